@@ -1,0 +1,68 @@
+"""JSON terminal escapes as frames: `ESC ] 23198 ; <num-bytes> ; <json> BEL`, and 23199 back.
+
+`num-bytes` counts the bytes of the JSON; 0 means "until the terminator". It is a check and never an
+allocation: on a mismatch the frame is dropped and reported, not cut where the number says. Frames
+without the length field (Wave's dialect) are read too: a body that begins with `{` is all JSON.
+Whether the JSON is any good is for `rpc.dialects` to say.
+
+Used by `escapes` on both sides of a terminal.
+"""
+
+from __future__ import annotations
+
+import re
+
+from telex.wire import escape
+from telex.wire.demux import Unwrap
+from telex.wire.escape import Claim, Kind
+from telex.wire.events import Claimed, Fault, Frame, Reason
+
+TO_TERMINAL = Claim(Kind.OSC, b"23198;")
+"""Commands and data from a program to its terminal."""
+TO_PROGRAM = Claim(Kind.OSC, b"23199;")
+"""Events, data and responses from a terminal to its program."""
+
+_BODY = re.compile(rb"([0-9]{1,10});(.+)", re.DOTALL)
+_NOT_PLAIN_ASCII = re.compile(r"[^ -~]")
+
+
+def encode(body: bytes, claim: Claim = TO_TERMINAL) -> bytes:
+    """One frame around compact JSON, made printable ASCII on the way.
+
+    Outside ASCII a character can only stand inside a JSON string, so spelling it `\\uXXXX` changes
+    nothing a decoder sees, and no terminal between here and there can take offence.
+    """
+    if not body.isascii() or b"\x7f" in body:
+        body = _NOT_PLAIN_ASCII.sub(_spelled, body.decode("utf-8")).encode("ascii")
+    return escape.encode(claim, b"%d;%b" % (len(body), body))
+
+
+def _spelled(found: re.Match[str]) -> str:
+    units = found[0].encode("utf-16-be")
+    return "".join(f"\\u{units[i]:02x}{units[i + 1]:02x}" for i in range(0, len(units), 2))
+
+
+def parse(claimed: Claimed) -> Frame | Fault:
+    """The JSON a claimed string carries."""
+    body = claimed.body
+    if body.startswith(b"{"):
+        return Frame(body)
+    found = _BODY.fullmatch(body)
+    if found is None:
+        return _fault(claimed, Reason.MALFORMED, "no number of bytes, or no JSON after it")
+    declared, payload = int(found[1]), found[2]
+    if declared not in (0, len(payload)):
+        detail = f"{declared} bytes declared, {len(payload)} came"
+        return _fault(claimed, Reason.LENGTH, detail)
+    return Frame(payload)
+
+
+def _fault(claimed: Claimed, reason: Reason, detail: str) -> Fault:
+    return Fault(reason, claimed.offset, f"{claimed.claim}: {detail}", claimed.claim)
+
+
+class Decoder(Unwrap):
+    """JSON frames of one direction, with the visible bytes between them."""
+
+    def __init__(self, claim: Claim = TO_TERMINAL) -> None:
+        super().__init__({claim: parse})

@@ -1,0 +1,78 @@
+"""One line, one frame.
+
+`\\n` or `\\r\\n` ends a line, blank lines are skipped, and there is no 64 KiB cliff: a line may be
+as long as `limits.LINE_BYTES`, and a longer one is a `Fault` that is skipped to its newline without
+being kept. What a line says is not known here. Used on stdio, unix sockets and by the agent.
+"""
+
+from __future__ import annotations
+
+from telex.wire import limits
+from telex.wire.events import Event, Fault, Frame, Reason
+
+
+def encode(body: bytes) -> bytes:
+    """One line. A body with a newline in it would be two, so that is our own mistake."""
+    if b"\n" in body:
+        raise ValueError("an NDJSON body holds a newline; write the JSON compactly")
+    return body + b"\n"
+
+
+class Decoder:
+    """Lines out of reads, wherever the reads fall."""
+
+    def __init__(self, max_line: int = limits.LINE_BYTES) -> None:
+        self._max = max_line
+        self._offset = 0
+        """Where the current line begins in the stream."""
+        self._line: bytearray | None = bytearray()
+        """The current line so far; None once it is too long to keep."""
+        self._size = 0
+
+    def feed(self, data: bytes) -> list[Event]:
+        """The lines these bytes complete. Each byte is searched once, also in a long line."""
+        events: list[Event] = []
+        *ended, rest = data.split(b"\n")
+        for piece in ended:
+            self._take(piece, events)
+            self._end_line(events)
+        if rest:
+            self._take(rest, events)
+        return events
+
+    def flush(self) -> list[Event]:
+        """Nothing is ever held that could be let go: half a line is not a frame."""
+        return []
+
+    def eof(self) -> list[Event]:
+        """A last line without its newline was cut short."""
+        cut_short = bool(self._line and self._line.strip())
+        self._line = bytearray()
+        if not cut_short:
+            return []
+        return [Fault(Reason.TRUNCATED, self._offset, "the input ended inside a line")]
+
+    def _take(self, piece: bytes, events: list[Event]) -> None:
+        self._size += len(piece)
+        if self._line is None:
+            return
+        if self._size > self._max + 1:  # one more, should it be the \r of the line's end
+            self._give_up(events)
+        else:
+            self._line += piece
+
+    def _end_line(self, events: list[Event]) -> None:
+        if self._line is not None:
+            line = bytes(self._line.removesuffix(b"\r"))
+            if len(line) > self._max:
+                self._give_up(events)
+            elif line and not line.isspace():
+                events.append(Frame(line))
+        self._offset += self._size + 1
+        self._line, self._size = bytearray(), 0
+
+    def _give_up(self, events: list[Event]) -> None:
+        self._line = None
+        events.append(
+            Fault(Reason.TOO_LONG, self._offset, f"a line of more than {self._max} bytes")
+        )

@@ -1,0 +1,136 @@
+"""What every test gets: an event loop with a deadline, and a check that it left nothing behind.
+
+An `async def` test runs in a loop of its own. It fails when it takes too long, when it leaves a
+task running, and, like every other test, when it leaves a file descriptor or a process behind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import inspect
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+SOAK = os.environ.get("TELEX_SOAK") == "1"
+DEADLINE = 300.0 if SOAK else 30.0
+
+settings.register_profile(
+    "telex",
+    deadline=None,
+    derandomize=not SOAK,
+    print_blob=True,
+    max_examples=1000 if SOAK else 100,
+    suppress_health_check=[HealthCheck.too_slow],
+    database=None,
+)
+settings.load_profile("telex")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers", "counted: repeats a fault many times; `make soak` repeats it more"
+    )
+    config.addinivalue_line("markers", "deadline(seconds): this test may take longer than most")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run coroutine tests ourselves: bounded, and with no task left at the end."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    names = pyfuncitem._fixtureinfo.argnames
+    arguments = {name: pyfuncitem.funcargs[name] for name in names}
+    marker = pyfuncitem.get_closest_marker("deadline")
+    seconds = marker.args[0] if marker and not SOAK else DEADLINE
+    asyncio.run(_bounded(pyfuncitem.obj(**arguments), seconds))
+    return True
+
+
+async def _bounded(test: Any, seconds: float) -> None:
+    failures: list[str] = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: failures.append(_told(context)))
+    async with asyncio.timeout(seconds):
+        await test
+    for _ in range(5):  # what was just closed or cancelled gets a few turns to finish
+        await asyncio.sleep(0)
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    assert not left, f"the test left tasks running: {left}"
+    gc.collect()  # a task's unretrieved exception speaks up when the task is collected
+    assert not failures, f"the event loop saw: {failures}"
+
+
+def _told(context: dict[str, Any]) -> str:
+    return f"{context.get('message')}: {context.get('exception')!r}"
+
+
+@pytest.fixture(autouse=True)
+def _leaves_nothing_behind() -> Iterator[None]:
+    before = _open_files()
+    children = _children()
+    yield
+    gc.collect()
+    left = {fd: what for fd, what in _open_files().items() if before.get(fd) != what}
+    assert not left, f"the test left file descriptors open: {left}"
+    assert _children() <= children, "the test left processes behind"
+
+
+def _open_files() -> dict[int, str]:
+    found = {}
+    directory = Path("/proc/self/fd")
+    for entry in directory.iterdir() if directory.exists() else ():
+        with contextlib.suppress(OSError):  # the fd of this very listing is gone by now
+            found[int(entry.name)] = os.readlink(entry)
+    return found
+
+
+def _children() -> set[int]:
+    found: set[int] = set()
+    for path in Path("/proc/self/task").glob("*/children"):
+        found.update(int(pid) for pid in path.read_text().split())
+    return found - _guardians()
+
+
+def _guardians() -> set[int]:
+    """The one process that stays on purpose: the guardian, which ends when we do."""
+    try:
+        from telex.processes import guardian
+    except ImportError:
+        return set()
+    return guardian.pids()
+
+
+@pytest.fixture
+def counted() -> Callable[[int, int], int]:
+    """`counted(few, many)`: how often to repeat a fault now, and how often in a soak."""
+    return lambda few, many: many if SOAK else few
+
+
+@pytest.fixture
+def program() -> Callable[[str], str]:
+    """The path of a real program, or a skip that says which one is missing (in CI, a failure)."""
+
+    def find(name: str) -> str:
+        path = shutil.which(name)
+        if path is None:
+            say = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
+            say(f"{name} is not installed; scripts/install-test-programs installs it")
+        return str(path)
+
+    return find
+
+
+@pytest.fixture
+def private_dir(tmp_path: Path) -> Path:
+    """A directory short enough for a socket path, removed afterwards."""
+    return tmp_path
