@@ -1,0 +1,208 @@
+"""The packets of JSON terminal escapes, both ways.
+
+`command`, `rpcid`/`resid`, `timeout`, `cont`, `error`, `datatype`, `data`, `data64` as the spec has
+them; `cancel` is an extension. Wave's `reqid` is read as `rpcid`. Bytes travel as `data64` with the
+datatype `binary`; other `data64` is JSON in base64.
+
+Replies land on a program's input, so what goes into them is ours alone: an id that is not plain
+(`[A-Za-z0-9._:-]`, up to 64) gets no reply at all, and the standard errors are fixed sentences that
+never quote what was asked.
+"""
+
+from __future__ import annotations
+
+import binascii
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from telex.rpc.dialects import strict_json
+from telex.rpc.errors import Condition, Problem
+from telex.rpc.messages import (
+    ABSENT,
+    Batch,
+    Cancel,
+    Failure,
+    Id,
+    Malformed,
+    Message,
+    Notification,
+    Part,
+    Reply,
+    Request,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from telex.wire.events import Fault
+
+CODES: Final[dict[Condition, str]] = {
+    Condition.PARSE: "ECPARSE",
+    Condition.REQUEST: "ECPROTO",
+    Condition.METHOD: "ECNOCMD",
+    Condition.PARAMS: "ECARGS",
+    Condition.INTERNAL: "ECINTERNAL",
+    Condition.CANCELLED: "ECCANCEL",
+    Condition.TIMED_OUT: "ECTIMEOUT",
+    Condition.CLOSING: "ECCLOSED",
+}
+BINARY: Final = "binary"
+
+_PLAIN_ID = re.compile(r"[A-Za-z0-9._:-]{1,64}")
+_CODED = re.compile(r"(EC-?[A-Z0-9]+):\s*(.*)", re.DOTALL)
+
+
+class _Packet(Struct, omit_defaults=True):
+    command: str | UnsetType = UNSET
+    rpcid: str | UnsetType = UNSET
+    resid: str | UnsetType = UNSET
+    timeout: float | UnsetType = UNSET
+    cont: bool = False
+    cancel: bool = False
+    error: str | UnsetType = UNSET
+    datatype: str | UnsetType = UNSET
+    data: Any = UNSET
+    data64: str | UnsetType = UNSET
+
+
+class _Incoming(_Packet):
+    data: Raw | UnsetType = UNSET
+    reqid: str | UnsetType = UNSET
+
+
+_packet = msgspec.json.Decoder(_Incoming)
+_any = msgspec.json.Decoder(Raw)
+_encode = msgspec.json.Encoder().encode
+
+
+class _NotAPacket(Exception):
+    """Inside this module only: JSON that breaks a rule of packets, with the rule."""
+
+
+@dataclass(frozen=True, slots=True)
+class JsonEscapes:
+    """The dialect. 5 s is what a call waits when it does not say, as in the original."""
+
+    default_timeout: float | None = 5.0
+    streams: ClassVar[bool] = True
+    cancels: ClassVar[bool] = True
+
+    def new_id(self, count: int) -> Id:
+        return f"t{count}"
+
+    def encode(self, message: Message) -> bytes:
+        return _encode(_outgoing(message))
+
+    def encode_batch(self, answers: Sequence[Message]) -> bytes:
+        raise ValueError("JSON escapes have no batches")
+
+    def decode(self, body: bytes) -> Message | Malformed | Batch:
+        try:
+            packet = strict_json.decode(body, _packet)
+        except strict_json.NotStrictJson as error:
+            return Malformed(Problem.of(Condition.PARSE, str(error)))
+        except msgspec.ValidationError as error:
+            return Malformed(Problem.of(Condition.REQUEST, str(error)))
+        try:
+            return _response(packet) if packet.resid is not UNSET else _request(packet)
+        except _NotAPacket as broken:
+            return _malformed(packet, str(broken))
+
+    def answer_to(self, fault: Fault) -> Failure | None:
+        """A frame that could not be read has no id to answer to."""
+        return None
+
+
+def _outgoing(message: Message) -> _Packet:
+    match message:
+        case Request(id, method, data, timeout, more):
+            limit = UNSET if timeout is None else round(timeout * 1000)
+            return _with_data(data, command=method, rpcid=str(id), timeout=limit, cont=more)
+        case Part(id, data, more):
+            return _with_data(data, rpcid=str(id), cont=more)
+        case Notification(method, data):
+            return _with_data(data, command=method)
+        case Reply(id, data, more):
+            return _with_data(data, resid=str(id), cont=more)
+        case Failure(id, problem):
+            return _Packet(resid=UNSET if id is None else str(id), error=_error(problem))
+        case Cancel(id):
+            return _Packet(rpcid=str(id), cancel=True)
+
+
+def _with_data(data: object, **members: Any) -> _Packet:
+    if isinstance(data, bytes):
+        encoded = binascii.b2a_base64(data, newline=False).decode()
+        return _Packet(datatype=BINARY, data64=encoded, **members)
+    return _Packet(data=data, **members)
+
+
+def _error(problem: Problem) -> str:
+    if isinstance(problem.code, Condition):
+        return f"{CODES[problem.code]}: {problem.code.value}"
+    return f"{problem.code}: {problem.message}" if problem.code else problem.message
+
+
+def _response(packet: _Incoming) -> Message:
+    if packet.command is not UNSET or _rpcid(packet) is not UNSET:
+        raise _NotAPacket("A packet is a request or a response, not both.")
+    id = str(packet.resid)
+    if isinstance(packet.error, str):
+        coded = _CODED.fullmatch(packet.error)
+        return Failure(id, Problem(coded[1], coded[2]) if coded else Problem("", packet.error))
+    return Reply(id, _data(packet), packet.cont)
+
+
+def _request(packet: _Incoming) -> Message:
+    id = _rpcid(packet)
+    if packet.error is not UNSET:
+        raise _NotAPacket("Only a response has an error.")
+    if isinstance(id, UnsetType):
+        if isinstance(packet.command, UnsetType):
+            raise _NotAPacket("A packet has a command, an rpcid or a resid.")
+        if packet.cont or packet.cancel or packet.timeout is not UNSET:
+            raise _NotAPacket("Only a request with an rpcid has cont, cancel or timeout.")
+        return Notification(packet.command, _data(packet))
+    if not _PLAIN_ID.fullmatch(id):
+        raise _NotAPacket("An rpcid is 1 to 64 letters, digits and . _ : - only.")
+    if packet.cancel:
+        return Cancel(id)
+    if isinstance(packet.command, UnsetType):
+        return Part(id, _data(packet), packet.cont)
+    seconds = packet.timeout / 1000 if isinstance(packet.timeout, float) else 0
+    return Request(id, packet.command, _data(packet), seconds if seconds > 0 else None, packet.cont)
+
+
+def _rpcid(packet: _Incoming) -> str | UnsetType:
+    return packet.rpcid if packet.rpcid is not UNSET else packet.reqid
+
+
+def _data(packet: _Incoming) -> object:
+    if isinstance(packet.data64, UnsetType):
+        if packet.datatype == BINARY and packet.data is not ABSENT:
+            raise _NotAPacket("Binary data is in data64.")
+        return packet.data
+    if packet.data is not ABSENT:
+        raise _NotAPacket("A packet has data or data64, not both.")
+    try:
+        data = binascii.a2b_base64(packet.data64.encode("utf-8"), strict_mode=True)
+    except binascii.Error:
+        raise _NotAPacket("The data64 is not base64.") from None
+    if packet.datatype == BINARY:
+        return data
+    try:
+        return strict_json.decode(data, _any)
+    except strict_json.NotStrictJson:
+        raise _NotAPacket("The data64 is not JSON in base64.") from None
+
+
+def _malformed(packet: _Incoming, rule: str) -> Malformed:
+    problem = Problem.of(Condition.REQUEST, rule)
+    id = _rpcid(packet)
+    if packet.resid is UNSET and isinstance(id, str) and _PLAIN_ID.fullmatch(id):
+        return Malformed(problem, Failure(id, problem))
+    return Malformed(problem)

@@ -1,0 +1,230 @@
+"""JSON-RPC 2.0, strictly, and the same both ways.
+
+Decisions where the specs differ: an explicit null id makes a notification; ids are integers or
+strings, and anything else is an invalid request; null members are as good as omitted, so that a
+success may carry `"error": null`; an answer with both or neither of result and error is malformed.
+Batches are taken where the protocol takes them. A cancel has a spelling only where the protocol
+gives it one (`$/cancelRequest`).
+
+Used by automation, plugins and the agent, each with its own error numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from telex.rpc.dialects import strict_json
+from telex.rpc.errors import RESERVED, Code, Condition, Problem
+from telex.rpc.messages import (
+    ABSENT,
+    Batch,
+    Cancel,
+    Failure,
+    Id,
+    Malformed,
+    Message,
+    Notification,
+    Part,
+    Reply,
+    Request,
+)
+from telex.wire import limits
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from telex.wire.events import Fault
+
+
+class _Error(Struct, omit_defaults=True):
+    code: int
+    message: str
+    data: Any = UNSET
+
+
+class _Envelope(Struct):
+    """Any message, as it comes in."""
+
+    jsonrpc: str
+    id: int | str | UnsetType | None = UNSET
+    method: str | UnsetType = UNSET
+    params: Raw | UnsetType = UNSET
+    result: Raw | UnsetType = UNSET
+    error: _Error | UnsetType | None = UNSET
+
+
+class _Asked(Struct, omit_defaults=True, tag_field="jsonrpc", tag="2.0"):
+    """A request or notification, as it goes out."""
+
+    method: str
+    id: int | str | UnsetType = UNSET
+    params: Any = UNSET
+
+
+class _Answered(Struct, omit_defaults=True, tag_field="jsonrpc", tag="2.0"):
+    """A response, as it goes out."""
+
+    id: int | str | None
+    result: Any = UNSET
+    error: _Error | UnsetType = UNSET
+
+
+class _CancelParams(Struct):
+    id: int | str
+
+
+_NULL = Raw(b"null")
+_one = msgspec.json.Decoder(_Envelope)
+_loose = msgspec.json.Decoder()
+_several = msgspec.json.Decoder(list[Raw])
+_cancel_params = msgspec.json.Decoder(_CancelParams)
+_encode = msgspec.json.Encoder().encode
+
+
+@dataclass(frozen=True, slots=True)
+class JsonRpc:
+    """The dialect, with what a protocol decides about it."""
+
+    codes: Mapping[Condition, int] = field(default_factory=lambda: RESERVED)
+    """The protocol's numbers for conditions; those it does not name are internal errors."""
+    batches: bool = False
+    cancel_method: str | None = None
+    default_timeout: float | None = None
+    streams: ClassVar[bool] = False
+
+    @property
+    def cancels(self) -> bool:
+        return self.cancel_method is not None
+
+    def new_id(self, count: int) -> Id:
+        return count
+
+    def encode(self, message: Message) -> bytes:
+        return _encode(self._outgoing(message))
+
+    def encode_batch(self, answers: Sequence[Message]) -> bytes:
+        return _encode([self._outgoing(answer) for answer in answers])
+
+    def _outgoing(self, message: Message) -> Struct:
+        match message:
+            case Request(id, method, data):
+                return _Asked(method, id, data)
+            case Notification(method, data):
+                return _Asked(method, UNSET, data)
+            case Reply(id, data, more=False):
+                return _Answered(id, _NULL if data is ABSENT else data)
+            case Failure(id, problem):
+                return _Answered(id, error=self._error(problem))
+            case Cancel(id) if self.cancel_method is not None:
+                return _Asked(self.cancel_method, UNSET, _CancelParams(id))
+            case Part() | Reply() | Cancel():
+                raise ValueError(f"JSON-RPC has no spelling for {message}")
+
+    def _error(self, problem: Problem) -> _Error:
+        return _Error(self._number(problem.code), problem.message, problem.data)
+
+    def _number(self, code: Code | Condition) -> int:
+        if isinstance(code, Condition):
+            return self.codes.get(code, RESERVED[Condition.INTERNAL])
+        if isinstance(code, str):
+            raise TypeError(f"JSON-RPC error codes are numbers, not {code!r}")
+        return code
+
+    def decode(self, body: bytes) -> Message | Malformed | Batch:
+        if body.lstrip()[:1] == b"[":
+            return self._decode_batch(body)
+        return self._decode_one(body)
+
+    def _decode_batch(self, body: bytes) -> Malformed | Batch:
+        if not self.batches:
+            return _invalid("This protocol takes no batches.")
+        try:
+            members = strict_json.decode(body, _several)
+        except strict_json.NotStrictJson as error:
+            return _unparsable(str(error))
+        if not 0 < len(members) <= limits.BATCH_MESSAGES:
+            return _invalid(f"A batch has 1 to {limits.BATCH_MESSAGES} messages.")
+        return Batch(tuple(self._decode_one(bytes(member)) for member in members))
+
+    def _decode_one(self, body: bytes) -> Message | Malformed:
+        try:
+            envelope = strict_json.decode(body, _one)
+        except strict_json.NotStrictJson as error:
+            return _unparsable(str(error))
+        except msgspec.ValidationError as error:
+            return _misshapen(body, str(error))
+        if envelope.jsonrpc != "2.0":
+            return _misshapen(body, 'The member `jsonrpc` is not "2.0".')
+        if isinstance(envelope.method, str):
+            return self._asked(envelope, envelope.method)
+        return _answered(envelope)
+
+    def _asked(self, envelope: _Envelope, method: str) -> Message | Malformed:
+        id = envelope.id if isinstance(envelope.id, (int, str)) else None
+        params = envelope.params
+        if isinstance(params, Raw) and memoryview(params)[0] not in b"{[":
+            if not _is_null(params):
+                return _invalid("The member `params` is neither an object nor an array.", id)
+            params = UNSET
+        if method == self.cancel_method:
+            return _cancelled(params)
+        return Notification(method, params) if id is None else Request(id, method, params)
+
+    def answer_to(self, fault: Fault) -> Failure | None:
+        return Failure(None, Problem.of(Condition.PARSE, f"({fault.reason}: {fault.detail})"))
+
+
+def _answered(envelope: _Envelope) -> Message | Malformed:
+    id = envelope.id if isinstance(envelope.id, (int, str)) else None
+    result, error = envelope.result, envelope.error
+    if isinstance(error, _Error):
+        if result is not UNSET and not _is_null(result):
+            return Malformed(Problem.of(Condition.REQUEST, "It has both result and error."))
+        return Failure(id, Problem(error.code, error.message, error.data))
+    if result is UNSET:
+        problem = Problem.of(Condition.REQUEST, "It has no method, nor result, nor error.")
+        return Malformed(problem, Failure(id, problem) if error is UNSET else None)
+    if id is None:
+        return Malformed(Problem.of(Condition.REQUEST, "It is a result without an id."))
+    return Reply(id, result)
+
+
+def _is_null(value: Raw) -> bool:
+    return bytes(value) == b"null"
+
+
+def _cancelled(params: Raw | UnsetType) -> Message | Malformed:
+    try:
+        return Cancel(_cancel_params.decode(params if isinstance(params, Raw) else b"{}").id)
+    except msgspec.DecodeError as error:
+        return Malformed(Problem.of(Condition.PARAMS, str(error)))
+
+
+def _unparsable(detail: str) -> Malformed:
+    problem = Problem.of(Condition.PARSE, detail)
+    return Malformed(problem, Failure(None, problem))
+
+
+def _invalid(detail: str, id: Id | None = None) -> Malformed:
+    problem = Problem.of(Condition.REQUEST, detail)
+    return Malformed(problem, Failure(id, problem))
+
+
+def _misshapen(body: bytes, detail: str) -> Malformed:
+    """Valid JSON, wrong shape: answered with the id where one can be told, unless an answer itself.
+
+    Answering an answer could go back and forth for ever.
+    """
+    try:
+        value = _loose.decode(body)
+    except msgspec.DecodeError as error:  # a number out of range: the envelope did not look
+        return _unparsable(str(error))
+    members = value if isinstance(value, dict) else {}
+    id = members.get("id")
+    if "method" not in members and ("result" in members or "error" in members):
+        return Malformed(Problem.of(Condition.REQUEST, detail))
+    return _invalid(detail, id if isinstance(id, (int, str)) and not isinstance(id, bool) else None)

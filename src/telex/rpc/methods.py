@@ -1,0 +1,99 @@
+"""Typed handlers, by method name.
+
+A handler is a plain function or method: its first parameter's type is what `params` must be, its
+return type is the result. `async def` handlers run concurrently; plain ones answer at once, without
+a task; async generators answer in parts, where the dialect has parts. A second parameter, if there
+is one, gets the `Call`: who asked, and the further parts of the request.
+
+    methods = Methods()
+    methods.add("session.list", service.list_sessions)
+
+The same types yield JSON Schema for the reference pages. Which methods exist is a service's to say.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from telex.rpc.messages import ABSENT
+
+Handler = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """One handler, with what its signature says."""
+
+    name: str
+    handler: Handler
+    params: Any
+    """The type of the parameters; None if it takes none."""
+    result: Any
+    """The type of the result, or of each part of it."""
+    streams: bool
+    wants_call: bool
+    doc: str
+    decoder: msgspec.json.Decoder[Any]
+
+    def arguments(self, data: object) -> tuple[object, ...]:
+        """The decoded parameters, as a tuple to call with. Raises msgspec.ValidationError."""
+        if self.params is None:
+            return ()
+        if isinstance(data, bytes):
+            return (data,)
+        return (
+            self.decoder.decode(b"{}" if data is ABSENT else data),  # type: ignore[arg-type]  # Raw, by the door
+        )
+
+
+class Methods:
+    """The table a peer serves from."""
+
+    def __init__(self) -> None:
+        self._methods: dict[str, Method] = {}
+
+    def add(self, name: str, handler: Handler) -> None:
+        """Serve `name` with this handler. A name is given once."""
+        if name in self._methods:
+            raise ValueError(f"the method {name!r} has a handler already")
+        self._methods[name] = _inspected(name, handler)
+
+    def get(self, name: str) -> Method | None:
+        return self._methods.get(name)
+
+    def __iter__(self) -> Iterator[Method]:
+        return iter(self._methods.values())
+
+    def schema(self) -> dict[str, Any]:
+        """JSON Schema of every method's params and result, with shared types under `$defs`."""
+        types = [t for m in self for t in (m.params, m.result)]
+        told = [type(None) if t is None else t for t in types]
+        schemas, defs = msgspec.json.schema_components(told, ref_template="#/$defs/{name}")
+        pairs = zip(schemas[::2], schemas[1::2], strict=True)
+        methods = {
+            m.name: {"description": m.doc, "params": params, "result": result, "streams": m.streams}
+            for m, (params, result) in zip(self, pairs, strict=True)
+        }
+        return {"methods": methods, "$defs": defs}
+
+
+def _inspected(name: str, handler: Handler) -> Method:
+    hints = get_type_hints(handler)
+    result = hints.pop("return", Any)
+    parameters = list(inspect.signature(handler).parameters.values())
+    for parameter in parameters:
+        if parameter.name not in hints:
+            raise TypeError(f"the handler of {name!r} does not say what its {parameter.name!r} is")
+    kinds = [hints[parameter.name] for parameter in parameters]
+    streams = inspect.isasyncgenfunction(handler)
+    if streams and get_origin(result) is AsyncIterator:
+        (result,) = get_args(result)
+    params = kinds[0] if kinds else None
+    decoder = msgspec.json.Decoder(Any if params is None else params)
+    doc = inspect.getdoc(handler) or ""
+    return Method(name, handler, params, result, streams, len(kinds) > 1, doc, decoder)

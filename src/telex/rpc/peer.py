@@ -1,0 +1,314 @@
+"""One end of a symmetric conversation: the one asyncio shell around dialect and state.
+
+    async with Peer(channel, JsonRpc(), methods) as peer:
+        sessions = await peer.call("session.list", returns=SessionList)
+
+Either side calls, notifies and serves. `calling` holds our open calls and `serving` their requests;
+`state` says what may follow what, and the dialect what a message looks like. A call that times out
+or is cancelled tells the other side so; late and duplicate replies are absorbed and counted;
+closing fails what is pending with a clear error and leaves no task behind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+
+import msgspec
+
+from telex.rpc.calling import Calling
+from telex.rpc.errors import Condition, Problem, UnexpectedReply
+from telex.rpc.inbox import Inbox
+from telex.rpc.messages import (
+    ABSENT,
+    Batch,
+    Failure,
+    Malformed,
+    Message,
+    Notification,
+    Reply,
+    Request,
+)
+from telex.rpc.methods import Methods
+from telex.rpc.serving import Job, Serving
+from telex.rpc.state import Begin, Conversation, Counts, Deliver, Effect, Fail, Feed, Send, Stop
+from telex.wire import limits
+from telex.wire.events import Event, Fault, Frame
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterable, AsyncIterator, Callable
+    from types import TracebackType
+
+    from telex.rpc.channel import Channel
+    from telex.rpc.dialects import Dialect
+    from telex.rpc.trace import Trace
+
+T = TypeVar("T")
+
+DEFAULT_TIMEOUT: Final = -1.0
+"""As long as the dialect says."""
+
+
+class MessageTooLarge(ValueError):
+    """A message of ours that no peer would take."""
+
+
+class Peer:
+    """Give it a channel, which it opens. Close it, or use it as a context manager."""
+
+    def __init__(
+        self,
+        channel: Channel,
+        dialect: Dialect,
+        methods: Methods | None = None,
+        *,
+        redact: Callable[[str], str] = str,
+        trace: Trace | None = None,
+    ) -> None:
+        self._channel = channel
+        self._dialect = dialect
+        self._trace = trace
+        self._conversation = talk = Conversation()
+        self._calling = Calling(dialect, talk, channel, self._send, self._apply)
+        self._serving = Serving(self, methods or Methods(), talk, channel, redact)
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = None
+        self._leaving: set[asyncio.Task[None]] = set()
+        self._ended = asyncio.Event()
+        channel.open(self)
+
+    @property
+    def counts(self) -> Counts:
+        """What was absorbed so far."""
+        return self._conversation.counts
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def call(
+        self,
+        method: str,
+        params: object = ABSENT,
+        *,
+        returns: type[T] | Any = Any,
+        timeout: float | None = DEFAULT_TIMEOUT,
+        parts: AsyncIterable[object] | None = None,
+    ) -> T:
+        """Ask, and wait for the whole answer.
+
+        Raises a `CallError`: what the other side said, or why it said nothing. Cancelling it tells
+        the other side, which may have acted by then.
+        """
+        seconds = self._dialect.default_timeout if timeout == DEFAULT_TIMEOUT else timeout
+        answer: asyncio.Future[object] = self._loop.create_future()
+        id = await self._calling.ask(method, params, seconds, parts, answer)
+        try:
+            self._arm()
+            data = await answer
+        finally:
+            self._calling.forget(id)
+        result: T = _decoded(method, data, returns)
+        return result
+
+    async def stream(
+        self,
+        method: str,
+        params: object = ABSENT,
+        *,
+        returns: type[T] | Any = Any,
+        timeout: float | None = None,
+        parts: AsyncIterable[object] | None = None,
+    ) -> AsyncIterator[T]:
+        """Ask, and get the answer in parts as they come. Leaving early tells the other side."""
+        inbox = Inbox()
+        id = await self._calling.ask(method, params, timeout, parts, inbox)
+        try:
+            self._arm()
+            async for data in inbox:
+                if data is not ABSENT:
+                    yield _decoded(method, data, returns)
+        finally:
+            self._calling.forget(id)
+
+    async def notify(self, method: str, params: object = ABSENT) -> None:
+        """Tell. Waits while the other side leaves too much unread."""
+        await self._calling.room_to_send()
+        self._send(Notification(method, params))
+
+    async def close(self, why: str = "this side closed the conversation") -> None:
+        """End the conversation and wait until nothing of it is left. Idempotent."""
+        self._end(why)
+        await self._channel.close()
+        await self.closed()
+
+    async def closed(self) -> None:
+        """Wait until the conversation is over, by either side, and its tasks are gone."""
+        await self._ended.wait()
+        leaving = {task for task in self._leaving if not task.done()} - {asyncio.current_task()}
+        if leaving:
+            await asyncio.wait(leaving)
+
+    def received(self, events: list[Event]) -> None:
+        """From the channel: frames, and the faults between them."""
+        for event in events:
+            match event:
+                case Frame(body):
+                    self._receive(body)
+                case Fault():
+                    self.counts.faults += 1
+                    if (answer := self._dialect.answer_to(event)) is not None:
+                        self._send(answer)
+                case _:
+                    raise TypeError(f"a channel delivers frames and faults, not {event}")
+
+    def lost(self, why: str) -> None:
+        """From the channel: it is closed."""
+        self._end(why)
+
+    def _receive(self, body: bytes) -> None:
+        if self._trace is not None:
+            self._trace.wire("<<", body)
+        message = self._dialect.decode(body)
+        if isinstance(message, Batch):
+            answer = _BatchAnswers(message, self._send_batch)
+            for member in message.members:
+                self._take(member, len(body) // len(message.members), answer)
+        else:
+            self._take(message, len(body), self._send)
+
+    def _take(
+        self, message: Message | Malformed, size: int, answer: Callable[[Message], None]
+    ) -> None:
+        """One message: a job for `serving`, an answer for `calling`, or a mistake to answer."""
+        if self._trace is not None:
+            self._trace.rpc("<<", message)
+        if isinstance(message, Malformed):
+            self.counts.malformed += 1
+            if message.answer is not None:
+                answer(message.answer)
+        elif isinstance(message, Notification):
+            self._serving.begin(Job(message, size, answer))
+        else:
+            for effect in self._conversation.receive(message, self._loop.time()):
+                match effect:
+                    case Begin(request):
+                        self._serving.begin(Job(request, size, answer))
+                        self._arm()
+                    case Send(refusal):
+                        answer(refusal)
+                    case _:
+                        self._perform(effect)
+
+    def _apply(self, effects: list[Effect]) -> None:
+        for effect in effects:
+            self._perform(effect)
+
+    def _perform(self, effect: Effect) -> None:
+        match effect:
+            case Deliver(id, data, more):
+                self._calling.deliver(id, data, more)
+            case Fail(id, problem):
+                self._calling.fail(id, problem)
+            case Feed(part):
+                self._serving.feed(part.id, part.data, part.more)
+            case Stop(id, problem):
+                self._serving.stop(id, problem)
+            case Send(cancel):
+                if self._dialect.cancels:
+                    self._send(cancel)
+            case Begin():
+                raise AssertionError("a request begins where it is taken")
+
+    def _send(self, message: Message) -> None:
+        body = self._dialect.encode(message)
+        if len(body) > limits.LINE_BYTES:
+            body = self._dialect.encode(_instead_of(message, len(body)))
+        if self._trace is not None:
+            self._trace.rpc(">>", message)
+        self._send_body(body)
+
+    def _send_batch(self, answers: list[Message]) -> None:
+        self._send_body(self._dialect.encode_batch(answers))
+
+    def _send_body(self, body: bytes) -> None:
+        if self._trace is not None:
+            self._trace.wire(">>", body)
+        self._channel.send(body)
+
+    def _arm(self) -> None:
+        """Have the clock look at the conversation when its next deadline comes."""
+        deadline = self._conversation.next_deadline()
+        if deadline is None or (self._timer is not None and self._timer.when() <= deadline):
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_at(deadline, self._expire)
+
+    def _expire(self) -> None:
+        self._timer = None
+        self._apply(self._conversation.expire(self._loop.time()))
+        self._arm()
+
+    def _end(self, why: str) -> None:
+        """Once: fail what is pending, stop what is served."""
+        if self._ended.is_set():
+            return
+        self._leaving = self._calling.end(why)
+        self._apply(self._conversation.close())
+        self._leaving |= self._serving.end()
+        if self._timer is not None:
+            self._timer.cancel()
+        self._ended.set()
+
+
+class _BatchAnswers:
+    """Collects the answers to a batch, and sends them in one frame when all are there."""
+
+    def __init__(self, batch: Batch, send: Callable[[list[Message]], None]) -> None:
+        self._missing = sum(_wants_answer(member) for member in batch.members)
+        self._send = send
+        self._answers: list[Message] = []
+
+    def __call__(self, answer: Message) -> None:
+        self._answers.append(answer)
+        self._missing -= 1
+        if self._missing == 0:
+            self._send(self._answers)
+
+
+def _wants_answer(member: Message | Malformed) -> bool:
+    return isinstance(member, Request) or (
+        isinstance(member, Malformed) and member.answer is not None
+    )
+
+
+def _instead_of(message: Message, size: int) -> Failure:
+    """An answer too large becomes a failure; a request too large is its caller's mistake."""
+    if isinstance(message, (Reply, Failure)):
+        detail = f"The answer has {size} bytes; at most {limits.LINE_BYTES} can be sent."
+        return Failure(message.id, Problem.of(Condition.INTERNAL, detail))
+    raise MessageTooLarge(f"a message of {size} bytes; at most {limits.LINE_BYTES} can be sent")
+
+
+@lru_cache(maxsize=256)
+def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(kind)
+
+
+def _decoded(method: str, data: object, kind: Any) -> Any:
+    """The answer as the caller's type. Binary and absent data have no JSON to decode."""
+    if isinstance(data, bytes) or (data is ABSENT and kind is Any):
+        return data
+    try:
+        return _decoder(kind).decode(b"null" if data is ABSENT else data)  # type: ignore[arg-type]  # Raw, from the dialect
+    except msgspec.DecodeError as error:
+        raise UnexpectedReply(f"{method}: {error}") from None

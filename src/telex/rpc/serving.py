@@ -1,0 +1,270 @@
+"""Runs the handlers of one peer: how many at once, in which order, and what their ends become.
+
+Plain handlers answer on the spot; coroutines and async generators get a task each. At most
+`CALLS_IN_FLIGHT` run at once, and none is started while the other side leaves our answers unread:
+what has come waits in a queue, and when the queue is full the channel is read no further. That is
+all the backpressure there is, and replies to our own calls never wait in it, so two of these peers
+can flood each other without locking up.
+
+Used by `Peer` only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import Raw
+
+from telex.rpc.errors import Condition, Problem, RpcError
+from telex.rpc.inbox import Inbox
+from telex.rpc.messages import Failure, Id, Message, Notification, Reply, Request
+from telex.wire import limits
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Coroutine
+
+    from telex.rpc.channel import Channel
+    from telex.rpc.methods import Method, Methods
+    from telex.rpc.peer import Peer
+    from telex.rpc.state import Conversation
+
+log = logging.getLogger("telex.rpc")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What a handler may know of the request it serves."""
+
+    peer: Peer
+    id: Id | None
+    """None for a notification."""
+    method: str
+    parts: Inbox
+    """The further parts of a request that comes in parts, as raw JSON or bytes; else none."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Job:
+    """One message to be served, and where its answers go."""
+
+    message: Request | Notification
+    size: int
+    answer: Callable[[Message], None]
+    parts: Inbox = field(default_factory=Inbox)
+
+    @property
+    def id(self) -> Id | None:
+        return self.message.id if isinstance(self.message, Request) else None
+
+
+class Serving:
+    """The requests of theirs that are waiting or running here."""
+
+    def __init__(
+        self,
+        peer: Peer,
+        methods: Methods,
+        conversation: Conversation,
+        channel: Channel,
+        redact: Callable[[str], str],
+    ) -> None:
+        self._peer = peer
+        self._methods = methods
+        self._conversation = conversation
+        self._channel = channel
+        self._redact = redact
+        self._queue: deque[Job] = deque()
+        self._queued_bytes = 0
+        self._paused = False
+        self._jobs: dict[Id, Job] = {}
+        self._tasks: dict[asyncio.Task[None], Job] = {}
+        self._room: asyncio.Task[None] | None = None
+
+    def begin(self, job: Job) -> None:
+        """Serve a message now, or as soon as there is room."""
+        if job.id is not None:
+            self._jobs[job.id] = job
+            if not (isinstance(job.message, Request) and job.message.more):
+                job.parts.end()
+        if not self._queue and self._has_room():
+            self._start(job)
+            return
+        self._queue.append(job)
+        self._queued_bytes += job.size
+        self._bound_queue()
+        self._await_room()
+
+    def feed(self, id: Id, data: object, more: bool) -> None:
+        """A further part of a request came."""
+        job = self._jobs.get(id)
+        if job is None:
+            return
+        if not job.parts.put(data):
+            self._answer(
+                job, Failure(id, Problem.of(Condition.REQUEST, "Its parts come too fast."))
+            )
+            self._cancel(job)
+        elif not more:
+            job.parts.end()
+
+    def stop(self, id: Id, problem: Problem | None) -> None:
+        """Serve a request no longer. With a problem, that is the answer; the state ended it."""
+        job = self._jobs.pop(id, None)
+        if job is None:
+            return
+        if job in self._queue:
+            self._queue.remove(job)
+            self._queued_bytes -= job.size
+        self._cancel(job)
+        if problem is not None:
+            job.answer(Failure(id, problem))
+
+    def end(self) -> set[asyncio.Task[None]]:
+        """Stop everything. Returns the tasks that are on their way out."""
+        self._queue.clear()
+        self._jobs.clear()
+        leaving = {*self._tasks, *([self._room] if self._room else [])} - {asyncio.current_task()}
+        for task in leaving:
+            task.cancel()
+        return leaving
+
+    def _has_room(self) -> bool:
+        return (
+            len(self._tasks) < limits.CALLS_IN_FLIGHT
+            and self._channel.unsent <= limits.OUTBOUND_BYTES
+        )
+
+    def _bound_queue(self) -> None:
+        """Stop reading when the queue is full; go on when half of it is gone."""
+        count, weight = len(self._queue), self._queued_bytes
+        if not self._paused and (count >= limits.REQUESTS_QUEUED or weight >= limits.QUEUED_BYTES):
+            self._paused = True
+            self._channel.pause()
+        elif self._paused and (
+            count <= limits.REQUESTS_QUEUED // 2 and weight <= limits.QUEUED_BYTES // 2
+        ):
+            self._paused = False
+            self._channel.resume()
+
+    def _await_room(self) -> None:
+        """A running job's end looks at the queue. Unread answers need somebody to wait for them."""
+        if self._room is None and self._channel.unsent > limits.OUTBOUND_BYTES:
+            self._room = asyncio.create_task(self._when_drained())
+
+    async def _when_drained(self) -> None:
+        try:
+            await self._channel.drained()
+        finally:
+            self._room = None
+        self._start_queued()
+
+    def _start_queued(self) -> None:
+        while self._queue and self._has_room():
+            job = self._queue.popleft()
+            self._queued_bytes -= job.size
+            self._start(job)
+        self._bound_queue()
+        if self._queue:
+            self._await_room()
+
+    def _start(self, job: Job) -> None:
+        method = self._methods.get(job.message.method)
+        if method is None:
+            self._fail(job, Problem.of(Condition.METHOD))
+            return
+        try:
+            arguments = method.arguments(job.message.data)
+        except msgspec.DecodeError as error:
+            self._fail(job, Problem.of(Condition.PARAMS, str(error)))
+            return
+        if method.wants_call:
+            call = Call(self._peer, job.id, method.name, job.parts)
+            arguments = (*arguments, call)
+        self._run(job, method, arguments)
+
+    def _run(self, job: Job, method: Method, arguments: tuple[object, ...]) -> None:
+        if method.streams:
+            self._spawn(job, self._pour(job, method.handler(*arguments)))
+            return
+        try:
+            outcome = method.handler(*arguments)
+        except Exception as error:  # noqa: BLE001  whatever a handler raises becomes its answer
+            self._fail(job, self._problem(job, error))
+            return
+        if asyncio.iscoroutine(outcome):
+            self._spawn(job, self._finish(job, outcome))
+        else:
+            self._reply(job, outcome)
+
+    def _spawn(self, job: Job, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks[task] = job
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        del self._tasks[task]
+        if not task.cancelled():
+            task.result()  # nothing should be left to raise; if it is, the loop's handler hears it
+        self._start_queued()
+
+    async def _finish(self, job: Job, outcome: Coroutine[Any, Any, object]) -> None:
+        try:
+            result = await outcome
+        except Exception as error:  # noqa: BLE001  whatever a handler raises becomes its answer
+            self._fail(job, self._problem(job, error))
+        else:
+            self._reply(job, result)
+
+    async def _pour(self, job: Job, parts: AsyncIterator[object]) -> None:
+        try:
+            async for part in parts:
+                self._reply(job, part, more=True)
+                await self._channel.drained()
+        except Exception as error:  # noqa: BLE001  whatever a handler raises becomes its answer
+            self._fail(job, self._problem(job, error))
+        else:
+            self._answer(job, Reply(job.id) if job.id is not None else None)
+
+    def _reply(self, job: Job, result: object, more: bool = False) -> None:
+        if job.id is None:
+            return
+        try:
+            data = result if isinstance(result, bytes) else Raw(msgspec.json.encode(result))
+        except Exception as error:  # noqa: BLE001  a result that is no JSON is the handler's mistake
+            self._fail(job, self._problem(job, error))
+            return
+        reply = Reply(job.id, data, more)
+        if not more:
+            self._answer(job, reply)
+        elif self._conversation.is_served(job.id):
+            job.answer(reply)
+
+    def _fail(self, job: Job, problem: Problem) -> None:
+        self._answer(job, None if job.id is None else Failure(job.id, problem))
+
+    def _answer(self, job: Job, message: Message | None) -> None:
+        """The last answer, unless a cancel or the time already gave it."""
+        if job.id is None or message is None:
+            return
+        self._jobs.pop(job.id, None)
+        if self._conversation.answered(job.id):
+            job.answer(message)
+
+    def _cancel(self, job: Job) -> None:
+        job.parts.end()
+        for task, running in self._tasks.items():
+            if running is job and task is not asyncio.current_task():
+                task.cancel()
+
+    def _problem(self, job: Job, error: Exception) -> Problem:
+        """What the other side is told. What an unexpected exception says stays in our log."""
+        if isinstance(error, RpcError):
+            problem = error.problem
+            return Problem(problem.code, self._redact(problem.message), problem.data)
+        log.error("the handler of %r failed", job.message.method, exc_info=error)
+        return Problem.of(Condition.INTERNAL)
