@@ -63,7 +63,10 @@ class Calling:
         self._count = 0
         self._turns: deque[asyncio.Future[None]] = deque()
         self._pouring: set[asyncio.Task[None]] = set()
+        self._deaf: str | None = None
+        """Why no answer can come any more."""
         self._gone: str | None = None
+        """Why nothing can be sent any more."""
 
     async def ask(
         self,
@@ -117,12 +120,17 @@ class Calling:
         if (pending := self._pending.pop(id, None)) is not None:
             pending.fail(RpcError.carrying(problem) if problem else self._silence(pending))
 
-    def end(self, why: str) -> set[asyncio.Task[None]]:
-        """No more calls. Returns the tasks that are on their way out."""
-        self._gone = why
+    def hang_up(self, why: str) -> None:
+        """No more answers; those who wait their turn need not."""
+        self._deaf = self._deaf or why
         for turn in self._turns:
             if not turn.done():
                 turn.set_result(None)
+
+    def end(self, why: str) -> set[asyncio.Task[None]]:
+        """No more sending either. Returns the tasks that are on their way out."""
+        self._gone = why
+        self.hang_up(why)
         for task in self._pouring:
             task.cancel()
         return set(self._pouring)
@@ -135,7 +143,7 @@ class Calling:
             raise PeerGone(self._gone)
 
     async def _turn_to_call(self) -> None:
-        while self._conversation.calls >= limits.CALLS_IN_FLIGHT and self._gone is None:
+        while self._conversation.calls >= limits.CALLS_IN_FLIGHT and self._deaf is None:
             turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._turns.append(turn)
             try:
@@ -144,6 +152,8 @@ class Calling:
                 with contextlib.suppress(ValueError):  # not in the queue: it was our turn
                     self._turns.remove(turn)
         await self.room_to_send()
+        if self._deaf is not None:
+            raise PeerGone(self._deaf)
 
     async def _pour(self, id: Id, parts: AsyncIterable[object]) -> None:
         """Send the further parts of a request; an empty one is the last."""
@@ -160,6 +170,6 @@ class Calling:
                 pending.fail(error)
 
     def _silence(self, pending: _Pending) -> CallError:
-        if self._gone is not None:
-            return PeerGone(f"{pending.method}: {self._gone}")
+        if self._deaf is not None:
+            return PeerGone(f"{pending.method}: {self._deaf}")
         return CallTimedOut(f"{pending.method}: no answer within {pending.timeout:g} s")

@@ -20,6 +20,13 @@ class Receiver(Protocol):
         """Frames, and the faults between them, in order. Must not block and must not raise."""
         ...
 
+    def finished(self) -> None:
+        """The other side will say no more, but may still listen: answer what is open, then close.
+
+        `printf '…' | telex serve` and one HTTP POST end like this.
+        """
+        ...
+
     def lost(self, why: str) -> None:
         """The channel is closed, by either side. Called once, and nothing comes after it."""
         ...

@@ -75,6 +75,7 @@ class Peer:
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
         self._leaving: set[asyncio.Task[None]] = set()
+        self._closing: asyncio.Task[None] | None = None
         self._ended = asyncio.Event()
         channel.open(self)
 
@@ -153,9 +154,9 @@ class Peer:
     async def closed(self) -> None:
         """Wait until the conversation is over, by either side, and its tasks are gone."""
         await self._ended.wait()
-        leaving = {task for task in self._leaving if not task.done()} - {asyncio.current_task()}
-        if leaving:
-            await asyncio.wait(leaving)
+        tasks = {*self._leaving, *([self._closing] if self._closing else [])}
+        if tasks := {task for task in tasks if not task.done()} - {asyncio.current_task()}:
+            await asyncio.wait(tasks)
 
     def received(self, events: list[Event]) -> None:
         """From the channel: frames, and the faults between them."""
@@ -169,6 +170,12 @@ class Peer:
                         self._send(answer)
                 case _:
                     raise TypeError(f"a channel delivers frames and faults, not {event}")
+
+    def finished(self) -> None:
+        """From the channel: they say no more. What we asked has no answer; what they asked does."""
+        self._calling.hang_up("the other side stopped talking")
+        self._apply(self._conversation.hang_up())
+        self._serving.when_idle(self._leave)
 
     def lost(self, why: str) -> None:
         """From the channel: it is closed."""
@@ -257,6 +264,10 @@ class Peer:
         self._timer = None
         self._apply(self._conversation.expire(self._loop.time()))
         self._arm()
+
+    def _leave(self) -> None:
+        if not self._ended.is_set():
+            self._closing = asyncio.create_task(self.close("the other side finished"))
 
     def _end(self, why: str) -> None:
         """Once: fail what is pending, stop what is served."""

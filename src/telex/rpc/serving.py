@@ -84,6 +84,7 @@ class Serving:
         self._jobs: dict[Id, Job] = {}
         self._tasks: dict[asyncio.Task[None], Job] = {}
         self._room: asyncio.Task[None] | None = None
+        self._when_idle: Callable[[], None] | None = None
 
     def begin(self, job: Job) -> None:
         """Serve a message now, or as soon as there is room."""
@@ -123,6 +124,11 @@ class Serving:
         self._cancel(job)
         if problem is not None:
             job.answer(Failure(id, problem))
+
+    def when_idle(self, then: Callable[[], None]) -> None:
+        """Call back once nothing is waiting or running, which may be now."""
+        self._when_idle = then
+        self._start_queued()
 
     def end(self) -> set[asyncio.Task[None]]:
         """Stop everything. Returns the tasks that are on their way out."""
@@ -171,6 +177,8 @@ class Serving:
         self._bound_queue()
         if self._queue:
             self._await_room()
+        elif not self._tasks and self._when_idle is not None:
+            self._when_idle()
 
     def _start(self, job: Job) -> None:
         method = self._methods.get(job.message.method)

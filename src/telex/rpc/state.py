@@ -250,15 +250,21 @@ class Conversation:
                 effects.append(Stop(exchange.id, Problem.of(Condition.TIMED_OUT)))
         return effects
 
-    def close(self) -> list[Effect]:
-        """The channel is no more: every call fails, and nothing is served."""
+    def hang_up(self) -> list[Effect]:
+        """No answer can come any more: every call fails. What they asked is still served."""
         effects: list[Effect] = [Fail(id, None) for id in self._asked]
-        effects += [Stop(id, None) for id in self._served]
-        for exchange in (*self._asked.values(), *self._served.values(), *self._abandoned.values()):
+        for exchange in (*self._asked.values(), *self._abandoned.values()):
             exchange.step(Step.CLOSED)
         self._asked.clear()
-        self._served.clear()
         self._abandoned.clear()
+        return effects
+
+    def close(self) -> list[Effect]:
+        """The channel is no more: every call fails, and nothing is served."""
+        effects = self.hang_up() + [Stop(id, None) for id in self._served]
+        for exchange in self._served.values():
+            exchange.step(Step.CLOSED)
+        self._served.clear()
         self._deadlines.clear()
         return effects
 

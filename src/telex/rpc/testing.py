@@ -75,6 +75,12 @@ class MemoryChannel:
         self._paused = False
         self._schedule()
 
+    def finish(self) -> None:
+        """Say no more, and go on listening."""
+        if self._other._receiver is not None:
+            self._other._deliver()
+            self._other._receiver.finished()
+
     async def close(self) -> None:
         for end, why in ((self, "closed here"), (self._other, "closed by the other side")):
             end._finish(why)
@@ -136,6 +142,9 @@ class Script:
     def received(self, events: list[Event]) -> None:
         self._heard.extend(event.body for event in events if isinstance(event, Frame))
         self._news.set()
+
+    def finished(self) -> None:
+        self.lost("they say no more")
 
     def lost(self, why: str) -> None:
         self._over = True
