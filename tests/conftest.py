@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import uvloop
 from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
@@ -41,6 +42,13 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers", "counted: repeats a fault many times; `make soak` repeats it more"
     )
     config.addinivalue_line("markers", "deadline(seconds): this test may take longer than most")
+    config.addinivalue_line("markers", "each_loop: runs on asyncio's own loop and on uvloop")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if metafunc.definition.get_closest_marker("each_loop"):
+        metafunc.fixturenames.append("loop")
+        metafunc.parametrize("loop", ["asyncio", "uvloop"])
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -52,7 +60,10 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     arguments = {name: pyfuncitem.funcargs[name] for name in names}
     marker = pyfuncitem.get_closest_marker("deadline")
     seconds = marker.args[0] if marker and not SOAK else DEADLINE
-    asyncio.run(_bounded(pyfuncitem.obj(**arguments), seconds))
+    uvloop_wanted = pyfuncitem.funcargs.get("loop") == "uvloop"
+    factory = uvloop.new_event_loop if uvloop_wanted else asyncio.new_event_loop
+    with asyncio.Runner(loop_factory=factory) as runner:
+        runner.run(_bounded(pyfuncitem.obj(**arguments), seconds))
     return True
 
 
@@ -128,9 +139,3 @@ def program() -> Callable[[str], str]:
         return str(path)
 
     return find
-
-
-@pytest.fixture
-def private_dir(tmp_path: Path) -> Path:
-    """A directory short enough for a socket path, removed afterwards."""
-    return tmp_path

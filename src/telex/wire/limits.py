@@ -126,3 +126,22 @@ IDS_REMEMBERED: Final = _limit(
 BATCH_MESSAGES: Final = _limit(
     "BATCH_MESSAGES", 1000, "messages", "Messages in one JSON-RPC batch."
 )
+SOCKET_PATH_BYTES: Final = _limit(
+    "SOCKET_PATH_BYTES",
+    103,
+    "bytes",
+    "A unix socket's path. macOS has room for 104 with the closing NUL, Linux for 108; the smaller "
+    "serves both, so that the same environment means the same path everywhere.",
+)
+CONFIG_FILE_BYTES: Final = _limit(
+    "CONFIG_FILE_BYTES",
+    1 * MIB,
+    "bytes",
+    "One configuration file. It is a page; a directory we stand in may hold anything.",
+)
+CLOSE_SECONDS: Final = _limit(
+    "CLOSE_SECONDS",
+    5,
+    "seconds",
+    "How long closing a channel waits for the other side to take what is unsent.",
+)

@@ -1,0 +1,75 @@
+"""The `telex` command: one file per command, and this one, which starts and ends them.
+
+`main` answers with an exit code and never lets a traceback reach a person: 0 ok, 1 failed, 2 usage,
+3 unsupported here, 124 timed out, 130 interrupted, 141 nobody reads our output, else the child's.
+Commands return their code (None is 0) and raise for everything else; `endings` turns that into one
+line. Importing this costs click and nothing more: `lazy` loads a command when it is asked for.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from telex.cli.console import explain
+from telex.cli.endings import ending
+from telex.cli.root import COMPLETE, root
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run one command line (the process's own by default) and answer with its exit code."""
+    try:
+        _let_any_text_be_printed()
+        code = _run(list(sys.argv[1:] if args is None else args))
+        if sys.stdout is not None:
+            sys.stdout.flush()  # here, and not at exit, where a full disk would end in a traceback
+    # Everything: behind us is only Python's own traceback.
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001
+        return _end(error)
+    return code
+
+
+def _run(args: list[str]) -> int:
+    asked = os.environ.get(COMPLETE, "")
+    if asked.endswith("_complete"):
+        from click.shell_completion import shell_complete
+
+        return shell_complete(root, {}, "telex", COMPLETE, asked)
+    # Not root.main(): it ends a broken pipe by itself, with a code of its own.
+    with root.make_context("telex", args) as context:
+        return root.invoke(context) or 0
+
+
+def _end(error: BaseException) -> int:
+    how = ending(error)
+    if how.line is not None:
+        if os.environ.get("TELEX_DEBUG") == "1":
+            import traceback
+
+            traceback.print_exception(error)
+        explain(how.line)
+    _settle_stdout()
+    return how.code
+
+
+def _let_any_text_be_printed() -> None:
+    """A path may hold bytes that are no text, and a terminal may know only ASCII."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def _settle_stdout() -> None:
+    """What stdout cannot take now it would not take at exit: drop it without a second error."""
+    if not isinstance(sys.stdout, io.TextIOWrapper):
+        return
+    try:
+        sys.stdout.flush()
+    except OSError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)

@@ -1,0 +1,132 @@
+"""`telex config`: what holds and why, and which project files may be read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from telex.cli.console import say, warn
+from telex.cli.loading import load_config
+from telex.config import places, project
+from telex.config.layers import Origin, Source, Value, from_file
+from telex.config.load import Config, find_project
+
+HELP = """Show what is configured, and where it comes from.
+
+Settings come, strongest first, from a flag (`telex --set KEY=VALUE ...`), the environment
+(`TELEX_<SECTION>_<KEY>`, lists with commas), the project's `.telex/config.toml` once you trusted
+it, your own `config.toml`, and the defaults. Secrets are the exception: what several of them list
+adds up.
+"""
+
+
+@click.group(help=HELP)
+def command() -> None:
+    pass
+
+
+@command.command()
+@click.option("--json", "as_json", is_flag=True, help="One JSON object instead of a table.")
+@click.pass_context
+def show(context: click.Context, as_json: bool) -> None:
+    """Show each setting, its value, and its origin.
+
+    Secret values are counted, not shown.
+
+    With --json, one object:
+
+    \b
+      settings      by key: value (null when hidden), hidden (how many),
+                    origins (each with source and where)
+      user_file     path, exists
+      project_file  path, trust; null where there is none
+      warnings      the lines that otherwise go to stderr
+    """
+    config = load_config(context)
+    if as_json:
+        say(json.dumps(_object(config), indent=2))
+        return
+    for warning in config.warnings:
+        warn(warning)
+    rows = [(one.setting.key, _text(one), _origins(one)) for one in config.values]
+    widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
+    for key, value, origin in rows:
+        say(f"{key:{widths[0]}}  {value:{widths[1]}}  {origin}")
+
+
+@command.command()
+def path() -> None:
+    """Print the path of your config.toml, whether it exists or not."""
+    say(str(places.find().config_file))
+
+
+@command.command()
+@click.argument("where", metavar="[PATH]", required=False, type=click.Path(path_type=Path))
+def trust(where: Path | None) -> None:
+    """Let a project's .telex/config.toml be read, as it is now.
+
+    PATH is the file or its project's directory; by default the one that applies here. When the file
+    changes, it is not read until you trust it again.
+    """
+    here = places.find()
+    file = find_project(here) if where is None else project.read(_file_of(where), here.trusted)
+    if file is None:
+        raise click.ClickException(f"there is no {project.NAME} {_said(where)}")
+    # Read first: what cannot be understood should not be trusted.
+    layer = from_file(file.content, Origin(Source.PROJECT, str(file.path)))
+    for warning in layer.warnings:
+        warn(warning)
+    project.trust(file, here.trusted)
+    say(f"trusted {file.path}; it sets {', '.join(layer.given) or 'nothing'}")
+
+
+@command.command()
+@click.argument("where", metavar="[PATH]", required=False, type=click.Path(path_type=Path))
+def untrust(where: Path | None) -> None:
+    """Take that back: the project's file is no longer read."""
+    here = places.find()
+    file = project.find(Path.cwd()) if where is None else _file_of(where)
+    if file is None:
+        raise click.ClickException(f"there is no {project.NAME} {_said(where)}")
+    was = project.untrust(file, here.trusted)
+    say(f"{file.resolve()} is no longer trusted" if was else f"{file.resolve()} was not trusted")
+
+
+def _file_of(where: Path) -> Path:
+    return where / project.NAME if where.is_dir() else where
+
+
+def _said(where: Path | None) -> str:
+    return "here or in a parent directory of this repository" if where is None else f"at {where}"
+
+
+def _text(value: Value) -> str:
+    if value.setting.secret and value.value:
+        return f"({len(value.value)} hidden)"
+    return json.dumps(value.value, ensure_ascii=False)
+
+
+def _origins(value: Value) -> str:
+    return ", ".join(map(str, value.origins))
+
+
+def _object(config: Config) -> dict[str, Any]:
+    found = config.project_file
+    return {
+        "settings": {one.setting.key: _setting(one) for one in config.values},
+        "user_file": {"path": str(config.user_file), "exists": config.user_file.exists()},
+        "project_file": found and {"path": str(found.path), "trust": str(found.trust)},
+        "warnings": list(config.warnings),
+    }
+
+
+def _setting(value: Value) -> dict[str, Any]:
+    hidden = len(value.value) if value.setting.secret else 0
+    return {
+        "value": None if hidden else value.value,
+        "hidden": hidden,
+        "origins": [{"source": str(one.source), "where": one.where} for one in value.origins],
+    }

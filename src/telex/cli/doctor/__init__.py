@@ -1,0 +1,132 @@
+"""`telex doctor`: what telex finds here, what is missing, and how to get it.
+
+`computer`, `libraries`, `own` and `limits` look; this file joins what they saw and prints it. The
+doctor has to work where telex does not: what needs more than the standard library and click is
+imported inside, and where that fails the reason is one more finding.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from telex.cli.console import coloured, printable, say
+from telex.cli.doctor import computer
+from telex.cli.doctor.findings import TIED, Finding, Mark, Section
+from telex.cli.doctor.libraries import libraries
+from telex.cli.doctor.limits import limits
+from telex.version import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+COLOURS = {Mark.OK: "green", Mark.NOTE: "yellow", Mark.MISSING: "red", Mark.BROKEN: "red"}
+
+HELP = """Say what telex finds here, what is missing, and how to get it.
+
+Exits with 1 when something required is missing or broken.
+
+With --json, one object:
+
+\b
+  telex      this version
+  ok         whether all that is required is there
+  problems   what is not well: mark (note, missing, broken), name, text, remedy
+  python     version, path
+  platform   system, release, machine
+  terminal   term, program, program_version, columns, rows, stdin_tty,
+             stdout_tty, encoding, inside (tmux, screen, zellij, ssh)
+  libraries  by name: version, wanted, required, ok
+  programs   by name: path, for
+  kernel     open_files, pseudo_terminals, pidfd
+  places     by name (config, data, state, runtime): path, exists, problem
+  config     file, exists, project_file, warnings, error
+  limits     by name: value, unit, reason
+
+What cannot be known here is null.
+"""
+
+
+@click.command(help=HELP)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object instead of lines.")
+@click.pass_context
+def command(context: click.Context, as_json: bool) -> int:
+    sections = [
+        computer.python(),
+        computer.system(),
+        computer.terminal(os.environ),
+        libraries(),
+        computer.programs(),
+        computer.kernel(),
+        *_own(context),
+        limits(),
+    ]
+    findings = [finding for section in sections for finding in section.findings]
+    ok = not any(one.mark in {Mark.MISSING, Mark.BROKEN} for one in findings)
+    if as_json:
+        say(json.dumps(_object(sections, findings, ok), indent=2))
+    else:
+        _print(findings)
+    return 0 if ok else 1
+
+
+def _own(context: click.Context) -> list[Section]:
+    try:
+        from telex.cli.doctor import own
+        from telex.cli.loading import flags_of
+        from telex.config import places
+        from telex.config.errors import ConfigError
+    except ImportError as error:
+        return _unseen(str(error))
+    flags = flags_of(context)
+    try:
+        here = places.find()
+    except (ConfigError, ImportError) as error:
+        return _unseen(str(error))
+    return [own.where(here), own.configuration(here, flags)]
+
+
+def _unseen(why: str) -> list[Section]:
+    finding = Finding(Mark.BROKEN, "places", f"cannot be looked at: {why}")
+    return [Section("places", None, (finding,)), Section("config", None, ())]
+
+
+def _object(sections: Iterable[Section], findings: Iterable[Finding], ok: bool) -> dict[str, Any]:
+    problems = [
+        {"mark": str(one.mark), "name": one.name, "text": one.text, "remedy": one.remedy}
+        for one in findings
+        if one.mark is not Mark.OK
+    ]
+    facts = {section.key: section.facts for section in sections}
+    return {"telex": __version__, "ok": ok, "problems": problems, **facts}
+
+
+def _print(findings: Iterable[Finding]) -> None:
+    width = max(60, min(shutil.get_terminal_size().columns, 110))
+    say(f"telex {__version__}")
+    for finding in findings:
+        for line in _lines(finding, width):
+            # Each part was made printable before the colours were added.
+            click.echo(line)
+
+
+def _lines(finding: Finding, width: int) -> Iterator[str]:
+    mark = f"{finding.mark:<8}"
+    head = click.style(mark, fg=COLOURS[finding.mark]) if coloured() else mark
+    margin = " " * 20
+    body = _wrapped(finding.text, width - len(margin))
+    name = printable(finding.name)
+    yield f"{head}{name:<11} {body[0] if body else ''}".rstrip()
+    yield from (margin + line for line in body[1:])
+    if finding.remedy:
+        yield f"{margin}-> {printable(finding.remedy)}"  # not wrapped: it is there to be copied
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    lines = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
+    return [printable(line.replace(TIED, " ")) for line in lines]

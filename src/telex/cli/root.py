@@ -1,0 +1,45 @@
+"""`telex` itself: its options, and the table of its commands."""
+
+from __future__ import annotations
+
+import click
+
+from telex.cli.lazy import Lazy
+from telex.version import __version__
+
+COMPLETE = "_TELEX_COMPLETE"
+"""Set by the scripts of `telex completions` when a shell asks what could come next."""
+
+COMMANDS = {
+    "completions": "Print the completion script of a shell.",
+    "config": "Show what is configured, and where it comes from.",
+    "doctor": "Say what telex finds here, what is missing, and how to get it.",
+}
+"""Each is `command` in the file of its name; its line stands here too, so that listing is cheap."""
+
+
+def _pair(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> list[tuple[str, str]]:
+    pairs = [text.partition("=") for text in given]
+    if bare := [key for key, equals, _ in pairs if not equals]:
+        raise click.BadParameter(f"{bare[0]!r} has no '='; write KEY=VALUE")
+    return [(key, value) for key, _, value in pairs]
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, "-V", "--version", message="telex %(version)s")
+@click.option(
+    "--set",
+    "flags",
+    multiple=True,
+    metavar="KEY=VALUE",
+    callback=_pair,
+    help="Set one setting for this run; `telex config show` lists them.",
+)
+@click.pass_context
+def root(context: click.Context, flags: list[tuple[str, str]]) -> None:
+    """Any terminal program, with an answer back."""
+    context.obj = flags
+
+
+for _name, _line in COMMANDS.items():
+    root.add_command(Lazy(_name, f"telex.cli.{_name}", _line))

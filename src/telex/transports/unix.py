@@ -1,0 +1,240 @@
+"""Channels over unix sockets: private from the first instant, and only for this user.
+
+The socket is bound under a umask, so that it never exists with wider permissions than 0600; each
+connection's user, at either end, is asked of the kernel and must be ours. A directory that is not
+there yet is made 0700. A socket somebody left behind is removed only after a connect to it failed,
+under a lock; anything that is not a socket is left alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import fcntl
+import logging
+import os
+import socket
+import stat
+import struct
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from telex.config.private import make_private
+from telex.transports.framed import NDJSON, FramedChannel, Framing
+from telex.wire import limits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+    from telex.rpc.channel import Channel
+
+log = logging.getLogger("telex.transports")
+
+_LOCAL_PEERCRED: Final = 1
+
+
+class SocketError(Exception):
+    """A unix socket cannot be had; the sentence says which and why."""
+
+
+class NotASocket(SocketError):
+    """Something else stands at the path."""
+
+
+class AlreadyServed(SocketError):
+    """Another server listens there."""
+
+
+class PathTooLong(SocketError):
+    """The kernel takes no such long socket path."""
+
+
+class NobodyThere(SocketError):
+    """There is no socket, or nobody listens behind it."""
+
+
+class Listener:
+    """A bound socket that turns connections into channels, until it is closed."""
+
+    def __init__(
+        self, path: Path, on_channel: Callable[[Channel], object], framing: Framing
+    ) -> None:
+        self.path = path
+        self._on_channel = on_channel
+        self._framing = framing
+        self._channels: set[FramedChannel] = set()
+        self._lock: int | None = None
+        self._inode: tuple[int, int] | None = None
+        self._server: asyncio.Server | None = None
+
+    async def __aenter__(self) -> Self:
+        _check_length(self.path)
+        if not self.path.parent.exists():
+            make_private(self.path.parent)
+        self._lock = _locked(self.path)
+        try:
+            sock = _bound(self.path)
+            self._inode = _identity(self.path)
+            loop = asyncio.get_running_loop()
+            self._server = await loop.create_unix_server(self._accept, sock=sock, backlog=128)
+        except BaseException:
+            self._release()
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Stop listening, close what is open, and leave nothing at the path."""
+        if self._server is not None:
+            self._server.close()
+        await asyncio.gather(*(channel.close() for channel in set(self._channels)))
+        if self._server is not None:
+            await self._server.wait_closed()
+        self._release()
+
+    def _accept(self) -> FramedChannel:
+        return _Accepted(self._framing, self._admit, self._channels.discard)
+
+    def _admit(self, channel: FramedChannel, user: int) -> bool:
+        if user != os.getuid():
+            log.warning("refused a connection to %s from user %d", self.path, user)
+            return False
+        self._channels.add(channel)
+        self._on_channel(channel)
+        return True
+
+    def _release(self) -> None:
+        if self._inode is not None and _identity(self.path) == self._inode:
+            self.path.unlink()
+        if self._lock is not None:
+            _lock_path(self.path).unlink(missing_ok=True)
+            os.close(self._lock)
+            self._lock = None
+
+
+class _Accepted(FramedChannel):
+    """A channel of a listener: it asks who is there before it is anybody's."""
+
+    def __init__(
+        self,
+        framing: Framing,
+        admit: Callable[[FramedChannel, int], bool],
+        forget: Callable[[FramedChannel], None],
+    ) -> None:
+        super().__init__(framing)
+        self._admit = admit
+        self._forget = forget
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        if not self._admit(self, peer_user(transport.get_extra_info("socket"))):
+            transport.close()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._forget(self)
+        super().connection_lost(error)
+
+
+def listen(
+    path: Path, on_channel: Callable[[Channel], object], framing: Framing = NDJSON
+) -> Listener:
+    """`async with listen(path, serve):` each connection is a channel given to `on_channel`."""
+    return Listener(path, on_channel, framing)
+
+
+async def connect(path: Path, framing: Framing = NDJSON) -> Channel:
+    """A channel to whoever listens at the path."""
+    _check_length(path)
+    loop = asyncio.get_running_loop()
+    try:
+        transport, channel = await loop.create_unix_connection(
+            lambda: FramedChannel(framing), str(path)
+        )
+    except (FileNotFoundError, ConnectionRefusedError) as error:
+        raise NobodyThere(f"nobody listens at {path}; is the server running?") from error
+    except PermissionError as error:
+        raise SocketError(f"the socket {path} belongs to another user") from error
+    if (user := peer_user(transport.get_extra_info("socket"))) != os.getuid():
+        await channel.close()
+        raise SocketError(f"the server at {path} is run by user {user}, not by you")
+    return channel
+
+
+def peer_user(sock: Any) -> int:
+    """The user at the other end, as the kernel knows it."""
+    if sys.platform == "linux":
+        credentials = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        _, user, _ = struct.unpack("3i", credentials)
+    else:  # struct xucred begins with a version and the user
+        credentials = sock.getsockopt(0, _LOCAL_PEERCRED, 76)
+        _, user = struct.unpack("2I", credentials[:8])
+    return int(user)
+
+
+def _check_length(path: Path) -> None:
+    longest = limits.SOCKET_PATH_BYTES
+    if len(os.fsencode(path)) > longest:
+        raise PathTooLong(f"the socket path {path} is over {longest} bytes; choose a shorter one")
+
+
+def _lock_path(path: Path) -> Path:
+    return path.with_name(f"{path.name}.lock")
+
+
+def _locked(path: Path) -> int:
+    """Hold the path's lock, or learn that another server does. Held as long as we listen."""
+    while True:
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        lock = os.open(_lock_path(path), flags, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(lock)
+            raise AlreadyServed(f"another server listens at {path}") from None
+        opened = os.fstat(lock)
+        if _identity(_lock_path(path)) == (opened.st_dev, opened.st_ino):
+            return lock
+        os.close(lock)  # its last holder removed the file while we took the lock: take the new one
+
+
+def _bound(path: Path) -> socket.socket:
+    _remove_stale(path)
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    before = os.umask(0o177)
+    try:
+        sock.bind(str(path))
+    except BaseException:
+        sock.close()
+        raise
+    finally:
+        os.umask(before)
+    return sock
+
+
+def _remove_stale(path: Path) -> None:
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(mode):
+        raise NotASocket(f"{path} is not a socket; move it away or choose another path")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.setblocking(False)
+        if (error := probe.connect_ex(str(path))) != errno.ECONNREFUSED:
+            told = "another server listens at" if error in (0, errno.EAGAIN) else "cannot use"
+            raise AlreadyServed(f"{told} {path}")
+    path.unlink()
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    with contextlib.suppress(FileNotFoundError):
+        found = path.lstat()
+        return found.st_dev, found.st_ino
+    return None

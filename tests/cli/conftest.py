@@ -1,0 +1,87 @@
+"""Running telex for real: as a child of the test, with a home and an environment of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from subprocess import CompletedProcess
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    Run = Callable[..., CompletedProcess[str]]
+
+SECONDS = 20
+
+
+@pytest.fixture
+def environ(tmp_path: Path) -> dict[str, str]:
+    """A plain environment: nothing of the person who runs the tests."""
+    return {"PATH": os.environ["PATH"], "TELEX_HOME": str(tmp_path / "home"), "TERM": "xterm"}
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    """The directory telex is run in."""
+    directory = tmp_path / "work"
+    directory.mkdir()
+    return directory
+
+
+@pytest.fixture
+def telex(environ: dict[str, str], work: Path) -> Run:
+    """`telex("doctor", "--json", NO_COLOR="1")`: arguments, and additions to the environment."""
+
+    def run(*args: str, **more: str) -> CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "telex", *args],
+            env=environ | more,
+            cwd=work,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=SECONDS,
+            check=False,
+        )
+
+    return run
+
+
+@pytest.fixture
+def on_terminal(environ: dict[str, str], work: Path) -> Run:
+    """The same on a pseudo-terminal, 100 columns wide, where stdout and stderr are one."""
+
+    def run(*args: str, **more: str) -> CompletedProcess[str]:
+        ours, theirs = os.openpty()
+        with os.fdopen(ours, "rb", buffering=0) as screen:
+            child = subprocess.Popen(
+                [sys.executable, "-m", "telex", *args],
+                env=environ | {"COLUMNS": "100"} | more,
+                cwd=work,
+                stdin=theirs,
+                stdout=theirs,
+                stderr=theirs,
+            )
+            os.close(theirs)
+            shown = _until_hangup(screen.fileno())
+            text = shown.decode().replace("\r\n", "\n")
+            return CompletedProcess(child.args, child.wait(SECONDS), text, "")
+
+    return run
+
+
+def _until_hangup(descriptor: int) -> bytes:
+    shown = b""
+    while True:
+        try:
+            piece = os.read(descriptor, 65536)
+        except OSError:  # EIO: how Linux says that the last holder of the terminal is gone
+            return shown
+        if not piece:
+            return shown
+        shown += piece

@@ -1,0 +1,82 @@
+"""`telex completions`: the scripts, and bash really completing with its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from subprocess import CompletedProcess
+
+    Run = Callable[..., CompletedProcess[str]]
+
+
+COMPLETING = """
+source <(telex completions bash)
+declare -F _telex_completion >/dev/null || exit 9
+complete -p telex | grep -q -- '-F _telex_completion' || exit 8
+COMP_WORDS=("$@")
+COMP_CWORD=$(($# - 1))
+_telex_completion telex
+printf '%s\\n' "${COMPREPLY[@]}"
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (["telex", "do"], ["doctor"]),
+        (["telex", ""], ["completions", "config", "doctor"]),
+        (["telex", "config", "tr"], ["trust"]),
+        (["telex", "doctor", "--j"], ["--json"]),
+        (["telex", "completions", ""], ["bash", "zsh", "fish"]),
+        (["telex", "--set", "trace=rpc", "conf"], ["config"]),
+    ],
+)
+def test_bash_completes_with_our_script(
+    words: list[str], offered: list[str], environ: dict[str, str], program: Callable[[str], str]
+) -> None:
+    installed = str(Path(sys.executable).parent)
+    done = subprocess.run(
+        [program("bash"), "--norc", "-c", COMPLETING, "bash", *words],
+        env=environ | {"PATH": f"{installed}:{environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
+    )
+    assert (done.returncode, done.stdout.split(), done.stderr) == (0, offered, "")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_each_script_asks_telex_itself(telex: Run, shell: str) -> None:
+    ran = telex("completions", shell)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert f"_TELEX_COMPLETE={shell}_complete" in ran.stdout
+
+
+def test_the_help_says_where_each_script_goes(telex: Run) -> None:
+    said = telex("completions", "--help").stdout
+    for shell in ("bash", "zsh", "fish"):
+        assert f"telex completions {shell} > " in said
+
+
+def test_listing_the_commands_for_a_shell_loads_none_of_them() -> None:
+    script = (
+        "import sys; from telex.cli import main; main();"
+        "print(sorted(m for m in sys.modules if m.startswith(('telex.config', 'msgspec'))))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env={"_TELEX_COMPLETE": "zsh_complete", "COMP_WORDS": "telex ", "COMP_CWORD": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "doctor" in done.stdout
+    assert done.stdout.splitlines()[-1] == "[]"

@@ -1,0 +1,172 @@
+"""`telex config`, run for real."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from subprocess import CompletedProcess
+
+    Run = Callable[..., CompletedProcess[str]]
+
+
+@pytest.fixture
+def config_file(environ: dict[str, str]) -> Path:
+    path = Path(environ["TELEX_HOME"]) / "config.toml"
+    path.parent.mkdir(mode=0o700)
+    return path
+
+
+@pytest.fixture
+def project_file(work: Path) -> Path:
+    path = work / ".telex" / "config.toml"
+    path.parent.mkdir()
+    path.write_text('[logging]\nlevel = "debug"\n')
+    return path
+
+
+def rows(ran: CompletedProcess[str]) -> dict[str, list[str]]:
+    assert ran.returncode == 0
+    return {row[0]: row[1:] for row in (line.split(maxsplit=2) for line in ran.stdout.splitlines())}
+
+
+def test_show_prints_each_value_with_its_origin(telex: Run, config_file: Path) -> None:
+    config_file.write_text('[logging]\nlevel = "error"\n')
+    ran = telex("--set", "trace=rpc", "config", "show", TELEX_REDACTION_REPLACEMENT="***")
+    assert rows(ran) == {
+        "trace": ['["rpc"]', "flag --set"],
+        "logging.level": ['"error"', f"user file {config_file}"],
+        "redaction.replacement": ['"***"', "environment TELEX_REDACTION_REPLACEMENT"],
+        "redaction.extra_literals": ["[]", "default"],
+    }
+    assert ran.stderr == ""
+
+
+def test_show_as_json_says_the_same(telex: Run, config_file: Path) -> None:
+    config_file.write_text('zebra = 1\n[logging]\nlevel = "error"\n')
+    shown = json.loads(telex("config", "show", "--json").stdout)
+    assert list(shown) == ["settings", "user_file", "project_file", "warnings"]
+    assert shown["settings"]["logging.level"] == {
+        "value": "error",
+        "hidden": 0,
+        "origins": [{"source": "user file", "where": str(config_file)}],
+    }
+    assert shown["user_file"] == {"path": str(config_file), "exists": True}
+    assert shown["project_file"] is None
+    assert "unknown key zebra" in shown["warnings"][0]
+
+
+@pytest.mark.parametrize("how", [[], ["--json"]])
+def test_secrets_are_counted_and_never_shown(telex: Run, config_file: Path, how: list[str]) -> None:
+    config_file.write_text('[redaction]\nextra_literals = ["hunter2", "hunter3"]\n')
+    ran = telex("config", "show", *how, TELEX_REDACTION_EXTRA_LITERALS="hunter4")
+    assert ran.returncode == 0
+    assert "hunter" not in ran.stdout + ran.stderr
+    if how:
+        secret = json.loads(ran.stdout)["settings"]["redaction.extra_literals"]
+        assert (secret["value"], secret["hidden"]) == (None, 3)
+        assert [one["source"] for one in secret["origins"]] == ["user file", "environment"]
+    else:
+        assert "(3 hidden)" in ran.stdout
+
+
+def test_an_unknown_key_is_a_warning_on_stderr_and_no_failure(
+    telex: Run, config_file: Path
+) -> None:
+    config_file.write_text('[logging]\nlevell = "error"\n')
+    ran = telex("config", "show")
+    assert ran.returncode == 0
+    said = f"telex: warning: {config_file}: unknown key logging.levell; did you mean logging.level?"
+    assert ran.stderr == said + "\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "[logging]\nlevel = 3",
+            ": logging.level must be one of debug, info, warning, error; it is 3",
+        ),
+        ("[logging", ":1:9: Expected ']' at the end of a table declaration"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_one_line_with_the_place(
+    telex: Run, config_file: Path, text: str, said: str
+) -> None:
+    config_file.write_text(text)
+    ran = telex("config", "show")
+    assert (ran.returncode, ran.stdout, ran.stderr) == (1, "", f"telex: {config_file}{said}\n")
+
+
+def test_a_wrong_flag_is_a_usage_error(telex: Run) -> None:
+    ran = telex("--set", "logging.level=loud", "config", "show")
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr.startswith("telex: --set: logging.level must be one of debug, ")
+    assert telex("--set", "level=info", "config", "show").returncode == 2
+
+
+def test_path_prints_where_the_file_would_be_and_makes_nothing(
+    telex: Run, environ: dict[str, str]
+) -> None:
+    home = Path(environ["TELEX_HOME"])
+    assert telex("config", "path").stdout == f"{home}/config.toml\n"
+    assert not home.exists()
+
+
+def test_a_project_file_counts_from_trust_to_untrust_or_change(
+    telex: Run, project_file: Path
+) -> None:
+    ran = telex("config", "show")
+    assert rows(ran)["logging.level"] == ['"warning"', "default"]
+    assert f"warning: {project_file}: not read, it is not trusted" in ran.stderr
+
+    ran = telex("config", "trust")
+    assert (ran.returncode, ran.stdout) == (0, f"trusted {project_file}; it sets logging.level\n")
+    ran = telex("config", "show")
+    assert rows(ran)["logging.level"] == ['"debug"', f"project file {project_file}"]
+    assert ran.stderr == ""
+
+    project_file.write_text('[logging]\nlevel = "info"\n')
+    assert "it changed since you trusted it" in telex("config", "show").stderr
+    shown = json.loads(telex("config", "show", "--json").stdout)
+    assert shown["project_file"]["trust"] == "changed since it was trusted"
+
+    telex("config", "trust", str(project_file.parent.parent))
+    assert rows(telex("config", "show"))["logging.level"][0] == '"info"'
+    assert "no longer trusted" in telex("config", "untrust").stdout
+    assert rows(telex("config", "show"))["logging.level"][0] == '"warning"'
+    assert "was not trusted" in telex("config", "untrust", str(project_file)).stdout
+
+
+def test_a_project_file_that_cannot_be_understood_is_not_trusted(
+    telex: Run, project_file: Path
+) -> None:
+    project_file.write_text("[")
+    ran = telex("config", "trust")
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert ran.stderr.startswith(f"telex: {project_file}:1:2: ")
+    assert "not trusted" in telex("config", "show").stderr
+
+
+@pytest.mark.parametrize("verb", ["trust", "untrust"])
+def test_where_there_is_no_project_file_there_is_nothing_to_trust(telex: Run, verb: str) -> None:
+    ran = telex("config", verb)
+    assert ran.returncode == 1
+    assert ran.stderr.startswith("telex: there is no .telex/config.toml here")
+
+
+def test_trust_is_kept_only_in_a_private_place(
+    telex: Run, project_file: Path, config_file: Path
+) -> None:
+    state = config_file.parent / "state"
+    (state / "trusted").mkdir(parents=True)
+    (state / "trusted").chmod(0o777)
+    ran = telex("config", "trust")
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert "open to others (0777)" in ran.stderr
+    assert project_file.exists()

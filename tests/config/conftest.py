@@ -1,0 +1,23 @@
+"""For tests whose failure would be to wait for ever."""
+
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture
+def _no_waiting() -> Iterator[None]:
+    def give_up(*_: object) -> None:
+        raise AssertionError("still waiting after 5 seconds")
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.setitimer(signal.ITIMER_REAL, 5)
+    yield
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)

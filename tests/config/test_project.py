@@ -1,0 +1,198 @@
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from telex.config import project
+from telex.config.errors import NotPrivate, WrongValue
+from telex.config.layers import Origin, Source, from_flags
+from telex.config.load import load
+from telex.config.places import Places
+from telex.config.project import ProjectFile, Trust
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LOUD = b'[logging]\nlevel = "debug"\n'
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Places:
+    return Places(*(tmp_path / name for name in ("config", "data", "state", "run")))
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    root = tmp_path / "repository"
+    (root / ".git").mkdir(parents=True)
+    (root / "src" / "deep").mkdir(parents=True)
+    return root
+
+
+def write(directory: Path, content: bytes = LOUD) -> Path:
+    path = directory / ".telex" / "config.toml"
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(content)
+    return path
+
+
+def read(path: Path, here: Places) -> ProjectFile:
+    file = project.read(path, here.trusted)
+    assert file is not None
+    return file
+
+
+def test_the_nearest_file_up_to_the_repositorys_root_is_found(repository: Path) -> None:
+    deep = repository / "src" / "deep"
+    assert project.find(deep) is None
+    at_root = write(repository)
+    assert project.find(deep) == at_root
+    nearer = write(repository / "src")
+    assert project.find(deep) == nearer
+
+
+def test_the_search_stops_at_the_repositorys_root(repository: Path) -> None:
+    write(repository.parent)
+    assert project.find(repository / "src") is None
+
+
+def test_outside_a_repository_only_the_directory_itself_speaks(tmp_path: Path) -> None:
+    (tmp_path / "below").mkdir()
+    path = write(tmp_path)
+    assert project.find(tmp_path) == path
+    assert project.find(tmp_path / "below") is None
+
+
+def test_a_file_is_trusted_only_after_somebody_said_so(repository: Path, here: Places) -> None:
+    path = write(repository)
+    assert read(path, here).trust is Trust.UNTRUSTED
+    project.trust(read(path, here), here.trusted)
+    assert read(path, here).trust is Trust.TRUSTED
+    assert project.untrust(path, here.trusted)
+    assert read(path, here).trust is Trust.UNTRUSTED
+    assert not project.untrust(path, here.trusted)
+
+
+def test_trust_is_for_one_path_and_one_content(repository: Path, here: Places) -> None:
+    path = write(repository)
+    project.trust(read(path, here), here.trusted)
+    assert read(write(repository / "src"), here).trust is Trust.UNTRUSTED
+    write(repository, LOUD + b"# more\n")
+    assert read(path, here).trust is Trust.CHANGED
+    write(repository, LOUD)
+    assert read(path, here).trust is Trust.TRUSTED
+
+
+def test_what_is_trusted_is_what_was_read_not_what_is_there_by_then(
+    repository: Path, here: Places
+) -> None:
+    path = write(repository)
+    seen = read(path, here)
+    write(repository, b'[redaction]\nreplacement = ""\n')
+    project.trust(seen, here.trusted)
+    assert read(path, here).trust is Trust.CHANGED
+
+
+def test_trust_can_be_taken_back_when_the_file_is_gone(repository: Path, here: Places) -> None:
+    path = write(repository)
+    project.trust(read(path, here), here.trusted)
+    path.unlink()
+    assert project.untrust(path, here.trusted)
+
+
+def test_a_record_that_others_could_write_is_not_believed(repository: Path, here: Places) -> None:
+    path = write(repository)
+    project.trust(read(path, here), here.trusted)
+    (record,) = here.trusted.iterdir()
+    record.chmod(0o666)
+    with pytest.raises(NotPrivate):
+        read(path, here)
+
+
+def test_a_garbled_record_is_no_trust(repository: Path, here: Places) -> None:
+    path = write(repository)
+    project.trust(read(path, here), here.trusted)
+    (record,) = here.trusted.iterdir()
+    record.write_bytes(b"{")
+    assert read(path, here).trust is Trust.UNTRUSTED
+
+
+def test_an_untrusted_file_changes_nothing_and_is_mentioned(repository: Path, here: Places) -> None:
+    path = write(repository, b"this is not even TOML")
+    config = load(here, {}, repository)
+    assert config.settings.logging.level == "warning"
+    (warning,) = config.warnings
+    assert warning.startswith(f"{path}: not read, it is not trusted;")
+    assert "telex config trust" in warning
+
+
+def test_a_trusted_file_is_stronger_than_the_users_and_weaker_than_the_environment(
+    repository: Path, here: Places
+) -> None:
+    here.config.mkdir()
+    here.config_file.write_bytes(b'[logging]\nlevel = "error"\n')
+    path = write(repository)
+    assert load(here, {}, repository).settings.logging.level == "error"
+    project.trust(read(path, here), here.trusted)
+    config = load(here, {}, repository / "src")
+    assert config.settings.logging.level == "debug"
+    origins = {value.setting.key: value.origins for value in config.values}
+    assert origins["logging.level"] == (Origin(Source.PROJECT, str(path)),)
+    assert config.warnings == ()
+    environ = {"TELEX_LOGGING_LEVEL": "info"}
+    assert load(here, environ, repository).settings.logging.level == "info"
+    flags = from_flags([("logging.level", "warning")])
+    assert load(here, environ, repository, flags).settings.logging.level == "warning"
+
+
+def test_a_changed_file_is_not_read_and_the_warning_says_why(
+    repository: Path, here: Places
+) -> None:
+    path = write(repository)
+    project.trust(read(path, here), here.trusted)
+    write(repository, b'[logging]\nlevel = "info"\n')
+    config = load(here, {}, repository)
+    assert config.settings.logging.level == "warning"
+    assert "it changed since you trusted it" in config.warnings[0]
+
+
+@pytest.mark.usefixtures("_no_waiting")
+def test_a_pipe_in_the_project_files_place_stops_nothing(repository: Path, here: Places) -> None:
+    (repository / ".telex").mkdir()
+    os.mkfifo(repository / ".telex" / "config.toml")
+    (warning,) = load(here, {}, repository).warnings
+    assert "not a regular file" in warning
+
+
+def test_the_users_own_file_is_no_project_file(tmp_path: Path) -> None:
+    home = tmp_path / ".telex"
+    write(tmp_path)
+    here = Places(home, home / "data", home / "state", home / "run")
+    config = load(here, {}, tmp_path)
+    assert (config.project_file, config.warnings) == (None, ())
+    assert config.settings.logging.level == "debug"
+
+
+def test_without_any_file_all_is_default_and_nothing_is_made(tmp_path: Path, here: Places) -> None:
+    config = load(here, {}, tmp_path)
+    assert config.settings.logging.level == "warning"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_wrong_value_in_the_users_file_is_raised(tmp_path: Path, here: Places) -> None:
+    here.config.mkdir()
+    here.config_file.write_bytes(b"trace = 3\n")
+    with pytest.raises(WrongValue, match=r"config\.toml: trace must be a list"):
+        load(here, {}, tmp_path)
+
+
+def test_a_removed_working_directory_has_no_project(
+    tmp_path: Path, here: Places, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert load(here, {}).project_file is None

@@ -1,0 +1,138 @@
+"""Standard input and output as a channel: the protocol's alone, and put back afterwards."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SERVER = """
+import asyncio, sys
+from telex.rpc.dialects.json_rpc import JsonRpc
+from telex.rpc.methods import Methods
+from telex.rpc.peer import Peer
+from telex.transports.framed import FRAMINGS
+from telex.transports.stdio import open_stdio
+
+async def later(params: dict[str, int]) -> int:
+    await asyncio.sleep(0.01)
+    return params["n"]
+
+def noisy(params: dict[str, int]) -> int:
+    print("stray output")
+    return params["n"]
+
+async def main() -> None:
+    methods = Methods()
+    methods.add("later", later)
+    methods.add("noisy", noisy)
+    async with open_stdio(FRAMINGS[sys.argv[1]]) as channel:
+        async with Peer(channel, JsonRpc(), methods) as peer:
+            await peer.closed()
+    print("after the channel, stdout is stdout again")
+
+asyncio.run(main())
+"""
+AFTER = b"after the channel, stdout is stdout again\n"
+
+
+def run(framing: str, **streams: object) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-c", SERVER, framing]
+    return subprocess.run(command, check=True, timeout=30, **streams)  # type: ignore[call-overload,no-any-return]  # stdin, stdout: as given
+
+
+def line(id: int, method: str) -> bytes:
+    message = {"jsonrpc": "2.0", "id": id, "method": method, "params": {"n": id}}
+    return json.dumps(message).encode() + b"\n"
+
+
+def answers(output: bytes) -> dict[int, int]:
+    return {answer["id"]: answer["result"] for answer in map(json.loads, output.splitlines())}
+
+
+def test_requests_still_open_at_the_end_of_input_are_answered() -> None:
+    done = run("ndjson", input=line(1, "later") + line(2, "later"), stdout=subprocess.PIPE)
+    assert answers(done.stdout.removesuffix(AFTER)) == {1: 1, 2: 2}
+
+
+def test_stray_prints_land_on_stderr_and_not_between_frames() -> None:
+    done = run("ndjson", input=line(1, "noisy"), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert answers(done.stdout.removesuffix(AFTER)) == {1: 1}
+    assert b"stray output" in done.stderr
+
+
+def test_lsp_framing_is_framing_on_the_same_streams() -> None:
+    body = line(1, "later").strip()
+    done = run(
+        "lsp", input=b"Content-Length: %d\r\n\r\n%b" % (len(body), body), stdout=subprocess.PIPE
+    )
+    head, _, rest = done.stdout.removesuffix(AFTER).partition(b"\r\n\r\n")
+    assert head == b"Content-Length: %d" % len(rest)
+    assert json.loads(rest)["result"] == 1
+
+
+@pytest.mark.parametrize("source", ["file", "null"])
+def test_input_that_is_no_pipe_is_read_too(tmp_path: Path, source: str) -> None:
+    requests, replies = tmp_path / "requests.jsonl", tmp_path / "replies.jsonl"
+    requests.write_bytes(b"".join(line(n, "later") for n in range(1000)))
+    with (
+        open(requests if source == "file" else os.devnull, "rb") as stdin,
+        replies.open("wb") as stdout,
+    ):
+        run("ndjson", stdin=stdin, stdout=stdout)
+    expected = {n: n for n in range(1000)} if source == "file" else {}
+    assert answers(replies.read_bytes().removesuffix(AFTER)) == expected
+
+
+def test_output_to_a_full_disk_ends_the_channel_and_not_the_program() -> None:
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [
+                sys.executable,
+                "-c",
+                SERVER.rsplit("    print", 1)[0] + "\nasyncio.run(main())",
+                "ndjson",
+            ],
+            input=line(1, "later"),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            timeout=30,
+            check=False,
+        )
+    assert b"Traceback" not in done.stderr
+
+
+def test_a_reader_that_goes_away_ends_the_channel() -> None:
+    reading, writing = os.pipe()
+    process = subprocess.Popen(
+        [sys.executable, "-c", SERVER, "ndjson"], stdin=subprocess.PIPE, stdout=writing
+    )
+    os.close(writing)
+    os.close(reading)
+    assert process.stdin is not None
+    process.stdin.write(line(1, "later"))
+    process.stdin.flush()
+    process.wait(timeout=30)
+    process.stdin.close()
+
+
+def test_a_terminal_is_left_in_blocking_mode() -> None:
+    master, slave = os.openpty()
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-c", SERVER, "ndjson"], stdin=slave, stdout=slave
+        )
+        os.write(master, line(1, "later"))
+        seen = b""
+        while b'"result":1' not in seen:
+            seen += os.read(master, 4096)
+        os.write(master, b"\x04")
+        process.wait(timeout=30)
+        assert os.get_blocking(slave)
+    finally:
+        os.close(master)
+        os.close(slave)

@@ -1,0 +1,193 @@
+"""Unix sockets: private from the first instant, ours alone, and gone afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from telex.config.errors import NotPrivate
+from telex.rpc.channel import Channel
+from telex.rpc.testing import Script
+from telex.transports import unix
+
+COUNT_NOTHING: Callable[[Channel], object] = lambda channel: None  # noqa: E731
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.lstat().st_mode)
+
+
+async def test_the_socket_is_0600_and_a_new_directory_0700_whatever_the_umask(
+    tmp_path: Path,
+) -> None:
+    before = os.umask(0)
+    try:
+        async with unix.listen(tmp_path / "new" / "t.sock", COUNT_NOTHING) as listener:
+            assert mode(listener.path) == 0o600
+            assert mode(listener.path.parent) == 0o700
+        assert os.umask(0) == 0
+    finally:
+        os.umask(before)
+
+
+@pytest.mark.counted
+async def test_the_socket_is_never_wider_than_0600_not_even_for_an_instant(
+    tmp_path: Path, counted: Callable[[int, int], int]
+) -> None:
+    """Another thread looks as fast as it can while the socket comes and goes under umask 0."""
+    path, seen, stop = tmp_path / "t.sock", set(), threading.Event()
+    looks = 0
+
+    def watch() -> None:
+        nonlocal looks
+        while not stop.is_set():
+            looks += 1
+            try:
+                seen.add(mode(path))
+            except FileNotFoundError:
+                continue
+
+    before = os.umask(0)
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        times = counted(200, 2000)
+        for _ in range(times):
+            async with unix.listen(path, COUNT_NOTHING):
+                pass
+    finally:
+        stop.set()
+        watcher.join()
+        os.umask(before)
+    print(f"unix socket: {times} binds, {looks} looks, modes seen: {sorted(map(oct, seen))}")
+    assert seen == {0o600}
+
+
+async def test_nothing_is_left_at_the_path_afterwards(tmp_path: Path) -> None:
+    async with unix.listen(tmp_path / "t.sock", COUNT_NOTHING):
+        assert (tmp_path / "t.sock").exists()
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_a_stale_socket_is_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "t.sock"
+    with socket.socket(socket.AF_UNIX) as left_behind:
+        left_behind.bind(str(path))
+    async with unix.listen(path, COUNT_NOTHING):
+        channel = await unix.connect(path)
+        await channel.close()
+
+
+async def test_a_socket_somebody_listens_on_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "t.sock"
+    with socket.socket(socket.AF_UNIX) as foreign:
+        foreign.bind(str(path))
+        foreign.listen()
+        with pytest.raises(unix.AlreadyServed, match="another server"):
+            await unix.listen(path, COUNT_NOTHING).__aenter__()
+        assert path.exists()
+
+
+async def test_a_second_server_is_told_so_and_harms_the_first_in_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "t.sock"
+    async with unix.listen(path, COUNT_NOTHING):
+        with pytest.raises(unix.AlreadyServed, match=str(path)):
+            await unix.listen(path, COUNT_NOTHING).__aenter__()
+        channel = await unix.connect(path)
+        await channel.close()
+
+
+@pytest.mark.parametrize("what", ["file", "directory", "symlink"])
+async def test_anything_but_a_socket_is_refused_and_untouched(tmp_path: Path, what: str) -> None:
+    path = tmp_path / "t.sock"
+    if what == "file":
+        path.write_text("precious")
+    elif what == "directory":
+        path.mkdir()
+    else:
+        path.symlink_to(tmp_path / "elsewhere")
+    before = path.lstat()
+    with pytest.raises(unix.NotASocket, match="not a socket"):
+        await unix.listen(path, COUNT_NOTHING).__aenter__()
+    assert path.lstat() == before
+
+
+async def test_a_path_the_kernel_would_not_take_is_named(tmp_path: Path) -> None:
+    path = tmp_path / ("x" * 120)
+    with pytest.raises(unix.PathTooLong, match="choose a shorter one"):
+        await unix.listen(path, COUNT_NOTHING).__aenter__()
+    with pytest.raises(unix.PathTooLong):
+        await unix.connect(path)
+
+
+async def test_connecting_to_nobody_says_so(tmp_path: Path) -> None:
+    with pytest.raises(unix.NobodyThere, match="is the server running"):
+        await unix.connect(tmp_path / "t.sock")
+
+
+async def test_a_socket_replaced_under_us_is_not_removed(tmp_path: Path) -> None:
+    path = tmp_path / "t.sock"
+    async with unix.listen(path, COUNT_NOTHING):
+        path.unlink()
+        path.write_text("somebody else's")
+    assert path.read_text() == "somebody else's"
+
+
+async def test_a_directory_that_cannot_be_private_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
+    with pytest.raises((NotPrivate, FileExistsError, OSError)):
+        await unix.listen(tmp_path / "dangling" / "t.sock", COUNT_NOTHING).__aenter__()
+
+
+CONNECT_AS_NOBODY = """
+import os, socket, sys
+os.setgroups([]); os.setgid(65534); os.setuid(65534)
+with socket.socket(socket.AF_UNIX) as s:
+    s.connect(sys.argv[1])
+    s.settimeout(10)
+    sys.exit(0 if s.recv(1) == b"" else 1)
+"""
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
+async def test_another_user_is_refused_even_where_the_mode_lets_them_in(tmp_path: Path) -> None:
+    served: list[Channel] = []
+    directory = Path(f"/tmp/telex-test-{os.getpid()}")
+    directory.mkdir(mode=0o755)
+    try:
+        async with unix.listen(directory / "t.sock", served.append) as listener:
+            listener.path.chmod(0o666)
+            stranger = await asyncio.to_thread(
+                subprocess.run,
+                [sys.executable, "-c", CONNECT_AS_NOBODY, str(listener.path)],
+                check=False,
+            )
+        assert stranger.returncode == 0
+        assert served == []
+    finally:
+        directory.rmdir()
+
+
+async def test_a_client_that_shuts_its_writing_half_still_gets_its_answer(tmp_path: Path) -> None:
+    """As `printf … | nc -N -U` does."""
+    heard: list[Script] = []
+    async with unix.listen(tmp_path / "t.sock", lambda channel: heard.append(Script(channel))):
+        reader, writer = await asyncio.open_unix_connection(str(tmp_path / "t.sock"))
+        writer.write(b"question\n")
+        writer.write_eof()
+        while not heard:
+            await asyncio.sleep(0)
+        assert await heard[0].hear() == b"question"
+        heard[0].say(b"answer")
+        assert await reader.readline() == b"answer\n"
+        writer.close()
+        await writer.wait_closed()
