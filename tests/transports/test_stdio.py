@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,16 +34,34 @@ async def main() -> None:
     async with open_stdio(FRAMINGS[sys.argv[1]]) as channel:
         async with Peer(channel, JsonRpc(), methods) as peer:
             await peer.closed()
-    print("after the channel, stdout is stdout again")
+    print('after the channel, stdout is stdout again')
 
-asyncio.run(main())
+if sys.argv[2] == "uvloop":
+    import uvloop
+
+    uvloop.run(main())
+else:
+    asyncio.run(main())
 """
 AFTER = b"after the channel, stdout is stdout again\n"
 
 
-def run(framing: str, **streams: object) -> subprocess.CompletedProcess[bytes]:
-    command = [sys.executable, "-c", SERVER, framing]
-    return subprocess.run(command, check=True, timeout=30, **streams)  # type: ignore[call-overload,no-any-return]  # stdin, stdout: as given
+class Program:
+    """A server on stdio, on one kind of event loop."""
+
+    def __init__(self, loop: str) -> None:
+        self.loop = loop
+
+    def command(self, framing: str = "ndjson", source: str = SERVER) -> list[str]:
+        return [sys.executable, "-c", source, framing, self.loop]
+
+    def run(self, framing: str = "ndjson", **streams: Any) -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run(self.command(framing), check=True, timeout=30, **streams)
+
+
+@pytest.fixture(params=["asyncio", "uvloop"])
+def server(request: pytest.FixtureRequest) -> Program:
+    return Program(request.param)
 
 
 def line(id: int, method: str) -> bytes:
@@ -54,20 +73,20 @@ def answers(output: bytes) -> dict[int, int]:
     return {answer["id"]: answer["result"] for answer in map(json.loads, output.splitlines())}
 
 
-def test_requests_still_open_at_the_end_of_input_are_answered() -> None:
-    done = run("ndjson", input=line(1, "later") + line(2, "later"), stdout=subprocess.PIPE)
+def test_requests_still_open_at_the_end_of_input_are_answered(server: Program) -> None:
+    done = server.run(input=line(1, "later") + line(2, "later"), stdout=subprocess.PIPE)
     assert answers(done.stdout.removesuffix(AFTER)) == {1: 1, 2: 2}
 
 
-def test_stray_prints_land_on_stderr_and_not_between_frames() -> None:
-    done = run("ndjson", input=line(1, "noisy"), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+def test_stray_prints_land_on_stderr_and_not_between_frames(server: Program) -> None:
+    done = server.run(input=line(1, "noisy"), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert answers(done.stdout.removesuffix(AFTER)) == {1: 1}
     assert b"stray output" in done.stderr
 
 
-def test_lsp_framing_is_framing_on_the_same_streams() -> None:
+def test_lsp_framing_is_framing_on_the_same_streams(server: Program) -> None:
     body = line(1, "later").strip()
-    done = run(
+    done = server.run(
         "lsp", input=b"Content-Length: %d\r\n\r\n%b" % (len(body), body), stdout=subprocess.PIPE
     )
     head, _, rest = done.stdout.removesuffix(AFTER).partition(b"\r\n\r\n")
@@ -76,27 +95,22 @@ def test_lsp_framing_is_framing_on_the_same_streams() -> None:
 
 
 @pytest.mark.parametrize("source", ["file", "null"])
-def test_input_that_is_no_pipe_is_read_too(tmp_path: Path, source: str) -> None:
+def test_input_that_is_no_pipe_is_read_too(server: Program, tmp_path: Path, source: str) -> None:
     requests, replies = tmp_path / "requests.jsonl", tmp_path / "replies.jsonl"
     requests.write_bytes(b"".join(line(n, "later") for n in range(1000)))
     with (
         open(requests if source == "file" else os.devnull, "rb") as stdin,
         replies.open("wb") as stdout,
     ):
-        run("ndjson", stdin=stdin, stdout=stdout)
+        server.run(stdin=stdin, stdout=stdout)
     expected = {n: n for n in range(1000)} if source == "file" else {}
     assert answers(replies.read_bytes().removesuffix(AFTER)) == expected
 
 
-def test_output_to_a_full_disk_ends_the_channel_and_not_the_program() -> None:
+def test_output_to_a_full_disk_ends_the_channel_and_not_the_program(server: Program) -> None:
     with open("/dev/full", "wb") as full:
         done = subprocess.run(
-            [
-                sys.executable,
-                "-c",
-                SERVER.rsplit("    print", 1)[0] + "\nasyncio.run(main())",
-                "ndjson",
-            ],
+            server.command(source=SERVER.replace("    print('after", "    ('after")),
             input=line(1, "later"),
             stdout=full,
             stderr=subprocess.PIPE,
@@ -106,11 +120,9 @@ def test_output_to_a_full_disk_ends_the_channel_and_not_the_program() -> None:
     assert b"Traceback" not in done.stderr
 
 
-def test_a_reader_that_goes_away_ends_the_channel() -> None:
+def test_a_reader_that_goes_away_ends_the_channel(server: Program) -> None:
     reading, writing = os.pipe()
-    process = subprocess.Popen(
-        [sys.executable, "-c", SERVER, "ndjson"], stdin=subprocess.PIPE, stdout=writing
-    )
+    process = subprocess.Popen(server.command(), stdin=subprocess.PIPE, stdout=writing)
     os.close(writing)
     os.close(reading)
     assert process.stdin is not None
@@ -120,12 +132,10 @@ def test_a_reader_that_goes_away_ends_the_channel() -> None:
     process.stdin.close()
 
 
-def test_a_terminal_is_left_in_blocking_mode() -> None:
+def test_a_terminal_is_left_in_blocking_mode(server: Program) -> None:
     master, slave = os.openpty()
     try:
-        process = subprocess.Popen(
-            [sys.executable, "-c", SERVER, "ndjson"], stdin=slave, stdout=slave
-        )
+        process = subprocess.Popen(server.command(), stdin=slave, stdout=slave)
         os.write(master, line(1, "later"))
         seen = b""
         while b'"result":1' not in seen:

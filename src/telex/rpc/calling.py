@@ -93,11 +93,7 @@ class Calling:
         """The caller is done; if the answer has not come, it is not wanted any more."""
         if self._pending.pop(id, None) is not None:
             self._apply(self._conversation.abandon(id))
-        while self._turns and self._conversation.calls < limits.CALLS_IN_FLIGHT:
-            turn = self._turns.popleft()
-            if not turn.done():
-                turn.set_result(None)
-                break
+        self._next_turn()
 
     def deliver(self, id: Id, data: object, more: bool) -> None:
         """An answer came, or a part of one."""
@@ -148,12 +144,21 @@ class Calling:
             self._turns.append(turn)
             try:
                 await turn
-            finally:
-                with contextlib.suppress(ValueError):  # not in the queue: it was our turn
+            except asyncio.CancelledError:
+                with contextlib.suppress(ValueError):  # already out: the turn was given to us
                     self._turns.remove(turn)
+                self._next_turn()
+                raise
         await self.room_to_send()
         if self._deaf is not None:
             raise PeerGone(self._deaf)
+
+    def _next_turn(self) -> None:
+        while self._turns and self._conversation.calls < limits.CALLS_IN_FLIGHT:
+            turn = self._turns.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                break
 
     async def _pour(self, id: Id, parts: AsyncIterable[object]) -> None:
         """Send the further parts of a request; an empty one is the last."""

@@ -50,7 +50,9 @@ class FramedChannel(asyncio.Protocol):
         self._receiver: Receiver | None = None
         self._reading: asyncio.ReadTransport | None = None
         self._writing: asyncio.WriteTransport | None = None
-        self._paused = False
+        self._early: list[Event] = []
+        """What came before anybody opened the channel: uvloop begins to read unasked."""
+        self._ended_early = False
         self._room = asyncio.Event()
         self._room.set()
         self._lost = asyncio.Event()
@@ -62,10 +64,14 @@ class FramedChannel(asyncio.Protocol):
 
     def open(self, receiver: Receiver) -> None:
         self._receiver = receiver
+        self._deliver(self._early)
+        self._early = []
         if self._why is not None:
             receiver.lost(self._why)
-        elif self._reading is not None:
-            self._reading.resume_reading()
+        elif self._ended_early:
+            receiver.finished()
+        else:
+            self.resume()
 
     def send(self, frame: bytes) -> None:
         if self._writing is not None and not self._writing.is_closing():
@@ -75,13 +81,11 @@ class FramedChannel(asyncio.Protocol):
         await self._room.wait()
 
     def pause(self) -> None:
-        self._paused = True
-        if self._reading is not None and not self._lost.is_set():
+        if self._reading is not None and not self._reading.is_closing():
             self._reading.pause_reading()
 
     def resume(self) -> None:
-        self._paused = False
-        if self._reading is not None and not self._lost.is_set():
+        if self._reading is not None and not self._reading.is_closing():
             self._reading.resume_reading()
 
     async def close(self) -> None:
@@ -115,9 +119,11 @@ class FramedChannel(asyncio.Protocol):
     def eof_received(self) -> bool:
         """They say no more. True keeps our direction open, for the answers they may wait for."""
         self._deliver(self._decoder.eof())
-        if self._receiver is None or self._hung_up():
+        if self._hung_up():
             return False
-        self._receiver.finished()
+        if self._receiver is not None:
+            self._receiver.finished()
+        self._ended_early = self._receiver is None
         return True
 
     def pause_writing(self) -> None:
@@ -134,7 +140,10 @@ class FramedChannel(asyncio.Protocol):
             self._receiver.lost(self._why)
 
     def _deliver(self, events: list[Event]) -> None:
-        if events and self._receiver is not None:
+        if self._receiver is None:
+            self._early += events
+            self.pause()
+        elif events:
             self._receiver.received(events)
 
     def _hung_up(self) -> bool:

@@ -1,0 +1,148 @@
+"""Watches the arrows: who may import whom, and who may not touch the world.
+
+Not a wall. When it fails, it says what it saw, which sentence of the design that breaks, and what
+people usually do instead. If the design itself should change, change `LAYERS` here and the drawing
+in docs/explain/architecture.md in the same commit.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+SOURCE = Path(__file__).parent.parent / "src" / "telex"
+
+LAYERS = [
+    {"wire"},
+    {"redaction"},
+    {"rpc"},
+    {"protocols"},
+    {"config", "processes"},
+    {"transports"},
+    {"terminal"},
+    {"adapters", "escapes", "htty", "plugins"},
+    {"agent", "host", "ui"},
+    {"cli"},
+]
+"""From the ground up. A package imports itself and whatever lies below it."""
+
+WORLD = {"asyncio", "os", "random", "select", "signal", "socket", "subprocess", "threading", "time"}
+PURE = ["wire", "redaction", "rpc/state.py", "rpc/messages.py", "rpc/errors.py", "rpc/dialects"]
+"""Bytes and time come in as arguments here."""
+
+STDLIB_ONLY = ["wire"]
+
+
+@dataclass(frozen=True)
+class Import:
+    file: str
+    line: int
+    module: str
+
+    @property
+    def package(self) -> str:
+        return Path(self.file).parts[0].removesuffix(".py")
+
+    @property
+    def root(self) -> str:
+        return self.module.partition(".")[0]
+
+    @property
+    def target(self) -> str:
+        """Which of our packages is imported; empty for anything else, and for telex itself."""
+        parts = self.module.split(".")
+        return parts[1] if parts[0] == "telex" and len(parts) > 1 else ""
+
+
+def imports_in(file: str, source: str) -> Iterator[Import]:
+    """Every import, also those inside functions and for type checkers: an arrow is an arrow."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (Import(file, node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            if node.module == "telex":
+                names = (f"telex.{alias.name}" for alias in node.names)
+                yield from (Import(file, node.lineno, name) for name in names)
+            else:
+                yield Import(file, node.lineno, node.module)
+
+
+def all_imports() -> list[Import]:
+    files = sorted(SOURCE.rglob("*.py"))
+    assert files, f"no source below {SOURCE}"
+    return [i for f in files for i in imports_in(str(f.relative_to(SOURCE)), f.read_text())]
+
+
+def layer_of(package: str) -> int | None:
+    return next((n for n, layer in enumerate(LAYERS) if package in layer), None)
+
+
+def upward(imports: list[Import]) -> list[str]:
+    """Arrows that do not point down."""
+    problems = []
+    for found in imports:
+        here, there = layer_of(found.package), layer_of(found.target)
+        if there is None or found.package == found.target:
+            continue
+        if here is not None and there >= here:
+            problems.append(
+                f"src/telex/{found.file}:{found.line} imports {found.module}, but arrows point down: "
+                f"`{found.package}` must not know `{found.target}`. Pass in what it needs as an "
+                f"argument (a callable, a typing.Protocol), or move the shared part down."
+            )
+    return problems
+
+
+def impure(imports: list[Import]) -> list[str]:
+    """Files that promise to be functions of their arguments, and are not."""
+    return [
+        f"src/telex/{found.file}:{found.line} imports {found.module}, but this file is pure: bytes and "
+        f"time come in as arguments. Put the effect into a file named for it, and hand the result in."
+        for found in imports
+        if any(found.file.startswith(place) for place in PURE) and found.root in WORLD
+    ]
+
+
+def beyond_the_stdlib(imports: list[Import]) -> list[str]:
+    return [
+        f"src/telex/{found.file}:{found.line} imports {found.module}, but `{found.package}` uses the "
+        f"standard library only, so that anybody can take it along."
+        for found in imports
+        if found.package in STDLIB_ONLY and found.root not in {*sys.stdlib_module_names, "telex"}
+    ]
+
+
+def test_arrows_point_down() -> None:
+    assert not (problems := upward(all_imports())), "\n" + "\n".join(problems)
+
+
+def test_pure_files_do_not_touch_the_world() -> None:
+    assert not (problems := impure(all_imports())), "\n" + "\n".join(problems)
+
+
+def test_the_wire_needs_nothing_but_python() -> None:
+    assert not (problems := beyond_the_stdlib(all_imports())), "\n" + "\n".join(problems)
+
+
+def test_every_package_has_its_place_in_the_drawing() -> None:
+    packages = {path.name for path in SOURCE.iterdir() if (path / "__init__.py").exists()}
+    unplaced = sorted(package for package in packages if layer_of(package) is None)
+    assert not unplaced, f"say in LAYERS where these belong: {', '.join(unplaced)}"
+
+
+def test_the_watch_itself_sees_what_it_should() -> None:
+    bad = [
+        *imports_in("wire/demux.py", "import time\nimport msgspec\nfrom telex.rpc import peer"),
+        *imports_in("ui/page.py", "def f():\n    from telex.agent.runs import Run"),
+        *imports_in("rpc/state.py", "from asyncio import Queue"),
+        *imports_in("rpc/peer.py", "import asyncio\nfrom telex import transports"),
+    ]
+    assert len(upward(bad)) == 3
+    assert [problem.partition(" ")[0] for problem in impure(bad)] == [
+        "src/telex/wire/demux.py:1",
+        "src/telex/rpc/state.py:1",
+    ]
+    assert len(beyond_the_stdlib(bad)) == 1
