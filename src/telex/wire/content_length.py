@@ -16,7 +16,10 @@ import re
 from telex.wire import limits
 from telex.wire.events import Event, Fault, Frame, Reason
 
+_PLAIN_BLOCK = re.compile(rb"Content-Length: ([0-9]{1,10})\r\n\r\n")
+"""What nearly every peer sends, read in one step."""
 _BLOCK_END = re.compile(rb"\n\r?\n")
+_BLANK = re.compile(rb"[\r\n]*")
 _FIELD = re.compile(rb"([!-9;-~]+)[ \t]*:[ \t]*([ -~\t]*?)[ \t]*")
 _LENGTH = re.compile(rb"[0-9]{1,10}")
 _HEADER_BEGINS = re.compile(rb"content-length[ \t]*:[ \t]*[0-9]", re.IGNORECASE)
@@ -57,12 +60,17 @@ class Decoder:
 
     def feed(self, data: bytes) -> list[Event]:
         """The contents these bytes complete, and the faults they are."""
+        if self._missing is None:
+            data = self._head + data
+            self._head = b""
         events: list[Event] = []
-        while data:
+        at = 0
+        while at < len(data):
             if self._missing is None:
-                data = self._read_header(self._head + data, events)
+                at = self._read_header(data, at, events)
             else:
-                data = self._read_content(data, self._missing, events)
+                at = self._read_content(data, at, self._missing, events)
+        self._offset += len(data) - len(self._head)
         return events
 
     def flush(self) -> list[Event]:
@@ -74,72 +82,75 @@ class Decoder:
         in_content = self._missing is not None and self._content is not None
         in_header = self._missing is None and not self._seeking and bool(self._head)
         began = self._began if in_content else self._offset
-        self._keep_head(b"", searched=0)
-        self._missing, self._content, self._seeking = None, None, False
+        self._head, self._searched, self._seeking = b"", 0, False
+        self._missing, self._content = None, None
         if not (in_content or in_header):
             return []
         return [Fault(Reason.TRUNCATED, began, "the input ended inside a frame")]
 
-    def _read_header(self, data: bytes, events: list[Event]) -> bytes:
-        """Begin content if a whole block is here. Returns what is left to look at."""
-        data = self._skip_to_header(data)
-        end = _BLOCK_END.search(data, max(0, self._searched - 2))
-        size = end.end() if end else len(data)
-        if size > limits.HEADER_BYTES:
-            bad = _BadHeader(f"over {limits.HEADER_BYTES} bytes of header", limits.HEADER_BYTES)
-            return self._recover(data, bad, events)
-        if end is None:
-            self._keep_head(data, searched=len(data))
-            return b""
-        try:
-            length = _content_length(data[:size])
-        except _BadHeader as bad:
-            return self._recover(data, bad, events)
-        return self._begin_content(length, data, size, events)
-
-    def _skip_to_header(self, data: bytes) -> bytes:
-        """Past blank lines, which some peers write after a frame; past everything if seeking."""
+    def _read_header(self, data: bytes, at: int, events: list[Event]) -> int:
+        """Begin content if a whole block is here. Returns where to go on."""
+        if (plain := _PLAIN_BLOCK.match(data, at)) and not self._seeking:
+            return self._begin_content(int(plain[1]), at, plain.end(), events)
+        at = self._skip_to_header(data, at)
         if self._seeking:
-            found = _HEADER_BEGINS.search(data)
-            start = found.start() if found else max(0, len(data) - _KEPT_WHILE_SEEKING)
-            self._seeking = found is None
-            self._searched = 0
-        else:
-            start = len(data) - len(data.lstrip(b"\r\n"))
-        self._offset += start
-        return data[start:]
+            self._head = data[at:]
+            return len(data)
+        found = _BLOCK_END.search(data, max(at, self._searched))
+        end = found.end() if found else len(data)
+        if end - at > limits.HEADER_BYTES:
+            bad = _BadHeader(f"over {limits.HEADER_BYTES} bytes of header", limits.HEADER_BYTES)
+            return self._recover(at, bad, events)
+        if found is None:
+            self._head = data[at:]
+            self._searched = max(0, len(self._head) - 2)  # the block's end may have begun
+            return len(data)
+        try:
+            length = _content_length(data[at:end])
+        except _BadHeader as bad:
+            return self._recover(at, bad, events)
+        return self._begin_content(length, at, end, events)
 
-    def _keep_head(self, head: bytes, searched: int) -> None:
-        self._head, self._searched = head, searched
+    def _skip_to_header(self, data: bytes, at: int) -> int:
+        """Past blank lines, which some peers write after a frame; past everything if seeking."""
+        if not self._seeking:
+            skipped = _BLANK.match(data, at)
+            return skipped.end() if skipped else at
+        found = _HEADER_BEGINS.search(data, at)
+        self._seeking = found is None
+        self._searched = 0
+        return found.start() if found else max(at, len(data) - _KEPT_WHILE_SEEKING)
 
-    def _recover(self, data: bytes, bad: _BadHeader, events: list[Event]) -> bytes:
-        events.append(Fault(Reason.HEADER, self._offset, str(bad)))
+    def _recover(self, at: int, bad: _BadHeader, events: list[Event]) -> int:
+        events.append(Fault(Reason.HEADER, self._offset + at, str(bad)))
         self._seeking = True
-        self._keep_head(b"", searched=0)
-        self._offset += bad.go_on
-        return data[bad.go_on :]
+        self._searched = 0
+        return at + bad.go_on
 
-    def _begin_content(self, length: int, data: bytes, size: int, events: list[Event]) -> bytes:
-        self._began = self._offset
-        self._offset += size
-        self._keep_head(b"", searched=0)
+    def _begin_content(self, length: int, at: int, end: int, events: list[Event]) -> int:
+        self._began = self._offset + at
+        self._searched = 0
         self._missing, self._content = length, bytearray()
         if length > self._max:
             self._content = None
             events.append(Fault(Reason.TOO_LONG, self._began, f"over {self._max} bytes of content"))
-        return self._read_content(data[size:], length, events)
+        elif length == 0:
+            self._end_content(events)
+        return end
 
-    def _read_content(self, data: bytes, missing: int, events: list[Event]) -> bytes:
-        piece = data[:missing]
-        self._offset += len(piece)
-        self._missing = missing - len(piece)
+    def _read_content(self, data: bytes, at: int, missing: int, events: list[Event]) -> int:
+        end = min(at + missing, len(data))
+        self._missing = missing - (end - at)
         if self._content is not None:
-            self._content += piece
+            self._content += data[at:end]
         if self._missing == 0:
-            if self._content is not None:
-                events.append(Frame(bytes(self._content)))
-            self._missing, self._content = None, None
-        return data[len(piece) :]
+            self._end_content(events)
+        return end
+
+    def _end_content(self, events: list[Event]) -> None:
+        if self._content is not None:
+            events.append(Frame(bytes(self._content)))
+        self._missing, self._content = None, None
 
 
 def _content_length(block: bytes) -> int:

@@ -8,7 +8,7 @@ emulator that does not know a string may paint it.
 Three facts of terminals make this small:
 
 *An ESC begins anew, wherever it stands.* So an introducer is an introducer in any context, and
-finding one is a substring search, with no parser for everything else in the stream.
+finding one is a substring search (`introducers`), with no parser for everything else in the stream.
 
 *A piece of an introducer shows nothing.* So at the end of a read, at most a few bytes that may
 become one are held, and no clock is needed to let them go: the next byte decides. Only a reader of
@@ -25,11 +25,11 @@ Used by every `PtySession`, by `telex run`, and by programs that read replies am
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
-from telex.wire.escape import CAN, ESC, Claim, Ending, find_end
+from telex.wire.escape import CAN, Claim, Ending, find_end
 from telex.wire.events import Claimed, Event, Fault, Reason, Visible
+from telex.wire.introducers import Introducers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -39,16 +39,7 @@ class Demux:
     """One direction of one terminal stream. Sans-IO; feed it from one place."""
 
     def __init__(self, claims: Iterable[Claim]) -> None:
-        self._claims = {claim.introducer: claim for claim in claims}
-        self._search = re.compile(b"|".join(map(re.escape, self._claims)) or b"(?!)").search
-        self._telltales = {max(introducer) for introducer in self._claims}
-        """One byte of each introducer. Nearly every read has none of these and so no introducer,
-        which a memchr tells in passing. The highest byte, because what colour codes are made of
-        (digits, `;`, `[`, most finals) sorts below it."""
-        self._beginnings = frozenset(
-            introducer[:n] for introducer in self._claims for n in range(1, len(introducer))
-        )
-        self._longest = max(map(len, self._beginnings), default=0)
+        self._introducers = Introducers(claims)
         self._offset = 0
         """Where in the stream the next byte to look at stands."""
         self._held = b""
@@ -62,18 +53,11 @@ class Demux:
 
     def feed(self, data: bytes) -> list[Event]:
         """What these bytes bring. Never raises for what the bytes are."""
-        data = self._held + data
-        self._held = b""
-        events: list[Event] = []
-        quiet = not any(data.find(telltale) >= 0 for telltale in self._telltales)
-        at = 0
-        while at < len(data):
-            if self._inside is None:
-                at = self._pass_visible(data, at, quiet, events)
-            else:
-                at = self._collect(self._inside, data, at, events)
-        self._offset += len(data) - len(self._held)
-        return events
+        if self._inside is None and not self._held and self._introducers.absent_from(data):
+            self._offset += len(data)
+            self._dangling &= not data
+            return [Visible(data)] if data else []
+        return self._divide(self._held + data)
 
     def flush(self) -> list[Event]:
         """Let go of a held beginning as visible bytes. An open string stays claimed."""
@@ -89,35 +73,45 @@ class Demux:
             return self.flush()
         return self._close_with(Reason.TRUNCATED, "the stream ended inside the control string")
 
-    def _pass_visible(self, data: bytes, at: int, quiet: bool, events: list[Event]) -> int:
-        """Outside: everything up to the next introducer is visible. Returns where to go on."""
-        found = None if quiet else self._search(data, at)
-        if found is None:
-            end = len(data) - self._beginning_before(data, at, len(data))
-            self._held = data[end:]
-            self._show(data, at, end, events)
-            return len(data)
-        self._show(data, at, found.start(), events)
+    def _divide(self, data: bytes) -> list[Event]:
+        """A read, with what was held before it, in pieces: outside, inside, outside…"""
+        self._held = b""
+        events: list[Event] = []
+        self._introducers.look_at(data)
+        at = 0
+        while at < len(data):
+            if self._inside is None:
+                at = self._pass_visible(data, at, events)
+            else:
+                at = self._collect(self._inside, data, at, events)
+        self._offset += len(data) - len(self._held)
+        return events
+
+    def _pass_visible(self, data: bytes, at: int, events: list[Event]) -> int:
+        """Outside: what stands before the next introducer is visible. Returns where to go on."""
+        begin = self._introducers.next(at)
+        pending = self._introducers.beginning_before(begin, at)
+        if begin == len(data):
+            self._held = data[begin - pending :] if pending else b""
+            self._show(data, at, begin - pending, interrupted=pending > 0, events=events)
+            return begin
+        self._show(data, at, begin, interrupted=True, events=events)
         if self._dangling:
             events.append(Visible(CAN))
             self._dangling = False
-        return self._open(self._claims[found[0]], found)
+        return self._open(self._introducers.claim_at(begin), begin)
 
-    def _show(self, data: bytes, at: int, end: int, events: list[Event]) -> None:
+    def _show(self, data: bytes, at: int, end: int, interrupted: bool, events: list[Event]) -> None:
+        """These bytes are visible. `interrupted`: an ESC follows them, and ends what they began."""
         if at < end:
             events.append(Visible(data[at:end]))
-            self._dangling = self._beginning_before(data, at, end) > 0
+            self._dangling = interrupted and self._introducers.beginning_before(end, at) > 0
 
-    def _beginning_before(self, data: bytes, at: int, end: int) -> int:
-        """How many of the bytes just before `end` are the beginning of an introducer."""
-        esc = data.rfind(ESC, max(at, end - self._longest), end)
-        return end - esc if esc >= 0 and data[esc:end] in self._beginnings else 0
-
-    def _open(self, claim: Claim, found: re.Match[bytes]) -> int:
+    def _open(self, claim: Claim, begin: int) -> int:
         self._inside = claim
-        self._began = self._offset + found.start()
+        self._began = self._offset + begin
         self._body = bytearray()
-        return found.end()
+        return begin + len(claim.introducer)
 
     def _collect(self, claim: Claim, data: bytes, at: int, events: list[Event]) -> int:
         """Inside: keep the body, or only skip it once it is too long. Returns where to go on."""

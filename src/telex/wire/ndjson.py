@@ -34,8 +34,10 @@ class Decoder:
         events: list[Event] = []
         *ended, rest = data.split(b"\n")
         for piece in ended:
-            self._take(piece, events)
-            self._end_line(events)
+            if self._size:
+                self._take(piece, events)
+                piece = self._whole_line()
+            self._end_line(piece, events)
         if rest:
             self._take(rest, events)
         return events
@@ -61,15 +63,21 @@ class Decoder:
         else:
             self._line += piece
 
-    def _end_line(self, events: list[Event]) -> None:
-        if self._line is not None:
-            line = bytes(self._line.removesuffix(b"\r"))
-            if len(line) > self._max:
-                self._give_up(events)
-            elif line and not line.isspace():
-                events.append(Frame(line))
-        self._offset += self._size + 1
-        self._line, self._size = bytearray(), 0
+    def _whole_line(self) -> bytes:
+        """The current line, which ends here; nothing if it was too long to keep."""
+        line, self._line = self._line, bytearray()
+        self._offset += self._size - len(line or b"")  # `_end_line` counts what it gets
+        self._size = 0
+        return bytes(line or b"")
+
+    def _end_line(self, line: bytes, events: list[Event]) -> None:
+        body = line.removesuffix(b"\r")
+        if len(body) > self._max:
+            self._give_up(events)
+            self._line = bytearray()
+        elif body and not body.isspace():
+            events.append(Frame(body))
+        self._offset += len(line) + 1
 
     def _give_up(self, events: list[Event]) -> None:
         self._line = None
