@@ -91,24 +91,19 @@ class Demux:
         """Outside: what stands before the next introducer is visible. Returns where to go on."""
         begin = self._introducers.next(at)
         pending = self._introducers.beginning_before(begin, at)
-        if begin == len(data):
-            self._held = data[begin - pending :] if pending else b""
-            self._show(data, at, begin - pending, interrupted=pending > 0, events=events)
-            return begin
-        self._show(data, at, begin, interrupted=True, events=events)
+        end = begin - pending if begin == len(data) else begin
+        self._held = data[end:begin]
+        if at < end:
+            events.append(Visible(data[at:end]))
+            self._dangling = pending > 0 and self._introducers.beginning_before(end, at) > 0
+        return begin if begin == len(data) else self._open(begin, events)
+
+    def _open(self, begin: int, events: list[Event]) -> int:
+        """An introducer stands here: from now on, inside. Returns where the body starts."""
         if self._dangling:
             events.append(Visible(CAN))
             self._dangling = False
-        return self._open(self._introducers.claim_at(begin), begin)
-
-    def _show(self, data: bytes, at: int, end: int, interrupted: bool, events: list[Event]) -> None:
-        """These bytes are visible. `interrupted`: an ESC follows them, and ends what they began."""
-        if at < end:
-            events.append(Visible(data[at:end]))
-            self._dangling = interrupted and self._introducers.beginning_before(end, at) > 0
-
-    def _open(self, claim: Claim, begin: int) -> int:
-        self._inside = claim
+        self._inside = claim = self._introducers.claim_at(begin)
         self._began = self._offset + begin
         self._body = bytearray()
         return begin + len(claim.introducer)
