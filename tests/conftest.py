@@ -12,12 +12,15 @@ import gc
 import inspect
 import os
 import shutil
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import uvloop
 from hypothesis import HealthCheck, settings
+
+from telex.processes import guardian
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -49,6 +52,17 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if metafunc.definition.get_closest_marker("each_loop"):
         metafunc.fixturenames.append("loop")
         metafunc.parametrize("loop", ["asyncio", "uvloop"])
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """What CI skips, nobody sees: there a skip is a failure."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    skipped = reporter.stats.get("skipped", []) if reporter else []
+    if skipped and os.environ.get("CI") == "true" and session.exitstatus == 0:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        reporter.write_line(
+            f"CI: {len(skipped)} tests were skipped, and that is a failure", red=True
+        )
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -85,15 +99,29 @@ def _told(context: dict[str, Any]) -> str:
     return f"{context.get('message')}: {context.get('exception')!r}"
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _scratch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Where temporary files go while the tests run, so that a forgotten one is seen."""
+    directory = tmp_path_factory.mktemp("scratch")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", str(directory))
+        patch.setattr(tempfile, "tempdir", str(directory))
+        yield directory
+
+
 @pytest.fixture(autouse=True)
-def _leaves_nothing_behind() -> Iterator[None]:
+def _leaves_nothing_behind(_scratch: Path) -> Iterator[None]:
     before = _open_files()
     children = _children()
     yield
     gc.collect()
+    ours = guardian.fds()
     left = {fd: what for fd, what in _open_files().items() if before.get(fd) != what}
+    left = {fd: what for fd, what in left.items() if fd not in ours}
     assert not left, f"the test left file descriptors open: {left}"
     assert _children() <= children, "the test left processes behind"
+    forgotten = sorted(path.name for path in _scratch.iterdir())
+    assert not forgotten, f"the test left temporary files behind: {forgotten}"
 
 
 def _open_files() -> dict[int, str]:
@@ -109,16 +137,7 @@ def _children() -> set[int]:
     found: set[int] = set()
     for path in Path("/proc/self/task").glob("*/children"):
         found.update(int(pid) for pid in path.read_text().split())
-    return found - _guardians()
-
-
-def _guardians() -> set[int]:
-    """The one process that stays on purpose: the guardian, which ends when we do."""
-    try:
-        from telex.processes import guardian
-    except ImportError:
-        return set()
-    return guardian.pids()
+    return found - guardian.pids()  # the one that stays on purpose, and ends when we do
 
 
 @pytest.fixture

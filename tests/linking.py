@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import web
 from telex.rpc.channel import Channel
 from telex.rpc.dialects.json_rpc import JsonRpc
 from telex.rpc.methods import Methods
 from telex.rpc.peer import Peer
 from telex.rpc.testing import memory_channels
-from telex.transports import stdio, unix
+from telex.transports import http_client, stdio, unix, websocket
 from telex.transports.framed import LSP, NDJSON, FramedChannel, Framing
 
 DIALECT = JsonRpc(batches=True, cancel_method="$/cancelRequest")
@@ -71,6 +72,20 @@ def over_stdio(framing: Framing) -> Opening:
     return opened
 
 
+def over_the_web(connect: Callable[[web.Site], Awaitable[Channel]]) -> Opening:
+    """Through the door, by one of its ways."""
+
+    @asynccontextmanager
+    async def opened(server: Server, directory: Path) -> AsyncIterator[Channel]:
+        async def converse(channel: Channel) -> None:
+            await server.serve(channel).closed()
+
+        async with web.serving(converse) as site:
+            yield await connect(site)
+
+    return opened
+
+
 @dataclass(frozen=True, slots=True)
 class Transport:
     name: str
@@ -103,4 +118,18 @@ TRANSPORTS = [
     Transport("unix, lsp", over_unix(LSP)),
     Transport("stdio, ndjson", over_stdio(NDJSON)),
     Transport("stdio, lsp", over_stdio(LSP)),
+    Transport(
+        "websocket",
+        over_the_web(lambda site: websocket.connect(site.websocket_url, web.TOKEN)),
+    ),
+    Transport(
+        "http, events",
+        over_the_web(lambda site: http_client.connect(site.url, web.TOKEN, events=True)),
+    ),
+    Transport(
+        "http, one by one",
+        over_the_web(lambda site: http_client.connect(site.url, web.TOKEN)),
+        duplex=False,
+        ordered=False,
+    ),
 ]

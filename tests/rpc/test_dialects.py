@@ -290,3 +290,15 @@ def test_json_rpc_has_no_spelling_for_parts() -> None:
             RPC.encode(message)
     with pytest.raises(ValueError, match="no spelling"):
         JsonRpc().encode(Cancel(1))
+
+
+def test_a_response_may_spell_the_method_it_does_not_have_as_null() -> None:
+    decoded = RPC.decode(
+        b'{"jsonrpc":"2.0","id":1,"method":null,"params":null,"result":{},"error":null}'
+    )
+    assert opened(decoded) == Reply(1, {})
+
+
+def test_a_protocol_may_have_ids_of_text_for_its_own_calls() -> None:
+    assert JsonRpc(id_prefix="ui_").new_id(7) == "ui_7"
+    assert JsonRpc().new_id(7) == 7

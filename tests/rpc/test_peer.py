@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import pytest
@@ -21,7 +21,7 @@ from telex.rpc.errors import (
     StreamOverrun,
     UnexpectedReply,
 )
-from telex.rpc.messages import ABSENT
+from telex.rpc.messages import ABSENT, Reply, Typed
 from telex.rpc.methods import Methods
 from telex.rpc.peer import MessageTooLarge, Peer
 from telex.rpc.serving import Call
@@ -33,6 +33,14 @@ ESCAPES = JsonEscapes()
 
 class Number(Struct):
     n: int
+
+
+class Choice(Struct):
+    kind: Literal["a", "b"]
+
+
+def choose(params: Choice) -> None:
+    return None
 
 
 def table(**handlers: Any) -> Methods:
@@ -156,7 +164,7 @@ async def test_what_the_other_side_says_no_with_is_raised_whole() -> None:
         assert bytes(msgspec.json.encode(caught.value.problem.data)) == b'{"why":1}'
 
 
-@pytest.mark.parametrize("kind", ["plain", "async", "unencodable"])
+@pytest.mark.parametrize("kind", ["plain", "async", "unencodable", "unencodable data"])
 async def test_a_handlers_exception_becomes_a_clean_error_and_a_line_in_the_log(
     kind: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -169,8 +177,12 @@ async def test_a_handlers_exception_becomes_a_clean_error_and_a_line_in_the_log(
     def unencodable() -> Any:
         return object()
 
+    def unencodable_data() -> None:
+        raise RpcError(-32000, "no", object())
+
     handlers = {"plain": plain, "async": later, "unencodable": unencodable}
-    async with linked_peers(None, table(broken=handlers[kind], double=double)) as (left, _):
+    handler = handlers.get(kind, unencodable_data)
+    async with linked_peers(None, table(broken=handler, double=double)) as (left, _):
         with caplog.at_level(logging.ERROR, "telex.rpc"), pytest.raises(RpcError) as caught:
             await left.call("broken")
         assert caught.value.problem.code == -32603
@@ -214,7 +226,7 @@ async def test_closing_fails_pending_calls_with_a_reason_and_stops_handlers() ->
         await started.wait()
         await right.close()
         assert stopped.is_set()
-        with pytest.raises(PeerGone, match="closed by the other side"):
+        with pytest.raises(RpcError, match="This side is closing"):
             await calling
         with pytest.raises(PeerGone):
             await left.call("double")
@@ -228,7 +240,7 @@ async def test_a_handler_may_close_its_own_peer() -> None:
         await call.peer.close()
 
     async with linked_peers(None, table(leave=leave)) as (left, right):
-        with pytest.raises(PeerGone):
+        with pytest.raises(RpcError, match="This side is closing"):
             await left.call("leave")
         await right.closed()
 
@@ -366,8 +378,8 @@ async def test_a_request_streams_in_parts() -> None:
     async def total(params: Number, call: Call) -> int:
         sum_ = params.n
         async for part in call.parts:
-            if part is not ABSENT:
-                sum_ += msgspec.json.decode(part)
+            if part.data is not ABSENT:
+                sum_ += msgspec.json.decode(part.data)
         return sum_
 
     async def numbers() -> AsyncIterator[int]:
@@ -484,3 +496,110 @@ async def test_a_side_that_stops_talking_still_gets_its_answers_and_then_the_end
     gate.set()
     assert b'"waited"' in await script.hear()
     await peer.closed()
+
+
+async def test_an_error_sentence_that_is_no_unicode_is_spelled_out() -> None:
+    def refuse() -> None:
+        raise RpcError(-32000, "no such file: \udcff")
+
+    async with linked_peers(None, table(refuse=refuse)) as (left, _):
+        with pytest.raises(RpcError, match=r"no such file: \\udcff"):
+            await left.call("refuse")
+
+
+async def test_callers_that_give_up_their_turn_leave_it_to_the_next() -> None:
+    gate = asyncio.Event()
+
+    async def wait() -> None:
+        await gate.wait()
+
+    async with linked_peers(None, table(wait=wait, double=double)) as (left, _):
+        first = [asyncio.create_task(left.call("wait")) for _ in range(limits.CALLS_IN_FLIGHT)]
+        impatient = [asyncio.create_task(left.call("wait")) for _ in range(limits.CALLS_IN_FLIGHT)]
+        patient = asyncio.create_task(left.call("double", Number(1), returns=Number))
+        await asyncio.sleep(0)
+        gate.set()
+        await asyncio.gather(*first)
+        for task in impatient:
+            task.cancel()
+        await asyncio.gather(*impatient, return_exceptions=True)
+        assert await patient == Number(2)
+
+
+async def test_a_stream_whose_reader_leaves_runs_its_generators_end_at_once() -> None:
+    ended = asyncio.Event()
+
+    async def endless(params: Any) -> AsyncIterator[int]:
+        try:
+            while True:
+                yield 1
+        finally:
+            ended.set()
+
+    ours, theirs = memory_channels()
+    async with Peer(ours, ESCAPES, table(endless=endless)):
+        theirs.send(b'{"command":"endless","rpcid":"1","data":{}}')
+        while not ours.unsent > limits.OUTBOUND_BYTES:
+            await asyncio.sleep(0)
+    assert ended.is_set()
+
+
+async def test_parts_that_repeat_the_command_are_parts_all_the_same() -> None:
+    async def total(params: Any, call: Call) -> int:
+        return params + sum([msgspec.json.decode(part.data) async for part in call.parts])
+
+    ours, theirs = memory_channels()
+    script = Script(theirs)
+    async with Peer(ours, ESCAPES, table(total=total)):
+        for packet in (b'"cont":true,"data":1', b'"cont":true,"data":2', b'"data":3'):
+            script.say(b'{"command":"total","rpcid":"1",%b}' % packet)
+        assert await script.hear() == b'{"resid":"1","data":6}'
+
+
+async def test_a_datatype_travels_with_its_part_both_ways() -> None:
+    async def echo(params: Any, call: Call) -> AsyncIterator[Typed]:
+        async for part in call.parts:
+            if part.data is not ABSENT:
+                yield Typed(f"back:{part.datatype}", part.data)
+
+    async def parts() -> AsyncIterator[Typed]:
+        yield Typed("line", "a")
+        yield Typed("word", "b")
+
+    async with linked_peers(None, table(echo=echo), ESCAPES) as (left, _):
+        stream = left.stream("echo", {}, returns=Reply, parts=parts())
+        assert [reply.datatype async for reply in stream] == ["back:line", "back:word"]
+
+
+async def test_an_answer_that_is_no_answer_fails_its_call() -> None:
+    ours, theirs = memory_channels()
+    script = Script(theirs)
+    async with Peer(ours, JsonRpc()) as peer:
+        for broken in (
+            b'"result":1,"error":{"code":1,"message":"x"}',
+            b'"error":7',
+            b'"error":null',
+            b'"method":null,"error":{"code":1}',
+        ):
+            calling = asyncio.create_task(peer.call("x"))
+            id = msgspec.json.decode(await script.hear())["id"]
+            script.say(b'{"jsonrpc":"2.0","id":%d,%b}' % (id, broken))
+            with pytest.raises(RpcError):
+                await calling
+        assert peer.counts.malformed == 4
+
+
+async def test_raw_json_laid_out_over_lines_is_sent_on_one() -> None:
+    def laid_out() -> msgspec.Raw:
+        return msgspec.Raw(b'{\n\t"a": "b"\r\n}')
+
+    async with linked_peers(None, table(laid_out=laid_out)) as (left, _):
+        assert await left.call("laid_out") == {"a": "b"}
+
+
+async def test_what_validation_quotes_passes_the_redactor() -> None:
+    secret = "sk-" + "a1B2" * 8
+    async with linked_peers(None, table(choose=choose)) as (left, _):
+        with pytest.raises(RpcError, match="REDACTED") as caught:
+            await left.call("choose", {"kind": secret})
+        assert secret not in str(caught.value)

@@ -43,15 +43,15 @@ def test_every_state_leads_to_the_end_and_the_end_leads_nowhere(
 
 def test_an_answer_ends_a_call() -> None:
     conversation = asked(1)
-    assert conversation.receive(Reply(1, "x"), 0) == [Deliver(1, "x", False)]
+    assert conversation.receive(Reply(1, "x"), 0) == [Deliver(Reply(1, "x"))]
     assert conversation.calls == 0
 
 
 def test_parts_keep_a_call_open_until_the_last_one() -> None:
     conversation = asked(1)
-    assert conversation.receive(Reply(1, "a", more=True), 0) == [Deliver(1, "a", True)]
+    assert conversation.receive(Reply(1, "a", more=True), 0) == [Deliver(Reply(1, "a", more=True))]
     assert conversation.calls == 1
-    assert conversation.receive(Reply(1, "b"), 0) == [Deliver(1, "b", False)]
+    assert conversation.receive(Reply(1, "b"), 0) == [Deliver(Reply(1, "b"))]
     assert conversation.calls == 0
 
 
@@ -202,7 +202,7 @@ def test_whatever_comes_each_call_and_each_request_ends_at_most_once(steps: list
             effects = conversation.receive(step, now)
         for effect in effects:
             match effect:
-                case Deliver(id, _, more=False) | Fail(id, _):
+                case Deliver(Reply(id, _, more=False)) | Fail(id, _):
                     assert id in open_calls
                     open_calls.discard(id)
                 case Begin(request):

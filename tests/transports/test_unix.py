@@ -191,3 +191,11 @@ async def test_a_client_that_shuts_its_writing_half_still_gets_its_answer(tmp_pa
         assert await reader.readline() == b"answer\n"
         writer.close()
         await writer.wait_closed()
+
+
+async def test_a_windows_pipe_is_refused_with_a_sentence_that_says_so() -> None:
+    path = Path(r"\\.\pipe\telex")
+    with pytest.raises(unix.NoNamedPipes, match="not supported on this system yet"):
+        await unix.listen(path, COUNT_NOTHING).__aenter__()
+    with pytest.raises(unix.NoNamedPipes):
+        await unix.connect(path)

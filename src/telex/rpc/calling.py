@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from telex.rpc.errors import CallError, CallTimedOut, PeerGone, RpcError, StreamOverrun
 from telex.rpc.inbox import Inbox
-from telex.rpc.messages import Id, Message, Part, Request
+from telex.rpc.messages import Id, Message, Part, Reply, Request, Typed
 from telex.wire import limits
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from telex.rpc.errors import Problem
     from telex.rpc.state import Conversation, Effect
 
-Answer = asyncio.Future[object] | Inbox
+Answer = asyncio.Future[Reply] | Inbox[Reply]
 """Where an answer goes: whole, or in parts."""
 
 
@@ -77,10 +77,14 @@ class Calling:
         answer: Answer,
     ) -> Id:
         """Send a request, when it is its turn. The answer goes where it is told to."""
-        await self._turn_to_call()
-        self._count += 1
-        id = self._dialect.new_id(self._count)
-        self._send(Request(id, method, params, timeout, more=parts is not None))
+        try:
+            await self._turn_to_call()
+            self._count += 1
+            id = self._dialect.new_id(self._count)
+            self._send(Request(id, method, params, timeout, more=parts is not None))
+        except BaseException:
+            self._next_turn()  # ours was not used
+            raise
         self._conversation.ask(id, asyncio.get_running_loop().time(), timeout)
         self._pending[id] = _Pending(method, timeout, answer)
         if parts is not None:
@@ -95,15 +99,16 @@ class Calling:
             self._apply(self._conversation.abandon(id))
         self._next_turn()
 
-    def deliver(self, id: Id, data: object, more: bool) -> None:
+    def deliver(self, reply: Reply) -> None:
         """An answer came, or a part of one."""
+        id, more = reply.id, reply.more
         pending = self._pending.get(id) if more else self._pending.pop(id, None)
         if pending is None:
             return
         if not isinstance(pending.answer, Inbox):
             if not more and not pending.answer.done():
-                pending.answer.set_result(data)
-        elif not pending.answer.put(data):
+                pending.answer.set_result(reply)
+        elif not pending.answer.put(reply):
             self._pending.pop(id, None)
             self._apply(self._conversation.abandon(id))
             what = f"{pending.method}: {limits.STREAM_PARTS} parts came and were not taken"
@@ -147,7 +152,6 @@ class Calling:
             except asyncio.CancelledError:
                 with contextlib.suppress(ValueError):  # already out: the turn was given to us
                     self._turns.remove(turn)
-                self._next_turn()
                 raise
         await self.room_to_send()
         if self._deaf is not None:
@@ -167,7 +171,9 @@ class Calling:
                 await self.room_to_send()
                 if id not in self._pending:
                     return
-                self._send(Part(id, part, more=True))
+                hint = part.datatype if isinstance(part, Typed) else None
+                data = part.data if isinstance(part, Typed) else part
+                self._send(Part(id, data, more=True, datatype=hint))
             if id in self._pending:
                 self._send(Part(id))
         except Exception as error:  # noqa: BLE001  the caller's own parts failed, and it is told

@@ -8,24 +8,26 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from telex.wire import limits
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+P = TypeVar("P")
 
-class Inbox:
+
+class Inbox(Generic[P]):
     """One writer, one reader, an end."""
 
     def __init__(self) -> None:
-        self._parts: deque[object] = deque()
+        self._parts: deque[P] = deque()
         self._ended = False
         self._error: Exception | None = None
         self._wake = asyncio.Event()
 
-    def put(self, part: object) -> bool:
+    def put(self, part: P) -> bool:
         """Add a part. False when there are too many that nobody took."""
         if len(self._parts) >= limits.STREAM_PARTS:
             return False
@@ -39,7 +41,7 @@ class Inbox:
             self._ended, self._error = True, error
             self._wake.set()
 
-    async def __aiter__(self) -> AsyncIterator[object]:
+    async def __aiter__(self) -> AsyncIterator[P]:
         """The parts, in order. Cancelling it between two of them loses none."""
         while True:
             while self._parts:

@@ -2,7 +2,8 @@
 
 `data` of a message that came is `Raw` JSON, decoded once the receiver knows its type (or `bytes`,
 where the dialect carries binary). `data` of a message to be sent is any value msgspec can encode.
-`ABSENT` is not `None`: a reply without data and a reply of null are different messages.
+`ABSENT` is not `None`: a reply without data and a reply of null are different messages. `datatype`
+is a hint which of several types the data is; only some dialects carry it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ Id = int | str
 ABSENT: Final = UNSET
 
 __all__ = ["ABSENT", "Batch", "Cancel", "Failure", "Id", "Malformed", "Message", "Notification"]
-__all__ += ["Part", "Raw", "Reply", "Request"]
+__all__ += ["Part", "Raw", "Reply", "Request", "Typed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,7 @@ class Request:
     data: object = ABSENT
     timeout: float | None = None
     more: bool = False
+    datatype: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,7 @@ class Part:
     id: Id
     data: object = ABSENT
     more: bool = False
+    datatype: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,7 @@ class Notification:
 
     method: str
     data: object = ABSENT
+    datatype: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,7 @@ class Reply:
     id: Id
     data: object = ABSENT
     more: bool = False
+    datatype: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,15 +81,26 @@ class Cancel:
     id: Id
 
 
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """Data to be sent with its `datatype`: what a handler yields, or puts among a call's parts."""
+
+    datatype: str
+    data: object
+
+
 Message = Request | Part | Notification | Reply | Failure | Cancel
 
 
 @dataclass(frozen=True, slots=True)
 class Malformed:
-    """A frame that is no message. `answer` is the failure to send back, where one is due."""
+    """A frame that is no message."""
 
     problem: Problem
     answer: Failure | None = None
+    """The failure to send back, where one is due."""
+    spoils: Id | None = None
+    """The call of ours whose answer this would have been: there will be no other."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import msgspec
 
+from telex.redaction import Redactor
 from telex.rpc.calling import Calling
 from telex.rpc.errors import Condition, Problem, UnexpectedReply
 from telex.rpc.inbox import Inbox
@@ -24,6 +25,7 @@ from telex.rpc.messages import (
     ABSENT,
     Batch,
     Failure,
+    Id,
     Malformed,
     Message,
     Notification,
@@ -33,6 +35,7 @@ from telex.rpc.messages import (
 from telex.rpc.methods import Methods
 from telex.rpc.serving import Job, Serving
 from telex.rpc.state import Begin, Conversation, Counts, Deliver, Effect, Fail, Feed, Send, Stop
+from telex.rpc.trace import Trace, from_environment
 from telex.wire import limits
 from telex.wire.events import Event, Fault, Frame
 
@@ -42,12 +45,17 @@ if TYPE_CHECKING:
 
     from telex.rpc.channel import Channel
     from telex.rpc.dialects import Dialect
-    from telex.rpc.trace import Trace
 
 T = TypeVar("T")
 
 DEFAULT_TIMEOUT: Final = -1.0
 """As long as the dialect says."""
+
+_LAYOUT: Final = (b"\n", b"\r", b"\t")
+_ONE_LINE: Final = bytes.maketrans(b"\n\r\t", b"   ")
+
+_REDACT: Final = Redactor().redact
+"""What an error sentence passes on its way out, unless a peer is given a redactor of its own."""
 
 
 class MessageTooLarge(ValueError):
@@ -63,15 +71,16 @@ class Peer:
         dialect: Dialect,
         methods: Methods | None = None,
         *,
-        redact: Callable[[str], str] = str,
+        redact: Callable[[str], str] | None = None,
         trace: Trace | None = None,
     ) -> None:
         self._channel = channel
         self._dialect = dialect
-        self._trace = trace
+        self._trace = trace or from_environment()
         self._conversation = talk = Conversation()
         self._calling = Calling(dialect, talk, channel, self._send, self._apply)
-        self._serving = Serving(self, methods or Methods(), talk, channel, redact)
+        self._serving = Serving(self, methods or Methods(), talk, channel)
+        self._redact = redact or _REDACT
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
         self._leaving: set[asyncio.Task[None]] = set()
@@ -110,14 +119,14 @@ class Peer:
         the other side, which may have acted by then.
         """
         seconds = self._dialect.default_timeout if timeout == DEFAULT_TIMEOUT else timeout
-        answer: asyncio.Future[object] = self._loop.create_future()
+        answer: asyncio.Future[Reply] = self._loop.create_future()
         id = await self._calling.ask(method, params, seconds, parts, answer)
         try:
             self._arm()
-            data = await answer
+            reply = await answer
         finally:
             self._calling.forget(id)
-        result: T = _decoded(method, data, returns)
+        result: T = _decoded(method, reply, returns)
         return result
 
     async def stream(
@@ -129,14 +138,17 @@ class Peer:
         timeout: float | None = None,
         parts: AsyncIterable[object] | None = None,
     ) -> AsyncIterator[T]:
-        """Ask, and get the answer in parts as they come. Leaving early tells the other side."""
-        inbox = Inbox()
+        """Ask, and get the answer in parts as they come. Leaving early tells the other side.
+
+        With `returns=Reply` the messages themselves, for who needs to see their datatype.
+        """
+        inbox: Inbox[Reply] = Inbox()
         id = await self._calling.ask(method, params, timeout, parts, inbox)
         try:
             self._arm()
-            async for data in inbox:
-                if data is not ABSENT:
-                    yield _decoded(method, data, returns)
+            async for reply in inbox:
+                if reply.data is not ABSENT:
+                    yield _decoded(method, reply, returns)
         finally:
             self._calling.forget(id)
 
@@ -147,7 +159,7 @@ class Peer:
 
     async def close(self, why: str = "this side closed the conversation") -> None:
         """End the conversation and wait until nothing of it is left. Idempotent."""
-        self._end(why)
+        self._end(why, Problem.of(Condition.CLOSING))
         await self._channel.close()
         await self.closed()
 
@@ -202,6 +214,9 @@ class Peer:
             self.counts.malformed += 1
             if message.answer is not None:
                 answer(message.answer)
+            if message.spoils is not None:
+                spoilt = Failure(message.spoils, message.problem)
+                self._apply(self._conversation.receive(spoilt, self._loop.time()))
         elif isinstance(message, Notification):
             self._serving.begin(Job(message, size, answer))
         else:
@@ -221,12 +236,12 @@ class Peer:
 
     def _perform(self, effect: Effect) -> None:
         match effect:
-            case Deliver(id, data, more):
-                self._calling.deliver(id, data, more)
+            case Deliver(reply):
+                self._calling.deliver(reply)
             case Fail(id, problem):
                 self._calling.fail(id, problem)
             case Feed(part):
-                self._serving.feed(part.id, part.data, part.more)
+                self._serving.feed(part)
             case Stop(id, problem):
                 self._serving.stop(id, problem)
             case Send(cancel):
@@ -236,17 +251,31 @@ class Peer:
                 raise AssertionError("a request begins where it is taken")
 
     def _send(self, message: Message) -> None:
+        message = self._told(message)
+        if self._trace is not None:
+            self._trace.rpc(">>", message)
         body = self._dialect.encode(message)
         if len(body) > limits.LINE_BYTES:
             body = self._dialect.encode(_instead_of(message, len(body)))
-        if self._trace is not None:
-            self._trace.rpc(">>", message)
         self._send_body(body)
 
     def _send_batch(self, answers: list[Message]) -> None:
-        self._send_body(self._dialect.encode_batch(answers))
+        body = self._dialect.encode_batch([self._told(answer) for answer in answers])
+        if len(body) > limits.LINE_BYTES:
+            body = self._dialect.encode(_too_large(None, len(body)))
+        self._send_body(body)
+
+    def _told(self, message: Message) -> Message:
+        """An error's sentence passes the redactor on its way out; everything else as it is."""
+        if not isinstance(message, Failure):
+            return message
+        problem = message.problem
+        sentence = self._redact(problem.message).encode("utf-8", "backslashreplace").decode()
+        return Failure(message.id, Problem(problem.code, sentence, problem.data))
 
     def _send_body(self, body: bytes) -> None:
+        if any(layout in body for layout in _LAYOUT):  # of a caller's raw JSON: inside strings
+            body = body.translate(_ONE_LINE)  # there is none
         if self._trace is not None:
             self._trace.wire(">>", body)
         self._channel.send(body)
@@ -269,12 +298,12 @@ class Peer:
         if not self._ended.is_set():
             self._closing = asyncio.create_task(self.close("the other side finished"))
 
-    def _end(self, why: str) -> None:
+    def _end(self, why: str, tell: Problem | None = None) -> None:
         """Once: fail what is pending, stop what is served."""
         if self._ended.is_set():
             return
         self._leaving = self._calling.end(why)
-        self._apply(self._conversation.close())
+        self._apply(self._conversation.close(tell))
         self._leaving |= self._serving.end()
         if self._timer is not None:
             self._timer.cancel()
@@ -305,9 +334,13 @@ def _wants_answer(member: Message | Malformed) -> bool:
 def _instead_of(message: Message, size: int) -> Failure:
     """An answer too large becomes a failure; a request too large is its caller's mistake."""
     if isinstance(message, (Reply, Failure)):
-        detail = f"The answer has {size} bytes; at most {limits.LINE_BYTES} can be sent."
-        return Failure(message.id, Problem.of(Condition.INTERNAL, detail))
+        return _too_large(message.id, size)
     raise MessageTooLarge(f"a message of {size} bytes; at most {limits.LINE_BYTES} can be sent")
+
+
+def _too_large(id: Id | None, size: int) -> Failure:
+    detail = f"The answer has {size} bytes; at most {limits.LINE_BYTES} can be sent."
+    return Failure(id, Problem.of(Condition.INTERNAL, detail))
 
 
 @lru_cache(maxsize=256)
@@ -315,8 +348,11 @@ def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(kind)
 
 
-def _decoded(method: str, data: object, kind: Any) -> Any:
+def _decoded(method: str, reply: Reply, kind: Any) -> Any:
     """The answer as the caller's type. Binary and absent data have no JSON to decode."""
+    data = reply.data
+    if kind is Reply:
+        return reply
     if isinstance(data, bytes) or (data is ABSENT and kind is Any):
         return data
     try:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -22,11 +23,21 @@ from msgspec import Raw
 
 from telex.rpc.errors import Condition, Problem, RpcError
 from telex.rpc.inbox import Inbox
-from telex.rpc.messages import Failure, Id, Message, Notification, Reply, Request
+from telex.rpc.messages import (
+    ABSENT,
+    Failure,
+    Id,
+    Message,
+    Notification,
+    Part,
+    Reply,
+    Request,
+    Typed,
+)
 from telex.wire import limits
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Coroutine
+    from collections.abc import AsyncGenerator, Callable, Coroutine
 
     from telex.rpc.channel import Channel
     from telex.rpc.methods import Method, Methods
@@ -44,8 +55,8 @@ class Call:
     id: Id | None
     """None for a notification."""
     method: str
-    parts: Inbox
-    """The further parts of a request that comes in parts, as raw JSON or bytes; else none."""
+    parts: Inbox[Part]
+    """The further parts of a request that comes in parts; else none."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,7 +66,7 @@ class Job:
     message: Request | Notification
     size: int
     answer: Callable[[Message], None]
-    parts: Inbox = field(default_factory=Inbox)
+    parts: Inbox[Part] = field(default_factory=Inbox)
 
     @property
     def id(self) -> Id | None:
@@ -71,13 +82,11 @@ class Serving:
         methods: Methods,
         conversation: Conversation,
         channel: Channel,
-        redact: Callable[[str], str],
     ) -> None:
         self._peer = peer
         self._methods = methods
         self._conversation = conversation
         self._channel = channel
-        self._redact = redact
         self._queue: deque[Job] = deque()
         self._queued_bytes = 0
         self._paused = False
@@ -100,17 +109,15 @@ class Serving:
         self._bound_queue()
         self._await_room()
 
-    def feed(self, id: Id, data: object, more: bool) -> None:
+    def feed(self, part: Part) -> None:
         """A further part of a request came."""
-        job = self._jobs.get(id)
+        job = self._jobs.get(part.id)
         if job is None:
             return
-        if not job.parts.put(data):
-            self._answer(
-                job, Failure(id, Problem.of(Condition.REQUEST, "Its parts come too fast."))
-            )
+        if not job.parts.put(part):
+            self._fail(job, Problem.of(Condition.REQUEST, "Its parts come too fast."))
             self._cancel(job)
-        elif not more:
+        elif not part.more:
             job.parts.end()
 
     def stop(self, id: Id, problem: Problem | None) -> None:
@@ -228,11 +235,12 @@ class Serving:
         else:
             self._reply(job, result)
 
-    async def _pour(self, job: Job, parts: AsyncIterator[object]) -> None:
+    async def _pour(self, job: Job, parts: AsyncGenerator[object, None]) -> None:
         try:
-            async for part in parts:
-                self._reply(job, part, more=True)
-                await self._channel.drained()
+            async with aclosing(parts):
+                async for part in parts:
+                    self._reply(job, part, more=True)
+                    await self._channel.drained()
         except Exception as error:  # noqa: BLE001  whatever a handler raises becomes its answer
             self._fail(job, self._problem(job, error))
         else:
@@ -241,12 +249,13 @@ class Serving:
     def _reply(self, job: Job, result: object, more: bool = False) -> None:
         if job.id is None:
             return
+        hint = result.datatype if isinstance(result, Typed) else None
+        value = result.data if isinstance(result, Typed) else result
         try:
-            data = result if isinstance(result, bytes) else Raw(msgspec.json.encode(result))
+            reply = Reply(job.id, _encoded(value), more, hint)
         except Exception as error:  # noqa: BLE001  a result that is no JSON is the handler's mistake
             self._fail(job, self._problem(job, error))
             return
-        reply = Reply(job.id, data, more)
         if not more:
             self._answer(job, reply)
         elif self._conversation.is_served(job.id):
@@ -273,6 +282,14 @@ class Serving:
         """What the other side is told. What an unexpected exception says stays in our log."""
         if isinstance(error, RpcError):
             problem = error.problem
-            return Problem(problem.code, self._redact(problem.message), problem.data)
+            try:
+                return Problem(problem.code, problem.message, _encoded(problem.data))
+            except Exception as unencodable:  # noqa: BLE001  as with a result
+                error = unencodable
         log.error("the handler of %r failed", job.message.method, exc_info=error)
         return Problem.of(Condition.INTERNAL)
+
+
+def _encoded(value: object) -> object:
+    """A value as it will be sent, encoded here, where a mistake has somebody to go to."""
+    return value if value is ABSENT or isinstance(value, bytes) else Raw(msgspec.json.encode(value))

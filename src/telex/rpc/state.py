@@ -92,11 +92,9 @@ _WAITING: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Deliver:
-    """Data for a call of ours; the last unless `more`."""
+    """An answer for a call of ours; the last unless it says `more`."""
 
-    id: Id
-    data: object
-    more: bool
+    reply: Reply
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,8 +197,8 @@ class Conversation:
     def receive(self, message: Message, now: float) -> list[Effect]:
         """What a message that came means. Notifications have no state and mean nothing here."""
         match message:
-            case Reply(id, data, more):
-                return self._answered(id, Step.PART if more else Step.LAST, Deliver(id, data, more))
+            case Reply(id, _, more):
+                return self._answered(id, Step.PART if more else Step.LAST, Deliver(message))
             case Failure(id, problem) if id is not None:
                 return self._answered(id, Step.FAILED, Fail(id, problem))
             case Request():
@@ -259,9 +257,9 @@ class Conversation:
         self._abandoned.clear()
         return effects
 
-    def close(self) -> list[Effect]:
-        """The channel is no more: every call fails, and nothing is served."""
-        effects = self.hang_up() + [Stop(id, None) for id in self._served]
+    def close(self, tell: Problem | None = None) -> list[Effect]:
+        """The end: every call fails, and nothing is served, with a word to them if there is one."""
+        effects = self.hang_up() + [Stop(id, tell) for id in self._served]
         for exchange in self._served.values():
             exchange.step(Step.CLOSED)
         self._served.clear()
@@ -291,7 +289,10 @@ class Conversation:
             self._abandoned.popitem(last=False)
 
     def _requested(self, request: Request, now: float) -> list[Effect]:
-        if request.id in self._served:
+        if (known := self._served.get(request.id)) is not None:
+            if known.state is State.RECEIVING:  # a part may say the command again
+                part = Part(request.id, request.data, request.more, request.datatype)
+                return self.receive(part, now)
             problem = Problem.of(Condition.REQUEST, "A request with this id is being served.")
             return [Send(Failure(request.id, problem))]
         state = State.RECEIVING if request.more else State.SERVING

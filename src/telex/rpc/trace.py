@@ -9,22 +9,24 @@ decoded messages instead. Nothing here decides anything.
 
 from __future__ import annotations
 
+import logging
+import os
 import sys
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, TextIO
 
+from telex.redaction import Redactor
 from telex.rpc.messages import Raw
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable
 
     from telex.rpc.messages import Malformed, Message
 
+log = logging.getLogger("telex.rpc")
+
 LAYERS = ("wire", "rpc")
-
-
-class UnknownLayer(ValueError):
-    """TELEX_TRACE names something that is not a layer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +50,19 @@ class Trace:
         self.output.flush()
 
 
-def from_environment(environment: Mapping[str, str], redact: Callable[[str], str]) -> Trace | None:
-    """The trace that TELEX_TRACE asks for, if it asks for one."""
-    asked = frozenset(part.strip() for part in environment.get("TELEX_TRACE", "").split(","))
-    asked -= {""}
+@lru_cache(maxsize=1)
+def from_environment() -> Trace | None:
+    """What TELEX_TRACE asks of every peer that is not told otherwise. Read once."""
+    asked = {layer.strip() for layer in os.environ.get("TELEX_TRACE", "").split(",")} - {""}
     if unknown := asked - set(LAYERS):
-        known = ", ".join(LAYERS)
-        raise UnknownLayer(f"TELEX_TRACE knows {known}, not {', '.join(sorted(unknown))}")
-    return Trace(asked, redact, sys.stderr) if asked else None
+        log.warning("TELEX_TRACE knows %s, not %s", ", ".join(LAYERS), ", ".join(sorted(unknown)))
+    return to_stderr(frozenset(asked) & frozenset(LAYERS))
+
+
+def to_stderr(layers: Iterable[str], redact: Callable[[str], str] | None = None) -> Trace | None:
+    """A trace of these layers; None for none."""
+    wanted = frozenset(layers)
+    return Trace(wanted, redact or Redactor().redact, sys.stderr) if wanted else None
 
 
 def _told(message: Message | Malformed) -> str:

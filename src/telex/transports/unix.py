@@ -52,6 +52,12 @@ class PathTooLong(SocketError):
     """The kernel takes no such long socket path."""
 
 
+class NoNamedPipes(SocketError):
+    """A path that only means something on Windows."""
+
+    exit_code = 3
+
+
 class NobodyThere(SocketError):
     """There is no socket, or nobody listens behind it."""
 
@@ -71,7 +77,7 @@ class Listener:
         self._server: asyncio.Server | None = None
 
     async def __aenter__(self) -> Self:
-        _check_length(self.path)
+        _check_path(self.path)
         if not self.path.parent.exists():
             make_private(self.path.parent)
         self._lock = _locked(self.path)
@@ -151,7 +157,7 @@ def listen(
 
 async def connect(path: Path, framing: Framing = NDJSON) -> Channel:
     """A channel to whoever listens at the path."""
-    _check_length(path)
+    _check_path(path)
     loop = asyncio.get_running_loop()
     try:
         transport, channel = await loop.create_unix_connection(
@@ -178,7 +184,9 @@ def peer_user(sock: Any) -> int:
     return int(user)
 
 
-def _check_length(path: Path) -> None:
+def _check_path(path: Path) -> None:
+    if str(path).startswith("\\\\.\\pipe\\"):
+        raise NoNamedPipes(f"{path} is a Windows pipe, which is not supported on this system yet")
     longest = limits.SOCKET_PATH_BYTES
     if len(os.fsencode(path)) > longest:
         raise PathTooLong(f"the socket path {path} is over {longest} bytes; choose a shorter one")

@@ -23,6 +23,7 @@ TO_PROGRAM = Claim(Kind.OSC, b"23199;")
 """Events, data and responses from a terminal to its program."""
 
 _BODY = re.compile(rb"([0-9]{1,10});(.+)", re.DOTALL)
+_ONE_LINE = bytes.maketrans(b"\n\r\t", b"   ")
 _NOT_PLAIN_ASCII = re.compile(r"[^ -~]")
 
 
@@ -32,6 +33,7 @@ def encode(body: bytes, claim: Claim = TO_TERMINAL) -> bytes:
     Outside ASCII a character can only stand inside a JSON string, so spelling it `\\uXXXX` changes
     nothing a decoder sees, and no terminal between here and there can take offence.
     """
+    body = body.translate(_ONE_LINE)  # JSON has raw layout only between its tokens
     if not body.isascii() or b"\x7f" in body:
         body = _NOT_PLAIN_ASCII.sub(_spelled, body.decode("utf-8")).encode("ascii")
     return escape.encode(claim, b"%d;%b" % (len(body), body))

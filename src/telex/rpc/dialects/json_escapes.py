@@ -119,26 +119,27 @@ class JsonEscapes:
 
 def _outgoing(message: Message) -> _Packet:
     match message:
-        case Request(id, method, data, timeout, more):
+        case Request(id, method, timeout=timeout, more=more):
             limit = UNSET if timeout is None else round(timeout * 1000)
-            return _with_data(data, command=method, rpcid=str(id), timeout=limit, cont=more)
-        case Part(id, data, more):
-            return _with_data(data, rpcid=str(id), cont=more)
-        case Notification(method, data):
-            return _with_data(data, command=method)
-        case Reply(id, data, more):
-            return _with_data(data, resid=str(id), cont=more)
+            return _with_data(message, command=method, rpcid=str(id), timeout=limit, cont=more)
+        case Part(id, more=more):
+            return _with_data(message, rpcid=str(id), cont=more)
+        case Notification(method):
+            return _with_data(message, command=method)
+        case Reply(id, more=more):
+            return _with_data(message, resid=str(id), cont=more)
         case Failure(id, problem):
             return _Packet(resid=UNSET if id is None else str(id), error=_error(problem))
         case Cancel(id):
             return _Packet(rpcid=str(id), cancel=True)
 
 
-def _with_data(data: object, **members: Any) -> _Packet:
-    if isinstance(data, bytes):
-        encoded = binascii.b2a_base64(data, newline=False).decode()
+def _with_data(message: Request | Part | Notification | Reply, **members: Any) -> _Packet:
+    if isinstance(message.data, bytes):
+        encoded = binascii.b2a_base64(message.data, newline=False).decode()
         return _Packet(datatype=BINARY, data64=encoded, **members)
-    return _Packet(data=data, **members)
+    hint = UNSET if message.datatype is None else message.datatype
+    return _Packet(datatype=hint, data=message.data, **members)
 
 
 def _error(problem: Problem) -> str:
@@ -154,7 +155,7 @@ def _response(packet: _Incoming) -> Message:
     if isinstance(packet.error, str):
         coded = _CODED.fullmatch(packet.error)
         return Failure(id, Problem(coded[1], coded[2]) if coded else Problem("", packet.error))
-    return Reply(id, _data(packet), packet.cont)
+    return Reply(id, _data(packet), packet.cont, _hint(packet))
 
 
 def _request(packet: _Incoming) -> Message:
@@ -166,19 +167,25 @@ def _request(packet: _Incoming) -> Message:
             raise _NotAPacket("A packet has a command, an rpcid or a resid.")
         if packet.cont or packet.cancel or packet.timeout is not UNSET:
             raise _NotAPacket("Only a request with an rpcid has cont, cancel or timeout.")
-        return Notification(packet.command, _data(packet))
+        return Notification(packet.command, _data(packet), _hint(packet))
     if not _PLAIN_ID.fullmatch(id):
         raise _NotAPacket("An rpcid is 1 to 64 letters, digits and . _ : - only.")
     if packet.cancel:
         return Cancel(id)
     if isinstance(packet.command, UnsetType):
-        return Part(id, _data(packet), packet.cont)
+        return Part(id, _data(packet), packet.cont, _hint(packet))
     seconds = packet.timeout / 1000 if isinstance(packet.timeout, float) else 0
-    return Request(id, packet.command, _data(packet), seconds if seconds > 0 else None, packet.cont)
+    timeout = seconds if seconds > 0 else None
+    return Request(id, packet.command, _data(packet), timeout, packet.cont, _hint(packet))
 
 
 def _rpcid(packet: _Incoming) -> str | UnsetType:
     return packet.rpcid if packet.rpcid is not UNSET else packet.reqid
+
+
+def _hint(packet: _Incoming) -> str | None:
+    """The datatype, unless it says `binary`: then the data are bytes and say so themselves."""
+    return packet.datatype if packet.datatype not in (UNSET, BINARY) else None
 
 
 def _data(packet: _Incoming) -> object:

@@ -51,7 +51,7 @@ class _Envelope(Struct):
 
     jsonrpc: str
     id: int | str | UnsetType | None = UNSET
-    method: str | UnsetType = UNSET
+    method: str | UnsetType | None = UNSET
     params: Raw | UnsetType = UNSET
     result: Raw | UnsetType = UNSET
     error: _Error | UnsetType | None = UNSET
@@ -93,6 +93,8 @@ class JsonRpc:
     """The protocol's numbers for conditions; those it does not name are internal errors."""
     batches: bool = False
     cancel_method: str | None = None
+    id_prefix: str = ""
+    """Of this side's own ids; without one they are integers."""
     default_timeout: float | None = None
     streams: ClassVar[bool] = False
 
@@ -101,7 +103,7 @@ class JsonRpc:
         return self.cancel_method is not None
 
     def new_id(self, count: int) -> Id:
-        return count
+        return f"{self.id_prefix}{count}" if self.id_prefix else count
 
     def encode(self, message: Message) -> bytes:
         return _encode(self._outgoing(message))
@@ -183,11 +185,16 @@ def _answered(envelope: _Envelope) -> Message | Malformed:
     result, error = envelope.result, envelope.error
     if isinstance(error, _Error):
         if result is not UNSET and not _is_null(result):
-            return Malformed(Problem.of(Condition.REQUEST, "It has both result and error."))
+            problem = Problem.of(Condition.REQUEST, "It has both result and error.")
+            return Malformed(problem, spoils=id)
         return Failure(id, Problem(error.code, error.message, error.data))
     if result is UNSET:
         problem = Problem.of(Condition.REQUEST, "It has no method, nor result, nor error.")
-        return Malformed(problem, Failure(id, problem) if error is UNSET else None)
+        return (
+            Malformed(problem, Failure(id, problem))
+            if error is UNSET
+            else Malformed(problem, None, id)
+        )
     if id is None:
         return Malformed(Problem.of(Condition.REQUEST, "It is a result without an id."))
     return Reply(id, result)
@@ -225,6 +232,8 @@ def _misshapen(body: bytes, detail: str) -> Malformed:
         return _unparsable(str(error))
     members = value if isinstance(value, dict) else {}
     id = members.get("id")
-    if "method" not in members and ("result" in members or "error" in members):
-        return Malformed(Problem.of(Condition.REQUEST, detail))
-    return _invalid(detail, id if isinstance(id, (int, str)) and not isinstance(id, bool) else None)
+    if not isinstance(id, (int, str)) or isinstance(id, bool):
+        id = None
+    if members.get("method") is None and ("result" in members or "error" in members):
+        return Malformed(Problem.of(Condition.REQUEST, detail), spoils=id)
+    return _invalid(detail, id)

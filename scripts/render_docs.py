@@ -1,0 +1,52 @@
+"""`make docs`: write every page that is generated; `--check`: say which are out of date."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from scripts import render_cli, render_conversation, render_reference, render_specs
+from tests.clause_table import SPECS
+
+DOCS = Path(__file__).parent.parent / "docs"
+
+
+def pages() -> dict[Path, str]:
+    """Every generated page, the same on every computer."""
+    specs = {f"specs/{folder}.md": render_specs.render(folder) for folder in SPECS}
+    rendered = {
+        **specs,
+        "specs/README.md": render_specs.render_index(),
+        "reference/limits.md": render_reference.render_limits(),
+        "reference/errors.md": render_reference.render_errors(),
+        "reference/cli.md": render_cli.render(),
+        "explain/conversation.md": render_conversation.render(),
+    }
+    return {DOCS / name: text for name, text in rendered.items()}
+
+
+def outdated() -> dict[Path, str]:
+    """The pages that are missing or say something else, as they should be."""
+    return {
+        page: text
+        for page, text in pages().items()
+        if not page.exists() or page.read_text(encoding="utf-8") != text
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing, fail if out of date")
+    check = parser.parse_args().check
+    for page, text in (old := outdated()).items():
+        print(f"docs/{page.relative_to(DOCS)} {'is out of date' if check else 'written'}")
+        if not check:
+            page.parent.mkdir(parents=True, exist_ok=True)
+            page.write_text(text, encoding="utf-8")
+    if check and old:
+        sys.exit("The documentation is behind the code: run `make docs` and commit what it writes.")
+
+
+if __name__ == "__main__":
+    main()

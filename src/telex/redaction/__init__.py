@@ -1,0 +1,32 @@
+"""Secrets out of text. Standard library, RE2 and `wire.limits` only; no clock, no I/O.
+
+One redactor for every outlet: `Redactor().redact(text)` for a whole text, `.spans(text)` for where
+its secrets are, `.stream()` for text that comes in pieces. What counts as a secret is in `rules`,
+how each kind reads on is in `shapes`; a `Candidate` keeps the place of one, a `Lane` is one visible
+text with its candidates, and `stream` puts the lanes together again. `rules` is the file to read
+first.
+"""
+
+from __future__ import annotations
+
+from telex.redaction.stream import (
+    MARKER,
+    LiteralRefused,
+    Redactor,
+    RegexesNeedWholeText,
+    RegexRefused,
+    RuleRefused,
+    StreamEnded,
+    StreamRedactor,
+)
+
+__all__ = [
+    "MARKER",
+    "LiteralRefused",
+    "Redactor",
+    "RegexRefused",
+    "RegexesNeedWholeText",
+    "RuleRefused",
+    "StreamEnded",
+    "StreamRedactor",
+]

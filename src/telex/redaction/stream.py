@@ -1,0 +1,303 @@
+"""The redactor: secrets out of a whole text, or out of one that comes in pieces.
+
+A `Redactor` is a value: the default rules, a caller's extra ones and the marker; share it freely.
+Its `stream()` has a memory and belongs to one text. Both are the same machine, so what a stream
+says is the redacted whole text, wherever the cuts fell.
+
+A stream releases text at once unless it may be part of a secret; what is held back is the
+undecided value, at most `HELD_SECRET_CHARS` of it, escape sequences included. A longer one is
+taken for a secret, and what follows of it is dropped as it comes. There is no clock: only more text
+or `finish` releases what is held. Escape sequences inside a secret are kept, after the marker.
+
+It hides secrets that programs show by accident. It is no defence against a program that wants to
+get one past it: any encoding the rules do not know would do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import re2
+
+from telex.redaction import visible
+from telex.redaction.lane import Lane, Verdict
+from telex.redaction.rules import LEAD_CHARS, LITERAL_LEAD, Rulebook
+from telex.wire.limits import HELD_SECRET_CHARS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+MARKER: Final = "[REDACTED]"
+CLOSE_LOOK_CHARS: Final = 512
+"""A longer text with something in it is halved first: most of it can be passed over after all."""
+
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+
+
+class RuleRefused(ValueError):
+    """A caller's rule that cannot be used. The text is for the caller; it quotes no literal."""
+
+
+class LiteralRefused(RuleRefused):
+    """A literal too short to hide, which would mask half of all text and give itself away by what
+    is missing, or one too long to hold back."""
+
+
+class RegexRefused(RuleRefused):
+    """A pattern that RE2 does not accept."""
+
+
+class RegexesNeedWholeText(TypeError):
+    """A stream was asked of a redactor with regexes.
+
+    A regex does not tell how its match may begin, so a stream would have to hold everything back or
+    let some of it escape. Whole texts have no such trouble.
+    """
+
+
+class StreamEnded(RuntimeError):
+    """A finished stream was fed. It has decided all it held, so it cannot go on."""
+
+
+Fragment = tuple[str, Verdict]
+Ranges = list[tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Redactor:
+    """The default rules with a caller's own, ready for any number of texts and streams."""
+
+    extra_literals: tuple[str, ...] = field(default=(), repr=False)
+    """Hidden wherever they stand. One of several lines is hidden line by line, because a terminal
+    ends lines in its own way; its lines of fewer than four characters are left alone."""
+    extra_regexes: tuple[str, ...] = ()
+    """RE2 patterns, for whole texts only; whatever they match is hidden."""
+    replacement: str = MARKER
+    _book: Rulebook = field(init=False, repr=False, compare=False)
+    _patterns: tuple[Any, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        literals = {line for each in enumerate(self.extra_literals, 1) for line in _lines(*each)}
+        book = Rulebook(self.replacement, tuple(sorted(literals)))
+        object.__setattr__(self, "_book", book)
+        object.__setattr__(self, "_patterns", tuple(map(_compiled, self.extra_regexes)))
+
+    def redact(self, text: str) -> str:
+        """The text with a marker in the place of each secret."""
+        return _rendered(self._fragments(text), self.replacement)
+
+    def spans(self, text: str) -> Ranges:
+        """Where the hidden characters are: (start, end), in order.
+
+        Escape sequences inside a secret are in no span, so a secret with some has several.
+        """
+        found: Ranges = []
+        at = 0
+        for fragment, verdict in self._fragments(text):
+            end = at + len(fragment)
+            if verdict is not Verdict.SHOWN:
+                start = found.pop()[0] if found and found[-1][1] == at else at
+                found.append((start, end))
+            at = end
+        return found
+
+    def stream(self) -> StreamRedactor:
+        """For one text that comes in pieces."""
+        if self.extra_regexes:
+            raise RegexesNeedWholeText("a redactor with extra_regexes works on whole texts only")
+        return StreamRedactor(self._book)
+
+    def _fragments(self, text: str) -> Iterator[Fragment]:
+        if not self._patterns and self._book.quiet(text):
+            return iter(((text, Verdict.SHOWN),))
+        return StreamRedactor(self._book, self._matches(text)).whole(text)
+
+    def _matches(self, text: str) -> list[Ranges]:
+        """What the regexes match, on the screen and in each control string."""
+        if not self._patterns:
+            return []
+        texts = visible.texts(_SURROGATE.sub("\ufffd", text))
+        return [
+            [hit.span() for each in self._patterns for hit in each.finditer(t) if hit[0]]
+            for t in texts
+        ]
+
+
+class StreamRedactor:
+    """One text, redacted as it comes."""
+
+    __slots__ = (
+        "_book",
+        "_ended",
+        "_ground",
+        "_hidden",
+        "_lane",
+        "_owner",
+        "_queue",
+        "_queued",
+        "_unfinished",
+    )
+
+    def __init__(self, book: Rulebook, hidden: Sequence[Ranges] = ()) -> None:
+        self._book = book
+        self._hidden = hidden  # by owner, when the whole text was known beforehand
+        self._owner = visible.Owner()
+        self._lane = self._ground = self._lane_of_owner()
+        self._queue: deque[tuple[Lane | None, str]] = deque()
+        self._queued = 0
+        self._unfinished = ""  # half an escape sequence says nothing until its other half comes
+        self._ended = False
+
+    @property
+    def held(self) -> int:
+        """How many characters are held back."""
+        return self._queued + len(self._unfinished)
+
+    def feed(self, text: str) -> str:
+        """What can be said now, of this text and of what was held back before."""
+        if self._ended:
+            raise StreamEnded("this stream was finished; ask the redactor for another one")
+        return _rendered(self._read(text), self._book.marker)
+
+    def finish(self) -> str:
+        """The text has ended: everything held back, decided."""
+        return _rendered(self._end(), self._book.marker)
+
+    def whole(self, text: str) -> Iterator[Fragment]:
+        """All of it at once, piece by piece with its verdict."""
+        yield from self._read(text)
+        yield from self._end()
+
+    def _read(self, text: str) -> Iterator[Fragment]:
+        """In steps that end, at the latest, where something will have been held for too long."""
+        at = 0
+        while at < len(text):
+            room = HELD_SECRET_CHARS - self.held
+            yield from self._step(text[at : at + room])
+            at += room
+
+    def _step(self, text: str) -> Iterator[Fragment]:
+        text, self._unfinished = self._unfinished + text, ""
+        if passed := self._pass(text):
+            yield text[:passed], Verdict.SHOWN
+        elif self._idle and len(text) > CLOSE_LOOK_CHARS:
+            yield from self._step(text[: len(text) // 2])
+            yield from self._step(text[len(text) // 2 :])
+            return
+        self._route(text[passed:])
+        yield from self._release()
+        while self.held >= HELD_SECRET_CHARS:
+            lane, _ = self._queue[0]
+            if lane is not None:
+                lane.force()
+            yield from self._release()
+
+    @property
+    def _idle(self) -> bool:
+        return not self._queue and self._lane is self._ground and self._ground.idle
+
+    def _pass(self, text: str) -> int:
+        """How much of the text can be shown as it is: nearly always all, without a closer look."""
+        if not self._idle or not self._book.quiet(self._ground.text + text):
+            return 0
+        for stop in (len(text), max(0, len(text) - LEAD_CHARS)):  # its end may begin a secret
+            runs, unfinished = visible.last_runs(text[:stop], LEAD_CHARS)
+            if self._ground.skip(runs):
+                return stop - len(unfinished)
+        return 0
+
+    def _route(self, text: str) -> None:
+        """Give each run to the lane it belongs to, and queue everything in its order."""
+        parts, self._unfinished = visible.split(text)
+        if parts == [""]:
+            return
+        runs: list[str] = []
+        for run, sequence in zip(parts[::2], [*parts[1::2], ""], strict=True):
+            runs.append(run)
+            self._enqueue(self._lane, run)
+            self._enqueue(None, sequence)
+            if self._owner.pass_over(sequence):
+                self._lane.add(runs)
+                self._change_lane()
+                runs = [""]  # the sequence that changed it parts words like any other
+        self._lane.add(runs)
+
+    def _enqueue(self, lane: Lane | None, text: str) -> None:
+        if text:
+            self._queue.append((lane, text))
+            self._queued += len(text)
+
+    def _change_lane(self) -> None:
+        if self._lane is not self._ground:
+            self._lane.finish()
+        self._lane = self._lane_of_owner() if self._owner.number else self._ground
+
+    def _lane_of_owner(self) -> Lane:
+        number = self._owner.number
+        return Lane(self._book, self._hidden[number] if number < len(self._hidden) else ())
+
+    def _release(self) -> Iterator[Fragment]:
+        """Everything up to the first character that is undecided."""
+        while self._queue:
+            lane, text = self._queue.popleft()
+            settled = len(text) if lane is None else min(len(text), lane.settled - lane.emitted)
+            self._queued -= settled
+            if lane is None:
+                yield text, Verdict.SHOWN
+            elif settled:
+                yield from lane.verdicts(text[:settled])
+            if settled < len(text):
+                self._queue.appendleft((lane, text[settled:]))
+                return
+
+    def _end(self) -> Iterator[Fragment]:
+        self._ended = True
+        self._lane.finish()
+        self._ground.finish()
+        self._enqueue(None, self._unfinished)
+        self._unfinished = ""
+        yield from self._release()
+
+
+def _rendered(fragments: Iterator[Fragment], marker: str) -> str:
+    shown = []
+    for text, verdict in fragments:
+        match verdict:
+            case Verdict.SHOWN:
+                shown.append(text)
+            case Verdict.HIDDEN:
+                shown.append(marker)
+            case Verdict.STILL_HIDDEN:
+                pass
+    return "".join(shown)
+
+
+def _lines(number: int, literal: str) -> list[str]:
+    """What of a literal a terminal would show: its lines, without the blanks around them."""
+    shown = visible.texts(literal)[0]
+    lines = [line for line in map(str.strip, shown.splitlines()) if len(line) >= LITERAL_LEAD]
+    if not lines:
+        raise LiteralRefused(
+            f"literal {number} is too short: without blanks it needs {LITERAL_LEAD} characters"
+        )
+    if any(len(line) >= HELD_SECRET_CHARS for line in lines):
+        raise LiteralRefused(
+            f"literal {number} is too long: a line may have {HELD_SECRET_CHARS - 1} characters"
+        )
+    return lines
+
+
+def _compiled(pattern: str) -> Any:
+    options = re2.Options()
+    options.log_errors = False
+    options.never_capture = True
+    try:
+        return re2.compile(pattern, options)
+    except re2.error as error:
+        problem = error.args[0].decode("utf-8", "replace")
+        raise RegexRefused(f"the regex {pattern!r} was refused: {problem}") from None
+    except UnicodeEncodeError:
+        raise RegexRefused(f"the regex {pattern!r} holds a lone surrogate") from None

@@ -1,0 +1,102 @@
+"""What a reader sees of a text, and the escape sequences between.
+
+A terminal shows `sk-ab` + red + `cd` as one word, so the rules read the visible characters and the
+sequences stand aside. The body of an OSC, DCS, APC, PM or SOS string (a title, a link, a picture)
+is not on the screen but may hold a secret all the same: each body is a text of its own.
+
+This is the grammar a redactor needs and no more: it never executes anything, it works on decoded
+text, and it has no maximum but that of one sequence. `wire.demux` is the one that reads bytes and
+delivers bodies. Used by `lane` (to let sequences through the prefilter) and by `stream`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+# Whatever moves no text counts as invisible, the 8-bit controls too: in decoded text they are
+# stray, not introducers. Tab, the line breaks and form feed separate words and stay visible.
+_CONTROLS: Final = r"\x00-\x08\x0e-\x1f\x7f-\x9f"
+# A CSI may be cut anywhere across feeds and is carried over until complete, so it needs a maximum;
+# past it the introducer alone is the sequence and its parameters are text.
+_PARAMETERS: Final = 256
+
+# It begins with a set of characters, not with alternatives: `re` skips to the next one of a set
+# three times as fast.
+_SEQUENCE: Final = re.compile(
+    rf"([{_CONTROLS}](?:(?<=\x1b)(?:\[[ -?]{{0,{_PARAMETERS}}}[@-~]|[ -/]{{1,16}}[0-~]|[0-~]))?)"
+)
+_UNFINISHED: Final = re.compile(rf"\x1b(?:\[[ -?]{{0,{_PARAMETERS}}}|[ -/]{{0,16}})\Z")
+
+_STRING_OPENS: Final = frozenset(f"\x1b{kind}" for kind in "]PX^_")
+_STRING_CLOSES: Final = ("\x1b", "\x07", "\x18", "\x1a")  # ST begins with ESC; so does any abort
+
+TRANSPARENT: Final = rf"(?:\x1b\[[ -?]*[@-~]|\x1b[ -/]*[0-~]|[{_CONTROLS}])*"
+"""Sequences in any number, for a linear-time engine. A little wider than the split above: it only
+ever helps to rule secrets out."""
+STRING_OPENS: Final = r"\x1b[\]PX^_]"
+
+_ATOM: Final = re.compile(r"(\(\?[a-z]*:)|(\\.|\[[^]]*\]|[^()|?*+{}])(\{[0-9,]+\}|\?)?")
+
+
+def permeable(pattern: str) -> str:
+    """The same pattern, with escape sequences allowed after every character of it."""
+    return _ATOM.sub(_permeable_atom, pattern)
+
+
+def _permeable_atom(atom: re.Match[str]) -> str:
+    opening, character, count = atom.groups(default="")
+    return opening or f"(?:{character}{TRANSPARENT}){count}"
+
+
+def split(text: str) -> tuple[list[str], str]:
+    """Runs and sequences in turn, a run first and last; and the unfinished sequence at the end."""
+    last = text.rfind("\x1b")
+    if last >= 0 and _UNFINISHED.match(text, last):
+        return _SEQUENCE.split(text[:last]), text[last:]
+    return _SEQUENCE.split(text), ""
+
+
+def last_runs(text: str, least: int) -> tuple[list[str], str]:
+    """As `split`, of the end of a text: at least the last `least` visible characters, if it has
+    them. ESC always begins something new, so any ESC is a safe place to start from."""
+    for size in (2 * least, 8 * least):
+        start = max(0, len(text) - size)
+        escape = text.rfind("\x1b", 0, start)
+        parts, unfinished = split(text[start if escape < 0 else escape :])
+        if sum(map(len, parts[::2])) >= least:
+            return parts[::2], unfinished
+    parts, unfinished = split(text)
+    return parts[::2], unfinished
+
+
+class Owner:
+    """Whose text comes next: the screen's (0), or that of the n-th control string."""
+
+    __slots__ = ("_strings", "number")
+
+    def __init__(self) -> None:
+        self.number = 0
+        self._strings = 0
+
+    def pass_over(self, sequence: str) -> bool:
+        """Take note of a sequence; true when the text after it is another's."""
+        before = self.number
+        if before and sequence.startswith(_STRING_CLOSES):
+            self.number = 0
+        if sequence in _STRING_OPENS:
+            self._strings += 1
+            self.number = self._strings
+        return self.number != before
+
+
+def texts(text: str) -> list[str]:
+    """What the screen shows of a whole text, then the body of each control string in it."""
+    parts, _ = split(text)
+    found: list[list[str]] = [[]]
+    owner = Owner()
+    for run, sequence in zip(parts[::2], [*parts[1::2], ""], strict=True):
+        found[owner.number].append(run)
+        if owner.pass_over(sequence) and owner.number:
+            found.append([])
+    return ["".join(runs) for runs in found]

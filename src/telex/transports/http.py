@@ -1,0 +1,243 @@
+"""The server's end of HTTP: POST one message and get its answer, or keep the response open.
+
+    POST /rpc/automation                                 200 and the answer; 202 if there is none
+    POST … with Accept: text/event-stream                each frame is an event, until either leaves
+    POST … with Telex-Conversation: ID                   202; one more message for that event stream
+    GET  … with Upgrade: websocket                       see `websocket`
+
+A plain POST is a whole conversation: one frame comes in, and the other side has said all it will.
+It has room for the answer alone, so notifications of ours that no event stream carries are dropped.
+An event stream begins with the frame posted, or with none if the body is empty, and its response
+names it in `Telex-Conversation`: by that header further messages find it, and the server may ask
+through it and be answered. Without it, every reply to the server would open a conversation of its
+own. Used by whoever runs `listening`; `http_client` is the other end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Final
+
+from starlette.routing import BaseRoute, Route, WebSocketRoute
+
+from telex.transports import event_stream, websocket
+from telex.transports.doorway import Line, refuse, respond
+from telex.transports.envelope import Kind, kind
+from telex.transports.queued import Ended, QueuedChannel
+from telex.wire import limits
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from starlette.types import Receive, Scope, Send
+
+    from telex.rpc.channel import Channel
+
+    Serve = Callable[[Channel], Awaitable[None]]
+
+CONVERSATION: Final = "telex-conversation"
+KEEP_ALIVE_SECONDS: Final = 15.0
+"""Silence after which an event stream says that it is there, and notices if nobody else is."""
+JSON: Final = "application/json"
+
+_DEFAULT: Final = "automation"
+_GONE: Final = "the client went away"
+
+
+def routes(serve: Mapping[str, Serve]) -> list[BaseRoute]:
+    """`/rpc/NAME` for each name, by POST and WebSocket; `/rpc` is automation's, if it is there.
+
+    `serve[name](channel)` holds one conversation, and returns when it is over.
+    """
+    found: list[BaseRoute] = []
+    for name, conversation in serve.items():
+        endpoint = _Endpoint(conversation)
+        for path in (f"/rpc/{name}", *(("/rpc",) if name == _DEFAULT else ())):
+            found += [Route(path, endpoint, methods=["POST"]), WebSocketRoute(path, endpoint)]
+    return found
+
+
+class _Endpoint:
+    """One protocol's path, as an ASGI app, with the event streams that are open on it."""
+
+    def __init__(self, serve: Serve) -> None:
+        self._serve = serve
+        self._streams: dict[str, _EventStream] = {}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await websocket.converse(scope, receive, send, self._serve)
+            return
+        headers = {
+            name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
+        }
+        if headers.get("content-type", "").partition(";")[0].strip().lower() != JSON:
+            await refuse(scope, send, 415, "content-type", f"The Content-Type must be {JSON}.")
+        elif (stream := headers.get(CONVERSATION)) is not None:
+            await self._continue(stream, scope, receive, send)
+        elif (frame := await _body(scope, receive, send)) is None:
+            return
+        elif event_stream.MEDIA_TYPE in headers.get("accept", ""):
+            await self._stream(frame, scope, receive, send)
+        else:
+            await self._answer(frame, scope, receive, send)
+
+    async def _answer(self, frame: bytes, scope: Scope, receive: Receive, send: Send) -> None:
+        post = _Post(frame, receive)
+        await self._converse(QueuedChannel(post))
+        if post.answer is not None:
+            await respond(scope, send, 200, post.answer, [(b"content-type", JSON.encode())])
+        elif kind(frame) is Kind.ASKS:
+            await refuse(scope, send, 503, "closing", "The conversation ended before the answer.")
+        else:
+            await respond(scope, send, 202, b"", [])
+
+    async def _stream(self, frame: bytes, scope: Scope, receive: Receive, send: Send) -> None:
+        id = secrets.token_urlsafe(16)
+        stream = self._streams[id] = _EventStream(frame, send, Line.under(scope))
+        watching = asyncio.create_task(stream.watch(receive))
+        try:
+            await stream.begin(id)
+            await self._converse(QueuedChannel(stream))
+        finally:
+            del self._streams[id]
+            watching.cancel()
+            await asyncio.wait({watching})
+
+    async def _continue(self, id: str, scope: Scope, receive: Receive, send: Send) -> None:
+        stream = self._streams.get(id)
+        if stream is not None:
+            async with stream.turn:  # one body in memory for each stream, and their order
+                frame = await _body(scope, receive, send)
+                if frame is None:
+                    return
+                if await stream.hand_over(frame):
+                    await respond(scope, send, 202, b"", [])
+                    return
+        await refuse(scope, send, 404, "conversation", "That conversation is over.")
+
+    async def _converse(self, channel: QueuedChannel) -> None:
+        try:
+            await self._serve(channel)
+        finally:
+            await channel.close()
+
+
+class _Post:
+    """One request and its response, as a pipe."""
+
+    def __init__(self, frame: bytes, receive: Receive) -> None:
+        self._inbound: list[bytes | None] = [None, frame]
+        self._receive = receive
+        self.answer: bytes | None = None
+
+    async def read(self) -> bytes | None:
+        if self._inbound:
+            return self._inbound.pop()
+        await _gone(self._receive)
+        raise Ended(_GONE)
+
+    async def write(self, frame: bytes) -> None:
+        if self.answer is None and kind(frame) is Kind.ANSWERS:
+            self.answer = frame
+
+    async def end(self) -> None:
+        """The response comes after the conversation, and is the end."""
+
+    def abort(self) -> None:
+        """There is nothing to wait for, hence nothing to abort."""
+
+
+class _EventStream:
+    """A response without an end, and the requests that belong to it, as a pipe."""
+
+    def __init__(self, frame: bytes, send: Send, line: Line) -> None:
+        self._send = send
+        self._line = line
+        self._inbound: asyncio.Queue[tuple[bytes, asyncio.Future[bool]] | Ended] = asyncio.Queue()
+        self._over: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self.turn = asyncio.Lock()
+        if frame:
+            _ = self._put(frame)
+
+    def _put(self, frame: bytes) -> asyncio.Future[bool]:
+        taken: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._inbound.put_nowait((frame, taken))
+        return taken
+
+    async def hand_over(self, frame: bytes) -> bool:
+        """Wait until the conversation takes a frame; False if it ended first."""
+        taken = self._put(frame)
+        await asyncio.wait({taken, self._over}, return_when=asyncio.FIRST_COMPLETED)
+        return taken.done()
+
+    async def begin(self, id: str) -> None:
+        headers = {"content-type": event_stream.MEDIA_TYPE, CONVERSATION: id}
+        pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
+        await self._send({"type": "http.response.start", "status": 200, "headers": pairs})
+        await self._body(b"")  # some servers hold the head back until there is a body
+
+    async def watch(self, receive: Receive) -> None:
+        """Until the client goes or the server stops: keep the line warm, then say so."""
+        ends = {
+            asyncio.create_task(_gone(receive)): _GONE,
+            asyncio.create_task(self._line.leaving.wait()): "the server is stopping",
+        }
+        first = asyncio.FIRST_COMPLETED
+        try:
+            while not (
+                done := (await asyncio.wait(ends, timeout=KEEP_ALIVE_SECONDS, return_when=first))[0]
+            ):
+                await self._body(event_stream.KEEP_ALIVE)
+            self._inbound.put_nowait(Ended(ends[done.pop()]))
+        finally:
+            for task in ends:
+                task.cancel()
+            await asyncio.wait(ends)
+
+    async def read(self) -> bytes:
+        match await self._inbound.get():
+            case Ended() as ended:
+                raise ended
+            case (frame, taken):
+                taken.set_result(True)
+                return frame
+
+    async def write(self, frame: bytes) -> None:
+        await self._body(event_stream.encode(frame))
+
+    async def end(self) -> None:
+        self._over.set_result(False)
+        await self._body(b"", more=False)
+
+    def abort(self) -> None:
+        self._line.abort()
+
+    async def _body(self, data: bytes, more: bool = True) -> None:
+        with contextlib.suppress(OSError):  # they are gone, which `watch` will say
+            await self._send({"type": "http.response.body", "body": data, "more_body": more})
+
+
+async def _gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _body(scope: Scope, receive: Receive, send: Send) -> bytes | None:
+    """The whole body, unless it is too large, which is answered, or never comes."""
+    sizes = (int(value) for name, value in scope["headers"] if name == b"content-length")
+    declared = max(sizes, default=0)
+    body, more = bytearray(), True
+    while max(declared, len(body)) <= limits.LINE_BYTES:
+        if not more:
+            return bytes(body)
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
+    await refuse(scope, send, 413, "size", f"A message has at most {limits.LINE_BYTES} bytes.")
+    return None

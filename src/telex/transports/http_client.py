@@ -1,0 +1,246 @@
+"""Our end of HTTP: a channel whose frames go out as POSTs. `http` is the server's end.
+
+Plain, each frame is a POST of its own and its answer comes back as a frame. Requests go out at the
+same time, as many as a peer may have open, because one that waits must not hold up the one that
+would end its wait; a notification is waited for, so that what is sent after it is served after it.
+The server cannot speak unasked, and a call we give up on is only dropped over there when we close.
+
+With `events=True` there is one response that stays open, all frames come back through it, and what
+we send goes to the same conversation, one after the other: as good as a WebSocket, where there can
+be none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import sys
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+import httpx
+
+from telex.transports import event_stream
+from telex.transports.doorway import told
+from telex.transports.envelope import Kind, kind
+from telex.transports.queued import (
+    CannotConnect,
+    Ended,
+    NobodyThere,
+    NotAdmitted,
+    QueuedChannel,
+    printable,
+)
+from telex.wire import limits
+
+if TYPE_CHECKING:
+    from telex.rpc.channel import Channel
+
+CONNECT_SECONDS: Final = 10.0
+SILENCE_SECONDS: Final = 45.0
+"""An event stream that is silent this long is dead: the server says something every 15 s."""
+_JSON: Final = "application/json"
+_CONVERSATION: Final = "telex-conversation"
+_REFUSAL_BYTES: Final = 4 * 1024
+
+
+async def connect(url: str, token: str, *, events: bool = False) -> Channel:
+    """A channel to `http://…/rpc/NAME`. Raises CannotConnect.
+
+    Without `events` nothing is sent before the first frame, and a refusal is why the channel is
+    lost.
+    """
+    _check(url)
+    client = httpx.AsyncClient(
+        headers={
+            "authorization": f"Bearer {token}",
+            "content-type": _JSON,
+            "accept-encoding": "identity",
+        },
+        timeout=httpx.Timeout(None, connect=CONNECT_SECONDS),
+        trust_env=False,  # a proxy for web pages has no business with a token
+        transport=_transport(),
+    )
+    if not events:
+        return QueuedChannel(_Posts(client, url))
+    try:
+        return QueuedChannel(_Stream(client, url, await _opened(client, url)))
+    except BaseException:
+        await client.aclose()
+        raise
+
+
+def _check(url: str) -> None:
+    try:
+        good = httpx.URL(url).scheme in ("http", "https") and bool(httpx.URL(url).host)
+    except httpx.InvalidURL:
+        good = False
+    if not good:
+        raise CannotConnect(f"{printable(url)} is no address of the form http://host:port/rpc/name")
+
+
+def _transport() -> httpx.AsyncHTTPTransport:
+    """The kernel asks whether the other side is there, since no message does while we wait."""
+    if sys.platform == "darwin":
+        idle = socket.TCP_KEEPALIVE
+    else:
+        idle = socket.TCP_KEEPIDLE
+    return httpx.AsyncHTTPTransport(
+        limits=httpx.Limits(
+            max_connections=limits.CALLS_IN_FLIGHT + 1,
+            max_keepalive_connections=16,
+            keepalive_expiry=3.0,  # less than any server's, or a POST goes to a closed one
+        ),
+        socket_options=[
+            (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+            (socket.IPPROTO_TCP, idle, 20),
+            (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 10),
+            (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3),
+        ],
+    )
+
+
+async def _opened(client: httpx.AsyncClient, url: str) -> httpx.Response:
+    """The response that stays open."""
+    timeout = httpx.Timeout(None, connect=CONNECT_SECONDS, read=SILENCE_SECONDS)
+    headers = {"accept": event_stream.MEDIA_TYPE}
+    request = client.build_request("POST", url, headers=headers, timeout=timeout)
+    try:
+        response = await client.send(request, stream=True)
+    except httpx.HTTPError as error:
+        raise NobodyThere(
+            f"nobody answers at {url} ({_named(error)}); is the server running?"
+        ) from None
+    try:
+        await _expect(response, event_stream.MEDIA_TYPE)
+    except Ended as refused:
+        raise NotAdmitted(str(refused)) from None
+    return response
+
+
+class _Posts:
+    """A pipe that is a POST for each frame."""
+
+    def __init__(self, client: httpx.AsyncClient, url: str) -> None:
+        self._client = client
+        self._url = url
+        self._slots = asyncio.Semaphore(limits.CALLS_IN_FLIGHT)
+        self._exchanges: set[asyncio.Task[None]] = set()
+        self._turn = asyncio.Lock()
+        self._answers: asyncio.Queue[bytes | Ended] = asyncio.Queue(maxsize=1)
+
+    async def read(self) -> bytes:
+        answer = await self._answers.get()
+        if isinstance(answer, Ended):
+            raise answer
+        return answer
+
+    async def write(self, frame: bytes) -> None:
+        if kind(frame) is not Kind.ASKS:
+            await self._exchange(frame)
+            return
+        await self._slots.acquire()
+        exchange = asyncio.create_task(self._exchange(frame))
+        self._exchanges.add(exchange)
+        exchange.add_done_callback(self._done)
+
+    async def end(self) -> None:
+        for exchange in self._exchanges:
+            exchange.cancel()
+        if self._exchanges:
+            await asyncio.wait(self._exchanges)
+        await self._client.aclose()
+
+    def abort(self) -> None:
+        """Closing a client does not wait for the other side."""
+
+    def _done(self, exchange: asyncio.Task[None]) -> None:
+        self._exchanges.discard(exchange)
+        self._slots.release()
+        if not exchange.cancelled():
+            exchange.result()
+
+    async def _exchange(self, frame: bytes) -> None:
+        try:
+            async with self._client.stream("POST", self._url, content=frame) as response:
+                if response.status_code == httpx.codes.ACCEPTED:
+                    return
+                await _expect(response, _JSON)
+                async with self._turn:  # one answer in memory, however many have come
+                    await self._answers.put(await _body(response))
+        except Ended as ended:
+            await self._answers.put(ended)
+        except httpx.HTTPError as error:
+            await self._answers.put(Ended(f"the POST to {self._url} failed: {_named(error)}"))
+
+
+class _Stream:
+    """A pipe that is one open response, and a POST for each frame."""
+
+    def __init__(self, client: httpx.AsyncClient, url: str, response: httpx.Response) -> None:
+        self._client = client
+        self._url = url
+        self._response = response
+        self._conversation = {_CONVERSATION: response.headers.get(_CONVERSATION, "")}
+        self._chunks = response.aiter_raw()
+        self._decoder = event_stream.Decoder()
+        self._frames: deque[bytes] = deque()
+
+    async def read(self) -> bytes:
+        while not self._frames:
+            try:
+                chunk = await anext(self._chunks)
+            except StopAsyncIteration:
+                raise Ended("the server ended the conversation") from None
+            except httpx.HTTPError as error:
+                raise Ended(f"the event stream broke off: {_named(error)}") from None
+            self._frames += self._decoder.feed(chunk)
+        return self._frames.popleft()
+
+    async def write(self, frame: bytes) -> None:
+        try:
+            async with self._client.stream(
+                "POST", self._url, content=frame, headers=self._conversation
+            ) as response:
+                if response.status_code != httpx.codes.ACCEPTED:
+                    raise Ended(await _refusal(response))
+        except httpx.HTTPError as error:
+            raise Ended(f"the POST to {self._url} failed: {_named(error)}") from None
+
+    async def end(self) -> None:
+        await self._response.aclose()
+        await self._client.aclose()
+
+    def abort(self) -> None:
+        """Closing a client does not wait for the other side."""
+
+
+async def _expect(response: httpx.Response, media_type: str) -> None:
+    """Raises Ended for anything but a good answer: another server may have this port now."""
+    if response.status_code != httpx.codes.OK:
+        raise Ended(await _refusal(response))
+    found = response.headers.get("content-type", "")
+    if not found.startswith(media_type):
+        raise Ended(f"{response.url} answered with {printable(found) or 'no type'}; is it telex?")
+
+
+async def _refusal(response: httpx.Response) -> str:
+    try:
+        sentence = told(await _body(response, _REFUSAL_BYTES))
+    except Ended:  # a page of somebody else's
+        sentence = ""
+    return f"{response.url} refused us: {response.status_code}{sentence}"
+
+
+async def _body(response: httpx.Response, most: int = limits.LINE_BYTES) -> bytes:
+    body = bytearray()
+    async for chunk in response.aiter_raw():
+        body += chunk
+        if len(body) > most:
+            raise Ended(f"{response.url} answered with more than {most} bytes")
+    return bytes(body)
+
+
+def _named(error: Exception) -> str:
+    """Some of these have a sentence, some only a name."""
+    return printable(str(error)) or type(error).__name__

@@ -1,0 +1,279 @@
+"""A web server in the running event loop, behind the door: `async with listen(app, door=door)`.
+
+Uvicorn parses and writes HTTP and WebSocket; when it starts and how it stops is ours. Its own main
+loop wakes ten times a second, takes the process's signals and waits by polling, so it is not run:
+the socket is bound and listening when the block is entered, and at its end every connection and
+task is gone, politely for a few seconds and then not.
+
+The two protocol classes below mend what a door for strangers needs: no request line or header in
+any log, a limit for those who connect and say nothing, and small messages until the token is shown.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import socket
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from uvicorn import Config, Server
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+
+from telex.transports.doorway import TOKEN_BYTES, Doorway, Line
+from telex.transports.queued import CLOSE_SECONDS
+from telex.transports.websocket import PING_SECONDS, discreet_logger
+from telex.wire import limits
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from starlette.types import ASGIApp
+    from websockets.frames import Frame
+
+    from telex.transports.door import Door
+
+REQUEST_SECONDS: Final = 10.0
+"""How long a new connection may take to ask for something."""
+KEEP_ALIVE_SECONDS: Final = 15
+GRACE_SECONDS: Final = 2.0
+"""How long requests under way may take to end when the server stops."""
+UNSENT_BYTES: Final = 128 * 1024
+"""What the kernel may hold of ours before it is on its way."""
+FRAGMENTS: Final = 1024
+"""Pieces of one WebSocket message. Each costs more than its bytes, and may have none."""
+
+
+class CannotListen(Exception):
+    """There is no listening there; the sentence says why, and what to do."""
+
+
+class RemoteNotAllowed(CannotListen):
+    """An address that others can reach, and nobody said that they may."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where we listen."""
+
+    host: str
+    """A number; an IPv6 one stands in brackets."""
+    port: int
+
+    @property
+    def url(self) -> str:
+        return f"http://{self.host}:{self.port}"
+
+    @property
+    def websocket_url(self) -> str:
+        return f"ws://{self.host}:{self.port}"
+
+
+@asynccontextmanager
+async def listen(
+    app: ASGIApp,
+    *,
+    door: Door,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    allow_remote: bool = False,
+) -> AsyncIterator[Address]:
+    """Serve an app to whom the door admits, until the end of the block. Port 0 takes a free one."""
+    sock = await _bound(host, port, allow_remote)
+    with sock:
+        address = _address(sock)
+        door.opens_at(address.host, address.port)
+        server, connections = _server(Doorway(app, door))
+        await server.startup(sockets=[sock])
+        try:
+            yield address
+        finally:
+            await _stop(server, connections)
+
+
+async def _bound(host: str, port: int, allow_remote: bool) -> socket.socket:
+    if not (_is_loopback(host) or allow_remote):
+        raise RemoteNotAllowed(
+            f"{host} can be reached from other machines; listen at 127.0.0.1, or allow it with "
+            "--allow-remote"
+        )
+    name = "127.0.0.1" if host == "localhost" else host  # never a question for a resolver
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(name, port, type=socket.SOCK_STREAM)
+        family, _, _, _, address = found[0]
+        sock = socket.create_server(address[:2], family=family, backlog=128)
+    except OSError as error:
+        reason = error.strerror or error
+        raise CannotListen(f"cannot listen at {host}, port {port}: {reason}") from error
+    # Accepted sockets inherit it. Left alone, the kernel takes megabytes off our hands for a reader
+    # who stopped, and what he then reads is old.
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
+    return sock
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _address(sock: socket.socket) -> Address:
+    host, port = sock.getsockname()[:2]
+    return Address(f"[{host}]" if ":" in host else host, port)
+
+
+def _server(app: ASGIApp) -> tuple[Server, _Connections]:
+    config = Config(
+        app,
+        http=_Http,
+        ws=_WebSocket,
+        ws_max_size=TOKEN_BYTES,
+        ws_per_message_deflate=False,
+        ws_ping_interval=PING_SECONDS,
+        ws_ping_timeout=PING_SECONDS,
+        lifespan="off",
+        interface="asgi3",
+        log_config=None,
+        proxy_headers=False,
+        server_header=False,
+        date_header=False,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+    )
+    config.load()
+    config.loaded_app = app  # without the wrapper that traces requests, codes and all
+    server = Server(config)
+    server.lifespan = config.lifespan_class(config)
+    server.server_state.connections = connections = _Connections()
+    return server, connections
+
+
+async def _stop(server: Server, connections: _Connections) -> None:
+    """Close what is idle, let finish what is quick, drop the rest."""
+    tasks = server.server_state.tasks
+    for listening in server.servers:
+        listening.close()
+    for connection in list(connections):
+        connection.shutdown()
+    await _settled(tasks, connections)
+    for connection in list(connections):
+        connection.transport.abort()
+    await _settled(tasks, connections)
+    for task in tasks:
+        task.cancel()
+    await _settled(tasks, connections)
+
+
+async def _settled(tasks: set[asyncio.Task[None]], connections: _Connections) -> None:
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(GRACE_SECONDS):
+            while tasks:
+                await asyncio.wait(tasks)
+            await connections.gone()
+
+
+class _Connections(set[Any]):
+    """Uvicorn's set of open connections, which can also be waited for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._fewer = asyncio.Event()
+
+    def discard(self, connection: Any) -> None:
+        super().discard(connection)
+        self._fewer.set()
+
+    remove = discard
+
+    async def gone(self) -> None:
+        while self:
+            self._fewer.clear()
+            await self._fewer.wait()
+
+
+_LOG: Final = discreet_logger()
+
+
+class _Http(H11Protocol):
+    """HTTP that logs no request, and does not wait for ever for one."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.logger = _LOG
+        self.access_log = False
+        self._leaving = asyncio.Event()
+        line = Line(abort=lambda: self.transport.abort(), leaving=self._leaving)
+        self.app: Any = line.beneath(self.app)
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._patience = self.loop.call_later(REQUEST_SECONDS, self._give_up)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._patience.cancel()
+        super().connection_lost(error)
+
+    def shutdown(self) -> None:
+        self._leaving.set()
+        super().shutdown()
+
+    def _give_up(self) -> None:
+        request: Any = self.cycle
+        if request is None and self in self.connections:  # else it asked, or is a WebSocket now
+            self.transport.abort()
+
+
+class _WebSocket(WebSocketsSansIOProtocol):
+    """A WebSocket that says little in logs, and that a peer can neither fill nor hold."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.logger = self.conn.logger = _LOG
+        self.conn.debug = False
+        self.close_timeout = CLOSE_SECONDS
+        self._heard = 0.0
+        self._lingering: asyncio.TimerHandle | None = None
+        line = Line(abort=lambda: self.transport.abort(), widen=self._widen)
+        self.app: Any = line.beneath(self.app)
+
+    def _widen(self) -> None:
+        self.conn.max_message_size = limits.LINE_BYTES
+
+    def data_received(self, data: bytes) -> None:
+        self._heard = self.loop.time()
+        super().data_received(data)
+
+    def handle_cont(self, event: Frame) -> None:
+        if len(self.frames) < FRAGMENTS:
+            super().handle_cont(event)
+        elif not self.close_sent:
+            self.conn.fail(1009, f"a message has at most {FRAGMENTS} fragments")
+            self.handle_parser_exception()
+
+    def handle_ping(self) -> None:
+        """Answer, unless answers pile up unread: RFC 6455 §5.5.3 asks for the latest pong only."""
+        if self.writable.is_set():
+            super().handle_ping()
+        else:
+            self.conn.data_to_send()
+
+    def keepalive_timeout(self) -> None:
+        """No pong came. While we read nothing none can, and whoever says other things is alive."""
+        if self.read_paused or self._heard >= self.ping_sent_at:
+            self.pong_timer = None
+            self.schedule_ping()
+        else:
+            super().keepalive_timeout()
+
+    async def run_asgi(self) -> None:
+        await super().run_asgi()
+        if not self.disconnected:  # what is unsent has this long; the library would wait for ever
+            self._lingering = self.loop.call_later(CLOSE_SECONDS, self.transport.abort)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if self._lingering is not None:
+            self._lingering.cancel()
+        super().connection_lost(error)

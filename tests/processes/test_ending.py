@@ -1,0 +1,256 @@
+"""Ending trees: nobody is left, whatever they did to stay."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+import time
+from dataclasses import replace
+from signal import SIGCONT, SIGHUP, SIGKILL, SIGTERM
+from typing import TYPE_CHECKING
+
+import pytest
+
+from processes.trees import SHAPES, Lifeline, shape
+from telex.processes.child import Exit
+from telex.processes.ending import AT_ONCE, DOUBTS, POLITE, Ending, Rung, TreeSurvived
+from telex.processes.spawn import End, Pipes, start
+from telex.processes.tree import Process, Root, Table, Tree
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from telex.processes.child import Child
+
+HURRIED = (Rung(SIGHUP, 0.02), Rung(SIGTERM, 0.02), Rung(SIGKILL, 20.0))
+HEEDED_BY_NOBODY = (Rung(SIGHUP, 0.01), Rung(SIGTERM, 0.01))
+
+
+def grow(name: str, lifeline: Lifeline) -> Child:
+    return start(shape(name)[0], stdio=Pipes(End.NULL, End.NULL, lifeline.writing))
+
+
+@pytest.mark.parametrize("name", SHAPES)
+async def test_nobody_is_left(name: str, lifeline: Lifeline) -> None:
+    child = grow(name, lifeline)
+    await lifeline.ready(shape(name)[1])
+    await child.end(HURRIED)
+    await lifeline.gone()
+
+
+@pytest.mark.parametrize("name", SHAPES.keys() - {"with an empty environment, its parent there"})
+async def test_nobody_is_left_when_the_child_itself_is_gone_before_anybody_looks(
+    name: str, lifeline: Lifeline
+) -> None:
+    child = grow(name, lifeline)
+    await lifeline.ready(shape(name)[1])
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(child.pid, SIGKILL)
+    ended = await child.wait()
+    assert await child.end(HURRIED) == ended
+    await lifeline.gone()
+
+
+@pytest.mark.counted
+async def test_of_many_trees_ended_at_once_nobody_is_left(
+    counted: Callable[[int, int], int],
+) -> None:
+    count, together = counted(24, 1000), 20
+    names = [list(SHAPES)[n % len(SHAPES)] for n in range(count)]
+    slowest = 0.0
+
+    async def one(name: str) -> None:
+        nonlocal slowest
+        lifeline = Lifeline()
+        try:
+            child = grow(name, lifeline)
+            await lifeline.ready(shape(name)[1])
+            began = time.monotonic()
+            await child.end(HURRIED)
+            slowest = max(slowest, time.monotonic() - began)
+            await lifeline.gone()
+        finally:
+            lifeline.close()
+
+    for at in range(0, count, together):
+        await asyncio.gather(*map(one, names[at : at + together]))
+    print(f"{count} trees, {together} at a time: 0 left, slowest end {slowest:.3f} s")
+
+
+async def read_line(child: Child) -> bytes:
+    assert child.stdout
+    loop, said = asyncio.get_running_loop(), b""
+    while not said.endswith(b"\n"):
+        readable = loop.create_future()
+        loop.add_reader(child.stdout.fileno(), readable.set_result, None)
+        await readable
+        loop.remove_reader(child.stdout.fileno())
+        said += child.stdout.read(1) or b""
+    return said
+
+
+NOTES_SIGNALS = """
+import signal, sys
+def note(number, _): print(signal.Signals(number).name, flush=True)
+for number in (signal.SIGHUP, signal.SIGTERM): signal.signal(number, note)
+print("up", flush=True)
+while True: signal.pause()
+"""
+
+
+async def test_the_ladder_is_climbed_down_in_order() -> None:
+    argv = [sys.executable, "-S", "-c", NOTES_SIGNALS]
+    async with start(argv, stdio=Pipes(End.NULL, End.PIPE, End.NULL)) as child:
+        assert await read_line(child) == b"up\n"
+        ended = await child.end((Rung(SIGHUP, 0.3), Rung(SIGTERM, 0.3), Rung(SIGKILL, 20.0)))
+        assert ended == Exit(signal=SIGKILL)
+        assert child.stdout
+        assert child.stdout.read() == b"SIGHUP\nSIGTERM\n"
+
+
+def test_the_polite_ladder_asks_twice_and_is_done_within_three_seconds() -> None:
+    assert [rung.signal for rung in POLITE] == [SIGHUP, SIGTERM, SIGKILL]
+    assert sum(rung.seconds for rung in POLITE[:-1]) < 3
+
+
+@pytest.mark.parametrize("heeded", [SIGHUP, SIGTERM])
+async def test_who_goes_when_asked_is_asked_no_further(heeded: signal.Signals) -> None:
+    ignored = "TERM" if heeded is SIGHUP else "HUP"
+    script = f'trap "" {ignored}; echo up; exec sleep 1000'
+    async with start(["sh", "-c", script], stdio=Pipes(End.NULL, End.PIPE, End.NULL)) as child:
+        await read_line(child)
+        ended = await child.end((Rung(SIGHUP, 0.1), Rung(SIGTERM, 20.0), Rung(SIGKILL, 20.0)))
+    assert ended == Exit(signal=heeded)
+
+
+async def test_a_stopped_process_hears_what_it_is_asked() -> None:
+    script = 'trap "exit 5" TERM; echo up; kill -STOP $$; while :; do sleep 1; done'
+    async with start(["sh", "-c", script], stdio=Pipes(End.NULL, End.PIPE, End.NULL)) as child:
+        await read_line(child)
+        os.waitid(os.P_PID, child.pid, os.WSTOPPED | os.WNOWAIT)
+        assert await child.end((Rung(SIGTERM, 20.0),)) == Exit(5)
+
+
+async def test_ending_again_is_harmless() -> None:
+    child = start(["sleep", "1000"], stdio=Pipes(End.NULL, End.NULL, End.NULL))
+    first = await child.end()
+    assert await child.end() == first == Exit(signal=SIGHUP)
+
+
+async def test_many_may_end_the_same_child_and_no_signal_comes_twice() -> None:
+    argv = [sys.executable, "-S", "-c", NOTES_SIGNALS]
+    async with start(argv, stdio=Pipes(End.NULL, End.PIPE, End.NULL)) as child:
+        await read_line(child)
+        ladder = (Rung(SIGHUP, 0.3), Rung(SIGTERM, 0.3), Rung(SIGKILL, 20.0))
+        ends = await asyncio.gather(*(child.end(ladder) for _ in range(50)))
+        assert set(ends) == {Exit(signal=SIGKILL)}
+        assert child.stdout
+        assert child.stdout.read() == b"SIGHUP\nSIGTERM\n"
+
+
+async def test_an_impatient_end_overtakes_a_patient_one(lifeline: Lifeline) -> None:
+    child = grow("left behind", lifeline)
+    await lifeline.ready(2)
+    patient = asyncio.create_task(child.end((Rung(SIGHUP, 1000.0), Rung(SIGKILL, 1000.0))))
+    await asyncio.sleep(0)
+    await child.end(AT_ONCE)
+    await lifeline.gone()
+    await patient
+
+
+async def test_a_cancelled_end_can_be_taken_up_again(lifeline: Lifeline) -> None:
+    child = grow("left behind", lifeline)
+    await lifeline.ready(2)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(child.end((Rung(SIGHUP, 1000.0),)), 0.05)
+    await child.end(HURRIED)
+    await lifeline.gone()
+
+
+async def test_survivors_are_named_and_can_be_ended_later(lifeline: Lifeline) -> None:
+    child = grow("alone", lifeline)
+    await lifeline.ready(1)
+    with pytest.raises(TreeSurvived, match=str(child.pid)) as told:
+        await child.end(HEEDED_BY_NOBODY)
+    assert told.value.pids == [child.pid]
+    await child.end(HURRIED)
+    await lifeline.gone()
+
+
+async def test_ending_one_child_leaves_the_others_alone(lifeline: Lifeline) -> None:
+    other = grow("a daemon left behind", lifeline)
+    await lifeline.ready(1)
+    another = Lifeline()
+    child = grow("a daemon left behind", another)
+    await another.ready(1)
+    await child.end(HURRIED)
+    await another.gone()
+    another.close()
+    with pytest.raises(TreeSurvived):
+        await other.end(HEEDED_BY_NOBODY)
+    await other.end(HURRIED)
+    await lifeline.gone()
+
+
+@pytest.mark.parametrize("command", ["sh", "setsid sh"])
+async def test_a_chain_that_forks_and_exits_as_fast_as_we_look_is_caught(
+    command: str, lifeline: Lifeline
+) -> None:
+    """Each link starts the next and exits. The chain has an end, should we fail to make one."""
+    links = 5000
+    script = f'echo up >&2; [ $1 -gt {links} ] || {command} -c "$0" "$0" $(($1 + 1)) &'
+    argv = ["sh", "-c", script, script, "0"]
+    child = start(argv, stdio=Pipes(End.NULL, End.NULL, lifeline.writing))
+    await lifeline.ready(20)
+    await child.end(AT_ONCE)
+    assert await lifeline.gone() < links - 1000
+
+
+def seen(*rows: Process, settled: bool = True) -> Table:
+    """A table that shows just these, and ourselves."""
+    us = Process(os.getpid(), 1, 1, 1, 0)
+    return Table([us, *rows], observer=os.getpid(), cookie=lambda _: "", settled=settled)
+
+
+async def test_a_group_is_killed_with_those_in_it_that_nobody_has_seen(lifeline: Lifeline) -> None:
+    child = grow("in the background", lifeline)
+    await lifeline.ready(2)
+    shown = Process(child.pid, os.getpid(), child.pid, child.pid, child.started)
+    with Ending(AT_ONCE, {}) as ending:
+        assert ending.proceed(seen(shown), child.tree, 0.0)
+        await lifeline.gone()
+    await child.end()
+
+
+async def test_who_was_a_member_once_stays_one_when_nothing_shows_it_any_more() -> None:
+    child = start(["sleep", "1000"], stdio=Pipes(End.NULL, End.NULL, End.NULL))
+    tree = Tree((Root(99999999, 1),), ":nobody.1:", 1)
+    below = Process(child.pid, 99999999, 77777777, 77777777, child.started)
+    with Ending((Rung(SIGCONT, 0.0), Rung(SIGTERM, 9.0)), {}) as ending:
+        root = Process(99999999, os.getpid(), 99999999, 99999999, 1, alive=False)
+        assert ending.proceed(seen(root, below), tree, 0.0)
+        assert ending.proceed(seen(replace(below, ppid=1)), tree, 1.0)
+    assert await child.wait() == Exit(signal=SIGTERM)
+    await child.end()
+
+
+def test_an_unsettled_look_that_shows_nobody_is_not_believed_at_once() -> None:
+    tree = Tree((Root(99999999, 1),), ":nobody.1:", 1)
+    with Ending(POLITE, {}) as ending:
+        looks = [ending.proceed(seen(settled=False), tree, 0.0) for _ in range(DOUBTS)]
+        assert looks == [True] * (DOUBTS - 1) + [False]
+    with Ending(POLITE, {}) as ending:
+        assert not ending.proceed(seen(), tree, 0.0)
+
+
+async def test_the_child_is_left_by_leaving_its_block(lifeline: Lifeline) -> None:
+    with pytest.raises(ZeroDivisionError):
+        async with start(["sleep", "1000"]) as child:
+            raise ZeroDivisionError
+    assert child.exit == Exit(signal=SIGHUP)
+    for pipe in (child.stdin, child.stdout, child.stderr):
+        assert pipe
+        assert pipe.closed

@@ -1,0 +1,365 @@
+"""Starting children: what they get, what they do not get, and what cannot be started."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import termios
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from telex.processes.environment import COOKIE, child_environment
+from telex.processes.spawn import (
+    End,
+    NoSuchDirectory,
+    NoSuchProgram,
+    NoSuchTerminal,
+    NotExecutable,
+    Pipes,
+    StartRefused,
+    Terminal,
+    start,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+OUTPUT_ONLY = Pipes(stdin=End.NULL, stderr=End.NULL)
+
+
+async def read_all(fd: int) -> bytes:
+    """Until the other end closes."""
+    loop = asyncio.get_running_loop()
+    said = b""
+    while True:
+        readable = loop.create_future()
+        loop.add_reader(fd, lambda seen=readable: seen.done() or seen.set_result(None))
+        await readable
+        loop.remove_reader(fd)
+        piece = os.read(fd, 65536)
+        if not piece:
+            return said
+        said += piece
+
+
+async def output(argv: list[str], **how: object) -> bytes:
+    async with start(argv, stdio=OUTPUT_ONLY, **how) as child:  # type: ignore[arg-type]
+        assert child.stdout
+        return await read_all(child.stdout.fileno())
+
+
+@pytest.fixture
+def pty() -> Iterator[tuple[int, str]]:
+    master, slave = os.openpty()
+    path = os.ttyname(slave)
+    yield master, path
+    os.close(master)
+    os.close(slave)
+
+
+@pytest.mark.parametrize("code", [0, 1, 3, 255])
+async def test_an_exit_code_is_the_childs(code: int) -> None:
+    async with start(["sh", "-c", f"exit {code}"]) as child:
+        ended = await child.wait()
+    assert (ended.code, ended.signal, str(ended)) == (code, None, f"exited with code {code}")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGSEGV, signal.SIGRTMIN + 3])
+async def test_a_signal_that_ended_it_is_told(number: int) -> None:
+    async with start(["sh", "-c", f"kill -{int(number)} $$"]) as child:
+        ended = await child.wait()
+    assert (ended.code, ended.signal) == (None, number)
+    assert str(ended).startswith("ended by ")
+
+
+@pytest.mark.counted
+async def test_the_output_of_a_child_that_exits_at_once_is_whole(
+    counted: Callable[[int, int], int],
+) -> None:
+    for n in range(counted(20, 1000)):
+        assert await output(["printf", f"%0{n}d", "1"]) == b"%0*d" % (n, 1)
+
+
+async def test_the_three_streams_are_pipes_to_us() -> None:
+    async with start(["sh", "-c", "cat; echo no >&2"]) as child:
+        assert child.stdin
+        assert child.stdout
+        assert child.stderr
+        child.stdin.write(b"hello")
+        child.stdin.close()
+        assert await read_all(child.stdout.fileno()) == b"hello"
+        assert await read_all(child.stderr.fileno()) == b"no\n"
+
+
+async def test_our_ends_do_not_block_and_are_not_inherited() -> None:
+    async with start(["cat"]) as child:
+        for file in (child.stdin, child.stdout, child.stderr):
+            assert file
+            assert not os.get_blocking(file.fileno())
+            assert not os.get_inheritable(file.fileno())
+
+
+async def test_a_stream_may_lead_nowhere_or_to_a_descriptor_of_ours(tmp_path: Path) -> None:
+    with open(tmp_path / "out", "w+b") as file:
+        stdio = Pipes(End.NULL, file.fileno(), file.fileno())
+        async with start(["sh", "-c", "cat; echo out; echo err >&2"], stdio=stdio) as child:
+            assert (child.stdin, child.stdout, child.stderr) == (None, None, None)
+            await child.wait()
+        file.seek(0)
+        assert file.read() == b"out\nerr\n"
+
+
+async def test_descriptors_may_be_given_crosswise() -> None:
+    """Our stdout as the child's stderr and the other way round, whatever their numbers are."""
+    code = (
+        "import asyncio\n"
+        "from telex.processes.spawn import *\n"
+        "async def main():\n"
+        "  how = Pipes(End.NULL, 2, 1)\n"
+        "  async with start(['sh', '-c', 'echo out; echo err >&2'], stdio=how) as c: await c.wait()\n"
+        "asyncio.run(main())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert (done.stdout, done.stderr) == (b"err\n", b"out\n")
+
+
+async def test_a_program_without_standard_streams_of_its_own_can_start_children() -> None:
+    """Then our pipes get the very numbers the child's streams must have."""
+    code = (
+        "import asyncio, os\n"
+        "from telex.processes.spawn import *\n"
+        "async def main():\n"
+        "  async with start(['sh', '-c', 'cat; echo err >&2']) as c:\n"
+        "    c.stdin.write(b'in'); c.stdin.close(); await c.wait()\n"
+        "    os.write(9, c.stdout.read() + c.stderr.read())\n"
+        "os.dup2(1, 9); os.closerange(0, 3)\n"
+        "asyncio.run(main())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=True)
+    assert done.stdout == b"inerr\n"
+
+
+async def test_a_child_gets_three_descriptors_and_no_other() -> None:
+    left, leaked = os.pipe()
+    os.set_inheritable(leaked, True)  # as is what a shell or a make left to us
+    try:
+        listed = await output(["sh", "-c", "ls /proc/$$/fd"])
+    finally:
+        os.close(left)
+        os.close(leaked)
+    assert {int(fd) for fd in listed.split()} <= {0, 1, 2, 10}  # 10: the shell's own
+
+
+async def test_a_child_ignores_and_blocks_no_signal_whatever_we_do() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+    try:
+        said = await output(["grep", "-E", "Sig(Blk|Ign)", "/proc/self/status"])
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGUSR1])
+        signal.signal(signal.SIGHUP, before)
+    ours_to_set = sum(
+        1 << number - 1 for number in signal.valid_signals()
+    )  # two are the C library's
+    assert [int(line.split()[1], 16) & ours_to_set for line in said.splitlines()] == [0, 0]
+
+
+async def test_a_child_on_a_terminal_is_in_control_of_it(pty: tuple[int, str]) -> None:
+    master, path = pty
+    async with start(["sh", "-c", "ps -o tty= -o sid= -o tpgid= -p $$"], stdio=Terminal(path)) as c:
+        await c.wait()
+        tty, session, foreground = os.read(master, 1000).split()
+    assert f"/dev/{tty.decode()}" == path
+    assert int(session) == int(foreground) == c.pid
+
+
+async def in_foreground(master: int, name: str) -> None:
+    def leader() -> str:
+        try:
+            return Path(f"/proc/{os.tcgetpgrp(master)}/comm").read_text()
+        except (FileNotFoundError, ProcessLookupError):
+            return ""
+
+    while leader().strip() != name:
+        await asyncio.sleep(0)  # nobody announces a change of the foreground group
+
+
+async def test_a_shell_on_a_terminal_has_job_control(pty: tuple[int, str]) -> None:
+    """Ctrl-C ends what the shell runs in the foreground, and not the shell."""
+    master, path = pty
+    argv = ["bash", "--norc", "--noprofile", "-i"]
+    async with start(argv, stdio=Terminal(path)) as shell:
+        os.write(master, b"sleep 1000\n")
+        await in_foreground(master, "sleep")
+        os.write(master, termios.tcgetattr(master)[6][termios.VINTR])
+        await in_foreground(master, "bash")
+        os.write(master, b"exit 7\n")
+        assert (await shell.wait()).code == 7
+
+
+async def test_all_three_streams_of_a_child_on_a_terminal_are_the_terminal(
+    pty: tuple[int, str],
+) -> None:
+    master, path = pty
+    check = "test -t 0 && test -t 1 && test -t 2"
+    async with start(["sh", "-c", check], stdio=Terminal(path)) as child:
+        assert (await child.wait()).code == 0
+    assert master
+
+
+async def test_without_an_environment_a_child_gets_ours_by_the_rules(
+    monkeypatch: pytest.MonkeyPatch, pty: tuple[int, str]
+) -> None:
+    monkeypatch.setenv("TMUX", "/tmp/x")
+    monkeypatch.setenv("TERM", "vt100")
+    check = 'test -z "$TMUX" && test "$TERM" = '
+    async with start(["sh", "-c", check + "vt100"]) as child:
+        assert (await child.wait()).code == 0
+    async with start(["sh", "-c", check + "xterm-256color"], stdio=Terminal(pty[1])) as child:
+        assert (await child.wait()).code == 0
+
+
+async def test_an_environment_that_is_given_is_all_there_is_besides_the_cookie() -> None:
+    said = await output(["/usr/bin/env"], env={"A": "b"})
+    assert [line.split(b"=")[0] for line in said.splitlines()] == [b"A", COOKIE.encode()]
+
+
+async def test_the_cookie_of_a_telex_around_us_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(COOKIE, ":outer.1")
+    first, second = [await output(["printenv", COOKIE]) for _ in range(2)]
+    assert first.startswith(b":outer.1:")
+    assert first != second
+
+
+async def test_a_child_starts_in_its_directory_and_is_told(tmp_path: Path) -> None:
+    directory = tmp_path / "it's a -- $directory"
+    directory.mkdir()
+    said = await output(["sh", "-c", 'pwd -P; echo "$PWD"'], cwd=str(directory))
+    assert said.decode().splitlines() == [str(directory.resolve()), str(directory)]
+
+
+async def test_a_directory_costs_no_variable_and_no_argument(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OLDPWD", raising=False)
+    env = child_environment(os.environ, {"odd.name": "1", "BASH_FUNC_f%%": "() { :; }"})
+    code = "import json, os, sys; print(json.dumps([sys.argv, dict(os.environ)]))"
+    argv = [sys.executable, "-c", code, "", "a b", "*", "--", "x=y"]
+    there = await output(argv, env=env, cwd=str(tmp_path))
+    here = await output(argv, env=env | {"PWD": str(tmp_path)})
+    assert there.partition(COOKIE.encode())[0] == here.partition(COOKIE.encode())[0]
+
+
+async def test_a_program_whose_path_looks_like_a_variable_runs_in_a_directory(
+    tmp_path: Path,
+) -> None:
+    program = tmp_path / "a=b"
+    program.symlink_to("/bin/pwd")
+    assert await output([str(program)], cwd="/") == b"/\n"
+
+
+async def test_a_program_is_looked_up_in_the_childs_path_and_directory(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    program = tmp_path / "bin" / "greet"
+    program.write_text("#!/bin/sh\necho hello\n")
+    program.chmod(0o755)
+    for argv, path in ((["greet"], "/nowhere:bin"), (["bin/greet"], "/bin")):
+        env = child_environment(os.environ, {"PATH": path})
+        assert await output(argv, env=env, cwd=str(tmp_path)) == b"hello\n"
+
+
+@pytest.mark.parametrize("name", ["no-such-program", "/no/such/program", "./no", "a\0b", ""])
+async def test_a_missing_program_is_said_to_be_missing(name: str) -> None:
+    with pytest.raises(NoSuchProgram):
+        start([name])
+
+
+async def test_nothing_to_run_is_said_to_be_nothing() -> None:
+    with pytest.raises(NoSuchProgram, match="no program was named"):
+        start([])
+
+
+@pytest.mark.parametrize("content", [None, "#!/no/such/interpreter\n", "no interpreter named"])
+async def test_what_cannot_be_run_is_said_to_be_so(tmp_path: Path, content: str | None) -> None:
+    program = tmp_path / "program"
+    program.write_text(content or "")
+    program.chmod(0o644 if content is None else 0o755)
+    with pytest.raises(NotExecutable, match=str(program)):
+        start([str(program)])
+
+
+async def test_a_directory_is_not_a_program() -> None:
+    with pytest.raises(NotExecutable):
+        start(["/"])
+
+
+@pytest.mark.parametrize("directory", ["/no/such/directory", "/etc/passwd"])
+async def test_a_missing_directory_is_said_to_be_missing(directory: str) -> None:
+    with pytest.raises(NoSuchDirectory, match=directory):
+        start(["true"], cwd=directory)
+
+
+@pytest.mark.parametrize("path", ["/dev/pts/99999", "/etc/passwd"])
+async def test_what_is_no_terminal_is_said_to_be_none(path: str) -> None:
+    with pytest.raises(NoSuchTerminal, match=path):
+        start(["true"], stdio=Terminal(path))
+
+
+async def test_arguments_too_long_for_the_system_are_refused() -> None:
+    with pytest.raises(StartRefused, match="too long"):
+        start(["true", "x" * 10_000_000])
+
+
+@pytest.mark.parametrize("env", [{"a=b": "c"}, {"a": "b\0c"}])
+async def test_an_impossible_environment_is_our_own_mistake(env: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match=r"illegal|null"):
+        start(["/bin/true"], env=env)
+
+
+STARVED = """
+import asyncio, os, resource
+from telex.processes import guardian
+from telex.processes.spawn import *
+
+def open_now():
+    listed = {int(fd) for fd in os.listdir("/proc/self/fd")} - guardian.fds()
+    return {fd for fd in listed if os.path.exists(f"/proc/self/fd/{fd}")}
+
+async def main():
+    await asyncio.sleep(0)
+    before, hard = open_now(), resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    refused = started = limit = 0
+    while started < 3:
+        limit += 1
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
+        try: child = start(["/bin/true"])
+        except StartRefused: child = None
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        refused += child is None
+        started += child is not None
+        if child: await child.__aexit__(None, None, None)
+        assert open_now() == before, (limit, open_now(), before)
+        for path in os.listdir("/proc/self/task"):
+            children = {int(pid) for pid in open(f"/proc/self/task/{path}/children").read().split()}
+            assert children <= guardian.pids(), (limit, children)
+    print(refused)
+asyncio.run(main())
+"""
+
+
+def test_running_out_of_descriptors_at_any_point_leaks_neither_one_nor_a_child() -> None:
+    """With room for ever more: whichever call comes too late this time, the guardian's included."""
+    done = subprocess.run([sys.executable, "-c", STARVED], capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    assert int(done.stdout) > 10
+
+
+def test_nothing_is_started_outside_an_event_loop(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError):
+        start(["mkdir", str(tmp_path / "made")], stdio=Pipes(End.NULL, End.NULL, End.NULL))
+    assert not (tmp_path / "made").exists()

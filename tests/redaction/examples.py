@@ -1,0 +1,138 @@
+"""Texts with a secret in them, marked «like this», and texts with none.
+
+The secrets are put together from pieces here, so that no scanner takes this file for a leak.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from dataclasses import dataclass
+
+from telex.redaction import MARKER
+from telex.redaction.rules import RULES
+from telex.redaction.shapes import Token
+
+
+def some(length: int, alphabet: str = "A-Za-z0-9") -> str:
+    """Characters that could be a key."""
+    usable = re.findall(f"[{alphabet}]", "aB3dE5gH7jK9mN2pQ4sT6vW8xYc0f1b2e4")
+    return "".join(itertools.islice(itertools.cycle(usable), length))
+
+
+@dataclass(frozen=True)
+class Example:
+    rule: str
+    marked: str
+
+    @property
+    def text(self) -> str:
+        return self.marked.replace("«", "").replace("»", "")
+
+    @property
+    def redacted(self) -> str:
+        shown, *hidden = self.marked.split("«")
+        return shown + "".join(MARKER + rest.partition("»")[2] for rest in hidden)
+
+
+KEY_LINES = [some(64)] * 6
+KEY = "\n".join(KEY_LINES)
+LABEL, AUTH, BEARER = "labelled value", "authorization header", "bearer token"
+URL, BLOCK, JWT = "URL password", "private key block", "JSON web token"
+
+EXAMPLES = [
+    Example(LABEL, "token=«abc» rest"),
+    Example(LABEL, "API_KEY: «abc»"),
+    Example(LABEL, "api-key =  «abc»,next"),
+    Example(LABEL, "?apikey=«abc&x=1» HTTP/1.1"),
+    Example(LABEL, f"export GITHUB_TOKEN=«{some(12)}»\r\n$ "),
+    Example(LABEL, "DB_PASSWORD=«p4ss;w(o)rd»\n"),
+    Example(LABEL, "passwd: «x» ok"),
+    Example(LABEL, "the secret: «s3cret»]"),
+    Example(LABEL, f"aws_secret_access_key = «{some(38)}/+»\n"),
+    Example(LABEL, f'"SecretAccessKey": "«{some(40)}»"'),
+    Example(LABEL, f"AccountKey=«{some(40)}==;Suffix=net» x"),
+    Example(LABEL, '{"user": "me", "password": "«abc»", "id": 7}'),
+    Example(LABEL, "{'password': '«correct horse, battery»'}"),
+    Example(LABEL, 'password="«it\\"s»" user="me"'),
+    Example(LABEL, 'password="«ends\\\\»" user="me"'),
+    Example(LABEL, r"{\"password\": \"«abc»\", \"id\": 7}"),
+    Example(LABEL, r"{\"password\": \"«a\\\"c»\", \"id\": 7}"),
+    Example(LABEL, 'password = """«abc»"""'),
+    Example(LABEL, "password=«b»'«abc»' user=b'me'"),
+    Example(LABEL, 'token: «Some(»"«a b»") id: Some(7)'),
+    Example(LABEL, "secret => '«abc»'"),
+    Example(LABEL, "secret := «abc» x"),
+    Example(LABEL, "token=«password=abc» x"),
+    Example(LABEL, "token=«password=»'«my own phrase»' x"),
+    Example(LABEL, r"token=«password=\»'«my own phrase»\' x"),
+    Example(LABEL, "token=«abc» secret=«def»"),
+    Example(LABEL, "password=«\\abc» x"),
+    Example(LABEL, f"TOKEN=«{some(20)}» \r«{some(12)}»\r\n$ "),
+    Example(LABEL, f'token="«{some(20)} »\r«{some(12)}»"\r\n$ '),
+    Example(AUTH, "Authorization: Bearer «xyz»\r\n"),
+    Example(AUTH, f"authorization: Basic «{some(8)}==»\r\n"),
+    Example(AUTH, f"-H 'Authorization: token «{some(30)}»' -v"),
+    Example(AUTH, '"Authorization": "Bearer «a.b»"'),
+    Example(AUTH, f"Proxy-Authorization: «Unheard» «{some(9)}» next"),
+    Example(AUTH, f"Authorization: «{some(20)}»\r\n"),
+    Example(BEARER, f"Bearer «{some(8)}» ok"),
+    Example(BEARER, "bearer   «a.b_c~d+e/f==» ok"),
+    Example(URL, "postgres://app:«hunter2»@db:5432/main"),
+    Example(URL, "redis://:«p@ss»@cache/0"),
+    Example(URL, "https://me@example.org:«pw»@host/path?x=1"),
+    Example(URL, "see 'ftp://u:«p»@h'"),
+    Example(BLOCK, f"-----BEGIN RSA PRIVATE KEY-----\n«{KEY}\n»-----END RSA PRIVATE KEY-----\n$ "),
+    Example(BLOCK, f"-----BEGIN PRIVATE KEY----- «{some(40)} »-----END PRIVATE KEY-----"),
+    Example(
+        BLOCK,
+        f"-----BEGIN PGP PRIVATE KEY BLOCK-----\n\n«Comment: me <a@b>\n\n{KEY}\n=ab1=\n»"
+        "-----END PGP PRIVATE KEY BLOCK-----\n",
+    ),
+    Example(
+        BLOCK,
+        f"---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----\n«{KEY}\n»"
+        "---- END SSH2 ENCRYPTED PRIVATE KEY ----\n",
+    ),
+    Example(
+        BLOCK,
+        "web | -----BEGIN EC PRIVATE KEY-----\n«web | "
+        + "\nweb | ".join(KEY_LINES)
+        + "\nweb | »-----END EC PRIVATE KEY-----\n",
+    ),
+    Example(JWT, f"got «eyJ{some(20)}.eyJ{some(30)}.{some(43)}» today"),
+    Example(JWT, f"got «eyJ{some(20)}.e30.» today"),
+    Example(JWT, f"it was «eyJ{some(20)}.{some(9)}.{some(9)}.{some(9)}»."),
+]
+EXAMPLES += [
+    Example(rule.name, f"key «{prefix}{some(rule.shape.least + 7, rule.shape.rest)}» used")
+    for rule in RULES
+    if isinstance(rule.shape, Token)
+    for prefix in rule.prefixes
+]
+
+INNOCENT = [
+    "Password: ",
+    "password:\n",
+    "token: \r\n",
+    "tokens=12 max_tokens: 4096 token_count=3 secrets: none",
+    'input("Password: ") and getpass("Token: ")',
+    'child.expect("password:", timeout=5)',
+    'if line == "secret:" and more',
+    '{"password": "", "token": \'\'}',
+    'token=, password=] secret=} password=""|other',
+    "Token::new(Secret::default())",
+    "a task-management-system-configuration for the disk-utilisation-department",
+    f"sk-{some(15)} is one short",
+    f"xsk-{some(30)} begins inside a word",
+    "the bearer of this letter, a bearer bond",
+    "http://localhost:8080/ and https://[::1]:80/x and ssh://host:22",
+    "http://user@host/ and mail to me@example.org: today",
+    "-----BEGIN CERTIFICATE-----\n" + KEY + "\n-----END CERTIFICATE-----\n",
+    "-----BEGIN PUBLIC KEY-----\n" + KEY + "\n-----END PUBLIC KEY-----\n",
+    "-------- 8< --------",
+    f"eyJ{some(30)} and eyJ{some(30)}.{some(20)} have no third part",
+    "AKIA is a prefix, AIza another, ghp_ too, and glpat- and xoxb-",
+    "npm_config_registry=https://registry.example.org npm_lifecycle_event=test",
+    "\x1b[1mbold\x1b[0m and \x1b]0;a title\x07 and a prompt $ ",
+]

@@ -1,0 +1,616 @@
+"""POST, event streams, and the server beneath them: real sockets, real curl."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import signal
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Struct
+
+from streams import cuts, split
+from telex.rpc.channel import Channel
+from telex.rpc.errors import PeerGone
+from telex.rpc.peer import Peer
+from telex.rpc.serving import Call
+from telex.transports import event_stream, http, http_client, listening
+from telex.transports.door import Door
+from telex.transports.envelope import Kind, kind
+from telex.transports.listening import CannotListen, RemoteNotAllowed, listen
+from telex.transports.queued import CannotConnect, Ended, NobodyThere, NotAdmitted
+from telex.wire import limits
+from web import DIALECT, TOKEN, Site, closing, output, running, serving, site, table
+
+Program = Callable[[str], str]
+
+
+class Text(Struct):
+    text: str = ""
+
+
+def echo(params: Text) -> Text:
+    return params
+
+
+def message(method: str, id: int | None = 1, **params: Any) -> str:
+    numbered = {} if id is None else {"id": id}
+    return json.dumps({"jsonrpc": "2.0", **numbered, "method": method, "params": params})
+
+
+HELLO = message("echo", text="hello")
+ANSWER = '{"jsonrpc":"2.0","id":1,"result":{"text":"hello"}}'
+
+
+class Curl:
+    """`curl`, with the token and JSON unless told otherwise. Says the status after the body."""
+
+    def __init__(self, program: Program, here: Site) -> None:
+        self._path = program("curl")
+        self._here = here
+
+    def command(self, *arguments: str, path: str = "/rpc", token: str | None = TOKEN) -> list[str]:
+        bearer = ["-H", f"Authorization: Bearer {token}"] if token else []
+        url = f"{self._here.address.url}{path}"
+        return [self._path, "-sS", "--max-time", "20", "--path-as-is", *bearer, *arguments, url]
+
+    async def __call__(
+        self,
+        *arguments: str,
+        data: str | None = None,
+        path: str = "/rpc",
+        token: str | None = TOKEN,
+        body: bytes | None = None,
+    ) -> str:
+        posted = [] if data is None else ["-H", "Content-Type: application/json", "-d", data]
+        written = ["-w", " %{http_code}"]
+        return await output(
+            *self.command(*posted, *written, *arguments, path=path, token=token), body=body
+        )
+
+
+async def test_a_post_is_answered(program: Program) -> None:
+    async with site(table(echo=echo)) as here:
+        curl = Curl(program, here)
+        assert await curl(data=HELLO) == f"{ANSWER} 200"
+        assert await curl(data=HELLO, path="/rpc/automation") == f"{ANSWER} 200"
+        assert (await curl("-i", data=HELLO)).count("content-type: application/json") == 1
+
+
+async def test_a_batch_has_one_answer_and_broken_json_has_one_too(program: Program) -> None:
+    async with site(table(echo=echo)) as here:
+        curl = Curl(program, here)
+        two = await curl(data=f"[{HELLO},{message('echo', id=None)}]")
+        assert two == f"[{ANSWER}] 200"
+        broken = await curl(data='{"jsonrpc":')
+        assert "-32700" in broken
+        assert broken.endswith(" 200")
+
+
+async def test_a_notification_is_accepted_and_served_before_that(program: Program) -> None:
+    noted: list[str] = []
+
+    async def note(params: Text) -> None:
+        await asyncio.sleep(0)
+        noted.append(params.text)
+
+    async with site(table(note=note)) as here:
+        assert await Curl(program, here)(data=message("note", id=None, text="x")) == " 202"
+        assert noted == ["x"]
+
+
+async def test_what_the_server_says_before_its_answer_does_not_take_its_place(
+    program: Program,
+) -> None:
+    async def go(params: Text, call: Call) -> str:
+        await call.peer.notify("working", Text("1"))
+        await call.peer.notify("working", Text("2"))
+        return "done"
+
+    async with site(table(go=go)) as here:
+        answer = await Curl(program, here)(data=message("go"))
+        assert answer == '{"jsonrpc":"2.0","id":1,"result":"done"} 200'
+
+
+async def test_a_question_of_the_server_has_no_way_back_over_a_plain_post(program: Program) -> None:
+    async def go(params: Text, call: Call) -> str:
+        try:
+            await call.peer.call("echo", params)
+        except PeerGone:
+            return "nobody to ask"
+        return "asked"
+
+    async with site(table(go=go)) as here:
+        assert "nobody to ask" in await Curl(program, here)(data=message("go"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "token", "status", "reason"),
+    [
+        ([], None, 401, "token"),
+        ([], "wrong", 401, "token"),
+        (["-H", "Host: evil.example"], TOKEN, 403, "host"),
+        (["-H", "Host: 127.0.0.1"], TOKEN, 403, "host"),
+        (["-H", "Origin: http://evil.example"], TOKEN, 403, "origin"),
+        (["-H", "Origin: null"], TOKEN, 403, "origin"),
+        (["-H", "Content-Type: text/plain"], TOKEN, 415, "content-type"),
+        (["-H", "Content-Type:"], TOKEN, 415, "content-type"),
+        (["-H", "Telex-Conversation: unknown"], TOKEN, 404, "conversation"),
+    ],
+)
+async def test_a_refusal_has_a_status_a_word_and_a_sentence(
+    program: Program, arguments: list[str], token: str | None, status: int, reason: str
+) -> None:
+    async with site(table(echo=echo)) as here:
+        curl = Curl(program, here)
+        typed = any("Content-Type" in argument for argument in arguments)
+        json_type = [] if typed else ["-H", "Content-Type: application/json"]
+        told = await curl(*json_type, *arguments, "-d", HELLO, token=token)
+        body, _, code = told.rpartition(" ")
+        assert int(code) == status
+        assert json.loads(body)["reason"] == reason
+        assert here.peers == []
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "DELETE", "OPTIONS", "PATCH"])
+async def test_other_methods_are_not_allowed_and_no_other_origin_ever_is(
+    program: Program, method: str
+) -> None:
+    async with site() as here:
+        how = ["-I"] if method == "HEAD" else ["-X", method, "-i"]
+        head = await Curl(program, here)(*how, "-H", f"Origin: {here.address.url}")
+        assert head.endswith(" 405")
+        assert "access-control" not in head.lower()
+        assert "frame-ancestors 'none'" in head
+
+
+async def test_two_hosts_or_an_address_for_a_proxy_are_turned_away(program: Program) -> None:
+    async with site() as here:
+        own = here.address.url.removeprefix("http://")
+        for head in (
+            f"GET / HTTP/1.1\r\nHost: {own}\r\nHost: evil.example\r\n",
+            f"GET http://evil.example/ HTTP/1.1\r\nHost: {own}\r\n",
+            "GET / HTTP/1.1\r\n",
+            "GET / HTTP/1.0\r\n",
+        ):
+            reader, writer = await asyncio.open_connection("127.0.0.1", here.address.port)
+            bearer = f"Authorization: Bearer {TOKEN}\r\nConnection: close\r\n"
+            writer.write(f"{head}{bearer}\r\n".encode())
+            assert (await reader.read()).split()[1] == b"400"
+            writer.close()
+            await writer.wait_closed()
+
+
+async def test_a_link_with_a_code_becomes_a_cookie_once(program: Program, tmp_path: Any) -> None:
+    async with site(table(echo=echo)) as here:
+        curl = Curl(program, here)
+        jar = ["-b", str(tmp_path / "jar"), "-c", str(tmp_path / "jar")]
+        link = f"/?code={here.door.new_code(asyncio.get_running_loop().time())}"
+        assert await curl(*jar, "-L", path=link, token=None) == "the page 200"
+        assert f"telex-{here.address.port}" in (tmp_path / "jar").read_text()
+        assert (await curl(path=link, token=None)).endswith(" 401")
+        assert await curl(*jar, path="/", token=None) == "the page 200"
+        assert (await curl(*jar, data=HELLO, token=None)).endswith(" 403")
+        ours = ["-H", f"Origin: {here.address.url}"]
+        assert await curl(*jar, *ours, data=HELLO, token=None) == f"{ANSWER} 200"
+
+
+@pytest.mark.parametrize(
+    "how", [[], ["-H", "Transfer-Encoding: chunked"]], ids=["length", "chunked"]
+)
+async def test_a_body_that_is_too_large_is_refused(program: Program, how: list[str]) -> None:
+    async with site(table(echo=echo)) as here:
+        body = b" " * (limits.LINE_BYTES + 1)
+        arguments = ["-H", "Content-Type: application/json", "--data-binary", "@-", *how]
+        told = await Curl(program, here)(*arguments, body=body)
+        assert told.endswith(" 413")
+        assert here.peers == []
+
+
+async def test_a_body_without_end_is_not_read_to_its_end() -> None:
+    received = 0
+    sent: list[Any] = []
+
+    async def receive() -> dict[str, Any]:
+        nonlocal received
+        received += 1
+        return {"type": "http.request", "body": b" " * 65_536, "more_body": True}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def never(channel: Channel) -> None:
+        raise AssertionError("there is nothing to serve")
+
+    route = http.routes({"agent": never})[0]
+    headers = [(b"content-type", b"application/json")]
+    scope = {"type": "http", "method": "POST", "path": "/rpc/agent", "headers": headers}
+    await route(scope, receive, send)
+    assert sent[0]["status"] == 413
+    assert received == limits.LINE_BYTES // 65_536 + 1
+    received = 0
+    declared = [(b"content-length", b"%d" % (limits.LINE_BYTES + 1))]
+    await route({**scope, "headers": headers + declared}, receive, send)
+    assert received == 0
+
+
+async def test_the_largest_message_passes() -> None:
+    def size(params: Text) -> int:
+        return len(params.text)
+
+    async with site(table(size=size)) as here:
+        channel = await http_client.connect(here.url, TOKEN)
+        async with Peer(channel, DIALECT) as peer:
+            most = limits.LINE_BYTES - 200
+            assert await peer.call("size", Text("x" * most)) == most
+
+
+async def test_when_the_client_hangs_up_the_work_for_it_stops(program: Program) -> None:
+    started, stopped = asyncio.Event(), asyncio.Event()
+
+    async def never(params: Text) -> None:
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopped.set()
+
+    async with site(table(never=never)) as here:
+        data = ["-H", "Content-Type: application/json", "-d", message("never")]
+        async with running(*Curl(program, here).command(*data)) as curl:
+            await started.wait()
+            curl.kill()
+            await stopped.wait()
+
+
+async def test_curl_keeps_an_event_stream_open_and_hears_what_comes_later(program: Program) -> None:
+    async with site(table(echo=echo)) as here:
+        events = ["-N", "-H", "Accept: text/event-stream", "-H", "Content-Type: application/json"]
+        async with running(*Curl(program, here).command(*events, "-d", HELLO)) as curl:
+            assert curl.stdout is not None
+            assert await curl.stdout.readline() == f"data: {ANSWER}\n".encode()
+            assert await curl.stdout.readline() == b"\n"
+            (peer,) = here.peers
+            for number in range(3):
+                await peer.notify("later", {"n": number})
+                told = json.loads((await curl.stdout.readline()).removeprefix(b"data: "))
+                assert told["params"] == {"n": number}
+                assert await curl.stdout.readline() == b"\n"
+            curl.kill()
+            assert await here.over.get() is peer
+
+
+async def test_a_silent_event_stream_says_that_it_is_there(
+    program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http, "KEEP_ALIVE_SECONDS", 0.01)
+    async with site() as here:
+        events = ["-N", "-H", "Accept: text/event-stream", "-H", "Content-Type: application/json"]
+        async with running(*Curl(program, here).command(*events, "-d", "")) as curl:
+            assert curl.stdout is not None
+            assert [await curl.stdout.readline() for _ in range(4)] == [b":\n", b"\n"] * 2
+
+
+async def test_an_event_stream_carries_a_whole_conversation_in_order() -> None:
+    noted: list[int] = []
+
+    def note(params: dict[str, int]) -> None:
+        noted.append(params["n"])
+
+    async def ask_back(params: Text, call: Call) -> str:
+        answer: Text = await call.peer.call("echo", params, returns=Text)
+        return answer.text
+
+    async with site(table(note=note, ask_back=ask_back)) as here:
+        channel = await http_client.connect(here.url, TOKEN, events=True)
+        async with Peer(channel, DIALECT, table(echo=echo)) as peer:
+            for number in range(20):
+                await peer.notify("note", {"n": number})
+            assert await peer.call("ask_back", Text("there and back")) == "there and back"
+            assert noted == list(range(20))
+            assert len(here.peers) == 1
+        await here.over.get()
+
+
+async def test_a_server_that_pauses_makes_the_posts_wait() -> None:
+    channels: list[Channel] = []
+    over = asyncio.Event()
+
+    async def hold(channel: Channel) -> None:
+        channels.append(channel)
+        channel.pause()
+        async with closing(channel) as ear:
+            await over.wait()
+            assert list(ear.heard) == [b"[%d]" % n for n in range(5)]
+
+    async with serving(hold) as here:
+        channel = await http_client.connect(here.url, TOKEN, events=True)
+        async with closing(channel):
+            for number in range(5):
+                channel.send(b"[%d]" % number)
+            async with httpx.AsyncClient() as other:  # a round trip past the waiting ones
+                assert (await other.get(f"{here.address.url}/")).status_code == 401
+            assert channel.unsent >= 4 * len(b"[0]")
+            channels[0].resume()
+            while channel.unsent:
+                await asyncio.sleep(0.001)
+            over.set()
+
+
+async def test_a_stream_that_is_over_takes_no_more(program: Program) -> None:
+    async with site(table(echo=echo)) as here:
+        channel = await http_client.connect(here.url, TOKEN, events=True)
+        async with closing(channel) as ear:
+            channel.send(HELLO.encode())
+            assert await ear.hear() == ANSWER.encode()
+            await here.peers[0].close()
+            assert await ear.end() == "the server ended the conversation"
+            channel.send(HELLO.encode())
+
+
+@pytest.mark.parametrize("events", [False, True])
+async def test_a_refused_client_is_told_so_and_does_not_hang(events: bool) -> None:
+    async with site(table(echo=echo)) as here:
+        if events:
+            with pytest.raises(NotAdmitted, match=r"401 \(That is not the token\.\)"):
+                await http_client.connect(here.url, "wrong", events=True)
+            return
+        async with Peer(await http_client.connect(here.url, "wrong"), DIALECT) as peer:
+            with pytest.raises(PeerGone, match=r"refused us: 401 \(That is not the token\.\)"):
+                await peer.call("echo", Text("x"))
+
+
+async def test_nobody_there_is_said_plainly() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    url = f"http://127.0.0.1:{port}/rpc"
+    with pytest.raises(NobodyThere, match="is the server running"):
+        await http_client.connect(url, TOKEN, events=True)
+    async with closing(await http_client.connect(url, TOKEN)) as ear:
+        ear.channel.send(HELLO.encode())
+        assert "failed" in await ear.end()
+
+
+@pytest.mark.parametrize("url", ["ftp://x/", "127.0.0.1:80", "http://", "http://[::1", ""])
+async def test_an_address_that_is_none_is_refused_at_once(url: str) -> None:
+    with pytest.raises(CannotConnect, match="is no address"):
+        await http_client.connect(url, TOKEN)
+
+
+@pytest.mark.parametrize("events", [False, True])
+async def test_a_page_of_another_server_is_no_answer(events: bool) -> None:
+    async def page(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 2\r\n\r\nhi")
+        await reader.read()
+        writer.close()
+
+    async with await asyncio.start_server(page, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/rpc"
+        if events:
+            with pytest.raises(NotAdmitted, match="answered with text/html; is it telex"):
+                await http_client.connect(url, TOKEN, events=True)
+            return
+        async with closing(await http_client.connect(url, TOKEN)) as ear:
+            ear.channel.send(HELLO.encode())
+            assert "is it telex?" in await ear.end()
+
+
+async def test_a_call_that_waits_holds_up_no_other() -> None:
+    free = asyncio.Event()
+
+    async def wait(params: Text) -> str:
+        await free.wait()
+        return "free"
+
+    def release(params: Text) -> None:
+        free.set()
+
+    async with site(table(wait=wait, release=release)) as here:
+        channel = await http_client.connect(here.url, TOKEN)
+        async with Peer(channel, DIALECT) as peer:
+            waiting = [asyncio.create_task(peer.call("wait", Text())) for _ in range(40)]
+            await peer.call("release", Text())
+            assert await asyncio.gather(*waiting) == ["free"] * 40
+
+
+async def test_a_server_that_closes_in_the_middle_leaves_no_caller_waiting() -> None:
+    async def hang_up(channel: Channel) -> None:
+        async with closing(channel) as ear:
+            await ear.hear()
+
+    async with serving(hang_up) as here:
+        channel = await http_client.connect(here.url, TOKEN)
+        async with Peer(channel, DIALECT) as peer:
+            with pytest.raises(PeerGone, match=r"503 \(The conversation ended before the answer"):
+                await peer.call("anything")
+
+
+# The server beneath.
+
+
+async def test_an_open_event_stream_ends_when_the_server_does() -> None:
+    async with site() as here:
+        channel = await http_client.connect(here.url, TOKEN, events=True)
+        ear = closing(channel)
+        heard = await ear.__aenter__()
+    assert await heard.end() == "the server ended the conversation"
+    await ear.__aexit__(None, None, None)
+
+
+async def test_the_server_ends_soon_though_a_client_reads_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(listening, "GRACE_SECONDS", 0.05)
+    flooded = asyncio.Event()
+
+    async def flood(channel: Channel) -> None:
+        async with closing(channel) as ear:
+            while channel.unsent < limits.OUTBOUND_BYTES:
+                channel.send(b"x" * 65_536)
+                await asyncio.sleep(0)
+            flooded.set()
+            await ear.end()
+
+    async with serving(flood) as here:
+        reader, writer = await asyncio.open_connection("127.0.0.1", here.address.port, limit=1024)
+        writer.write(
+            f"POST /rpc HTTP/1.1\r\nHost: 127.0.0.1:{here.address.port}\r\nContent-Length: 0\r\n"
+            f"Authorization: Bearer {TOKEN}\r\nAccept: text/event-stream\r\n"
+            "Content-Type: application/json\r\n\r\n".encode()
+        )
+        await flooded.wait()
+    writer.transport.abort()
+    del reader
+
+
+async def test_whoever_connects_and_says_nothing_is_dropped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(listening, "REQUEST_SECONDS", 0.01)
+    async with site() as here:
+        for said in (b"", b"POST /rpc HT"):
+            reader, writer = await asyncio.open_connection("127.0.0.1", here.address.port)
+            writer.write(said)
+            with contextlib.suppress(ConnectionResetError):
+                assert await reader.read() == b""
+            writer.close()
+
+
+async def test_listening_beyond_this_machine_needs_to_be_allowed() -> None:
+    for host in ("0.0.0.0", "::", "192.0.2.1", "example.org", ""):
+        with pytest.raises(RemoteNotAllowed, match="--allow-remote"):
+            async with listen(_nothing, door=Door(TOKEN), host=host):
+                pass
+    async with listen(_nothing, door=Door(TOKEN), host="0.0.0.0", allow_remote=True) as address:
+        assert address.port > 0
+
+
+async def _nothing(scope: Any, receive: Any, send: Any) -> None:
+    raise AssertionError("nobody is admitted here")
+
+
+async def test_a_port_that_is_taken_is_named() -> None:
+    async with listen(_nothing, door=Door(TOKEN)) as address:
+        with pytest.raises(CannotListen, match=f"port {address.port}: Address already in use"):
+            async with listen(_nothing, door=Door(TOKEN), port=address.port):
+                pass
+
+
+async def test_it_listens_on_ipv6_and_by_name_too() -> None:
+    for host, shown in (("::1", "[::1]"), ("localhost", "127.0.0.1")):
+        async with listen(_nothing, door=Door(TOKEN), host=host) as address:
+            assert address.url == f"http://{shown}:{address.port}"
+            async with httpx.AsyncClient() as client:
+                assert (await client.get(address.url)).status_code == 401
+
+
+async def test_it_is_ready_at_once_and_takes_no_signal() -> None:
+    handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    async with listen(_nothing, door=Door(TOKEN)) as address:
+        with socket.create_connection(("127.0.0.1", address.port), timeout=1):
+            assert handlers == [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)]
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", address.port), timeout=1)
+
+
+@pytest.mark.counted
+async def test_starting_and_stopping_leaves_nothing(counted: Callable[[int, int], int]) -> None:
+    for _ in range(counted(5, 200)):
+        async with site(table(echo=echo)) as here:
+            channel = await http_client.connect(here.url, TOKEN, events=True)
+            async with Peer(channel, DIALECT) as peer:
+                await peer.call("echo", Text("x"))
+
+
+async def test_no_log_at_any_level_has_the_token_or_a_code(
+    program: Program, caplog: pytest.LogCaptureFixture
+) -> None:
+    import uvicorn.middleware.message_logger  # noqa: F401  so that its logger is there, too
+
+    loggers = [logging.getLogger(name) for name in [*logging.root.manager.loggerDict, None]]
+    levels = [(logger, logger.level, logger.propagate) for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(1)
+        logger.propagate = True
+    try:
+        async with site(table(echo=echo)) as here:
+            curl = Curl(program, here)
+            code = here.door.new_code(asyncio.get_running_loop().time())
+            for _ in range(2):
+                await curl(path=f"/?code={code}", token=None)
+            await curl(path=f"/nowhere?code={code}&token={TOKEN}")
+            await curl(data=HELLO, path=f"/rpc?token={TOKEN}")
+            await curl("-H", f"Host: {TOKEN}", data=HELLO)
+            await curl("-H", f"Cookie: telex-{here.address.port}={TOKEN}", data=HELLO)
+            for events in (False, True):
+                channel = await http_client.connect(here.url, TOKEN, events=events)
+                async with Peer(channel, DIALECT) as peer:
+                    await peer.call("echo", Text("x"))
+    finally:
+        for logger, level, propagate in levels:
+            logger.level, logger.propagate = level, propagate
+            logger.manager._clear_cache()
+    assert "refused" in caplog.text
+    assert code not in caplog.text
+    assert TOKEN not in caplog.text
+
+
+# Sans-IO.
+
+
+@pytest.mark.parametrize(
+    ("frame", "expected"),
+    [
+        (HELLO, Kind.ASKS),
+        (message("x", id=None), Kind.TELLS),
+        ('{"method":"x","id":null}', Kind.TELLS),
+        ('{"method":"x","id":"a"}', Kind.ASKS),
+        (ANSWER, Kind.ANSWERS),
+        ('{"id":null,"error":{}}', Kind.ANSWERS),
+        (f"[{ANSWER}]", Kind.ANSWERS),
+        (f"[{HELLO},{message('x', id=None)}]", Kind.ASKS),
+        (f"[{message('x', id=None)}]", Kind.TELLS),
+        ('{"command":"x","rpcid":"1"}', Kind.ASKS),
+        ('{"command":"x","reqid":"1"}', Kind.ASKS),
+        ('{"command":"x"}', Kind.TELLS),
+        ('{"rpcid":"1","cont":true}', Kind.TELLS),
+        ('{"resid":"1","data":1}', Kind.ANSWERS),
+        ("nonsense", Kind.ASKS),
+        ("[]", Kind.ASKS),
+        ("[" * 100_000, Kind.ASKS),
+        ("7", Kind.ASKS),
+    ],
+)
+def test_a_frame_asks_tells_or_answers(frame: str, expected: Kind) -> None:
+    assert kind(frame.encode()) is expected
+
+
+@given(st.lists(st.binary(min_size=1, max_size=40)), cuts)
+def test_events_come_out_as_they_went_in_wherever_the_reads_fall(
+    frames: list[bytes], cuts: list[int]
+) -> None:
+    plain = [frame.replace(b"\r", b" ") for frame in frames]
+    stream = b"".join(event_stream.encode(frame) + event_stream.KEEP_ALIVE for frame in plain)
+    decoder = event_stream.Decoder()
+    assert [frame for read in split(stream, cuts) for frame in decoder.feed(read)] == plain
+
+
+def test_other_fields_and_line_ends_of_an_event_stream_are_understood() -> None:
+    stream = b"id: 7\r\nevent: x\r\ndata:{\r\ndata:  }\r\n\r\n\r\n: hi\n\nretry: 1\n\ndata: 1\n\n"
+    assert event_stream.Decoder().feed(stream) == [b"{\n }", b"1"]
+
+
+def test_an_event_without_end_is_not_kept() -> None:
+    decoder = event_stream.Decoder()
+    with pytest.raises(Ended, match="more than"):
+        for _ in range(limits.LINE_BYTES // 65_536 + 2):
+            decoder.feed(b"data: " + b"x" * 65_536 + b"\n")
