@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 LEAD_CHARS: Final = 96
 """No lead is longer; this much text is remembered, so that one cut across feeds is recognised."""
 LITERAL_LEAD: Final = 4
+"""So much of a caller's literal is looked for first, so none may be shorter."""
 
 
 @dataclass(frozen=True, slots=True)
