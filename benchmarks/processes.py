@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from benchmarks.figures import Row
 from telex.processes import guardian, table
 from telex.processes.spawn import End, Pipes, start
 
@@ -69,7 +70,7 @@ CONTESTANTS: dict[str, Callable[[], Awaitable[None]]] = {
 }
 
 
-async def starts() -> list[tuple[str, str]]:
+async def starts() -> list[Row]:
     """Children started, waited for and reaped, one after another."""
     rates: dict[str, list[float]] = {name: [] for name in CONTESTANTS}
     for _ in range(ROUNDS):
@@ -78,13 +79,14 @@ async def starts() -> list[tuple[str, str]]:
             for _ in range(STARTS):
                 await once()
             rates[name].append(STARTS / (time.perf_counter() - began))
+    ours, with_tree, popen, by_loop = (statistics.median(rate) for rate in rates.values())
     return [
-        (f"children started and reaped, {name}", f"{statistics.median(rate):,.0f}/s")
-        for name, rate in rates.items()
+        Row("children started and reaped", ours, "/s", popen, "subprocess.Popen"),
+        Row("children, each tree ended too", with_tree, "/s", by_loop, "create_subprocess_exec"),
     ]
 
 
-async def ends() -> list[tuple[str, str]]:
+async def ends() -> list[Row]:
     """From asking to nobody left, for a child and two that left its session."""
     took = []
     for _ in range(TREES):
@@ -96,10 +98,10 @@ async def ends() -> list[tuple[str, str]]:
         await child.end()
         took.append(time.perf_counter() - began)
         child.stdout.close()
-    return [("a tree of three sessions ended", f"{statistics.median(took) * 1e3:.1f} ms")]
+    return [Row("a tree of three sessions ended in", statistics.median(took) * 1e3, "ms")]
 
 
-def looks() -> list[tuple[str, str]]:
+def looks() -> list[Row]:
     took, count = [], 0
     for _ in range(20):
         began = time.perf_counter()
@@ -109,19 +111,14 @@ def looks() -> list[tuple[str, str]]:
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     resident = next(int(line.split()[1]) for line in lines if line.startswith("VmRSS"))
     return [
-        (f"one look at {count} processes", f"{statistics.median(took) * 1e3:.2f} ms"),
-        ("the guardian's memory", f"{resident / 1024:.1f} MiB"),
+        Row(f"one look at {count} processes", statistics.median(took) * 1e3, "ms"),
+        Row("the guardian's memory", resident / 1024, "MiB"),
     ]
 
 
-async def _all() -> list[tuple[str, str]]:
+async def _all() -> list[Row]:
     return [*await starts(), *await ends(), *looks()]
 
 
-def run() -> list[tuple[str, str]]:
+def run() -> list[Row]:
     return asyncio.run(_all())
-
-
-if __name__ == "__main__":
-    for figure, value in run():
-        print(f"{figure:60} {value}")
