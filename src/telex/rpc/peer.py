@@ -51,7 +51,6 @@ T = TypeVar("T")
 DEFAULT_TIMEOUT: Final = -1.0
 """As long as the dialect says."""
 
-_LAYOUT: Final = (b"\n", b"\r", b"\t")
 _ONE_LINE: Final = bytes.maketrans(b"\n\r\t", b"   ")
 
 _REDACT: Final = Redactor().redact
@@ -274,8 +273,8 @@ class Peer:
         return Failure(message.id, Problem(problem.code, sentence, problem.data))
 
     def _send_body(self, body: bytes) -> None:
-        if any(layout in body for layout in _LAYOUT):  # of a caller's raw JSON: inside strings
-            body = body.translate(_ONE_LINE)  # there is none
+        if b"\n" in body or b"\r" in body or b"\t" in body:
+            body = body.translate(_ONE_LINE)  # of a caller's raw JSON; inside strings there is none
         if self._trace is not None:
             self._trace.wire(">>", body)
         self._channel.send(body)

@@ -15,8 +15,8 @@ import asyncio
 import logging
 from collections import deque
 from contextlib import aclosing
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import Raw
@@ -46,6 +46,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("telex.rpc")
 
+_NO_PARTS: Final[Inbox[Part]] = Inbox()
+_NO_PARTS.end()
+
 
 @dataclass(frozen=True, slots=True)
 class Call:
@@ -59,18 +62,20 @@ class Call:
     """The further parts of a request that comes in parts; else none."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Job:
     """One message to be served, and where its answers go."""
 
-    message: Request | Notification
-    size: int
-    answer: Callable[[Message], None]
-    parts: Inbox[Part] = field(default_factory=Inbox)
+    __slots__ = ("answer", "id", "message", "parts", "size")
 
-    @property
-    def id(self) -> Id | None:
-        return self.message.id if isinstance(self.message, Request) else None
+    def __init__(
+        self, message: Request | Notification, size: int, answer: Callable[[Message], None]
+    ) -> None:
+        self.message = message
+        self.size = size
+        self.answer = answer
+        self.id = message.id if isinstance(message, Request) else None
+        more = isinstance(message, Request) and message.more
+        self.parts: Inbox[Part] = Inbox() if more else _NO_PARTS
 
 
 class Serving:
@@ -99,8 +104,6 @@ class Serving:
         """Serve a message now, or as soon as there is room."""
         if job.id is not None:
             self._jobs[job.id] = job
-            if not (isinstance(job.message, Request) and job.message.more):
-                job.parts.end()
         if not self._queue and self._has_room():
             self._start(job)
             return
