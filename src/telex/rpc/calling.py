@@ -78,7 +78,8 @@ class Calling:
     ) -> Id:
         """Send a request, when it is its turn. The answer goes where it is told to."""
         try:
-            await self._turn_to_call()
+            if not self._may_call():
+                await self._turn_to_call()
             self._count += 1
             id = self._dialect.new_id(self._count)
             self._send(Request(id, method, params, timeout, more=parts is not None))
@@ -142,6 +143,13 @@ class Calling:
             await self._channel.drained()
         if self._gone is not None:
             raise PeerGone(self._gone)
+
+    def _may_call(self) -> bool:
+        return (
+            self._conversation.calls < limits.CALLS_IN_FLIGHT
+            and self._channel.unsent <= limits.OUTBOUND_BYTES
+            and self._deaf is None
+        )
 
     async def _turn_to_call(self) -> None:
         while self._conversation.calls >= limits.CALLS_IN_FLIGHT and self._deaf is None:
