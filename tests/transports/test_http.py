@@ -8,7 +8,7 @@ import json
 import logging
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import httpx
@@ -22,13 +22,13 @@ from telex.rpc.channel import Channel
 from telex.rpc.errors import PeerGone
 from telex.rpc.peer import Peer
 from telex.rpc.serving import Call
-from telex.transports import event_stream, http, http_client, listening
+from telex.transports import event_stream, http, http_client, listening, queued
 from telex.transports.door import Door
 from telex.transports.envelope import Kind, kind
 from telex.transports.listening import CannotListen, RemoteNotAllowed, listen
 from telex.transports.queued import CannotConnect, Ended, NobodyThere, NotAdmitted
 from telex.wire import limits
-from web import DIALECT, TOKEN, Site, closing, output, running, serving, site, table
+from web import DIALECT, TOKEN, Ear, Site, closing, output, running, serving, site, table
 
 Program = Callable[[str], str]
 
@@ -48,6 +48,12 @@ def message(method: str, id: int | None = 1, **params: Any) -> str:
 
 HELLO = message("echo", text="hello")
 ANSWER = '{"jsonrpc":"2.0","id":1,"result":{"text":"hello"}}'
+
+
+@pytest.fixture(autouse=True)
+def _logs_no_errors(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    yield
+    assert not [r for r in caplog.get_records("call") if r.levelno >= logging.ERROR]
 
 
 class Curl:
@@ -345,7 +351,48 @@ async def test_a_server_that_pauses_makes_the_posts_wait() -> None:
             over.set()
 
 
-async def test_a_stream_that_is_over_takes_no_more(program: Program) -> None:
+@pytest.mark.parametrize(("ends", "status"), [(False, 202), (True, 404)])
+async def test_of_the_posts_for_a_paused_stream_one_is_read_and_none_is_forgotten(
+    monkeypatch: pytest.MonkeyPatch, ends: bool, status: int
+) -> None:
+    opened: asyncio.Queue[Ear] = asyncio.Queue()
+    bodies: asyncio.Queue[bytes | None] = asyncio.Queue()
+    read_body = http._body
+
+    async def body(*request: Any) -> bytes | None:
+        bodies.put_nowait(await read_body(*request))
+        return bodies._queue[-1]  # type: ignore[attr-defined]
+
+    async def hold(channel: Channel) -> None:
+        channel.pause()
+        async with closing(channel) as ear:
+            opened.put_nowait(ear)
+            await ear.end()
+
+    monkeypatch.setattr(http, "_body", body)
+    headers = {"authorization": f"Bearer {TOKEN}", "content-type": "application/json"}
+    async with serving(hold) as here, httpx.AsyncClient(headers=headers) as client:
+        accept = {"accept": "text/event-stream"}
+        async with client.stream("POST", here.url, headers=accept) as stream:
+            ear = await opened.get()
+            assert await bodies.get() == b""
+            belongs = {"telex-conversation": stream.headers["telex-conversation"]}
+            posts = [
+                asyncio.create_task(client.post(here.url, content=b"[]", headers=belongs))
+                for _ in range(3)
+            ]
+            await bodies.get()
+            await client.get(here.address.url)  # a round trip past the waiting ones
+            assert bodies.empty()
+            if ends:
+                await ear.channel.close()
+            else:
+                ear.channel.resume()
+            assert [(await post).status_code for post in posts] == [status] * 3
+            assert len(ear.heard) == (0 if ends else 3)
+
+
+async def test_a_stream_that_is_over_takes_no_more() -> None:
     async with site(table(echo=echo)) as here:
         channel = await http_client.connect(here.url, TOKEN, events=True)
         async with closing(channel) as ear:
@@ -354,6 +401,98 @@ async def test_a_stream_that_is_over_takes_no_more(program: Program) -> None:
             await here.peers[0].close()
             assert await ear.end() == "the server ended the conversation"
             channel.send(HELLO.encode())
+
+
+async def test_a_message_that_is_too_large_for_the_other_side_ends_the_stream_with_a_reason() -> (
+    None
+):
+    async with site() as here:
+        channel = await http_client.connect(here.url, TOKEN, events=True)
+        async with closing(channel) as ear:
+            channel.send(b" " * (limits.LINE_BYTES + 1))
+            assert "refused us: 413" in await ear.end()
+
+
+async def test_an_event_stream_nobody_reads_is_dropped_when_the_conversation_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(queued, "CLOSE_SECONDS", 0.1)
+    over = asyncio.Event()
+
+    async def flood(channel: Channel) -> None:
+        async with closing(channel):
+            while channel.unsent < limits.OUTBOUND_BYTES:
+                channel.send(b"x" * 65_536)
+                await asyncio.sleep(0)
+        over.set()
+
+    async with serving(flood) as here:
+        reader, writer = await asyncio.open_connection("127.0.0.1", here.address.port, limit=1024)
+        writer.write(_stream_request(here))
+        await over.wait()
+        with pytest.raises((ConnectionResetError, asyncio.IncompleteReadError)):
+            await reader.readexactly(1 << 30)
+        writer.close()
+
+
+def _stream_request(here: Site) -> bytes:
+    return (
+        f"POST /rpc HTTP/1.1\r\nHost: 127.0.0.1:{here.address.port}\r\nContent-Length: 0\r\n"
+        f"Authorization: Bearer {TOKEN}\r\nAccept: text/event-stream\r\n"
+        "Content-Type: application/json\r\n\r\n"
+    ).encode()
+
+
+async def test_what_is_sent_after_a_notification_is_served_after_it() -> None:
+    served: list[str] = []
+
+    async def note(params: Text) -> None:
+        for _ in range(1 if served else 50):  # the first takes longest
+            await asyncio.sleep(0.001)
+        served.append(params.text)
+
+    def now(params: Text) -> list[str]:
+        return served
+
+    async with site(table(note=note, now=now)) as here:
+        channel = await http_client.connect(here.url, TOKEN)
+        async with Peer(channel, DIALECT) as peer:
+            for number in range(5):
+                await peer.notify("note", Text(str(number)))
+            assert await peer.call("now", Text()) == ["0", "1", "2", "3", "4"]
+
+
+async def test_answers_nobody_takes_are_left_unread(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = 0
+    read_body = http_client._body
+
+    async def body(*response: Any) -> bytes:
+        nonlocal read
+        read += 1
+        return await read_body(*response)
+
+    monkeypatch.setattr(http_client, "_body", body)
+    async with site(table(echo=echo)) as here:
+        channel = await http_client.connect(here.url, TOKEN)
+        async with closing(channel) as ear:
+            ear.channel.pause()
+            for _ in range(20):
+                ear.channel.send(HELLO.encode())
+            for _ in range(20):
+                await here.over.get()
+            async with httpx.AsyncClient() as other:
+                await other.get(here.address.url)
+            assert 1 <= read <= 3
+            ear.channel.resume()
+            assert [await ear.hear() for _ in range(20)] == [ANSWER.encode()] * 20
+
+
+async def test_no_proxy_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    async with site(table(echo=echo)) as here:
+        channel = await http_client.connect(here.url, TOKEN)
+        async with Peer(channel, DIALECT) as peer:
+            assert await peer.call("echo", Text("x"), returns=Text) == Text("x")
 
 
 @pytest.mark.parametrize("events", [False, True])
@@ -462,14 +601,26 @@ async def test_the_server_ends_soon_though_a_client_reads_nothing(
 
     async with serving(flood) as here:
         reader, writer = await asyncio.open_connection("127.0.0.1", here.address.port, limit=1024)
-        writer.write(
-            f"POST /rpc HTTP/1.1\r\nHost: 127.0.0.1:{here.address.port}\r\nContent-Length: 0\r\n"
-            f"Authorization: Bearer {TOKEN}\r\nAccept: text/event-stream\r\n"
-            "Content-Type: application/json\r\n\r\n".encode()
-        )
+        writer.write(_stream_request(here))
         await flooded.wait()
     writer.transport.abort()
     del reader
+
+
+async def test_an_answer_on_its_way_arrives_though_the_server_stops() -> None:
+    body = message("echo", text="x" * 3_000_000).encode()
+    async with site(table(echo=echo)) as here:
+        reader, writer = await asyncio.open_connection("127.0.0.1", here.address.port, limit=1024)
+        writer.write(
+            f"POST /rpc HTTP/1.1\r\nHost: 127.0.0.1:{here.address.port}\r\n"
+            f"Authorization: Bearer {TOKEN}\r\nContent-Type: application/json\r\n"
+            f"Content-Length: {len(body)}\r\n\r\n".encode()
+            + body
+        )
+        await here.over.get()
+        reading = asyncio.create_task(reader.read())
+    assert len(await reading) > 3_000_000
+    writer.close()
 
 
 async def test_whoever_connects_and_says_nothing_is_dropped(

@@ -8,9 +8,9 @@ import hashlib
 import logging
 import os
 import struct
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from msgspec import Struct
@@ -117,6 +117,12 @@ async def test_no_compression_is_agreed_on_even_if_it_is_offered() -> None:
         assert other.response is not None
         assert "permessage-deflate" in other.request.headers["Sec-WebSocket-Extensions"]
         assert "Sec-WebSocket-Extensions" not in other.response.headers
+
+
+@pytest.fixture(autouse=True)
+def _logs_no_errors(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    yield
+    assert not [r for r in caplog.get_records("call") if r.levelno >= logging.ERROR]
 
 
 # Who gets in.
@@ -321,7 +327,9 @@ async def test_a_peer_that_does_not_read_makes_us_wait_and_then_is_dropped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(queued, "CLOSE_SECONDS", 0.1)
-    async with ends() as server, raw(server.site) as deaf:
+    monkeypatch.setattr(listening, "CLOSE_SECONDS", 1000.0)
+    gone = _gone(monkeypatch)
+    async with ends() as server, raw(server.site):
         theirs = await server.ear()
         sent = 0
         while theirs.channel.unsent <= limits.OUTBOUND_BYTES:
@@ -333,8 +341,36 @@ async def test_a_peer_that_does_not_read_makes_us_wait_and_then_is_dropped(
         await theirs.channel.close()
         await waiting
         assert await theirs.end() == "closed here"
-        with pytest.raises((ConnectionResetError, asyncio.IncompleteReadError)):
-            await deaf.reader.readexactly(1 << 30)
+        await gone.wait()
+
+
+async def test_a_peer_that_does_not_read_our_goodbye_is_dropped_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(listening, "CLOSE_SECONDS", 0.05)
+    gone = _gone(monkeypatch)
+    async with ends() as server, raw(server.site):
+        theirs = await server.ear()
+        below = _transport_below(theirs.channel)
+        while not below.get_write_buffer_size():
+            theirs.channel.send(b"x" * 10_000)
+            await asyncio.sleep(0)
+        await theirs.channel.close()
+        assert below.get_write_buffer_size()
+        await gone.wait()
+
+
+def _gone(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
+    """Set when the server lets go of a WebSocket."""
+    gone = asyncio.Event()
+    lost = listening._WebSocket.connection_lost
+
+    def connection_lost(self: Any, error: Exception | None) -> None:
+        lost(self, error)
+        gone.set()
+
+    monkeypatch.setattr(listening._WebSocket, "connection_lost", connection_lost)
+    return gone
 
 
 async def test_a_peer_that_says_no_goodbye_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -345,30 +381,61 @@ async def test_a_peer_that_says_no_goodbye_is_dropped(monkeypatch: pytest.Monkey
         assert await rude.reader.read() == b"\x88\x02" + struct.pack("!H", 1000)
 
 
-async def test_a_paused_channel_reads_no_further_and_loses_nothing() -> None:
-    count = 60
+@pytest.mark.parametrize("server_pauses", [False, True])
+async def test_a_paused_channel_reads_no_further_and_loses_nothing(server_pauses: bool) -> None:
+    count = 80
     async with linked() as (ours, theirs):
-        theirs.channel.pause()
-        for number in range(count):
-            ours.channel.send(b"%05d" % number + b"x" * 200_000)
-        before = -1
-        while ours.channel.unsent != before:  # until nothing moves any more
-            before = ours.channel.unsent
-            for _ in range(50):
-                await asyncio.sleep(0)
-        assert not theirs.heard
-        assert ours.channel.unsent > 1_000_000
-        theirs.channel.resume()
-        assert [(await theirs.hear())[:5] for _ in range(count)] == [
+        pausing, talking = (theirs, ours) if server_pauses else (ours, theirs)
+        await _stuffed(talking, pausing, count)
+        assert not pausing.heard
+        assert talking.channel.unsent > limits.OUTBOUND_BYTES
+        pausing.channel.resume()
+        assert [(await pausing.hear())[:5] for _ in range(count)] == [
             b"%05d" % number for number in range(count)
         ]
+
+
+async def _stuffed(talking: Ear, pausing: Ear, count: int) -> None:
+    """One side pauses, the other talks until nothing moves any more."""
+    pausing.channel.pause()
+    for number in range(count):
+        talking.channel.send(b"%05d" % number + b"x" * 200_000)
+    before = -1
+    while talking.channel.unsent != before:
+        before = talking.channel.unsent
+        for _ in range(50):
+            await asyncio.sleep(0)
+
+
+async def test_closing_sends_everything_first_and_delivers_nothing_more() -> None:
+    async with linked() as (ours, theirs):
+        await _stuffed(ours, theirs, 80)
+        closing_ours = asyncio.create_task(ours.channel.close())
+        await asyncio.sleep(0)
+        theirs.channel.send(b"too late")
+        theirs.channel.resume()
+        for _ in range(80):
+            await theirs.hear()
+        await closing_ours
+        assert not ours.heard
+        assert await theirs.end() == "the WebSocket was closed (1000)"
+
+
+async def test_a_client_that_is_flooded_still_hears_the_goodbye(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for module in (queued, websocket):
+        monkeypatch.setattr(module, "CLOSE_SECONDS", 1000.0)
+    async with linked() as (ours, theirs):
+        await _stuffed(theirs, ours, 80)
+        await ours.channel.close()
+        assert await theirs.end() == "the WebSocket was closed (1000)"
 
 
 async def test_a_flood_of_pings_that_reads_no_pong_fills_nothing() -> None:
     async with ends() as server, raw(server.site) as flooder:
         theirs = await server.ear()
-        channel: Any = theirs.channel
-        transport = _transport_below(channel)
+        transport = _transport_below(theirs.channel)
         for _ in range(60_000):
             flooder.frame(0x9, b"x" * 125)
             if flooder.writer.transport.get_write_buffer_size() > 1 << 20:
@@ -424,21 +491,46 @@ async def test_a_channel_we_paused_ourselves_is_not_taken_for_dead(
         await asyncio.sleep(0.2)
         theirs.channel.resume()
         assert [await theirs.hear() for _ in range(5)] == [b"still here"] * 5
-        assert not theirs.ends
+        theirs.channel.send(b"and here")
+        assert await ours.hear() == b"and here"
 
 
 async def test_a_server_that_falls_silent_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(websocket, "PING_SECONDS", 0.03)
-    async with _mute_server() as url, closing(await websocket.connect(url, TOKEN)) as ours:
+    async with _mute_server([]) as url, closing(await websocket.connect(url, TOKEN)) as ours:
         assert "fell silent" in await ours.end()
 
 
+async def test_a_server_that_has_nothing_to_say_is_not_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(websocket, "PING_SECONDS", 0.05)
+    async with linked() as (ours, theirs):
+        await asyncio.sleep(0.3)
+        theirs.channel.send(b"at last")
+        assert await ours.hear() == b"at last"
+
+
+async def test_our_client_offers_no_compression_and_asks_no_proxy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("http_proxy", "ws_proxy", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    heads: list[str] = []
+    async with _mute_server(heads) as url:
+        channel = await websocket.connect(url, TOKEN)
+        cast("Any", channel)._pipe.abort()
+        await channel.close()
+    assert "Extensions" not in heads[0]
+
+
 @asynccontextmanager
-async def _mute_server() -> AsyncIterator[str]:
+async def _mute_server(heads: list[str]) -> AsyncIterator[str]:
     """Shakes hands, and then never says a word."""
 
     async def handshake(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        heads.append(head)
         key = next(line[19:] for line in head.splitlines() if line.startswith("Sec-WebSocket-Key"))
         seal = hashlib.sha1(f"{key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11".encode()).digest()
         writer.write(

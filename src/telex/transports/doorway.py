@@ -121,7 +121,7 @@ class Doorway:
         await send({"type": "websocket.accept"})
         if (problem := await self._first_message(receive)) is not None:
             log.info("refused a websocket: %s", problem)
-            with contextlib.suppress(OSError):  # they may be the ones who left
+            with contextlib.suppress(OSError, RuntimeError):  # closed already
                 await send({"type": "websocket.close", "code": NOT_ADMITTED, "reason": problem})
             return
         Line.under(scope).widen()

@@ -1,4 +1,4 @@
-"""What HTTP must know of a frame: whether it asks, tells or answers.
+"""What both ends of HTTP must agree on: names, and whether a frame asks, tells or answers.
 
 A POST has one answer, so its two ends must tell an answer from a notification that happens to go
 out before it, and a request from a message that gets none. Both dialects are read, loosely: what is
@@ -8,9 +8,15 @@ wrong with a frame is for the peer to say.
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any
+from typing import Any, Final
 
 import msgspec
+
+JSON: Final = "application/json"
+LINES: Final = "application/x-ndjson"
+"""An answer in parts, a line for each."""
+CONVERSATION: Final = "telex-conversation"
+"""The header that names an event stream, in its response and in further POSTs to it."""
 
 
 class Kind(Enum):
@@ -46,6 +52,6 @@ def _kind(message: _Envelope) -> Kind:
     if message.method is not None or message.command is not None:
         ids = (message.id, message.rpcid, message.reqid)
         return Kind.TELLS if ids == (None, None, None) else Kind.ASKS
-    if message.rpcid is not None:  # a further part of a request, or its cancel
+    if message.rpcid is not None or message.reqid is not None:  # a further part, or a cancel
         return Kind.TELLS
     return Kind.ANSWERS

@@ -1,6 +1,7 @@
 """The server's end of HTTP: POST one message and get its answer, or keep the response open.
 
-    POST /rpc/automation                                 200 and the answer; 202 if there is none
+    POST /rpc/automation                                 200 and the answer; 202 if there is none;
+                                                         an answer in parts is a line for each
     POST … with Accept: text/event-stream                each frame is an event, until either leaves
     POST … with Telex-Conversation: ID                   202; one more message for that event stream
     GET  … with Upgrade: websocket                       see `websocket`
@@ -25,7 +26,7 @@ from starlette.routing import BaseRoute, Route, WebSocketRoute
 
 from telex.transports import event_stream, websocket
 from telex.transports.doorway import Line, refuse, respond
-from telex.transports.envelope import Kind, kind
+from telex.transports.envelope import CONVERSATION, JSON, LINES, Kind, kind
 from telex.transports.queued import Ended, QueuedChannel
 from telex.wire import limits
 
@@ -38,10 +39,8 @@ if TYPE_CHECKING:
 
     Serve = Callable[[Channel], Awaitable[None]]
 
-CONVERSATION: Final = "telex-conversation"
 KEEP_ALIVE_SECONDS: Final = 15.0
 """Silence after which an event stream says that it is there, and notices if nobody else is."""
-JSON: Final = "application/json"
 
 _DEFAULT: Final = "automation"
 _GONE: Final = "the client went away"
@@ -88,8 +87,10 @@ class _Endpoint:
     async def _answer(self, frame: bytes, scope: Scope, receive: Receive, send: Send) -> None:
         post = _Post(frame, receive)
         await self._converse(QueuedChannel(post))
-        if post.answer is not None:
-            await respond(scope, send, 200, post.answer, [(b"content-type", JSON.encode())])
+        if post.answers:
+            media_type = JSON if len(post.answers) == 1 else LINES
+            headers = [(b"content-type", media_type.encode())]
+            await respond(scope, send, 200, b"\n".join(post.answers), headers)
         elif kind(frame) is Kind.ASKS:
             await refuse(scope, send, 503, "closing", "The conversation ended before the answer.")
         else:
@@ -132,7 +133,8 @@ class _Post:
     def __init__(self, frame: bytes, receive: Receive) -> None:
         self._inbound: list[bytes | None] = [None, frame]
         self._receive = receive
-        self.answer: bytes | None = None
+        self._room = limits.LINE_BYTES
+        self.answers: list[bytes] = []
 
     async def read(self) -> bytes | None:
         if self._inbound:
@@ -141,8 +143,11 @@ class _Post:
         raise Ended(_GONE)
 
     async def write(self, frame: bytes) -> None:
-        if self.answer is None and kind(frame) is Kind.ANSWERS:
-            self.answer = frame
+        if kind(frame) is Kind.ANSWERS:
+            self._room -= len(frame)
+            if self._room < 0:
+                raise Ended("the answer is too long for one response; ask for an event stream")
+            self.answers.append(frame)
 
     async def end(self) -> None:
         """The response comes after the conversation, and is the end."""

@@ -22,7 +22,7 @@ import httpx
 
 from telex.transports import event_stream
 from telex.transports.doorway import told
-from telex.transports.envelope import Kind, kind
+from telex.transports.envelope import CONVERSATION, JSON, LINES, Kind, kind
 from telex.transports.queued import (
     CannotConnect,
     Ended,
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 CONNECT_SECONDS: Final = 10.0
 SILENCE_SECONDS: Final = 45.0
 """An event stream that is silent this long is dead: the server says something every 15 s."""
-_JSON: Final = "application/json"
-_CONVERSATION: Final = "telex-conversation"
 _REFUSAL_BYTES: Final = 4 * 1024
 
 
@@ -54,7 +52,7 @@ async def connect(url: str, token: str, *, events: bool = False) -> Channel:
     client = httpx.AsyncClient(
         headers={
             "authorization": f"Bearer {token}",
-            "content-type": _JSON,
+            "content-type": JSON,
             "accept-encoding": "identity",
         },
         timeout=httpx.Timeout(None, connect=CONNECT_SECONDS),
@@ -165,9 +163,10 @@ class _Posts:
             async with self._client.stream("POST", self._url, content=frame) as response:
                 if response.status_code == httpx.codes.ACCEPTED:
                     return
-                await _expect(response, _JSON)
+                await _expect(response, JSON, LINES)
                 async with self._turn:  # one answer in memory, however many have come
-                    await self._answers.put(await _body(response))
+                    for answer in (await _body(response)).split(b"\n"):
+                        await self._answers.put(answer)
         except Ended as ended:
             await self._answers.put(ended)
         except httpx.HTTPError as error:
@@ -181,7 +180,7 @@ class _Stream:
         self._client = client
         self._url = url
         self._response = response
-        self._conversation = {_CONVERSATION: response.headers.get(_CONVERSATION, "")}
+        self._conversation = {CONVERSATION: response.headers.get(CONVERSATION, "")}
         self._chunks = response.aiter_raw()
         self._decoder = event_stream.Decoder()
         self._frames: deque[bytes] = deque()
@@ -215,12 +214,12 @@ class _Stream:
         """Closing a client does not wait for the other side."""
 
 
-async def _expect(response: httpx.Response, media_type: str) -> None:
+async def _expect(response: httpx.Response, *media_types: str) -> None:
     """Raises Ended for anything but a good answer: another server may have this port now."""
     if response.status_code != httpx.codes.OK:
         raise Ended(await _refusal(response))
     found = response.headers.get("content-type", "")
-    if not found.startswith(media_type):
+    if not found.startswith(media_types):
         raise Ended(f"{response.url} answered with {printable(found) or 'no type'}; is it telex?")
 
 

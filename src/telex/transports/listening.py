@@ -202,7 +202,6 @@ class _Http(H11Protocol):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self.logger = _LOG
         self.access_log = False
         self._leaving = asyncio.Event()
         line = Line(abort=lambda: self.transport.abort(), leaving=self._leaving)
@@ -232,8 +231,6 @@ class _WebSocket(WebSocketsSansIOProtocol):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.logger = self.conn.logger = _LOG
-        self.conn.debug = False
-        self.close_timeout = CLOSE_SECONDS
         self._heard = 0.0
         self._lingering: asyncio.TimerHandle | None = None
         line = Line(abort=lambda: self.transport.abort(), widen=self._widen)
@@ -267,6 +264,11 @@ class _WebSocket(WebSocketsSansIOProtocol):
             self.schedule_ping()
         else:
             super().keepalive_timeout()
+
+    async def send(self, message: Any) -> None:
+        await super().send(message)
+        if message["type"] == "websocket.http.response.body":
+            self.handshake_complete = True  # else the library reports a refusal as our mistake
 
     async def run_asgi(self) -> None:
         await super().run_asgi()

@@ -67,3 +67,21 @@ async def test_a_packet_that_is_posted_is_answered_by_its_response() -> None:
         assert (asked.status_code, asked.content) == (200, b'{"resid":"1","data":7}')
         told = await client.post(site.url, content=b'{"command":"test:echo","data":7}')
         assert (told.status_code, told.content) == (202, b"")
+
+
+async def test_an_answer_in_parts_reaches_whoever_posted_the_command() -> None:
+    headers = {"authorization": f"Bearer {TOKEN}", "content-type": "application/json"}
+    async with served() as site, httpx.AsyncClient(headers=headers, trust_env=False) as client:
+        asked = await client.post(
+            site.url, content=b'{"command":"test:count","rpcid":"1","data":2}'
+        )
+        assert asked.headers["content-type"] == "application/x-ndjson"
+        assert asked.content.splitlines() == [
+            b'{"resid":"1","cont":true,"data":0}',
+            b'{"resid":"1","cont":true,"data":1}',
+            b'{"resid":"1"}',
+        ]
+    async with served() as site:
+        channel = await http_client.connect(site.url, TOKEN)
+        async with Peer(channel, JsonEscapes()) as peer:
+            assert [n async for n in peer.stream("test:count", 3)] == [0, 1, 2]
