@@ -12,10 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telex.transports import door as rules
 from telex.transports import doorway
 from telex.transports.door import (
-    CODE_SECONDS,
     Admitted,
     Door,
     Knock,
@@ -28,6 +26,7 @@ from telex.transports.door import (
     token_from,
 )
 from telex.transports.doorway import Doorway
+from telex.wire import limits
 
 TOKEN = "Zm9yIHRoZSB0ZXN0cyBvZiB0aGUgZG9vciBvbmx5ISE"
 PORT = 8123
@@ -274,10 +273,10 @@ def test_a_code_works_once_and_only_for_a_while() -> None:
     door = a_door()
     code = door.new_code(0.0)
     request = knock(HOST, query=f"code={code}")
-    assert outcome(door.admit(request, CODE_SECONDS - 1)) == "redeemed"
-    assert outcome(door.admit(request, CODE_SECONDS - 1)) == "401 code"
+    assert outcome(door.admit(request, limits.CODE_SECONDS - 1)) == "redeemed"
+    assert outcome(door.admit(request, limits.CODE_SECONDS - 1)) == "401 code"
     late = knock(HOST, query=f"code={door.new_code(0.0)}")
-    assert outcome(door.admit(late, CODE_SECONDS)) == "401 code"
+    assert outcome(door.admit(late, limits.CODE_SECONDS)) == "401 code"
     assert outcome(door.admit(late, 1.0)) == "401 code"
 
 
@@ -363,12 +362,12 @@ def test_a_websocket_without_proof_may_still_show_it(headers: Headers, expected:
 def test_codes_and_cookies_are_forgotten_oldest_first_and_never_pile_up() -> None:
     door = a_door()
     first = door.new_code(0.0)
-    for _ in range(rules.KEPT):
+    for _ in range(limits.DOOR_SECRETS):
         last = door.new_code(0.0)
     assert outcome(door.admit(knock(HOST, query=f"code={first}"), 1.0)) == "401 code"
     assert outcome(door.admit(knock(HOST, query=f"code={last}"), 1.0)) == "redeemed"
     oldest = cookie_of(door)
-    for _ in range(rules.KEPT):
+    for _ in range(limits.DOOR_SECRETS):
         newest = cookie_of(door)
     assert outcome(door.admit(knock(HOST, oldest), 2.0)) == "401 token"
     assert outcome(door.admit(knock(HOST, newest), 2.0)) == "cookie"

@@ -28,15 +28,13 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from telex.wire import limits
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 T = TypeVar("T")
 
-CODE_SECONDS: Final = 300.0
-"""How long a code waits for its one use: time to find the browser, not to be found in a backlog."""
-KEPT: Final = 64
-"""Codes, and cookies, remembered at once; the oldest gives way."""
 TOKEN_CHARACTERS: Final = 16
 """Shortest `TELEX_TOKEN` taken: anything shorter was typed to get it over with."""
 
@@ -171,7 +169,7 @@ class Door:
     def new_code(self, now: float) -> str:
         """A code for `/?code=…`. `now` is monotonic seconds, as for `admit`."""
         code = secrets.token_urlsafe(32)
-        _remember(self._codes, _digest(code.encode()), now + CODE_SECONDS)
+        _remember(self._codes, _digest(code.encode()), now + limits.CODE_SECONDS)
         return code
 
     def is_token(self, given: bytes) -> bool:
@@ -283,5 +281,5 @@ def _digest(secret: bytes) -> bytes:
 
 def _remember(kept: OrderedDict[bytes, T], digest: bytes, value: T) -> None:
     kept[digest] = value
-    while len(kept) > KEPT:
+    while len(kept) > limits.DOOR_SECRETS:
         kept.popitem(last=False)

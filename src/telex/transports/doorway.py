@@ -20,6 +20,7 @@ import msgspec
 
 from telex.transports.door import Admitted, Knock, Redeemed, Refused, Unproven
 from telex.transports.queued import printable
+from telex.wire import limits
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -28,10 +29,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("telex.transports")
 
-TOKEN_SECONDS: Final = 10.0
-"""How long a WebSocket may stand on the mat."""
-TOKEN_BYTES: Final = 4 * 1024
-"""How much it may say there. The server below enforces it; see `Line.widen`."""
+TOKEN_SECONDS: Final = limits.FIRST_MESSAGE_SECONDS
+"""How long a WebSocket may stand on the mat. How much it may say there is `Line.widen`'s matter."""
 NOT_ADMITTED: Final = 4401
 """The WebSocket close code for a missing or wrong token: 401, in the range left to applications."""
 

@@ -23,7 +23,7 @@ from uvicorn import Config, Server
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-from telex.transports.doorway import TOKEN_BYTES, Doorway, Line
+from telex.transports.doorway import Doorway, Line
 from telex.transports.queued import CLOSE_SECONDS
 from telex.transports.websocket import PING_SECONDS, discreet_logger
 from telex.wire import limits
@@ -36,15 +36,13 @@ if TYPE_CHECKING:
 
     from telex.transports.door import Door
 
-REQUEST_SECONDS: Final = 10.0
-"""How long a new connection may take to ask for something."""
+REQUEST_SECONDS: Final = limits.REQUEST_SECONDS
 KEEP_ALIVE_SECONDS: Final = 15
 GRACE_SECONDS: Final = 2.0
 """How long requests under way may take to end when the server stops."""
 UNSENT_BYTES: Final = 128 * 1024
 """What the kernel may hold of ours before it is on its way."""
-FRAGMENTS: Final = 1024
-"""Pieces of one WebSocket message. Each costs more than its bytes, and may have none."""
+FRAGMENTS: Final = limits.WEBSOCKET_FRAGMENTS
 
 
 class CannotListen(Exception):
@@ -131,7 +129,7 @@ def _server(app: ASGIApp) -> tuple[Server, _Connections]:
         app,
         http=_Http,
         ws=_WebSocket,
-        ws_max_size=TOKEN_BYTES,
+        ws_max_size=limits.FIRST_MESSAGE_BYTES,
         ws_per_message_deflate=False,
         ws_ping_interval=PING_SECONDS,
         ws_ping_timeout=PING_SECONDS,

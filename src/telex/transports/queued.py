@@ -19,8 +19,7 @@ from telex.wire.events import Frame
 if TYPE_CHECKING:
     from telex.rpc.channel import Receiver
 
-CLOSE_SECONDS: Final = 5.0
-"""How long closing waits for the other side to take what is unsent and to say goodbye."""
+CLOSE_SECONDS: Final = limits.CLOSE_SECONDS
 _TOLD: Final = 200
 """Characters of the other side's own words that a sentence of ours quotes."""
 

@@ -145,3 +145,33 @@ CLOSE_SECONDS: Final = _limit(
     "seconds",
     "How long closing a channel waits for the other side to take what is unsent.",
 )
+DOOR_SECRETS: Final = _limit(
+    "DOOR_SECRETS",
+    64,
+    "secrets",
+    "One-time codes, and cookies, kept at once; the oldest gives way.",
+)
+CODE_SECONDS: Final = _limit(
+    "CODE_SECONDS",
+    300,
+    "seconds",
+    "How long a one-time code waits: time to find the browser, not to be found in a backlog.",
+)
+REQUEST_SECONDS: Final = _limit(
+    "REQUEST_SECONDS", 10, "seconds", "How long a new connection may take to ask for something."
+)
+FIRST_MESSAGE_SECONDS: Final = _limit(
+    "FIRST_MESSAGE_SECONDS", 10, "seconds", "How long a WebSocket may take to show the token."
+)
+FIRST_MESSAGE_BYTES: Final = _limit(
+    "FIRST_MESSAGE_BYTES",
+    4 * KIB,
+    "bytes",
+    "How much it may say before that: a stranger gets no room for a large message.",
+)
+WEBSOCKET_FRAGMENTS: Final = _limit(
+    "WEBSOCKET_FRAGMENTS",
+    1024,
+    "fragments",
+    "Pieces of one WebSocket message. Each costs more than its bytes, and may have none.",
+)
