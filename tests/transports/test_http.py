@@ -8,7 +8,8 @@ import json
 import logging
 import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
@@ -25,8 +26,9 @@ from telex.rpc.serving import Call
 from telex.transports import event_stream, http, http_client, listening, queued
 from telex.transports.door import Door
 from telex.transports.envelope import Kind, kind
+from telex.transports.errors import CannotConnect, NobodyThere, NotAdmitted
 from telex.transports.listening import CannotListen, RemoteNotAllowed, listen
-from telex.transports.queued import CannotConnect, Ended, NobodyThere, NotAdmitted
+from telex.transports.queued import Ended
 from telex.wire import limits
 from web import DIALECT, TOKEN, Ear, Site, closing, output, running, serving, site, table
 
@@ -524,16 +526,30 @@ async def test_an_address_that_is_none_is_refused_at_once(url: str) -> None:
         await http_client.connect(url, TOKEN)
 
 
-@pytest.mark.parametrize("events", [False, True])
-async def test_a_page_of_another_server_is_no_answer(events: bool) -> None:
+@asynccontextmanager
+async def _another_server(media_type: str, body: str) -> AsyncIterator[str]:
     async def page(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 2\r\n\r\nhi")
+        head = f"HTTP/1.1 200 OK\r\nContent-Type: {media_type}\r\nContent-Length: {len(body)}"
+        writer.write(f"{head}\r\n\r\n{body}".encode())
         await reader.read()
         writer.close()
 
     async with await asyncio.start_server(page, "127.0.0.1", 0) as server:
-        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/rpc"
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/rpc"
+
+
+async def test_an_answer_that_is_laid_out_in_lines_is_still_one() -> None:
+    answer = json.dumps(json.loads(ANSWER), indent=2) + "\n"
+    async with _another_server("application/json; charset=utf-8", answer) as url:
+        channel = await http_client.connect(url, TOKEN)
+        async with Peer(channel, DIALECT) as peer:
+            assert await peer.call("echo", Text("hello"), returns=Text) == Text("hello")
+
+
+@pytest.mark.parametrize("events", [False, True])
+async def test_a_page_of_another_server_is_no_answer(events: bool) -> None:
+    async with _another_server("text/html", "hi") as url:
         if events:
             with pytest.raises(NotAdmitted, match="answered with text/html; is it telex"):
                 await http_client.connect(url, TOKEN, events=True)
@@ -657,7 +673,11 @@ async def test_a_port_that_is_taken_is_named() -> None:
 
 
 async def test_it_listens_on_ipv6_and_by_name_too() -> None:
-    for host, shown in (("::1", "[::1]"), ("localhost", "127.0.0.1")):
+    names = [("localhost", "127.0.0.1")]
+    with contextlib.suppress(OSError), socket.socket(socket.AF_INET6) as probe:
+        probe.bind(("::1", 0))
+        names.append(("::1", "[::1]"))
+    for host, shown in names:
         async with listen(_nothing, door=Door(TOKEN), host=host) as address:
             assert address.url == f"http://{shown}:{address.port}"
             async with httpx.AsyncClient() as client:

@@ -18,6 +18,7 @@ from telex.config.errors import NotPrivate
 from telex.rpc.channel import Channel
 from telex.rpc.testing import Script
 from telex.transports import unix
+from telex.transports.errors import NobodyThere
 
 COUNT_NOTHING: Callable[[Channel], object] = lambda channel: None  # noqa: E731
 
@@ -130,7 +131,7 @@ async def test_a_path_the_kernel_would_not_take_is_named(tmp_path: Path) -> None
 
 
 async def test_connecting_to_nobody_says_so(tmp_path: Path) -> None:
-    with pytest.raises(unix.NobodyThere, match="is the server running"):
+    with pytest.raises(NobodyThere, match="is the server running"):
         await unix.connect(tmp_path / "t.sock")
 
 

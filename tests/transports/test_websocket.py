@@ -23,7 +23,7 @@ from telex.rpc.peer import Peer
 from telex.rpc.serving import Call
 from telex.transports import doorway, listening, queued, websocket
 from telex.transports.door import Knock
-from telex.transports.queued import CannotConnect, NobodyThere, NotAdmitted
+from telex.transports.errors import CannotConnect, NobodyThere, NotAdmitted
 from telex.wire import limits
 from web import DIALECT, TOKEN, Ear, Site, closing, serving, site, table
 

@@ -23,14 +23,8 @@ import httpx
 from telex.transports import event_stream
 from telex.transports.doorway import told
 from telex.transports.envelope import CONVERSATION, JSON, LINES, Kind, kind
-from telex.transports.queued import (
-    CannotConnect,
-    Ended,
-    NobodyThere,
-    NotAdmitted,
-    QueuedChannel,
-    printable,
-)
+from telex.transports.errors import CannotConnect, NobodyThere, NotAdmitted
+from telex.transports.queued import Ended, QueuedChannel, printable
 from telex.wire import limits
 
 if TYPE_CHECKING:
@@ -163,9 +157,10 @@ class _Posts:
             async with self._client.stream("POST", self._url, content=frame) as response:
                 if response.status_code == httpx.codes.ACCEPTED:
                     return
-                await _expect(response, JSON, LINES)
+                media_type = await _expect(response, JSON, LINES)
                 async with self._turn:  # one answer in memory, however many have come
-                    for answer in (await _body(response)).split(b"\n"):
+                    body = await _body(response)
+                    for answer in body.split(b"\n") if media_type == LINES else [body]:
                         await self._answers.put(answer)
         except Ended as ended:
             await self._answers.put(ended)
@@ -214,13 +209,14 @@ class _Stream:
         """Closing a client does not wait for the other side."""
 
 
-async def _expect(response: httpx.Response, *media_types: str) -> None:
-    """Raises Ended for anything but a good answer: another server may have this port now."""
+async def _expect(response: httpx.Response, *media_types: str) -> str:
+    """Which of these it is. Raises Ended for any other: another server may have this port now."""
     if response.status_code != httpx.codes.OK:
         raise Ended(await _refusal(response))
-    found = response.headers.get("content-type", "")
-    if not found.startswith(media_types):
+    found: str = response.headers.get("content-type", "").partition(";")[0]
+    if found not in media_types:
         raise Ended(f"{response.url} answered with {printable(found) or 'no type'}; is it telex?")
+    return found
 
 
 async def _refusal(response: httpx.Response) -> str:

@@ -24,18 +24,6 @@ _TOLD: Final = 200
 """Characters of the other side's own words that a sentence of ours quotes."""
 
 
-class CannotConnect(Exception):
-    """There is no channel to be had; the sentence says to what and why."""
-
-
-class NobodyThere(CannotConnect):
-    """Nothing answers at that address."""
-
-
-class NotAdmitted(CannotConnect):
-    """Something answers, and refuses us."""
-
-
 class Ended(Exception):
     """Between a pipe and its channel: it is over; the sentence says why."""
 

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from telex.config.private import make_private
+from telex.transports.errors import NobodyThere, NotAdmitted
 from telex.transports.framed import NDJSON, FramedChannel, Framing
 from telex.wire import limits
 
@@ -56,10 +57,6 @@ class NoNamedPipes(SocketError):
     """A path that only means something on Windows."""
 
     exit_code = 3
-
-
-class NobodyThere(SocketError):
-    """There is no socket, or nobody listens behind it."""
 
 
 class Listener:
@@ -166,10 +163,10 @@ async def connect(path: Path, framing: Framing = NDJSON) -> Channel:
     except (FileNotFoundError, ConnectionRefusedError) as error:
         raise NobodyThere(f"nobody listens at {path}; is the server running?") from error
     except PermissionError as error:
-        raise SocketError(f"the socket {path} belongs to another user") from error
+        raise NotAdmitted(f"the socket {path} belongs to another user") from error
     if (user := peer_user(transport.get_extra_info("socket"))) != os.getuid():
         await channel.close()
-        raise SocketError(f"the server at {path} is run by user {user}, not by you")
+        raise NotAdmitted(f"the server at {path} is run by user {user}, not by you")
     return channel
 
 

@@ -20,15 +20,8 @@ from websockets.asyncio.client import connect as dial
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI
 
 from telex.transports.doorway import Line, told
-from telex.transports.queued import (
-    CLOSE_SECONDS,
-    CannotConnect,
-    Ended,
-    NobodyThere,
-    NotAdmitted,
-    QueuedChannel,
-    printable,
-)
+from telex.transports.errors import CannotConnect, NobodyThere, NotAdmitted
+from telex.transports.queued import CLOSE_SECONDS, Ended, QueuedChannel, printable
 from telex.wire import limits
 
 if TYPE_CHECKING:

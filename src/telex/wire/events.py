@@ -59,6 +59,10 @@ class Claimed:
     offset: int
     """Where in the stream its introducer began."""
 
+    def fault(self, reason: Reason, detail: str) -> Fault:
+        """What is wrong with this string."""
+        return Fault(reason, self.offset, f"{self.claim}: {detail}", self.claim)
+
 
 @dataclass(frozen=True, slots=True)
 class Fault:

@@ -32,20 +32,16 @@ def parse(claimed: Claimed) -> Frame | Fault:
     """The bytes a claimed chunk carries."""
     version, separator, payload = claimed.body.partition(b";")
     if not separator or not version.isdigit() or version.startswith(b"0"):
-        return _fault(claimed, Reason.MALFORMED, "not of the form HTTY;<version>;<base64>")
+        return claimed.fault(Reason.MALFORMED, "not of the form HTTY;<version>;<base64>")
     if version != VERSION:
-        return _fault(claimed, Reason.VERSION, "only version 1 is spoken here")
+        return claimed.fault(Reason.VERSION, "only version 1 is spoken here")
     try:
         data = binascii.a2b_base64(payload, strict_mode=True)
     except binascii.Error:
-        return _fault(claimed, Reason.ENCODING, "the payload is not base64")
+        return claimed.fault(Reason.ENCODING, "the payload is not base64")
     if binascii.b2a_base64(data, newline=False) != payload:
-        return _fault(claimed, Reason.ENCODING, "the payload is not canonical base64")
+        return claimed.fault(Reason.ENCODING, "the payload is not canonical base64")
     return Frame(data)
-
-
-def _fault(claimed: Claimed, reason: Reason, detail: str) -> Fault:
-    return Fault(reason, claimed.offset, f"{claimed.claim}: {detail}", claimed.claim)
 
 
 class Decoder(Unwrap):

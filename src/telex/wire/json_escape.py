@@ -51,16 +51,12 @@ def parse(claimed: Claimed) -> Frame | Fault:
         return Frame(body)
     found = _BODY.fullmatch(body)
     if found is None:
-        return _fault(claimed, Reason.MALFORMED, "no number of bytes, or no JSON after it")
+        return claimed.fault(Reason.MALFORMED, "no number of bytes, or no JSON after it")
     declared, payload = int(found[1]), found[2]
     if declared not in (0, len(payload)):
         detail = f"{declared} bytes declared, {len(payload)} came"
-        return _fault(claimed, Reason.LENGTH, detail)
+        return claimed.fault(Reason.LENGTH, detail)
     return Frame(payload)
-
-
-def _fault(claimed: Claimed, reason: Reason, detail: str) -> Fault:
-    return Fault(reason, claimed.offset, f"{claimed.claim}: {detail}", claimed.claim)
 
 
 class Decoder(Unwrap):
