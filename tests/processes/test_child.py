@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from telex.processes import child as child_module
-from telex.processes import guardian
+from telex.processes import guardian, table
 from telex.processes.child import Child, Exit
 from telex.processes.spawn import End, Pipes, start
+from telex.processes.tree import Process, Table, members
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,6 +52,16 @@ async def test_a_cancelled_wait_takes_nothing_from_the_others() -> None:
         assert [await waiting[0], await waiting[2]] == [Exit(3), Exit(3)]
 
 
+async def test_a_child_that_was_reaped_claims_its_number_no_longer() -> None:
+    child = start(["true"], stdio=QUIET)
+    later = table.now() + 1000
+    stranger = Process(child.pid, 1, child.pid, child.pid, later)
+    moment = Table([stranger], observer=os.getpid(), cookie=lambda _: "")
+    assert members(moment, child.tree) == [stranger]  # not reaped yet: it can only be ours
+    await child.wait()
+    assert members(moment, child.tree) == []
+
+
 def children_now() -> set[int]:
     listed = subprocess.check_output(["ps", "--ppid", str(os.getpid()), "-o", "pid="], text=True)
     return {int(pid) for pid in listed.split()}
@@ -80,29 +91,28 @@ def test_a_child_of_a_loop_that_is_closed_is_reaped_by_the_next_start() -> None:
 
 
 async def test_a_status_that_somebody_else_took_is_not_made_up() -> None:
-    async with start(["cat"], stdio=UNTIL_TOLD) as child:
-        tell(child)
-        assert os.waitpid(child.pid, 0)[1] == 0
-        assert await child.wait() == Exit()
-        assert str(child.exit) == "ended"
+    child = start(["cat"], stdio=UNTIL_TOLD)
+    tell(child)
+    assert os.waitpid(child.pid, 0)[1] == 0
+    assert await child.wait() == Exit()
+    assert str(child.exit) == "ended"
 
 
 async def test_children_that_nobody_needs_to_reap_can_be_waited_for() -> None:
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
-        async with start(["true"], stdio=QUIET) as child:
-            assert await child.wait() == Exit()
+        assert await start(["true"], stdio=QUIET).end() == Exit()
     finally:
         signal.signal(signal.SIGCHLD, before)
 
 
 async def test_without_pidfds_a_thread_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "pidfd_open")
-    async with start(["sh", "-c", "read x; exit 3"], stdio=UNTIL_TOLD) as child:
-        tell(child)
-        assert await child.wait() == Exit(3)
-        left = await start(["sh", "-c", "setsid sleep 1000 &"], stdio=QUIET).end()
-        assert left.code == 0
+    child = start(["sh", "-c", "read x; exit 3"], stdio=UNTIL_TOLD)
+    tell(child)
+    assert await child.wait() == Exit(3)
+    left = await start(["sh", "-c", "setsid sleep 1000 &"], stdio=QUIET).end()
+    assert left.code == 0
 
 
 def test_without_pidfds_a_closed_loop_is_no_trouble(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -161,11 +161,22 @@ async def test_an_impatient_end_overtakes_a_patient_one(lifeline: Lifeline) -> N
     await patient
 
 
+async def test_an_end_cancelled_while_it_looks_does_not_spoil_the_look_for_others() -> None:
+    child = start(["sleep", "1000"], stdio=Pipes(End.NULL, End.NULL, End.NULL))
+    one, other = asyncio.create_task(child.end()), asyncio.create_task(child.end())
+    await asyncio.sleep(0)
+    one.cancel()
+    assert await other == Exit(signal=SIGHUP)
+
+
 async def test_a_cancelled_end_can_be_taken_up_again(lifeline: Lifeline) -> None:
     child = grow("left behind", lifeline)
     await lifeline.ready(2)
+    watched = asyncio.get_running_loop()._selector.get_map()  # type: ignore[attr-defined]
+    before = set(watched)
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(child.end((Rung(SIGHUP, 1000.0),)), 0.05)
+    assert set(watched) <= before
     await child.end(HURRIED)
     await lifeline.gone()
 

@@ -280,6 +280,7 @@ async def test_the_guardian_holds_nothing_of_ours(lifeline: Lifeline) -> None:
 
 
 def test_pids_and_descriptors_are_told_for_those_who_look_for_leaks() -> None:
+    guardian.ensure()
     (pid,) = guardian.pids()
     assert os.getsid(pid) == pid
     assert all(os.path.exists(f"/proc/self/fd/{fd}") for fd in guardian.fds())

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from telex.processes import table
+from telex.processes.environment import COOKIE
 from telex.processes.spawn import End, Pipes, start
 from telex.processes.table import Grip
 
@@ -56,14 +57,34 @@ async def test_who_appears_while_we_look_is_seen(monkeypatch: pytest.MonkeyPatch
         monkeypatch.undo()
 
 
-async def test_an_empty_environment_is_told_from_one_that_is_not_there() -> None:
-    async with start(["env", "-i", "sleep", "1000"], stdio=QUIET) as child:
-        while Path(f"/proc/{child.pid}/comm").read_text() != "sleep\n":
-            pass  # nobody announces an exec
-        assert table._proc_cookie(child.pid) == ""
-    if Path("/proc/2/comm").read_text() == "kthreadd\n":  # like one in the midst of exec or exit
-        assert table._proc_cookie(2) is None
+def cookie_when_there(pid: int) -> str:
+    """A start is over while its exec is not quite, and nobody announces when it is."""
+    while (cookie := table._proc_cookie(pid)) is None:
+        pass
+    return cookie
+
+
+async def test_a_cookie_is_read_as_it_was_given() -> None:
+    async with start(["sleep", "1000"], stdio=QUIET) as child:
+        given = os.environ.get(COOKIE, "") + child.tree.mark.removesuffix(":")
+        assert cookie_when_there(child.pid) == given
     assert table._proc_cookie(child.pid) is None
+
+
+async def test_an_empty_environment_has_no_cookie() -> None:
+    async with start(["env", "-i", "sleep", "1000"], stdio=QUIET) as child:
+        while cookie_when_there(child.pid) != "":
+            pass
+
+
+@pytest.mark.parametrize(("begins", "ends", "cookie"), [(0, 0, None), (5, 9, None), (5, 5, "")])
+def test_an_environment_that_is_not_there_yet_is_not_taken_for_an_empty_one(
+    begins: int, ends: int, cookie: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the midst of exec a process shows none, for too short a time to be caught at it."""
+    stat = b"7 (x) R " + b"0 " * 46 + b"%d %d 0" % (begins, ends)
+    monkeypatch.setattr(table, "_read", lambda path: stat if path.endswith("stat") else b"")
+    assert table._proc_cookie(7) == cookie
 
 
 async def test_a_zombie_is_not_alive() -> None:

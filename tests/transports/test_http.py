@@ -658,7 +658,10 @@ async def test_listening_beyond_this_machine_needs_to_be_allowed() -> None:
             async with listen(_nothing, door=Door(TOKEN), host=host):
                 pass
     async with listen(_nothing, door=Door(TOKEN), host="0.0.0.0", allow_remote=True) as address:
-        assert address.port > 0
+        assert (address.host, address.url) == ("0.0.0.0", f"http://127.0.0.1:{address.port}")
+        async with httpx.AsyncClient() as client:
+            assert (await client.get(address.url)).json()["reason"] == "token"
+            assert (await client.get(f"http://0.0.0.0:{address.port}")).json()["reason"] == "host"
 
 
 async def _nothing(scope: Any, receive: Any, send: Any) -> None:

@@ -7,6 +7,7 @@ import base64
 import hashlib
 import logging
 import os
+import socket
 import struct
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -405,6 +406,14 @@ async def _stuffed(talking: Ear, pausing: Ear, count: int) -> None:
         before = talking.channel.unsent
         for _ in range(50):
             await asyncio.sleep(0)
+
+
+async def test_the_kernel_neither_hoards_nor_holds_back() -> None:
+    async with linked() as (_, theirs):
+        sock = _transport_below(theirs.channel).get_extra_info("socket")
+        assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        kept = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT)
+        assert kept == listening.UNSENT_BYTES
 
 
 async def test_closing_sends_everything_first_and_delivers_nothing_more() -> None:

@@ -11,7 +11,9 @@ starts a child ends it, also after it has exited: what it left in the background
     tree         who belongs to a child (pure)
     table        one look at the system's processes; a signal that cannot miss
     guardian     the small process that outlives us by a moment
+    ledger       what we leave written for it
+    launch       the one call that makes a process
 
-Importing the package imports none of them: the guardian shares `ending`, `tree` and `table` with us
-and must start fast and stay small, without asyncio.
+Importing the package imports none of them: the guardian uses all below `child` in this list, and
+must start fast and stay small, without asyncio.
 """

@@ -69,7 +69,11 @@ class Child:
         self._loop = asyncio.get_running_loop()
         self._exited: asyncio.Future[Exit] = self._loop.create_future()
         guardian.enter(self._root)
-        self._pidfd = self._watch()
+        try:
+            self._pidfd = self._watch()
+        except BaseException:
+            guardian.leave(self._root)
+            raise
         _unreaped.setdefault(self._loop, set()).add(self)
 
     def __repr__(self) -> str:
@@ -150,7 +154,7 @@ class Child:
     def _finish(self, ended: Exit, reaped_at: int) -> None:
         self.exit = ended
         self._root = replace(self._root, ended=reaped_at)
-        _unreaped[self._loop].discard(self)
+        _unreaped.get(self._loop, set()).discard(self)
         self._unwatch()
         if not self._loop.is_closed():
             self._exited.set_result(ended)
@@ -174,12 +178,13 @@ _unreaped: dict[asyncio.AbstractEventLoop, set[Child]] = {}
 
 def reap_abandoned() -> None:
     """Reap the children of loops that were closed over them; nobody else will ever look."""
-    for loop in [loop for loop in _unreaped if loop.is_closed()]:
-        for child in list(_unreaped[loop]):
+    for loop in [loop for loop in list(_unreaped) if loop.is_closed()]:
+        children = _unreaped.pop(loop, set())  # of several threads here at once, one gets them
+        for child in children:
             child._unwatch()
             child._reap()
-        if not _unreaped[loop]:
-            del _unreaped[loop]
+        if alive := {child for child in children if child.exit is None}:
+            _unreaped[loop] = alive
 
 
 _looks: dict[asyncio.AbstractEventLoop, asyncio.Future[Table]] = {}

@@ -55,14 +55,14 @@ the first, adds its own signals and repeats none."""
 
 
 class TreeSurvived(Exception):
-    """The ladder is at its end and members are left: not ours to signal, or stuck in the kernel."""
+    """The ladder is at its end and members are left: deaf, not ours to signal, or stuck."""
 
     def __init__(self, left: Sequence[Process]) -> None:
         self.pids = sorted(process.pid for process in left)
         listed = ", ".join(map(str, self.pids))
         super().__init__(
-            f"processes {listed} did not end: they run as another user, or wait for a device; "
-            "end them by hand"
+            f"processes {listed} did not end: they ignore what they were sent, run as another "
+            "user, or wait for a device; end them again, or by hand"
         )
 
 

@@ -56,10 +56,11 @@ class _Watch:
         try:
             self.ledger = ledger.Ledger(clear_of_stdio(ledger.memory()))
         except OSError:
-            list(map(os.close, self.pipe))
+            for end in self.pipe:
+                os.close(end)
             raise
         self.pid: int | None = None
-        self.living: set[int] = set()
+        self._living: set[Identity] = set()
         self._since = table.now()
         self._exited: dict[Identity, Tree] = {}
         self._resolve_at = _UNRESOLVED
@@ -97,9 +98,16 @@ class _Watch:
             blocked=signal.valid_signals(),
         )
 
+    def enter(self, root: Root) -> None:
+        self.ledger.write(root)
+        self._living.add(root.identity)
+
+    def living(self) -> frozenset[int]:
+        return frozenset(pid for pid, _ in self._living)
+
     def exited(self, tree: Tree) -> None:
         (root,) = tree.roots
-        self.living.discard(root.pid)
+        self._living.discard(root.identity)
         self.ledger.write(root)
         self._exited[root.identity] = tree
         if len(self._exited) >= self._resolve_at:
@@ -107,13 +115,14 @@ class _Watch:
 
     def _resolve(self) -> None:
         """Strike out the exited whose trees are gone, seldom enough that it costs nothing."""
-        moment = table.scan(self.living)
-        for identity, tree in list(self._exited.items()):
-            if not members(moment, tree):
-                self.leave(identity)
+        moment = table.scan(self.living())
+        gone = [name for name, tree in self._exited.items() if not members(moment, tree)]
+        for identity in gone if moment.settled else ():
+            self.leave(identity)
         self._resolve_at = _UNRESOLVED + 2 * len(self._exited)
 
     def leave(self, identity: Identity) -> None:
+        self._living.discard(identity)
         self._exited.pop(identity, None)
         self.ledger.erase(identity)
 
@@ -156,8 +165,7 @@ def ensure() -> str:
 def enter(root: Root) -> None:
     """A child was started."""
     with _lock:
-        _ours().living.add(root.pid)
-        _ours().ledger.write(root)
+        _ours().enter(root)
 
 
 def exited(tree: Tree) -> None:
@@ -175,7 +183,7 @@ def leave(root: Root) -> None:
 def living() -> frozenset[int]:
     """The pids of children not yet reaped."""
     with _lock:
-        return frozenset(_ours().living)
+        return _ours().living()
 
 
 def pids() -> set[int]:

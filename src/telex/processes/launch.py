@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import os
 import signal
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 Action = tuple[Any, ...]
 """A file action as `os.posix_spawn` takes it."""
 
+_LOW: Final = frozenset(range(3, 64))
 # Python ignores SIGPIPE, `nohup` ignores SIGHUP, and exec keeps what is ignored.
 _DEFAULT: Final = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
 
@@ -67,9 +69,18 @@ def clear_of_stdio(fd: int) -> int:
 
 
 def _inheritable() -> list[int]:
-    """What would leak. Python's own descriptors never do; those our parent left to us would."""
+    """What would leak. Python's own descriptors never do; those our parent left to us would.
+
+    Low numbers are asked each time, all others once, at the first start: with thousands of sessions
+    open, asking every one cost several times what starting a process costs.
+    """
+    return [fd for fd in _left_to_us() | _LOW if _is_inheritable(fd)]
+
+
+@lru_cache(maxsize=1)
+def _left_to_us() -> frozenset[int]:
     numbers = map(int, os.listdir("/dev/fd"))
-    return [fd for fd in numbers if fd > 2 and _is_inheritable(fd)]
+    return frozenset(fd for fd in numbers if fd > 2 and _is_inheritable(fd))
 
 
 def _is_inheritable(fd: int) -> bool:

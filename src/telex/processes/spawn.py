@@ -215,13 +215,13 @@ def _wire(
 
 
 def _take_control(path: str) -> list[Action]:
-    # The leader of a session without a terminal gets the first one it opens as its own.
     try:
-        is_terminal = stat.S_ISCHR(os.stat(path).st_mode)
+        usable = stat.S_ISCHR(os.stat(path).st_mode) and os.access(path, os.R_OK | os.W_OK)
     except OSError:
-        is_terminal = False
-    if not is_terminal:
-        raise NoSuchTerminal(f"{path} is not a terminal; keep its master open until the start")
+        usable = False
+    if not usable:
+        raise NoSuchTerminal(f"{path} is not a terminal of ours; keep its master open meanwhile")
+    # On Linux the leader of a session without a terminal gets the first one it opens as its own.
     return [(os.POSIX_SPAWN_OPEN, 0, path, os.O_RDWR, 0), dup(0, 1), dup(0, 2)]
 
 

@@ -63,11 +63,14 @@ class Address:
 
     @property
     def url(self) -> str:
-        return f"http://{self.host}:{self.port}"
+        return f"http://{_REACHED_AT.get(self.host, self.host)}:{self.port}"
 
     @property
     def websocket_url(self) -> str:
-        return f"ws://{self.host}:{self.port}"
+        return self.url.replace("http", "ws", 1)
+
+
+_REACHED_AT: Final = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104  looked up, not bound
 
 
 @asynccontextmanager
@@ -106,9 +109,11 @@ async def _bound(host: str, port: int, allow_remote: bool) -> socket.socket:
     except OSError as error:
         reason = error.strerror or error
         raise CannotListen(f"cannot listen at {host}, port {port}: {reason}") from error
-    # Accepted sockets inherit it. Left alone, the kernel takes megabytes off our hands for a reader
-    # who stopped, and what he then reads is old.
+    # Accepted sockets inherit both. Left alone, the kernel takes megabytes off our hands for a
+    # reader who stopped, and what he then reads is old; and it holds a response's body back until
+    # its head is acknowledged, 40 ms later: asyncio forbids that only to sockets of its own making.
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return sock
 
 

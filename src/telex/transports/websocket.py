@@ -141,6 +141,7 @@ class _Dialled:
     def __init__(self, connection: ClientConnection) -> None:
         assert isinstance(connection, _Connection)  # as `connect` had it created
         self._connection = connection
+        self._asked = connection.heard
 
     async def read(self) -> bytes:
         try:
@@ -174,14 +175,14 @@ class _Dialled:
                 await self._connection.recv(decode=False)
 
     async def _look_for_life(self) -> None:
-        silent = self._connection.loop.time() - self._connection.heard
-        if silent >= 2 * PING_SECONDS:
+        """Ask whether they are there, unless nothing was heard since we last asked."""
+        if self._connection.heard < self._asked:
             self.abort()
-            raise Ended(f"the other side fell silent: nothing was heard for {silent:.0f} s")
-        if silent >= PING_SECONDS:
-            with contextlib.suppress(TimeoutError):  # they do not read: it is on its way
-                async with asyncio.timeout(PING_SECONDS):
-                    _ = await self._connection.ping()  # what answers is not important
+            raise Ended(f"the other side fell silent: no answer to a ping in {PING_SECONDS:g} s")
+        self._asked = self._connection.loop.time()
+        with contextlib.suppress(TimeoutError):  # they do not read: it is on its way
+            async with asyncio.timeout(PING_SECONDS):
+                _ = await self._connection.ping()  # anything heard is the answer
 
 
 def _is_text(frame: bytes) -> bool:
