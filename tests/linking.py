@@ -92,8 +92,6 @@ class Transport:
     open: Opening
     duplex: bool = True
     """Whether the server may speak first."""
-    ordered: bool = True
-    """Whether notifications arrive in the order they were sent."""
 
     def __str__(self) -> str:
         return self.name
@@ -130,6 +128,5 @@ TRANSPORTS = [
         "http, one by one",
         over_the_web(lambda site: http_client.connect(site.url, web.TOKEN)),
         duplex=False,
-        ordered=False,
     ),
 ]
