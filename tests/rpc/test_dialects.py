@@ -156,6 +156,13 @@ def test_nesting_is_bounded_without_touching_the_stack(
     assert strict_json.too_deep(body.encode()) is too_deep
 
 
+def test_a_message_nested_too_deep_is_no_message() -> None:
+    for depth, taken in ((limits.JSON_DEPTH - 1, True), (limits.JSON_DEPTH, False)):
+        params = b"[" * depth + b"]" * depth
+        body = b'{"jsonrpc":"2.0","method":"m","params":%b,"id":1}' % params
+        assert isinstance(RPC.decode(body), Request) is taken
+
+
 def test_many_brackets_side_by_side_or_inside_strings_are_not_deep() -> None:
     assert not strict_json.too_deep(b"[" + b",".join([b'{"a":[1]}'] * 1000) + b"]")
     assert not strict_json.too_deep(json.dumps(["[" * 1000, '"[{\\']).encode())

@@ -261,6 +261,7 @@ async def test_only_so_many_calls_are_open_and_the_others_wait_their_turn() -> N
         calls = [asyncio.create_task(left.call("count")) for _ in range(2 * limits.CALLS_IN_FLIGHT)]
         while most < limits.CALLS_IN_FLIGHT:
             await asyncio.sleep(0)
+        assert left._conversation.calls == limits.CALLS_IN_FLIGHT
         gate.set()
         await asyncio.gather(*calls)
         assert most == limits.CALLS_IN_FLIGHT
@@ -518,10 +519,14 @@ async def test_callers_that_give_up_their_turn_leave_it_to_the_next() -> None:
         impatient = [asyncio.create_task(left.call("wait")) for _ in range(limits.CALLS_IN_FLIGHT)]
         patient = asyncio.create_task(left.call("double", Number(1), returns=Number))
         await asyncio.sleep(0)
+        waiting = len(left._calling._turns)
+        assert waiting == limits.CALLS_IN_FLIGHT + 1
         gate.set()
-        await asyncio.gather(*first)
-        for task in impatient:
+        while len(left._calling._turns) == waiting:
+            await asyncio.sleep(0)
+        for task in impatient:  # each has been given a turn, and none has used it
             task.cancel()
+        await asyncio.gather(*first)
         await asyncio.gather(*impatient, return_exceptions=True)
         assert await patient == Number(2)
 
