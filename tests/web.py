@@ -28,13 +28,6 @@ TOKEN = "Zm9yIHRoZSB0ZXN0cyBvZiB0aGUgd2ViIGRvb3JzIQ"
 DIALECT = JsonRpc(batches=True, cancel_method="$/cancelRequest")
 
 
-def table(**handlers: Any) -> Methods:
-    methods = Methods()
-    for name, handler in handlers.items():
-        methods.add(name, handler)
-    return methods
-
-
 @dataclass
 class Site:
     """A server, and the conversations it had."""

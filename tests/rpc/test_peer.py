@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from msgspec import Struct
 
+from handlers import table
 from telex.rpc.dialects.json_escapes import JsonEscapes
 from telex.rpc.dialects.json_rpc import JsonRpc
 from telex.rpc.errors import (
@@ -22,7 +23,6 @@ from telex.rpc.errors import (
     UnexpectedReply,
 )
 from telex.rpc.messages import ABSENT, Reply, Typed
-from telex.rpc.methods import Methods
 from telex.rpc.peer import MessageTooLarge, Peer
 from telex.rpc.serving import Call
 from telex.rpc.testing import Script, linked_peers, memory_channels
@@ -41,13 +41,6 @@ class Choice(Struct):
 
 def choose(params: Choice) -> None:
     return None
-
-
-def table(**handlers: Any) -> Methods:
-    methods = Methods()
-    for name, handler in handlers.items():
-        methods.add(name, handler)
-    return methods
 
 
 def double(params: Number) -> Number:

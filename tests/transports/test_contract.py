@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Any
 
 import pytest
 from msgspec import Struct
 
+from handlers import table
 from linking import TRANSPORTS, Transport
 from telex.rpc.errors import CallError, CallTimedOut, PeerGone, RpcError
-from telex.rpc.methods import Methods
 from telex.rpc.serving import Call
 from telex.wire import limits
 
@@ -29,13 +28,6 @@ class Text(Struct):
 
 class Size(Struct):
     size: int
-
-
-def table(**handlers: Any) -> Methods:
-    methods = Methods()
-    for name, handler in handlers.items():
-        methods.add(name, handler)
-    return methods
 
 
 def echo(params: Text) -> Text:

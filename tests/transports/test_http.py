@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct
 
+from handlers import table
 from streams import cuts, split
 from telex.rpc.channel import Channel
 from telex.rpc.errors import PeerGone
@@ -30,7 +31,7 @@ from telex.transports.errors import CannotConnect, NobodyThere, NotAdmitted
 from telex.transports.listening import CannotListen, RemoteNotAllowed, listen
 from telex.transports.queued import Ended
 from telex.wire import limits
-from web import DIALECT, TOKEN, Ear, Site, closing, output, running, serving, site, table
+from web import DIALECT, TOKEN, Ear, Site, closing, output, running, serving, site
 
 Program = Callable[[str], str]
 
@@ -336,8 +337,8 @@ async def test_a_server_that_pauses_makes_the_posts_wait() -> None:
         channels.append(channel)
         channel.pause()
         async with closing(channel) as ear:
-            await over.wait()
-            assert list(ear.heard) == [b"[%d]" % n for n in range(5)]
+            assert [await ear.hear() for _ in range(5)] == [b"[%d]" % n for n in range(5)]
+            over.set()
 
     async with serving(hold) as here:
         channel = await http_client.connect(here.url, TOKEN, events=True)
@@ -348,9 +349,7 @@ async def test_a_server_that_pauses_makes_the_posts_wait() -> None:
                 assert (await other.get(f"{here.address.url}/")).status_code == 401
             assert channel.unsent >= 4 * len(b"[0]")
             channels[0].resume()
-            while channel.unsent:
-                await asyncio.sleep(0.001)
-            over.set()
+            await over.wait()
 
 
 @pytest.mark.parametrize(("ends", "status"), [(False, 202), (True, 404)])
@@ -447,10 +446,11 @@ def _stream_request(here: Site) -> bytes:
 
 async def test_what_is_sent_after_a_notification_is_served_after_it() -> None:
     served: list[str] = []
+    begun, gate = asyncio.Event(), asyncio.Event()
 
     async def note(params: Text) -> None:
-        for _ in range(1 if served else 50):  # the first takes longest
-            await asyncio.sleep(0.001)
+        begun.set()
+        await gate.wait()  # the first takes longest; later ones would overtake it here
         served.append(params.text)
 
     def now(params: Text) -> list[str]:
@@ -461,7 +461,12 @@ async def test_what_is_sent_after_a_notification_is_served_after_it() -> None:
         async with Peer(channel, DIALECT) as peer:
             for number in range(5):
                 await peer.notify("note", Text(str(number)))
-            assert await peer.call("now", Text()) == ["0", "1", "2", "3", "4"]
+            asking = asyncio.create_task(peer.call("now", Text()))
+            await begun.wait()
+            async with httpx.AsyncClient() as other:  # a round trip, time enough to overtake
+                assert (await other.get(f"{here.address.url}/")).status_code == 401
+            gate.set()
+            assert await asking == ["0", "1", "2", "3", "4"]
 
 
 async def test_answers_nobody_takes_are_left_unread(monkeypatch: pytest.MonkeyPatch) -> None:

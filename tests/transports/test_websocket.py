@@ -19,6 +19,7 @@ from websockets.asyncio.client import ClientConnection
 from websockets.asyncio.client import connect as dial
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
+from handlers import table
 from telex.rpc.channel import Channel
 from telex.rpc.peer import Peer
 from telex.rpc.serving import Call
@@ -26,7 +27,7 @@ from telex.transports import doorway, listening, queued, websocket
 from telex.transports.door import Knock
 from telex.transports.errors import CannotConnect, NobodyThere, NotAdmitted
 from telex.wire import limits
-from web import DIALECT, TOKEN, Ear, Site, closing, serving, site, table
+from web import DIALECT, TOKEN, Ear, Site, closing, serving, site
 
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
 
@@ -469,6 +470,19 @@ async def test_a_message_in_countless_pieces_is_too_big(body: bytes) -> None:
         assert "1009" in await theirs.end()
 
 
+def calls_of(monkeypatch: pytest.MonkeyPatch, owner: type, name: str) -> asyncio.Event:
+    """Set once a method has been called three times."""
+    original, reached, left = getattr(owner, name), asyncio.Event(), iter((0, 0, 1))
+
+    def called(*arguments: Any) -> Any:
+        if next(left, 1):
+            reached.set()
+        return original(*arguments)
+
+    monkeypatch.setattr(owner, name, called)
+    return reached
+
+
 async def test_a_client_that_falls_silent_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listening, "PING_SECONDS", 0.05)
     async with ends() as server, raw(server.site):
@@ -479,13 +493,13 @@ async def test_a_client_that_falls_silent_is_dropped(monkeypatch: pytest.MonkeyP
 async def test_a_client_that_talks_but_never_pongs_is_alive(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(listening, "PING_SECONDS", 0.1)
+    monkeypatch.setattr(listening, "PING_SECONDS", 0.03)
+    doubted = calls_of(monkeypatch, listening._WebSocket, "keepalive_timeout")
     async with ends() as server, raw(server.site) as talker:
         theirs = await server.ear()
-        for number in range(20):
-            talker.frame(0x1, b"%d" % number)
-            assert await theirs.hear() == b"%d" % number
-            await asyncio.sleep(0.02)
+        while not doubted.is_set():
+            talker.frame(0x1, b"alive")
+            assert await theirs.hear() == b"alive"
         assert not theirs.ends
 
 
@@ -493,11 +507,12 @@ async def test_a_channel_we_paused_ourselves_is_not_taken_for_dead(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(listening, "PING_SECONDS", 0.03)
+    doubted = calls_of(monkeypatch, listening._WebSocket, "keepalive_timeout")
     async with linked() as (ours, theirs):
         theirs.channel.pause()
         for _ in range(5):
             ours.channel.send(b"still here")
-        await asyncio.sleep(0.2)
+        await doubted.wait()
         theirs.channel.resume()
         assert [await theirs.hear() for _ in range(5)] == [b"still here"] * 5
         theirs.channel.send(b"and here")
@@ -513,9 +528,10 @@ async def test_a_server_that_falls_silent_is_given_up(monkeypatch: pytest.Monkey
 async def test_a_server_that_has_nothing_to_say_is_not_given_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(websocket, "PING_SECONDS", 0.05)
+    monkeypatch.setattr(websocket, "PING_SECONDS", 0.03)
+    doubted = calls_of(monkeypatch, websocket._Dialled, "_look_for_life")
     async with linked() as (ours, theirs):
-        await asyncio.sleep(0.3)
+        await doubted.wait()
         theirs.channel.send(b"at last")
         assert await ours.hear() == b"at last"
 
