@@ -40,6 +40,11 @@ class Channel(Protocol):
         """Bytes given to `send` that the other side's end has not taken yet."""
         ...
 
+    @property
+    def binary(self) -> bool:
+        """Whether a frame may be any bytes, and is known for what it is at the other end."""
+        ...
+
     def open(self, receiver: Receiver) -> None:
         """Begin to read. What came before is kept and delivered now."""
         ...

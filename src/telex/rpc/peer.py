@@ -51,10 +51,17 @@ T = TypeVar("T")
 DEFAULT_TIMEOUT: Final = -1.0
 """As long as the dialect says."""
 
+BINARY: Final = b"\xff"
+"""How a frame begins that is no message: neither JSON nor any other UTF-8 text does."""
+
 _ONE_LINE: Final = bytes.maketrans(b"\n\r\t", b"   ")
 
 _REDACT: Final = Redactor().redact
 """What an error sentence passes on its way out, unless a peer is given a redactor of its own."""
+
+
+class NoBinary(TypeError):
+    """Bytes that are no message, for a channel that has messages only."""
 
 
 class MessageTooLarge(ValueError):
@@ -72,14 +79,19 @@ class Peer:
         *,
         redact: Callable[[str], str] | None = None,
         trace: Trace | None = None,
+        at_once: int = limits.CALLS_IN_FLIGHT,
+        on_binary: Callable[[bytes], None] | None = None,
     ) -> None:
+        """`at_once` requests of theirs run at a time: 1 keeps them in order. `on_binary` gets the
+        frames that begin with `BINARY`, where the channel carries them; they are no messages."""
         self._channel = channel
         self._dialect = dialect
         self._trace = trace or from_environment()
         self._conversation = talk = Conversation()
         self._calling = Calling(dialect, talk, channel, self._send, self._apply)
-        self._serving = Serving(self, methods or Methods(), talk, channel)
+        self._serving = Serving(self, methods or Methods(), talk, channel, at_once)
         self._redact = redact or _REDACT
+        self._on_binary = on_binary
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
         self._leaving: set[asyncio.Task[None]] = set()
@@ -156,6 +168,18 @@ class Peer:
         await self._calling.room_to_send()
         self._send(Notification(method, params))
 
+    @property
+    def carries_binary(self) -> bool:
+        """Whether `send_binary` can be used."""
+        return self._channel.binary
+
+    async def send_binary(self, data: bytes) -> None:
+        """Bytes beside the conversation, in order with it, for the other side's `on_binary`."""
+        if not self.carries_binary:
+            raise NoBinary("this channel carries messages only")
+        await self._calling.room_to_send()
+        self._channel.send(BINARY + data)
+
     async def close(self, why: str = "this side closed the conversation") -> None:
         """End the conversation and wait until nothing of it is left. Idempotent."""
         self._end(why, Problem.of(Condition.CLOSING))
@@ -193,6 +217,9 @@ class Peer:
         self._end(why)
 
     def _receive(self, body: bytes) -> None:
+        if self._on_binary is not None and body.startswith(BINARY) and self.carries_binary:
+            self._on_binary(body[1:])
+            return
         if self._trace is not None:
             self._trace.wire("<<", body)
         message = self._dialect.decode(body)

@@ -1,10 +1,10 @@
 """Runs the handlers of one peer: how many at once, in which order, and what their ends become.
 
 Plain handlers answer on the spot; coroutines and async generators get a task each. At most
-`CALLS_IN_FLIGHT` run at once, and none is started while the other side leaves our answers unread:
-what has come waits in a queue, and when the queue is full the channel is read no further. That is
-all the backpressure there is, and replies to our own calls never wait in it, so two of these peers
-can flood each other without locking up.
+`CALLS_IN_FLIGHT` run at once, or fewer if a peer is told so, and none is started while the other
+side leaves our answers unread: what has come waits in a queue, and when the queue is full the
+channel is read no further. That is all the backpressure there is, and replies to our own calls
+never wait in it, so two of these peers can flood each other without locking up.
 
 Used by `Peer` only.
 """
@@ -87,7 +87,9 @@ class Serving:
         methods: Methods,
         conversation: Conversation,
         channel: Channel,
+        at_once: int,
     ) -> None:
+        self._at_once = at_once
         self._peer = peer
         self._methods = methods
         self._conversation = conversation
@@ -150,10 +152,7 @@ class Serving:
         return leaving
 
     def _has_room(self) -> bool:
-        return (
-            len(self._tasks) < limits.CALLS_IN_FLIGHT
-            and self._channel.unsent <= limits.OUTBOUND_BYTES
-        )
+        return len(self._tasks) < self._at_once and self._channel.unsent <= limits.OUTBOUND_BYTES
 
     def _bound_queue(self) -> None:
         """Stop reading when the queue is full; go on when half of it is gone."""

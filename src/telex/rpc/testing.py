@@ -39,6 +39,8 @@ _ANY = "\N{WHITE DIAMOND}any\N{WHITE DIAMOND}"
 class MemoryChannel:
     """One end of a pair: what one sends, the other receives in the loop's next turn."""
 
+    binary = True
+
     def __init__(self) -> None:
         self._other: MemoryChannel = self
         self._receiver: Receiver | None = None

@@ -44,6 +44,9 @@ FRAMINGS: Final = {framing.name: framing for framing in (NDJSON, LSP)}
 class FramedChannel(asyncio.Protocol):
     """A channel on a byte stream. Made by the transports, opened by a peer."""
 
+    binary = False
+    """A line is text, and whoever reads Content-Length expects JSON."""
+
     def __init__(self, framing: Framing) -> None:
         self._framing = framing
         self._decoder = framing.decoder()
@@ -152,9 +155,10 @@ class FramedChannel(asyncio.Protocol):
         Both look the same to a reader; only poll tells a closed peer (HUP) from one that shut down
         its writing half and still listens.
         """
-        socket = self._reading.get_extra_info("socket") if self._reading else None
-        if socket is None:
-            return False
+        stream: object = self._writing
+        if self._reading is None or stream is not self._reading:
+            return False  # two pipes, of which one may end alone; uvloop calls them sockets
+        socket = self._reading.get_extra_info("socket")
         poll = select.poll()
         poll.register(socket.fileno(), 0)
         return any(event & select.POLLHUP for _, event in poll.poll(0))

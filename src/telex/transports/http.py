@@ -130,6 +130,8 @@ class _Endpoint:
 class _Post:
     """One request and its response, as a pipe."""
 
+    binary = False
+
     def __init__(self, frame: bytes, receive: Receive) -> None:
         self._inbound: list[bytes | None] = [None, frame]
         self._receive = receive
@@ -158,6 +160,8 @@ class _Post:
 
 class _EventStream:
     """A response without an end, and the requests that belong to it, as a pipe."""
+
+    binary = False
 
     def __init__(self, frame: bytes, send: Send, line: Line) -> None:
         self._send = send

@@ -113,6 +113,8 @@ async def _opened(client: httpx.AsyncClient, url: str) -> httpx.Response:
 class _Posts:
     """A pipe that is a POST for each frame."""
 
+    binary = False
+
     def __init__(self, client: httpx.AsyncClient, url: str) -> None:
         self._client = client
         self._url = url
@@ -170,6 +172,8 @@ class _Posts:
 
 class _Stream:
     """A pipe that is one open response, and a POST for each frame."""
+
+    binary = False
 
     def __init__(self, client: httpx.AsyncClient, url: str, response: httpx.Response) -> None:
         self._client = client

@@ -31,6 +31,11 @@ class Ended(Exception):
 class Pipe(Protocol):
     """Whole frames both ways, awaited. Reading and writing go on at the same time."""
 
+    @property
+    def binary(self) -> bool:
+        """Whether a frame may be any bytes."""
+        ...
+
     async def read(self) -> bytes | None:
         """The next frame; None, once, when they will say no more. Raises Ended. Cancelled only
         when nobody will read again."""
@@ -68,6 +73,10 @@ class QueuedChannel:
     @property
     def unsent(self) -> int:
         return self._unsent
+
+    @property
+    def binary(self) -> bool:
+        return self._pipe.binary
 
     def open(self, receiver: Receiver) -> None:
         self._receiver = receiver

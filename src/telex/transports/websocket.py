@@ -91,6 +91,8 @@ async def connect(url: str, token: str) -> Channel:
 class _Accepted:
     """The server's end of a WebSocket, as a pipe."""
 
+    binary = True
+
     def __init__(self, receive: Receive, send: Send, line: Line) -> None:
         self._receive = receive
         self._send = send
@@ -137,6 +139,8 @@ class _Connection(ClientConnection):
 
 class _Dialled:
     """The client's end of a WebSocket, as a pipe."""
+
+    binary = True
 
     def __init__(self, connection: ClientConnection) -> None:
         assert isinstance(connection, _Connection)  # as `connect` had it created
