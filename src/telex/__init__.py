@@ -1,9 +1,60 @@
 """telex: any terminal program, with an answer back.
 
+    with telex.spawn("python3 -q") as term:
+        term.wait(">>> ")
+        mark = term.type("print(6 * 7)\n")
+        term.wait("42", since=mark)
+
 The public names are few and loaded when first used, so that `import telex` costs nothing.
 `docs/explain/architecture.md` walks through the packages; `docs/explain/words.md` has the words.
 """
 
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from telex.version import __version__
 
-__all__ = ["__version__"]
+if TYPE_CHECKING:
+    from telex import match as match
+    from telex.terminal.asking import NotStarted as NotStarted
+    from telex.terminal.asking import SessionClosed as SessionClosed
+    from telex.terminal.asking import SessionProblem as SessionProblem
+    from telex.terminal.asking import TimedOut as TimedOut
+    from telex.terminal.driver import Server as Server
+    from telex.terminal.driver import Terminal as Terminal
+    from telex.terminal.driver import connect as connect
+    from telex.terminal.driver import spawn as spawn
+
+_PLACES = {
+    "NotStarted": "telex.terminal.asking",
+    "Server": "telex.terminal.driver",
+    "SessionClosed": "telex.terminal.asking",
+    "SessionProblem": "telex.terminal.asking",
+    "Terminal": "telex.terminal.driver",
+    "TimedOut": "telex.terminal.asking",
+    "connect": "telex.terminal.driver",
+    "spawn": "telex.terminal.driver",
+}
+
+__all__ = [
+    "NotStarted",
+    "Server",
+    "SessionClosed",
+    "SessionProblem",
+    "Terminal",
+    "TimedOut",
+    "__version__",
+    "connect",
+    "match",
+    "spawn",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "match":
+        return importlib.import_module("telex.match")
+    if name not in _PLACES:
+        raise AttributeError(f"module 'telex' has no attribute {name!r}")
+    return getattr(importlib.import_module(_PLACES[name]), name)

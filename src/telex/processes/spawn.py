@@ -158,9 +158,9 @@ def _command(argv: Sequence[str], env: Mapping[str, str], cwd: str | None) -> _C
     if not argv or not argv[0]:
         raise NoSuchProgram("no program was named; give at least its name")
     if cwd is None:
-        return _resolve(argv[0], env, os.curdir), list(argv)
+        return resolve(argv[0], env, os.curdir), list(argv)
     directory = _directory(cwd)
-    path = _resolve(argv[0], env, directory)
+    path = resolve(argv[0], env, directory)
     if os.path.samefile(directory, os.curdir):
         return path, list(argv)
     return _from(directory, path, argv)
@@ -186,7 +186,7 @@ def _directory(cwd: str) -> str:
     return os.path.abspath(cwd)
 
 
-def _resolve(program: str, env: Mapping[str, str], directory: str) -> str:
+def resolve(program: str, env: Mapping[str, str], directory: str) -> str:
     """The program's path, found as a shell in that directory would find it."""
     places = [""] if os.sep in program else env.get("PATH", os.defpath).split(os.pathsep)
     paths = [os.path.join(directory, place, program) for place in places]

@@ -175,3 +175,162 @@ WEBSOCKET_FRAGMENTS: Final = _limit(
     "fragments",
     "Pieces of one WebSocket message. Each costs more than its bytes, and may have none.",
 )
+TRANSCRIPT_CHARS: Final = _limit(
+    "TRANSCRIPT_CHARS",
+    128 * KIB,
+    "characters",
+    "What one session remembers of what was printed, unless its creator says otherwise: the spec's "
+    "default.",
+)
+TRANSCRIPT_MARKERS: Final = _limit(
+    "TRANSCRIPT_MARKERS",
+    64,
+    "labels",
+    "Named places in one transcript; the oldest gives way.",
+)
+TRANSCRIPT_TAIL_CHARS: Final = _limit(
+    "TRANSCRIPT_TAIL_CHARS",
+    16 * KIB,
+    "characters",
+    "How much of a transcript a wait looks at and answers with: several screens.",
+)
+OUTPUT_BYTES: Final = _limit(
+    "OUTPUT_BYTES",
+    16 * KIB,
+    "bytes",
+    "Terminal output handed on at once. The kernel gives 4 KiB at a time; a few of them together "
+    "cost less to look at, and the program prints on meanwhile.",
+)
+TURN_BYTES: Final = _limit(
+    "TURN_BYTES",
+    64 * KIB,
+    "bytes",
+    "Output of one terminal taken before all others get a turn.",
+)
+TURN_MILLISECONDS: Final = _limit(
+    "TURN_MILLISECONDS",
+    2,
+    "milliseconds",
+    "The same by time, for output that is dear to look at.",
+)
+INPUT_BYTES_QUEUED: Final = _limit(
+    "INPUT_BYTES_QUEUED",
+    1 * MIB,
+    "bytes",
+    "Input that a program has not read. A large paste fits; more is written piece by piece.",
+)
+URGENT_BYTES_QUEUED: Final = _limit(
+    "URGENT_BYTES_QUEUED",
+    4 * KIB,
+    "bytes",
+    "Interrupts and the like that wait before all other input, with room of their own.",
+)
+WRITE_BYTES: Final = _limit(
+    "WRITE_BYTES",
+    16 * KIB,
+    "bytes",
+    "Input offered to the kernel at once: about what it takes, and a turn that stays short.",
+)
+SCROLLBACK_ROWS: Final = _limit(
+    "SCROLLBACK_ROWS", 10_000, "rows", "Rows kept above a screen: what most terminals keep."
+)
+SCROLLBACK_BYTES: Final = _limit(
+    "SCROLLBACK_BYTES",
+    24 * MIB,
+    "bytes",
+    "Memory of one scrollback: 10,000 rows of 240 columns. Wider screens keep fewer rows.",
+)
+TITLE_CHARS: Final = _limit(
+    "TITLE_CHARS", 1024, "characters", "A window title: what a program says of itself in one line."
+)
+REPLY_BYTES: Final = _limit(
+    "REPLY_BYTES",
+    4 * KIB,
+    "bytes",
+    "What a terminal answers to one read. A program that asks so much wants a flood, not answers.",
+)
+FRAME_CELLS: Final = _limit(
+    "FRAME_CELLS",
+    65_536,
+    "cells",
+    "Cells for which the emulator remembers what changed (80 bytes each): some 32 screens that "
+    "are being looked at. The others cost 30 us more to look at, and no memory.",
+)
+MARKS_KEPT: Final = _limit(
+    "MARKS_KEPT",
+    64,
+    "marks",
+    "Moments of one session that a wait can point back at. A mark is older than that only in a "
+    "script that never looks; for it, all is new.",
+)
+TYPED_CHARS: Final = _limit(
+    "TYPED_CHARS",
+    4 * KIB,
+    "characters",
+    "Of what was typed, kept to tell its echo from the program's own words.",
+)
+SCREEN_ESCAPES: Final = _limit(
+    "SCREEN_ESCAPES",
+    256,
+    "escapes",
+    "Given to a screen at once. As many terminal resets take 3 ms; what is dearer than that is "
+    "given in smaller pieces as soon as it is noticed.",
+)
+MASKED_ABOVE_ROWS: Final = _limit(
+    "MASKED_ABOVE_ROWS",
+    64,
+    "rows",
+    "Read above the screen when secrets are looked for on it: a private key has about 50.",
+)
+SESSIONS: Final = _limit(
+    "SESSIONS",
+    4096,
+    "sessions",
+    "In one server. Linux has 4,096 terminals unless told otherwise.",
+)
+ATTACHED_BYTES: Final = _limit(
+    "ATTACHED_BYTES",
+    MIB,
+    "bytes",
+    "Kept for one attachment that has no credit. Beyond it, it gets the screen anew instead.",
+)
+ATTACHED_PIECE_BYTES: Final = _limit(
+    "ATTACHED_PIECE_BYTES",
+    64 * KIB,
+    "bytes",
+    "In one message of an attachment, so that others' answers get through between two.",
+)
+MATCHER_DEPTH: Final = _limit(
+    "MATCHER_DEPTH",
+    16,
+    "levels",
+    "Matchers within matchers. People write two or three; each is a call deeper in every look.",
+)
+MATCHERS: Final = _limit(
+    "MATCHERS",
+    256,
+    "matchers",
+    "Matchers in one wait. All may be looked at for each output, and each pattern takes memory.",
+)
+PERSON_BYTES: Final = _limit(
+    "PERSON_BYTES",
+    64 * KIB,
+    "bytes",
+    "What `telex run` holds for a terminal, the person's or the program's, that does not take it. "
+    "Little, so that a Ctrl-C is seen to work, and enough that both sides keep busy.",
+)
+PICTURE_PIXELS: Final = _limit(
+    "PICTURE_PIXELS",
+    64_000_000,
+    "pixels",
+    "One PNG: 192 MB while it is drawn. A screen of 300x100 at twice its size has 20 million.",
+)
+TOLD_TAIL_ROWS: Final = _limit(
+    "TOLD_TAIL_ROWS", 40, "rows", "Of the screen, in the error of a wait that failed."
+)
+STYLES_KEPT: Final = _limit(
+    "STYLES_KEPT",
+    4096,
+    "styles",
+    "Remembered in the shape of the wire. A picture in true colour would fill memory with them.",
+)

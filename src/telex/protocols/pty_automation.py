@@ -1,0 +1,683 @@
+"""Terminal automation as data: methods, parameters, results, error codes, version.
+
+The names and numbers are those of the spec; what it does not say is decided in `docs/decisions`.
+Fields beyond the spec are additive and have defaults, so that a client of the original never meets
+them. Actions and matchers are used as they are by `terminal`: they say what a caller wants, and
+nothing about how it is done.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from telex.rpc.errors import RESERVED, Condition
+
+NAME: Final = "telex"
+
+TIMED_OUT: Final = -32001
+SESSION_CLOSED: Final = -32002
+PERMISSION_DENIED: Final = -32004
+CANCELLED: Final = -32005
+
+CODES: Final = {**RESERVED, Condition.CANCELLED: CANCELLED, Condition.TIMED_OUT: TIMED_OUT}
+"""How the conditions of a conversation are numbered here."""
+
+Rows = Annotated[int, Meta(ge=1, le=1000, description="Rows, 1 to 1000.")]
+Cols = Annotated[int, Meta(ge=1, le=1000, description="Columns, 1 to 1000.")]
+Pixels = Annotated[int, Meta(ge=0, le=65535, description="Pixels; 0 where unknown.")]
+Milliseconds = Annotated[int, Meta(ge=0, le=86_400_000, description="Milliseconds, up to a day.")]
+Since = int | str
+"""A sequence number, or the mark that `session.input` returned."""
+
+
+class TerminalSize(Struct, frozen=True):
+    """A terminal's size."""
+
+    rows: Rows
+    cols: Cols
+    pixel_width: Pixels = 0
+    pixel_height: Pixels = 0
+
+
+# Actions: what `session.input` can do to a program.
+
+
+class _Action(Struct, frozen=True, tag_field="type"):
+    pass
+
+
+class Text(_Action, frozen=True, tag="text"):
+    """Type these characters."""
+
+    value: str
+
+
+class Paste(_Action, frozen=True, tag="paste"):
+    """Write these bytes verbatim, whatever the program's modes."""
+
+    value: str
+
+
+class BracketedPaste(_Action, frozen=True, tag="bracketed_paste"):
+    """Paste between the markers of bracketed paste, which the text cannot break out of."""
+
+    value: str
+
+
+class Key(_Action, frozen=True, tag="key"):
+    """Press a key, encoded by the program's current modes."""
+
+    value: str
+
+
+class Resize(_Action, frozen=True, tag="resize"):
+    """Give the terminal another size."""
+
+    value: TerminalSize
+
+
+class Interrupt(_Action, frozen=True, tag="interrupt"):
+    """Type the terminal's interrupt character, ahead of any paste still queued."""
+
+
+class Eof(_Action, frozen=True, tag="eof"):
+    """Type the terminal's end-of-file character."""
+
+
+class Kill(_Action, frozen=True, tag="kill"):
+    """End the program and everything it started."""
+
+
+class Signal(_Action, frozen=True, tag="signal"):
+    """Send a signal to the program in the foreground."""
+
+    value: Literal["term", "hup", "quit", "int", "kill", "user1", "user2"]
+
+
+class Label(Struct, frozen=True):
+    """The name of a place in the transcript."""
+
+    label: Annotated[str, Meta(min_length=1, max_length=128)]
+
+
+class MarkTranscript(_Action, frozen=True, tag="mark_transcript"):
+    """Name this place in the transcript."""
+
+    value: Label
+
+
+class Streamed(Struct, frozen=True):
+    """Text, and how fast to type it."""
+
+    text: str
+    chunk_chars: Annotated[int, Meta(ge=1, le=1024)] = 64
+    delay_ms: Annotated[int, Meta(ge=0, le=100)] = 2
+
+
+class StreamText(_Action, frozen=True, tag="stream_text"):
+    """Type in small pieces with a pause between, as a person or a slow line would."""
+
+    value: Streamed
+
+
+class MouseEvent(Struct, frozen=True):
+    """What a mouse does at a cell, counted from 0."""
+
+    row: Annotated[int, Meta(ge=0, le=999)]
+    col: Annotated[int, Meta(ge=0, le=999)]
+    event: Literal["click", "press", "release", "move", "scroll_up", "scroll_down"] = "click"
+    button: Literal["left", "middle", "right"] = "left"
+    count: Annotated[int, Meta(ge=1, le=100)] = 1
+    """How many clicks, or how many notches of the wheel."""
+    shift: bool = False
+    alt: bool = False
+    ctrl: bool = False
+
+
+class Mouse(_Action, frozen=True, tag="mouse"):
+    """Use the mouse, encoded by the protocol the program asked for."""
+
+    value: MouseEvent
+
+
+Action = (
+    Text
+    | Paste
+    | BracketedPaste
+    | Key
+    | Resize
+    | Interrupt
+    | Eof
+    | Kill
+    | Signal
+    | MarkTranscript
+    | StreamText
+    | Mouse
+)
+
+
+# Matchers: what a wait waits for.
+
+
+class _Matcher(Struct, frozen=True, tag_field="type"):
+    pass
+
+
+class ContainsText(_Matcher, frozen=True, tag="contains_text"):
+    """This text stands on the screen."""
+
+    value: str
+    since: Since | None = None
+
+
+class ScreenRegex(_Matcher, frozen=True, tag="screen_regex"):
+    """The screen matches this pattern (RE2)."""
+
+    value: str
+    since: Since | None = None
+
+
+class TranscriptContains(_Matcher, frozen=True, tag="transcript_contains"):
+    """This text was printed."""
+
+    value: str
+    since: Since | None = None
+
+
+class TranscriptRegex(_Matcher, frozen=True, tag="transcript_regex"):
+    """What was printed matches this pattern (RE2)."""
+
+    value: str
+    since: Since | None = None
+
+
+class TextAbsent(_Matcher, frozen=True, tag="text_absent"):
+    """This text does not stand on the screen."""
+
+    value: str
+
+
+class Title(_Matcher, frozen=True, tag="title"):
+    """The window title contains this text."""
+
+    value: str
+
+
+class Place(Struct, frozen=True):
+    """A cell, counted from 0."""
+
+    row: int
+    col: int
+
+
+class CursorAt(_Matcher, frozen=True, tag="cursor_at"):
+    """The cursor stands there."""
+
+    value: Place
+
+
+class Stability(Struct, frozen=True):
+    """How long nothing may change."""
+
+    min_ms: Milliseconds
+    since: Literal["wait", "change"] = "wait"
+    """From when: the begin of the wait, or the last change of what is visible."""
+
+
+class ScreenStable(_Matcher, frozen=True, tag="screen_stable"):
+    """Nothing changed for so long."""
+
+    value: Stability
+
+
+class ProcessExited(_Matcher, frozen=True, tag="process_exited"):
+    """The program ended."""
+
+
+class ExitCode(_Matcher, frozen=True, tag="exit_code"):
+    """The program ended with this code."""
+
+    value: int
+
+
+class Predicate(Struct, frozen=True):
+    """A function that a Lua plugin exports."""
+
+    plugin: str
+    predicate: str
+    params: dict[str, Any] = {}
+
+
+class Lua(_Matcher, frozen=True, tag="lua"):
+    """A plugin's predicate says so."""
+
+    value: Predicate
+
+
+class AnyOf(_Matcher, frozen=True, tag="any"):
+    """One of these."""
+
+    value: Annotated[tuple[Matcher, ...], Meta(min_length=1, max_length=64)]
+
+
+class AllOf(_Matcher, frozen=True, tag="all"):
+    """All of these at once."""
+
+    value: Annotated[tuple[Matcher, ...], Meta(min_length=1, max_length=64)]
+
+
+class Not(_Matcher, frozen=True, tag="not"):
+    """Not this."""
+
+    value: Matcher
+
+
+Matcher = (
+    ContainsText
+    | ScreenRegex
+    | TranscriptContains
+    | TranscriptRegex
+    | TextAbsent
+    | Title
+    | CursorAt
+    | ScreenStable
+    | ProcessExited
+    | ExitCode
+    | Lua
+    | AnyOf
+    | AllOf
+    | Not
+)
+
+
+# What the methods take.
+
+Cells = Literal["full", "runs", "none"]
+"""Every cell, as the spec has it; neighbours of one style together; or none."""
+
+
+class Redaction(Struct, frozen=True):
+    """Rules added for one read. `enabled` is part of the wire and changes nothing."""
+
+    enabled: bool
+    replacement: str
+    extra_literals: tuple[str, ...] = ()
+    extra_regexes: tuple[str, ...] = ()
+
+
+class Nothing(Struct, frozen=True):
+    """No parameters."""
+
+
+class OfSession(Struct, frozen=True):
+    """Which session."""
+
+    session: str
+
+
+class Create(Struct, frozen=True, kw_only=True):
+    """What to start, and on what kind of terminal."""
+
+    program: str
+    args: tuple[str, ...] = ()
+    cwd: str | None = None
+    env: dict[str, str | None] = {}
+    """Overrides; null removes a variable."""
+    rows: Rows = 24
+    cols: Cols = 80
+    pixel_width: Pixels = 0
+    pixel_height: Pixels = 0
+    transcript_max_chars: Annotated[int, Meta(ge=1, le=64 * 1024 * 1024)] | None = None
+    raw_transcript_path: str | None = None
+    raw_transcript_append: bool = False
+
+
+class Input(Struct, frozen=True):
+    """An action for a session."""
+
+    session: str
+    action: Action
+
+
+class Wait(Struct, frozen=True, kw_only=True):
+    """What to wait for, and how long."""
+
+    session: str
+    matcher: Matcher
+    timeout_ms: Milliseconds = 30_000
+    since: Since | None = None
+    """For every matcher below that does not say its own."""
+    wait_id: Annotated[str, Meta(min_length=1, max_length=128)] | None = None
+    """A name by which `session.cancel_wait` finds it."""
+    cells: Cells = "full"
+    redact: bool = True
+    redaction: Redaction | None = None
+
+
+class CancelWait(Struct, frozen=True):
+    """Which wait."""
+
+    wait_id: str
+
+
+class Read(Struct, frozen=True, kw_only=True):
+    """Whose screen, and how it is told."""
+
+    session: str
+    cells: Cells = "full"
+    redact: bool = True
+    redaction: Redaction | None = None
+
+
+class ReadTranscript(Struct, frozen=True, kw_only=True):
+    """Whose transcript, how it is told, and from where."""
+
+    session: str
+    strip: bool = False
+    """Without escape sequences."""
+    cursor: Annotated[int, Meta(ge=0)] | None = None
+    """Only what came after it, as a transcript's answer named it."""
+    redact: bool = True
+    redaction: Redaction | None = None
+
+
+class ReadScrollback(Struct, frozen=True, kw_only=True):
+    """Which rows of those that scrolled away; 0 is the oldest kept, -1 the newest."""
+
+    session: str
+    start: int = -1000
+    count: Annotated[int, Meta(ge=1, le=10_000)] = 1000
+    cells: Cells = "none"
+    redact: bool = True
+    redaction: Redaction | None = None
+
+
+class ResizeTo(Struct, frozen=True, kw_only=True):
+    """Whose terminal gets which size."""
+
+    session: str
+    rows: Rows
+    cols: Cols
+    pixel_width: Pixels = 0
+    pixel_height: Pixels = 0
+
+
+class SetNotifications(Struct, frozen=True):
+    """Whether to tell what happens, and of which sessions: of all, if neither list names any."""
+
+    enabled: bool
+    adapters: tuple[str, ...] = ()
+    sessions: tuple[str, ...] = ()
+
+
+class Record(Struct, frozen=True, kw_only=True):
+    """Where to write what happens from now on; without a path, to stop."""
+
+    session: str
+    path: str | None = None
+    format: Literal[2, 3] = 2
+    """Of asciicast."""
+    input: bool = False
+    """Also what is typed, except where the terminal does not echo it."""
+    redact: bool = True
+
+
+class Attach(Struct, frozen=True, kw_only=True):
+    """Whose bytes to follow."""
+
+    session: str
+    credit: Annotated[int, Meta(ge=1, le=16 * 1024 * 1024)] = 256 * 1024
+    """Bytes that may be sent before more is granted."""
+    binary: bool = False
+    """As binary frames, where the connection has them."""
+    redact: bool = True
+
+
+class Credit(Struct, frozen=True):
+    """How much more an attachment may send."""
+
+    attachment: str
+    bytes: Annotated[int, Meta(ge=1, le=16 * 1024 * 1024)]
+
+
+class Detach(Struct, frozen=True):
+    """Which attachment to end."""
+
+    attachment: str
+
+
+class Lease(Struct, frozen=True, kw_only=True):
+    """Who alone may type into a session; to give it back, `release`."""
+
+    session: str
+    holder: Annotated[str, Meta(min_length=1, max_length=128)]
+    release: bool = False
+    take_over: bool = False
+    """Although somebody else has it."""
+
+
+# What they answer.
+
+
+class Capabilities(Struct, frozen=True):
+    """What this server is and does."""
+
+    name: str
+    version: str
+    framing: tuple[str, ...]
+    methods: tuple[str, ...]
+    notifications: tuple[str, ...]
+
+
+class Notifications(Struct, frozen=True, omit_defaults=True):
+    """The subscription as it is now."""
+
+    enabled: bool
+    adapters: tuple[str, ...] = ()
+    sessions: tuple[str, ...] = ()
+
+
+class Created(Struct, frozen=True):
+    """The new session's id."""
+
+    session: str
+
+
+class SessionList(Struct, frozen=True):
+    """Every session that was not closed, in numeric order."""
+
+    sessions: tuple[str, ...]
+
+
+class Sent(Struct, frozen=True):
+    """The action was performed."""
+
+    sent: bool
+    mark: str
+    """For `since`: the moment before the action."""
+    sequence: int
+
+
+class CursorState(Struct, frozen=True):
+    """Where the cursor stands, counted from 0."""
+
+    row: int
+    col: int
+    visible: bool
+
+
+class CellStyle(Struct, frozen=True):
+    """How a cell is drawn. A colour is `default`, `idx:N` or `rgb:R:G:B`."""
+
+    foreground: str
+    background: str
+    bold: bool
+    dim: bool
+    italic: bool
+    underline: bool
+    inverse: bool
+
+
+class ScreenCell(Struct, frozen=True):
+    """One cell of the grid."""
+
+    row: int
+    col: int
+    text: str
+    wide: bool
+    wide_continuation: bool
+    style: CellStyle
+
+
+class ScreenRun(Struct, frozen=True):
+    """Neighbouring cells of one style."""
+
+    row: int
+    col: int
+    width: int
+    text: str
+    style: CellStyle
+
+
+class ScreenSnapshot(Struct, frozen=True, kw_only=True):
+    """The visible screen."""
+
+    size: TerminalSize
+    cursor: CursorState
+    sequence: int
+    plain_text: str
+    cells: tuple[ScreenCell, ...]
+    """Row by row, each of them; none if `runs` or `none` were asked for."""
+    alternate_screen: bool
+    application_cursor: bool
+    application_keypad: bool
+    title: str | None
+    runs: tuple[ScreenRun, ...] | UnsetType = UNSET
+
+
+class Matched(Struct, frozen=True, kw_only=True):
+    """What a wait found."""
+
+    matched: bool
+    sequence: int
+    elapsed_ms: int
+    snapshot: ScreenSnapshot
+    transcript_tail: str
+    evidence: dict[str, Any]
+    """Which branch matched, and what."""
+    wait_id: str | UnsetType = UNSET
+
+
+class WaitCancelled(Struct, frozen=True):
+    """Whether there was such a wait."""
+
+    cancelled: bool
+    wait_id: str
+    session: str | UnsetType = UNSET
+
+
+class TranscriptText(Struct, frozen=True):
+    """What was printed."""
+
+    text: str
+    cursor: int
+    dropped: bool
+    """Whether some of what was asked for is no longer kept."""
+
+
+class Scrollback(Struct, frozen=True):
+    """Rows that scrolled away, oldest first."""
+
+    total: int
+    start: int
+    lines: tuple[str, ...]
+    wrapped: tuple[bool, ...]
+    """Which of them go on in the next."""
+    cells: tuple[ScreenCell, ...] | UnsetType = UNSET
+    runs: tuple[ScreenRun, ...] | UnsetType = UNSET
+
+
+class Resized(Struct, frozen=True):
+    resized: bool
+
+
+class Killed(Struct, frozen=True):
+    killed: bool
+
+
+class Closed(Struct, frozen=True):
+    closed: bool
+
+
+class Recorded(Struct, frozen=True):
+    """Whether the session is being recorded now, and where."""
+
+    recording: bool
+    path: str | None
+
+
+class Attached(Struct, frozen=True):
+    """An attachment: its bytes follow as `session.bytes`, or as binary frames."""
+
+    attachment: str
+    size: TerminalSize
+    sequence: int
+    binary: bool
+
+
+class Granted(Struct, frozen=True):
+    credit: int
+
+
+class Detached(Struct, frozen=True):
+    detached: bool
+
+
+class Leased(Struct, frozen=True):
+    """Who alone may type; null if everybody may."""
+
+    holder: str | None
+
+
+# What a server tells unasked.
+
+
+class SessionChanged(Struct, frozen=True):
+    """The screen advanced."""
+
+    session: str
+    sequence: int
+
+
+class SessionOutput(Struct, frozen=True, omit_defaults=True):
+    """What was printed since the last one."""
+
+    session: str
+    sequence: int
+    output: str
+    dropped: bool = False
+    """Whether some of it is missing."""
+
+
+class SessionExited(Struct, frozen=True):
+    """The program ended. Once."""
+
+    session: str
+    sequence: int
+    exit_code: int | None
+    signal: int | None
+
+
+class SessionBytes(Struct, frozen=True, omit_defaults=True):
+    """Bytes of an attachment."""
+
+    attachment: str
+    sequence: int
+    data64: str
+    reset: bool = False
+    """Forget what was shown: these bytes draw the screen anew."""
+
+
+NOTIFICATIONS: Final = ("session.changed", "session.output", "session.exited")

@@ -1,0 +1,160 @@
+"""How a `Terminal` asks for what it wants: of a service in this process, or of a server.
+
+Both take the same parameters and give the same results, and both refuse in the same way: what the
+protocol has a number for is an exception with a name here.
+
+    SessionProblem           a session said no
+    ├── TimedOut             nothing matched in time; it shows the screen and the nearest miss
+    ├── SessionClosed        the program ended, or the session was closed
+    ├── NotPermitted         somebody else has the lease
+    ├── Cancelled            the wait was cancelled
+    ├── NotStarted           the program could not be started
+    └── Refused              what was asked makes no sense: a bad key, pattern, size, id
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import msgspec
+
+from telex.protocols import pty_automation as spec
+from telex.rpc.errors import Condition, RpcError
+from telex.terminal.connection import Connection
+
+if TYPE_CHECKING:
+    from telex.rpc.peer import Peer
+    from telex.terminal.service import Automation
+
+T = TypeVar("T")
+
+
+class SessionProblem(Exception):
+    """A session said no. `data` has what it knows, as in the protocol."""
+
+    def __init__(self, sentence: str, data: dict[str, Any]) -> None:
+        super().__init__(sentence)
+        self.data = data
+
+
+class TimedOut(SessionProblem, TimeoutError):
+    """Nothing matched in time."""
+
+    def __str__(self) -> str:
+        return _with_screen(super().__str__(), self.data)
+
+
+class SessionClosed(SessionProblem):
+    """The program ended, or the session was closed."""
+
+    def __str__(self) -> str:
+        return _with_screen(super().__str__(), self.data)
+
+
+class NotPermitted(SessionProblem):
+    """Somebody else has the lease."""
+
+
+class Cancelled(SessionProblem):
+    """The wait was cancelled."""
+
+
+class NotStarted(SessionProblem):
+    """The program could not be started."""
+
+
+class Refused(SessionProblem, ValueError):
+    """What was asked makes no sense."""
+
+
+_KINDS: dict[object, type[SessionProblem]] = {
+    spec.TIMED_OUT: TimedOut,
+    spec.SESSION_CLOSED: SessionClosed,
+    spec.PERMISSION_DENIED: NotPermitted,
+    spec.CANCELLED: Cancelled,
+    spec.CODES[Condition.PARAMS]: Refused,
+}
+
+
+class Asking(Protocol):
+    """Who is asked."""
+
+    async def ask(self, method: str, params: object, returns: type[T]) -> T:
+        """Raises a SessionProblem."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class AskingHere:
+    """A service in this process: no wire in between."""
+
+    def __init__(self, service: Automation) -> None:
+        self._service = service
+        self._connection = Connection(None, service.redactor)
+
+    async def ask(self, method: str, params: object, returns: type[T]) -> T:
+        try:
+            answer: Any = self._service.handlers[method](params, self._connection)
+            return await answer if inspect.isawaitable(answer) else answer  # type: ignore[no-any-return]  # as the table has it
+        except RpcError as error:
+            raise named(error) from error
+
+    async def close(self) -> None:
+        """The service was started for this, and ends with it."""
+        self._service.forget(self._connection)
+        await self._service.close()
+
+
+class AskingThere:
+    """A server, over a peer."""
+
+    def __init__(self, peer: Peer) -> None:
+        self._peer = peer
+
+    async def ask(self, method: str, params: object, returns: type[T]) -> T:
+        try:
+            return await self._peer.call(method, params, returns=returns, timeout=None)
+        except RpcError as error:
+            raise named(error) from error
+
+    async def close(self) -> None:
+        """The conversation ends; sessions stay."""
+        await self._peer.close()
+
+
+def named(error: RpcError) -> Exception:
+    """The exception for what the protocol has a number for."""
+    problem = error.problem
+    code = problem.code
+    if isinstance(code, Condition):  # raised here; from a server it comes as its number
+        code = spec.CODES[code]
+    data = problem.data
+    if isinstance(data, msgspec.Raw):
+        data = msgspec.json.decode(data)
+    told = data if isinstance(data, dict) else {}
+    if "program" in told:
+        return NotStarted(problem.message, told)
+    kind = _KINDS.get(code)
+    return error if kind is None else kind(problem.message, told)
+
+
+def _with_screen(sentence: str, data: dict[str, Any]) -> str:
+    """For a person whose test failed: what was missing, what came nearest, what was there."""
+    lines = [sentence]
+    lines += _reasons(data.get("why", {}))
+    if "screen_tail" in data:
+        lines += ["the screen:", *(f"  | {row}" for row in data["screen_tail"].split("\n"))]
+    return "\n".join(lines)
+
+
+def _reasons(why: dict[str, Any], depth: int = 1) -> list[str]:
+    if not why or why.get("matched"):
+        return []
+    lines = [f"{'  ' * depth}{why.get('kind')}: {why.get('why', '')}".rstrip(": ")]
+    if nearest := why.get("nearest"):
+        lines.append(f"{'  ' * (depth + 1)}{nearest.get('says', '')}: {nearest.get('line', '')!r}")
+    for branch in why.get("branches", ()):
+        lines += _reasons(branch, depth + 1)
+    return lines

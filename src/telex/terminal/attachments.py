@@ -1,0 +1,121 @@
+"""Following a session's bytes: the screen as it is, and then whatever comes, at the reader's pace.
+
+An attachment sends as many bytes as it has credit for. What comes meanwhile is kept up to a limit;
+beyond it the backlog is dropped, and when there is credit again the screen is drawn anew
+(`reset`): a reader who was away sees the present and not the past, and nobody else is slowed down.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from codecs import getincrementaldecoder
+from typing import TYPE_CHECKING
+
+from telex.protocols import pty_automation as spec
+from telex.terminal.telling import drawn
+from telex.wire import limits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from telex.redaction import Redactor
+    from telex.rpc.peer import Peer
+    from telex.terminal.session import PtySession
+    from telex.terminal.transcript import Transcript
+
+"""A binary frame, after its first byte (`peer.BINARY`): the attachment's number in four bytes, most
+significant first, a byte of flags (1: reset), and the data."""
+
+
+class Attachment:
+    """One reader of one session."""
+
+    def __init__(
+        self, number: int, session: PtySession, asked: spec.Attach, redactor: Redactor | None
+    ) -> None:
+        self.id = f"a{number}"
+        self._number = number
+        self._session = session
+        self._redactor = redactor
+        self._credit = asked.credit
+        self._backlog = bytearray()
+        self._reset = True
+        """Whether the screen is to be drawn before anything else."""
+        self._awake = asyncio.Event()
+        self._clean: Callable[[bytes], bytes] = _raw
+        self._sending: asyncio.Task[None] | None = None
+
+    def begin(self, peer: Peer, binary: bool) -> None:
+        """Draw the screen, then follow."""
+        self._session.taps.add(self._tap)
+        self._session.watchers.add(self._awake.set)
+        self._awake.set()
+        self._sending = asyncio.create_task(self._send(peer, binary))
+
+    def grant(self, credit: int) -> int:
+        """More may be sent. Answers how much in all."""
+        self._credit = min(self._credit + credit, limits.LINE_BYTES)
+        self._awake.set()
+        return self._credit
+
+    def end(self) -> None:
+        self._session.taps.discard(self._tap)
+        self._session.watchers.discard(self._awake.set)
+        if self._sending is not None:
+            self._sending.cancel()
+
+    def _tap(self, data: bytes) -> None:
+        if self._reset:
+            return  # the screen that will be drawn has it
+        self._backlog += self._clean(data)
+        if len(self._backlog) > limits.ATTACHED_BYTES:
+            self._backlog.clear()
+            self._reset = True
+
+    async def _send(self, peer: Peer, binary: bool) -> None:
+        while True:
+            await self._awake.wait()
+            self._awake.clear()
+            while self._credit > 0 and (self._reset or self._backlog):
+                reset, piece = self._next()
+                self._credit -= len(piece)
+                await self._deliver(peer, binary, reset, piece)
+
+    def _next(self) -> tuple[bool, bytes]:
+        """The next piece, and whether the reader is to forget what he has."""
+        reset = self._reset
+        if reset:
+            self._reset = False
+            self._backlog[:] = drawn(self._session, self._redactor)
+            if self._redactor is not None:
+                self._clean = _Cleaner(self._redactor, self._session.transcript)
+        size = min(self._credit, limits.ATTACHED_PIECE_BYTES)
+        piece = bytes(self._backlog[:size])
+        del self._backlog[:size]
+        return reset, piece
+
+    async def _deliver(self, peer: Peer, binary: bool, reset: bool, piece: bytes) -> None:
+        if binary:
+            head = self._number.to_bytes(4, "big") + bytes([reset])
+            await peer.send_binary(head + piece)
+        else:
+            text = base64.b64encode(piece).decode()
+            told = spec.SessionBytes(self.id, self._session.sequence, text, reset)
+            await peer.notify("session.bytes", told)
+
+
+def _raw(data: bytes) -> bytes:
+    return data
+
+
+class _Cleaner:
+    """Bytes from now on without secrets, however they are cut, and wherever they began."""
+
+    def __init__(self, redactor: Redactor, transcript: Transcript) -> None:
+        self._decoder = getincrementaldecoder("utf-8")("replace")
+        self._stream = redactor.stream()
+        self._stream.follow(transcript.before(transcript.cursor))
+
+    def __call__(self, data: bytes) -> bytes:
+        return self._stream.feed(self._decoder.decode(data)).encode()

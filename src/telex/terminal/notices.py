@@ -1,0 +1,172 @@
+"""What a connection is told unasked: `session.changed`, `session.output`, `session.exited`.
+
+Pushed when something happens, also on an idle connection; what happens in quick succession is told
+together. A reader who is slow is told less often, and of output that is no longer kept he is told
+that it was dropped. For a request the answer comes first, and then what it caused: while a request
+that acts is being served, notices wait for its answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING, Final
+
+from telex.protocols import pty_automation as spec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from telex.redaction import Redactor, StreamRedactor
+    from telex.rpc.peer import Peer
+    from telex.terminal.session import PtySession
+
+PACE_SECONDS: Final = 0.008
+"""Between two rounds of notices. The first after a silence goes out at once."""
+
+
+class _Followed:
+    """One session, as far as this connection was told of it."""
+
+    def __init__(
+        self, id: str, session: PtySession, redactor: Redactor, stir: Callable[[_Followed], None]
+    ) -> None:
+        self.id = id
+        self._session = session
+        self._redactor = redactor
+        self._sequence = session.sequence
+        self._cursor = session.transcript.cursor
+        self._stream = self._stream_from(self._cursor)
+        self._over = session.exit is not None
+        self._stir = lambda: stir(self)
+        session.watchers.add(self._stir)
+
+    def leave(self) -> None:
+        self._session.watchers.discard(self._stir)
+
+    def notices(self) -> Iterator[tuple[str, object]]:
+        """What there is to tell since the last time: changed, output, exited."""
+        session = self._session
+        sequence = session.sequence
+        if sequence != self._sequence:
+            self._sequence = sequence
+            session.tell()
+            yield "session.changed", spec.SessionChanged(self.id, sequence)
+        if (output := self._output()) is not None:
+            yield "session.output", output
+        if session.exit is not None and not self._over:
+            self._over = True
+            ended = session.exit
+            yield (
+                "session.exited",
+                spec.SessionExited(self.id, sequence, ended.code, ended.signal),
+            )
+
+    def _output(self) -> spec.SessionOutput | None:
+        """The delta, through a redactor that remembers: a secret cut in two is still one."""
+        delta = self._session.transcript.since(self._cursor)
+        self._cursor = delta.cursor
+        text = ""
+        if delta.dropped:
+            text = self._stream.finish()
+            self._stream = self._stream_from(delta.cursor - len(delta.text))
+        text += self._stream.feed(delta.text)
+        if self._session.exit is not None and not self._over:
+            text += self._stream.finish()
+            self._stream = self._redactor.stream()
+        if not text and not delta.dropped:
+            return None
+        return spec.SessionOutput(self.id, self._session.sequence, text, delta.dropped)
+
+    def _stream_from(self, cursor: int) -> StreamRedactor:
+        """A secret may have begun before."""
+        stream = self._redactor.stream()
+        stream.follow(self._session.transcript.before(cursor))
+        return stream
+
+
+class Notices:
+    """One connection's subscription."""
+
+    def __init__(self, peer: Peer, redactor: Redactor) -> None:
+        self._peer = peer
+        self._redactor = redactor
+        self.chosen = spec.Notifications(enabled=False)
+        self._followed: dict[str, _Followed] = {}
+        self._stirred: dict[str, _Followed] = {}
+        self._awake = asyncio.Event()
+        self._acting = 0
+        self._still = asyncio.Event()
+        self._still.set()
+        self._telling: asyncio.Task[None] | None = None
+
+    def choose(self, chosen: spec.Notifications, sessions: dict[str, PtySession]) -> None:
+        """Turn them on or off. What was on stays where it was; what is new begins now."""
+        self.chosen = chosen
+        if not chosen.enabled:
+            self.close()
+            return
+        for id in [id for id in self._followed if not self._wanted(id)]:
+            self._followed.pop(id).leave()
+            self._stirred.pop(id, None)
+        for id, session in sessions.items():
+            self.appeared(id, session)
+        if self._telling is None:
+            self._telling = asyncio.create_task(self._tell())
+
+    def appeared(self, id: str, session: PtySession) -> None:
+        """A session is there: it may be one that was subscribed to."""
+        if self.chosen.enabled and id not in self._followed and self._wanted(id):
+            self._followed[id] = _Followed(id, session, self._redactor, self._stir)
+
+    def gone(self, id: str) -> None:
+        """A session was closed. What it still had to say is said, then it is forgotten."""
+        if (followed := self._followed.pop(id, None)) is not None:
+            followed.leave()
+            self._stirred[id] = followed
+            self._awake.set()
+
+    @contextlib.contextmanager
+    def after_the_answer(self) -> Iterator[None]:
+        """While a request that acts is served. Its answer goes out in the turn that ends this."""
+        self._acting += 1
+        self._still.clear()
+        try:
+            yield
+        finally:
+            self._acting -= 1
+            if not self._acting:
+                self._still.set()
+
+    def close(self) -> None:
+        """Tell nothing any more."""
+        for followed in self._followed.values():
+            followed.leave()
+        self._followed.clear()
+        self._stirred.clear()
+        if self._telling is not None:
+            self._telling.cancel()
+            self._telling = None
+
+    def _wanted(self, id: str) -> bool:
+        chosen = self.chosen
+        return id in chosen.sessions if chosen.sessions or chosen.adapters else True
+
+    def _stir(self, followed: _Followed) -> None:
+        self._stirred[followed.id] = followed
+        self._awake.set()
+
+    async def _tell(self) -> None:
+        while True:
+            await self._awake.wait()
+            await self._still.wait()
+            self._awake.clear()
+            stirred, self._stirred = self._stirred, {}
+            for id in sorted(stirred, key=_number):
+                for method, params in stirred[id].notices():
+                    await self._peer.notify(method, params)
+            await asyncio.sleep(PACE_SECONDS)  # the pace is the point: see above
+
+
+def _number(id: str) -> int:
+    return int(id[1:])

@@ -1,0 +1,188 @@
+"""The screen as one SVG: sharp at any size, and still text that can be found and copied.
+
+The viewer's font is not ours, so its widths are not either. Each piece of text is put at its own
+column and told its length; other characters are centred in their own cells. Lines and blocks are
+paths (`box`); their characters stand over them unseen, for whoever copies the text. Everything of
+one colour is one path: two that only touch would show a seam between them at odd zooms.
+
+`scenery` is that picture without its letters; `html` lays it behind its own.
+"""
+
+from __future__ import annotations
+
+import re
+from html import escape
+from typing import TYPE_CHECKING, Final
+
+from telex.terminal.pictures.box import Frame, Polygon, Rect, shapes
+from telex.terminal.pictures.layout import (
+    BASELINE,
+    CELL_HEIGHT,
+    CELL_WIDTH,
+    FONT_SIZE,
+    PADDING,
+    STRIKE,
+    UNDERLINE,
+    Form,
+    Piece,
+    lay_out,
+    pixels,
+)
+from telex.terminal.pictures.theme import RGB, Theme, css
+
+if TYPE_CHECKING:
+    from telex.terminal.cells import Snapshot
+
+FONTS: Final = "ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,'Liberation Mono',monospace"
+_WORDS: Final = re.compile(r"[^ ]+(?: [^ ]+)*| +")
+_FRAME: Final = Frame(CELL_WIDTH, CELL_HEIGHT, 1)
+
+_LETTERS: Final = (
+    f"font:{FONT_SIZE}px {FONTS};"
+    "white-space:pre;unicode-bidi:bidi-override;direction:ltr;font-variant-ligatures:none"
+)
+"""Spaces are kept, and no script turns the order of its letters: the program has placed them."""
+
+
+def draw(snapshot: Snapshot, theme: Theme, cursor: bool) -> bytes:
+    width, height = pixels(snapshot.size)
+    extent = f'width="{width}" height="{height}"'
+    rows = list(lay_out(snapshot, theme, cursor))
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" {extent} viewBox="0 0 {width} {height}">',
+            f'<rect {extent} fill="{css(theme.background)}"/>',
+            f'<g transform="translate({PADDING} {PADDING})">',
+            *scenery(rows, theme),
+            f'<g fill="{css(theme.foreground)}" style="{_LETTERS}">',
+            *[_text(number, pieces, theme) for number, pieces in enumerate(rows) if _says(pieces)],
+            "</g>",
+            "</g>",
+            "</svg>",
+            "",
+        ]
+    ).encode()
+
+
+def scenery(rows: list[list[Piece]], theme: Theme) -> list[str]:
+    """Backgrounds, then lines and blocks and what is struck under or through the text."""
+    behind, blocks, lines = _Paths(), _Paths(), _Paths()
+    for number, pieces in enumerate(rows):
+        top = number * CELL_HEIGHT
+        for piece in pieces:
+            left, right = piece.col * CELL_WIDTH, (piece.col + piece.width) * CELL_WIDTH
+            if piece.ink.background != theme.background:
+                behind.rect(piece.ink.background, Rect(left, top, right, top + CELL_HEIGHT))
+            if not piece.ink.invisible:
+                _strokes(blocks if _is_block(piece) else lines, piece, left, right, top)
+    # Fields of colour end on a pixel, or what lies below shines through between two of them.
+    crisp = [*behind.elements(), *blocks.elements()]
+    return ['<g shape-rendering="crispEdges">', *crisp, "</g>", *lines.elements()]
+
+
+def _is_block(piece: Piece) -> bool:
+    return piece.form is Form.DRAWN and "\u2580" <= piece.text[0] <= "\u259f"
+
+
+def _strokes(paths: _Paths, piece: Piece, left: int, right: int, top: int) -> None:
+    colour = piece.ink.foreground
+    if piece.form is Form.DRAWN:
+        for place, char in enumerate(piece.text):
+            for shape in shapes(char, _FRAME):
+                paths.shape(colour, shape, left + place * CELL_WIDTH, top)
+    if piece.ink.underline:
+        paths.rect(colour, Rect(left, top + UNDERLINE[0], right, top + UNDERLINE[1]))
+    if piece.ink.strikethrough:
+        paths.rect(colour, Rect(left, top + STRIKE[0], right, top + STRIKE[1]))
+
+
+class _Paths:
+    """Shapes by colour. A rectangle that goes on where the last one was makes that one longer."""
+
+    def __init__(self) -> None:
+        self._parts: dict[tuple[RGB, float], list[str]] = {}
+        self._open: dict[tuple[RGB, float, int, int], tuple[int, int]] = {}
+
+    def shape(self, colour: RGB, shape: Rect | Polygon, left: int, top: int) -> None:
+        match shape:
+            case Rect(x0, y0, x1, y1, shade):
+                self.rect(colour, Rect(left + x0, top + y0, left + x1, top + y1, shade))
+            case Polygon(points):
+                corners = "L".join(f"{left + x:.5g} {top + y:.5g}" for x, y in points)
+                self._parts.setdefault((colour, 1.0), []).append(f"M{corners}Z")
+
+    def rect(self, colour: RGB, rect: Rect) -> None:
+        line = (colour, rect.shade, rect.top, rect.bottom)
+        started, ended = self._open.get(line, (rect.left, rect.left))
+        if not started <= rect.left <= ended:
+            self._close(line)
+            started = rect.left
+        self._open[line] = (started, rect.right)
+
+    def _close(self, line: tuple[RGB, float, int, int]) -> None:
+        (colour, shade, top, bottom), (left, right) = line, self._open.pop(line)
+        path = f"M{left} {top}H{right}V{bottom}H{left}Z"
+        self._parts.setdefault((colour, shade), []).append(path)
+
+    def elements(self) -> list[str]:
+        for line in list(self._open):
+            self._close(line)
+        return [
+            f'<path fill="{css(colour)}"{_attribute("fill-opacity", shade)} d="{"".join(parts)}"/>'
+            for (colour, shade), parts in self._parts.items()
+        ]
+
+
+def _attribute(name: str, share: float) -> str:
+    return "" if share == 1 else f' {name}="{share}"'
+
+
+def _says(pieces: list[Piece]) -> bool:
+    return any(not piece.text.isspace() for piece in pieces)
+
+
+def _text(number: int, pieces: list[Piece], theme: Theme) -> str:
+    """One row's text, without the blanks at its end."""
+    spans: list[str] = []
+    centred = False
+    for piece in pieces:
+        for word in _words(piece):
+            spans.append(_span(word, theme, centred))
+            centred = word.form is Form.ALONE
+    while spans[-1].isspace():
+        del spans[-1]
+    top = number * CELL_HEIGHT + BASELINE
+    return f'<text y="{top}" xml:space="preserve">{"".join(spans)}</text>'
+
+
+def _words(piece: Piece) -> list[Piece]:
+    """Text by its wider gaps: columns hold, even where a viewer heeds neither length nor spaces."""
+    if piece.form is not Form.TEXT:
+        return [piece]
+    return [
+        Piece(piece.col + found.start(), len(found[0]), found[0], piece.ink, piece.form)
+        for found in _WORDS.finditer(piece.text)
+    ]
+
+
+def _span(piece: Piece, theme: Theme, after_centred: bool) -> str:
+    left, width = piece.col * CELL_WIDTH, piece.width * CELL_WIDTH
+    if piece.text.isspace():
+        # Without a place of its own, a blank would be centred together with what it follows.
+        return f'<tspan x="{left}">{piece.text}</tspan>' if after_centred else piece.text
+    if piece.form is Form.ALONE:
+        place = f'x="{left + width / 2:g}" text-anchor="middle"'
+    else:
+        place = f'x="{left}" textLength="{width}" lengthAdjust="spacingAndGlyphs"'
+    return f"<tspan {place}{_look(piece, theme)}>{escape(piece.text, quote=False)}</tspan>"
+
+
+def _look(piece: Piece, theme: Theme) -> str:
+    ink = piece.ink
+    hidden = ink.invisible or piece.form is Form.DRAWN
+    return (
+        (' fill-opacity="0"' if hidden else "")
+        + (f' fill="{css(ink.foreground)}"' if ink.foreground != theme.foreground else "")
+        + (' font-weight="bold"' if ink.bold else "")
+        + (' font-style="italic"' if ink.italic else "")
+    )

@@ -1,0 +1,100 @@
+"""The screen as text, with or without its colours.
+
+`plain` is for reading and comparing. `ansi` shows the same picture on another terminal by `cat`:
+each row starts and ends in the plain style, so that a row may be cut out and no colour runs on into
+what follows; within a row only what changes is said.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from telex.terminal.cells import PLAIN
+from telex.terminal.pictures.layout import inert
+from telex.terminal.pictures.theme import numbers
+
+if TYPE_CHECKING:
+    from telex.terminal.cells import Row, Snapshot, Style
+
+_RESET: Final = "\x1b[0m"
+
+_SWITCHES: Final = (
+    ("bold", "1", "22"),
+    ("dim", "2", "22"),
+    ("italic", "3", "23"),
+    ("underline", "4", "24"),
+    ("blink", "5", "25"),
+    ("inverse", "7", "27"),
+    ("invisible", "8", "28"),
+    ("strikethrough", "9", "29"),
+)
+"""Each attribute with the SGR numbers that turn it on and off; 22 turns off two."""
+
+
+def plain(snapshot: Snapshot) -> bytes:
+    lines = [inert(row.text) for row in snapshot.rows]
+    return ("\n".join(lines).rstrip("\n") + "\n").encode()
+
+
+def ansi(snapshot: Snapshot) -> bytes:
+    return ("\n".join([_row(row) for row in snapshot.rows]).rstrip("\n") + "\n").encode()
+
+
+def _row(row: Row) -> str:
+    parts: list[str] = []
+    style = PLAIN
+    for run in row.runs:
+        parts += [_change(style, run.style), inert(run.text)]
+        style = run.style
+    text = "".join(parts)
+    return text.rstrip(" ") if style == PLAIN else text + _RESET
+
+
+def _change(old: Style, new: Style) -> str:
+    """The shorter of saying what changes, and starting over."""
+    if old == new:
+        return ""
+    if new == PLAIN:
+        return _RESET
+    codes = min([*_off(old, new), *_on(old, new)], ["0", *_on(PLAIN, new)], key=_length)
+    return f"\x1b[{';'.join(codes)}m"
+
+
+def _length(codes: list[str]) -> int:
+    return len(";".join(codes))
+
+
+def _off(old: Style, new: Style) -> list[str]:
+    codes = [off for name, _, off in _SWITCHES if getattr(old, name) and not getattr(new, name)]
+    if old.foreground != new.foreground == "default":
+        codes.append("39")
+    if old.background != new.background == "default":
+        codes.append("49")
+    return list(dict.fromkeys(codes))
+
+
+def _on(old: Style, new: Style) -> list[str]:
+    """What the new style adds; whoever shares an off switch with what went is said again."""
+    gone = set(_off(old, new))
+    codes = [
+        on
+        for name, on, off in _SWITCHES
+        if getattr(new, name) and (off in gone or not getattr(old, name))
+    ]
+    if new.foreground != old.foreground and new.foreground != "default":
+        codes.append(_colour(new.foreground, 30))
+    if new.background != old.background and new.background != "default":
+        codes.append(_colour(new.background, 40))
+    return codes
+
+
+def _colour(name: str, base: int) -> str:
+    match numbers(name):
+        case (index,) if index < 8:
+            return str(base + index)
+        case (index,) if index < 16:
+            return str(base + 60 + index - 8)
+        case (index,):
+            return f"{base + 8};5;{index}"
+        case levels:
+            return f"{base + 8};2;" + ";".join(map(str, levels))

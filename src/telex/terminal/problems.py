@@ -1,0 +1,101 @@
+"""What a session raises, as the errors of terminal automation. The one place that knows both."""
+
+from __future__ import annotations
+
+import errno
+import functools
+import inspect
+import re
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from telex.processes import spawn
+from telex.protocols import pty_automation as spec
+from telex.redaction import RuleRefused
+from telex.rpc.errors import Condition, RpcError
+from telex.terminal.acting import NoMouse, ProgramEnded
+from telex.terminal.keys import UnknownKey
+from telex.terminal.matchers import MatcherRefused
+from telex.terminal.outbox import InputQueueFull
+from telex.terminal.pty import PtyClosed
+from telex.terminal.raw_transcript import RawTranscriptRefused
+from telex.terminal.registry import TooManySessions, UnknownSession
+from telex.terminal.telling import child_state, failure
+from telex.terminal.waiting import ProgramGone, WaitCancelled, WaitFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Handler = Callable[..., Any]
+
+F = TypeVar("F", bound="Handler")
+
+_PARAMS: Final = (
+    UnknownSession,
+    RuleRefused,
+    MatcherRefused,
+    UnknownKey,
+    NoMouse,
+    RawTranscriptRefused,
+)
+_ERRNO: Final = {
+    spawn.NoSuchProgram: errno.ENOENT,
+    spawn.NotExecutable: errno.EACCES,
+    spawn.NoSuchDirectory: errno.ENOENT,
+}
+
+
+def answered(handler: F) -> F:
+    """A handler whose sessions' exceptions become errors of the protocol."""
+    if inspect.iscoroutinefunction(handler):
+
+        @functools.wraps(handler)
+        async def later(*arguments: Any) -> Any:
+            try:
+                return await handler(*arguments)
+            except Exception as error:
+                raise _told(error, arguments[1]) from error
+
+        return later  # type: ignore[return-value]  # the same signature, by wraps
+
+    @functools.wraps(handler)
+    def at_once(*arguments: Any) -> Any:
+        try:
+            return handler(*arguments)
+        except Exception as error:
+            raise _told(error, arguments[1]) from error
+
+    return at_once  # type: ignore[return-value]  # the same signature, by wraps
+
+
+def _told(error: Exception, asked: Any) -> Exception:
+    """The error to send; what is not of these kinds is a mistake of ours and stays what it is."""
+    match error:
+        case spawn.StartFailed():
+            return _not_started(error, asked.program)
+        case WaitFailed():
+            code = spec.SESSION_CLOSED if isinstance(error, ProgramGone) else spec.TIMED_OUT
+            data = failure(error.moment, error.explanation, error.moment.exit)
+            if code == spec.TIMED_OUT:
+                data["timeout_ms"] = asked.timeout_ms
+            return RpcError(code, str(error), data)
+        case ProgramEnded():
+            return RpcError(spec.SESSION_CLOSED, str(error), {"child": child_state(error.exit)})
+        case WaitCancelled() | PtyClosed():
+            return RpcError(spec.SESSION_CLOSED, str(error))
+        case InputQueueFull() | TooManySessions():
+            return RpcError(Condition.INTERNAL, str(error), {"kind": _kind(error)})
+        case _ if isinstance(error, _PARAMS):
+            return RpcError(Condition.PARAMS, str(error))
+        case _:
+            return error
+
+
+def _not_started(error: spawn.StartFailed, program: str) -> RpcError:
+    cause = error.__cause__
+    number = cause.errno if isinstance(cause, OSError) else _ERRNO.get(type(error))
+    data = {"kind": _kind(error), "errno": number, "program": program}
+    return RpcError(Condition.INTERNAL, str(error), data)
+
+
+def _kind(error: Exception) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", type(error).__name__).lower()

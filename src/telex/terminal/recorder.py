@@ -1,0 +1,87 @@
+"""Records a live session to a file: what it prints and, if asked, what is typed into it.
+
+The lines are `recording`'s and the file is `raw_transcript`'s: ours alone, never in the place of
+another, written at once, and a full disk ends the file and not the session. What is typed while the
+terminal does not echo is not written, unless nothing is to be hidden: so are passwords typed.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from codecs import getincrementaldecoder
+from typing import TYPE_CHECKING
+
+from telex.processes.environment import TERMINAL
+from telex.terminal.raw_transcript import open_raw
+from telex.terminal.recording import Header, Recorder
+from telex.terminal.telling import drawn
+
+if TYPE_CHECKING:
+    from telex.protocols.pty_automation import Record
+    from telex.redaction import Redactor
+    from telex.terminal.cells import Size
+    from telex.terminal.session import PtySession
+
+
+class SessionRecorder:
+    """One recording of one session, from now on until it ends or is stopped."""
+
+    def __init__(
+        self, session: PtySession, path: str, asked: Record, redactor: Redactor | None
+    ) -> None:
+        self.path = os.path.abspath(path)
+        self._session = session
+        self._typed = asked.input
+        self._hides = redactor is not None
+        self._decoder = getincrementaldecoder("utf-8")("replace")
+        header = Header(
+            version=asked.format,
+            size=session.size,
+            timestamp=int(time.time()),
+            term=TERMINAL["TERM"],
+            command=" ".join(session.program.argv),
+        )
+        self._recorder = Recorder(header, time.monotonic(), redactor)
+        self._file = open_raw(self.path)
+        self._file.write(self._recorder.header())
+        before = session.transcript.before(session.transcript.cursor)
+        screen = drawn(session, redactor).decode()
+        self._file.write(self._recorder.go_on(before, screen, time.monotonic()))
+        session.taps.add(self._output)
+        session.watchers.add(self._look)
+        session.typists.add(self._input)
+        self._size = session.size
+
+    def stop(self) -> None:
+        """Write what was held back, and let go. Stopping again does nothing."""
+        self._session.taps.discard(self._output)
+        self._session.watchers.discard(self._look)
+        self._session.typists.discard(self._input)
+        self._file.write(self._recorder.finish(time.monotonic()))
+        self._file.close()
+
+    def mark(self, label: str) -> None:
+        self._file.write(self._recorder.marker(label, time.monotonic()))
+
+    def _output(self, data: bytes) -> None:
+        text = self._decoder.decode(data)
+        self._file.write(self._recorder.output(text, time.monotonic()))
+
+    def _input(self, data: bytes) -> None:
+        if self._typed and not (self._hides and not self._session.pty.characters().echo):
+            text = data.decode("utf-8", "replace")
+            self._file.write(self._recorder.input(text, time.monotonic()))
+
+    def _look(self) -> None:
+        """Something changed: was it the size, or the end?"""
+        if self._session.size != self._size:
+            self._resized(self._session.size)
+        if (ended := self._session.exit) is not None:
+            code = ended.code if ended.code is not None else 128 + (ended.signal or 0)
+            self._file.write(self._recorder.exit(code, time.monotonic()))
+            self.stop()
+
+    def _resized(self, size: Size) -> None:
+        self._size = size
+        self._file.write(self._recorder.resize(size, time.monotonic()))

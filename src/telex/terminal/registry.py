@@ -1,0 +1,84 @@
+"""The sessions of one server, by id. All connections share them, and they outlive each.
+
+`SessionHost` is all that a service needs of it: create, find, list, close. Sessions on another
+machine would be another host.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Protocol
+
+from telex.terminal.session import PtySession
+from telex.wire import limits
+
+if TYPE_CHECKING:
+    from telex.terminal.raw_transcript import RawTranscript
+    from telex.terminal.session import Program
+
+
+class UnknownSession(Exception):
+    """There is no session of that id, or no longer."""
+
+
+class TooManySessions(Exception):
+    """The server holds as many as it may."""
+
+
+class SessionHost(Protocol):
+    """Who holds sessions."""
+
+    def create(
+        self, program: Program, *, transcript_chars: int, raw: RawTranscript | None
+    ) -> tuple[str, PtySession]:
+        """Start a program. Raises what starting it raises."""
+        ...
+
+    def find(self, id: str) -> PtySession:
+        """Raises UnknownSession."""
+        ...
+
+    def ids(self) -> tuple[str, ...]:
+        """In numeric order, those whose program ended included."""
+        ...
+
+    async def close(self, id: str) -> None: ...
+
+
+class Sessions:
+    """The host in this process."""
+
+    def __init__(self) -> None:
+        self._sessions: dict[str, PtySession] = {}
+        self._count = 0
+
+    def create(
+        self, program: Program, *, transcript_chars: int, raw: RawTranscript | None
+    ) -> tuple[str, PtySession]:
+        if len(self._sessions) >= limits.SESSIONS:
+            raise TooManySessions(f"there are {limits.SESSIONS} sessions already; close some")
+        session = PtySession(program, transcript_chars=transcript_chars, raw=raw)
+        self._count += 1
+        id = f"s{self._count}"
+        self._sessions[id] = session
+        return id, session
+
+    def find(self, id: str) -> PtySession:
+        try:
+            return self._sessions[id]
+        except KeyError:
+            known = self.ids()
+            listed = f"there are {', '.join(known[:8])}" if known else "there are none"
+            raise UnknownSession(f"unknown session: {id}; {listed}") from None
+
+    def ids(self) -> tuple[str, ...]:
+        return tuple(self._sessions)  # they are numbered as they come, so this is their order
+
+    async def close(self, id: str) -> None:
+        session = self.find(id)
+        del self._sessions[id]
+        await session.close()
+
+    async def close_all(self) -> None:
+        """End every program, at the same time."""
+        await asyncio.gather(*(self.close(id) for id in self.ids()))

@@ -1,0 +1,348 @@
+"""`server.*` and `session.*` of terminal automation: what a caller may ask of sessions.
+
+Each handler takes the parameters of its method and the connection they came by. `methods` is the
+table a peer serves from; a caller in this process uses the handlers as they are. What a session
+raises becomes, here and nowhere else, the error the protocol has for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import UNSET
+
+from telex.protocols import pty_automation as spec
+from telex.redaction import Redactor
+from telex.rpc.dialects.json_rpc import JsonRpc
+from telex.rpc.errors import Condition, RpcError
+from telex.rpc.methods import Methods
+from telex.rpc.peer import Peer
+from telex.terminal import telling
+from telex.terminal.attachments import Attachment
+from telex.terminal.cells import Size
+from telex.terminal.connection import Connection
+from telex.terminal.leases import Leases
+from telex.terminal.problems import answered
+from telex.terminal.raw_transcript import open_raw
+from telex.terminal.recorder import SessionRecorder
+from telex.terminal.registry import Sessions
+from telex.terminal.session import Program
+from telex.terminal.telling import Teller
+from telex.version import __version__
+from telex.wire import limits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from telex.rpc.channel import Channel
+    from telex.rpc.serving import Call
+    from telex.terminal.session import PtySession
+
+DIALECT: Final = JsonRpc(codes=spec.CODES, batches=True, cancel_method="$/cancelRequest")
+
+
+class Automation:
+    """The service: one per server, shared by its connections."""
+
+    def __init__(
+        self, *, redactor: Redactor | None = None, framings: tuple[str, ...] = ("ndjson", "lsp")
+    ) -> None:
+        self.redactor = redactor or Redactor()
+        self._framings = framings
+        self._sessions = Sessions()
+        self._tellers: dict[str, Teller] = {}
+        self._recorders: dict[str, SessionRecorder] = {}
+        self._leases = Leases()
+        self._connections: dict[Peer, Connection] = {}
+        self._waits: dict[str, tuple[str, asyncio.Task[Any]]] = {}
+        self._attachments = 0
+        self.handlers = self._handlers()
+        """By method name, for a caller in this process."""
+        self.methods = self._table()
+        """The same, for a peer."""
+
+    async def converse(self, channel: Channel, *, one_at_a_time: bool = False) -> None:
+        """Serve one connection until it is over."""
+        at_once = 1 if one_at_a_time else limits.CALLS_IN_FLIGHT
+        peer = Peer(channel, DIALECT, self.methods, redact=self.redactor.redact, at_once=at_once)
+        try:
+            await peer.closed()
+        finally:
+            if (connection := self._connections.pop(peer, None)) is not None:
+                self.forget(connection)
+            await peer.close()
+
+    def forget(self, connection: Connection) -> None:
+        """A connection is over. Its sessions are not."""
+        self._leases.drop(connection)
+        connection.close()
+
+    async def close(self) -> None:
+        """End every program."""
+        for recorder in self._recorders.values():
+            recorder.stop()
+        await self._sessions.close_all()
+
+    # server.*
+
+    def capabilities(self, asked: spec.Nothing, who: Connection) -> spec.Capabilities:
+        """What this server is: its methods, notifications and framings."""
+        names = tuple(method.name for method in self.methods)
+        return spec.Capabilities(spec.NAME, __version__, self._framings, names, spec.NOTIFICATIONS)
+
+    def set_notifications(
+        self, asked: spec.SetNotifications, who: Connection
+    ) -> spec.Notifications:
+        """Tell this connection what happens, or stop. Answers the filter as it is now."""
+        chosen = spec.Notifications(asked.enabled, asked.adapters, asked.sessions)
+        if who.notices is not None:
+            ids = self._sessions.ids()
+            who.notices.choose(chosen, {id: self._sessions.find(id) for id in ids})
+        return chosen
+
+    # session.*
+
+    @answered
+    def create(self, asked: spec.Create, who: Connection) -> spec.Created:
+        """Start a program on a terminal of its own."""
+        if asked.raw_transcript_append and asked.raw_transcript_path is None:
+            raise RpcError(
+                Condition.PARAMS, "raw_transcript_append needs a raw_transcript_path to append to"
+            )
+        size = Size(asked.rows, asked.cols, asked.pixel_width, asked.pixel_height)
+        program = Program((asked.program, *asked.args), asked.cwd, asked.env, size)
+        raw = None
+        if asked.raw_transcript_path is not None:
+            raw = open_raw(asked.raw_transcript_path, append=asked.raw_transcript_append)
+        chars = asked.transcript_max_chars or limits.TRANSCRIPT_CHARS
+        try:
+            id, session = self._sessions.create(program, transcript_chars=chars, raw=raw)
+        except BaseException:
+            if raw is not None:
+                raw.close()
+            raise
+        self._tellers[id] = Teller(session, self.redactor)
+        with who.acting():
+            for connection in [*self._connections.values(), who]:
+                if connection.notices is not None:
+                    connection.notices.appeared(id, session)
+        return spec.Created(id)
+
+    def list(self, asked: spec.Nothing, who: Connection) -> spec.SessionList:
+        """Every session that was not closed, in numeric order."""
+        return spec.SessionList(self._sessions.ids())
+
+    @answered
+    async def input(self, asked: spec.Input, who: Connection) -> spec.Sent:
+        """Perform an action on a session, after those before it."""
+        session = self._sessions.find(asked.session)
+        self._leases.check(asked.session, who, "session.input")
+        with who.acting():
+            mark = await session.act(asked.action)
+            return spec.Sent(True, mark, session.sequence)
+
+    @answered
+    async def wait(self, asked: spec.Wait, who: Connection) -> spec.Matched:
+        """Wait until a matcher finds what it looks for."""
+        session, teller = self._told(asked.session)
+        redactor = telling.rules(self.redactor, asked.redact, asked.redaction)
+        waiting = session.wait(
+            asked.matcher, asked.timeout_ms / 1000, asked.since, teller.keeping(redactor)
+        )
+        if asked.wait_id is None:
+            found = await waiting
+        else:
+            found = await self._cancellable(asked.session, asked.wait_id, waiting)
+        moment = found.moment
+        return spec.Matched(
+            matched=True,
+            sequence=moment.sequence,
+            elapsed_ms=round(moment.elapsed * 1000),
+            snapshot=teller.shaped(moment.snapshot, asked.cells),
+            transcript_tail=moment.transcript.tail,
+            evidence=telling.evidence(found.evidence, moment, redactor),
+            wait_id=asked.wait_id if asked.wait_id is not None else UNSET,
+        )
+
+    def cancel_wait(self, asked: spec.CancelWait, who: Connection) -> spec.WaitCancelled:
+        """End a wait by its id, from any connection. An unknown id is not an error."""
+        if asked.wait_id not in self._waits:
+            return spec.WaitCancelled(False, asked.wait_id)
+        session, task = self._waits[asked.wait_id]
+        task.cancel()
+        return spec.WaitCancelled(True, asked.wait_id, session)
+
+    @answered
+    def snapshot(self, asked: spec.Read, who: Connection) -> spec.ScreenSnapshot:
+        """The visible screen."""
+        _, teller = self._told(asked.session)
+        redactor = telling.rules(self.redactor, asked.redact, asked.redaction)
+        return teller.snapshot(asked.cells, redactor)
+
+    @answered
+    def transcript(self, asked: spec.ReadTranscript, who: Connection) -> spec.TranscriptText:
+        """What was printed, as far back as it is kept."""
+        _, teller = self._told(asked.session)
+        redactor = telling.rules(self.redactor, asked.redact, asked.redaction)
+        return teller.transcript(asked, redactor)
+
+    @answered
+    def scrollback(self, asked: spec.ReadScrollback, who: Connection) -> spec.Scrollback:
+        """Rows that scrolled off the screen."""
+        _, teller = self._told(asked.session)
+        redactor = telling.rules(self.redactor, asked.redact, asked.redaction)
+        return teller.scrollback(asked, redactor)
+
+    @answered
+    async def resize(self, asked: spec.ResizeTo, who: Connection) -> spec.Resized:
+        """Give the terminal another size."""
+        session = self._sessions.find(asked.session)
+        self._leases.check(asked.session, who, "session.resize")
+        size = spec.TerminalSize(asked.rows, asked.cols, asked.pixel_width, asked.pixel_height)
+        with who.acting():
+            await session.act(spec.Resize(size))
+            return spec.Resized(True)
+
+    @answered
+    async def kill(self, asked: spec.OfSession, who: Connection) -> spec.Killed:
+        """End the program and all it started. Its screen can still be read."""
+        session = self._sessions.find(asked.session)
+        with who.acting():
+            await session.kill()
+            return spec.Killed(True)
+
+    @answered
+    async def close_session(self, asked: spec.OfSession, who: Connection) -> spec.Closed:
+        """End the program and forget the session."""
+        self._sessions.find(asked.session)
+        with who.acting():
+            await self._close(asked.session)
+            return spec.Closed(True)
+
+    @answered
+    def record(self, asked: spec.Record, who: Connection) -> spec.Recorded:
+        """Record what happens from now on; without a path, stop."""
+        session = self._sessions.find(asked.session)
+        if (recorder := self._recorders.pop(asked.session, None)) is not None:
+            recorder.stop()
+        if asked.path is None:
+            return spec.Recorded(False, recorder.path if recorder else None)
+        redactor = self.redactor if asked.redact else None
+        recorder = SessionRecorder(session, asked.path, asked, redactor)
+        self._recorders[asked.session] = recorder
+        return spec.Recorded(True, recorder.path)
+
+    @answered
+    def attach(self, asked: spec.Attach, who: Connection) -> spec.Attached:
+        """Follow a session's bytes: its screen first, then all that comes."""
+        session = self._sessions.find(asked.session)
+        if who.peer is None:
+            raise RpcError(Condition.PARAMS, "a caller in this process reads the session itself")
+        self._attachments += 1
+        redactor = self.redactor if asked.redact else None
+        attachment = Attachment(self._attachments, session, asked, redactor)
+        who.attachments[attachment.id] = attachment
+        binary = asked.binary and who.peer.carries_binary
+        attachment.begin(who.peer, binary)
+        size = telling.terminal_size(session.size)
+        return spec.Attached(attachment.id, size, session.sequence, binary)
+
+    @answered
+    def credit(self, asked: spec.Credit, who: Connection) -> spec.Granted:
+        """Let an attachment send so many bytes more."""
+        return spec.Granted(_attachment(who, asked.attachment).grant(asked.bytes))
+
+    @answered
+    def detach(self, asked: spec.Detach, who: Connection) -> spec.Detached:
+        """End an attachment."""
+        _attachment(who, asked.attachment).end()
+        del who.attachments[asked.attachment]
+        return spec.Detached(True)
+
+    @answered
+    def lease(self, asked: spec.Lease, who: Connection) -> spec.Leased:
+        """Say who alone may type into a session, or give that back."""
+        self._sessions.find(asked.session)
+        return spec.Leased(self._leases.ask(asked, who))
+
+    # Behind them.
+
+    async def _cancellable(self, session: str, id: str, waiting: Any) -> Any:
+        if id in self._waits:
+            waiting.close()
+            raise RpcError(Condition.PARAMS, f"a wait with the id {id!r} is under way already")
+        task = asyncio.create_task(waiting)
+        self._waits[id] = (session, task)
+        try:
+            await asyncio.wait({task})
+            if task.cancelled():
+                raise RpcError(Condition.CANCELLED, f"the wait {id!r} was cancelled")
+            return task.result()
+        finally:
+            task.cancel()
+            del self._waits[id]
+
+    async def _close(self, id: str) -> None:
+        if (recorder := self._recorders.pop(id, None)) is not None:
+            recorder.stop()
+        closing = self._sessions.close(id)
+        try:
+            await closing
+        finally:
+            self._tellers.pop(id, None)
+            self._leases.forget(id)
+            for connection in self._connections.values():
+                if connection.notices is not None:
+                    connection.notices.gone(id)
+
+    def _told(self, id: str) -> tuple[PtySession, Teller]:
+        return self._sessions.find(id), self._tellers[id]
+
+    def _connection(self, peer: Peer) -> Connection:
+        """Its state, from its first request on: a peer may serve before `converse` knows it."""
+        if (known := self._connections.get(peer)) is None:
+            known = self._connections[peer] = Connection(peer, self.redactor)
+        return known
+
+    def _table(self) -> Methods:
+        methods = Methods()
+        for name, handler in self.handlers.items():
+            methods.add(name, self._served(handler))
+        return methods
+
+    def _served(self, handler: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(handler)
+        def served(asked: Any, call: Call) -> Any:
+            return handler(asked, self._connection(call.peer))
+
+        return served
+
+    def _handlers(self) -> dict[str, Callable[..., Any]]:
+        return {
+            "server.capabilities": self.capabilities,
+            "server.set_notifications": self.set_notifications,
+            "session.create": self.create,
+            "session.list": self.list,
+            "session.close": self.close_session,
+            "session.kill": self.kill,
+            "session.resize": self.resize,
+            "session.input": self.input,
+            "session.snapshot": self.snapshot,
+            "session.transcript": self.transcript,
+            "session.wait": self.wait,
+            "session.cancel_wait": self.cancel_wait,
+            "session.scrollback": self.scrollback,
+            "session.record": self.record,
+            "session.attach": self.attach,
+            "session.credit": self.credit,
+            "session.detach": self.detach,
+            "session.lease": self.lease,
+        }
+
+
+def _attachment(who: Connection, id: str) -> Attachment:
+    if (attachment := who.attachments.get(id)) is None:
+        raise RpcError(Condition.PARAMS, f"unknown attachment: {id}; session.attach answers one")
+    return attachment
