@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from telex.cli.root import COMMANDS
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from subprocess import CompletedProcess
@@ -31,7 +33,7 @@ printf '%s\\n' "${COMPREPLY[@]}"
     ("words", "offered"),
     [
         (["telex", "do"], ["doctor"]),
-        (["telex", ""], ["completions", "config", "doctor"]),
+        (["telex", ""], list(COMMANDS)),
         (["telex", "config", "tr"], ["trust"]),
         (["telex", "doctor", "--j"], ["--json"]),
         (["telex", "completions", ""], ["bash", "zsh", "fish"]),

@@ -11,9 +11,16 @@ COMPLETE = "_TELEX_COMPLETE"
 """Set by the scripts of `telex completions` when a shell asks what could come next."""
 
 COMMANDS = {
+    "attach": "Show a running session in this terminal, and type into it.",
+    "call": "Ask a running server one thing.",
     "completions": "Print the completion script of a shell.",
     "config": "Show what is configured, and where it comes from.",
     "doctor": "Say what telex finds here, what is missing, and how to get it.",
+    "record": "Run a program in this terminal and record what it shows.",
+    "replay": "Play a recording in this terminal.",
+    "run": "Run a program in this terminal, as if telex were not there.",
+    "serve": "Serve terminal sessions to programs, by JSON-RPC.",
+    "shot": "Run a program and take a picture of its screen.",
 }
 """Each is `command` in the file of its name; its line stands here too, so that listing is cheap."""
 

@@ -1,0 +1,75 @@
+"""`telex call`: one request to a running server, and its answer."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import click
+import msgspec
+
+from telex.cli.console import explain, say
+
+HELP = """Ask a running server one thing.
+
+Its answer is printed as JSON.
+
+METHOD is a method of the protocol and PARAMS its parameters, a JSON object (`-` reads it from
+stdin). The server is the one that `telex serve --socket` started, or the one at --to.
+
+If the server refuses, its reason goes to stderr and the exit code is 1; 124 if a wait timed out.
+
+\b
+  telex call session.create '{"program": "bash"}'
+  telex call session.input '{"session": "s1", "action": {"type": "text", "value": "ls\\n"}}'
+  telex call session.snapshot '{"session": "s1", "cells": "none"}'
+"""
+
+to = click.option(
+    "--to",
+    "address",
+    default="unix:",
+    metavar="ADDRESS",
+    help="unix:PATH, or ws://HOST:PORT/rpc with the token in TELEX_TOKEN.",
+)
+
+
+def _object(_: click.Context, __: click.Parameter, given: str) -> Any:
+    text = sys.stdin.read() if given == "-" else given
+    try:
+        params = json.loads(text)
+    except ValueError as error:
+        raise click.BadParameter(f"that is not JSON: {error}") from error
+    if not isinstance(params, (dict, list)):
+        raise click.BadParameter("parameters are a JSON object")
+    return params
+
+
+@click.command(help=HELP)
+@to
+@click.argument("method")
+@click.argument("params", default="{}", callback=_object)
+def command(address: str, method: str, params: Any) -> int:
+    from telex.cli.event_loop import run
+    from telex.protocols.pty_automation import TIMED_OUT
+    from telex.rpc.errors import RpcError
+
+    try:
+        answer = run(_answer(address, method, params))
+    except RpcError as refused:
+        problem = refused.problem
+        explain(f"telex: {problem.message} ({problem.code})")
+        if isinstance(problem.data, msgspec.Raw):
+            explain(json.dumps(msgspec.json.decode(problem.data), indent=2, ensure_ascii=False))
+        return 124 if problem.code == TIMED_OUT else 1
+    indent = 2 if sys.stdout.isatty() else None
+    say(json.dumps(answer, indent=indent, ensure_ascii=False))
+    return 0
+
+
+async def _answer(address: str, method: str, params: Any) -> Any:
+    from telex.terminal.dialling import dial
+
+    async with await dial(address) as peer:
+        return await peer.call(method, params, timeout=None)

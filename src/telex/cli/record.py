@@ -1,0 +1,126 @@
+"""`telex record`: `telex run`, and a recording of it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from telex.cli.console import explain, warn
+from telex.cli.loading import load_config
+from telex.cli.run import hosted, program
+
+if TYPE_CHECKING:
+    from telex.host.record import Record, Wanted
+    from telex.redaction import Redactor
+    from telex.terminal.recording import Header
+
+HELP = """Run a program in this terminal and record what it shows.
+
+FILE is an asciicast, which `telex replay` and asciinema's players show. Only you can read it, and
+secrets are taken out of it as far as they can be recognised. It is not replaced if it is there
+already. Everything else is as with `telex run`.
+
+With --input it also holds what is typed while the terminal echoes it. Passwords are typed without
+echo and not stored; but neither is what a shell's line editor echoes by itself. With --raw
+everything is.
+
+\b
+  telex record demo.cast -- bash
+  telex record --append demo.cast -- bash
+  telex record --format 3 --input survey.cast -- ./survey.sh
+"""
+
+
+@click.command(help=HELP)
+@click.option(
+    "--format",
+    "version",
+    type=click.Choice(["2", "3"]),
+    default="2",
+    show_default=True,
+    help="Version of asciicast; every player reads 2.",
+)
+@click.option("--input", "typed", is_flag=True, help="Also record what is typed.")
+@click.option("--raw", is_flag=True, help="Leave secrets in, and record every key with --input.")
+@click.option("--force", is_flag=True, help="Replace FILE if it is there.")
+@click.option("--append", is_flag=True, help="Go on with the recording in FILE.")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@program
+@click.pass_context
+def command(
+    context: click.Context,
+    version: str,
+    typed: bool,
+    raw: bool,
+    force: bool,
+    append: bool,
+    file: Path,
+    program: tuple[str, ...],
+) -> int:
+    from telex.host.record import Wanted
+
+    if force and append:
+        raise click.UsageError("--force and --append exclude each other", context)
+    wanted = Wanted(
+        path=file,
+        version=_version(version),
+        typed=typed,
+        redactor=None if raw else _redactor(context),
+        replaced=force,
+        continued=append,
+    )
+    return _recorded(wanted, program)
+
+
+def _recorded(wanted: Wanted, program: tuple[str, ...]) -> int:
+    from telex.host.record import Record
+
+    made: list[Record] = []
+
+    def record() -> Record:
+        made.append(Record(wanted, _header(wanted, program)))
+        return made[0]
+
+    code = None
+    try:
+        code = hosted(program, record)
+    finally:
+        for one in made:
+            one.finish(code)
+            _tell(wanted.path, one)
+    return code
+
+
+def _tell(path: Path, record: Record) -> None:
+    if record.failed is None:
+        explain(f"telex: recorded in {path}")
+    else:
+        warn(f"the recording in {path} is not whole: {record.failed.strerror}")
+
+
+def _header(wanted: Wanted, program: tuple[str, ...]) -> Header:
+    from telex.host.own_terminal import terminal_size
+    from telex.terminal.recording import Header
+
+    return Header(
+        wanted.version,
+        terminal_size(),
+        timestamp=int(time.time()),
+        term=os.environ.get("TERM"),
+        command=shlex.join(program),
+    )
+
+
+def _version(text: str) -> Literal[2, 3]:
+    return 3 if text == "3" else 2
+
+
+def _redactor(context: click.Context) -> Redactor:
+    from telex.cli.redacting import redactor_of
+
+    return redactor_of(load_config(context).settings)

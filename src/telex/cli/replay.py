@@ -1,0 +1,74 @@
+"""`telex replay`: a recording in this terminal."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from telex.cli.console import warn
+
+if TYPE_CHECKING:
+    from telex.terminal.recording import Recording
+
+HELP = """Play a recording in this terminal.
+
+FILE is an asciicast of version 2 or 3. Space pauses and goes on; q and Ctrl-C end it. Without a
+terminal to show it on, everything is printed at once.
+
+Replaying shows whatever was recorded, and the terminal obeys it as it obeyed the program: play what
+you would also run.
+
+\b
+  telex replay demo.cast
+  telex replay --speed 2 --max-pause 1 demo.cast
+  telex replay demo.cast > demo.txt
+"""
+
+
+@click.command(help=HELP)
+@click.option(
+    "--speed",
+    type=click.FloatRange(min=0, min_open=True),
+    default=1.0,
+    show_default=True,
+    help="How many times as fast.",
+)
+@click.option(
+    "--max-pause",
+    type=click.FloatRange(min=0),
+    help="No pause is longer, in seconds; by default as the recording says.",
+)
+@click.option("--fast", is_flag=True, help="Everything at once.")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+def command(speed: float, max_pause: float | None, fast: bool, file: Path) -> int:
+    from telex.host.replay import Pace, replay
+
+    recording = _read(file)
+    at_once = fast or not sys.stdout.isatty()
+    if not at_once:
+        _warn_of_size(recording)
+    return replay(recording, Pace(speed, max_pause, at_once))
+
+
+def _read(file: Path) -> Recording:
+    from telex.terminal.recording import NotARecording, read
+
+    try:
+        with file.open("rb") as lines:
+            return read(lines)
+    except NotARecording as error:
+        raise click.ClickException(f"{file} cannot be played: {error}") from error
+
+
+def _warn_of_size(recording: Recording) -> None:
+    from telex.host.own_terminal import terminal_size
+
+    wanted, here = recording.header.size, terminal_size()
+    if wanted.rows > here.rows or wanted.cols > here.cols:
+        warn(
+            f"the recording is {wanted.cols} wide and {wanted.rows} high, this terminal only "
+            f"{here.cols} by {here.rows}; it will look wrong until you make that larger"
+        )

@@ -1,0 +1,89 @@
+"""`telex serve`: the automation server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from telex.cli.loading import load_config
+
+HELP = """Serve terminal sessions to programs, by JSON-RPC.
+
+With no door named, on standard input and output: stdout is for the protocol alone, and what the
+server says about itself goes to stderr. Several doors may be open at once and share their sessions.
+At the end of standard input the requests already read are answered; then, unless another door is
+open, every program is ended and so is the server. SIGINT and SIGTERM end it too.
+
+\b
+  printf '{"jsonrpc":"2.0","id":1,"method":"server.capabilities"}\\n' | telex serve
+  telex serve --socket
+  telex serve --socket /tmp/mine.sock --http 127.0.0.1:8023
+
+A client of the HTTP door shows the token, as `Authorization: Bearer`. It is TELEX_TOKEN, or a
+random one that is printed when the door opens.
+"""
+
+
+def _address(_: click.Context, __: click.Parameter, given: str | None) -> tuple[str, int] | None:
+    if given is None:
+        return None
+    host, colon, port = given.rpartition(":")
+    if not colon or not port.isdecimal() or int(port) > 65535:
+        raise click.BadParameter(f"{given!r} is not HOST:PORT, as in 127.0.0.1:8023")
+    return host.strip("[]") or "127.0.0.1", int(port)
+
+
+@click.command(help=HELP)
+@click.option("--stdio", is_flag=True, help="Standard input and output; the default.")
+@click.option(
+    "--socket",
+    is_flag=False,
+    flag_value="",
+    metavar="[PATH]",
+    help="A unix socket, for this user alone; without PATH, the one that clients try first.",
+)
+@click.option("--http", metavar="HOST:PORT", callback=_address, help="HTTP and WebSocket.")
+@click.option("--allow-remote", is_flag=True, help="Let --http listen beyond this machine.")
+@click.option(
+    "--framing",
+    type=click.Choice(["ndjson", "lsp"]),
+    default="ndjson",
+    show_default=True,
+    help="How messages stand on stdio and in the socket: a line each, or with Content-Length.",
+)
+@click.option(
+    "--serial",
+    is_flag=True,
+    help="One request at a time on each connection, in order: for scripts piped in whole.",
+)
+@click.pass_context
+def command(
+    context: click.Context,
+    stdio: bool,
+    socket: str | None,
+    http: tuple[str, int] | None,
+    allow_remote: bool,
+    framing: str,
+    serial: bool,
+) -> None:
+    from telex.cli.doors import Doors, serve
+    from telex.cli.event_loop import run
+    from telex.cli.logs import log_to_stderr
+    from telex.cli.redacting import redactor_of
+    from telex.config import places
+    from telex.terminal.service import Automation
+
+    config = load_config(context)
+    redactor = redactor_of(config.settings)
+    log_to_stderr(config.settings.logging.level, redactor)
+    path = None if socket is None else Path(socket) if socket else places.find().socket
+    doors = Doors(
+        stdio=stdio or (path is None and http is None),
+        socket=path,
+        http=http,
+        allow_remote=allow_remote,
+        framing=framing,
+        serial=serial,
+    )
+    run(serve(Automation(redactor=redactor), doors))

@@ -1,0 +1,137 @@
+"""`telex shot`: run a program, wait until its screen is still, and take a picture of it."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from telex.cli.loading import load_config
+from telex.cli.run import program as program_argument
+
+if TYPE_CHECKING:
+    from telex.terminal.cells import Size, Snapshot
+
+HELP = """Run a program and take a picture of its screen.
+
+The picture is taken when nothing has changed for a moment, or when the program ends.
+
+The picture is text on stdout, or what --output's name says: .txt, .ans (text with colours), .svg,
+.html or .png. Secrets on the screen are masked, unless --raw is given. The program is ended
+afterwards. If the screen never becomes still, the exit code is 124 and there is no picture.
+
+\b
+  telex shot -- ls --color=always
+  telex shot -o top.png --size 30x100 -- top
+  telex shot -o help.svg --type ':help\\n' --wait 'Moving around' -- vim
+"""
+
+
+def _size(_: click.Context, __: click.Parameter, given: str) -> Size:
+    from telex.terminal.cells import Size
+
+    found = re.fullmatch(r"(\d{1,4})x(\d{1,4})", given)
+    if not found or not all(1 <= int(number) <= 1000 for number in found.groups()):
+        raise click.BadParameter(f"{given!r} is not ROWSxCOLS, each from 1 to 1000, as in 24x80")
+    return Size(int(found[1]), int(found[2]))
+
+
+@click.command(help=HELP, context_settings={"allow_interspersed_args": False})
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write it there."
+)
+@click.option(
+    "--kind",
+    type=click.Choice(["text", "ansi", "svg", "html", "png"]),
+    help="What to draw, whatever the name of the file.",
+)
+@click.option(
+    "--size", default="24x80", show_default=True, metavar="ROWSxCOLS", callback=_size, help="Of it."
+)
+@click.option("--type", "typed", multiple=True, help="Type this first; \\n is Enter, \\e Escape.")
+@click.option("--wait", "awaited", help="Wait for this text before the picture.")
+@click.option(
+    "--still",
+    type=click.IntRange(0, 60_000),
+    default=250,
+    show_default=True,
+    help="How many milliseconds nothing may change.",
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0, 3600),
+    default=15.0,
+    show_default=True,
+    help="Seconds until it is given up.",
+)
+@click.option("--light", is_flag=True, help="Dark letters on a light ground.")
+@click.option("--scale", type=click.IntRange(1, 8), default=2, show_default=True, help="Of a .png.")
+@click.option("--no-cursor", is_flag=True, help="Leave the cursor out.")
+@click.option("--raw", is_flag=True, help="Do not mask secrets.")
+@program_argument
+@click.pass_context
+def command(
+    context: click.Context,
+    output: Path | None,
+    kind: str | None,
+    size: Size,
+    typed: tuple[str, ...],
+    awaited: str | None,
+    still: int,
+    timeout: float,
+    light: bool,
+    scale: int,
+    no_cursor: bool,
+    raw: bool,
+    program: tuple[str, ...],
+) -> None:
+    from telex.cli.event_loop import run
+    from telex.cli.redacting import redactor_of
+    from telex.terminal.masking import mask
+    from telex.terminal.pictures import DARK, LIGHT, draw, kind_of
+    from telex.terminal.session import Program
+
+    drawn_as = kind or ("text" if output is None else kind_of(output))
+    seen = run(_seen(Program(program, size=size), typed, awaited, still, timeout))
+    if not raw:
+        seen = mask(seen, redactor_of(load_config(context).settings))
+    theme = LIGHT if light else DARK
+    picture = draw(seen, drawn_as, theme=theme, cursor=not no_cursor, scale=scale)  # type: ignore[arg-type]  # by click's Choice
+    if output is None:
+        sys.stdout.buffer.write(picture)
+    else:
+        output.write_bytes(picture)
+
+
+async def _seen(
+    program: object, typed: tuple[str, ...], awaited: str | None, still: int, timeout: float
+) -> Snapshot:
+    from telex import match
+    from telex.protocols.pty_automation import Text
+    from telex.terminal.session import Program, PtySession
+    from telex.terminal.waiting import WaitTimedOut
+
+    assert isinstance(program, Program)
+    shown = match.any_of(match.all_of(match.regex(r"\S"), match.stable(still)), match.exited())
+    async with PtySession(program) as session:
+        try:
+            for text in typed:
+                await session.wait(shown, timeout)
+                await session.act(Text(_unescaped(text)))
+            if awaited is not None:
+                await session.wait(match.text(awaited), timeout)
+            found = await session.wait(shown, timeout)
+        except WaitTimedOut as late:
+            what = f"{awaited!r} did not appear" if awaited else "the screen did not become still"
+            said = f"{what} within {timeout:g} s; it shows:\n{late.moment.text}"
+            raise TimeoutError(said) from late
+        return found.moment.snapshot
+
+
+def _unescaped(text: str) -> str:
+    """What a shell makes awkward to write."""
+    named = {"n": "\n", "r": "\r", "t": "\t", "e": "\x1b", "\\": "\\"}
+    return re.sub(r"\\([nrte\\])", lambda found: named[found[1]], text)

@@ -1,0 +1,16 @@
+"""`telex run`: a person's terminal around a child. As if telex were not there.
+
+`run.run` puts a program on a terminal of its own and joins that one with the person's: keys in,
+bytes out, size, signals, stops. `telex record` is the same with a witness.
+
+    run           the whole of it, from the first key to the exit code
+    own_terminal  the person's terminal: raw, and back again on every way out
+    modes         what a terminal's line discipline is told to do, as values
+    apart         a descriptor that we may set non-blocking without the shell noticing
+    inlet         bytes from the person, as they come
+    outlet        bytes to the person, as fast as they are taken
+    job_control   stopping with the program, and going on with it
+    leader        the small program that leads the child's session
+    record        what was seen, as a file
+    replay        such a file, played again
+"""

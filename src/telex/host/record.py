@@ -1,0 +1,130 @@
+"""What a person sees while a program runs, and what they type if they want that kept, as a file.
+
+A `Record` is a witness for `run.run`. What the terminal does not echo is not written, unless
+everything shall be: it is how passwords are typed. (Line editors such as a shell's turn the echo
+off too, and draw what is typed themselves; what they draw is in the output.) A disk that is full
+ends the recording, and not the program.
+"""
+
+from __future__ import annotations
+
+import codecs
+import os
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, BinaryIO
+
+from telex.host.own_terminal import is_shown
+from telex.terminal import recording
+from telex.terminal.recording import Header, Recorder
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import Literal
+
+    from telex.redaction import Redactor
+    from telex.terminal.cells import Size
+    from telex.terminal.pty import Pty
+
+
+class AlreadyThere(Exception):
+    """There is a file of that name, and nobody said what shall become of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What shall be recorded, and where to."""
+
+    path: Path
+    version: Literal[2, 3] = 2
+    typed: bool = False
+    """Also what the person types."""
+    redactor: Redactor | None = None
+    """Without one everything is written as it is."""
+    replaced: bool = False
+    """An older file gives way."""
+    continued: bool = False
+    """An older recording goes on."""
+
+
+class Record:
+    """An open recording. `run` tells it what happens; `finish` closes it."""
+
+    def __init__(self, wanted: Wanted, header: Header) -> None:
+        self.failed: OSError | None = None
+        """Why it is not whole."""
+        self._typed = wanted.typed
+        self._unechoed = wanted.redactor is None
+        self._bare = not is_shown()
+        """The program's terminal adds no carriage returns; a player's neither."""
+        self._texts = {kind: _decoder() for kind in ("output", "input")}
+        before = _before(wanted.path) if wanted.continued else None
+        self._file = _opened(wanted)
+        now = time.monotonic()
+        if before is None:
+            self._recorder = Recorder(header, now, wanted.redactor)
+            self._write(self._recorder.header())
+        else:
+            # In version 3 times count from the line before, in 2 from the beginning.
+            version = before.header.version
+            began = now - (before.duration if version == 2 else 0)
+            self._recorder = Recorder(replace(header, version=version), began, wanted.redactor)
+            self._write(self._recorder.resize(header.size, now))
+
+    def output(self, data: bytes) -> None:
+        text = self._texts["output"].decode(data.replace(b"\n", b"\r\n") if self._bare else data)
+        self._write(self._recorder.output(text, time.monotonic()))
+
+    def input(self, data: bytes, pty: Pty) -> None:
+        if self._typed and (self._unechoed or pty.characters().echo):
+            text = self._texts["input"].decode(data)
+            self._write(self._recorder.input(text, time.monotonic()))
+
+    def resized(self, size: Size) -> None:
+        self._write(self._recorder.resize(size, time.monotonic()))
+
+    def finish(self, code: int | None) -> None:
+        """The program ended, with that exit code if it ever ran."""
+        now = time.monotonic()
+        last = self._recorder.finish(now) if code is None else self._recorder.exit(code, now)
+        self._write(last)
+        self._file.close()
+
+    def _write(self, lines: bytes) -> None:
+        if self.failed is None:
+            try:
+                self._file.write(lines)
+            except OSError as error:
+                self.failed = error
+
+
+def _decoder() -> codecs.IncrementalDecoder:
+    return codecs.getincrementaldecoder("utf-8")("replace")
+
+
+def _before(path: Path) -> recording.Recording | None:
+    """The recording that goes on; a half line, left by a recorder that was killed, is cut off."""
+    if not path.exists() or not path.stat().st_size:
+        return None
+    with path.open("r+b") as file:
+        before = recording.read(file)
+        file.seek(0)
+        file.truncate(file.read().rfind(b"\n") + 1)
+    return before
+
+
+def _opened(wanted: Wanted) -> BinaryIO:
+    """The file, ours alone. Unbuffered: what was recorded is there, however we end."""
+    how = os.O_APPEND if wanted.continued else os.O_TRUNC if wanted.replaced else os.O_EXCL
+
+    def opener(path: str, _: int) -> int:
+        return os.open(path, os.O_WRONLY | os.O_CREAT | how | os.O_CLOEXEC, 0o600)
+
+    try:
+        file = open(wanted.path, "wb", buffering=0, opener=opener)  # noqa: SIM115  # `finish` closes
+    except FileExistsError:
+        raise AlreadyThere(
+            f"{wanted.path} is there already; --force replaces it, --append goes on with it"
+        ) from None
+    os.fchmod(file.fileno(), 0o600)
+    return file

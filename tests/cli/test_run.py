@@ -1,0 +1,129 @@
+"""`telex run` without a terminal, and its words when there is nothing to run."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+    from subprocess import CompletedProcess
+
+    Run = Callable[..., CompletedProcess[str]]
+
+RUN = [sys.executable, "-m", "telex", "run", "--"]
+
+
+def test_a_program_that_does_not_exist_is_one_sentence_and_127(telex: Run) -> None:
+    ran = telex("run", "--", "no-such-program")
+    assert (ran.returncode, ran.stdout) == (127, "")
+    assert ran.stderr.startswith("telex: there is no program no-such-program")
+    assert ran.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("content", ["", "#!/no/such/interpreter\n"])
+def test_a_program_that_cannot_be_run_is_one_sentence_and_126(
+    telex: Run, work: Path, content: str
+) -> None:
+    file = work / "file"
+    file.write_text(content)
+    file.chmod(0o700 if content else 0o600)
+    ran = telex("run", "./file")
+    assert ran.returncode == 126
+    said = ran.stderr + ran.stdout
+    assert "file cannot be run" in said
+    assert said.count("\n") == 1
+
+
+def test_without_a_command_it_is_a_mistake_in_usage(telex: Run) -> None:
+    for command in (["run"], ["run", "--"], ["record", "demo.cast"]):
+        ran = telex(*command)
+        assert (ran.returncode, ran.stdout) == (2, "")
+        assert "Missing argument" in ran.stderr
+
+
+def test_the_exit_code_is_the_programs(telex: Run) -> None:
+    assert telex("run", "--", "sh", "-c", "exit 7").returncode == 7
+    assert telex("run", "--", "sh", "-c", "kill -SEGV $$").returncode == 128 + signal.SIGSEGV
+
+
+def test_options_after_the_program_are_the_programs(telex: Run) -> None:
+    ran = telex("run", "sh", "-c", "echo $0 --help", "-V")
+    assert (ran.returncode, ran.stdout) == (0, "-V --help\n")
+
+
+@pytest.mark.parametrize(
+    ("given", "argv", "shown"),
+    [
+        ("one\ntwo\n", ["cat"], "one\ntwo\n"),
+        ("no newline", ["cat"], "no newline"),
+        ("", ["cat"], ""),
+        ("b\na\n", ["sort"], "a\nb\n"),
+        ("print(6 * 7)\n", [sys.executable, "-q"], ">>> 42\n>>> \n"),
+        ("".join(f"{n}\n" for n in range(20000)), ["tail", "-1"], "19999\n"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["pipe", "file"])
+def test_without_a_terminal_it_is_a_filter(
+    given: str, argv: list[str], shown: str, kind: str, environ: dict[str, str], work: Path
+) -> None:
+    (work / "given").write_text(given)
+    how = {"pipe": "cat given | ", "file": "< given "}[kind]
+    command = shlex.join([*RUN, *argv])
+    done = subprocess.run(
+        ["sh", "-c", f"{how}{command}"],
+        env=environ,
+        cwd=work,
+        capture_output=True,
+        timeout=20,
+        check=True,
+    )
+    assert (done.stdout.decode(), done.stderr) == (shown, b"")
+
+
+def test_a_reader_who_has_seen_enough_ends_it_quietly(environ: dict[str, str]) -> None:
+    with subprocess.Popen(
+        [*RUN, "yes"],
+        env=environ,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as child:
+        assert child.stdout is not None
+        assert child.stderr is not None
+        assert child.stdout.read(4) == b"y\ny\n"
+        child.stdout.close()
+        assert child.stderr.read() == b""
+        assert child.wait(20) == 128 + signal.SIGPIPE
+
+
+def test_the_pipes_it_was_given_stay_blocking(environ: dict[str, str]) -> None:
+    done = subprocess.run(
+        ["sh", "-c", f"{' '.join(RUN)} true; cat /proc/self/fdinfo/0 /proc/self/fdinfo/1 >&2"],
+        env=environ,
+        input=b"",
+        capture_output=True,
+        timeout=20,
+        check=True,
+    )
+    flags = [int(line.split()[1], 8) for line in done.stderr.splitlines() if b"flags" in line]
+    assert len(flags) == 2
+    assert not any(flag & os.O_NONBLOCK for flag in flags)
+
+
+def test_a_socket_it_was_given_is_blocking_again_afterwards(environ: dict[str, str]) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        subprocess.run(
+            [*RUN, "echo", "x"], env=environ, stdin=theirs, stdout=theirs, timeout=20, check=True
+        )
+        assert ours.recv(9) == b"x\n"
+        assert os.get_blocking(theirs.fileno())
