@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 import click
-import msgspec
+from msgspec import UNSET
 
 from telex.cli.console import explain, say
 
@@ -60,8 +60,8 @@ def command(address: str, method: str, params: Any) -> int:
     except RpcError as refused:
         problem = refused.problem
         explain(f"telex: {problem.message} ({problem.code})")
-        if isinstance(problem.data, msgspec.Raw):
-            explain(json.dumps(msgspec.json.decode(problem.data), indent=2, ensure_ascii=False))
+        if problem.data is not UNSET:
+            explain(json.dumps(problem.data, indent=2, ensure_ascii=False))
         return 124 if problem.code == TIMED_OUT else 1
     indent = 2 if sys.stdout.isatty() else None
     say(json.dumps(answer, indent=indent, ensure_ascii=False))

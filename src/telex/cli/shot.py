@@ -26,7 +26,7 @@ afterwards. If the screen never becomes still, the exit code is 124 and there is
 \b
   telex shot -- ls --color=always
   telex shot -o top.png --size 30x100 -- top
-  telex shot -o help.svg --type ':help\\n' --wait 'Moving around' -- vim
+  telex shot -o help.svg --type ':help\\n' --wait 'Move around' -- vim
 """
 
 

@@ -28,6 +28,9 @@ Rows = Annotated[int, Meta(ge=1, le=1000, description="Rows, 1 to 1000.")]
 Cols = Annotated[int, Meta(ge=1, le=1000, description="Columns, 1 to 1000.")]
 Pixels = Annotated[int, Meta(ge=0, le=65535, description="Pixels; 0 where unknown.")]
 Milliseconds = Annotated[int, Meta(ge=0, le=86_400_000, description="Milliseconds, up to a day.")]
+Word = Annotated[str, Meta(pattern=r"^[^\x00]*$", description="Any text without a NUL.")]
+Name = Annotated[str, Meta(pattern=r"^[^\x00=]+$", description="A variable's name.")]
+"""What the system can hand to a program; neither can hold all that a JSON string can."""
 Since = int | str
 """A sequence number, or the mark that `session.input` returned."""
 
@@ -321,9 +324,9 @@ class Create(Struct, frozen=True, kw_only=True):
     """What to start, and on what kind of terminal."""
 
     program: str
-    args: tuple[str, ...] = ()
+    args: tuple[Word, ...] = ()
     cwd: str | None = None
-    env: dict[str, str | None] = {}
+    env: dict[Name, Word | None] = {}
     """Overrides; null removes a variable."""
     rows: Rows = 24
     cols: Cols = 80

@@ -139,6 +139,7 @@ class StreamRedactor:
         "_queue",
         "_queued",
         "_unfinished",
+        "_untold",
     )
 
     def __init__(self, book: Rulebook, hidden: Sequence[Ranges] = ()) -> None:
@@ -149,6 +150,7 @@ class StreamRedactor:
         self._queue: deque[tuple[Lane | None, str]] = deque()
         self._queued = 0
         self._unfinished = ""  # half an escape sequence says nothing until its other half comes
+        self._untold = 0  # of what is held, the part that was read by `follow`
         self._ended = False
 
     @property
@@ -160,11 +162,18 @@ class StreamRedactor:
         """What can be said now, of this text and of what was held back before."""
         if self._ended:
             raise StreamEnded("this stream was finished; ask the redactor for another one")
-        return _rendered(self._read(text), self._book.marker)
+        return _rendered(self._told(self._read(text)), self._book.marker)
+
+    def follow(self, text: str) -> None:
+        """Go on from a text that was told elsewhere, or is not to be told: of a secret that began
+        in it the rest is hidden. Of the text itself nothing is said, but for a sequence cut off at
+        its end, which means nothing without what follows."""
+        deque(self._read(text), maxlen=0)
+        self._untold = self._queued
 
     def finish(self) -> str:
         """The text has ended: everything held back, decided."""
-        return _rendered(self._end(), self._book.marker)
+        return _rendered(self._told(self._end()), self._book.marker)
 
     def whole(self, text: str) -> Iterator[Fragment]:
         """All of it at once, piece by piece with its verdict."""
@@ -178,6 +187,13 @@ class StreamRedactor:
             room = HELD_SECRET_CHARS - self.held
             yield from self._step(text[at : at + room])
             at += room
+
+    def _told(self, fragments: Iterator[Fragment]) -> Iterator[Fragment]:
+        """All but what `follow` read; a secret that began there has its marker here."""
+        for text, verdict in fragments:
+            passed = min(self._untold, len(text))
+            self._untold -= passed
+            yield (text[passed:], verdict) if verdict is Verdict.SHOWN else (text, verdict)
 
     def _step(self, text: str) -> Iterator[Fragment]:
         text, self._unfinished = self._unfinished + text, ""

@@ -65,7 +65,7 @@ class Call:
 class Job:
     """One message to be served, and where its answers go."""
 
-    __slots__ = ("answer", "id", "message", "parts", "size")
+    __slots__ = ("answer", "id", "message", "parts", "size", "work")
 
     def __init__(
         self, message: Request | Notification, size: int, answer: Callable[[Message], None]
@@ -76,6 +76,7 @@ class Job:
         self.id = message.id if isinstance(message, Request) else None
         more = isinstance(message, Request) and message.more
         self.parts: Inbox[Part] = Inbox() if more else _NO_PARTS
+        self.work: Coroutine[Any, Any, object] | None = None
 
 
 class Serving:
@@ -214,6 +215,7 @@ class Serving:
             self._fail(job, self._problem(job, error))
             return
         if asyncio.iscoroutine(outcome):
+            job.work = outcome
             self._spawn(job, self._finish(job, outcome))
         else:
             self._reply(job, outcome)
@@ -224,9 +226,11 @@ class Serving:
         task.add_done_callback(self._done)
 
     def _done(self, task: asyncio.Task[None]) -> None:
-        del self._tasks[task]
+        job = self._tasks.pop(task)
         if not task.cancelled():
             task.result()  # nothing should be left to raise; if it is, the loop's handler hears it
+        elif job.work is not None:
+            job.work.close()  # cancelled before its first step: it is not to be missed
         self._start_queued()
 
     async def _finish(self, job: Job, outcome: Coroutine[Any, Any, object]) -> None:

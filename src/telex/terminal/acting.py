@@ -105,7 +105,7 @@ class Acting:
                 return self._signal(SIGNALS[value])
             case spec.MarkTranscript(value):
                 mark = self._session.marks.name(self._session.mark())
-                self._session.transcript.mark(value.label)
+                self._session.label(value.label)
                 return mark
             case spec.Interrupt() | spec.Kill():
                 raise AssertionError("these do not wait for their turn")

@@ -18,6 +18,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from _cffi_backend import new_array_type
 from pyghostty._ffi import check, ffi, lib, union_fn
 from pyghostty.core import init_sized as sized
 from pyghostty.core import read_buf
@@ -56,6 +57,41 @@ _DATA: Final = "GHOSTTY_TERMINAL_DATA_"
 
 class UnreadableLibrary(ImportError):
     """This build of libghostty-vt keeps its cells in a way that we cannot read."""
+
+
+_POINTED: Final = """
+    bool uint8_t uint16_t uint32_t uint64_t size_t void char GhosttyTerminal GhosttyTerminalData
+    GhosttyTerminalModeConfig GhosttyColorRgb GhosttyString GhosttyRenderState
+    GhosttyRenderStateRowIterator GhosttyRenderStateRowCells GhosttyRenderStateDirty
+    GhosttyRenderStateRowData GhosttyCellsView GhosttyRow GhosttyStyle GhosttySelection
+    GhosttyFormatter GhosttyFormatterTerminalOptions GhosttyPointS GhosttyKeyEncoder GhosttyKeyEvent
+    GhosttyMouseEncoder GhosttyMouseEvent GhosttyMouseEncoderSize GhosttyMousePosition
+"""
+_NAMED: Final = """
+    uintptr_t GhosttyTerminalWritePtyFn GhosttyTerminalSizeFn GhosttyTerminalDeviceAttributesFn
+    GhosttyTerminalColorSchemeFn GhosttyTerminalXtversionFn
+"""
+_IN_ROWS: Final = "uint8_t uint32_t char GhosttyTerminalData GhosttyRenderStateRowData"
+
+
+def _learn_types() -> None:
+    """Have cffi read the types we use all at once, and remember them by name.
+
+    For each type that it is asked for by name it reads the library's 200 typedefs again. That took
+    8 ms a time, a third of a second before the first screen was there. What it remembers is its own
+    affair (`_parsed_types`); should it ever forget, all is as slow as it was, and no less right.
+    """
+    types = [*(f"{name}*" for name in _POINTED.split()), *_NAMED.split()]
+    members = "".join(f"{name} t{at};" for at, name in enumerate(types))
+    ffi.cdef(f"typedef struct {{ {members} }} TelexTypes;")
+    known = getattr(ffi, "_parsed_types", {})
+    for name, (_, member) in zip(types, ffi.typeof("TelexTypes").fields, strict=True):
+        known[name] = (member.type, False)
+    for name in _IN_ROWS.split():
+        known[f"{name}[]"] = (new_array_type(known[f"{name}*"][0], None), False)
+
+
+_learn_types()
 
 
 def _read_layout() -> Layout:

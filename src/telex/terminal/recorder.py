@@ -51,6 +51,7 @@ class SessionRecorder:
         session.taps.add(self._output)
         session.watchers.add(self._look)
         session.typists.add(self._input)
+        session.labellers.add(self._marked)
         self._size = session.size
 
     def stop(self) -> None:
@@ -58,10 +59,11 @@ class SessionRecorder:
         self._session.taps.discard(self._output)
         self._session.watchers.discard(self._look)
         self._session.typists.discard(self._input)
+        self._session.labellers.discard(self._marked)
         self._file.write(self._recorder.finish(time.monotonic()))
         self._file.close()
 
-    def mark(self, label: str) -> None:
+    def _marked(self, label: str) -> None:
         self._file.write(self._recorder.marker(label, time.monotonic()))
 
     def _output(self, data: bytes) -> None:

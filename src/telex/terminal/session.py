@@ -96,6 +96,8 @@ class PtySession:
         """Given the bytes that the screen gets."""
         self.typists: set[Callable[[bytes], None]] = set()
         """Given the bytes that callers type."""
+        self.labellers: set[Callable[[str], None]] = set()
+        """Given the labels that callers put on places in the transcript."""
         self.swallowed = 0
         """Control strings that nobody claimed, and broken ones."""
         self.last_output = self.last_input = self._changed = self._loop.time()
@@ -174,6 +176,12 @@ class PtySession:
         rows = tuple([row.text for row in self.screen.rows()])
         return Mark(self.sequence, rows, self.screen.cursor, self.transcript.cursor, typed)
 
+    def label(self, label: str) -> None:
+        """Name this place in the transcript, and in a recording."""
+        self.transcript.mark(label)
+        for labeller in self.labellers:
+            labeller(label)
+
     # What can be done to it.
 
     async def act(self, action: Action) -> str:
@@ -236,6 +244,7 @@ class PtySession:
             self.watchers.clear()
             self.taps.clear()
             self.typists.clear()
+            self.labellers.clear()
             self.screen.close()
 
     # The path of a byte.
