@@ -2,8 +2,10 @@
 # once (the stamp is renewed when pyproject.toml changes).
 
 PYTHON ?= python3
+PORT ?= 8023
 BIN := .venv/bin
 STAMP := .venv/.installed
+PEERS := .venv/.peers-installed
 
 .PHONY: help run test soak lint types fix bench docs programs clean
 
@@ -17,8 +19,25 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@
 
-run: $(STAMP) ## the main job (until the server exists: telex doctor)
-	@$(BIN)/telex doctor
+$(PEERS): $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
+	@touch $@
+
+define WELCOME
+A server for terminal sessions; Ctrl-C ends it. Its addresses follow.
+Paste this into a second terminal, here in this directory, and there is a shell to drive:
+
+  .venv/bin/telex call session.create '{"program": "bash"}'
+  .venv/bin/telex call session.input '{"session": "s1", "action": {"type": "text", "value": "seq 3\n"}}'
+  .venv/bin/telex call session.snapshot '{"session": "s1", "cells": "none"}'
+  .venv/bin/telex attach s1    # the same shell, for you; Ctrl-] leaves it running
+
+endef
+export WELCOME
+
+run: $(STAMP) ## the server, on a unix socket and on 127.0.0.1 (PORT=8023)
+	@printf '%s\n' "$$WELCOME"
+	@exec $(BIN)/telex serve --socket --http 127.0.0.1:$(PORT)
 
 test: lint types programs ## lint, types and every test
 	$(BIN)/python -m pytest $(ARGS)
@@ -37,7 +56,7 @@ fix: $(STAMP) ## ruff: mend what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(STAMP) ## figures against peers, one table
+bench: $(PEERS) programs ## figures against peers, one table
 	$(BIN)/python -m benchmarks $(ARGS)
 
 docs: $(STAMP) ## render what is generated: clause tables, limits, CLI, state table

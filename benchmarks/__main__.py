@@ -9,7 +9,7 @@ import sys
 
 from benchmarks.figures import Row
 
-PARTS = ["wire", "redaction", "rpc", "processes"]
+PARTS = ["wire", "redaction", "rpc", "processes", "terminal", "passthrough", "sessions"]
 HEAD = ("figure", "telex", "peer, same run", "ratio", "target")
 
 

@@ -1,9 +1,10 @@
-"""A row of the table, and how a rate is measured: the best of a few short runs."""
+"""A row of the table, and how a rate is measured: the best of a few short runs. Contestants take
+turns, so that a noisy machine is noisy for all of them."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 
@@ -15,15 +16,18 @@ class Row:
     peer: float | None = None
     peer_name: str = ""
     target: str = ""
+    spread: tuple[float, float] | None = None
+    """The lowest and the highest of our runs, where there were several."""
 
     def cells(self) -> tuple[str, ...]:
-        ratio = f"{self.ours / self.peer:.1f} x" if self.peer else ""
-        theirs = f"{_number(self.peer)} {self.peer_name}" if self.peer else ""
-        return self.figure, f"{_number(self.ours)} {self.unit}", theirs, ratio, self.target
+        ratio = f"{_number(self.ours / self.peer, 2)} x" if self.peer else ""
+        theirs = f"{_number(self.peer)} {self.peer_name}" if self.peer else self.peer_name
+        within = f" ({'-'.join(map(_number, self.spread))})" if self.spread else ""
+        return self.figure, f"{_number(self.ours)} {self.unit}{within}", theirs, ratio, self.target
 
 
-def _number(value: float | None) -> str:
-    return f"{value:,.0f}" if value is None or value >= 100 else f"{value:.3g}"
+def _number(value: float, digits: int = 3) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.{digits}g}"
 
 
 def rate(work: Callable[[], float], runs: int = 5) -> float:
@@ -34,6 +38,29 @@ def rate(work: Callable[[], float], runs: int = 5) -> float:
         amount = work()
         best = max(best, amount / (time.perf_counter() - start))
     return best
+
+
+def in_turns(
+    contestants: Mapping[str, Callable[[], float]], rounds: int = 5
+) -> dict[str, list[float]]:
+    """What each measured, round by round, lowest first."""
+    figures: dict[str, list[float]] = {name: [] for name in contestants}
+    for _ in range(rounds):
+        for name, measure in contestants.items():
+            figures[name].append(measure())
+    return {name: sorted(measured) for name, measured in figures.items()}
+
+
+def against(
+    figure: str, unit: str, measured: Mapping[str, list[float]], targets: Mapping[str, str]
+) -> list[Row]:
+    """A row for each peer: the first that was measured is ours. Rates, and the best of each: what
+    others took of the machine meanwhile is nobody's merit."""
+    (_, ours), *peers = measured.items()
+    return [
+        Row(figure, ours[-1], unit, theirs[-1], name, targets.get(name, ""), (ours[0], ours[-1]))
+        for name, theirs in peers
+    ]
 
 
 def reads_of(stream: bytes, size: int = 4096) -> list[bytes]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import random
+from pathlib import Path
 
 from telex.wire import htty_chunk, json_escape
 
@@ -36,6 +38,25 @@ def ansi(size: int = 8 * MEGABYTE) -> bytes:
         if rng.random() < 0.002:
             out += b"\x1b]0;vim README.md\x07"
     return bytes(out)
+
+
+def colour(size: int = 8 * MEGABYTE) -> bytes:
+    """A log in which each word has its own of 256 colours, and some are bold or underlined."""
+    rng = random.Random(7)
+    out = bytearray()
+    while len(out) < size:
+        for word in rng.choices(WORDS, k=10):
+            face = rng.choice((b"", b"1;", b"4;"))
+            out += b"\x1b[%s38;5;%dm%s\x1b[0m " % (face, rng.randint(0, 255), word)
+        out += b"\r\n"
+    return bytes(out)
+
+
+def programs(size: int = 8 * MEGABYTE) -> bytes:
+    """What vim, less, top and vim again printed while somebody used them, over and over."""
+    recorded = Path(__file__).with_name("data") / "vim-less-top.gz"
+    stream = gzip.decompress(recorded.read_bytes())
+    return stream * (size // len(stream) + 1)
 
 
 def chunks(size: int = 8 * MEGABYTE) -> bytes:
