@@ -6,7 +6,14 @@ import argparse
 import sys
 from pathlib import Path
 
-from scripts import render_cli, render_conversation, render_reference, render_specs
+from scripts import (
+    render_automation,
+    render_cli,
+    render_conversation,
+    render_keys,
+    render_reference,
+    render_specs,
+)
 from tests.clause_table import SPECS
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -20,6 +27,8 @@ def pages() -> dict[Path, str]:
         "specs/README.md": render_specs.render_index(),
         "reference/limits.md": render_reference.render_limits(),
         "reference/errors.md": render_reference.render_errors(),
+        "reference/automation.md": render_automation.render(),
+        "reference/keys.md": render_keys.render(),
         "reference/cli.md": render_cli.render(),
         "explain/conversation.md": render_conversation.render(),
     }

@@ -28,7 +28,8 @@ Programs go by the code. The sentence is for people, and may say more than stand
 ## JSON-RPC
 
 The five reserved codes mean the same in every protocol. All other numbers belong to one protocol
-each: -32001 of one is not -32001 of another.
+each: -32001 of one is not -32001 of another. Those of terminal automation stand
+[with its methods](automation.md#errors).
 
 | code | sentence |
 |---|---|

@@ -18,7 +18,10 @@ from telex.version import __version__
 
 if TYPE_CHECKING:
     from telex import match as match
+    from telex.terminal.asking import NotPermitted as NotPermitted
     from telex.terminal.asking import NotStarted as NotStarted
+    from telex.terminal.asking import Refused as Refused
+    from telex.terminal.asking import ServerGone as ServerGone
     from telex.terminal.asking import SessionClosed as SessionClosed
     from telex.terminal.asking import SessionProblem as SessionProblem
     from telex.terminal.asking import TimedOut as TimedOut
@@ -26,10 +29,15 @@ if TYPE_CHECKING:
     from telex.terminal.driver import Terminal as Terminal
     from telex.terminal.driver import connect as connect
     from telex.terminal.driver import spawn as spawn
+    from telex.transports.errors import CannotConnect as CannotConnect
 
 _PLACES = {
+    "CannotConnect": "telex.transports.errors",
+    "NotPermitted": "telex.terminal.asking",
     "NotStarted": "telex.terminal.asking",
+    "Refused": "telex.terminal.asking",
     "Server": "telex.terminal.driver",
+    "ServerGone": "telex.terminal.asking",
     "SessionClosed": "telex.terminal.asking",
     "SessionProblem": "telex.terminal.asking",
     "Terminal": "telex.terminal.driver",
@@ -39,8 +47,12 @@ _PLACES = {
 }
 
 __all__ = [
+    "CannotConnect",
+    "NotPermitted",
     "NotStarted",
+    "Refused",
     "Server",
+    "ServerGone",
     "SessionClosed",
     "SessionProblem",
     "Terminal",

@@ -20,9 +20,21 @@ def matcher(what: What) -> spec.Matcher:
         case str():
             return spec.ContainsText(what)
         case re.Pattern():
-            return spec.ScreenRegex(what.pattern)
+            return spec.ScreenRegex(_flags(what) + what.pattern)
         case _:
             return what
+
+
+def _flags(pattern: re.Pattern[str]) -> str:
+    """What it was compiled with, as RE2 writes it. Raises ValueError for what RE2 does not know."""
+    if not isinstance(pattern.pattern, str):
+        raise ValueError("a screen is text: give a pattern of str, not of bytes")
+    flags = re.RegexFlag(pattern.flags) & ~re.UNICODE
+    if unknown := flags & ~(re.IGNORECASE | re.MULTILINE | re.DOTALL):
+        raise ValueError(f"{unknown!r} is not known here; IGNORECASE, MULTILINE and DOTALL are")
+    letters = {re.IGNORECASE: "i", re.MULTILINE: "m", re.DOTALL: "s"}
+    given = "".join(letter for flag, letter in letters.items() if flag in flags)
+    return f"(?{given})" if given else ""
 
 
 def text(value: str, since: spec.Since | None = None) -> spec.Matcher:

@@ -13,6 +13,8 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from click.exceptions import NoArgsIsHelpError
+
 from telex.cli.console import explain
 from telex.cli.endings import ending
 from telex.cli.root import COMPLETE, root
@@ -52,7 +54,7 @@ def _end(error: BaseException) -> int:
             import traceback
 
             traceback.print_exception(error)
-        explain(how.line)
+        explain(how.line, redact=not isinstance(error, NoArgsIsHelpError))
     _settle_stdout()
     return how.code
 

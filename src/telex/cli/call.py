@@ -39,7 +39,7 @@ def _object(_: click.Context, __: click.Parameter, given: str) -> Any:
     text = sys.stdin.read() if given == "-" else given
     try:
         params = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise click.BadParameter(f"that is not JSON: {error}") from error
     if not isinstance(params, (dict, list)):
         raise click.BadParameter("parameters are a JSON object")
@@ -64,8 +64,15 @@ def command(address: str, method: str, params: Any) -> int:
             explain(json.dumps(problem.data, indent=2, ensure_ascii=False))
         return 124 if problem.code == TIMED_OUT else 1
     indent = 2 if sys.stdout.isatty() else None
-    say(json.dumps(answer, indent=indent, ensure_ascii=False))
+    say(_shown(answer, indent))
     return 0
+
+
+def _shown(answer: Any, indent: int | None) -> str:
+    """JSON that stays JSON on any stdout: what cannot be printed is written in JSON's own way."""
+    ascii_only = not (sys.stdout.encoding or "").lower().startswith("utf")
+    text = json.dumps(answer, indent=indent, ensure_ascii=ascii_only)
+    return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
 
 
 async def _answer(address: str, method: str, params: Any) -> Any:

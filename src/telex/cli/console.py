@@ -22,8 +22,12 @@ def say(text: str = "") -> None:
     click.echo(printable(text))
 
 
-def explain(text: str) -> None:
-    """A line about the answer, on stderr."""
+def explain(text: str, redact: bool = True) -> None:
+    """A line about the answer, on stderr, without secrets: it may end up in a log."""
+    if redact:
+        from telex.redaction import Redactor  # seldom needed, and not for free
+
+        text = Redactor().redact(text)
     click.echo(printable(text), err=True)
 
 

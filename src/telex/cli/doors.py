@@ -7,6 +7,7 @@ only door.
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
     from telex.rpc.channel import Channel
     from telex.terminal.service import Automation
+
+log = logging.getLogger("telex.serve")
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -49,6 +52,8 @@ async def serve(service: Automation, doors: Doors) -> None:
             await _open(service, doors, open_doors, conversations, stop)
             await stop.wait()
             await open_doors.aclose()
+    except BaseExceptionGroup as failed:  # a door that could not be opened has its own sentence
+        raise failed.exceptions[0] from None
     finally:
         await service.close()
         for number in SIGNALS:
@@ -63,7 +68,10 @@ async def _open(
     stop: asyncio.Event,
 ) -> None:
     async def converse(channel: Channel) -> None:
-        await service.converse(channel, one_at_a_time=doors.serial)
+        try:
+            await service.converse(channel, one_at_a_time=doors.serial)
+        except Exception:  # a fault of ours ends this conversation, and no other
+            log.exception("a conversation ended by a fault")
 
     if doors.socket is not None:
         from telex.transports import unix

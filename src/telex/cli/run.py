@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from telex.cli.console import explain
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -46,12 +44,7 @@ def command(program: tuple[str, ...]) -> int:
 
 
 def hosted(program: tuple[str, ...], witness: Callable[[], Witness] | None = None) -> int:
-    """Its exit code, or the one a shell gives when there is nothing to run."""
+    """Its exit code."""
     from telex.host.run import run
-    from telex.processes.spawn import NoSuchProgram, NotExecutable
 
-    try:
-        return run(program, witness=witness)
-    except (NoSuchProgram, NotExecutable) as error:
-        explain(f"telex: {error}")
-        return 127 if isinstance(error, NoSuchProgram) else 126
+    return run(program, witness=witness)

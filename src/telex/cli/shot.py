@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,10 @@ from telex.cli.loading import load_config
 from telex.cli.run import program as program_argument
 
 if TYPE_CHECKING:
+    from telex.protocols.pty_automation import Matcher
+    from telex.redaction import Redactor
     from telex.terminal.cells import Size, Snapshot
+    from telex.terminal.session import Program
 
 HELP = """Run a program and take a picture of its screen.
 
@@ -21,7 +25,8 @@ The picture is taken when nothing has changed for a moment, or when the program 
 
 The picture is text on stdout, or what --output's name says: .txt, .ans (text with colours), .svg,
 .html or .png. Secrets on the screen are masked, unless --raw is given. The program is ended
-afterwards. If the screen never becomes still, the exit code is 124 and there is no picture.
+afterwards. If the screen never becomes still, the exit code is 124 and there is no picture. A
+program that does not exist gives 127, one that cannot be run 126.
 
 \b
   telex shot -- ls --color=always
@@ -90,14 +95,13 @@ def command(
 ) -> None:
     from telex.cli.event_loop import run
     from telex.cli.redacting import redactor_of
-    from telex.terminal.masking import mask
     from telex.terminal.pictures import DARK, LIGHT, draw, kind_of
     from telex.terminal.session import Program
 
     drawn_as = kind or ("text" if output is None else kind_of(output))
-    seen = run(_seen(Program(program, size=size), typed, awaited, still, timeout))
-    if not raw:
-        seen = mask(seen, redactor_of(load_config(context).settings))
+    redactor = None if raw else redactor_of(load_config(context).settings)
+    plan = Plan(tuple(map(_unescaped, typed)), awaited, still, timeout)
+    seen = run(_seen(Program(program, size=size), plan, redactor))
     theme = LIGHT if light else DARK
     picture = draw(seen, drawn_as, theme=theme, cursor=not no_cursor, scale=scale)  # type: ignore[arg-type]  # by click's Choice
     if output is None:
@@ -106,29 +110,53 @@ def command(
         output.write_bytes(picture)
 
 
-async def _seen(
-    program: object, typed: tuple[str, ...], awaited: str | None, still: int, timeout: float
-) -> Snapshot:
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What happens before the picture."""
+
+    typed: tuple[str, ...]
+    awaited: str | None
+    still: int
+    timeout: float
+
+
+class NotSeen(Exception):
+    """What was waited for did not come; the sentence shows what was there instead."""
+
+
+async def _seen(program: Program, plan: Plan, redactor: Redactor | None) -> Snapshot:
+    """The screen as it is told: a failed wait shows no more of it than a picture would."""
     from telex import match
     from telex.protocols.pty_automation import Text
-    from telex.terminal.session import Program, PtySession
-    from telex.terminal.waiting import WaitTimedOut
+    from telex.terminal.masking import Masker
+    from telex.terminal.session import PtySession
+    from telex.terminal.waiting import WaitFailed, WaitTimedOut
 
-    assert isinstance(program, Program)
-    shown = match.any_of(match.all_of(match.regex(r"\S"), match.stable(still)), match.exited())
+    shown = match.any_of(match.all_of(match.regex(r"\S"), match.stable(plan.still)), match.exited())
+    masker = None if redactor is None else Masker(redactor)
     async with PtySession(program) as session:
+
+        async def wait(matcher: Matcher) -> Snapshot:
+            found = await session.wait(
+                matcher, plan.timeout, keep=lambda moment: moment.keep(redactor, masker)
+            )
+            return found.moment.snapshot
+
+        what = "the screen did not become still"
         try:
-            for text in typed:
-                await session.wait(shown, timeout)
-                await session.act(Text(_unescaped(text)))
-            if awaited is not None:
-                await session.wait(match.text(awaited), timeout)
-            found = await session.wait(shown, timeout)
+            for text in plan.typed:
+                await wait(shown)
+                await session.act(Text(text))
+            if plan.awaited is not None:
+                what = f"{plan.awaited!r} did not appear"
+                await wait(match.text(plan.awaited))
+            what = "the screen did not become still"
+            return await wait(shown)
         except WaitTimedOut as late:
-            what = f"{awaited!r} did not appear" if awaited else "the screen did not become still"
-            said = f"{what} within {timeout:g} s; it shows:\n{late.moment.text}"
+            said = f"{what} within {plan.timeout:g} s; it shows:\n{late.moment.text}"
             raise TimeoutError(said) from late
-        return found.moment.snapshot
+        except WaitFailed as failed:
+            raise NotSeen(f"{what}: {failed}; it shows:\n{failed.moment.text}") from failed
 
 
 def _unescaped(text: str) -> str:

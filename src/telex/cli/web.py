@@ -33,8 +33,8 @@ async def listening(
         app, door=Door(token), host=host, port=port, allow_remote=allow_remote
     ) as address:
         explain(f"telex: listening at {address.url}/rpc/automation")
-        if "TELEX_TOKEN" in os.environ:
+        if os.environ.get("TELEX_TOKEN"):
             explain("telex: the token is in TELEX_TOKEN")
         else:
-            explain(f"telex: token {token}")
+            explain(f"telex: token {token}", redact=False)
         yield

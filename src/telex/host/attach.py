@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import re
 import signal
 from codecs import getincrementaldecoder
 from typing import TYPE_CHECKING, Final
@@ -24,14 +25,27 @@ from telex.terminal.dialling import dial
 if TYPE_CHECKING:
     from telex.rpc.peer import Peer
 
-CLEAR: Final = b"\x1bc"
+_MOUSE: Final = (9, 1000, 1002, 1003, 1005, 1006, 1015, 1016)
+_OFF: Final = (1, 5, 6, 69, *_MOUSE, 1004, 2004, 2026, 2031, 2048)
+"""Private modes that a program may have set and no shell expects: keys, reverse video, origin and
+margins, mouse, focus, paste, held updates, reports."""
 PLAIN: Final = (
-    b"\x1b[?1049l\x1b[!p\x1b[?25h\x1b[?1l\x1b>\x1b[?2004l\x1b[?1000l\x1b[?1002l\x1b[?1003l"
-    b"\x1b[?1006l\x1b[?1004l\x1b[<u\x1b[m\r\n"
+    b"\x1b[<99u\x1b[?1049l\x1b[<99u\x1b[!p\x1b[4l\x1b[20l\x1b[r\x1b>\x1b[>4m\x1b(B\x0f\x1b[m"
+    + b"".join(b"\x1b[?%dl" % mode for mode in _OFF)
+    + b"\x1b[?7h\x1b[?25h\x1b[0 q"
 )
-"""Modes a program may have set, taken back: the alternate screen, keys, paste, mouse, focus."""
+"""A terminal as it was, whatever a program made of it, and wherever its bytes were cut. Not RIS,
+which in many terminals clears the scrollback, the person's own. The cursor stands anywhere after
+this, so that whoever writes it moves it."""
+BLANK: Final = PLAIN + b"\x1b[H\x1b[2J"
+LAST_ROW: Final = b"\x1b[999;1H\r\n"
+
 FOR_A_DAY: Final = 86_400_000
 CREDIT: Final = 256 * 1024
+HURRY_SECONDS: Final = 1.0
+"""How long a person who leaves, or a signal, waits for a terminal or a server that does not."""
+LARGEST: Final = 1000
+"""Rows and columns that a session can have."""
 
 
 class NoSuchKey(ValueError):
@@ -42,16 +56,22 @@ class CannotAttach(Exception):
     """The server said no."""
 
 
-def control_byte(name: str) -> bytes:
-    """`ctrl_]` as the byte it types."""
+def control_key(name: str) -> re.Pattern[bytes]:
+    """`ctrl_]` as the bytes it types: the control character, or what a keyboard says that the
+    program told to be precise (kitty's protocol, xterm's modifyOtherKeys)."""
     letter = name.lower().replace("-", "_").removeprefix("ctrl_")
     code = ord(letter.upper()) - 64 if len(letter) == 1 else 0
     if not 0 < code < 32:
         raise NoSuchKey(f"{name!r} is no control character; use ctrl_ and one of a–z [ \\ ] ^ _")
-    return bytes([code])
+    key = ord(letter)
+    # Ctrl is 5; caps lock and num lock add 64 and 128. Pressed or repeated, not released.
+    precise = rb"\x1b\[%d(?::\d*)*;(?:5|69|133|197)(?::[12])?(?:;[\d:]*)?u" % key
+    return re.compile(rb"%s|%s|\x1b\[27;5;%d~" % (re.escape(bytes([code])), precise, key))
 
 
-def attach(address: str, session: str, leave: bytes, *, read_only: bool = False) -> int | None:
+def attach(
+    address: str, session: str, leave: re.Pattern[bytes], *, read_only: bool = False
+) -> int | None:
     """Until the program ends, the detach key, or a signal. The program's exit code, else 0; None
     if the person left it running."""
     with OwnTerminal() as own, asyncio.Runner() as runner:
@@ -59,7 +79,7 @@ def attach(address: str, session: str, leave: bytes, *, read_only: bool = False)
 
 
 async def _attached(
-    own: OwnTerminal, address: str, session: str, leave: bytes, read_only: bool
+    own: OwnTerminal, address: str, session: str, leave: re.Pattern[bytes], read_only: bool
 ) -> int | None:
     view = View(own, session, leave, read_only)
     async with await dial(address, methods=view.methods()) as peer:
@@ -69,18 +89,34 @@ async def _attached(
 class View:
     """One session in one person's terminal."""
 
-    def __init__(self, own: OwnTerminal, session: str, leave: bytes, read_only: bool) -> None:
+    def __init__(
+        self, own: OwnTerminal, session: str, leave: re.Pattern[bytes], read_only: bool
+    ) -> None:
         self._own = own
         self._session = session
         self._leave = leave
         self._read_only = read_only
         self._decoder = getincrementaldecoder("utf-8")("replace")
-        self._typed: asyncio.Queue[spec.Action] = asyncio.Queue()
-        self._over: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
+        self._typed: asyncio.Queue[spec.Action | None] = asyncio.Queue()
+        self._loop = asyncio.get_running_loop()
+        self._over: asyncio.Future[int | None] = self._loop.create_future()
+        self._hurry = asyncio.Event()
         self._flowing = asyncio.Event()
         self._flowing.set()
         self._drawn = asyncio.Event()
+        self._whole = asyncio.Event()
+        self._past = ""
+        """An attachment whose bytes are of no interest any more."""
+        self._dirty = False
+        """Whether anything was drawn on the person's terminal."""
         self._owed = 0
+        self._outlet = Outlet(
+            own.writing,
+            full=self._flowing.clear,
+            empty=self._flowing.set,
+            broken=lambda _: self._end(0),
+        )
+        self._inlet = Inlet(own.reading, self._keys, lambda: self._end(0))
 
     def methods(self) -> Methods:
         methods = Methods()
@@ -89,55 +125,67 @@ class View:
 
     async def show(self, peer: Peer) -> int | None:
         """Join the two until it is over."""
-        self._outlet = Outlet(
-            self._own.writing,
-            full=self._flowing.clear,
-            empty=self._flowing.set,
-            broken=lambda _: self._end(0),
-        )
-        inlet = Inlet(self._own.reading, self._keys, lambda: self._end(0))
-        loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-            loop.add_signal_handler(number, self._end, 128 + number)
-        try:
-            await self._begin(peer)
-            self._own.take()
-            inlet.resume()
-            work = (self._send(peer), self._grant(peer), self._watch(peer))
-            tasks = [asyncio.create_task(one) for one in work]
-            loop.add_signal_handler(signal.SIGWINCH, self._resized)
-            self._resized()
-            return await self._settled(tasks)
-        finally:
-            inlet.close()
-            self._outlet.write(PLAIN)
-            await self._outlet.flushed()
-            self._outlet.close()
-            self._own.give_back()
-
-    async def _begin(self, peer: Peer) -> None:
-        asked = spec.Attach(session=self._session, credit=CREDIT, redact=False)
-        try:
-            self._attachment: spec.Attached = await peer.call(
-                "session.attach", asked, returns=spec.Attached
-            )
-        except RpcError as refused:
-            raise CannotAttach(refused.problem.message) from refused
-
-    async def _settled(self, tasks: list[asyncio.Task[None]]) -> int | None:
+            self._loop.add_signal_handler(number, self._told_to_end, 128 + number)
+        self._own.take()  # before anything is drawn: a terminal that is not raw adds to newlines
+        living = self._loop.create_task(self._live(peer))
         try:
             return await self._over
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.wait(tasks)
+            self._inlet.close()
+            living.cancel()
+            await asyncio.wait({living})
+            await self._leave_it_plain()
+
+    async def _live(self, peer: Peer) -> None:
+        try:
+            await self._begin(peer)
+            self._inlet.resume()
+            self._follow_size()
+            await asyncio.gather(self._send(peer), self._grant(peer), self._watch(peer))
+        except RpcError as refused:
+            self._end_with(CannotAttach(refused.problem.message))
+        except CallError as gone:
+            self._end_with(CannotAttach(f"the server is gone: {gone}"))
+
+    async def _begin(self, peer: Peer) -> None:
+        asked = spec.Attach(session=self._session, credit=CREDIT, redact=False)
+        self._attachment: spec.Attached = await peer.call(
+            "session.attach", asked, returns=spec.Attached
+        )
+
+    async def _leave_it_plain(self) -> None:
+        """All was drawn, unless there is hurry; and then the terminal is the person's."""
+        if self._dirty:
+            self._outlet.write(PLAIN + LAST_ROW)
+        flushed = self._loop.create_task(self._outlet.flushed())
+        hurried = self._loop.create_task(self._hurry.wait())
+        await asyncio.wait({flushed, hurried}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({flushed}, timeout=HURRY_SECONDS)
+        flushed.cancel()
+        hurried.cancel()
+        self._outlet.close()
+        self._own.give_back()
+
+    # From the program.
 
     def _bytes(self, got: spec.SessionBytes) -> None:
         """Draw. What was drawn is owed as credit, once the terminal has taken it."""
+        if got.attachment == self._past:
+            return
         data = base64.b64decode(got.data64)
-        self._outlet.write(CLEAR + data if got.reset else data)
+        if got.reset:
+            self._outlet.write(BLANK if self._dirty else self._first())
+        self._outlet.write(data)
+        self._dirty = True
         self._owed += len(data)
         self._drawn.set()
+        if not got.more:
+            self._whole.set()
+
+    def _first(self) -> bytes:
+        """What the person had before scrolls away and is not lost."""
+        return b"\r\n" * terminal_size().rows + BLANK if self._own.shown else b""
 
     async def _grant(self, peer: Peer) -> None:
         """As much more may come as this terminal has taken."""
@@ -150,57 +198,83 @@ class View:
                 asked = spec.Credit(self._attachment.attachment, owed)
                 await peer.call("session.credit", asked, timeout=None)
 
-    async def _send(self, peer: Peer) -> None:
-        """What is typed, in order. A program that ended meanwhile reads nothing."""
-        while True:
-            action = await self._typed.get()
-            try:
-                await peer.call("session.input", spec.Input(self._session, action), timeout=None)
-            except RpcError as refused:
-                if refused.problem.code != spec.SESSION_CLOSED:
-                    self._end_with(CannotAttach(refused.problem.message))
-
     async def _watch(self, peer: Peer) -> None:
         """Until the program ends; then its last screen is drawn, and its exit code is ours."""
+        ended = await self._ended(peer)
+        await self._last_look(peer)
+        code, by = ended.evidence["exit_code"], ended.evidence["signal"]
+        self._end(128 + (by or 0) if code is None else code)
+
+    async def _ended(self, peer: Peer) -> spec.Matched:
+        """A wait lasts a day at most, an attachment does not."""
         asked = spec.Wait(
             session=self._session,
             matcher=spec.ProcessExited(),
             timeout_ms=FOR_A_DAY,
             cells="none",
         )
-        try:
-            ended: spec.Matched = await peer.call(
-                "session.wait", asked, returns=spec.Matched, timeout=None
-            )
-            await self._last_look(peer)
-        except RpcError as refused:
-            self._end_with(CannotAttach(refused.problem.message))
-            return
-        except CallError as gone:
-            self._end_with(CannotAttach(f"the server is gone: {gone}"))
-            return
-        code, by = ended.evidence["exit_code"], ended.evidence["signal"]
-        self._end(128 + by if code is None else code)
+        while True:
+            try:
+                ended: spec.Matched = await peer.call(
+                    "session.wait", asked, returns=spec.Matched, timeout=None
+                )
+            except RpcError as refused:
+                if refused.problem.code != spec.TIMED_OUT:
+                    raise
+            else:
+                return ended
 
     async def _last_look(self, peer: Peer) -> None:
-        """A new attachment begins with the whole screen, whatever of the old one is on its way."""
-        await peer.call("session.detach", spec.Detach(self._attachment.attachment))
-        self._drawn.clear()
+        """A new attachment begins with the whole screen, however far the old one has come.
+
+        The old one stays, so that credit on its way to it is no mistake.
+        """
+        self._past = self._attachment.attachment
+        self._whole.clear()
         await self._begin(peer)
-        await self._drawn.wait()
+        await self._whole.wait()
+
+    # From the person.
+
+    async def _send(self, peer: Peer) -> None:
+        """What is typed, in order; then, if the person leaves, the end."""
+        while (action := await self._typed.get()) is not None:
+            try:
+                await peer.call("session.input", spec.Input(self._session, action), timeout=None)
+            except RpcError as refused:
+                # A program that has ended reads nothing. Else it is what a terminal rings for:
+                # nobody reads, or somebody else has the keyboard.
+                if refused.problem.code != spec.SESSION_CLOSED and isinstance(action, spec.Text):
+                    self._outlet.write(b"\a")
+        self._end(None)
 
     def _keys(self, data: bytes) -> None:
-        before, left, _ = data.partition(self._leave)
+        left = self._leave.search(data)
+        before = data[: left.start()] if left else data
         if before and not self._read_only:
             self._typed.put_nowait(spec.Text(self._decoder.decode(before)))
         if left:
-            self._end(None)
+            self._inlet.close()
+            self._hurry.set()
+            self._typed.put_nowait(None)
+            self._loop.call_later(HURRY_SECONDS, self._end, None)
+
+    def _follow_size(self) -> None:
+        if self._own.shown and not self._read_only:
+            self._loop.add_signal_handler(signal.SIGWINCH, self._resized)
+            self._resized()
 
     def _resized(self) -> None:
-        if not self._read_only:
-            size = terminal_size()
-            asked = spec.TerminalSize(size.rows, size.cols, size.pixel_width, size.pixel_height)
-            self._typed.put_nowait(spec.Resize(asked))
+        size = terminal_size()
+        rows, cols = min(size.rows, LARGEST), min(size.cols, LARGEST)
+        asked = spec.TerminalSize(rows, cols, size.pixel_width, size.pixel_height)
+        self._typed.put_nowait(spec.Resize(asked))
+
+    # The end.
+
+    def _told_to_end(self, code: int) -> None:
+        self._hurry.set()
+        self._end(code)
 
     def _end_with(self, problem: CannotAttach) -> None:
         if not self._over.done():

@@ -41,9 +41,14 @@ class StartFailed(Exception):
 class NoSuchProgram(StartFailed):
     """There is no program of that name."""
 
+    exit_code = 127
+    """What a shell gives for it, and so does a command of ours."""
+
 
 class NotExecutable(StartFailed):
     """There is something of that name, and it cannot be run."""
+
+    exit_code = 126
 
 
 class NoSuchDirectory(StartFailed):

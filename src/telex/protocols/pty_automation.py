@@ -307,7 +307,9 @@ class Redaction(Struct, frozen=True):
     enabled: bool
     replacement: str
     extra_literals: tuple[str, ...] = ()
+    """Texts that are secret, of four characters or more."""
     extra_regexes: tuple[str, ...] = ()
+    """Patterns (RE2) of what is secret."""
 
 
 class Nothing(Struct, frozen=True):
@@ -324,6 +326,7 @@ class Create(Struct, frozen=True, kw_only=True):
     """What to start, and on what kind of terminal."""
 
     program: str
+    """A path, or a name that is looked for in PATH."""
     args: tuple[Word, ...] = ()
     cwd: str | None = None
     env: dict[Name, Word | None] = {}
@@ -333,8 +336,11 @@ class Create(Struct, frozen=True, kw_only=True):
     pixel_width: Pixels = 0
     pixel_height: Pixels = 0
     transcript_max_chars: Annotated[int, Meta(ge=1, le=64 * 1024 * 1024)] | None = None
+    """How much of what is printed is kept; by default 131,072."""
     raw_transcript_path: str | None = None
+    """A file for every byte that the program prints, secrets and all."""
     raw_transcript_append: bool = False
+    """Go on with that file; else it must not be there yet."""
 
 
 class Input(Struct, frozen=True):
@@ -551,6 +557,7 @@ class ScreenSnapshot(Struct, frozen=True, kw_only=True):
     cursor: CursorState
     sequence: int
     plain_text: str
+    """The rows joined by newlines, without blanks at their ends and blank rows at the end."""
     cells: tuple[ScreenCell, ...]
     """Row by row, each of them; none if `runs` or `none` were asked for."""
     alternate_screen: bool
@@ -568,6 +575,7 @@ class Matched(Struct, frozen=True, kw_only=True):
     elapsed_ms: int
     snapshot: ScreenSnapshot
     transcript_tail: str
+    """The last 16,384 characters that were printed."""
     evidence: dict[str, Any]
     """Which branch matched, and what."""
     wait_id: str | UnsetType = UNSET
@@ -594,6 +602,7 @@ class Scrollback(Struct, frozen=True):
     """Rows that scrolled away, oldest first."""
 
     total: int
+    """How many rows are kept."""
     start: int
     lines: tuple[str, ...]
     wrapped: tuple[bool, ...]
@@ -681,6 +690,8 @@ class SessionBytes(Struct, frozen=True, omit_defaults=True):
     data64: str
     reset: bool = False
     """Forget what was shown: these bytes draw the screen anew."""
+    more: bool = False
+    """More is there already: the screen, if these draw it, is not whole yet."""
 
 
 NOTIFICATIONS: Final = ("session.changed", "session.output", "session.exited")

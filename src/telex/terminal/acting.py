@@ -81,10 +81,6 @@ class Acting:
         except InputQueueFull:
             self.refused += 1
 
-    def close(self) -> None:
-        """Nobody types any more."""
-        self._line = ""
-
     async def _perform(self, action: Action) -> str:
         match action:
             case spec.Text(value) | spec.Paste(value):

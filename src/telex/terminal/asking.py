@@ -9,6 +9,7 @@ protocol has a number for is an exception with a name here.
     ├── NotPermitted         somebody else has the lease
     ├── Cancelled            the wait was cancelled
     ├── NotStarted           the program could not be started
+    ├── ServerGone           the server ended, or the connection to it
     └── Refused              what was asked makes no sense: a bad key, pattern, size, id
 """
 
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import msgspec
 
 from telex.protocols import pty_automation as spec
-from telex.rpc.errors import Condition, RpcError
+from telex.rpc.errors import Condition, PeerGone, RpcError
 from telex.terminal.connection import Connection
 
 if TYPE_CHECKING:
@@ -36,6 +37,10 @@ class SessionProblem(Exception):
     def __init__(self, sentence: str, data: dict[str, Any]) -> None:
         super().__init__(sentence)
         self.data = data
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For whoever sends it to another process, as test runners do."""
+        return type(self), (self.args[0], self.data)
 
 
 class TimedOut(SessionProblem, TimeoutError):
@@ -62,6 +67,10 @@ class Cancelled(SessionProblem):
 
 class NotStarted(SessionProblem):
     """The program could not be started."""
+
+
+class ServerGone(SessionProblem):
+    """The server ended, or the connection to it."""
 
 
 class Refused(SessionProblem, ValueError):
@@ -96,10 +105,10 @@ class AskingHere:
 
     async def ask(self, method: str, params: object, returns: type[T]) -> T:
         try:
-            answer: Any = self._service.handlers[method](params, self._connection)
+            answer: Any = self._service.handlers[method](_checked(params), self._connection)
             return await answer if inspect.isawaitable(answer) else answer  # type: ignore[no-any-return]  # as the table has it
         except RpcError as error:
-            raise named(error) from error
+            raise named(error) from None  # what it came from says nothing more
 
     async def close(self) -> None:
         """The service was started for this, and ends with it."""
@@ -117,11 +126,21 @@ class AskingThere:
         try:
             return await self._peer.call(method, params, returns=returns, timeout=None)
         except RpcError as error:
-            raise named(error) from error
+            raise named(error) from None  # what it came from says nothing more
+        except PeerGone as error:
+            raise ServerGone(f"the server is gone: {error}", {}) from error
 
     async def close(self) -> None:
         """The conversation ends; sessions stay."""
         await self._peer.close()
+
+
+def _checked(params: object) -> object:
+    """As a server would have read it. Raises Refused for a size of 0 or a text that is none."""
+    try:
+        return msgspec.convert(msgspec.to_builtins(params), type(params))
+    except (msgspec.ValidationError, TypeError) as error:
+        raise Refused(f"The parameters are not valid. {error}", {}) from error
 
 
 def named(error: RpcError) -> Exception:

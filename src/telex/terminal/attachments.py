@@ -3,6 +3,9 @@
 An attachment sends as many bytes as it has credit for. What comes meanwhile is kept up to a limit;
 beyond it the backlog is dropped, and when there is credit again the screen is drawn anew
 (`reset`): a reader who was away sees the present and not the past, and nobody else is slowed down.
+
+A binary frame is, after its first byte (`peer.BINARY`): the attachment's number in four bytes, most
+significant first, a byte of flags (1: reset, 2: more follows at once), and the data.
 """
 
 from __future__ import annotations
@@ -24,9 +27,6 @@ if TYPE_CHECKING:
     from telex.terminal.session import PtySession
     from telex.terminal.transcript import Transcript
 
-"""A binary frame, after its first byte (`peer.BINARY`): the attachment's number in four bytes, most
-significant first, a byte of flags (1: reset), and the data."""
-
 
 class Attachment:
     """One reader of one session."""
@@ -35,6 +35,7 @@ class Attachment:
         self, number: int, session: PtySession, asked: spec.Attach, redactor: Redactor | None
     ) -> None:
         self.id = f"a{number}"
+        self.session_id = asked.session
         self._number = number
         self._session = session
         self._redactor = redactor
@@ -77,7 +78,9 @@ class Attachment:
         while True:
             await self._awake.wait()
             self._awake.clear()
-            while self._credit > 0 and (self._reset or self._backlog):
+            while self._credit > 0 and (
+                self._backlog or (self._reset and not self._session.closed)
+            ):
                 reset, piece = self._next()
                 self._credit -= len(piece)
                 await self._deliver(peer, binary, reset, piece)
@@ -88,20 +91,23 @@ class Attachment:
         if reset:
             self._reset = False
             self._backlog[:] = drawn(self._session, self._redactor)
+            transcript = self._session.transcript
             if self._redactor is not None:
-                self._clean = _Cleaner(self._redactor, self._session.transcript)
+                self._clean = _Cleaner(self._redactor, transcript)
+            self._backlog += self._clean(transcript.unfinished[1])
         size = min(self._credit, limits.ATTACHED_PIECE_BYTES)
         piece = bytes(self._backlog[:size])
         del self._backlog[:size]
         return reset, piece
 
     async def _deliver(self, peer: Peer, binary: bool, reset: bool, piece: bytes) -> None:
+        more = self._reset or bool(self._backlog)
         if binary:
-            head = self._number.to_bytes(4, "big") + bytes([reset])
+            head = self._number.to_bytes(4, "big") + bytes([reset | more << 1])
             await peer.send_binary(head + piece)
         else:
             text = base64.b64encode(piece).decode()
-            told = spec.SessionBytes(self.id, self._session.sequence, text, reset)
+            told = spec.SessionBytes(self.id, self._session.sequence, text, reset, more)
             await peer.notify("session.bytes", told)
 
 

@@ -72,14 +72,17 @@ class ScreenText(Awaited):
         self._evidence = Evidence("contains_text", {"text": text})
 
     def look(self, moment: Moment) -> Evidence | None:
-        text, wanted = moment.text, self._text
-        if wanted not in text:
-            text, wanted = f"{text}\n", self._at_row_end
-            if not wanted or wanted not in text:
-                return None
-        if self._mark is None or new_on_screen(self._mark, moment).finds(wanted, text):
+        text = moment.text
+        if self._stands(self._text, text, moment):
+            return self._evidence
+        if self._at_row_end and self._stands(self._at_row_end, f"{text}\n", moment):
             return self._evidence
         return None
+
+    def _stands(self, wanted: str, text: str, moment: Moment) -> bool:
+        if wanted not in text:
+            return False
+        return self._mark is None or new_on_screen(self._mark, moment).finds(wanted, text)
 
     def tell(self, moment: Moment, misses: Search) -> Explanation:
         if self.look(moment):

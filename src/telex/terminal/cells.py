@@ -100,6 +100,11 @@ class Row:
     def __repr__(self) -> str:
         return f"<Row {self.text!r}{' wrapped' if self.wrapped else ''}>"
 
+    @property
+    def cols(self) -> int:
+        """How many cells it has."""
+        return len(self.cells)
+
     @cached_property
     def text(self) -> str:
         """What a person reads in it, without the blanks at its end."""

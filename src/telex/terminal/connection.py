@@ -34,6 +34,14 @@ class Connection:
         """While a request that acts is served: what it causes is told after its answer."""
         return nullcontext() if self.notices is None else self.notices.after_the_answer()
 
+    def session_gone(self, id: str) -> None:
+        """A session was closed: nothing of it is followed any more."""
+        if self.notices is not None:
+            self.notices.gone(id)
+        for attachment in [one for one in self.attachments.values() if one.session_id == id]:
+            attachment.end()
+            del self.attachments[attachment.id]
+
     def close(self) -> None:
         if self.notices is not None:
             self.notices.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit, urlunsplit
 
 from telex.config import places
 from telex.rpc.peer import Peer
@@ -35,20 +36,27 @@ async def _channel(address: str, token: str | None) -> Channel:
     match scheme:
         case "unix" if colon:
             return await unix.connect(Path(rest) if rest else places.find().socket)
-        case "ws" | "wss":
+        case "ws" | "wss" | "http" | "https":
             from telex.transports import websocket
 
-            return await websocket.connect(address, _token(token))
-        case "http" | "https":
-            from telex.transports import websocket
-
-            path = "" if rest.removeprefix("//").count("/") else "/rpc/automation"
-            return await websocket.connect(f"ws{address[4:].rstrip('/')}{path}", _token(token))
+            return await websocket.connect(_url(address), _token(token))
         case _:
             raise CannotConnect(f"{address!r} is no address; use unix:PATH or ws://HOST:PORT/rpc")
+
+
+def _url(address: str) -> str:
+    """Where the WebSocket is: what a browser would open is the same server."""
+    try:
+        parts = urlsplit(address)
+        _ = parts.port  # looked at here: it raises for what is no number
+    except ValueError as error:
+        raise CannotConnect(f"{address!r} is no address: {error}") from None
+    scheme = "wss" if parts.scheme in ("wss", "https") else "ws"
+    path = parts.path if parts.path.strip("/") else "/rpc"
+    return urlunsplit((scheme, parts.netloc, path, parts.query, ""))
 
 
 def _token(token: str | None) -> str:
     if given := token or os.environ.get("TELEX_TOKEN"):
         return given
-    raise CannotConnect("this door wants a token: set TELEX_TOKEN to what the server printed")
+    raise CannotConnect("set TELEX_TOKEN to what the server printed; this door wants proof")

@@ -12,15 +12,18 @@ and `with` instead of `async with` gives that.
 
 from __future__ import annotations
 
+import asyncio
+import builtins
 import os
 import shlex
+import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from telex import match
 from telex.protocols import pty_automation as spec
 from telex.redaction import Redactor
-from telex.terminal.asking import AskingHere, AskingThere
+from telex.terminal.asking import AskingHere, AskingThere, Refused, ServerGone, SessionClosed
 from telex.terminal.opening import Opening
 
 if TYPE_CHECKING:
@@ -30,23 +33,34 @@ if TYPE_CHECKING:
     from telex.terminal.asking import Asking
     from telex.terminal.blocking import BlockingServer, BlockingTerminal
 
+T = TypeVar("T")
+A_DAY: Final = 86_400.0
+"""The longest wait."""
+
 Signal = Literal["term", "hup", "quit", "int", "kill", "user1", "user2"]
 
 
 class Terminal:
     """One session: type, wait, look. Leaving `async with` ends its program."""
 
-    def __init__(self, asking: Asking, id: str, *, owns: bool = False) -> None:
+    def __init__(self, asking: Asking, id: str, *, made: bool = False, owns: bool = False) -> None:
         self._asking = asking
         self.id = id
+        self._made = made
+        """Whether there was such a session for sure."""
         self._owns = owns
         """Whether the asking ends with the terminal."""
+        self._closed = False
 
     async def __aenter__(self) -> Terminal:
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+    def __del__(self, warn: Any = warnings.warn) -> None:
+        if self._owns and not self._closed:
+            warn(f"{self!r} was not closed", ResourceWarning, source=self)
 
     async def type(self, text: str) -> str:
         """Type characters; "\\n" is Enter for most programs. Answers a mark for `since`."""
@@ -79,7 +93,7 @@ class Terminal:
 
     async def act(self, action: spec.Action) -> str:
         """Any action of the protocol. Answers the mark of the moment before it."""
-        sent = await self._asking.ask("session.input", spec.Input(self.id, action), spec.Sent)
+        sent = await self._ask("session.input", spec.Input(self.id, action), spec.Sent)
         return sent.mark
 
     async def wait(
@@ -90,11 +104,11 @@ class Terminal:
         asked = spec.Wait(
             session=self.id,
             matcher=match.matcher(what),
-            timeout_ms=round(timeout * 1000),
+            timeout_ms=round(min(timeout, A_DAY) * 1000),
             since=since,
             cells="none",
         )
-        return await self._asking.ask("session.wait", asked, spec.Matched)
+        return await self._ask("session.wait", asked, spec.Matched)
 
     async def wait_exit(self, timeout: float = 30.0) -> int | None:
         """Until the program ends. Answers its exit code; None if a signal ended it."""
@@ -105,7 +119,7 @@ class Terminal:
     async def snapshot(self, *, cells: spec.Cells = "full", redact: bool = True) -> ScreenSnapshot:
         """The visible screen."""
         asked = spec.Read(session=self.id, cells=cells, redact=redact)
-        return await self._asking.ask("session.snapshot", asked, spec.ScreenSnapshot)
+        return await self._ask("session.snapshot", asked, spec.ScreenSnapshot)
 
     async def text(self, *, redact: bool = True) -> str:
         """What can be read on the screen."""
@@ -114,34 +128,55 @@ class Terminal:
     async def transcript(self, *, strip: bool = True, redact: bool = True) -> str:
         """What was printed, without escape sequences unless asked."""
         asked = spec.ReadTranscript(session=self.id, strip=strip, redact=redact)
-        return (await self._asking.ask("session.transcript", asked, spec.TranscriptText)).text
+        return (await self._ask("session.transcript", asked, spec.TranscriptText)).text
 
     async def scrollback(self, *, redact: bool = True) -> tuple[str, ...]:
         """The rows that scrolled away, oldest first."""
         asked = spec.ReadScrollback(session=self.id, start=0, count=10_000, redact=redact)
-        return (await self._asking.ask("session.scrollback", asked, spec.Scrollback)).lines
+        return (await self._ask("session.scrollback", asked, spec.Scrollback)).lines
 
     async def resize(self, rows: int, cols: int) -> None:
         """Another size for its terminal."""
         asked = spec.ResizeTo(session=self.id, rows=rows, cols=cols)
-        await self._asking.ask("session.resize", asked, spec.Resized)
+        await self._ask("session.resize", asked, spec.Resized)
 
     async def record(self, path: str | os.PathLike[str] | None, **how: Any) -> None:
         """Record to an asciicast file from now on; None stops. `how` as in `Record`."""
         asked = spec.Record(session=self.id, path=_absolute(path), **how)
-        await self._asking.ask("session.record", asked, spec.Recorded)
+        await self._ask("session.record", asked, spec.Recorded)
 
     async def kill(self) -> None:
         """End the program; its screen can still be read."""
-        await self._asking.ask("session.kill", spec.OfSession(self.id), spec.Killed)
+        await self._ask("session.kill", spec.OfSession(self.id), spec.Killed)
 
     async def close(self) -> None:
-        """End the program and the session."""
+        """End the program and the session. Idempotent. Cancelled, it is done all the same:
+        nobody would have a program that is half ended."""
+        if self._closed:
+            return
+        self._closed = True
+        ending = asyncio.create_task(self._end())
+        try:
+            await asyncio.shield(ending)
+        except asyncio.CancelledError:
+            await asyncio.wait({ending})
+            raise
+
+    async def _end(self) -> None:
         try:
             await self._asking.ask("session.close", spec.OfSession(self.id), spec.Closed)
+        except (Refused, ServerGone):
+            if not self._made:
+                raise
+            # It was there: somebody else closed it, or its server ended and it with that.
         finally:
             if self._owns:
                 await self._asking.close()
+
+    async def _ask(self, method: str, params: object, returns: builtins.type[T]) -> T:
+        if self._closed:
+            raise SessionClosed(f"the session {self.id} was closed", {})
+        return await self._asking.ask(method, params, returns)
 
 
 class Server:
@@ -241,7 +276,7 @@ def _absolute(path: str | os.PathLike[str] | None) -> str | None:
 
 async def _started(asking: Asking, asked: spec.Create, owns: bool = False) -> Terminal:
     made = await asking.ask("session.create", asked, spec.Created)
-    return Terminal(asking, made.session, owns=owns)
+    return Terminal(asking, made.session, made=True, owns=owns)
 
 
 def _blocking_terminal(terminal: Terminal, portal: Any) -> BlockingTerminal:

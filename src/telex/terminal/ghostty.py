@@ -233,9 +233,8 @@ class Terminal:
         self.handle: Any = handle[0]
         self._number = next(_numbers)
         self._desk = _desks[self._number] = _Desk(size, attributes)
-        self.close = weakref.finalize(self, _free, self.handle, self._number)
-        """Frees the memory, once; a closed terminal must not be used."""
-        self.close.atexit = False
+        self._free = weakref.finalize(self, _free, self.handle, self._number)
+        self._free.atexit = False
         self._mode: Any = ffi.new("GhosttyTerminalModeConfig*")
         self._state: Any = ffi.new("TelexState*")
         places = [ffi.addressof(self._state[0], name) for name in _FIELDS]
@@ -243,6 +242,11 @@ class Terminal:
         self._scrollback = scrollback
         self._configure()
         self._keep_rows(size)
+
+    def close(self) -> None:
+        """Free the memory, once. To use it then is a mistake that raises, and not a crash."""
+        self._free()
+        self.handle = ffi.NULL
 
     def _configure(self) -> None:
         self._set("USERDATA", ffi.cast("void*", self._number))

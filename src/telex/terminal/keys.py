@@ -20,7 +20,7 @@ NAMED: Final = (
 )
 """Keys that have a name. Every other key is called by its character."""
 
-_ALIASES: Final = {
+ALIASES: Final = {
     **{name.replace("_", ""): name for name in NAMED},
     **{f"arrow{name}": name for name in ("up", "down", "right", "left")},
     "return": "enter",
@@ -34,12 +34,12 @@ _ALIASES: Final = {
     " ": "space",
     "backtab": "tab",
 }
-_MODIFIERS: Final = {
+MODIFIERS: Final = {
     **dict.fromkeys(("ctrl", "control", "c"), "ctrl"),
     **dict.fromkeys(("alt", "meta", "option", "m"), "alt"),
     **dict.fromkeys(("shift", "s"), "shift"),
 }
-_MODIFIER: Final = re.compile(rf"({'|'.join(_MODIFIERS)})[-_+](?=.)", re.IGNORECASE | re.DOTALL)
+_MODIFIER: Final = re.compile(rf"({'|'.join(MODIFIERS)})[-_+](?=.)", re.IGNORECASE | re.DOTALL)
 _SUGGESTED: Final = (
     *NAMED,
     "shift_tab",
@@ -67,9 +67,9 @@ def parse_key(name: str) -> KeyPress:
     """The key of that name. With a modifier a letter's case says nothing: `Ctrl+X` is `ctrl_x`."""
     rest, held = name, set[str]()
     while match := _MODIFIER.match(rest):
-        held.add(_MODIFIERS[match[1].lower()])
+        held.add(MODIFIERS[match[1].lower()])
         rest = rest[match.end() :]
-    key = _ALIASES.get(re.sub("[-_+](?=.)", "", rest).lower())
+    key = ALIASES.get(re.sub("[-_+](?=.)", "", rest).lower())
     if key is None:
         if len(rest) != 1 or not rest.isprintable():
             raise UnknownKey(_unknown(name))

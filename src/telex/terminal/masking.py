@@ -166,10 +166,10 @@ class Masker:
 def _as_printed(row: Row) -> str:
     if not row.wrapped:
         return f"{row.text}\n"
-    if len(row.text) == len(row.cells):
+    if len(row.text) == row.cols:
         return row.text
     # Its blanks count, but for the place that was left because a wide character did not fit.
-    size = len(row.cells)
+    size = row.cols
     while size and not row.cells[size - 1].text and row.cells[size - 1].width:
         size -= 1
     return _text(row.cells[:size])
@@ -187,7 +187,7 @@ def _reaches_margin(row: Row) -> bool:
     if row.wrapped or not row.text:
         return False
     if row.text.isascii():
-        return len(row.text) >= len(row.cells) - _MARGIN
+        return len(row.text) >= row.cols - _MARGIN
     return bool(_text(row.cells[-_MARGIN - 1 :]).strip(" "))
 
 
@@ -196,12 +196,12 @@ def _drawing(row: Row) -> _Drawing:
     grid = row.text if narrow else "".join([cell.text[:1] or " " for cell in row.cells])
     borders = tuple([found.start() for found in _BORDER.finditer(grid)])
     strips = []
-    for border, end in pairwise((-1, *borders, len(row.cells))):
+    for border, end in pairwise((-1, *borders, row.cols)):
         text = grid[border + 1 : end].rstrip(" ")
         begin = border + 1 + len(text) - len(text.lstrip(" "))
         stop = border + 1 + len(text)
         text = text.lstrip(" ") if narrow else _text(row.cells[begin:stop])
-        goes_on = text and (end - stop <= _MARGIN or (row.wrapped and end == len(row.cells)))
+        goes_on = text and (end - stop <= _MARGIN or (row.wrapped and end == row.cols))
         strips.append((begin, text if goes_on else f"{text}\n"))
     return _Drawing(borders, tuple(strips))
 

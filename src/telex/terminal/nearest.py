@@ -199,7 +199,7 @@ class Search:
         length = 0
         for row in self._moment.rows:
             starts.append(length)
-            text = row.text.ljust(len(row.cells)) if row.wrapped else row.text + "\n"
+            text = row.text.ljust(row.cols) if row.wrapped else row.text + "\n"
             parts.append(text)
             length += len(text)
         return "".join(parts), starts

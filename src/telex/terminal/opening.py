@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from concurrent.futures import Future
+from concurrent import futures
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from telex.terminal.asking import SessionClosed
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Generator
@@ -27,27 +29,47 @@ A = TypeVar("A", bound=Closable)
 B = TypeVar("B")
 
 
+class OpenedTwice(RuntimeError):
+    """One opening is for one block."""
+
+
 class Portal:
     """An event loop in a thread, and a way to run something in it and wait for that."""
 
     def __init__(self) -> None:
-        self._ready: Future[asyncio.AbstractEventLoop] = Future()
+        self._ready: futures.Future[asyncio.AbstractEventLoop] = futures.Future()
         self._thread = threading.Thread(target=self._main, name="telex", daemon=True)
         self._thread.start()
         self._loop = self._ready.result()
+        self._lock = threading.Lock()
+        self._closed = False
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Its result. An interrupt here cancels it there."""
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        """Its result. An interrupt here cancels it there, and goes on when it is over."""
+        errand = self._begin(work)
         try:
-            return future.result()
+            return errand.answer.result()
         except BaseException:
-            future.cancel()
+            if not errand.answer.done():
+                self._loop.call_soon_threadsafe(errand.cancel)
+                futures.wait([errand.answer])
             raise
 
     def close(self) -> None:
-        self._loop.call_soon_threadsafe(self._over.set)
+        with self._lock:
+            self._closed = True
+            self._loop.call_soon_threadsafe(self._over.set)
         self._thread.join()
+
+    def _begin(self, work: Coroutine[Any, Any, T]) -> _Errand[T]:
+        """Under the lock: what the loop accepts before it is told to end, it also ends."""
+        with self._lock:
+            if self._closed:
+                work.close()
+                raise SessionClosed("it was closed: the block it was made for is over", {})
+            errand = _Errand(work)
+            self._loop.call_soon_threadsafe(errand.begin)
+        return errand
 
     def _main(self) -> None:
         asyncio.run(self._live())
@@ -58,6 +80,32 @@ class Portal:
         await self._over.wait()
 
 
+class _Errand(Generic[T]):
+    """Some work in the loop's thread, and its answer for another one."""
+
+    def __init__(self, work: Coroutine[Any, Any, T]) -> None:
+        self.answer: futures.Future[T] = futures.Future()
+        self._work = work
+        self._task: asyncio.Task[T] | None = None
+
+    def begin(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._work)
+        self._task.add_done_callback(self._done)
+
+    def cancel(self) -> None:
+        """Comes after `begin`, as the loop keeps the order."""
+        if self._task is not None:
+            self._task.cancel()
+
+    def _done(self, task: asyncio.Task[T]) -> None:
+        if task.cancelled():
+            self.answer.set_exception(SessionClosed("it was closed meanwhile", {}))
+        elif (error := task.exception()) is not None:
+            self.answer.set_exception(error)
+        else:
+            self.answer.set_result(task.result())
+
+
 class Opening(Generic[A, B]):
     """Something to be entered, once."""
 
@@ -66,14 +114,17 @@ class Opening(Generic[A, B]):
     ) -> None:
         self._start = start
         self._blocking = blocking
+        self._used = False
         self._opened: A | None = None
         self._portal: Portal | None = None
 
     def __await__(self) -> Generator[Any, None, A]:
         """Without a block: whoever awaits it closes it."""
+        self._use()
         return self._start().__await__()
 
     async def __aenter__(self) -> A:
+        self._use()
         self._opened = await self._start()
         return self._opened
 
@@ -82,22 +133,29 @@ class Opening(Generic[A, B]):
             await self._opened.close()
 
     def __enter__(self) -> B:
-        self._portal = portal = Portal()
+        self._use()
+        self._portal = Portal()
         try:
-            self._opened = opened = portal.run(self._begin())
+            return self._blocking(self._portal.run(self._begin()), self._portal)
         except BaseException:
-            portal.close()
+            self.__exit__()
             raise
-        return self._blocking(opened, portal)
 
     def __exit__(self, *_: object) -> None:
-        portal, opened = self._portal, self._opened
-        if portal is None or opened is None:
+        if self._portal is None:
             return
         try:
-            portal.run(opened.close())
+            if self._opened is not None:
+                self._portal.run(self._opened.close())
         finally:
-            portal.close()
+            self._portal.close()
 
     async def _begin(self) -> A:
-        return await self._start()
+        """Kept from here on: an interrupt may come between its start and its answer."""
+        self._opened = await self._start()
+        return self._opened
+
+    def _use(self) -> None:
+        if self._used:
+            raise OpenedTwice("it was opened already; ask for a new one for each block")
+        self._used = True

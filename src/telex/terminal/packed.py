@@ -79,6 +79,10 @@ class PackedRow(Row):
         self.text = text
         self._unpacking = unpacking
 
+    @property
+    def cols(self) -> int:
+        return len(self.packed.cells) // CELL_BYTES
+
     @cached_property
     def cells(self) -> tuple[Cell, ...]:  # type: ignore[override]  # lazy here, given there
         return self._unpacking.cells(self.packed)
@@ -135,8 +139,10 @@ class Unpacking:
         made: list[PackedRow] = []
         for start in range(0, len(packed), _BATCH):
             batch = packed[start : start + _BATCH]
-            texts = self._texts(batch)
-            made += [PackedRow(one, text, self) for one, text in zip(batch, texts, strict=True)]
+            for one, text in zip(batch, self._texts(batch), strict=True):
+                # Most of an idle screen is blank: one blank row serves for all of them.
+                same = made and made[-1].packed == one
+                made.append(made[-1] if same else PackedRow(one, text, self))
         return made
 
     def cells(self, packed: Packed) -> tuple[Cell, ...]:

@@ -48,6 +48,7 @@ class SessionRecorder:
         before = session.transcript.before(session.transcript.cursor)
         screen = drawn(session, redactor).decode()
         self._file.write(self._recorder.go_on(before, screen, time.monotonic()))
+        self._decoder.decode(session.transcript.unfinished[1])  # the next read completes it
         session.taps.add(self._output)
         session.watchers.add(self._look)
         session.typists.add(self._input)

@@ -46,6 +46,9 @@ class Screen:
         """How many answers were not given: not of an allowed form, or too many at once."""
         self._terminal = Terminal(size, scrollback, attributes)
         self._rows: tuple[PackedRow, ...] = ()
+        self._read: tuple[PackedRow, ...] = ()
+        """What was read of the scrollback last. Whoever looks for secrets reads its end each time,
+        and most of it is what it was, a little higher up."""
         self._looked = False
         self._last: Snapshot | None = None
         self._held: str | None = None
@@ -85,18 +88,7 @@ class Screen:
             return
         old = self._rows
         rows: list[PackedRow | None] = [None] * len(changed) if full else [*old]
-        fresh = []
-        shift = _shift(old, changed) if len(changed) > 1 else 0
-        size = len(old)
-        for y, packed in changed:
-            if (was := y + shift) < size and old[was].packed == packed:
-                rows[y] = old[was]
-            elif shift and y < size and old[y].packed == packed:
-                rows[y] = old[y]
-            else:
-                fresh.append((y, packed))
-        made = _UNPACKING.rows([packed for _, packed in fresh])
-        for (y, _), row in zip(fresh, made, strict=True):
+        for y, row in _unpacked(old, changed).items():
             rows[y] = row
         now = tuple([row for row in rows if row is not None])
         if now != old:  # rows are equal only if they are the same
@@ -166,7 +158,10 @@ class Screen:
         start = min(max(start, 0), length)
         count = min(max(count, 0), length - start)
         packed = self._terminal.history(self._history() - length + start, count)
-        return tuple(_UNPACKING.rows(packed))
+        found = _unpacked(self._read, [*enumerate(packed)])
+        rows = tuple([found[y] for y in range(len(packed))])
+        self._read = rows if count <= limits.MASKED_ABOVE_ROWS else ()
+        return rows
 
     def restore(self, seen: Snapshot | None = None) -> bytes:
         """Bytes that draw the visible screen again on a fresh terminal of this size; or, in its
@@ -194,6 +189,27 @@ class Screen:
         if event.event in ("press", "release", "click"):
             self._held = event.button if event.event == "press" else None
         return data
+
+
+def _unpacked(
+    old: Sequence[PackedRow], changed: Sequence[tuple[int, Packed]]
+) -> dict[int, PackedRow]:
+    """Rows of what changed; those that were there before, or scrolled up, are the same as then."""
+    found: dict[int, PackedRow] = {}
+    fresh: list[tuple[int, Packed]] = []
+    shift = _shift(old, changed) if len(changed) > 1 else 0
+    size = len(old)
+    for y, packed in changed:
+        if (was := y + shift) < size and old[was].packed == packed:
+            found[y] = old[was]
+        elif shift and y < size and old[y].packed == packed:
+            found[y] = old[y]
+        else:
+            fresh.append((y, packed))
+    made = _UNPACKING.rows([packed for _, packed in fresh])
+    for (y, _), row in zip(fresh, made, strict=True):
+        found[y] = row
+    return found
 
 
 def _shift(old: Sequence[PackedRow], changed: Sequence[tuple[int, Packed]]) -> int:

@@ -294,8 +294,7 @@ class Automation:
             self._tellers.pop(id, None)
             self._leases.forget(id)
             for connection in self._connections.values():
-                if connection.notices is not None:
-                    connection.notices.gone(id)
+                connection.session_gone(id)
 
     def _told(self, id: str) -> tuple[PtySession, Teller]:
         return self._sessions.find(id), self._tellers[id]

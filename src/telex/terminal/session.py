@@ -87,6 +87,8 @@ class PtySession:
         """Rises with each fed read and each resize, and travels in every message."""
         self.exit: Exit | None = None
         """How the program ended, once it has and all it printed was read."""
+        self.closed = False
+        """Whether there is no screen any more."""
         self.screen = Screen(program.size, attributes=attributes)
         self.transcript = Transcript(transcript_chars)
         self.marks = Marks()
@@ -168,8 +170,9 @@ class PtySession:
         return max(self._changed, self.last_input)
 
     def tell(self) -> None:
-        """Somebody is being told the sequence, and may ask what is new since."""
-        self.marks.tell(self.mark())
+        """Somebody is being told the sequence, and may ask what is new since, unless it is over."""
+        if not self.closed:
+            self.marks.tell(self.mark())
 
     def mark(self, typed: str = "") -> Mark:
         """This moment, to be pointed back at."""
@@ -234,7 +237,6 @@ class PtySession:
             await self.kill()
         finally:
             self.pty.close()
-            self._acting.close()
             self._ending.cancel()
             await asyncio.wait({self._ending})
             if self._going_on is not None:
@@ -246,6 +248,7 @@ class PtySession:
             self.typists.clear()
             self.labellers.clear()
             self.screen.close()
+            self.closed = True
 
     # The path of a byte.
 

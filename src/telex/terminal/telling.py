@@ -48,13 +48,13 @@ def rules(default: Redactor, redact: bool, extra: Redaction | None) -> Redactor 
 
 
 def drawn(session: PtySession, redactor: Redactor | None) -> bytes:
-    """The bytes that draw the screen as it is now on a fresh terminal.
+    """The bytes that draw the screen as it is now on a fresh terminal, ready for what comes next.
 
     The secrets are taken out of the rows, not of the bytes: those move the cursor about, and begin
     in the middle of what has half scrolled away.
     """
     if redactor is None:
-        return session.screen.restore()
+        return session.screen.restore() + session.transcript.unfinished[0].encode()
     seen = session.screen.snapshot(session.sequence)
     return session.screen.restore(mask(seen, redactor, session.above()))
 
@@ -127,7 +127,7 @@ class Teller:
         )
 
     def _below(self, end: int) -> tuple[Row, ...]:
-        """What follows some rows of the scrollback: a secret that begins in them may go on there."""
+        """What follows some rows of the scrollback: a secret may begin in them and go on there."""
         screen, count = self._session.screen, limits.MASKED_ABOVE_ROWS
         below = screen.scrollback(end, count)
         return below if len(below) == count else (*below, *screen.rows())[:count]

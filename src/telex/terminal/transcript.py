@@ -32,6 +32,9 @@ _PIECE_CHARS: Final = 1024
 """Smaller pieces are put together, so that a program that prints byte by byte costs no more memory
 than its text."""
 
+_SEQUENCE_CHARS: Final = 512
+"""No escape sequence that is not a string is longer."""
+
 _LINE_BREAK: Final = re.compile(r"\r*+[\n\v\f]\r*+|\r++")
 
 
@@ -106,6 +109,12 @@ class Transcript:
         """
         text = self._from(max(0, cursor - HELD_SECRET_CHARS))
         return text[: max(0, len(text) - (self.cursor - cursor))]
+
+    @property
+    def unfinished(self) -> tuple[str, bytes]:
+        """What the next read completes: half an escape sequence, and half a character."""
+        _, sequence = visible.split(self._from(self.cursor - _SEQUENCE_CHARS))
+        return sequence, self._decoder.getstate()[0]
 
     # Markers: names for places.
 
