@@ -16,16 +16,14 @@ PAGES = [
     for page in sorted((DOCS / folder).glob("*.md"))
     if "```python" in page.read_text()
 ]
-_BLOCK = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)
+_PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
+_PRINTED = re.compile(r"It prints:\n\n```text\n(.*?)```", re.DOTALL)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_the_examples_on_the_page_run_and_print_what_it_says(page: Path, tmp_path: Path) -> None:
     text = page.read_text()
-    blocks = _BLOCK.findall(text)
-    (tmp_path / "example.py").write_text(
-        "\n".join(code for kind, code in blocks if kind == "python")
-    )
+    (tmp_path / "example.py").write_text("\n".join(_PYTHON.findall(text)))
     done = subprocess.run(
         [sys.executable, "-W", "error", "example.py"],
         cwd=tmp_path,
@@ -35,8 +33,8 @@ def test_the_examples_on_the_page_run_and_print_what_it_says(page: Path, tmp_pat
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    if "It prints:" in text:
-        assert done.stdout == next(code for kind, code in blocks if kind == "text")
+    if printed := "".join(_PRINTED.findall(text)):
+        assert done.stdout == printed
 
 
 def test_there_are_examples_to_run() -> None:

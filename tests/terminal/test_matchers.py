@@ -169,7 +169,7 @@ def test_a_program_without_a_title_has_none_to_match() -> None:
 def test_an_exit_code_is_that_code_and_no_signal(ended: Exit, code_matches: bool) -> None:
     gone = Scene(exit=ended)
     seen = look(one("process_exited"), gone)
-    assert seen == {"kind": "process_exited", "exit_code": gone.exit.code, "signal": None}
+    assert seen == {"kind": "process_exited", "exit_code": ended.code, "signal": ended.signal}
     assert (look(one("exit_code", 3), gone) is not None) is code_matches
 
 
@@ -182,6 +182,15 @@ def test_without_since_no_row_is_touched() -> None:
     for shape, _ in MATCHING:
         look(shape, SCREEN)
     assert SCREEN.touched == []
+
+
+def test_a_new_prompt_at_a_rows_end_is_found_below_an_old_one_with_its_blank() -> None:
+    then = Mark(1, ("$ cat",), Cursor(1, 0), transcript=7)
+    scene = Scene(("$ cat", "^C", "$"), Printed("$ cat\r\n^C\r\n$ "), Cursor(2, 2))
+    wait = {**one("contains_text", "$ "), "since": "m1"}
+    assert compiled(wait, {"m1": then}).look(scene)
+    not_yet = Scene(("$ cat", "^C", ""), Printed("$ cat\r\n^C\r\n"), Cursor(2, 0))
+    assert compiled(wait, {"m1": then}).look(not_yet) is None
 
 
 # Refused at once.

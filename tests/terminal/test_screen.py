@@ -300,6 +300,32 @@ def test_ten_thousand_rows_are_kept_and_can_be_read() -> None:
     assert screen.rows()[0].text == f"line {15_000 - 23}"
 
 
+@pytest.mark.parametrize("cols", [2, 20, 80, 200])
+def test_as_many_rows_are_kept_when_they_are_full_of_colours(cols: int) -> None:
+    screen = Screen(Size(24, cols))
+    line = b"".join(b"\x1b[38;5;%dmx" % (n * 7 % 256) for n in range(cols - 1)) + b"\r\n"
+    for _ in range(12):
+        screen.feed(line * 1000)
+    assert screen.scrollback_length == 10_000
+
+
+def test_the_end_of_the_scrollback_is_read_anew_after_more_has_scrolled_by() -> None:
+    screen, other = Screen(Size(4, 10)), Screen(Size(4, 10))
+    for n in range(60):
+        screen.feed(b"%d\r\n" % (n * n % 7))
+        count = min(20, screen.scrollback_length)
+        screen.scrollback(screen.scrollback_length - count, count)
+    other.feed(b"".join(b"%d\r\n" % (n * n % 7) for n in range(60)))
+    end = screen.scrollback_length - 20
+    read = [row.text for row in screen.scrollback(end, 20)]
+    assert read == [row.text for row in other.scrollback(end, 20)]
+
+
+def test_blank_rows_are_one_and_the_same() -> None:
+    rows = shown("words").rows()
+    assert rows[1] is rows[2] is rows[3]
+
+
 def test_reading_the_scrollback_changes_nothing() -> None:
     screen = shown("".join(f"\x1b[3{n % 8}mline {n}\r\n" for n in range(40)))
     before = screen.rows()

@@ -1,0 +1,189 @@
+"""`telex serve` as a command: its doors, its token, and what it says when one cannot open."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import signal
+import socket
+import stat
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from telex.cli import main
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+    from subprocess import CompletedProcess
+
+    Run = Callable[..., CompletedProcess[str]]
+
+TOKEN = "a-token-of-forty-characters-or-more-0123456789"
+
+
+@contextlib.contextmanager
+def serve(
+    environ: dict[str, str], work: Path, *options: str, **env: str
+) -> Iterator[subprocess.Popen[str]]:
+    with subprocess.Popen(
+        [sys.executable, "-m", "telex", "serve", *options],
+        env=environ | env,
+        cwd=work,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as child:
+        try:
+            yield child
+        finally:
+            child.terminate()
+            child.wait(10)
+
+
+def said(child: subprocess.Popen[str]) -> str:
+    assert child.stderr
+    return child.stderr.readline()
+
+
+def test_without_a_door_it_speaks_on_stdio_and_ends_with_it(
+    environ: dict[str, str], work: Path
+) -> None:
+    with serve(environ, work) as child:
+        asked = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "session.list"})
+        out, err = child.communicate(f"{asked}\n", timeout=10)
+        assert json.loads(out) == {"jsonrpc": "2.0", "id": 1, "result": {"sessions": []}}
+        assert (child.returncode, err) == (0, "")
+
+
+def test_the_socket_without_a_path_is_where_clients_look_first(
+    telex: Run, environ: dict[str, str], work: Path
+) -> None:
+    with serve(environ, work, "--socket") as child:
+        path = re.fullmatch(r"telex: listening at unix:(\S+)\n", said(child))
+        assert path is not None
+        assert path[1].startswith(environ["TELEX_HOME"])
+        mode = (work / path[1]).stat().st_mode
+        assert stat.S_ISSOCK(mode)
+        assert mode & 0o777 == 0o600
+        assert json.loads(telex("call", "session.list").stdout) == {"sessions": []}
+        child.send_signal(signal.SIGTERM)
+        assert child.wait(10) == 0
+        assert not (work / path[1]).exists()
+
+
+def test_two_servers_at_one_socket_is_a_sentence_for_the_second(
+    telex: Run, environ: dict[str, str], work: Path
+) -> None:
+    with serve(environ, work, "--socket", "a.sock") as child:
+        said(child)
+        ran = telex("serve", "--socket", "a.sock")
+        assert (ran.returncode, ran.stdout) == (1, "")
+        assert ran.stderr == "telex: another server listens at a.sock\n"
+        assert telex("call", "--to", "unix:a.sock", "session.list").returncode == 0
+
+
+def test_something_else_at_the_path_is_left_alone(telex: Run, work: Path) -> None:
+    (work / "file").write_text("mine")
+    ran = telex("serve", "--socket", "file")
+    assert ran.returncode == 1
+    assert ran.stderr == "telex: file is not a socket; move it away or choose another path\n"
+    assert (work / "file").read_text() == "mine"
+    ran = telex("serve", "--socket", "x" * 200)
+    assert ran.returncode == 1
+    assert "choose a shorter one" in ran.stderr
+
+
+@pytest.mark.parametrize(
+    "address", ["8023", "127.0.0.1", "127.0.0.1:", "127.0.0.1:99999", "127.0.0.1:x", "a:-1"]
+)
+def test_what_is_no_address_is_a_mistake_of_usage(
+    capsys: pytest.CaptureFixture[str], address: str
+) -> None:
+    assert main(["serve", "--http", address]) == 2
+    said = capsys.readouterr().err
+    assert "is not HOST:PORT" in said
+    assert said.count("\n") == 1
+
+
+def test_a_port_that_is_taken_is_a_sentence(telex: Run) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        ran = telex("serve", "--http", f"127.0.0.1:{taken.getsockname()[1]}")
+    assert ran.returncode == 1
+    assert ran.stderr.startswith("telex: ")
+    assert "internal error" not in ran.stderr
+    assert ran.stderr.count("\n") == 1
+
+
+def test_the_world_is_not_let_in_by_accident(telex: Run) -> None:
+    ran = telex("serve", "--http", "0.0.0.0:0")
+    assert ran.returncode != 0
+    assert "--allow-remote" in ran.stderr
+    assert "internal error" not in ran.stderr
+
+
+def test_a_random_token_is_said_once(environ: dict[str, str], work: Path) -> None:
+    tokens = set()
+    for given in ({}, {"TELEX_TOKEN": ""}):
+        with serve(environ, work, "--http", ":0", **given) as child:
+            url = re.search(r"http://127\.0\.0\.1:\d+/rpc", said(child))
+            assert url is not None
+            token = re.fullmatch(r"telex: token (\S{40,})\n", said(child))
+            assert token is not None
+            child.send_signal(signal.SIGINT)
+            out, err = child.communicate(timeout=10)
+            assert (out, child.returncode) == ("", 0)
+            assert token[1] not in err
+            tokens.add(token[1])
+    assert len(tokens) == 2
+
+
+def test_a_token_from_the_environment_is_not_said(environ: dict[str, str], work: Path) -> None:
+    with serve(environ, work, "--http", "[::1]:0", TELEX_TOKEN=TOKEN) as child:
+        assert "http://[::1]:" in said(child)
+        assert said(child) == "telex: the token is in TELEX_TOKEN\n"
+        child.terminate()
+        out, err = child.communicate(timeout=10)
+        assert TOKEN not in out + err
+
+
+def test_a_weak_token_opens_no_door(telex: Run) -> None:
+    ran = telex("serve", "--http", "127.0.0.1:0", TELEX_TOKEN="short")
+    assert ran.returncode == 1
+    assert "TELEX_TOKEN must have" in ran.stderr
+    assert "internal error" not in ran.stderr
+
+
+def test_stdio_beside_another_door_may_end(telex: Run, environ: dict[str, str], work: Path) -> None:
+    with serve(environ, work, "--socket", "a.sock", "--stdio") as child:
+        said(child)
+        assert child.stdin
+        child.stdin.close()
+        child.stdin = None
+        assert telex("call", "--to", "unix:a.sock", "session.list").returncode == 0
+        assert child.poll() is None
+
+
+@pytest.mark.parametrize("loop", ["uvloop", "asyncio"])
+def test_it_runs_without_uvloop_as_with_it(
+    telex: Run, environ: dict[str, str], work: Path, tmp_path: Path, loop: str
+) -> None:
+    hidden = tmp_path / "hidden"
+    hidden.mkdir()
+    if loop == "asyncio":  # as if it were not installed
+        (hidden / "sitecustomize.py").write_text(
+            "import importlib.util as u\nfound = u.find_spec\n"
+            "u.find_spec = lambda name, *a: None if name == 'uvloop' else found(name, *a)\n"
+        )
+    with serve(environ, work, "--socket", "a.sock", PYTHONPATH=str(hidden)) as child:
+        said(child)
+        asked = '{"program": "sh", "args": ["-c", "echo hi; read x"]}'
+        to = ("call", "--to", "unix:a.sock")
+        assert json.loads(telex(*to, "session.create", asked).stdout) == {"session": "s1"}
+        matcher = '{"session": "s1", "matcher": {"type": "contains_text", "value": "hi"}}'
+        assert telex(*to, "session.wait", matcher).returncode == 0
