@@ -8,7 +8,7 @@ predicate runner.
     outbox       what was typed and the kernel has not taken yet
     discipline   what the terminal's own line editing does now
     screen       libghostty-vt behind our interface: bytes in, rows and replies out
-                   (ghostty, packed, replies, restoring, encoding)
+                   (libghostty, ghostty, frames, packed, replies, restoring, encoding)
     cells        what a screen looks like, as values
     pictures     the same as text, ANSI, SVG, HTML or PNG
     transcript   what was printed, bounded, with a cursor that only rises

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from telex.terminal.ghostty import cell_pixels, check, ffi, lib, sized
+from telex.terminal.ghostty import cell_pixels
 from telex.terminal.keys import NAMED, KeyPress
+from telex.terminal.libghostty import check, ffi, lib, sized
 
 if TYPE_CHECKING:
     from telex.protocols.pty_automation import MouseEvent

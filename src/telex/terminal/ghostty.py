@@ -1,9 +1,7 @@
-"""libghostty-vt, as little of it as we use: the only file that imports the library.
+"""One emulator of libghostty-vt, as little of it as we use.
 
-`Terminal` is one emulator: bytes in, packed rows, modes and answers out. It decides nothing:
-`screen` says what an answer may look like and keeps what was read. The library's API is young, so
-the layout of a cell and the bits of a row are asked of it, never assumed; a build that we
-cannot read is refused at import.
+`Terminal` takes bytes, and gives packed rows, modes and answers. It decides nothing: `screen` says
+what an answer may look like and keeps what was read.
 
 Callbacks are made once for the process, and find their terminal by a number: a closure for each
 terminal would cost memory and tie it in a cycle.
@@ -12,38 +10,18 @@ terminal would cost memory and tie it in a cycle.
 from __future__ import annotations
 
 import itertools
-import json
 import weakref
-from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from _cffi_backend import new_array_type
-from pyghostty._ffi import check, ffi, lib, union_fn
-from pyghostty.core import init_sized as sized
-from pyghostty.core import read_buf
-
-from telex.terminal.cells import PLAIN, Style
-from telex.terminal.packed import CELL_BYTES, Field, Layout, Packed
+from telex.terminal import frames
+from telex.terminal.libghostty import check, ffi, lib, read_buf, sized, union_fn
 from telex.version import __version__
 from telex.wire import limits
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from telex.terminal.cells import Size
-
-__all__ = [
-    "LAYOUT",
-    "Terminal",
-    "UnreadableLibrary",
-    "cell_pixels",
-    "check",
-    "ffi",
-    "lib",
-    "sized",
-    "string",
-]
+    from telex.terminal.packed import Packed
 
 CELL_PIXELS: Final = (8, 16)
 """What a cell measures where nobody said: the answer to a program that asks in pixels."""
@@ -54,84 +32,6 @@ _PAGE_BYTES: Final = 512 * 1024
 _OPT: Final = "GHOSTTY_TERMINAL_OPT_"
 _DATA: Final = "GHOSTTY_TERMINAL_DATA_"
 
-
-class UnreadableLibrary(ImportError):
-    """This build of libghostty-vt keeps its cells in a way that we cannot read."""
-
-
-_POINTED: Final = """
-    bool uint8_t uint16_t uint32_t uint64_t size_t void char GhosttyTerminal GhosttyTerminalData
-    GhosttyTerminalModeConfig GhosttyColorRgb GhosttyString GhosttyRenderState
-    GhosttyRenderStateRowIterator GhosttyRenderStateRowCells GhosttyRenderStateDirty
-    GhosttyRenderStateRowData GhosttyCellsView GhosttyRow GhosttyStyle GhosttySelection
-    GhosttyFormatter GhosttyFormatterTerminalOptions GhosttyPointS GhosttyKeyEncoder GhosttyKeyEvent
-    GhosttyMouseEncoder GhosttyMouseEvent GhosttyMouseEncoderSize GhosttyMousePosition
-"""
-_NAMED: Final = """
-    uintptr_t GhosttyTerminalWritePtyFn GhosttyTerminalSizeFn GhosttyTerminalDeviceAttributesFn
-    GhosttyTerminalColorSchemeFn GhosttyTerminalXtversionFn
-"""
-_IN_ROWS: Final = "uint8_t uint32_t char GhosttyTerminalData GhosttyRenderStateRowData"
-
-
-def _learn_types() -> None:
-    """Have cffi read the types we use all at once, and remember them by name.
-
-    For each type that it is asked for by name it reads the library's 200 typedefs again. That took
-    8 ms a time, a third of a second before the first screen was there. What it remembers is its own
-    affair (`_parsed_types`); should it ever forget, all is as slow as it was, and no less right.
-    """
-    types = [*(f"{name}*" for name in _POINTED.split()), *_NAMED.split()]
-    members = "".join(f"{name} t{at};" for at, name in enumerate(types))
-    ffi.cdef(f"typedef struct {{ {members} }} TelexTypes;")
-    known = getattr(ffi, "_parsed_types", {})
-    for name, (_, member) in zip(types, ffi.typeof("TelexTypes").fields, strict=True):
-        known[name] = (member.type, False)
-    for name in _IN_ROWS.split():
-        known[f"{name}[]"] = (new_array_type(known[f"{name}*"][0], None), False)
-
-
-_learn_types()
-
-
-def _read_layout() -> Layout:
-    types = json.loads(ffi.string(lib.ghostty_type_json()))
-    bits = types["types"]["GhosttyCell"]["bits"]
-
-    def place(name: str) -> Field:
-        return Field(bits[name]["lsb"], bits[name]["width"])
-
-    content = place("content")
-    point = bits["content"]["arms"]["CODEPOINT"]["bits"]["codepoint"]
-    layout = Layout(
-        tag=place("content_tag"),
-        content=content,
-        codepoint=Field(content.lsb + point["lsb"], point["width"]),
-        style=place("style_id"),
-        wide=place("wide"),
-    )
-    if types["abi"]["endian"] != "little" or not layout.readable:
-        raise UnreadableLibrary(
-            "libghostty-vt packs its cells in another way than telex can read: install the "
-            "version of pyghostty that telex asks for"
-        )
-    return layout
-
-
-def _row_bit(name: str) -> int:
-    """Which bit of a packed row says so. Found by asking about each bit alone."""
-    answer = ffi.new("bool*")
-    key = getattr(lib, f"GHOSTTY_ROW_DATA_{name}")
-    found = 0
-    for bit in range(64):
-        check(lib.ghostty_row_get(1 << bit, key, answer), name)
-        found |= answer[0] << bit
-    return found
-
-
-LAYOUT: Final = _read_layout()
-_WRAP, _STYLED, _GRAPHEME = (_row_bit(name) for name in ("WRAP", "STYLED", "GRAPHEME"))
-_CLUSTER_TAG: Final = lib.GHOSTTY_CELL_CONTENT_CODEPOINT_GRAPHEME
 
 _NAME: Final = f"telex {__version__}".encode()
 _name_kept: Final = ffi.new("uint8_t[]", _NAME)
@@ -211,11 +111,6 @@ _NUMBERS: Final = {
     "APC_MAX_BYTES": 0,
 }
 _SWITCHES: Final = {"TITLE_REPORT": False, "GLYPH_PROTOCOL": False}
-
-
-def string(text: Any) -> bytes:
-    """What a `GhosttyString` points to, copied."""
-    return bytes(ffi.buffer(text.ptr, text.len))
 
 
 def cell_pixels(size: Size) -> tuple[int, int]:
@@ -310,15 +205,15 @@ class Terminal:
 
     def changed(self) -> tuple[bool, list[tuple[int, Packed]]]:
         """The visible rows that changed since last time, and whether others may be gone too."""
-        frame = _frames.pop(self._number, None) or _Frame()
+        frame = frames.take(self._number)
         try:
             return frame.read(self.handle)
         finally:
-            _keep(self._number, frame)
+            frames.keep(self._number, frame)
 
     def history(self, start: int, count: int) -> list[Packed]:
         """Rows from the scrollback, 0 the oldest. Looks through the viewport, and puts it back."""
-        frame = _Frame()
+        frame = frames.Frame()
         found: list[Packed] = []
         try:
             while len(found) < count:
@@ -363,7 +258,7 @@ class Terminal:
 
 
 def _free(handle: Any, number: int) -> None:
-    _frames.pop(number, None)
+    frames.forget(number)
     del _desks[number]
     lib.ghostty_terminal_free(handle)
 
@@ -395,174 +290,3 @@ _scroll_viewport: Final = union_fn(
 _grid_ref: Final = union_fn(
     "ghostty_terminal_grid_ref", "GhosttyResult(*)(GhosttyTerminal, GhosttyPointS, GhosttyGridRef*)"
 )
-
-
-class _Frame:
-    """What the library calls a render state: it knows which rows changed since it last looked.
-
-    One takes some 80 bytes a cell, five times what an idle terminal takes, so only the terminals
-    that were looked at last have one (`_frames`). A new one finds everything changed, and `Screen`
-    sees for itself which rows are still the same.
-    """
-
-    def __init__(self) -> None:
-        self._state: Any = _made("GhosttyRenderState", lib.ghostty_render_state_new)
-        self._rows: Any = _made(
-            "GhosttyRenderStateRowIterator", lib.ghostty_render_state_row_iterator_new
-        )
-        self._cells: Any = _made(
-            "GhosttyRenderStateRowCells", lib.ghostty_render_state_row_cells_new
-        )
-        weakref.finalize(self, _free_frame, self._state[0], self._rows[0], self._cells[0])
-        self.weight = 0
-        """How many cells it holds."""
-        self._dirty: Any = ffi.new("GhosttyRenderStateDirty*")
-        self._y: Any = ffi.new("uint16_t*")
-        self._view: Any = ffi.new("GhosttyCellsView*")
-        self._raw: Any = ffi.new("GhosttyRow*")
-        self._values: Any = ffi.new("void*[2]", [self._view, self._raw])
-        self._style: Any = sized("GhosttyStyle")
-
-    def read(self, terminal: Any) -> tuple[bool, list[tuple[int, Packed]]]:
-        state = self._state[0]
-        check(lib.ghostty_render_state_update(state, terminal), "render_state_update")
-        lib.ghostty_render_state_get(state, _DIRTY, self._dirty)
-        dirty = self._dirty[0]
-        if not dirty:
-            return False, []
-        lib.ghostty_render_state_get(state, _ITERATOR, self._rows)
-        found = self._copied(self._rows[0])
-        lib.ghostty_render_state_clean(state)
-        if dirty == lib.GHOSTTY_RENDER_STATE_DIRTY_FULL:
-            self.weight = len(found) * self._view.len
-        return dirty == lib.GHOSTTY_RENDER_STATE_DIRTY_FULL, found
-
-    def _copied(self, rows: Any) -> list[tuple[int, Packed]]:
-        y, view, raw, values = self._y, self._view, self._raw, self._values
-        next_dirty, get = _next_dirty, _row_get_multi  # names looked up once, not for each row
-        buffer, none, made = ffi.buffer, ffi.NULL, tuple.__new__
-        found: list[tuple[int, Packed]] = []
-        while next_dirty(rows, y):
-            get(rows, 2, _ROW_KEYS, values, none)
-            cells, bits = buffer(view.ptr, view.len * CELL_BYTES)[:], raw[0]
-            if bits & _MARKED:
-                found.append((y[0], self._marked(rows, cells, bits)))
-            else:
-                found.append((y[0], made(Packed, (cells, bits & _WRAP != 0, (), ()))))
-        return found
-
-    def _marked(self, row: Any, cells: bytes, bits: int) -> Packed:
-        lib.ghostty_render_state_row_get(row, _ROW_CELLS, self._cells)
-        styles = tuple(self._styles(cells)) if bits & _STYLED else ()
-        clusters = tuple(self._clusters(cells)) if bits & _GRAPHEME else ()
-        return Packed(cells, bits & _WRAP != 0, styles, clusters)
-
-    def _styles(self, cells: bytes) -> list[tuple[int, Style]]:
-        """What the style numbers of a row mean now: they are given anew when nobody uses them."""
-        columns = _style_numbers(cells)
-        return [(number, self._style_at(columns[number])) for number in sorted(columns)]
-
-    def _style_at(self, col: int) -> Style:
-        cells = self._cells[0]
-        lib.ghostty_render_state_row_cells_select(cells, col)
-        lib.ghostty_render_state_row_cells_get(cells, _STYLE, self._style)
-        key = ffi.buffer(self._style)[:]
-        known = _known_styles.get(key)
-        if known is None:
-            if len(_known_styles) >= _STYLES_KEPT:
-                _known_styles.clear()
-            known = _known_styles[key] = _style(self._style)
-        return known
-
-    def _clusters(self, cells: bytes) -> Iterator[tuple[int, str]]:
-        size = ffi.new("uint32_t*")
-        cells_get = lib.ghostty_render_state_row_cells_get
-        for col, cell in enumerate(memoryview(cells).cast("Q")):
-            if LAYOUT.tag.of(cell) == _CLUSTER_TAG:
-                lib.ghostty_render_state_row_cells_select(self._cells[0], col)
-                cells_get(self._cells[0], _LENGTH, size)
-                points = ffi.new("uint32_t[]", max(size[0], 1))
-                cells_get(self._cells[0], _POINTS, points)
-                yield col, "".join(map(chr, points[0 : size[0]]))
-
-
-_BYTE, _BIT = divmod(LAYOUT.style.lsb, 8)
-
-
-def _style_numbers(cells: bytes) -> dict[int, int]:
-    """The style numbers of a row, but 0, each with a column that has it.
-
-    They are given from 1 on, so most rows have them in one byte of each cell.
-    """
-    mask = (1 << LAYOUT.style.width) - 1
-    low = cells[_BYTE::CELL_BYTES]
-    if cells[_BYTE + 1 :: CELL_BYTES].strip(b"\0") or cells[_BYTE + 2 :: CELL_BYTES].strip(b"\0"):
-        view = memoryview(cells).cast("Q")
-        found = {cell >> LAYOUT.style.lsb & mask: col for col, cell in enumerate(view)}
-    else:
-        found = {value >> _BIT: low.index(value) for value in set(low)}
-    found.pop(0, None)
-    return found
-
-
-_DIRTY: Final = lib.GHOSTTY_RENDER_STATE_DATA_DIRTY
-_ITERATOR: Final = lib.GHOSTTY_RENDER_STATE_DATA_ROW_ITERATOR
-_ROW_CELLS: Final = lib.GHOSTTY_RENDER_STATE_ROW_DATA_CELLS
-_STYLE: Final = lib.GHOSTTY_RENDER_STATE_ROW_CELLS_DATA_STYLE
-_next_dirty: Final = lib.ghostty_render_state_row_iterator_next_dirty
-_row_get_multi: Final = lib.ghostty_render_state_row_get_multi
-_MARKED: Final = _STYLED | _GRAPHEME
-_LENGTH: Final = lib.GHOSTTY_RENDER_STATE_ROW_CELLS_DATA_GRAPHEMES_LEN
-_POINTS: Final = lib.GHOSTTY_RENDER_STATE_ROW_CELLS_DATA_GRAPHEMES_BUF
-_ROW_KEYS: Final = ffi.new(
-    "GhosttyRenderStateRowData[]",
-    [lib.GHOSTTY_RENDER_STATE_ROW_DATA_CELLS_RAW, lib.GHOSTTY_RENDER_STATE_ROW_DATA_RAW],
-)
-
-_STYLES_KEPT: Final = 16_384
-_known_styles: dict[bytes, Style] = {}
-
-_frames: OrderedDict[int, _Frame] = OrderedDict()
-
-
-def _keep(number: int, frame: _Frame) -> None:
-    _frames[number] = frame
-    while len(_frames) > 1 and sum(one.weight for one in _frames.values()) > limits.FRAME_CELLS:
-        _frames.popitem(last=False)
-
-
-def _made(kind: str, new: Any) -> Any:
-    out = ffi.new(f"{kind}*")
-    check(new(ffi.NULL, out), kind)
-    return out
-
-
-def _free_frame(state: Any, rows: Any, cells: Any) -> None:
-    lib.ghostty_render_state_row_cells_free(cells)
-    lib.ghostty_render_state_row_iterator_free(rows)
-    lib.ghostty_render_state_free(state)
-
-
-def _style(style: Any) -> Style:
-    made = Style(
-        foreground=_colour(style.fg_color),
-        background=_colour(style.bg_color),
-        bold=style.bold,
-        dim=style.faint,
-        italic=style.italic,
-        underline=style.underline != 0,
-        inverse=style.inverse,
-        strikethrough=style.strikethrough,
-        blink=style.blink,
-        invisible=style.invisible,
-    )
-    return PLAIN if made == PLAIN else made
-
-
-def _colour(colour: Any) -> str:
-    if colour.tag == lib.GHOSTTY_STYLE_COLOR_PALETTE:
-        return f"idx:{colour.value.palette}"
-    if colour.tag == lib.GHOSTTY_STYLE_COLOR_RGB:
-        rgb = colour.value.rgb
-        return f"rgb:{rgb.r}:{rgb.g}:{rgb.b}"
-    return "default"

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from telex.terminal import encoding, replies
 from telex.terminal.cells import Cursor, Row, Size, Snapshot
-from telex.terminal.ghostty import LAYOUT, Terminal, string
+from telex.terminal.ghostty import Terminal
+from telex.terminal.libghostty import LAYOUT, string
 from telex.terminal.packed import PackedRow, Unpacking
 from telex.terminal.restoring import State, restoring
 from telex.wire import limits
