@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 COOKIE: Final = "TELEX_TREE"
 """The variable by which a tree recognises its own, however far they moved; see `tree.Tree.mark`."""
 
-NEVER_INHERITED: Final = ("HTTY", "TELEX_SOCKET", "TMUX", "STY")
-"""Each says that something is at the other end of *this* terminal. A child's terminal is another
-one, and so it gets them on purpose (as an override) or not at all."""
+NEVER_INHERITED: Final = ("HTTY", "TELEX_SOCKET", "TELEX_TOKEN", "TMUX", "STY")
+"""Most say that something is at the other end of *this* terminal. A child's terminal is another
+one, and so it gets them on purpose (as an override) or not at all. The token is the key to every
+session of a server, and no program that runs in one of them should hold it."""
 
 OUTER_TERMINAL: Final = ("TERM_PROGRAM", "TERM_PROGRAM_VERSION", "LINES", "COLUMNS")
 """The name and the size of the terminal around us. Programs believe them, and the size even before

@@ -31,7 +31,7 @@ Milliseconds = Annotated[int, Meta(ge=0, le=86_400_000, description="Millisecond
 Word = Annotated[str, Meta(pattern=r"^[^\x00]*$", description="Any text without a NUL.")]
 Name = Annotated[str, Meta(pattern=r"^[^\x00=]+$", description="A variable's name.")]
 """What the system can hand to a program; neither can hold all that a JSON string can."""
-Since = int | str
+Since = Annotated[int, Meta(ge=0)] | str
 """A sequence number, or the mark that `session.input` returned."""
 
 

@@ -37,6 +37,8 @@ class Method:
     """The type of the result, or of each part of it."""
     streams: bool
     wants_call: bool
+    quick: bool
+    """Whether it answers on the spot, without a task."""
     doc: str
     decoder: msgspec.json.Decoder[Any]
 
@@ -96,4 +98,5 @@ def _inspected(name: str, handler: Handler) -> Method:
     params = kinds[0] if kinds else None
     decoder = msgspec.json.Decoder(Any if params is None else params)
     doc = inspect.getdoc(handler) or ""
-    return Method(name, handler, params, result, streams, len(kinds) > 1, doc, decoder)
+    quick = not streams and not inspect.iscoroutinefunction(inspect.unwrap(handler))
+    return Method(name, handler, params, result, streams, len(kinds) > 1, quick, doc, decoder)

@@ -47,6 +47,16 @@ class NoMouse(Exception):
     """The program did not ask for the mouse, so that no byte would tell it of one."""
 
 
+class InputNotRead(Exception):
+    """The program reads nothing, and the rest of a long input was given up."""
+
+    def __init__(self, left: int) -> None:
+        super().__init__(
+            f"the program read nothing for {limits.INPUT_SECONDS} s: {left} bytes wait for it, and "
+            "the rest was not sent; interrupt it, or send less at a time"
+        )
+
+
 class Acting:
     """The inputs of one session, in order."""
 
@@ -55,7 +65,7 @@ class Acting:
         self._turn = asyncio.Lock()
         self._line = ""
         """What was typed since the last line was sent off: its echo may still be on its way."""
-        self._interrupts = 0
+        self._interrupted = asyncio.Event()
         self.refused = 0
         """Answers to the program's queries that found its input full."""
 
@@ -141,17 +151,33 @@ class Acting:
 
         Without asking, the rest of an interrupted paste would be taken for commands.
         """
-        before = self._interrupts
+        self._interrupted.clear()
         if pause:
             await asyncio.sleep(pause)  # as the caller asked: this is its typing speed
-        await self._session.pty.drained()
+        await self._room()
         self._check_alive()
-        return before == self._interrupts
+        return not self._interrupted.is_set()
+
+    async def _room(self) -> None:
+        """Until all that was written is the program's, or somebody pressed interrupt."""
+        waits = {
+            asyncio.create_task(self._session.pty.drained()),
+            asyncio.create_task(self._interrupted.wait()),
+        }
+        first = asyncio.FIRST_COMPLETED
+        try:
+            done, _ = await asyncio.wait(waits, timeout=limits.INPUT_SECONDS, return_when=first)
+        finally:
+            for wait in waits:
+                wait.cancel()
+            await asyncio.wait(waits)
+        if not done:
+            raise InputNotRead(self._session.pty.unsent)
 
     def _interrupt(self) -> str:
         mark = self._marked("")
         data = self._session.pty.characters().interrupt
-        self._interrupts += 1
+        self._interrupted.set()
         self._session.pty.interrupt()
         self._session.typed(data)
         self._line = ""

@@ -50,7 +50,7 @@ class Attachment:
     def begin(self, peer: Peer, binary: bool) -> None:
         """Draw the screen, then follow."""
         self._session.taps.add(self._tap)
-        self._session.watchers.add(self._awake.set)
+        self._session.watchers.add(self._look)
         self._awake.set()
         self._sending = asyncio.create_task(self._send(peer, binary))
 
@@ -62,9 +62,16 @@ class Attachment:
 
     def end(self) -> None:
         self._session.taps.discard(self._tap)
-        self._session.watchers.discard(self._awake.set)
+        self._session.watchers.discard(self._look)
         if self._sending is not None:
             self._sending.cancel()
+
+    def _look(self) -> None:
+        """Something changed. At the end, what was held back is decided."""
+        if self._session.exit is not None and isinstance(self._clean, _Cleaner):
+            self._backlog += self._clean.finish()
+            self._clean = _raw
+        self._awake.set()
 
     def _tap(self, data: bytes) -> None:
         if self._reset:
@@ -122,6 +129,9 @@ class _Cleaner:
         self._decoder = getincrementaldecoder("utf-8")("replace")
         self._stream = redactor.stream()
         self._stream.follow(transcript.before(transcript.cursor))
+
+    def finish(self) -> bytes:
+        return self._stream.finish().encode()
 
     def __call__(self, data: bytes) -> bytes:
         return self._stream.feed(self._decoder.decode(data)).encode()

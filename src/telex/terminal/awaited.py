@@ -47,6 +47,10 @@ class Awaited(ABC):
     def look(self, moment: Moment) -> Evidence | None:
         """Whether it is true at this moment, and by what."""
 
+    def may_come(self, moment: Moment) -> bool:
+        """Whether what is not true at this moment may still become so without the program."""
+        return self.allows_exit
+
     def wake_at(self, moment: Moment) -> float | None:
         """When time alone could next change the answer; always after `moment.now`."""
         return None
@@ -380,6 +384,9 @@ class AllBranches(Awaited):
                 return None
             matched.append(evidence)
         return Evidence("all", matched=tuple(matched))
+
+    def may_come(self, moment: Moment) -> bool:
+        return all(one.look(moment) or one.may_come(moment) for one in self._branches)
 
     def wake_at(self, moment: Moment) -> float | None:
         # The earliest, though all must be true: a branch that still waits for its time may be an

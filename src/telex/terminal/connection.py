@@ -30,9 +30,10 @@ class Connection:
         self.notices = None if peer is None else Notices(peer, redactor)
         self.attachments: dict[str, Attachment] = {}
 
-    def acting(self) -> AbstractContextManager[None]:
-        """While a request that acts is served: what it causes is told after its answer."""
-        return nullcontext() if self.notices is None else self.notices.after_the_answer()
+    def acting(self, session: str) -> AbstractContextManager[None]:
+        """While a request that acts on a session is served: what it causes is told after its
+        answer."""
+        return nullcontext() if self.notices is None else self.notices.after_the_answer(session)
 
     def session_gone(self, id: str) -> None:
         """A session was closed: nothing of it is followed any more."""

@@ -52,8 +52,9 @@ class Marks:
     def _find_name(self, name: str) -> Mark | None:
         if name in self._named:
             return self._named[name]
-        was_ours = name[:1] == "m" and name[1:].isdecimal() and 0 < int(name[1:]) <= self._count
-        return THE_BEGINNING if was_ours else None
+        number = name.removeprefix("m")
+        was_ours = number.isdecimal() and len(number) < 20 and 0 < int(number) <= self._count
+        return THE_BEGINNING if was_ours and name == f"m{int(number)}" else None
 
 
 def _forget(marks: OrderedDict[str, Mark] | OrderedDict[int, Mark]) -> None:

@@ -22,14 +22,20 @@ if TYPE_CHECKING:
 class Words:
     """What was printed up to a moment, without secrets if there is a redactor."""
 
-    def __init__(self, transcript: Transcript, redactor: Redactor | None = None) -> None:
+    def __init__(
+        self,
+        transcript: Transcript,
+        redactor: Redactor | None = None,
+        chars: int = limits.TRANSCRIPT_TAIL_CHARS,
+    ) -> None:
         self._transcript = transcript
+        self._chars = chars
         self._redactor = redactor
         self.cursor = transcript.cursor
 
     @cached_property
     def tail(self) -> str:
-        return self.since(self.cursor - limits.TRANSCRIPT_TAIL_CHARS)
+        return self.since(self.cursor - self._chars)
 
     def since(self, cursor: int) -> str:
         if self._redactor is None:
@@ -46,7 +52,10 @@ class LiveMoment:
         self.began = began
         self.sequence = session.sequence
         self.exit: Exit | None = session.exit
-        self.transcript = Words(session.transcript)
+        # A text that two reads have in common must be whole in one look: the second read alone
+        # may be as long as the tail that is told.
+        chars = limits.TRANSCRIPT_TAIL_CHARS + limits.OUTPUT_BYTES
+        self.transcript = Words(session.transcript, chars=chars)
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from telex.protocols import pty_automation as spec
+from telex.wire import limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -52,7 +54,7 @@ class _Followed:
             self._sequence = sequence
             session.tell()
             yield "session.changed", spec.SessionChanged(self.id, sequence)
-        if (output := self._output()) is not None:
+        for output in self._output():
             yield "session.output", output
         if session.exit is not None and not self._over:
             self._over = True
@@ -62,7 +64,7 @@ class _Followed:
                 spec.SessionExited(self.id, sequence, ended.code, ended.signal),
             )
 
-    def _output(self) -> spec.SessionOutput | None:
+    def _output(self) -> Iterator[spec.SessionOutput]:
         """The delta, through a redactor that remembers: a secret cut in two is still one."""
         delta = self._session.transcript.since(self._cursor)
         self._cursor = delta.cursor
@@ -74,9 +76,10 @@ class _Followed:
         if self._session.exit is not None and not self._over:
             text += self._stream.finish()
             self._stream = self._redactor.stream()
-        if not text and not delta.dropped:
-            return None
-        return spec.SessionOutput(self.id, self._session.sequence, text, delta.dropped)
+        dropped, size = delta.dropped, limits.OUTPUT_CHARS_TOLD
+        for at in range(0, max(len(text), dropped), size):
+            piece = text[at : at + size]
+            yield spec.SessionOutput(self.id, self._session.sequence, piece, dropped and not at)
 
     def _stream_from(self, cursor: int) -> StreamRedactor:
         """A secret may have begun before."""
@@ -95,9 +98,7 @@ class Notices:
         self._followed: dict[str, _Followed] = {}
         self._stirred: dict[str, _Followed] = {}
         self._awake = asyncio.Event()
-        self._acting = 0
-        self._still = asyncio.Event()
-        self._still.set()
+        self._acted_on: Counter[str] = Counter()
         self._telling: asyncio.Task[None] | None = None
 
     def choose(self, chosen: spec.Notifications, sessions: dict[str, PtySession]) -> None:
@@ -111,7 +112,7 @@ class Notices:
             self._stirred.pop(id, None)
         for id, session in sessions.items():
             self.appeared(id, session)
-        if self._telling is None:
+        if self._telling is None or self._telling.done():
             self._telling = asyncio.create_task(self._tell())
 
     def appeared(self, id: str, session: PtySession) -> None:
@@ -127,16 +128,15 @@ class Notices:
             self._awake.set()
 
     @contextlib.contextmanager
-    def after_the_answer(self) -> Iterator[None]:
-        """While a request that acts is served. Its answer goes out in the turn that ends this."""
-        self._acting += 1
-        self._still.clear()
+    def after_the_answer(self, session: str) -> Iterator[None]:
+        """While a request that acts on a session is served, nothing is told of that session. The
+        answer goes out in the turn that ends this."""
+        self._acted_on[session] += 1
         try:
             yield
         finally:
-            self._acting -= 1
-            if not self._acting:
-                self._still.set()
+            self._acted_on[session] -= 1
+            self._awake.set()
 
     def close(self) -> None:
         """Tell nothing any more."""
@@ -159,12 +159,11 @@ class Notices:
     async def _tell(self) -> None:
         while True:
             await self._awake.wait()
-            await self._still.wait()
             self._awake.clear()
-            stirred, self._stirred = self._stirred, {}
-            for id in sorted(stirred, key=_number):
-                for method, params in stirred[id].notices():
-                    await self._peer.notify(method, params)
+            for id in sorted(self._stirred, key=_number):
+                if not self._acted_on[id] and id in self._stirred:
+                    for method, params in self._stirred.pop(id).notices():
+                        await self._peer.notify(method, params)
             await asyncio.sleep(PACE_SECONDS)  # the pace is the point: see above
 
 

@@ -12,7 +12,7 @@ from telex.processes import spawn
 from telex.protocols import pty_automation as spec
 from telex.redaction import RuleRefused
 from telex.rpc.errors import Condition, RpcError
-from telex.terminal.acting import NoMouse, ProgramEnded
+from telex.terminal.acting import InputNotRead, NoMouse, ProgramEnded
 from telex.terminal.keys import UnknownKey
 from telex.terminal.matchers import MatcherRefused
 from telex.terminal.outbox import InputQueueFull
@@ -82,7 +82,7 @@ def _told(error: Exception, asked: Any) -> Exception:
             return RpcError(spec.SESSION_CLOSED, str(error), {"child": child_state(error.exit)})
         case WaitCancelled() | PtyClosed():
             return RpcError(spec.SESSION_CLOSED, str(error))
-        case InputQueueFull() | TooManySessions():
+        case InputQueueFull() | InputNotRead() | TooManySessions():
             return RpcError(Condition.INTERNAL, str(error), {"kind": _kind(error)})
         case _ if isinstance(error, _PARAMS):
             return RpcError(Condition.PARAMS, str(error))

@@ -66,8 +66,9 @@ _PROBLEMS: Final = {
 class RawTranscript:
     """An open file of raw bytes."""
 
-    def __init__(self, path: str, descriptor: int) -> None:
+    def __init__(self, path: str, descriptor: int, new: bool = False) -> None:
         self.path = path
+        self._new = new
         self.failure: OSError | None = None
         """Why nothing more is written. What came before it is whole."""
         self._descriptor = descriptor
@@ -82,6 +83,12 @@ class RawTranscript:
                 written += os.write(self._descriptor, data[written:])
         except OSError as error:
             self.failure = error
+
+    def discard(self) -> None:
+        """There was nothing to write after all: a file that we made goes again."""
+        self.close()
+        if self._new:
+            os.unlink(self.path)
 
     def close(self) -> None:
         """Done. Closing again does nothing."""
@@ -105,7 +112,7 @@ def open_raw(path: str, append: bool = False) -> RawTranscript:
     if refused := _refused(path, os.fstat(descriptor)):
         os.close(descriptor)
         raise refused
-    return RawTranscript(path, descriptor)
+    return RawTranscript(path, descriptor, new=not append)
 
 
 def _refused(path: str, status: os.stat_result) -> RawTranscriptRefused | None:

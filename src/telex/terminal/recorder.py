@@ -54,9 +54,14 @@ class SessionRecorder:
         session.typists.add(self._input)
         session.labellers.add(self._marked)
         self._size = session.size
+        self._stopped = False
+        self._look()
 
     def stop(self) -> None:
         """Write what was held back, and let go. Stopping again does nothing."""
+        if self._stopped:
+            return
+        self._stopped = True
         self._session.taps.discard(self._output)
         self._session.watchers.discard(self._look)
         self._session.typists.discard(self._input)

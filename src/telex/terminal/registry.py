@@ -50,6 +50,7 @@ class Sessions:
 
     def __init__(self) -> None:
         self._sessions: dict[str, PtySession] = {}
+        self._closing: set[PtySession] = set()
         self._count = 0
 
     def create(
@@ -77,8 +78,17 @@ class Sessions:
     async def close(self, id: str) -> None:
         session = self.find(id)
         del self._sessions[id]
+        self._closing.add(session)
         await session.close()
+        self._closing.discard(session)
 
     async def close_all(self) -> None:
-        """End every program, at the same time."""
-        await asyncio.gather(*(self.close(id) for id in self.ids()))
+        """End every program, at the same time, those whose closing nobody awaits any more too.
+
+        One that cannot be ended does not keep the others; it is told when they are gone.
+        """
+        closing = [self.close(id) for id in self.ids()]
+        closing += [session.close() for session in self._closing]
+        for outcome in await asyncio.gather(*closing, return_exceptions=True):
+            if isinstance(outcome, BaseException):
+                raise outcome

@@ -50,6 +50,8 @@ class Screen:
         self._read: tuple[PackedRow, ...] = ()
         """What was read of the scrollback last. Whoever looks for secrets reads its end each time,
         and most of it is what it was, a little higher up."""
+        self.version = 0
+        """Rises whenever something was fed. What is derived from the screen may be kept by it."""
         self._looked = False
         self._last: Snapshot | None = None
         self._held: str | None = None
@@ -60,14 +62,19 @@ class Screen:
 
     def feed(self, data: bytes) -> bytes:
         """Show what a program printed. What the terminal answers, to be written to the program."""
-        self._looked = False
+        self._changed()
         return self._allowed(self._terminal.feed(data))
 
     def resize(self, size: Size) -> bytes:
         """Take another size. What the terminal tells a program that asked for such news."""
-        self._looked = False
+        self._changed()
         self.size = size
         return self._allowed(self._terminal.resize(size))
+
+    def _changed(self) -> None:
+        self.version += 1
+        self._looked = False
+        self._last = None
 
     def _allowed(self, answers: Sequence[bytes]) -> bytes:
         if not answers:
@@ -98,7 +105,7 @@ class Screen:
     def snapshot(self, sequence: int) -> Snapshot:
         """This moment, as a value."""
         last = self._last
-        if self._looked and last is not None and last.sequence == sequence:
+        if last is not None and last.sequence == sequence:
             return last
         rows, state = self.rows(), self._terminal.state()
         self._last = Snapshot(

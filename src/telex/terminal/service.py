@@ -57,6 +57,7 @@ class Automation:
         self._leases = Leases()
         self._connections: dict[Peer, Connection] = {}
         self._waits: dict[str, tuple[str, asyncio.Task[Any]]] = {}
+        self._closing: set[asyncio.Task[None]] = set()
         self._attachments = 0
         self.handlers = self._handlers()
         """By method name, for a caller in this process."""
@@ -81,9 +82,13 @@ class Automation:
 
     async def close(self) -> None:
         """End every program."""
-        for recorder in self._recorders.values():
-            recorder.stop()
-        await self._sessions.close_all()
+        try:
+            await self._sessions.close_all()
+        finally:
+            for recorder in self._recorders.values():
+                recorder.stop()
+            if self._closing:
+                await asyncio.wait(self._closing)
 
     # server.*
 
@@ -121,13 +126,12 @@ class Automation:
             id, session = self._sessions.create(program, transcript_chars=chars, raw=raw)
         except BaseException:
             if raw is not None:
-                raw.close()
+                raw.discard()
             raise
         self._tellers[id] = Teller(session, self.redactor)
-        with who.acting():
-            for connection in [*self._connections.values(), who]:
-                if connection.notices is not None:
-                    connection.notices.appeared(id, session)
+        for connection in [*self._connections.values(), who]:
+            if connection.notices is not None:
+                connection.notices.appeared(id, session)
         return spec.Created(id)
 
     def list(self, asked: spec.Nothing, who: Connection) -> spec.SessionList:
@@ -139,7 +143,7 @@ class Automation:
         """Perform an action on a session, after those before it."""
         session = self._sessions.find(asked.session)
         self._leases.check(asked.session, who, "session.input")
-        with who.acting():
+        with who.acting(asked.session):
             mark = await session.act(asked.action)
             return spec.Sent(True, mark, session.sequence)
 
@@ -171,8 +175,7 @@ class Automation:
         if asked.wait_id not in self._waits:
             return spec.WaitCancelled(False, asked.wait_id)
         session, task = self._waits[asked.wait_id]
-        task.cancel()
-        return spec.WaitCancelled(True, asked.wait_id, session)
+        return spec.WaitCancelled(task.cancel(), asked.wait_id, session)
 
     @answered
     def snapshot(self, asked: spec.Read, who: Connection) -> spec.ScreenSnapshot:
@@ -201,7 +204,7 @@ class Automation:
         session = self._sessions.find(asked.session)
         self._leases.check(asked.session, who, "session.resize")
         size = spec.TerminalSize(asked.rows, asked.cols, asked.pixel_width, asked.pixel_height)
-        with who.acting():
+        with who.acting(asked.session):
             await session.act(spec.Resize(size))
             return spec.Resized(True)
 
@@ -209,7 +212,7 @@ class Automation:
     async def kill(self, asked: spec.OfSession, who: Connection) -> spec.Killed:
         """End the program and all it started. Its screen can still be read."""
         session = self._sessions.find(asked.session)
-        with who.acting():
+        with who.acting(asked.session):
             await session.kill()
             return spec.Killed(True)
 
@@ -217,22 +220,24 @@ class Automation:
     async def close_session(self, asked: spec.OfSession, who: Connection) -> spec.Closed:
         """End the program and forget the session."""
         self._sessions.find(asked.session)
-        with who.acting():
-            await self._close(asked.session)
+        with who.acting(asked.session):
+            await asyncio.shield(self._begin_to_close(asked.session))
             return spec.Closed(True)
 
     @answered
     def record(self, asked: spec.Record, who: Connection) -> spec.Recorded:
         """Record what happens from now on; without a path, stop."""
         session = self._sessions.find(asked.session)
-        if (recorder := self._recorders.pop(asked.session, None)) is not None:
-            recorder.stop()
-        if asked.path is None:
-            return spec.Recorded(False, recorder.path if recorder else None)
-        redactor = self.redactor if asked.redact else None
-        recorder = SessionRecorder(session, asked.path, asked, redactor)
-        self._recorders[asked.session] = recorder
-        return spec.Recorded(True, recorder.path)
+        new = None
+        if asked.path is not None:  # which may be refused; then the old one goes on
+            redactor = self.redactor if asked.redact else None
+            new = SessionRecorder(session, asked.path, asked, redactor)
+        if (before := self._recorders.pop(asked.session, None)) is not None:
+            before.stop()
+        if new is None:
+            return spec.Recorded(False, before.path if before else None)
+        self._recorders[asked.session] = new
+        return spec.Recorded(True, new.path)
 
     @answered
     def attach(self, asked: spec.Attach, who: Connection) -> spec.Attached:
@@ -284,15 +289,21 @@ class Automation:
             task.cancel()
             del self._waits[id]
 
+    def _begin_to_close(self, id: str) -> asyncio.Task[None]:
+        """It goes on to its end, whether or not the one who asked for it stays."""
+        task = asyncio.create_task(self._close(id))
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+        return task
+
     async def _close(self, id: str) -> None:
-        if (recorder := self._recorders.pop(id, None)) is not None:
-            recorder.stop()
-        closing = self._sessions.close(id)
         try:
-            await closing
+            await self._sessions.close(id)
         finally:
             self._tellers.pop(id, None)
             self._leases.forget(id)
+            if (recorder := self._recorders.pop(id, None)) is not None:
+                recorder.stop()
             for connection in self._connections.values():
                 connection.session_gone(id)
 

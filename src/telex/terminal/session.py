@@ -15,6 +15,7 @@ and a predicate runner. It redacts nothing: outlets do (`telling`).
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
     from telex.terminal.raw_transcript import RawTranscript
     from telex.terminal.waiting import Found, Keep
     from telex.wire.escape import Claim
+
+log = logging.getLogger("telex.terminal")
 
 TURN_SECONDS: Final = 0.002
 """How long one session may hold the event loop before the others get their turn."""
@@ -117,6 +120,7 @@ class PtySession:
         self._waits = Waits(self)
         self._quiet = asyncio.Event()
         self._over = asyncio.Event()
+        self._closing: asyncio.Task[None] | None = None
         try:
             self.pty = open_pty(
                 program.argv,
@@ -153,9 +157,9 @@ class PtySession:
         """The rows that scrolled away last: a secret may have begun there."""
         if self.screen.alternate_screen or not (total := self.screen.scrollback_length):
             return ()
-        if self._above[0] != self.sequence:
+        if self._above[0] != self.screen.version:
             count = min(total, limits.MASKED_ABOVE_ROWS)
-            self._above = self.sequence, self.screen.scrollback(total - count, count)
+            self._above = self.screen.version, self.screen.scrollback(total - count, count)
         return self._above[1]
 
     def last_change(self) -> float:
@@ -231,7 +235,12 @@ class PtySession:
             typist(data)
 
     async def close(self) -> None:
-        """End the program and let go of everything. Idempotent."""
+        """End the program and let go of everything. Idempotent; cancelling it does not stop it."""
+        if self._closing is None:
+            self._closing = asyncio.create_task(self._close())
+        await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
         self._waits.cancel_all("the session was closed")
         try:
             await self.kill()
@@ -308,10 +317,14 @@ class PtySession:
             tap(data)
 
     def _claimed(self, claimed: Claimed) -> None:
-        if (claimant := self._claimants.get(claimed.claim)) is None:
+        claimant = self._claimants.get(claimed.claim)
+        if claimant is None:
             self.swallowed += 1
-        else:
+            return
+        try:
             claimant(claimed)
+        except Exception:  # a fault of ours, which must not stop the program's output
+            log.exception("a control string could not be handled")
 
     def _advance(self) -> None:
         self.sequence += 1

@@ -83,6 +83,8 @@ class Teller:
     def shaped(self, seen: Snapshot, cells: spec.Cells) -> ScreenSnapshot:
         """A snapshot as the wire has it."""
         cursor = seen.cursor
+        if cells == "full" and seen.size.rows * seen.size.cols > limits.CELLS_TOLD:
+            cells = "runs"  # a match must not be lost because its picture is too large
         return spec.ScreenSnapshot(
             size=terminal_size(seen.size),
             cursor=spec.CursorState(cursor.row, cursor.col, cursor.visible),

@@ -120,7 +120,7 @@ class Waits:
         moment = LiveMoment(self._session, now, wait.began)
         if (evidence := wait.condition.look(moment)) is not None:
             wait.answer.set_result(Found(evidence, wait.keep(moment)))
-        elif self._gone and not wait.condition.allows_exit:
+        elif self._gone and not wait.condition.may_come(moment):
             sentence = "the program ended before what was waited for came"
             self._fail(wait, moment, ProgramGone, sentence)
         elif now >= wait.deadline:

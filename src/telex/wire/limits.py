@@ -334,3 +334,22 @@ STYLES_KEPT: Final = _limit(
     "styles",
     "Remembered in the shape of the wire. A picture in true colour would fill memory with them.",
 )
+INPUT_SECONDS: Final = _limit(
+    "INPUT_SECONDS",
+    20,
+    "seconds",
+    "How long a long input waits for its program to read, before the rest of it is given up.",
+)
+CELLS_TOLD: Final = _limit(
+    "CELLS_TOLD",
+    60_000,
+    "cells",
+    "Told one by one. Each takes 200 bytes of JSON, so that more would not fit in one message; a "
+    "larger screen is told in runs.",
+)
+OUTPUT_CHARS_TOLD: Final = _limit(
+    "OUTPUT_CHARS_TOLD",
+    256 * KIB,
+    "characters",
+    "In one `session.output`. A reader who was away gets several.",
+)
