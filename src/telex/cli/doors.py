@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from telex.cli.console import explain
+from telex.terminal.registry import warm_up
 from telex.transports.framed import FRAMINGS
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ async def serve(service: Automation, doors: Doors) -> None:
     try:
         async with AsyncExitStack() as open_doors, asyncio.TaskGroup() as conversations:
             await _open(service, doors, open_doors, conversations, stop)
+            warm_up()
             await stop.wait()
             await open_doors.aclose()
     except BaseExceptionGroup as failed:  # a door that could not be opened has its own sentence

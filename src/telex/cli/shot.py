@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from telex.protocols.pty_automation import Matcher
     from telex.redaction import Redactor
     from telex.terminal.cells import Size, Snapshot
-    from telex.terminal.session import Program
+    from telex.terminal.program import Program
 
 HELP = """Run a program and take a picture of its screen.
 
@@ -96,7 +96,7 @@ def command(
     from telex.cli.event_loop import run
     from telex.cli.redacting import redactor_of
     from telex.terminal.pictures import DARK, LIGHT, draw, kind_of
-    from telex.terminal.session import Program
+    from telex.terminal.program import Program
 
     drawn_as = kind or ("text" if output is None else kind_of(output))
     redactor = None if raw else redactor_of(load_config(context).settings)

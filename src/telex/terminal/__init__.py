@@ -22,6 +22,7 @@ predicate runner.
     masking      secrets out of a screen, in place
     recording    what happened, as asciicast; recorder writes it for a live session
     raw_transcript  every byte to a file, as it came
+    program      what to start
     session      all of these around one program
     registry     the sessions of one server
     telling      what leaves a session, in the shapes of the wire

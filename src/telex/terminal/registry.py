@@ -7,14 +7,26 @@ machine would be another host.
 from __future__ import annotations
 
 import asyncio
+import importlib
+import threading
 from typing import TYPE_CHECKING, Protocol
 
-from telex.terminal.session import PtySession
 from telex.wire import limits
 
 if TYPE_CHECKING:
+    from telex.terminal.program import Program
     from telex.terminal.raw_transcript import RawTranscript
-    from telex.terminal.session import Program
+    from telex.terminal.session import PtySession
+
+
+def warm_up() -> None:
+    """Load what the first session needs, beside whatever else there is to do.
+
+    It takes a quarter of a second, which a server should not need to answer its first request. The
+    thread ends with that; a server that ends sooner does not wait for it.
+    """
+    loading = ("telex.terminal.session",)
+    threading.Thread(target=importlib.import_module, args=loading, daemon=True).start()
 
 
 class UnknownSession(Exception):
@@ -58,6 +70,8 @@ class Sessions:
     ) -> tuple[str, PtySession]:
         if len(self._sessions) >= limits.SESSIONS:
             raise TooManySessions(f"there are {limits.SESSIONS} sessions already; close some")
+        from telex.terminal.session import PtySession  # loads the emulator; see `warm_up`
+
         session = PtySession(program, transcript_chars=transcript_chars, raw=raw)
         self._count += 1
         id = f"s{self._count}"

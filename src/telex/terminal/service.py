@@ -25,10 +25,10 @@ from telex.terminal.cells import Size
 from telex.terminal.connection import Connection
 from telex.terminal.leases import Leases
 from telex.terminal.problems import answered
+from telex.terminal.program import Program
 from telex.terminal.raw_transcript import open_raw
 from telex.terminal.recorder import SessionRecorder
 from telex.terminal.registry import Sessions
-from telex.terminal.session import Program
 from telex.terminal.telling import Teller
 from telex.version import __version__
 from telex.wire import limits

@@ -17,16 +17,15 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from telex.processes.ending import BRISK
 from telex.terminal import matchers
 from telex.terminal.acting import Acting
-from telex.terminal.cells import STANDARD, Size, Snapshot
 from telex.terminal.marks import Marks
 from telex.terminal.moment import LiveMoment
 from telex.terminal.pace import Pace
+from telex.terminal.program import Program
 from telex.terminal.pty import open_pty
 from telex.terminal.screen import Screen
 from telex.terminal.since import Mark
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
 
     from telex.processes.child import Exit
     from telex.protocols.pty_automation import Action, Matcher, Predicate, Since
-    from telex.terminal.cells import Row
+    from telex.terminal.cells import Row, Size, Snapshot
     from telex.terminal.matchers import PredicateRunner
     from telex.terminal.raw_transcript import RawTranscript
     from telex.terminal.waiting import Found, Keep
@@ -54,17 +53,6 @@ TURN_SECONDS: Final = 0.002
 
 OURS: Final = (json_escape.TO_TERMINAL, json_escape.TO_PROGRAM, htty_chunk.CHUNK)
 """What never reaches a screen. Where nobody claims it, it is swallowed and counted."""
-
-
-@dataclass(frozen=True, slots=True)
-class Program:
-    """What to start, where, and on what size of terminal."""
-
-    argv: tuple[str, ...]
-    cwd: str | None = None
-    env: Mapping[str, str | None] = field(default_factory=dict)
-    """Overrides on top of what every child inherits; None removes."""
-    size: Size = STANDARD
 
 
 class PtySession:
