@@ -33,9 +33,9 @@ MISTAKES: list[tuple[bytes, int, Any]] = [
 
 @pytest.mark.parametrize(("frame", "code", "id"), MISTAKES, ids=lambda given: str(given)[:50])
 async def test_a_mistake_is_answered_and_the_conversation_goes_on(
-    each_way: Serving, frame: bytes, code: int, id: object
+    automation: Serving, frame: bytes, code: int, id: object
 ) -> None:
-    async with each_way.server() as served:
+    async with automation.server() as served:
         ear = await served.listen()
         ear.channel.send(frame)
         answer = json.loads(await ear.hear())
@@ -138,15 +138,15 @@ async def test_parameters_that_do_not_fit_are_refused_with_their_place(
         assert refusal.code == -32602, refusal
 
 
-async def test_unknown_members_are_tolerated(each_way: Serving) -> None:
-    async with each_way() as client:
+async def test_unknown_members_are_tolerated(automation: Serving) -> None:
+    async with automation() as client:
         session = await client.start("printf ready; cat", colour="blue")
         await client.shows(session, "ready", mood="good")
         assert await client.call("session.list", extra=1) == {"sessions": [session]}
 
 
-async def test_a_batch_is_answered_in_one_message(each_way: Serving) -> None:
-    async with each_way.server() as served:
+async def test_a_batch_is_answered_in_one_message(automation: Serving) -> None:
+    async with automation.server() as served:
         ear = await served.listen()
         members = [
             json.loads(request(1, "session.create", program="cat")),
@@ -164,8 +164,8 @@ async def test_a_batch_is_answered_in_one_message(each_way: Serving) -> None:
         assert results[3] == {"closed": True}
 
 
-async def test_a_notification_is_done_and_never_answered(each_way: Serving) -> None:
-    async with each_way() as client:
+async def test_a_notification_is_done_and_never_answered(automation: Serving) -> None:
+    async with automation() as client:
         session = await client.start("cat")
         params = {"session": session, "action": {"type": "text", "value": "silently\n"}}
         await client.peer.notify("session.input", params)
@@ -174,8 +174,8 @@ async def test_a_notification_is_done_and_never_answered(each_way: Serving) -> N
         assert client.peer.counts.malformed == client.peer.counts.faults == 0
 
 
-async def test_the_sentence_of_an_error_is_redacted(each_way: Serving) -> None:
-    async with each_way() as client:
+async def test_the_sentence_of_an_error_is_redacted(automation: Serving) -> None:
+    async with automation() as client:
         for refusal in (
             await client.refused("session.snapshot", session=SECRET),
             await client.refused("session.create", program=SECRET),
@@ -184,8 +184,8 @@ async def test_the_sentence_of_an_error_is_redacted(each_way: Serving) -> None:
             assert "hunter2" not in refusal.message
 
 
-async def test_a_request_can_be_cancelled_by_its_id(each_way: Serving) -> None:
-    async with each_way.server() as served:
+async def test_a_request_can_be_cancelled_by_its_id(automation: Serving) -> None:
+    async with automation.server() as served:
         ear = await served.listen()
         ear.channel.send(request(1, "session.create", program="cat"))
         await ear.hear()

@@ -21,8 +21,8 @@ from telex.wire import limits
 # How a screen and a transcript are told.
 
 
-async def test_cells_may_come_in_runs_or_not_at_all(each_way: Serving) -> None:
-    async with each_way() as client:
+async def test_cells_may_come_in_runs_or_not_at_all(automation: Serving) -> None:
+    async with automation() as client:
         session = await client.start(r"printf 'plain \033[1;31mred bold\033[0m end'; cat")
         await client.shows(session, "end")
         none = await client.call("session.snapshot", session=session, cells="none")
@@ -72,8 +72,8 @@ async def test_a_transcript_can_be_read_on_from_where_one_stopped(automation: Se
         assert third["text"].endswith("1000\r\n")
 
 
-async def test_what_scrolled_away_can_be_read(each_way: Serving) -> None:
-    async with each_way() as client:
+async def test_what_scrolled_away_can_be_read(automation: Serving) -> None:
+    async with automation() as client:
         session = await client.start("seq 1 124; cat", rows=24, cols=80)
         await client.shows(session, "124")
         told = await client.call("session.scrollback", session=session)
@@ -117,8 +117,10 @@ async def test_scrollback_tells_wrapped_rows_and_hides_secrets(automation: Servi
 # `since`.
 
 
-async def test_what_stood_there_before_an_input_does_not_match_since_it(each_way: Serving) -> None:
-    async with each_way() as client:
+async def test_what_stood_there_before_an_input_does_not_match_since_it(
+    automation: Serving,
+) -> None:
+    async with automation() as client:
         session = await client.start("stty -echo; echo ok; read x; read y; echo ok; cat")
         await client.shows(session, "ok")
         told = await client.act(session, "key", "enter")
@@ -161,9 +163,9 @@ async def test_the_echo_of_ones_own_typing_does_not_match_since_its_mark(
 
 @pytest.mark.parametrize("whose", ["same", "another"])
 async def test_a_wait_can_be_cancelled_by_its_name_from_any_connection(
-    each_way: Serving, whose: str
+    automation: Serving, whose: str
 ) -> None:
-    async with each_way() as client:
+    async with automation() as client:
         other = client if whose == "same" else await client.another()
         session = await client.start("cat")
         matcher = {"type": "contains_text", "value": "never"}
@@ -212,10 +214,10 @@ async def test_a_name_is_for_one_wait_at_a_time(automation: Serving) -> None:
 
 @pytest.mark.parametrize("version", [2, 3])
 async def test_a_recording_is_an_asciicast_that_can_be_read(
-    each_way: Serving, tmp_path: Path, version: int
+    automation: Serving, tmp_path: Path, version: int
 ) -> None:
     path = tmp_path / "demo.cast"
-    async with each_way() as client:
+    async with automation() as client:
         session = await client.start("printf 'the past '; cat; exit 3", rows=10, cols=40)
         await client.shows(session, "past")
         told = await client.call(
@@ -320,9 +322,9 @@ def told_cells(snapshot: Any) -> list[tuple[str, str, str, bool]]:
     ]
 
 
-async def test_an_attachment_draws_the_screen_and_then_follows(each_way: Serving) -> None:
+async def test_an_attachment_draws_the_screen_and_then_follows(automation: Serving) -> None:
     script = r"printf '\033[?1h\033]0;the title\007\033[5;3H\033[1;31mred 漢字\033[0m'; cat"
-    async with each_way() as client, reading(client) as reader:
+    async with automation() as client, reading(client) as reader:
         session = await client.start(script)
         await client.shows(session, "漢字")
         told = await client.call("session.attach", session=session, redact=False)
@@ -342,8 +344,8 @@ async def test_an_attachment_draws_the_screen_and_then_follows(each_way: Serving
         assert reader.resets == 1
 
 
-async def test_an_attachment_sends_no_more_than_it_has_credit_for(each_way: Serving) -> None:
-    async with each_way() as client, reading(client) as reader:
+async def test_an_attachment_sends_no_more_than_it_has_credit_for(automation: Serving) -> None:
+    async with automation() as client, reading(client) as reader:
         session = await client.start("printf 'hello'; read x; seq 10; printf end; cat")
         await client.shows(session, "hello")
         told = await client.call("session.attach", session=session, credit=10)
@@ -384,12 +386,12 @@ async def test_a_reader_who_was_away_too_long_gets_the_screen_anew(automation: S
         assert reader.text() == await client.screen(session)
 
 
-async def test_on_a_websocket_the_bytes_may_come_in_binary_frames(each_way: Serving) -> None:
-    async with each_way() as client, reading(client) as reader:
+async def test_on_a_websocket_the_bytes_may_come_in_binary_frames(automation: Serving) -> None:
+    async with automation() as client, reading(client) as reader:
         session = await client.start(r"printf 'hello \377'; cat")
         await client.shows(session, "hello")
         told = await client.call("session.attach", session=session, binary=True)
-        assert told["binary"] is (each_way.way == "websocket")
+        assert told["binary"] is (automation.way == "websocket")
         await reader.until("hello")
         await client.act(session, "text", "more\n")
         await reader.until("more\nmore")
@@ -463,8 +465,8 @@ async def test_an_attachment_is_its_connections_own(automation: Serving) -> None
 # `session.lease`.
 
 
-async def test_who_has_the_lease_types_and_others_are_told_who_does(each_way: Serving) -> None:
-    async with each_way() as client:
+async def test_who_has_the_lease_types_and_others_are_told_who_does(automation: Serving) -> None:
+    async with automation() as client:
         other = await client.another()
         session = await client.start("cat")
         leased = await client.call("session.lease", session=session, holder="Ada")
@@ -500,8 +502,8 @@ async def test_a_lease_can_be_taken_over(automation: Serving) -> None:
         assert (refusal.code, refusal.data["holder"]) == (-32004, "Bob")
 
 
-async def test_a_lease_ends_with_its_connection(each_way: Serving) -> None:
-    async with each_way() as client:
+async def test_a_lease_ends_with_its_connection(automation: Serving) -> None:
+    async with automation() as client:
         other = await client.another()
         session = await client.start("cat")
         await other.call("session.lease", session=session, holder="Bob")

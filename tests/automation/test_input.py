@@ -49,8 +49,8 @@ async def test_an_action_is_these_bytes(
         assert await shown_after(client, session, action) == shown
 
 
-async def test_each_action_is_done_by_each_way(each_way: Serving) -> None:
-    async with each_way() as client:
+async def test_each_action_is_done_by_each_way(automation: Serving) -> None:
+    async with automation() as client:
         session = await client.start(RAW)
         shown = await shown_after(
             client,
@@ -92,9 +92,9 @@ async def test_arrows_follow_the_mode_of_the_program(automation: Serving) -> Non
 
 
 async def test_an_interrupt_is_the_terminals_own_character_and_interrupts(
-    each_way: Serving,
+    automation: Serving,
 ) -> None:
-    async with each_way() as client:
+    async with automation() as client:
         session = await client.start(
             "stty intr ^X; trap 'echo caught; exit' INT; echo ready; while :; do read x; done"
         )
@@ -103,8 +103,8 @@ async def test_an_interrupt_is_the_terminals_own_character_and_interrupts(
         await client.shows(session, "caught")
 
 
-async def test_end_of_file_ends_a_program_that_reads(each_way: Serving) -> None:
-    async with each_way() as client:
+async def test_end_of_file_ends_a_program_that_reads(automation: Serving) -> None:
+    async with automation() as client:
         session = await client.start("cat; echo finished")
         await client.act(session, "eof")
         await client.shows(session, "finished")
@@ -161,9 +161,9 @@ async def test_a_marked_place_in_the_transcript_is_an_action_of_its_own(
 
 
 async def test_the_answer_says_that_it_was_sent_and_names_the_moment_before(
-    each_way: Serving,
+    automation: Serving,
 ) -> None:
-    async with each_way() as client:
+    async with automation() as client:
         session = await client.start("cat")
         told = await client.act(session, "text", "hello\n")
         assert list(told) == ["sent", "mark", "sequence"]
@@ -173,9 +173,9 @@ async def test_the_answer_says_that_it_was_sent_and_names_the_moment_before(
         assert found["sequence"] >= told["sequence"]
 
 
-async def test_a_hundred_inputs_sent_at_once_arrive_in_order(each_way: Serving) -> None:
+async def test_a_hundred_inputs_sent_at_once_arrive_in_order(automation: Serving) -> None:
     lines = [f"line {n:03}\n" for n in range(100)]
-    async with each_way() as client:
+    async with automation() as client:
         session = await client.start("stty -echo; echo ready; exec cat")
         await client.shows(session, "ready")
         await asyncio.gather(*(client.act(session, "text", line) for line in lines))
@@ -201,8 +201,8 @@ async def test_a_slow_input_holds_back_those_behind_it_and_no_other_session(
         await client.shows(slow, "abcdefgh.")
 
 
-async def test_an_unknown_key_is_refused_with_the_names_of_near_ones(each_way: Serving) -> None:
-    async with each_way() as client:
+async def test_an_unknown_key_is_refused_with_the_names_of_near_ones(automation: Serving) -> None:
+    async with automation() as client:
         session = await client.start("cat")
         refusal = await client.refused(
             "session.input", session=session, action={"type": "key", "value": "entr"}

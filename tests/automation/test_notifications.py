@@ -17,8 +17,8 @@ async def subscribe(client: Client, **params: Any) -> Any:
     return await client.call("server.set_notifications", **{"enabled": True, **params})
 
 
-async def test_nothing_is_told_to_a_connection_that_did_not_ask(each_way: Serving) -> None:
-    async with each_way() as client:
+async def test_nothing_is_told_to_a_connection_that_did_not_ask(automation: Serving) -> None:
+    async with automation() as client:
         other = await client.another()
         await subscribe(other)
         session = await client.start("printf ready; exit")
@@ -28,9 +28,9 @@ async def test_nothing_is_told_to_a_connection_that_did_not_ask(each_way: Servin
         assert client.told == []
 
 
-async def test_what_happens_is_pushed_on_an_idle_connection(each_way: Serving) -> None:
+async def test_what_happens_is_pushed_on_an_idle_connection(automation: Serving) -> None:
     """The subscriber asks for nothing after its subscription."""
-    async with each_way() as client:
+    async with automation() as client:
         watcher = await client.another()
         assert await subscribe(watcher) == {"enabled": True}
         session = await client.start("printf 'hello\\n'; read x; exit 3")
@@ -119,8 +119,8 @@ async def test_what_comes_in_quick_succession_is_told_together(automation: Servi
         assert len(changed) <= seconds * 125 + 2
 
 
-async def test_a_filter_narrows_them_down_and_is_answered(each_way: Serving) -> None:
-    async with each_way() as client:
+async def test_a_filter_narrows_them_down_and_is_answered(automation: Serving) -> None:
+    async with automation() as client:
         told = await subscribe(client, adapters=["e1"], sessions=["s2"])
         assert told == {"enabled": True, "adapters": ["e1"], "sessions": ["s2"]}
         for _ in range(3):
@@ -146,8 +146,8 @@ async def test_an_adapter_that_is_not_known_matches_nothing_and_is_no_mistake(
         assert client.told == []
 
 
-async def test_a_session_may_be_subscribed_to_before_it_is_there(each_way: Serving) -> None:
-    async with each_way() as client:
+async def test_a_session_may_be_subscribed_to_before_it_is_there(automation: Serving) -> None:
+    async with automation() as client:
         watcher = await client.another()
         await subscribe(watcher, sessions=["s1"])
         await client.start("printf first")
@@ -155,8 +155,8 @@ async def test_a_session_may_be_subscribed_to_before_it_is_there(each_way: Servi
         assert watcher.output("s1") == "first"
 
 
-async def test_a_new_subscriber_gets_output_from_now_on(each_way: Serving) -> None:
-    async with each_way() as client:
+async def test_a_new_subscriber_gets_output_from_now_on(automation: Serving) -> None:
+    async with automation() as client:
         session = await client.start("stty -echo; printf 'the past '; read x; printf present; cat")
         await client.shows(session, "past")
         await subscribe(client)
@@ -196,8 +196,8 @@ async def test_subscribing_again_neither_repeats_nor_loses_anything(automation: 
         assert client.output(session) == "onetwo"
 
 
-async def test_output_that_is_no_longer_kept_is_told_to_be_missing(each_way: Serving) -> None:
-    async with each_way() as client:
+async def test_output_that_is_no_longer_kept_is_told_to_be_missing(automation: Serving) -> None:
+    async with automation() as client:
         await subscribe(client)
         session = await client.start("seq 100000; printf end", transcript_max_chars=100)
         await client.until(lambda: client.exits(session))
@@ -221,9 +221,9 @@ async def test_a_secret_is_hidden_in_what_is_told_however_it_is_cut(automation: 
 
 
 async def test_subscriptions_belong_to_the_connection_and_sessions_outlive_it(
-    each_way: Serving,
+    automation: Serving,
 ) -> None:
-    async with each_way() as client:
+    async with automation() as client:
         first = await client.another()
         session = await first.start("printf 'still here'; cat")
         await subscribe(first)
@@ -245,8 +245,8 @@ async def hear_all(ear: web.Ear, until: str) -> list[Any]:
     return heard
 
 
-async def test_a_response_comes_before_what_its_request_caused(each_way: Serving) -> None:
-    async with each_way.server() as served:
+async def test_a_response_comes_before_what_its_request_caused(automation: Serving) -> None:
+    async with automation.server() as served:
         ear = await served.listen()
         ear.channel.send(request(1, "server.set_notifications", enabled=True))
         ear.channel.send(request(2, "session.create", program="sh", args=["-c", "exec cat"]))
@@ -268,9 +268,9 @@ async def test_a_response_comes_before_what_its_request_caused(each_way: Serving
         assert heard[0].get("id") == 41
 
 
-async def test_a_response_that_takes_its_time_comes_first_all_the_same(each_way: Serving) -> None:
+async def test_a_response_that_takes_its_time_comes_first_all_the_same(automation: Serving) -> None:
     script = "trap 'echo bye; exit' HUP TERM INT; stty -echo; echo ready; while :; do read x; echo $x; done"
-    async with each_way.server() as served:
+    async with automation.server() as served:
         client, ear = await served.connect(), await served.listen()
         session = await client.start(script)
         await client.shows(session, "ready")

@@ -46,9 +46,9 @@ STYLE = {
 
 
 async def test_capabilities_name_the_server_its_methods_and_its_notifications(
-    each_way: Serving,
+    automation: Serving,
 ) -> None:
-    async with each_way() as client:
+    async with automation() as client:
         told = await client.call("server.capabilities")
     assert list(told) == ["name", "version", "framing", "methods", "notifications"]
     assert (told["name"], told["version"]) == ("telex", __version__)
@@ -69,8 +69,8 @@ async def test_every_method_that_is_named_is_there() -> None:
     }
 
 
-async def test_a_session_from_its_first_to_its_last_moment(each_way: Serving) -> None:
-    async with each_way() as client:
+async def test_a_session_from_its_first_to_its_last_moment(automation: Serving) -> None:
+    async with automation() as client:
         created = await client.call(
             "session.create", program="sh", args=["-c", "printf ready; exec cat"]
         )
@@ -168,9 +168,9 @@ async def test_the_list_is_in_numeric_order_and_holds_the_exited_until_they_are_
 
 
 async def test_an_exited_session_takes_no_input_and_no_size_but_can_be_read(
-    each_way: Serving,
+    automation: Serving,
 ) -> None:
-    async with each_way() as client:
+    async with automation() as client:
         session = await client.start("printf last; exit 3")
         await client.over(session)
         typed = await client.refused(
@@ -213,11 +213,11 @@ async def test_a_closed_id_and_an_unknown_one_are_invalid_params(
 
 
 async def test_a_program_that_cannot_be_started_says_what_and_why(
-    each_way: Serving, tmp_path: Path
+    automation: Serving, tmp_path: Path
 ) -> None:
     plain = tmp_path / "plain"
     plain.write_text("")
-    async with each_way() as client:
+    async with automation() as client:
         missing = await client.refused("session.create", program="no-such-program-here")
         assert missing.code == -32603
         assert missing.data == {
@@ -243,8 +243,8 @@ async def test_a_program_that_cannot_be_started_says_what_and_why(
         assert await client.start("true") == "s1", "what did not start took no id"
 
 
-async def test_a_snapshot_has_exactly_the_members_of_the_spec(each_way: Serving) -> None:
-    async with each_way() as client:
+async def test_a_snapshot_has_exactly_the_members_of_the_spec(automation: Serving) -> None:
+    async with automation() as client:
         session = await client.start("printf ready; cat")
         await client.shows(session, "ready")
         snapshot = await client.call("session.snapshot", session=session)
@@ -319,8 +319,8 @@ async def test_the_alternate_screen_is_told_and_leaves_no_trace(automation: Serv
         assert (snapshot["plain_text"], snapshot["alternate_screen"]) == ("before", False)
 
 
-async def test_reads_hide_secrets_unless_told_otherwise(each_way: Serving) -> None:
-    async with each_way() as client:
+async def test_reads_hide_secrets_unless_told_otherwise(automation: Serving) -> None:
+    async with automation() as client:
         session = await client.start(f"printf '{SECRET} end'; cat")
         found = await client.shows(session, "end")
         hidden = "password=[REDACTED]"
@@ -379,10 +379,10 @@ async def test_rules_that_are_none_are_invalid_params(
 
 
 async def test_a_raw_transcript_has_every_byte_and_is_for_its_owner_alone(
-    each_way: Serving, tmp_path: Path
+    automation: Serving, tmp_path: Path
 ) -> None:
     path = tmp_path / "raw"
-    async with each_way() as client:
+    async with automation() as client:
         script = rf"printf '{SECRET}\033[1m\377\033]23198;0;x\007'"
         session = await client.start(script, raw_transcript_path=str(path))
         await client.over(session)
@@ -422,8 +422,8 @@ async def test_a_raw_transcript_needs_a_path_that_can_be_written(
         assert (await client.call("session.list"))["sessions"] == []
 
 
-async def test_a_new_size_reaches_the_program_and_raises_the_sequence(each_way: Serving) -> None:
-    async with each_way() as client:
+async def test_a_new_size_reaches_the_program_and_raises_the_sequence(automation: Serving) -> None:
+    async with automation() as client:
         session = await client.start("trap 'stty size' WINCH; echo ready; while :; do read x; done")
         await client.shows(session, "ready")
         before = await client.call("session.snapshot", session=session, cells="none")

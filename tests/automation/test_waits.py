@@ -26,9 +26,9 @@ def text(value: str) -> dict[str, str]:
 
 
 async def test_the_answer_has_exactly_the_members_of_the_spec_and_evidence(
-    each_way: Serving,
+    automation: Serving,
 ) -> None:
-    async with each_way() as client:
+    async with automation() as client:
         session = await client.start("printf ready; cat")
         found = await client.call("session.wait", session=session, matcher=text("ready"))
         snapshot = await client.call("session.snapshot", session=session)
@@ -129,8 +129,8 @@ async def test_each_matcher_can_fail_in_time_and_says_which(
         assert matcher["type"] in str(refusal.data["why"])
 
 
-async def test_the_end_of_the_program_can_be_waited_for(each_way: Serving) -> None:
-    async with each_way() as client:
+async def test_the_end_of_the_program_can_be_waited_for(automation: Serving) -> None:
+    async with automation() as client:
         session = await client.start("read x; exit 3")
         waits = [
             asyncio.create_task(wait(client, session, matcher))
@@ -201,9 +201,9 @@ async def test_a_wait_has_thirty_seconds_unless_told_otherwise() -> None:
 
 
 async def test_a_timeout_tells_how_long_what_was_missing_and_what_is_there(
-    each_way: Serving,
+    automation: Serving,
 ) -> None:
-    async with each_way() as client:
+    async with automation() as client:
         session = await client.start(f"printf 'user\\nReady now {SECRET}'; cat")
         await client.shows(session, "now")
         matcher = {"type": "any", "value": [text("ready now"), {"type": "process_exited"}]}
@@ -229,8 +229,8 @@ async def test_a_timeout_of_nothing_looks_once(automation: Serving) -> None:
         assert (await failed(client, session, text("never"), timeout_ms=0)).code == -32001
 
 
-async def test_a_wait_for_a_program_that_is_gone_says_so_at_once(each_way: Serving) -> None:
-    async with each_way() as client:
+async def test_a_wait_for_a_program_that_is_gone_says_so_at_once(automation: Serving) -> None:
+    async with automation() as client:
         session = await client.start("printf ready; exit 4")
         refusal = await failed(client, session, text("never"), timeout_ms=20_000)
         assert refusal.code == -32002
@@ -278,8 +278,8 @@ async def test_a_matcher_that_is_none_is_invalid_params(automation: Serving, mat
         assert "matcher" in refusal.message
 
 
-async def test_a_pending_wait_blocks_nothing(each_way: Serving) -> None:
-    async with each_way() as client:
+async def test_a_pending_wait_blocks_nothing(automation: Serving) -> None:
+    async with automation() as client:
         session = await client.start("cat")
         waiting = [asyncio.create_task(wait(client, session, text(f"sign {n}"))) for n in range(20)]
         told = await client.call("server.capabilities")
@@ -292,8 +292,8 @@ async def test_a_pending_wait_blocks_nothing(each_way: Serving) -> None:
         assert [one["evidence"]["text"] for one in found] == [f"sign {n}" for n in range(20)]
 
 
-async def test_many_connections_wait_on_one_session(each_way: Serving) -> None:
-    async with each_way() as client:
+async def test_many_connections_wait_on_one_session(automation: Serving) -> None:
+    async with automation() as client:
         session = await client.start("cat")
         others = [await client.another() for _ in range(3)]
         waits = [asyncio.create_task(wait(one, session, text("sign"))) for one in others]
