@@ -154,7 +154,7 @@ async def test_what_can_no_longer_come_is_not_waited_for(automation: Serving) ->
         await client.over(session)
         never = {"type": "contains_text", "value": "never"}
         still = {"type": "screen_stable", "value": {"min_ms": 60_000}}
-        both = {"type": "all", "value": [never, still]}
+        both = {"type": "any", "value": [never, {"type": "all", "value": [never, still]}]}
         refusal = await client.refused("session.wait", session=session, matcher=both)
         assert refusal.code == -32002
 

@@ -14,7 +14,8 @@ predicate runner.
     transcript   what was printed, bounded, with a cursor that only rises
     keys         names of keys, and text as the bytes a terminal would send
     acting       what callers do to a program, in order
-    matchers     a moment in, evidence out (awaited, patterns, evidence, nearest)
+    matchers     a moment in, evidence out (awaited, texts, states, branches,
+                   patterns, evidence, nearest)
     since, echo  what is new on a screen since a mark, and what is only an echo
     marks        the moments a caller can point back at
     moment       one moment of a session, live or kept

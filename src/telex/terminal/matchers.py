@@ -17,26 +17,25 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from telex.protocols import pty_automation as asked
-from telex.terminal.awaited import (
-    AbsentText,
-    AllBranches,
-    AnyBranch,
-    Awaited,
+from telex.terminal.awaited import Awaited, Explanation
+from telex.terminal.branches import AllBranches, AnyBranch, NotThis
+from telex.terminal.evidence import Evidence, Moment, PredicateOutcome, PredicateRunner
+from telex.terminal.patterns import NoPattern, Pattern
+from telex.terminal.states import (
     CursorIsAt,
     Exited,
     ExitedWith,
-    Explanation,
-    NotThis,
     PredicateSays,
+    Stable,
+    TitleContains,
+)
+from telex.terminal.texts import (
+    AbsentText,
     PrintedPattern,
     PrintedText,
     ScreenPattern,
     ScreenText,
-    Stable,
-    TitleContains,
 )
-from telex.terminal.evidence import Evidence, Moment, PredicateOutcome, PredicateRunner
-from telex.terminal.patterns import NoPattern, Pattern
 from telex.wire.limits import MATCHER_DEPTH, MATCHERS
 
 if TYPE_CHECKING:
