@@ -15,7 +15,7 @@ from telex.processes.child import Exit
 from telex.protocols.pty_automation import Matcher
 from telex.terminal import matchers
 from telex.terminal.cells import Cursor, Row
-from telex.terminal.matchers import Awaited, PredicateOutcome
+from telex.terminal.matchers import Awaited, Moment, PredicateOutcome
 from telex.terminal.since import Mark
 from telex.wire.limits import MATCHER_DEPTH, MATCHERS
 
@@ -247,14 +247,45 @@ def test_a_predicate_needs_somebody_to_ask() -> None:
         compiled(ASKED)
 
 
+class Says:
+    """A predicate that says what it is told to, one after the other."""
+
+    def __init__(self, *said: PredicateOutcome | None, decided: bool = True) -> None:
+        self.said = list(said)
+        self.decided = decided
+
+    def look(self, moment: Moment) -> PredicateOutcome | None:
+        return self.said.pop(0) if len(self.said) > 1 else self.said[0]
+
+    def may_come(self, moment: Moment) -> bool:
+        return True
+
+    def wake_at(self, moment: Moment) -> float | None:
+        return None
+
+
 def test_a_predicate_is_asked_about_the_moment_and_its_words_are_evidence() -> None:
-    said: list[PredicateOutcome | None] = [None, PredicateOutcome(), PredicateOutcome("e", "c")]
-    waiting = compiled(ASKED, predicates=lambda asked: lambda moment: said.pop(0))
+    says = Says(None, PredicateOutcome(), PredicateOutcome("e", "c"))
+    waiting = compiled(ASKED, predicates=lambda asked: says)
     assert waiting.look(SCREEN) is None
     told = {"kind": "lua", "plugin": "shell", "predicate": "idle"}
     answers = [evidence.render() for _ in range(2) if (evidence := waiting.look(SCREEN))]
     assert answers == [told, told | {"evidence": "e", "capture": "c"}]
     assert waiting.allows_exit
+
+
+def test_not_to_know_yet_is_no_no() -> None:
+    says = Says(None, decided=False)
+    trees = [ASKED, one("any", [ASKED]), one("all", [one("contains_text", ""), ASKED])]
+    waiting = [compiled(one("not", tree), predicates=lambda asked: says) for tree in trees]
+    assert [one.look(SCREEN) for one in waiting] == [None, None, None]
+    says.decided = True
+    assert all(one.look(SCREEN) for one in waiting)
+
+
+def test_what_is_false_already_needs_no_predicate() -> None:
+    tree = one("not", one("all", [one("contains_text", "nowhere"), ASKED]))
+    assert compiled(tree, predicates=lambda asked: Says(None, decided=False)).look(SCREEN)
 
 
 # Time.

@@ -316,6 +316,13 @@ class Nothing(Struct, frozen=True):
     """No parameters."""
 
 
+class ListSessions(Struct, frozen=True):
+    """Which sessions."""
+
+    include_adapters: bool = False
+    """Those that belong to an adapter too."""
+
+
 class OfSession(Struct, frozen=True):
     """Which session."""
 

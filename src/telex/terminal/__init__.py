@@ -19,7 +19,7 @@ predicate runner.
     since, echo  what is new on a screen since a mark, and what is only an echo
     marks        the moments a caller can point back at
     moment       one moment of a session, live or kept
-    waiting      who waits for what
+    waiting      who waits for what; named_waits can be ended by name
     masking      secrets out of a screen, in place
     recording    what happened, as asciicast; recorder writes it for a live session
     raw_transcript  every byte to a file, as it came
@@ -28,6 +28,7 @@ predicate runner.
     registry     the sessions of one server
     telling      what leaves a session, in the shapes of the wire
     notices, attachments, leases, connection   what belongs to one connection
+    bindings     which adapters have a hand on which session
     problems     what a session raises, as errors of the protocol
-    service      sessions for a peer
+    service      sessions for a peer; following has recordings and attachments
 """

@@ -1,4 +1,4 @@
-"""How a `Terminal` asks for what it wants: of a service in this process, or of a server.
+"""How a driver asks for what it wants: of a service in this process, or of a server.
 
 Both take the same parameters and give the same results, and both refuse in the same way: what the
 protocol has a number for is an exception with a name here.
@@ -6,10 +6,11 @@ protocol has a number for is an exception with a name here.
     SessionProblem           a session said no
     ├── TimedOut             nothing matched in time; it shows the screen and the nearest miss
     ├── SessionClosed        the program ended, or the session was closed
-    ├── NotPermitted         somebody else has the lease
+    ├── NotPermitted         somebody else has the lease, or a manifest does not allow it
     ├── Cancelled            the wait was cancelled
     ├── NotStarted           the program could not be started
     ├── ServerGone           the server ended, or the connection to it
+    ├── PluginFailed         a plugin threw, looped, or answered what cannot be used
     └── Refused              what was asked makes no sense: a bad key, pattern, size, id
 """
 
@@ -19,6 +20,7 @@ import inspect
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
+from msgspec import UNSET
 
 from telex.protocols import pty_automation as spec
 from telex.rpc.errors import Condition, PeerGone, RpcError
@@ -58,7 +60,7 @@ class SessionClosed(SessionProblem):
 
 
 class NotPermitted(SessionProblem):
-    """Somebody else has the lease."""
+    """Somebody else has the lease, or the plugin's manifest does not allow it."""
 
 
 class Cancelled(SessionProblem):
@@ -71,6 +73,10 @@ class NotStarted(SessionProblem):
 
 class ServerGone(SessionProblem):
     """The server ended, or the connection to it."""
+
+
+class PluginFailed(SessionProblem):
+    """A plugin could not do what it was asked; `data` names the function and the kind."""
 
 
 class Refused(SessionProblem, ValueError):
@@ -86,21 +92,27 @@ _KINDS: dict[object, type[SessionProblem]] = {
 }
 
 
-class Asking(Protocol):
+class Closable(Protocol):
+    """What ends."""
+
+    async def close(self) -> None: ...
+
+
+class Asking(Closable, Protocol):
     """Who is asked."""
 
     async def ask(self, method: str, params: object, returns: type[T]) -> T:
         """Raises a SessionProblem."""
         ...
 
-    async def close(self) -> None: ...
-
 
 class AskingHere:
     """A service in this process: no wire in between."""
 
-    def __init__(self, service: Automation) -> None:
+    def __init__(self, service: Automation, then: Closable | None = None) -> None:
         self._service = service
+        self._then = then
+        """What the service needs, and is closed after it."""
         self._connection = Connection(None, service.redactor)
 
     async def ask(self, method: str, params: object, returns: type[T]) -> T:
@@ -113,7 +125,11 @@ class AskingHere:
     async def close(self) -> None:
         """The service was started for this, and ends with it."""
         self._service.forget(self._connection)
-        await self._service.close()
+        try:
+            await self._service.close()
+        finally:
+            if self._then is not None:
+                await self._then.close()
 
 
 class AskingThere:
@@ -124,7 +140,8 @@ class AskingThere:
 
     async def ask(self, method: str, params: object, returns: type[T]) -> T:
         try:
-            return await self._peer.call(method, params, returns=returns, timeout=None)
+            checked = _checked(params)
+            return await self._peer.call(method, checked, returns=returns, timeout=None)
         except RpcError as error:
             raise named(error) from None  # what it came from says nothing more
         except PeerGone as error:
@@ -149,13 +166,12 @@ def named(error: RpcError) -> Exception:
     code = problem.code
     if isinstance(code, Condition):  # raised here; from a server it comes as its number
         code = spec.CODES[code]
-    data = problem.data
-    if isinstance(data, msgspec.Raw):
-        data = msgspec.json.decode(data)
-    told = data if isinstance(data, dict) else {}
+    told: dict[str, Any] = {}
+    if problem.data is not UNSET:  # as a server would have sent it, also if it was raised here
+        told = msgspec.json.decode(msgspec.json.encode(problem.data))
     if "program" in told:
         return NotStarted(problem.message, told)
-    kind = _KINDS.get(code)
+    kind = _KINDS.get(code, PluginFailed if "plugin" in told else None)
     return error if kind is None else kind(problem.message, told)
 
 
@@ -163,6 +179,8 @@ def _with_screen(sentence: str, data: dict[str, Any]) -> str:
     """For a person whose test failed: what was missing, what came nearest, what was there."""
     lines = [sentence]
     lines += _reasons(data.get("why", {}))
+    if state := data.get("state"):
+        lines.append(f"the state: {state['state']}: {state['evidence']}")
     if "screen_tail" in data:
         lines += ["the screen:", *(f"  | {row}" for row in data["screen_tail"].split("\n"))]
     return "\n".join(lines)

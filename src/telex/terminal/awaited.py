@@ -35,6 +35,11 @@ class Awaited(ABC):
     def look(self, moment: Moment) -> Evidence | None:
         """Whether it is true at this moment, and by what."""
 
+    def decided(self, moment: Moment) -> bool:
+        """Whether `look` knows: what has to be asked elsewhere may not be known yet, and `not`
+        must not take that for a no."""
+        return True
+
     def may_come(self, moment: Moment) -> bool:
         """Whether what is not true at this moment may still become so without the program."""
         return self.allows_exit

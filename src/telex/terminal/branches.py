@@ -28,6 +28,9 @@ class AnyBranch(Awaited):
                 return Evidence("any", matched=evidence)
         return None
 
+    def decided(self, moment: Moment) -> bool:
+        return all(branch.decided(moment) for branch in self._branches)
+
     def may_come(self, moment: Moment) -> bool:
         return any(branch.may_come(moment) for branch in self._branches)
 
@@ -53,6 +56,12 @@ class AllBranches(Awaited):
             matched.append(evidence)
         return Evidence("all", matched=tuple(matched))
 
+    def decided(self, moment: Moment) -> bool:
+        for branch in self._branches:  # those after the first that is not true were not asked
+            if branch.look(moment) is None:
+                return branch.decided(moment)
+        return True
+
     def may_come(self, moment: Moment) -> bool:
         return all(one.look(moment) or one.may_come(moment) for one in self._branches)
 
@@ -75,7 +84,12 @@ class NotThis(Awaited):
         self.allows_exit = branch.allows_exit
 
     def look(self, moment: Moment) -> Evidence | None:
-        return None if self._branch.look(moment) else self._EVIDENCE
+        if self._branch.look(moment) or not self._branch.decided(moment):
+            return None
+        return self._EVIDENCE
+
+    def decided(self, moment: Moment) -> bool:
+        return self._branch.decided(moment)
 
     def wake_at(self, moment: Moment) -> float | None:
         return self._branch.wake_at(moment)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from telex.terminal.notices import Notices
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
     from contextlib import AbstractContextManager
 
     from telex.redaction import Redactor
@@ -24,10 +25,15 @@ _numbers = itertools.count(1)
 class Connection:
     """What a service knows of one of its callers. A caller in this process has no peer."""
 
-    def __init__(self, peer: Peer | None, redactor: Redactor) -> None:
+    def __init__(
+        self,
+        peer: Peer | None,
+        redactor: Redactor,
+        adapters: Callable[[str], Collection[str]] = lambda session: (),
+    ) -> None:
         self.peer = peer
         self.name = f"connection {next(_numbers)}"
-        self.notices = None if peer is None else Notices(peer, redactor)
+        self.notices = None if peer is None else Notices(peer, redactor, adapters)
         self.attachments: dict[str, Attachment] = {}
 
     def acting(self, session: str) -> AbstractContextManager[None]:

@@ -12,19 +12,18 @@ and `with` instead of `async with` gives that.
 
 from __future__ import annotations
 
-import asyncio
 import builtins
 import os
 import shlex
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar
 
 from telex import match
 from telex.protocols import pty_automation as spec
 from telex.redaction import Redactor
 from telex.terminal.asking import AskingHere, AskingThere, Refused, ServerGone, SessionClosed
-from telex.terminal.opening import Opening
+from telex.terminal.opening import Opening, to_its_end
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,12 +31,24 @@ if TYPE_CHECKING:
     from telex.protocols.pty_automation import Matched, ScreenSnapshot, Since
     from telex.terminal.asking import Asking
     from telex.terminal.blocking import BlockingServer, BlockingTerminal
+    from telex.terminal.evidence import PredicateRunner
+    from telex.terminal.session import PtySession
 
 T = TypeVar("T")
 A_DAY: Final = 86_400.0
 """The longest wait."""
 
 Signal = Literal["term", "hup", "quit", "int", "kill", "user1", "user2"]
+
+
+class PredicateSource(Protocol):
+    """Who knows what a `lua` matcher asks for, as long as a program is driven."""
+
+    def runner(self, session: PtySession, predicate: spec.Predicate) -> PredicateRunner:
+        """For one wait."""
+        ...
+
+    async def close(self) -> None: ...
 
 
 class Terminal:
@@ -104,7 +115,7 @@ class Terminal:
         asked = spec.Wait(
             session=self.id,
             matcher=match.matcher(what),
-            timeout_ms=round(min(timeout, A_DAY) * 1000),
+            timeout_ms=milliseconds(timeout),
             since=since,
             cells="none",
         )
@@ -142,7 +153,7 @@ class Terminal:
 
     async def record(self, path: str | os.PathLike[str] | None, **how: Any) -> None:
         """Record to an asciicast file from now on; None stops. `how` as in `Record`."""
-        asked = spec.Record(session=self.id, path=_absolute(path), **how)
+        asked = spec.Record(session=self.id, path=absolute(path), **how)
         await self._ask("session.record", asked, spec.Recorded)
 
     async def kill(self) -> None:
@@ -150,17 +161,10 @@ class Terminal:
         await self._ask("session.kill", spec.OfSession(self.id), spec.Killed)
 
     async def close(self) -> None:
-        """End the program and the session. Idempotent. Cancelled, it is done all the same:
-        nobody would have a program that is half ended."""
-        if self._closed:
-            return
-        self._closed = True
-        ending = asyncio.create_task(self._end())
-        try:
-            await asyncio.shield(ending)
-        except asyncio.CancelledError:
-            await asyncio.wait({ending})
-            raise
+        """End the program and the session. Idempotent."""
+        if not self._closed:
+            self._closed = True
+            await to_its_end(self._end())
 
     async def _end(self) -> None:
         try:
@@ -215,12 +219,14 @@ def spawn(
     env: Mapping[str, str | None] | None = None,
     rows: int = 24,
     cols: int = 80,
+    predicates: PredicateSource | None = None,
     **more: Any,
 ) -> Opening[Terminal, BlockingTerminal]:
     """A program on a terminal of its own, to be driven from here.
 
     `command` is an argument list, or a string that is split as a shell would. `env` is what differs
-    from our own environment. `more` is what else `session.create` takes.
+    from our own environment. `more` is what else `session.create` takes. `predicates` answers `lua`
+    matchers; `telex.spawn` is this with one (`telex.adapters.spawning`).
 
     Use it by `async with`, or without an event loop by `with`.
     """
@@ -229,7 +235,8 @@ def spawn(
     async def start() -> Terminal:
         from telex.terminal.service import Automation
 
-        asking = AskingHere(Automation(redactor=Redactor()))
+        runner = None if predicates is None else predicates.runner
+        asking = AskingHere(Automation(redactor=Redactor(), predicates=runner), predicates)
         try:
             return await _started(asking, asked, owns=True)
         except BaseException:
@@ -261,15 +268,26 @@ def created(
     **more: Any,
 ) -> spec.Create:
     """The parameters of `session.create`. Raises ValueError for an empty command."""
-    argv = shlex.split(command) if isinstance(command, str) else list(command)
-    if not argv:
-        raise ValueError("there is no program in an empty command")
+    program, *args = words(command)
     return spec.Create(
-        program=argv[0], args=tuple(argv[1:]), cwd=_absolute(cwd), env=dict(env or {}), **more
+        program=program, args=tuple(args), cwd=absolute(cwd), env=dict(env or {}), **more
     )
 
 
-def _absolute(path: str | os.PathLike[str] | None) -> str | None:
+def words(command: str | Sequence[str]) -> list[str]:
+    """A program and its arguments. Raises ValueError for an empty command."""
+    argv = shlex.split(command) if isinstance(command, str) else list(command)
+    if not argv:
+        raise ValueError("there is no program in an empty command")
+    return argv
+
+
+def milliseconds(timeout: float) -> int:
+    """As the protocol counts."""
+    return round(min(timeout, A_DAY) * 1000)
+
+
+def absolute(path: str | os.PathLike[str] | None) -> str | None:
     """A server is somewhere else."""
     return None if path is None else str(Path(path).absolute())
 

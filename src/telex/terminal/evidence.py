@@ -6,7 +6,6 @@ asked for. `Evidence` is a value with the shape that waits answer with on the wi
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -102,6 +101,32 @@ class PredicateOutcome:
     capture: str | None = None
 
 
-PredicateRunner = Callable[[Moment], PredicateOutcome | None]
-"""Answers for one moment, at once: yes, or None for no and for not yet known. A runner that needs
-longer keeps the answer and wakes the session, which looks again."""
+class NoAnswer(Exception):
+    """A predicate that nobody has, or that failed. The wait it is part of cannot go on."""
+
+    def __init__(self, sentence: str, facts: dict[str, object], *, asked_wrongly: bool) -> None:
+        super().__init__(sentence)
+        self.facts = facts
+        self.asked_wrongly = asked_wrongly
+        """Whether the caller could have known better."""
+
+
+class PredicateRunner(Protocol):
+    """Asks one predicate about the moments of one session.
+
+    It answers at once. One that needs longer answers with the last it knows, and wakes the session
+    when it knows more, which looks again.
+    """
+
+    @property
+    def decided(self) -> bool:
+        """Whether it knows anything yet: not to know is not a no."""
+
+    def look(self, moment: Moment, /) -> PredicateOutcome | None:
+        """What is known: yes, or None. Raises NoAnswer."""
+
+    def may_come(self, moment: Moment, /) -> bool:
+        """Whether it may still say yes, though the program is gone."""
+
+    def wake_at(self, moment: Moment, /) -> float | None:
+        """When it wants to be asked again though nothing happened."""

@@ -17,7 +17,7 @@ from telex.protocols import pty_automation as spec
 from telex.wire import limits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
     from telex.redaction import Redactor, StreamRedactor
     from telex.rpc.peer import Peer
@@ -91,9 +91,13 @@ class _Followed:
 class Notices:
     """One connection's subscription."""
 
-    def __init__(self, peer: Peer, redactor: Redactor) -> None:
+    def __init__(
+        self, peer: Peer, redactor: Redactor, adapters: Callable[[str], Collection[str]]
+    ) -> None:
         self._peer = peer
         self._redactor = redactor
+        self._adapters = adapters
+        """The adapters of a session, by its id."""
         self.chosen = spec.Notifications(enabled=False)
         self._followed: dict[str, _Followed] = {}
         self._stirred: dict[str, _Followed] = {}
@@ -150,7 +154,9 @@ class Notices:
 
     def _wanted(self, id: str) -> bool:
         chosen = self.chosen
-        return id in chosen.sessions if chosen.sessions or chosen.adapters else True
+        if not chosen.sessions and not chosen.adapters:
+            return True
+        return id in chosen.sessions or not set(self._adapters(id)).isdisjoint(chosen.adapters)
 
     def _stir(self, followed: _Followed) -> None:
         self._stirred[followed.id] = followed

@@ -9,28 +9,31 @@ from __future__ import annotations
 import asyncio
 import threading
 from concurrent import futures
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from telex.terminal.asking import SessionClosed
+from telex.terminal.asking import Closable, SessionClosed
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Generator
 
 T = TypeVar("T")
-
-
-class Closable(Protocol):
-    """What can be opened here."""
-
-    async def close(self) -> None: ...
-
-
 A = TypeVar("A", bound=Closable)
 B = TypeVar("B")
 
 
 class OpenedTwice(RuntimeError):
     """One opening is for one block."""
+
+
+async def to_its_end(work: Coroutine[Any, Any, None]) -> None:
+    """For what closes. Cancelled, it is done all the same: nobody would have a program that is half
+    ended."""
+    ending = asyncio.create_task(work)
+    try:
+        await asyncio.shield(ending)
+    except asyncio.CancelledError:
+        await asyncio.wait({ending})
+        raise
 
 
 class Portal:

@@ -13,6 +13,8 @@ from telex.protocols import pty_automation as spec
 from telex.redaction import RuleRefused
 from telex.rpc.errors import Condition, RpcError
 from telex.terminal.acting import InputNotRead, NoMouse, ProgramEnded
+from telex.terminal.bindings import SessionOwned
+from telex.terminal.evidence import NoAnswer
 from telex.terminal.keys import UnknownKey
 from telex.terminal.matchers import MatcherRefused
 from telex.terminal.outbox import InputQueueFull
@@ -44,58 +46,78 @@ _ERRNO: Final = {
 }
 
 
-def answered(handler: F) -> F:
-    """A handler whose sessions' exceptions become errors of the protocol."""
-    if inspect.iscoroutinefunction(handler):
+def answering(told: Callable[[Exception, Any], Exception]) -> Callable[[F], F]:
+    """Decorates handlers: what they raise is told as `told` says, given it and what was asked."""
+
+    def answered(handler: F) -> F:
+        if inspect.iscoroutinefunction(handler):
+
+            @functools.wraps(handler)
+            async def later(*arguments: Any) -> Any:
+                try:
+                    return await handler(*arguments)
+                except Exception as error:
+                    raise told(error, arguments[1]) from error
+
+            return later  # type: ignore[return-value]  # the same signature, by wraps
 
         @functools.wraps(handler)
-        async def later(*arguments: Any) -> Any:
+        def at_once(*arguments: Any) -> Any:
             try:
-                return await handler(*arguments)
+                return handler(*arguments)
             except Exception as error:
-                raise _told(error, arguments[1]) from error
+                raise told(error, arguments[1]) from error
 
-        return later  # type: ignore[return-value]  # the same signature, by wraps
+        return at_once  # type: ignore[return-value]  # the same signature, by wraps
 
-    @functools.wraps(handler)
-    def at_once(*arguments: Any) -> Any:
-        try:
-            return handler(*arguments)
-        except Exception as error:
-            raise _told(error, arguments[1]) from error
-
-    return at_once  # type: ignore[return-value]  # the same signature, by wraps
+    return answered
 
 
-def _told(error: Exception, asked: Any) -> Exception:
+def told(error: Exception, asked: Any) -> Exception:
     """The error to send; what is not of these kinds is a mistake of ours and stays what it is."""
     match error:
         case spawn.StartFailed():
-            return _not_started(error, asked.program)
+            return not_started(error, asked.program)
         case WaitFailed():
-            code = spec.SESSION_CLOSED if isinstance(error, ProgramGone) else spec.TIMED_OUT
-            data = failure(error.moment, error.explanation, error.moment.exit)
-            if code == spec.TIMED_OUT:
-                data["timeout_ms"] = asked.timeout_ms
-            return RpcError(code, str(error), data)
+            return failed(error)
         case ProgramEnded():
             return RpcError(spec.SESSION_CLOSED, str(error), {"child": child_state(error.exit)})
         case WaitCancelled() | PtyClosed():
             return RpcError(spec.SESSION_CLOSED, str(error))
+        case NoAnswer():
+            code = Condition.PARAMS if error.asked_wrongly else Condition.INTERNAL
+            return RpcError(code, str(error), error.facts)
+        case SessionOwned():
+            return RpcError(Condition.PARAMS, str(error), {"adapter": error.adapter})
         case InputQueueFull() | InputNotRead() | TooManySessions():
-            return RpcError(Condition.INTERNAL, str(error), {"kind": _kind(error)})
+            return RpcError(Condition.INTERNAL, str(error), {"kind": kind(error)})
         case _ if isinstance(error, _PARAMS):
             return RpcError(Condition.PARAMS, str(error))
         case _:
             return error
 
 
-def _not_started(error: spawn.StartFailed, program: str) -> RpcError:
+answered = answering(told)
+"""A handler whose sessions' exceptions become errors of the protocol."""
+
+
+def failed(error: WaitFailed, **more: Any) -> RpcError:
+    """The error for a wait that brought nothing."""
+    code = spec.SESSION_CLOSED if isinstance(error, ProgramGone) else spec.TIMED_OUT
+    data = failure(error.moment, error.explanation, error.moment.exit)
+    if code == spec.TIMED_OUT:
+        data["timeout_ms"] = round(error.timeout * 1000)
+    return RpcError(code, str(error), {**data, **more})
+
+
+def not_started(error: spawn.StartFailed, program: str) -> RpcError:
+    """The error for a program that could not be started."""
     cause = error.__cause__
     number = cause.errno if isinstance(cause, OSError) else _ERRNO.get(type(error))
-    data = {"kind": _kind(error), "errno": number, "program": program}
+    data = {"kind": kind(error), "errno": number, "program": program}
     return RpcError(Condition.INTERNAL, str(error), data)
 
 
-def _kind(error: Exception) -> str:
+def kind(error: Exception) -> str:
+    """An exception's name as the wire has words."""
     return re.sub(r"(?<!^)(?=[A-Z])", "_", type(error).__name__).lower()

@@ -14,9 +14,15 @@ from typing import TYPE_CHECKING, Protocol
 from telex.wire import limits
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from telex.protocols.pty_automation import Predicate
+    from telex.terminal.matchers import PredicateRunner
     from telex.terminal.program import Program
     from telex.terminal.raw_transcript import RawTranscript
     from telex.terminal.session import PtySession
+
+    Predicates = Callable[[PtySession, Predicate], PredicateRunner]
 
 
 def warm_up() -> None:
@@ -60,7 +66,8 @@ class SessionHost(Protocol):
 class Sessions:
     """The host in this process."""
 
-    def __init__(self) -> None:
+    def __init__(self, predicates: Predicates | None = None) -> None:
+        self._predicates = predicates
         self._sessions: dict[str, PtySession] = {}
         self._closing: set[PtySession] = set()
         self._count = 0
@@ -72,7 +79,9 @@ class Sessions:
             raise TooManySessions(f"there are {limits.SESSIONS} sessions already; close some")
         from telex.terminal.session import PtySession  # loads the emulator; see `warm_up`
 
-        session = PtySession(program, transcript_chars=transcript_chars, raw=raw)
+        session = PtySession(
+            program, transcript_chars=transcript_chars, raw=raw, predicates=self._predicates
+        )
         self._count += 1
         id = f"s{self._count}"
         self._sessions[id] = session

@@ -20,14 +20,15 @@ from telex.rpc.errors import Condition, RpcError
 from telex.rpc.methods import Methods
 from telex.rpc.peer import Peer
 from telex.terminal import telling
-from telex.terminal.attachments import Attachment
+from telex.terminal.bindings import Bindings
 from telex.terminal.cells import Size
 from telex.terminal.connection import Connection
+from telex.terminal.following import Following
 from telex.terminal.leases import Leases
+from telex.terminal.named_waits import NamedWaits
 from telex.terminal.problems import answered
 from telex.terminal.program import Program
 from telex.terminal.raw_transcript import open_raw
-from telex.terminal.recorder import SessionRecorder
 from telex.terminal.registry import Sessions
 from telex.terminal.telling import Teller
 from telex.version import __version__
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 
     from telex.rpc.channel import Channel
     from telex.rpc.serving import Call
+    from telex.terminal.raw_transcript import RawTranscript
+    from telex.terminal.registry import Predicates
     from telex.terminal.session import PtySession
 
 DIALECT: Final = JsonRpc(codes=spec.CODES, batches=True, cancel_method="$/cancelRequest")
@@ -47,22 +50,36 @@ class Automation:
     """The service: one per server, shared by its connections."""
 
     def __init__(
-        self, *, redactor: Redactor | None = None, framings: tuple[str, ...] = ("ndjson", "lsp")
+        self,
+        *,
+        redactor: Redactor | None = None,
+        framings: tuple[str, ...] = ("ndjson", "lsp"),
+        predicates: Predicates | None = None,
     ) -> None:
         self.redactor = redactor or Redactor()
         self._framings = framings
-        self._sessions = Sessions()
+        self._sessions = Sessions(predicates)
+        self.bindings = Bindings()
+        """Which adapters are bound to which session."""
+        self.closers: set[Callable[[str], None]] = set()
+        """Called with the id of each session that was closed."""
         self._tellers: dict[str, Teller] = {}
-        self._recorders: dict[str, SessionRecorder] = {}
         self._leases = Leases()
+        self._following = Following(self._sessions, self.redactor)
         self._connections: dict[Peer, Connection] = {}
-        self._waits: dict[str, tuple[str, asyncio.Task[Any]]] = {}
+        self._waits = NamedWaits()
         self._closing: set[asyncio.Task[None]] = set()
-        self._attachments = 0
-        self.handlers = self._handlers()
+        self.handlers: dict[str, Callable[..., Any]] = {}
         """By method name, for a caller in this process."""
-        self.methods = self._table()
+        self.methods = Methods()
         """The same, for a peer."""
+        self.offer(self._handlers())
+
+    def offer(self, handlers: dict[str, Callable[..., Any]]) -> None:
+        """Serve these methods too, to every connection."""
+        self.handlers |= handlers
+        for name, handler in handlers.items():
+            self.methods.add(name, self._served(handler))
 
     async def converse(self, channel: Channel, *, one_at_a_time: bool = False) -> None:
         """Serve one connection until it is over."""
@@ -85,8 +102,7 @@ class Automation:
         try:
             await self._sessions.close_all()
         finally:
-            for recorder in self._recorders.values():
-                recorder.stop()
+            self._following.close()
             if self._closing:
                 await asyncio.wait(self._closing)
 
@@ -123,26 +139,24 @@ class Automation:
             raw = open_raw(asked.raw_transcript_path, append=asked.raw_transcript_append)
         chars = asked.transcript_max_chars or limits.TRANSCRIPT_CHARS
         try:
-            id, session = self._sessions.create(program, transcript_chars=chars, raw=raw)
+            id, _ = self.open(program, transcript_chars=chars, raw=raw)
         except BaseException:
             if raw is not None:
                 raw.discard()
             raise
-        self._tellers[id] = Teller(session, self.redactor)
-        for connection in [*self._connections.values(), who]:
-            if connection.notices is not None:
-                connection.notices.appeared(id, session)
         return spec.Created(id)
 
-    def list(self, asked: spec.Nothing, who: Connection) -> spec.SessionList:
-        """Every session that was not closed, in numeric order."""
-        return spec.SessionList(self._sessions.ids())
+    def list(self, asked: spec.ListSessions, who: Connection) -> spec.SessionList:
+        """Every session that was not closed, in numeric order; adapters' own only if asked for."""
+        ids = self._sessions.ids()
+        if not asked.include_adapters:
+            ids = tuple(id for id in ids if not self.bindings.owned(id))
+        return spec.SessionList(ids)
 
     @answered
     async def input(self, asked: spec.Input, who: Connection) -> spec.Sent:
         """Perform an action on a session, after those before it."""
-        session = self._sessions.find(asked.session)
-        self._leases.check(asked.session, who, "session.input")
+        session = self.writable(asked.session, who, "session.input")
         with who.acting(asked.session):
             mark = await session.act(asked.action)
             return spec.Sent(True, mark, session.sequence)
@@ -150,15 +164,12 @@ class Automation:
     @answered
     async def wait(self, asked: spec.Wait, who: Connection) -> spec.Matched:
         """Wait until a matcher finds what it looks for."""
-        session, teller = self._told(asked.session)
+        session, teller = self.told(asked.session)
         redactor = telling.rules(self.redactor, asked.redact, asked.redaction)
         waiting = session.wait(
             asked.matcher, asked.timeout_ms / 1000, asked.since, teller.keeping(redactor)
         )
-        if asked.wait_id is None:
-            found = await waiting
-        else:
-            found = await self._cancellable(asked.session, asked.wait_id, waiting)
+        found = await self._waits.run(asked.wait_id, asked.session, waiting)
         moment = found.moment
         return spec.Matched(
             matched=True,
@@ -172,37 +183,36 @@ class Automation:
 
     def cancel_wait(self, asked: spec.CancelWait, who: Connection) -> spec.WaitCancelled:
         """End a wait by its id, from any connection. An unknown id is not an error."""
-        if asked.wait_id not in self._waits:
+        session = self._waits.cancel(asked.wait_id)
+        if session is None:
             return spec.WaitCancelled(False, asked.wait_id)
-        session, task = self._waits[asked.wait_id]
-        return spec.WaitCancelled(task.cancel(), asked.wait_id, session)
+        return spec.WaitCancelled(True, asked.wait_id, session)
 
     @answered
     def snapshot(self, asked: spec.Read, who: Connection) -> spec.ScreenSnapshot:
         """The visible screen."""
-        _, teller = self._told(asked.session)
+        _, teller = self.told(asked.session)
         redactor = telling.rules(self.redactor, asked.redact, asked.redaction)
         return teller.snapshot(asked.cells, redactor)
 
     @answered
     def transcript(self, asked: spec.ReadTranscript, who: Connection) -> spec.TranscriptText:
         """What was printed, as far back as it is kept."""
-        _, teller = self._told(asked.session)
+        _, teller = self.told(asked.session)
         redactor = telling.rules(self.redactor, asked.redact, asked.redaction)
         return teller.transcript(asked, redactor)
 
     @answered
     def scrollback(self, asked: spec.ReadScrollback, who: Connection) -> spec.Scrollback:
         """Rows that scrolled off the screen."""
-        _, teller = self._told(asked.session)
+        _, teller = self.told(asked.session)
         redactor = telling.rules(self.redactor, asked.redact, asked.redaction)
         return teller.scrollback(asked, redactor)
 
     @answered
     async def resize(self, asked: spec.ResizeTo, who: Connection) -> spec.Resized:
         """Give the terminal another size."""
-        session = self._sessions.find(asked.session)
-        self._leases.check(asked.session, who, "session.resize")
+        session = self.writable(asked.session, who, "session.resize")
         size = spec.TerminalSize(asked.rows, asked.cols, asked.pixel_width, asked.pixel_height)
         with who.acting(asked.session):
             await session.act(spec.Resize(size))
@@ -212,6 +222,7 @@ class Automation:
     async def kill(self, asked: spec.OfSession, who: Connection) -> spec.Killed:
         """End the program and all it started. Its screen can still be read."""
         session = self._sessions.find(asked.session)
+        self.bindings.check(asked.session, "session.kill")
         with who.acting(asked.session):
             await session.kill()
             return spec.Killed(True)
@@ -220,74 +231,55 @@ class Automation:
     async def close_session(self, asked: spec.OfSession, who: Connection) -> spec.Closed:
         """End the program and forget the session."""
         self._sessions.find(asked.session)
+        self.bindings.check(asked.session, "session.close")
         with who.acting(asked.session):
-            await asyncio.shield(self._begin_to_close(asked.session))
+            await self.shut(asked.session)
             return spec.Closed(True)
-
-    @answered
-    def record(self, asked: spec.Record, who: Connection) -> spec.Recorded:
-        """Record what happens from now on; without a path, stop."""
-        session = self._sessions.find(asked.session)
-        new = None
-        if asked.path is not None:  # which may be refused; then the old one goes on
-            redactor = self.redactor if asked.redact else None
-            new = SessionRecorder(session, asked.path, asked, redactor)
-        if (before := self._recorders.pop(asked.session, None)) is not None:
-            before.stop()
-        if new is None:
-            return spec.Recorded(False, before.path if before else None)
-        self._recorders[asked.session] = new
-        return spec.Recorded(True, new.path)
-
-    @answered
-    def attach(self, asked: spec.Attach, who: Connection) -> spec.Attached:
-        """Follow a session's bytes: its screen first, then all that comes."""
-        session = self._sessions.find(asked.session)
-        if who.peer is None:
-            raise RpcError(Condition.PARAMS, "a caller in this process reads the session itself")
-        self._attachments += 1
-        redactor = self.redactor if asked.redact else None
-        attachment = Attachment(self._attachments, session, asked, redactor)
-        who.attachments[attachment.id] = attachment
-        binary = asked.binary and who.peer.carries_binary
-        attachment.begin(who.peer, binary)
-        size = telling.terminal_size(session.size)
-        return spec.Attached(attachment.id, size, session.sequence, binary)
-
-    @answered
-    def credit(self, asked: spec.Credit, who: Connection) -> spec.Granted:
-        """Let an attachment send so many bytes more."""
-        return spec.Granted(_attachment(who, asked.attachment).grant(asked.bytes))
-
-    @answered
-    def detach(self, asked: spec.Detach, who: Connection) -> spec.Detached:
-        """End an attachment."""
-        _attachment(who, asked.attachment).end()
-        del who.attachments[asked.attachment]
-        return spec.Detached(True)
 
     @answered
     def lease(self, asked: spec.Lease, who: Connection) -> spec.Leased:
         """Say who alone may type into a session, or give that back."""
         self._sessions.find(asked.session)
+        self.bindings.check(asked.session, "session.lease")
         return spec.Leased(self._leases.ask(asked, who))
 
-    # Behind them.
+    # For those who build on sessions, such as adapters.
 
-    async def _cancellable(self, session: str, id: str, waiting: Any) -> Any:
-        if id in self._waits:
-            waiting.close()
-            raise RpcError(Condition.PARAMS, f"a wait with the id {id!r} is under way already")
-        task = asyncio.create_task(waiting)
-        self._waits[id] = (session, task)
-        try:
-            await asyncio.wait({task})
-            if task.cancelled():
-                raise RpcError(Condition.CANCELLED, f"the wait {id!r} was cancelled")
-            return task.result()
-        finally:
-            task.cancel()
-            del self._waits[id]
+    def open(
+        self,
+        program: Program,
+        *,
+        transcript_chars: int = limits.TRANSCRIPT_CHARS,
+        raw: RawTranscript | None = None,
+    ) -> tuple[str, PtySession]:
+        """A new session, in the same count as everybody's. Raises what starting it raises."""
+        id, session = self._sessions.create(program, transcript_chars=transcript_chars, raw=raw)
+        self._tellers[id] = Teller(session, self.redactor)
+        self.appeared(id)
+        return id, session
+
+    def appeared(self, id: str) -> None:
+        """Whoever subscribed to such a session is told of it from now on."""
+        for connection in self._connections.values():
+            if connection.notices is not None:
+                connection.notices.appeared(id, self._sessions.find(id))
+
+    def told(self, id: str) -> tuple[PtySession, Teller]:
+        """A session, and who tells of it. Raises UnknownSession."""
+        return self._sessions.find(id), self._tellers[id]
+
+    def writable(self, id: str, who: Connection, method: str) -> PtySession:
+        """A session that this connection may type into. Raises what forbids it."""
+        session = self._sessions.find(id)
+        self.bindings.check(id, method)
+        self._leases.check(id, who, method)
+        return session
+
+    async def shut(self, id: str) -> None:
+        """End a session's program and forget it. Goes on to its end whoever leaves meanwhile."""
+        await asyncio.shield(self._begin_to_close(id))
+
+    # Behind them.
 
     def _begin_to_close(self, id: str) -> asyncio.Task[None]:
         """It goes on to its end, whether or not the one who asked for it stays."""
@@ -302,25 +294,20 @@ class Automation:
         finally:
             self._tellers.pop(id, None)
             self._leases.forget(id)
-            if (recorder := self._recorders.pop(id, None)) is not None:
-                recorder.stop()
+            self.bindings.forget(id)
+            self._following.forget(id)
             for connection in self._connections.values():
                 connection.session_gone(id)
-
-    def _told(self, id: str) -> tuple[PtySession, Teller]:
-        return self._sessions.find(id), self._tellers[id]
+            for closer in [*self.closers]:
+                closer(id)
 
     def _connection(self, peer: Peer) -> Connection:
         """Its state, from its first request on: a peer may serve before `converse` knows it."""
         if (known := self._connections.get(peer)) is None:
-            known = self._connections[peer] = Connection(peer, self.redactor)
+            known = self._connections[peer] = Connection(
+                peer, self.redactor, self.bindings.adapters
+            )
         return known
-
-    def _table(self) -> Methods:
-        methods = Methods()
-        for name, handler in self.handlers.items():
-            methods.add(name, self._served(handler))
-        return methods
 
     def _served(self, handler: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(handler)
@@ -344,15 +331,6 @@ class Automation:
             "session.wait": self.wait,
             "session.cancel_wait": self.cancel_wait,
             "session.scrollback": self.scrollback,
-            "session.record": self.record,
-            "session.attach": self.attach,
-            "session.credit": self.credit,
-            "session.detach": self.detach,
             "session.lease": self.lease,
+            **self._following.handlers(),
         }
-
-
-def _attachment(who: Connection, id: str) -> Attachment:
-    if (attachment := who.attachments.get(id)) is None:
-        raise RpcError(Condition.PARAMS, f"unknown attachment: {id}; session.attach answers one")
-    return attachment

@@ -15,6 +15,7 @@ and a predicate runner. It redacts nothing: outlets do (`telling`).
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 from collections import deque
 from typing import TYPE_CHECKING, Final
@@ -69,7 +70,7 @@ class PtySession:
         transcript_chars: int = limits.TRANSCRIPT_CHARS,
         raw: RawTranscript | None = None,
         claimants: Mapping[Claim, Callable[[Claimed], None]] | None = None,
-        predicates: Callable[[Predicate], PredicateRunner] | None = None,
+        predicates: Callable[[PtySession, Predicate], PredicateRunner] | None = None,
         attributes: tuple[int, ...] = (),
     ) -> None:
         self._loop = asyncio.get_running_loop()
@@ -98,7 +99,7 @@ class PtySession:
         self._above: tuple[int, tuple[Row, ...]] = (-1, ())
         self._raw = raw
         self._claimants = claimants or {}
-        self._predicates = predicates
+        self._predicates = None if predicates is None else functools.partial(predicates, self)
         self._demux = Demux({*OURS, *self._claimants})
         self._work: deque[Event] = deque()
         self._pace = Pace()
@@ -215,6 +216,10 @@ class PtySession:
         once what `matchers.compile` refuses."""
         condition = matchers.compile(with_since(matcher, since), self.marks.find, self._predicates)
         return await self._waits.wait(condition, timeout, keep)
+
+    def look_again(self) -> None:
+        """A predicate knows more than it did: whose wait is over?"""
+        self._waits.look()
 
     def typed(self, data: bytes) -> None:
         """Somebody typed this, or resized: stability counts from now."""

@@ -135,12 +135,23 @@ class PredicateSays(Awaited):
         )
 
     def look(self, moment: Moment) -> Evidence | None:
-        if (outcome := self._runner(moment)) is None:
+        if (outcome := self._runner.look(moment)) is None:
             return None
         said = {"evidence": outcome.evidence, "capture": outcome.capture}
         told = {name: value for name, value in said.items() if value is not None}
         return Evidence("lua", {**self._asked.facts, **told})
 
+    def decided(self, moment: Moment) -> bool:
+        return self._runner.decided
+
+    def may_come(self, moment: Moment) -> bool:
+        return self._runner.may_come(moment)
+
+    def wake_at(self, moment: Moment) -> float | None:
+        return self._runner.wake_at(moment)
+
     def tell(self, moment: Moment, misses: Search) -> Explanation:
+        if not self._runner.decided:
+            return verdict(self._asked, False, "the predicate has not answered yet")
         yes = self.look(moment) is not None
         return verdict(self._asked, yes, f"the predicate says {'yes' if yes else 'no'}")

@@ -151,27 +151,33 @@ class Teller:
 
 def evidence(found: Evidence, moment: KeptMoment, redactor: Redactor | None) -> dict[str, Any]:
     """What matched, as the wire has it. A capture is told if it can be read without a secret."""
-    shape = found.render()
-    if redactor is None:
-        return shape
 
-    def told(value: Any, key: str = "") -> Any:
-        match value:
-            case dict():
-                return {name: told(member, name) for name, member in value.items()}
-            case list():
-                return [told(member) for member in value]
-            case str() if key == "capture" and not (
-                value in moment.text or value in moment.transcript.tail
-            ):
-                return redactor.replacement
-            case str():
-                return redactor.redact(value)
-            case _:
-                return value
+    def kept(value: str, key: str) -> bool:
+        return key != "capture" or value in moment.text or value in moment.transcript.tail
 
-    answer: dict[str, Any] = told(shape)
+    answer: dict[str, Any] = redacted(found.render(), redactor, kept)
     return answer
+
+
+def redacted(
+    value: Any,
+    redactor: Redactor | None,
+    kept: Callable[[str, str], bool] = lambda value, key: True,
+    key: str = "",
+) -> Any:
+    """Plain data without the secrets in its strings. `kept` says whether a string, found under a
+    key, can be told at all."""
+    if redactor is None:
+        return value
+    match value:
+        case dict():
+            return {name: redacted(one, redactor, kept, name) for name, one in value.items()}
+        case list() | tuple():
+            return [redacted(one, redactor, kept) for one in value]
+        case str():
+            return redactor.redact(value) if kept(value, key) else redactor.replacement
+        case _:
+            return value
 
 
 def failure(

@@ -25,11 +25,15 @@ if TYPE_CHECKING:
 class WaitFailed(Exception):
     """A wait that brought no match, with the last moment and what was missing in it."""
 
-    def __init__(self, sentence: str, moment: KeptMoment, explanation: Explanation) -> None:
+    def __init__(
+        self, sentence: str, moment: KeptMoment, explanation: Explanation, timeout: float
+    ) -> None:
         super().__init__(sentence)
         self.moment = moment
         self.explanation = explanation
         """From `matchers`: which branch failed, and the nearest miss."""
+        self.timeout = timeout
+        """How long it might have waited, in seconds."""
 
 
 class WaitTimedOut(WaitFailed):
@@ -131,7 +135,9 @@ class Waits:
 
     def _fail(self, wait: _Wait, moment: LiveMoment, kind: type[WaitFailed], sentence: str) -> None:
         kept = wait.keep(moment)
-        wait.answer.set_exception(kind(sentence, kept, wait.condition.explain(kept)))
+        timeout = wait.deadline - wait.began
+        failed = kind(sentence, kept, wait.condition.explain(kept), timeout)
+        wait.answer.set_exception(failed)
 
     def _arm(self, wait: _Wait, wake_at: float | None) -> None:
         when = wait.deadline if wake_at is None else min(wake_at, wait.deadline)

@@ -325,6 +325,24 @@ PICTURE_PIXELS: Final = _limit(
     "pixels",
     "One PNG: 192 MB while it is drawn. A screen of 300x100 at twice its size has 20 million.",
 )
+PLAN_ACTIONS: Final = _limit(
+    "PLAN_ACTIONS",
+    256,
+    "actions",
+    "In one plan of a plugin's intent. Nobody else can type meanwhile.",
+)
+ADAPTERS: Final = _limit(
+    "ADAPTERS",
+    256,
+    "adapters",
+    "Not closed, on one server. Each has a worker process for its plugin.",
+)
+INSPECTED_CHARS: Final = _limit(
+    "INSPECTED_CHARS",
+    4 * KIB,
+    "characters",
+    "Of the transcript, in `adapter.inspect`.",
+)
 TOLD_TAIL_ROWS: Final = _limit(
     "TOLD_TAIL_ROWS", 40, "rows", "Of the screen, in the error of a wait that failed."
 )
@@ -352,4 +370,89 @@ OUTPUT_CHARS_TOLD: Final = _limit(
     256 * KIB,
     "characters",
     "In one `session.output`. A reader who was away gets several.",
+)
+MANIFEST_BYTES: Final = _limit(
+    "MANIFEST_BYTES",
+    16 * KIB,
+    "bytes",
+    "One `manifest.toml`: it is a page. The standard parser takes 20 s for 64 KiB of `a.a.a.a`.",
+)
+MANIFEST_ITEMS: Final = _limit(
+    "MANIFEST_ITEMS",
+    1024,
+    "items",
+    "In one list or table of a manifest. Each may be a problem, and all problems are told.",
+)
+PLUGIN_FILES: Final = _limit(
+    "PLUGIN_FILES", 256, "files", "Lua files of one plugin. All are read when it is loaded."
+)
+PLUGIN_SOURCE_BYTES: Final = _limit(
+    "PLUGIN_SOURCE_BYTES",
+    1 * MIB,
+    "bytes",
+    "The same by weight: each adapter is given all of them. A large plugin has 100 KiB.",
+)
+PLUGIN_ENTRIES: Final = _limit(
+    "PLUGIN_ENTRIES",
+    4096,
+    "entries",
+    "Files and directories looked at for them, so that a manifest in a home is soon refused.",
+)
+PLUGIN_DEPTH: Final = _limit(
+    "PLUGIN_DEPTH", 8, "levels", "Directories within directories of one plugin."
+)
+LUA_INSTRUCTIONS: Final = _limit(
+    "LUA_INSTRUCTIONS",
+    5_000_000,
+    "instructions",
+    "Of Lua, in one call of a plugin's function: some 40 ms. A classifier takes a few thousand.",
+)
+LUA_MEMORY_BYTES: Final = _limit(
+    "LUA_MEMORY_BYTES",
+    32 * MIB,
+    "bytes",
+    "What one plugin instance keeps and makes: a thousand times what a classifier needs.",
+)
+LUA_PROCESS_BYTES: Final = _limit(
+    "LUA_PROCESS_BYTES",
+    256 * MIB,
+    "bytes",
+    "Address space of its process beyond what it starts with, should the limit above not hold.",
+)
+LUA_CPU_MS: Final = _limit(
+    "LUA_CPU_MS",
+    250,
+    "milliseconds",
+    "Processor time of one call. Pattern matching counts no instructions, and the kernel ends it.",
+)
+LUA_DEADLINE_MS: Final = _limit(
+    "LUA_DEADLINE_MS",
+    800,
+    "milliseconds",
+    "The same by the clock, on a machine that is busy. A caller hears of a stuck plugin within a "
+    "second.",
+)
+LUA_START_MS: Final = _limit(
+    "LUA_START_MS",
+    10_000,
+    "milliseconds",
+    "For a plugin's process to be there and its sources to be run, when all start at once.",
+)
+LUA_ANSWER_DEPTH: Final = _limit(
+    "LUA_ANSWER_DEPTH", 32, "levels", "Tables within tables of an answer, and of its arguments."
+)
+LUA_ANSWER_VALUES: Final = _limit(
+    "LUA_ANSWER_VALUES", 20_000, "values", "In one answer of a plugin's function."
+)
+LUA_ANSWER_BYTES: Final = _limit(
+    "LUA_ANSWER_BYTES", MIB, "bytes", "The same by weight: a plan with a large paste fits."
+)
+LUA_PROBLEM_CHARS: Final = _limit(
+    "LUA_PROBLEM_CHARS", 4 * KIB, "characters", "Of an error message of a plugin's own."
+)
+LUA_RESTING_MS: Final = _limit(
+    "LUA_RESTING_MS",
+    5_000,
+    "milliseconds",
+    "How long a plugin that ends each time waits until it is tried again. It begins with 100.",
 )

@@ -37,10 +37,11 @@ def plain(snapshot: Snapshot) -> bytes:
 
 
 def ansi(snapshot: Snapshot) -> bytes:
-    return ("\n".join([_row(row) for row in snapshot.rows]).rstrip("\n") + "\n").encode()
+    return ("\n".join([ansi_row(row) for row in snapshot.rows]).rstrip("\n") + "\n").encode()
 
 
-def _row(row: Row) -> str:
+def ansi_row(row: Row) -> str:
+    """One row: from the plain style and back to it. Blanks at its end are left out."""
     parts: list[str] = []
     style = PLAIN
     for run in row.runs:
