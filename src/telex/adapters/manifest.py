@@ -1,0 +1,307 @@
+"""A plugin's manifest, from TOML or from data, and every problem with one.
+
+A person who wrote a manifest wants to hear all that is wrong with it at once, by the names they
+wrote. msgspec stops at the first mistake, so each field is looked at by itself. Fields we do not
+know are left alone: a manifest may serve a newer host too.
+
+Pure. The disk is read by `sources`; `plugin.validate_manifest` asks `check`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+
+import msgspec
+
+from telex.protocols.pty_adapters import PERMISSIONS, DefaultTarget, Kind, Manifest, Permission
+from telex.protocols.pty_automation import Cols, Rows
+from telex.wire.limits import MANIFEST_ITEMS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+WHOLE: Final = "(manifest)"
+"""Stands for a field's name where the problem is in none."""
+
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]{1,80}(\[\d+\])?")
+"""With the place of an item, where it is a list's."""
+_PATH_CHARS: Final = 255
+"""A file's name has no more, and a path in a plugin needs no more."""
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What is wrong with one field, and what to do."""
+
+    field: str
+    """As the person wrote it: `default_target.rows`, `permissions[2]`."""
+    problem: str
+
+    def __str__(self) -> str:
+        return f"`{self.field}`: {self.problem}"
+
+
+class BadManifest(ValueError):
+    """A manifest that cannot be used, with everything that is wrong with it."""
+
+    def __init__(self, problems: Iterable[Problem], where: str = "the manifest") -> None:
+        self.problems = tuple(problems)
+        super().__init__(f"{where} cannot be used: " + ". ".join(map(str, self.problems)))
+
+
+def parse(text: str) -> Manifest:
+    """A `manifest.toml`."""
+    try:
+        # With a last line end, a mistake in the last line is told with its place.
+        document = tomllib.loads(text + "\n")
+    except (ValueError, RecursionError) as error:
+        raise BadManifest([Problem(WHOLE, f"this is not TOML: {error}")]) from error
+    return check(document)
+
+
+def check(document: Mapping[str, object]) -> Manifest:
+    """The same as data. Null stands for absent."""
+    problems: list[Problem] = []
+    table = _Table(document, problems)
+    name = table.text("name", _name_problem)
+    kind = table.text("kind", _kind_problem)
+    version = table.text("version", _version_problem)
+    runtime, entrypoint = _what_runs(table)
+    permissions = _permissions(table)
+    default_target = _default_target(table)
+    if problems:
+        raise BadManifest(problems)
+    return Manifest(
+        name=name,
+        kind=_KINDS[kind],
+        version=version,
+        runtime=runtime,
+        entrypoint=entrypoint,
+        permissions=permissions,
+        default_target=default_target,
+    )
+
+
+# Fields.
+
+
+def _name_problem(name: str) -> str | None:
+    if _NAME.fullmatch(name):
+        return None
+    return (
+        "must be 1 to 64 letters, digits, dots, hyphens and underscores, "
+        f"with a letter or digit first; it is {_shown(name)}"
+    )
+
+
+_KINDS: Final[dict[str, Kind]] = {kind: kind for kind in get_args(Kind)}
+
+
+def _kind_problem(kind: str) -> str | None:
+    if kind in _KINDS:
+        return None
+    return f"must be one of {', '.join(_KINDS)}; it is {_shown(kind)}"
+
+
+def _version_problem(version: str) -> str | None:
+    if version.strip() and version.isprintable() and len(version) <= 64:
+        return None
+    return f'must be 1 to 64 printable characters, such as "1.0"; it is {_shown(version)}'
+
+
+def _what_runs(table: _Table) -> tuple[Literal["lua"] | None, str | None]:
+    """Neither is a manifest that only describes; one without the other is half a plugin."""
+    runtime = table.get("runtime")
+    if runtime == "wasm":
+        table.say("runtime", 'wasm is reserved and runs nothing yet; write "lua"')
+    elif runtime not in (None, "lua"):
+        table.say("runtime", f'must be "lua"; it is {_shown(runtime)}')
+    entrypoint = table.text("entrypoint", entrypoint_problem, required=False)
+    given = table.get("entrypoint") is not None
+    if runtime is not None and not given:
+        table.say("entrypoint", 'is missing; name the Lua file to run, such as "main.lua"')
+    if runtime is None and given:
+        table.say("runtime", 'is missing; to run the entrypoint, write runtime = "lua"')
+    # `./main.lua` is `main.lua`: what is looked up later is spelt in one way.
+    return ("lua" if given else None), (str(PurePosixPath(entrypoint)) if given else None)
+
+
+def entrypoint_problem(path: str) -> str | None:
+    """Why this cannot name a file beneath the manifest. Links are for whoever opens it."""
+    names = path.split("/")
+    if not path:
+        return 'must name the Lua file to run, such as "main.lua"; it is empty'
+    if len(path) > _PATH_CHARS:
+        return f"must have at most {_PATH_CHARS} characters; it has {len(path)}"
+    if _CONTROL.search(path):
+        return f"holds a control character; rename the file: {_shown(path)}"
+    if "\\" in path:
+        return f"holds a backslash; write / between directories: {_shown(path)}"
+    if path.startswith("/"):
+        return f"must be relative to the manifest, not absolute; it is {_shown(path)}"
+    if ".." in names:
+        return f"must stay in the manifest's directory, without ..; it is {_shown(path)}"
+    if names[-1] in ("", "."):
+        return f"names a directory; name the Lua file in it: {_shown(path)}"
+    return None
+
+
+def _permissions(table: _Table) -> tuple[Permission, ...]:
+    seen: dict[Permission, str] = {}
+    for place, value in table.items("permissions"):
+        permission = next((known for known in PERMISSIONS if known == value), None)
+        if permission is None:
+            there = ", ".join(PERMISSIONS)
+            table.say(place, f"{_shown(value)} is not a permission; there are {there}")
+        elif permission in seen:
+            table.say(place, f"{permission} is at {seen[permission]} already; remove one")
+        else:
+            seen[permission] = place
+    return tuple(seen)
+
+
+def _default_target(table: _Table) -> DefaultTarget | None:
+    target = table.table("default_target")
+    if target is None:
+        return None
+    return DefaultTarget(
+        program=target.text("program", _program_problem),
+        args=tuple(value for place, value in target.items("args") if target.word(place, value)),
+        rows=target.number("rows", Rows),
+        cols=target.number("cols", Cols),
+        env=_variables(target, "env"),
+        required_env=_variables(target, "required_env"),
+    )
+
+
+def _program_problem(program: str) -> str | None:
+    if program and "\0" not in program:
+        return None
+    return 'must be a program\'s name or path without a NUL, such as "bash"'
+
+
+def _variables(target: _Table, key: str) -> dict[str, str]:
+    table = target.table(key)
+    if table is None:
+        return {}
+    for name in table.values:
+        if not name or "=" in name or "\0" in name:
+            table.say(name, "is no name for a variable; it may not be empty, nor hold = or a NUL")
+    return {name: value for name, value in table.values.items() if table.word(name, value)}
+
+
+# How a table is read.
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """One table, and where to put what is wrong with it. What does not fit is answered as if it
+    were empty: with a problem said, nobody gets to see it."""
+
+    values: Mapping[str, Any]
+    problems: list[Problem]
+    prefix: str = ""
+
+    def say(self, key: str, problem: str) -> None:
+        self.problems.append(Problem(self.prefix + _spelt(key), problem))
+
+    def get(self, key: str, *, required: bool = False) -> object:
+        value = self.values.get(key)
+        if value is None and required:
+            self.say(key, "is missing")
+        return value
+
+    def text(
+        self, key: str, problem_with: Callable[[str], str | None], *, required: bool = True
+    ) -> str:
+        match self.get(key, required=required):
+            case None:
+                return ""
+            case str(text):
+                if problem := problem_with(text):
+                    self.say(key, problem)
+                return text
+            case other:
+                self.say(key, f"must be text; it is {_kind(other)}")
+                return ""
+
+    def word(self, key: str, value: object) -> bool:
+        """Whether a program can be given this. Never shown: it may be a secret."""
+        if not isinstance(value, str):
+            self.say(key, f"must be text; it is {_kind(value)}")
+            return False
+        if "\0" in value:
+            self.say(key, "holds a NUL, which no program can be given")
+        return True
+
+    def number(self, key: str, annotated: Any) -> int | None:
+        value = self.get(key)
+        try:
+            fitting: int | None = msgspec.convert(value, annotated | None)
+        except msgspec.ValidationError:
+            _, range_ = get_args(annotated)
+            wanted = f"must be a whole number from {range_.ge} to {range_.le}"
+            self.say(key, f"{wanted}; it is {_shown(value)}")
+            return None
+        return fitting
+
+    def items(self, key: str) -> Iterator[tuple[str, Any]]:
+        """Each item of a list, with its place."""
+        values = self.get(key)
+        if isinstance(values, (list, tuple)):
+            if self._few(key, len(values)):
+                yield from ((f"{key}[{at}]", value) for at, value in enumerate(values))
+        elif values is not None:
+            self.say(key, f"must be a list; it is {_kind(values)}")
+
+    def table(self, key: str) -> _Table | None:
+        values = self.get(key)
+        if isinstance(values, dict):
+            if self._few(key, len(values)):
+                return _Table(values, self.problems, f"{self.prefix}{key}.")
+        elif values is not None:
+            self.say(key, f"must be a table; it is {_kind(values)}")
+        return None
+
+    def _few(self, key: str, count: int) -> bool:
+        if count > MANIFEST_ITEMS:
+            self.say(key, f"has {count} items; {MANIFEST_ITEMS} are allowed")
+        return count <= MANIFEST_ITEMS
+
+
+def _spelt(key: str) -> str:
+    return key if _BARE_KEY.fullmatch(key) else _shown(key)
+
+
+def _shown(value: object) -> str:
+    if not isinstance(value, (str, int, float)):
+        return _kind(value)
+    if isinstance(value, int) and value.bit_length() > 64:  # Python may refuse to spell it out
+        return "a large number"
+    shown = json.dumps(value)
+    return shown if len(shown) <= 80 else f"{_kind(value)} of {len(shown)} characters"
+
+
+def _kind(value: object) -> str:
+    match value:
+        case str():
+            return "text"
+        case bool():
+            return "true or false"
+        case int() | float():
+            return "a number"
+        case list() | tuple():
+            return "a list"
+        case dict():
+            return "a table"
+        case None:
+            return "null"
+        case _:
+            return "a date or a time"

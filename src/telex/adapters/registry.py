@@ -1,0 +1,125 @@
+"""The plugins a server has, by name, and where they come from.
+
+Those that come with telex (`builtin/`), a person's own, and what is loaded while the server runs.
+A plugin once taken stays as it was read. Whether one may be removed while adapters use it is for
+`service` to say: nothing here knows an adapter.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from telex.adapters.manifest import BadManifest
+from telex.adapters.sources import Plugin, PluginRefused, others_can_write, read_plugin, spelt
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+MANIFEST: Final = "manifest.toml"
+_BUILTIN: Final = Path(__file__).parent / "builtin"
+
+
+class UnknownPlugin(LookupError):
+    """No plugin has this name."""
+
+
+class NameTaken(ValueError):
+    """A plugin of this name is there already."""
+
+
+class BuiltinStays(ValueError):
+    """A plugin that comes with telex cannot be removed."""
+
+
+class Plugins:
+    """By name, each name once."""
+
+    def __init__(self, plugins: Iterable[Plugin] = ()) -> None:
+        self._by_name: dict[str, Plugin] = {}
+        for plugin in plugins:
+            self.add(plugin)
+
+    def find(self, name: str) -> Plugin:
+        if plugin := self._by_name.get(name):
+            return plugin
+        raise UnknownPlugin(_unknown(name, self.names()))
+
+    def names(self) -> tuple[str, ...]:
+        return tuple(sorted(self._by_name))
+
+    def all(self) -> tuple[Plugin, ...]:
+        """Sorted by name."""
+        return tuple(self._by_name[name] for name in self.names())
+
+    def builtins(self) -> tuple[Plugin, ...]:
+        return tuple(plugin for plugin in self.all() if plugin.builtin)
+
+    def add(self, plugin: Plugin) -> None:
+        if there := self._by_name.get(plugin.name):
+            whose = "one that comes with telex" if there.builtin else "another plugin"
+            raise NameTaken(
+                f"{whose} is called {plugin.name}; give this one another name in its manifest"
+            )
+        self._by_name[plugin.name] = plugin
+
+    def remove(self, name: str) -> None:
+        if self.find(name).builtin:
+            raise BuiltinStays(f"{name} comes with telex and stays; only loaded plugins can go")
+        del self._by_name[name]
+
+
+def builtin_plugins() -> tuple[Plugin, ...]:
+    """Those that come with telex. One that cannot be read is our fault, and raised."""
+    found = sorted(_BUILTIN.glob(f"*/{MANIFEST}"))
+    return tuple(read_plugin(path, builtin=True) for path in found)
+
+
+def installed_plugins(directory: Path) -> tuple[list[Plugin], list[str]]:
+    """A person's own: each directory with a manifest, and a sentence for each that is not taken.
+
+    Nobody named them, so what others could have written is not read. A directory may be a link:
+    whoever works on a plugin keeps it elsewhere.
+    """
+    plugins: dict[str, Plugin] = {}
+    sentences: list[str] = []
+    try:
+        found = _manifests(directory)
+    except PluginRefused as error:
+        return [], [str(error)]
+    except OSError as error:
+        return [], [f"{directory}: {error.strerror}"]
+    for path in found:
+        try:
+            plugin = read_plugin(path, ours=True)
+        except (BadManifest, PluginRefused) as error:
+            sentences.append(str(error))
+            continue
+        first = plugins.setdefault(plugin.name, plugin)
+        if first is not plugin and first.directory is not None:
+            there = spelt(first.directory)
+            sentences.append(f"{spelt(path)}: not used; {there} is called {plugin.name} already")
+    return list(plugins.values()), sentences
+
+
+def _manifests(directory: Path) -> list[Path]:
+    """Of each directory in this one, also where there is none: that is worth a sentence."""
+    if not directory.exists():
+        return []
+    if others_can_write(directory.stat()):
+        raise PluginRefused(str(directory), "others can write here; chown it, and chmod go-w")
+    with os.scandir(directory) as entries:
+        names = [entry.name for entry in entries if entry.is_dir() and entry.name[0] != "."]
+    return [directory / name / MANIFEST for name in sorted(names)]
+
+
+def _unknown(name: str, names: tuple[str, ...]) -> str:
+    # As with keys: cut short, it could be the beginning of a secret.
+    shown = ascii(name) if len(name) <= 64 else f"by {len(name)} characters"
+    if not names:
+        return f"no plugin is called {shown}; there are none"
+    near = difflib.get_close_matches(name[:64], names, n=1)
+    meant = f"did you mean {near[0]}? " if near else ""
+    return f"no plugin is called {shown}; {meant}there are {', '.join(names)}"

@@ -1,0 +1,177 @@
+"""Processes come and go: workers and their helper are killed, replaced, and gone at the end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from plugins import plugin
+from telex.adapters.lua.instance import Instance
+from telex.adapters.lua.nursery import Nursery
+from telex.adapters.lua.problems import PluginProblem
+from telex.processes import guardian
+from telex.processes.spawn import End, Pipes, start
+
+SOURCE = """
+local n = 0
+return {
+  count = function() n = n + 1 return n end,
+  long = function() for i = 1, 100 do (("a"):rep(300)):find(".-.-.-b") end end,
+}
+"""
+
+
+async def kind_of(instance: Instance, function: str) -> str:
+    with pytest.raises(PluginProblem) as caught:
+        await instance.call(function)
+    return caught.value.kind
+
+
+def parent_of(pid: int | None) -> int:
+    with open(f"/proc/{pid}/stat") as stat:
+        return int(stat.read().rsplit(")", 1)[1].split()[1])
+
+
+def alive(pid: int | None) -> bool:
+    """Whether it runs. What waits to be reaped by the system has ended."""
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            return stat.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+async def gone(*pids: int | None) -> None:
+    async with asyncio.timeout(10):
+        while any(map(alive, pids)):
+            await asyncio.sleep(0.005)
+
+
+@pytest.mark.each_loop
+async def test_a_killed_worker_is_replaced_with_the_next_call() -> None:
+    async with Nursery() as nursery:
+        instance = nursery.instance(plugin(SOURCE))
+        assert await instance.call("count") == 1
+        pid = instance.pid or 0
+        os.kill(pid, signal.SIGKILL)
+        await gone(pid)
+        assert await instance.call("count") == 1
+        assert instance.pid != pid
+
+
+async def test_a_call_whose_worker_is_killed_is_told_so() -> None:
+    async with Nursery() as nursery:
+        instance = nursery.instance(plugin(SOURCE))
+        await instance.exports()
+        call = asyncio.ensure_future(kind_of(instance, "long"))
+        await asyncio.sleep(0.02)
+        os.kill(instance.pid or 0, signal.SIGKILL)
+        assert await call == "died"
+        assert await instance.call("count") == 1
+
+
+@pytest.mark.counted
+async def test_workers_killed_at_any_moment_leave_every_call_answered(
+    counted: Callable[[int, int], int],
+) -> None:
+    async with Nursery() as nursery:
+        instance = nursery.instance(plugin(SOURCE))
+        kinds = set()
+        for n in range(counted(20, 300)):
+            call = asyncio.ensure_future(instance.call("count"))
+            await asyncio.sleep(n % 10 / 2000)
+            if instance.pid is not None:
+                os.kill(instance.pid, signal.SIGKILL)
+            (answer,) = await asyncio.gather(call, return_exceptions=True)
+            kinds.add(answer.kind if isinstance(answer, PluginProblem) else "answered")
+        assert kinds <= {"answered", "died", "resting"}
+
+
+@pytest.mark.each_loop
+async def test_a_killed_helper_takes_its_workers_along_and_is_replaced() -> None:
+    async with Nursery() as nursery:
+        busy, idle = nursery.instance(plugin(SOURCE)), nursery.instance(plugin(SOURCE))
+        await asyncio.gather(busy.exports(), idle.exports())
+        call = asyncio.ensure_future(kind_of(busy, "long"))
+        await asyncio.sleep(0.02)
+        pids = [busy.pid, idle.pid, parent_of(idle.pid)]
+        os.kill(pids[-1] or 0, signal.SIGKILL)
+        assert await call == "died"
+        await gone(*pids)
+        assert await busy.call("count") == await idle.call("count") == 1
+        assert parent_of(busy.pid) == parent_of(idle.pid) not in pids
+
+
+@pytest.mark.deadline(60)
+async def test_a_hundred_instances_at_once() -> None:
+    async with Nursery() as nursery:
+        instances = [nursery.instance(plugin(SOURCE, name=f"p{n}")) for n in range(100)]
+        began = time.perf_counter()
+        assert await asyncio.gather(*(one.call("count") for one in instances)) == [1] * 100
+        print(f"100 instances in {time.perf_counter() - began:.2f} s")
+        assert len({one.pid for one in instances}) == 100
+        assert await asyncio.gather(*(one.call("count") for one in instances)) == [2] * 100
+        pids = [one.pid for one in instances]
+        helper = parent_of(pids[0])
+    assert not any(os.path.exists(f"/proc/{pid}") for pid in [*pids, helper])
+
+
+async def test_closing_answers_who_waits_and_leaves_no_process() -> None:
+    nursery = Nursery()
+    instance, unstarted = nursery.instance(plugin(SOURCE)), nursery.instance(plugin(SOURCE))
+    await instance.exports()
+    pids = [instance.pid, parent_of(instance.pid)]
+    call = asyncio.ensure_future(kind_of(instance, "long"))
+    starting = asyncio.ensure_future(kind_of(unstarted, "count"))
+    await asyncio.sleep(0)
+    await nursery.close()
+    assert await call == await starting == "closed"
+    assert not any(os.path.exists(f"/proc/{pid}") for pid in pids)
+    assert await kind_of(nursery.instance(plugin(SOURCE)), "count") == "closed"
+    await nursery.close()
+
+
+SERVER = """
+import asyncio, sys
+sys.path.append(sys.argv[1])
+from plugins import plugin
+from telex.adapters.lua.nursery import Nursery
+
+async def main():
+    instance = Nursery().instance(plugin("return {}"))
+    await instance.exports()
+    print(instance.pid, flush=True)
+    await asyncio.Event().wait()
+
+asyncio.run(main())
+"""
+
+
+async def test_nothing_outlives_a_server_that_is_killed() -> None:
+    tests = str(Path(__file__).parents[2])
+    async with start(
+        [sys.executable, "-c", SERVER, tests], stdio=Pipes(End.NULL, End.PIPE, End.NULL)
+    ) as server:
+        assert server.stdout is not None
+        os.set_blocking(server.stdout.fileno(), True)
+        worker = int(await asyncio.to_thread(server.stdout.readline))
+        helper = parent_of(worker)
+        assert alive(worker)
+        assert alive(helper)
+        os.kill(server.pid, signal.SIGKILL)
+        await gone(worker, helper)
+
+
+async def test_a_nursery_nobody_used_starts_nothing() -> None:
+    nursery = Nursery()
+    nursery.instance(plugin(SOURCE))
+    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    assert set(map(int, children)) <= guardian.pids()
+    await nursery.close()
