@@ -19,12 +19,15 @@ from msgspec import UNSET
 
 import web
 from linking import TRANSPORTS, Opening
+from telex.adapters.registry import builtin_plugins
+from telex.adapters.server import AutomationServer
+from telex.adapters.sources import Plugin
 from telex.processes import table
 from telex.rpc.channel import Channel
 from telex.rpc.errors import RpcError
 from telex.rpc.methods import Methods
 from telex.rpc.peer import Peer
-from telex.terminal.service import DIALECT, Automation
+from telex.terminal.service import DIALECT
 
 WAYS: dict[str, Opening] = {
     transport.name: transport.open
@@ -149,8 +152,10 @@ class Client:
 class Served:
     """A server, and its connections, all by one way."""
 
-    def __init__(self, way: Opening, directory: Path, serial: bool) -> None:
-        self.service = Automation()
+    def __init__(
+        self, way: Opening, directory: Path, serial: bool, plugins: tuple[Plugin, ...], **how: Any
+    ) -> None:
+        self.service = AutomationServer((*builtin_plugins(), *plugins), **how)
         self._way = way
         self._directory = directory
         self._serial = serial
@@ -212,16 +217,20 @@ class Serving:
         self._directory = directory
 
     @asynccontextmanager
-    async def server(self, *, serial: bool = False) -> AsyncIterator[Served]:
-        served = Served(WAYS[self.way], self._directory, serial)
+    async def server(
+        self, *plugins: Plugin, serial: bool = False, **how: Any
+    ) -> AsyncIterator[Served]:
+        served = Served(WAYS[self.way], self._directory, serial, plugins, **how)
         try:
             yield served
         finally:
             await served.close()
 
     @asynccontextmanager
-    async def __call__(self, *, serial: bool = False) -> AsyncIterator[Client]:
-        async with self.server(serial=serial) as served:
+    async def __call__(
+        self, *plugins: Plugin, serial: bool = False, **how: Any
+    ) -> AsyncIterator[Client]:
+        async with self.server(*plugins, serial=serial, **how) as served:
             yield await served.connect()
 
 

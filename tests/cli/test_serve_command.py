@@ -187,3 +187,91 @@ def test_it_runs_without_uvloop_as_with_it(
         assert json.loads(telex(*to, "session.create", asked).stdout) == {"session": "s1"}
         matcher = '{"session": "s1", "matcher": {"type": "contains_text", "value": "hi"}}'
         assert telex(*to, "session.wait", matcher).returncode == 0
+
+
+# Adapters.
+
+
+def written(directory: Path, name: str) -> Path:
+    """A small plugin on disk."""
+    directory.mkdir(parents=True)
+    source = 'return {classify = function() return {state = "here", confidence = 1} end}'
+    (directory / "main.lua").write_text(source)
+    manifest = directory / "manifest.toml"
+    manifest.write_text(
+        f'name = "{name}"\nkind = "adapter"\nversion = "1"\nruntime = "lua"\n'
+        'entrypoint = "main.lua"\npermissions = ["session.spawn", "screen.read"]\n'
+    )
+    return manifest
+
+
+def asked(child: subprocess.Popen[str], *requests: tuple[str, dict[str, object]]) -> list[object]:
+    """The results, or the errors, of these requests, in their order."""
+    lines = [
+        json.dumps({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+        for id, (method, params) in enumerate(requests)
+    ]
+    out, _ = child.communicate("\n".join(lines) + "\n", timeout=20)
+    answers = {(answer := json.loads(line))["id"]: answer for line in out.splitlines()}
+    return [answers[id].get("result", answers[id].get("error")) for id in range(len(requests))]
+
+
+@pytest.mark.parametrize("option", ["--adapter", "--plugin"])
+def test_adapters_are_loaded_by_manifest_or_directory(
+    environ: dict[str, str], work: Path, option: str
+) -> None:
+    options = [
+        option,
+        str(written(work / "one", "one")),
+        option,
+        str(written(work / "two", "two").parent),
+    ]
+    with serve(environ, work, "--serial", *options) as child:
+        started, listed = asked(
+            child, ("adapter.start", {"plugin": "two", "program": "cat"}), ("adapter.list", {})
+        )
+    assert started["state"]["state"] == "here"
+    assert {"one", "two", "shell", "claude-code"} <= {one["name"] for one in listed["plugins"]}
+
+
+def test_a_persons_own_adapters_are_there_and_bad_ones_get_a_line(
+    environ: dict[str, str], work: Path
+) -> None:
+    places = work.parent / "home" / "data" / "adapters"
+    written(places / "mine", "mine")
+    written(places / "also", "shell")
+    written(places / "broken", "")
+    with serve(environ, work) as child:
+        lines = [said(child), said(child)]
+        (listed,) = asked(child, ("adapter.list", {}))
+    assert "mine" in {one["name"] for one in listed["plugins"]}
+    assert all(line.startswith("telex: not loaded: ") for line in lines)
+    assert "broken" in "".join(lines)
+    assert "shell" in "".join(lines)
+
+
+def test_an_adapter_that_was_named_and_is_no_good_keeps_the_server_from_starting(
+    telex: Run, work: Path
+) -> None:
+    bad = written(work / "bad", "")
+    ended = telex("serve", "--adapter", str(bad))
+    assert ended.returncode == 1
+    assert "name" in ended.stderr
+    assert str(bad) in ended.stderr
+    ended = telex("serve", "--adapter", str(work / "nowhere"))
+    assert ended.returncode == 2
+    assert "telex adapter new" in ended.stderr
+    ended = telex("serve", "--adapter", str(written(work / "mine", "shell")))
+    assert ended.returncode == 1
+    assert "shell" in ended.stderr
+
+
+def test_plugins_may_be_loaded_where_the_server_allows_it(
+    environ: dict[str, str], work: Path
+) -> None:
+    load = ("plugin.load", {"manifest_path": str(written(work / "one", "one"))})
+    with serve(environ, work, "--allow-plugin-load") as child:
+        assert asked(child, load) == [{"plugin": "one"}]
+    with serve(environ, work) as child:
+        (refused,) = asked(child, load)
+    assert refused["code"] == -32004

@@ -20,8 +20,8 @@ from telex.transports.framed import FRAMINGS
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from telex.adapters.server import AutomationServer
     from telex.rpc.channel import Channel
-    from telex.terminal.service import Automation
 
 log = logging.getLogger("telex.serve")
 
@@ -41,7 +41,7 @@ class Doors:
     """One request at a time on each connection."""
 
 
-async def serve(service: Automation, doors: Doors) -> None:
+async def serve(service: AutomationServer, doors: Doors) -> None:
     """Until a signal, or until standard input ends where nothing else is open. Then every program
     is ended."""
     stop = asyncio.Event()
@@ -63,7 +63,7 @@ async def serve(service: Automation, doors: Doors) -> None:
 
 
 async def _open(
-    service: Automation,
+    service: AutomationServer,
     doors: Doors,
     open_doors: AsyncExitStack,
     conversations: asyncio.TaskGroup,

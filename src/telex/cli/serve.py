@@ -19,6 +19,10 @@ open, every program is ended and so is the server. SIGINT and SIGTERM end it too
   printf '{"jsonrpc":"2.0","id":1,"method":"server.capabilities"}\\n' | telex serve
   telex serve --socket
   telex serve --socket /tmp/mine.sock --http 127.0.0.1:8023
+  telex serve --adapter ./my-adapter/manifest.toml
+
+Adapters that come with telex, and those in its data directory (`telex doctor` says where), are
+there without being named.
 
 A client of the HTTP door shows the token, as `Authorization: Bearer`. It is TELEX_TOKEN, or a
 random one that is printed when the door opens.
@@ -57,6 +61,20 @@ def _address(_: click.Context, __: click.Parameter, given: str | None) -> tuple[
     is_flag=True,
     help="One request at a time on each connection, in order: for scripts piped in whole.",
 )
+@click.option(
+    "--adapter",
+    "--plugin",
+    "adapters",
+    multiple=True,
+    metavar="MANIFEST",
+    type=click.Path(path_type=Path),
+    help="Load an adapter from its manifest.toml, or from the directory that has one; repeatable.",
+)
+@click.option(
+    "--allow-plugin-load",
+    is_flag=True,
+    help="Let clients load and unload adapters while the server runs.",
+)
 @click.pass_context
 def command(
     context: click.Context,
@@ -66,18 +84,22 @@ def command(
     allow_remote: bool,
     framing: str,
     serial: bool,
+    adapters: tuple[Path, ...],
+    allow_plugin_load: bool,
 ) -> None:
+    from telex.adapters.server import AutomationServer
     from telex.cli.doors import Doors, serve
     from telex.cli.event_loop import run
     from telex.cli.logs import log_to_stderr
     from telex.cli.redacting import redactor_of
+    from telex.cli.served_plugins import served_plugins
     from telex.config import places
-    from telex.terminal.service import Automation
 
     config = load_config(context)
     redactor = redactor_of(config.settings)
     log_to_stderr(config.settings.logging.level, redactor)
-    path = None if socket is None else Path(socket) if socket else places.find().socket
+    found = places.find()
+    path = None if socket is None else Path(socket) if socket else found.socket
     doors = Doors(
         stdio=stdio or (path is None and http is None),
         socket=path,
@@ -86,4 +108,5 @@ def command(
         framing=framing,
         serial=serial,
     )
-    run(serve(Automation(redactor=redactor), doors))
+    plugins = served_plugins(found, adapters)
+    run(serve(AutomationServer(plugins, redactor=redactor, may_load=allow_plugin_load), doors))

@@ -1,0 +1,147 @@
+"""An adapter: a plugin bound to one live session, with a Lua instance of its own.
+
+It turns the screen into a state, an intent into actions, a wait matcher into a matcher; and it is
+where a turn is atomic: inputs queue here, in order, and a turn is one of them. Reading does not
+queue. It knows nothing of connections or of the wire; `service` does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from telex.adapters import classification
+from telex.adapters.asking import ask, catalogue
+from telex.adapters.context import context
+from telex.adapters.permissions import demand_for
+from telex.protocols.pty_adapters import COMPLETED_TURN_STABLE_MS, State
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from telex.adapters.lua.instance import Instance
+    from telex.adapters.sources import Plugin
+    from telex.protocols.pty_automation import Matcher
+    from telex.terminal.session import PtySession
+    from telex.terminal.waiting import Found, Keep
+
+
+class AdapterClosed(Exception):
+    """Somebody closed the adapter meanwhile, or its session."""
+
+
+class UnknownFunction(Exception):
+    """The plugin has no such intent, or no such wait matcher."""
+
+
+class Adapter:
+    """One plugin on one session. `plugin` is what it was started with, whatever is loaded later."""
+
+    def __init__(
+        self,
+        id: str,
+        plugin: Plugin,
+        instance: Instance,
+        session_id: str,
+        session: PtySession,
+        *,
+        owns: bool,
+    ) -> None:
+        self.id = id
+        self.plugin = plugin
+        self.session_id = session_id
+        self.session = session
+        self.owns = owns
+        """Whether the session was started for it, and ends with it."""
+        self.last_intent: str | None = None
+        self.closed = False
+        self._instance = instance
+        self._inputs = asyncio.Lock()
+        self._waits: set[asyncio.Task[Found]] = set()
+        self._clock = asyncio.get_running_loop().time
+
+    @asynccontextmanager
+    async def input(self) -> AsyncIterator[None]:
+        """One's turn to type, first come, first served. Raises AdapterClosed if the adapter was
+        closed before it came."""
+        async with self._inputs:
+            self._check_open()
+            yield
+
+    async def state(self) -> State:
+        """What the screen means now. A plugin that cannot say makes it `plugin_error`."""
+        state = (await ask(self._instance, self._context())).state
+        for mark in state.host_marks or ():
+            self.session.label(mark.label)
+        return state
+
+    async def perform(self, intent: str, params: dict[str, Any], method: str) -> None:
+        """Do what an intent wants done. Raises PluginProblem, UnknownFunction, NotPermitted, and
+        what acting on a session raises. The plan is checked whole before anything is done."""
+        await self._exported(intent, intents=True)
+        said = await self._instance.call(intent, params, self._context())
+        plan = classification.read_plan(self.plugin.name, intent, said)
+        demand_for(self.plugin, method, intent, plan.actions)
+        for action in plan.actions:
+            await self.session.act(action)
+        if plan.last_intent is not None:
+            self.last_intent = plan.last_intent or None
+
+    async def matcher(self, function: str, params: dict[str, Any]) -> Matcher:
+        """What to wait for. Raises PluginProblem, UnknownFunction."""
+        await self._exported(function, intents=False)
+        told = {"completed_turn_stable_ms": COMPLETED_TURN_STABLE_MS, **params}
+        said = await self._instance.call(function, told, self._context())
+        return classification.read_matcher(self.plugin.name, function, said)
+
+    async def wait(self, matcher: Matcher, timeout: float, keep: Keep) -> Found:
+        """Until it matches. Raises what waiting on a session raises, and AdapterClosed."""
+        waiting = asyncio.create_task(self.session.wait(matcher, timeout, keep=keep))
+        self._waits.add(waiting)
+        try:
+            await asyncio.wait({waiting})
+            if waiting.cancelled():
+                raise AdapterClosed(f"the adapter {self.id} was closed")
+            return waiting.result()
+        finally:
+            waiting.cancel()
+            self._waits.discard(waiting)
+
+    async def close(self) -> None:
+        """Let go of the plugin, and of whoever waits. The session is for whoever it belongs to."""
+        self.closed = True
+        for waiting in self._waits:
+            waiting.cancel()
+        await self._instance.close()
+
+    async def _exported(self, name: str, *, intents: bool) -> None:
+        """Whether the plugin has it. The host's own functions are nobody's intents."""
+        exports = await self._instance.exports()
+        if name in exports and _is_intent(name) == intents:
+            return
+        kind = "intent" if intents else "wait matcher"
+        names = await self._offered(intents=intents)
+        there = f"there are {', '.join(names)}" if names else "it has none"
+        raise UnknownFunction(f"{self.plugin.name} has no {kind} {name!r}; {there}")
+
+    async def _offered(self, *, intents: bool) -> list[str]:
+        """What it says it has: predicates, which look like intents, it does not name as such."""
+        said = await catalogue(self._instance)
+        entries = said.intents if intents else said.wait_matchers
+        return [str(one["name"]) for one in entries if isinstance(one, dict) and "name" in one]
+
+    def _check_open(self) -> None:
+        if self.closed or self.session.closed:
+            raise AdapterClosed(f"the adapter {self.id} was closed")
+
+    def _context(self) -> dict[str, Any]:
+        self._check_open()
+        shown = context(self.session, self.plugin.permissions, self._clock())
+        if self.last_intent is not None:
+            shown["last_intent"] = self.last_intent
+        return shown
+
+
+def _is_intent(function: str) -> bool:
+    return function not in {"classify", "describe"} and not function.endswith("_matcher")

@@ -1,0 +1,142 @@
+"""The `lua` matcher: a plugin's predicate, asked about the moments of a session while a wait lasts.
+
+A predicate runs in a worker of its plugin's own, apart from every adapter's (the spec: predicates
+see no adapter's state), and so its answer comes later than the look that asked for it. An answer
+counts for the moment it was asked about, and for no other: that way all branches of a matcher are
+true at one moment. When it comes, the session looks again.
+
+Time alone may change an answer, for `stable_ms` is part of what a predicate sees. While nothing
+happens it is asked again after ever longer silences, not at an interval.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import bisect
+from typing import TYPE_CHECKING, Final
+
+from telex.adapters import classification
+from telex.adapters.context import context
+from telex.adapters.lua.problems import PluginProblem
+from telex.adapters.registry import UnknownPlugin
+from telex.terminal.evidence import NoAnswer
+
+if TYPE_CHECKING:
+    from telex.adapters.lua.instance import Instance
+    from telex.adapters.lua.nursery import Nursery
+    from telex.adapters.registry import Plugins
+    from telex.protocols.pty_automation import Predicate
+    from telex.terminal.evidence import Moment, PredicateOutcome
+    from telex.terminal.session import PtySession
+
+SILENCES: Final = (0.05, 0.1, 0.2, 0.3, 0.5, *(2.0**n for n in range(18)))
+"""After how many seconds without a change a predicate is asked again: up to a day. 0.3 is when a
+turn may be complete."""
+
+SETTLED: Final = 0.5
+"""A predicate that still says no so long after its program's last change will not say yes."""
+
+ROUNDING: Final = 0.002
+"""A timer may ring a moment early, and milliseconds are rounded down: a little after, then."""
+
+
+class Predicates:
+    """All of one server: an instance for each plugin that is asked, made when it first is."""
+
+    def __init__(self, plugins: Plugins, nursery: Nursery) -> None:
+        self._plugins = plugins
+        self._nursery = nursery
+        self._instances: dict[str, Instance] = {}
+        self._asking: set[asyncio.Task[None]] = set()
+
+    def runner(self, session: PtySession, predicate: Predicate) -> Asking:
+        """For one wait. Raises NoAnswer if there is no such plugin."""
+        try:
+            instance = self.instance(predicate.plugin)
+        except UnknownPlugin as unknown:
+            facts: dict[str, object] = {"reason": "unknown_plugin"}
+            raise NoAnswer(str(unknown), facts, asked_wrongly=True) from None
+        return Asking(session, predicate, instance, self._asking)
+
+    def instance(self, name: str) -> Instance:
+        """Where the predicates of a plugin are asked, and its `describe`. Raises UnknownPlugin."""
+        plugin = self._plugins.find(name)
+        if name not in self._instances:
+            self._instances[name] = self._nursery.instance(plugin)
+        return self._instances[name]
+
+    async def forget(self, name: str) -> None:
+        """The plugin is being unloaded: whoever still waits for it is told."""
+        if (instance := self._instances.pop(name, None)) is not None:
+            await instance.close()
+
+    async def close(self) -> None:
+        for name in [*self._instances]:
+            await self.forget(name)
+        if self._asking:
+            await asyncio.wait(self._asking)
+
+
+class Asking:
+    """One predicate in one wait. A `PredicateRunner`."""
+
+    def __init__(
+        self,
+        session: PtySession,
+        predicate: Predicate,
+        instance: Instance,
+        tasks: set[asyncio.Task[None]],
+    ) -> None:
+        self._session = session
+        self._predicate = predicate
+        self._instance = instance
+        self._tasks = tasks
+        self._pending: asyncio.Task[None] | None = None
+        self._asked: tuple[int, bool, int] | None = None
+        """The moment that the answer, or the question under way, is about."""
+        self._answer: PredicateOutcome | None = None
+        self._failed: NoAnswer | None = None
+
+    @property
+    def decided(self) -> bool:
+        return self._pending is None and self._asked is not None
+
+    def look(self, moment: Moment) -> PredicateOutcome | None:
+        if self._failed is not None:
+            raise self._failed
+        if self._pending is None and self._asked != (about := self._about(moment)):
+            self._asked, self._answer = about, None
+            self._pending = asyncio.create_task(self._ask(moment.now))
+            self._tasks.add(self._pending)
+            self._pending.add_done_callback(self._tasks.discard)
+        return self._answer
+
+    def may_come(self, moment: Moment) -> bool:
+        return not self.decided or moment.now - moment.last_change < SETTLED + ROUNDING
+
+    def wake_at(self, moment: Moment) -> float | None:
+        later = moment.last_change + SILENCES[self._silence(moment)] + ROUNDING
+        return max(later, moment.now + ROUNDING)
+
+    def _about(self, moment: Moment) -> tuple[int, bool, int]:
+        return moment.sequence, moment.exit is not None, self._silence(moment)
+
+    def _silence(self, moment: Moment) -> int:
+        """How many of the silences are over."""
+        silent = moment.now - moment.last_change - ROUNDING / 2
+        return min(bisect.bisect(SILENCES, silent), len(SILENCES) - 1)
+
+    async def _ask(self, now: float) -> None:
+        name = self._predicate.predicate
+        plugin = self._instance.plugin
+        shown = context(self._session, plugin.permissions, now)
+        try:
+            said = await self._instance.call(name, {**shown, "params": self._predicate.params})
+            self._answer = classification.read_outcome(plugin.name, name, said)
+        except PluginProblem as problem:
+            self._failed = NoAnswer(
+                str(problem), problem.facts(), asked_wrongly=problem.asked_wrongly
+            )
+        self._pending = None
+        if not self._session.closed:
+            self._session.look_again()

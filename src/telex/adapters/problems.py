@@ -1,0 +1,90 @@
+"""What adapters and plugins raise, as the errors of terminal automation.
+
+What a plugin did wrong names the plugin, the function and the problem, and is never a traceback.
+What is a session's, `terminal.problems` knows.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from telex.adapters.adapter import AdapterClosed, UnknownFunction
+from telex.adapters.live import NoProgram, NotAnAdapter, TooManyAdapters, UnknownAdapter
+from telex.adapters.lua.problems import PluginProblem
+from telex.adapters.manifest import BadManifest
+from telex.adapters.permissions import NotPermitted
+from telex.adapters.registry import BuiltinStays, NameTaken, UnknownPlugin
+from telex.adapters.sources import PluginRefused
+from telex.protocols import pty_automation as spec
+from telex.rpc.errors import Condition, RpcError
+from telex.terminal import problems
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_PARAMS: Final = (
+    UnknownAdapter,
+    UnknownPlugin,
+    UnknownFunction,
+    NameTaken,
+    BuiltinStays,
+    NoProgram,
+    NotAnAdapter,
+    PluginRefused,
+)
+
+
+class NotGranted(Exception):
+    """A server that was started without leave to load plugins."""
+
+    def __init__(self, method: str) -> None:
+        super().__init__(f"{method} is not allowed here; start the server with --allow-plugin-load")
+        self.method = method
+
+
+class StillInUse(Exception):
+    """A plugin that adapters are bound to."""
+
+    def __init__(self, plugin: str, adapters: Sequence[str]) -> None:
+        super().__init__(f"{plugin} is in use by {', '.join(adapters)}; close them first")
+        self.adapters = adapters
+
+
+def told(error: Exception, asked: Any) -> Exception:
+    """The error to send."""
+    match error:
+        case PluginProblem():
+            return RpcError(_code(error), str(error), error.facts())
+        case NotPermitted():
+            data = {"method": error.method, "required_permission": error.permission}
+            return RpcError(spec.PERMISSION_DENIED, str(error), data)
+        case NotGranted():
+            reason = "server_did_not_grant_plugin_load"
+            data = {"method": error.method, "reason": reason}
+            return RpcError(spec.PERMISSION_DENIED, str(error), data)
+        case AdapterClosed():
+            return RpcError(spec.SESSION_CLOSED, str(error))
+        case StillInUse():
+            facts = {"reason": "still_in_use", "adapters": list(error.adapters)}
+            return RpcError(Condition.PARAMS, str(error), facts)
+        case BadManifest():
+            named = [{"field": one.field, "problem": one.problem} for one in error.problems]
+            return RpcError(
+                Condition.PARAMS, str(error), {"reason": "bad_manifest", "problems": named}
+            )
+        case TooManyAdapters():
+            return RpcError(Condition.INTERNAL, str(error), {"kind": problems.kind(error)})
+        case _ if isinstance(error, _PARAMS):
+            return RpcError(Condition.PARAMS, str(error), {"reason": problems.kind(error)})
+        case _:
+            return problems.told(error, asked)
+
+
+def _code(problem: PluginProblem) -> Condition | int:
+    if problem.kind == "closed":  # while it was asked: its adapter is gone
+        return spec.SESSION_CLOSED
+    return Condition.PARAMS if problem.asked_wrongly else Condition.INTERNAL
+
+
+answered = problems.answering(told)
+"""A handler whose adapters' exceptions become errors of the protocol."""

@@ -1,0 +1,266 @@
+"""`adapter.*` of terminal automation, on top of a server's sessions.
+
+`Adapters` adds its methods to those of an `Automation`: one table, one kind of connection, one
+count of sessions. Each method asks the plugin's manifest first, then does its work; what goes wrong
+becomes an error of the protocol in `problems`. Everything told of a session goes through the same
+redactor as in `terminal`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from msgspec import UNSET
+
+from telex.adapters.context import split
+from telex.adapters.permissions import demand
+from telex.adapters.problems import answered
+from telex.protocols import pty_adapters as spec
+from telex.protocols import pty_automation
+from telex.protocols.pty_automation import Nothing
+from telex.terminal import problems, telling
+from telex.terminal.connection import Connection
+from telex.terminal.named_waits import NamedWaits
+from telex.terminal.waiting import WaitFailed
+from telex.wire import limits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from telex.adapters.adapter import Adapter
+    from telex.adapters.live import Live
+    from telex.adapters.registry import Plugins
+    from telex.redaction import Redactor
+    from telex.terminal.service import Automation
+
+WAIT_SECONDS: Final = 120.0
+"""How long a wait lasts unless it says: a turn of a coding agent takes its time."""
+
+
+class Adapters:
+    """The service: one per server, shared by its connections."""
+
+    def __init__(
+        self,
+        automation: Automation,
+        plugins: Plugins,
+        live: Live,
+    ) -> None:
+        self._automation = automation
+        self._plugins = plugins
+        self._live = live
+        self._waits = NamedWaits()
+        automation.offer(self._handlers())
+
+    # adapter.*
+
+    def list(self, asked: Nothing, who: Connection) -> spec.PluginList:
+        """The manifests of the plugins this server has."""
+        return spec.PluginList(tuple(plugin.manifest for plugin in self._plugins.all()))
+
+    def live(self, asked: Nothing, who: Connection) -> spec.LiveAdapters:
+        """Every adapter that was not closed, by id."""
+        return spec.LiveAdapters(
+            tuple(
+                spec.LiveAdapter(
+                    adapter=one.id,
+                    plugin=one.plugin.name,
+                    session=one.session_id,
+                    sequence=one.session.sequence,
+                    finished=one.session.exit is not None,
+                )
+                for one in self._live.all()
+            )
+        )
+
+    @answered
+    async def start(self, asked: spec.Start, who: Connection) -> spec.Started:
+        """Start a program, with a plugin that knows it."""
+        plugin = self._plugins.find(asked.plugin)
+        demand(plugin, "adapter.start")
+        return await self._started(self._live.start(plugin, asked))
+
+    @answered
+    async def resume(self, asked: spec.Resume, who: Connection) -> spec.Started:
+        """The same, after closing a prior adapter if it is still there."""
+        plugin = self._plugins.find(asked.plugin)
+        demand(plugin, "adapter.resume")
+        if asked.prior_adapter is not None and self._live.knows(asked.prior_adapter):
+            await self._live.shut(self._live.find(asked.prior_adapter))
+        return await self._started(self._live.start(plugin, asked))
+
+    @answered
+    async def attach(self, asked: spec.AttachTo, who: Connection) -> spec.Started:
+        """Bind a plugin to a session that runs already, which stays everybody's."""
+        plugin = self._plugins.find(asked.plugin)
+        demand(plugin, "adapter.attach")
+        return await self._started(self._live.attach(plugin, asked.session))
+
+    @answered
+    async def state(self, asked: spec.OfAdapter, who: Connection) -> spec.Told:
+        """What the program is doing, in the plugin's words."""
+        adapter = self._permitted(asked.adapter, "adapter.state")
+        return spec.Told(await self._state(adapter, self._automation.redactor))
+
+    @answered
+    async def send(self, asked: spec.Send, who: Connection) -> spec.Told:
+        """Do what an intent of the plugin wants done, and answer the state after it."""
+        adapter = self._permitted(asked.adapter, "adapter.send")
+        with who.acting(adapter.session_id):
+            async with adapter.input():
+                await self._perform(adapter, asked, who, "adapter.send")
+            return spec.Told(await self._state(adapter, self._automation.redactor))
+
+    @answered
+    async def wait(self, asked: spec.WaitFor, who: Connection) -> spec.AdapterMatched:
+        """Wait for what a wait matcher of the plugin looks for."""
+        adapter = self._permitted(asked.adapter, "adapter.wait")
+        return await self._waits.run(asked.wait_id, adapter.id, self._wait(adapter, asked))
+
+    @answered
+    async def turn(self, asked: spec.Turn, who: Connection) -> spec.AdapterMatched:
+        """Send an intent and wait, with nobody else's input in between."""
+        adapter = self._permitted(asked.adapter, "adapter.turn")
+        wait = asked.wait or spec.Waiting()
+
+        async def both() -> spec.AdapterMatched:
+            async with adapter.input():
+                with who.acting(adapter.session_id):
+                    await self._perform(adapter, asked.send, who, "adapter.turn")
+                return await self._wait(adapter, wait)
+
+        return await self._waits.run(wait.wait_id, adapter.id, both())
+
+    def cancel_wait(
+        self, asked: spec.CancelAdapterWait, who: Connection
+    ) -> spec.AdapterWaitCancelled:
+        """End a wait by its id, from any connection. An unknown id is not an error."""
+        if (adapter := self._waits.cancel(asked.wait_id)) is None:
+            return spec.AdapterWaitCancelled(False)
+        return spec.AdapterWaitCancelled(True, adapter, asked.wait_id)
+
+    @answered
+    def snapshot(
+        self, asked: spec.ReadAdapterScreen, who: Connection
+    ) -> pty_automation.ScreenSnapshot:
+        """The visible screen."""
+        adapter = self._permitted(asked.adapter, "adapter.snapshot")
+        _, teller = self._automation.told(adapter.session_id)
+        return teller.snapshot(asked.cells, self._redactor(asked))
+
+    @answered
+    def transcript(
+        self, asked: spec.ReadAdapterTranscript, who: Connection
+    ) -> pty_automation.TranscriptText:
+        """What was printed, as far back as it is kept."""
+        adapter = self._permitted(asked.adapter, "adapter.transcript")
+        _, teller = self._automation.told(adapter.session_id)
+        wanted = pty_automation.ReadTranscript(
+            session=adapter.session_id, strip=asked.strip, cursor=asked.cursor
+        )
+        return teller.transcript(wanted, self._redactor(asked))
+
+    @answered
+    async def inspect(self, asked: spec.ReadAdapter, who: Connection) -> spec.Inspection:
+        """What the classifier sees, and what it makes of it."""
+        adapter = self._permitted(asked.adapter, "adapter.inspect")
+        redactor = self._redactor(asked)
+        state = await self._state(adapter, redactor)
+        session, teller = self._automation.told(adapter.session_id)
+        seen = teller.snapshot("none", redactor)
+        body, status = split(seen.plain_text)
+        tail = ""
+        if "transcript.read" in adapter.plugin.permissions:
+            begin = max(session.transcript.cursor - limits.INSPECTED_CHARS, 0)
+            wanted = pty_automation.ReadTranscript(session=adapter.session_id, cursor=begin)
+            tail = teller.transcript(wanted, redactor).text
+        return spec.Inspection(
+            adapter=adapter.id,
+            plugin=adapter.plugin.name,
+            session=adapter.session_id,
+            state=state,
+            plain_text=seen.plain_text,
+            body_text=body,
+            status_text=status,
+            transcript_tail=tail,
+            sequence=seen.sequence,
+        )
+
+    @answered
+    async def close_adapter(self, asked: spec.OfAdapter, who: Connection) -> pty_automation.Closed:
+        """End an adapter, and its program if it started it."""
+        adapter = self._live.find(asked.adapter)
+        if adapter.owns:  # one that was attached kills nothing
+            demand(adapter.plugin, "adapter.close")
+        with who.acting(adapter.session_id):
+            await self._live.shut(adapter)
+            return pty_automation.Closed(True)
+
+    # Behind them.
+
+    def _permitted(self, id: str, method: str) -> Adapter:
+        adapter = self._live.find(id)
+        demand(adapter.plugin, method)
+        return adapter
+
+    async def _started(self, adapter: Adapter) -> spec.Started:
+        state = await self._state(adapter, self._automation.redactor)
+        return spec.Started(adapter.id, adapter.plugin.name, adapter.session_id, state)
+
+    async def _perform(
+        self, adapter: Adapter, asked: spec.Intent | spec.Send, who: Connection, method: str
+    ) -> None:
+        if not adapter.owns:  # somebody else may hold the right to type
+            self._automation.writable(adapter.session_id, who, method)
+        await adapter.perform(asked.intent, asked.params or {}, method)
+
+    async def _wait(self, adapter: Adapter, asked: spec.Waiting) -> spec.AdapterMatched:
+        redactor = self._automation.redactor
+        timeout = WAIT_SECONDS if asked.timeout_ms is None else asked.timeout_ms / 1000
+        matcher = await adapter.matcher(asked.intent or spec.WAIT_MATCHER, asked.params or {})
+        _, teller = self._automation.told(adapter.session_id)
+        try:
+            found = await adapter.wait(matcher, timeout, teller.keeping(redactor))
+        except WaitFailed as failed:
+            raise problems.failed(failed, state=await self._state(adapter, redactor)) from failed
+        return spec.AdapterMatched(
+            await self._state(adapter, redactor),
+            telling.evidence(found.evidence, found.moment, redactor),
+            UNSET if asked.wait_id is None else asked.wait_id,
+        )
+
+    async def _state(self, adapter: Adapter, redactor: Redactor | None) -> spec.State:
+        """The state, as it may be told."""
+        state = await adapter.state()
+        told = {
+            name: telling.redacted(value, redactor)
+            for name in ("evidence", "metadata")
+            if (value := getattr(state, name)) is not UNSET
+        }
+        guesses = tuple(
+            msgspec.structs.replace(one, evidence=telling.redacted(one.evidence, redactor))
+            for one in state.candidates
+        )
+        return msgspec.structs.replace(state, candidates=guesses, **told)
+
+    def _redactor(self, asked: spec.ReadAdapter) -> Redactor | None:
+        return telling.rules(self._automation.redactor, asked.redact, asked.redaction)
+
+    def _handlers(self) -> dict[str, Callable[..., Any]]:
+        return {
+            "adapter.list": self.list,
+            "adapter.live": self.live,
+            "adapter.start": self.start,
+            "adapter.resume": self.resume,
+            "adapter.attach": self.attach,
+            "adapter.state": self.state,
+            "adapter.send": self.send,
+            "adapter.wait": self.wait,
+            "adapter.cancel_wait": self.cancel_wait,
+            "adapter.turn": self.turn,
+            "adapter.snapshot": self.snapshot,
+            "adapter.transcript": self.transcript,
+            "adapter.inspect": self.inspect,
+            "adapter.close": self.close_adapter,
+        }
