@@ -1,0 +1,105 @@
+-- What this plugin offers, in words: for `plugin.describe`, and for whoever writes to it.
+
+local function text(description)
+  return { type = "string", description = description }
+end
+
+local function object(properties, required)
+  return { type = "object", properties = properties, required = required }
+end
+
+local DIALOG_ID = text("which dialog is meant; if another is up, this is refused as stale_dialog")
+local FORCE = { type = "boolean", description = "type even if a dialog is up" }
+local ANSWER = object({ dialog_id = DIALOG_ID })
+local NOTHING = { type = "object" }
+local PROMPT = object({ prompt = text("what to say"), force = FORCE }, { "prompt" })
+local STABLE = {
+  type = "integer",
+  description = "how long the screen stands still before it counts, in milliseconds",
+}
+local WAIT = object({ completed_turn_stable_ms = STABLE })
+
+local function entry(name, description, params_schema)
+  return { name = name, description = description, params_schema = params_schema }
+end
+
+local function state(name, description)
+  return { name = name, description = description }
+end
+
+return {
+  intents = {
+    entry("send_prompt", "Paste a prompt and press Enter; a turn begins.", PROMPT),
+    entry("approve", "Press Enter: accept the dialog that is up.", ANSWER),
+    entry("deny", "Press Escape: dismiss the dialog or panel that is up.", ANSWER),
+    entry(
+      "choose_option",
+      "Type the number of an option of the dialog that is up, and press Enter.",
+      object({
+        index = { type = "integer", description = "the option's number" },
+        option = text("the option's number, its label, or how its label begins"),
+        dialog_id = DIALOG_ID,
+      })
+    ),
+    entry("cancel", "Press Escape; the state is cancelling until the screen settles.", NOTHING),
+    entry("force_cancel", "Press Escape twice, for a tool that is already running.", NOTHING),
+    entry("steer", "Paste a prompt into a running turn and press Enter.", PROMPT),
+    entry(
+      "key",
+      "Press a key by its name, like ctrl-c or page_up; any other text is typed as it is.",
+      object({ key = text("a key's name, or a text") }, { "key" })
+    ),
+    entry("approve_trust", "Trust the folder: type 1 and press Enter.", ANSWER),
+    entry("deny_trust", "Do not trust the folder: type 2 and press Enter.", ANSWER),
+    entry("dismiss_welcome", "Press Enter: leave the welcome of a first start.", NOTHING),
+    entry("expand", "Press Ctrl+O: expand or collapse what a tool did.", NOTHING),
+    entry("model_effort_left", "Press Left: less effort, in the model picker.", NOTHING),
+    entry("model_effort_right", "Press Right: more effort, in the model picker.", NOTHING),
+    entry(
+      "slash_command",
+      "Paste a slash command and press Enter; no turn begins.",
+      object({
+        command = text("the command, with or without its slash"),
+        name = text("the same, if command is absent"),
+        force = FORCE,
+      })
+    ),
+    entry(
+      "attach_file",
+      "Paste a path into the prompt, and leave it there.",
+      object({ path = text("the path of a file"), force = FORCE }, { "path" })
+    ),
+  },
+  wait_matchers = {
+    entry("wait_turn_matcher", "The turn is over, or something needs a person.", WAIT),
+    entry("wait_ready_matcher", "A prompt can be sent.", WAIT),
+    entry(
+      "wait_state_matcher",
+      "The state is one of these.",
+      object({ states = { type = "array", items = { type = "string" } } }, { "states" })
+    ),
+    entry("wait_dialog_matcher", "A dialog that needs a person is up.", WAIT),
+  },
+  states = {
+    state("starting", "The screen is blank, or shows its welcome and nothing was typed yet."),
+    state("ready", "The input box is there and nothing is at work."),
+    state("waiting_for_login", "A person has to log in; metadata.login.url says where."),
+    state("waiting_for_trust", "Is this folder trusted? metadata.trust.path, options, dialog_id."),
+    state("waiting_for_model_select", "The model picker is up; metadata.options."),
+    state("waiting_for_enter_plan_mode", "May it enter plan mode? metadata.options."),
+    state("waiting_for_plan_approval", "A plan to approve; metadata.plan, options, dialog_id."),
+    state(
+      "waiting_for_permission",
+      "May a tool be used? metadata.permission has tool, summary, options; dialog_id."
+    ),
+    state("waiting_for_external_editor", "An editor was opened and has to be closed."),
+    state("usage_screen", "Costs or limits are shown; metadata.usage."),
+    state("local_ui_screen", "Another panel is up that a person closes."),
+    state("waiting_for_user_input", "There is a prompt or a menu, and no more is known."),
+    state("thinking", "It is at work, or a prompt was sent and has no answer yet."),
+    state("cancelling", "A turn was cancelled and the screen has not settled."),
+    state("completed_turn", "The turn is over and the input box is back."),
+    state("error", "The turn failed; metadata.error has kind and perhaps retry_after_s."),
+    state("unknown", "No rule holds, or the program has ended."),
+  },
+}

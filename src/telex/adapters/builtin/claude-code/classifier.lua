@@ -1,0 +1,76 @@
+-- The classifier: a moment in, a state out. Used by `classify`, by the intents and by the waits.
+--
+-- It keeps one thing between calls: what the conversation looked like before something was typed
+-- into it. Until it looks otherwise, what is on the screen is from before: the end of the last turn,
+-- or the dialog that was just answered.
+
+local checks = require("checks")
+local hash = require("hash")
+local metadata = require("metadata")
+local rules = require("rules")
+local screen = require("screen")
+
+local classifier = {}
+
+local baseline = nil
+
+local function read(moment)
+  return screen.read(moment.screen or "", rules.is_marker)
+end
+
+-- Remember this moment as the one before something is typed.
+function classifier.remember(moment)
+  baseline = hash.fnv1a(screen.conversation(read(moment)))
+end
+
+function classifier.baseline()
+  return baseline
+end
+
+local function with_baseline(moment)
+  if moment.baseline ~= nil or baseline == nil then
+    return moment
+  end
+  return setmetatable({ baseline = baseline }, { __index = moment })
+end
+
+-- The rule's sentence, and on which rows its anchors stand, counted from one.
+local function evidence(rule, found)
+  local seen = {}
+  for name, at in pairs(found) do
+    seen[#seen + 1] = string.format("%s on row %d", name, at)
+  end
+  table.sort(seen)
+  return #seen == 0 and rule.evidence or rule.evidence .. " (" .. table.concat(seen, ", ") .. ")"
+end
+
+local function confidence(rule, moment)
+  local settled = rule.settled_confidence and checks.settled(nil, moment)
+  return settled and rule.settled_confidence or rule.confidence
+end
+
+-- The answer of `classify`, and the scene it was read from.
+function classifier.look(moment)
+  local scene = read(moment)
+  local rule, found, wordings = rules.decide(scene, with_baseline(moment))
+  if not rule then
+    return {
+      state = "unknown",
+      confidence = 0.2,
+      rule = "none",
+      evidence = "no rule holds for this screen",
+      metadata = metadata.tell(scene),
+    },
+      scene
+  end
+  return {
+    state = rule.state,
+    confidence = confidence(rule, moment),
+    rule = rule.rule,
+    evidence = evidence(rule, found),
+    metadata = metadata.tell(scene, rule, found, wordings),
+  },
+    scene
+end
+
+return classifier

@@ -1,0 +1,213 @@
+-- What the adapter can be asked to do: each intent answers the keys and texts that do it.
+--
+-- An intent gets its parameters and the moment before it types. One that answers a dialog looks
+-- whether that dialog is there; one that writes a text looks that no dialog would swallow it.
+
+local classifier = require("classifier")
+local dialogs = require("dialogs")
+local keys = require("keys")
+
+local action = telex.action
+
+local intents = {}
+
+local ANSWERABLE = {
+  "waiting_for_permission",
+  "waiting_for_plan_approval",
+  "waiting_for_enter_plan_mode",
+  "waiting_for_model_select",
+}
+local DISMISSABLE = {
+  "waiting_for_permission",
+  "waiting_for_plan_approval",
+  "waiting_for_enter_plan_mode",
+  "waiting_for_model_select",
+  "usage_screen",
+  "local_ui_screen",
+}
+local WITH_OPTIONS = {
+  "waiting_for_permission",
+  "waiting_for_plan_approval",
+  "waiting_for_enter_plan_mode",
+  "waiting_for_model_select",
+  "waiting_for_trust",
+  "waiting_for_login",
+  "waiting_for_user_input",
+}
+local TRUST = { "waiting_for_trust" }
+local WELCOME = { "starting", "waiting_for_login", "unknown" }
+
+local function plan(actions, last_intent)
+  return { actions = actions, last_intent = last_intent }
+end
+
+-- A plan after which the screen is expected to change: waits tell the old one by it.
+local function moving_plan(ctx, actions, last_intent)
+  classifier.remember(ctx)
+  return plan(actions, last_intent)
+end
+
+-- A parameter that has to be text with something in it.
+local function text_of(params, name)
+  local value = params[name]
+  if type(value) ~= "string" or not value:find("%S") then
+    telex.refuse("bad_params", name .. " has to be a text that is not empty")
+  end
+  return value
+end
+
+local function pasted(text)
+  return { action.bracketed_paste(text), action.key("enter") }
+end
+
+function intents.send_prompt(params, ctx)
+  local prompt = text_of(params, "prompt")
+  dialogs.expect_none(params, ctx)
+  return moving_plan(ctx, pasted(prompt), "prompt_submitted")
+end
+
+function intents.steer(params, ctx)
+  local prompt = text_of(params, "prompt")
+  dialogs.expect_none(params, ctx)
+  return plan(pasted(prompt))
+end
+
+-- It is not a turn: what it shows must not be taken for an answer that is still to come.
+function intents.slash_command(params, ctx)
+  local command = text_of(params, params.command ~= nil and "command" or "name")
+  dialogs.expect_none(params, ctx)
+  return moving_plan(ctx, pasted(command:sub(1, 1) == "/" and command or "/" .. command), "")
+end
+
+function intents.attach_file(params, ctx)
+  local path = text_of(params, "path")
+  dialogs.expect_none(params, ctx)
+  return plan({ action.bracketed_paste(path) })
+end
+
+-- Enter takes the option that is pointed at. If that one says no, this would not be approval.
+function intents.approve(params, ctx)
+  local scene = dialogs.expect(ANSWERABLE, params, ctx)
+  local pointed = scene.menu and scene.menu.options[scene.menu.pointed].label
+  if pointed and pointed:lower():find("^no%f[%A]") then
+    local message = "the dialog points at %q; choose_option says which to take"
+    telex.refuse("not_selected", message:format(pointed))
+  end
+  return moving_plan(ctx, { action.key("enter") })
+end
+
+-- Escape ends the turn that asked. Nothing is awaited any more, so the prompt is forgotten.
+function intents.deny(params, ctx)
+  dialogs.expect(DISMISSABLE, params, ctx)
+  return moving_plan(ctx, { action.key("escape") }, "")
+end
+
+local function listed(options)
+  local told = {}
+  for _, option in ipairs(options) do
+    told[#told + 1] = string.format("%d. %s", option.number, option.label)
+  end
+  return table.concat(told, "; ")
+end
+
+-- Options whose label is this, or else begins with it, in any case of letters.
+local function labelled(options, words)
+  local wanted, exact, near = words:lower(), {}, {}
+  for _, option in ipairs(options) do
+    local label = option.label:lower()
+    if label == wanted then
+      exact[#exact + 1] = option
+    elseif label:sub(1, #wanted) == wanted then
+      near[#near + 1] = option
+    end
+  end
+  return #exact > 0 and exact or near
+end
+
+local function numbered(options, number)
+  for _, option in ipairs(options) do
+    if option.number == number then
+      return { option }
+    end
+  end
+  return {}
+end
+
+-- What was asked for: a number, or a label; never both.
+local function wanted_option(params)
+  local index, option = params.index, params.option
+  if (index == nil) == (option == nil) then
+    telex.refuse("bad_params", "either index or option says which option to choose")
+  elseif index ~= nil and math.type(index) ~= "integer" then
+    telex.refuse("bad_params", "index has to be a whole number")
+  elseif option ~= nil and (type(option) ~= "string" or not option:find("%S")) then
+    telex.refuse("bad_params", "option has to be a number or a label, as text")
+  end
+  return index or (option:match("^%d+$") and math.tointeger(tonumber(option))) or option
+end
+
+function intents.choose_option(params, ctx)
+  local wanted = wanted_option(params)
+  local scene = dialogs.expect(WITH_OPTIONS, params, ctx)
+  if not scene.menu then
+    telex.refuse("no_dialog", "what is on the screen has no options to choose from")
+  end
+  local options = scene.menu.options
+  local found = type(wanted) == "string" and labelled(options, wanted) or numbered(options, wanted)
+  if #found ~= 1 then
+    local many = #found > 1 and "more than one option begins with %s" or "no option is %s"
+    local message = many .. "; there are: %s"
+    telex.refuse("unknown_option", message:format(tostring(wanted), listed(options)))
+  end
+  return moving_plan(ctx, { action.text(tostring(found[1].number)), action.key("enter") })
+end
+
+function intents.cancel()
+  return plan({ action.key("escape") }, "cancelling")
+end
+
+function intents.force_cancel()
+  return plan({ action.key("escape"), action.key("escape") }, "cancelling")
+end
+
+function intents.key(params)
+  local words = params.key
+  if type(words) ~= "string" or words == "" then
+    telex.refuse("bad_params", "key has to be the name of a key or a text to type")
+  end
+  local name = keys.named(words)
+  return plan({ name and action.key(name) or action.text(words) })
+end
+
+function intents.approve_trust(params, ctx)
+  dialogs.expect(TRUST, params, ctx)
+  return moving_plan(ctx, { action.text("1"), action.key("enter") })
+end
+
+function intents.deny_trust(params, ctx)
+  dialogs.expect(TRUST, params, ctx)
+  return moving_plan(ctx, { action.text("2"), action.key("enter") })
+end
+
+-- The panel of a first start says welcome, and perhaps nothing else that is known.
+function intents.dismiss_welcome(params, ctx)
+  local scene = dialogs.expect(WELCOME, params, ctx)
+  if scene.menu or not ctx.screen:lower():find("welcome", 1, true) then
+    telex.refuse("no_dialog", "there is no welcome on the screen that Enter would dismiss")
+  end
+  return moving_plan(ctx, { action.key("enter") })
+end
+
+function intents.expand()
+  return plan({ action.key("ctrl_o") })
+end
+
+function intents.model_effort_left()
+  return plan({ action.key("left") })
+end
+
+function intents.model_effort_right()
+  return plan({ action.key("right") })
+end
+
+return intents

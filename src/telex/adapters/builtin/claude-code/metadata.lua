@@ -1,0 +1,221 @@
+-- What a screen says besides its state: who asks for what, the options, the plan, figures.
+--
+-- `metadata.tell(scene, rule, found, wordings)` answers a table; what is not on the screen is absent
+-- from it, and it is nil if there is nothing to tell.
+
+local hash = require("hash")
+local links = require("links")
+local rows = require("rows")
+
+local metadata = {}
+
+local tellers = {}
+
+local MODES = { bypass = "bypass permissions on", auto = "auto mode on", plan = "plan mode on" }
+
+-- The model and the permission mode, from the rows below the input box.
+local function status(scene, told)
+  for at = scene.box and scene.box.bottom + 1 or #scene.rows + 1, #scene.rows do
+    local row = scene.rows[at]
+    for name in row.text:gmatch("%[([^%[%]]+)%]") do
+      told.model = name
+    end
+    for mode, wording in pairs(MODES) do
+      if row.lower:find(wording, 1, true) then
+        told.permission_mode = mode
+      end
+    end
+  end
+end
+
+local function labels(scene)
+  local told = {}
+  for _, option in ipairs(scene.menu and scene.menu.options or {}) do
+    told[#told + 1] = option.label
+  end
+  return #told > 0 and told or nil
+end
+
+function tellers.options(scene, told)
+  told.options = labels(scene)
+end
+
+function tellers.login(scene, told)
+  local url = links.login(scene)
+  told.login = url and { url = url }
+end
+
+-- Where the question of a dialog stands, or where its answers begin.
+local function question_row(scene, found)
+  return found.question or scene.menu and scene.menu.options[1].row or scene.last
+end
+
+-- The path stands on a row of its own, above the answers.
+function tellers.trust(scene, told, found)
+  local path = nil
+  for at = 1, (found.answer or #scene.rows + 1) - 1 do
+    local text = scene.rows[at].text
+    if not path and (text:find("^/") or text:find("^~") or text:find("^%a:\\")) then
+      path = text
+    end
+  end
+  told.trust = path and { path = path }
+  told.dialog_id = hash.fnv1a("trust:" .. (path or ""))
+end
+
+local EDGES = { rule = true, frame_top = true }
+
+-- The first row of the dialog that the row at `at` belongs to.
+local function dialog_top(scene, at)
+  for above = at - 1, 1, -1 do
+    if EDGES[scene.rows[above].role] then
+      return above + 1
+    end
+  end
+  return scene.echo + 1
+end
+
+local function next_filled(scene, from, below)
+  for at = from, below - 1 do
+    if scene.rows[at].text ~= "" then
+      return at
+    end
+  end
+  return nil
+end
+
+local KINDS = { "command", "tool", "file" }
+
+local function tool_of(title)
+  for _, kind in ipairs(KINDS) do
+    local name = title:match("^(.-)%s+" .. kind .. "$")
+    if name then
+      return name
+    end
+  end
+  return title
+end
+
+-- `tool, summary` of a dialog with a menu: its first two rows.
+local function asked_by_menu(scene, found)
+  local question = question_row(scene, found)
+  local top = next_filled(scene, dialog_top(scene, question), question)
+  local second = top and next_filled(scene, top + 1, question)
+  return top and tool_of(scene.rows[top].text), second and scene.rows[second].text
+end
+
+local function asked_by_keys(scene, found)
+  return scene.rows[found.allow].text:match("^%a+%s+(.-)%s+[Cc]ommand:%s*(.*)$")
+end
+
+local function asked_by_call(scene, found)
+  return scene.rows[found.call].said_text:match("^([^(]-)%s*%((.*)%)$")
+end
+
+function tellers.permission(scene, told, found)
+  local ask = found.allow and asked_by_keys or found.call and asked_by_call or asked_by_menu
+  local tool, summary = ask(scene, found)
+  told.permission = { tool = tool, summary = summary, options = labels(scene) }
+  told.dialog_id = hash.fnv1a("perm:" .. (tool or "") .. ":" .. (summary or ""))
+end
+
+-- The rows first..last as a text, without blank rows around it.
+local function body(scene, first, last)
+  local lines = {}
+  for at = first, last do
+    lines[#lines + 1] = scene.rows[at].text
+  end
+  return (table.concat(lines, "\n"):gsub("^\n+", ""):gsub("\n+$", ""))
+end
+
+local function is_dashed(row)
+  return rows.starts(row.text, "╌╌╌")
+end
+
+-- Where a plan begins whose first row may be its heading.
+local function below_heading(scene, first)
+  local at = next_filled(scene, first, #scene.rows + 1)
+  local heads = at and (scene.rows[at].lower == "plan" or scene.rows[at].lower:find("^plan[: ]"))
+  return heads and at + 1 or first
+end
+
+-- First and last row of the plan: between dashed rules if there are any, else between what stands
+-- above it (its heading, the question, or the edge of the dialog) and the question or the menu.
+local function plan_rows(scene, found)
+  local question = question_row(scene, found)
+  local top = dialog_top(scene, question)
+  local bottom = scene.menu and scene.menu.options[1].row - 1 or question - 1
+  local dashes = {}
+  for at = top, bottom do
+    if is_dashed(scene.rows[at]) then
+      dashes[#dashes + 1] = at
+    end
+  end
+  if #dashes > 1 then
+    return dashes[1] + 1, dashes[#dashes] - 1
+  elseif found.heading then
+    return found.heading + 1, question - 1
+  elseif body(scene, top, question - 1) ~= "" then
+    return below_heading(scene, top), question - 1
+  end
+  return below_heading(scene, question + 1), bottom
+end
+
+function tellers.plan(scene, told, found)
+  local first, last = plan_rows(scene, found)
+  local plan = body(scene, first, last)
+  told.plan = plan ~= "" and plan or nil
+  told.dialog_id = hash.fnv1a("plan:" .. plan)
+end
+
+-- Percents stand on the row of their heading or below it.
+function tellers.usage(scene, told)
+  local usage, heading = {}, nil
+  for _, row in ipairs(scene.rows) do
+    local text = row.said or row.lower
+    if rows.starts(text, "current session") then
+      heading = "session_percent"
+    elseif rows.starts(text, "current week") then
+      local whole = not text:find("(", 1, true) or text:find("all models", 1, true)
+      heading = whole and "week_percent" or nil
+    end
+    local share = text:match("(%d+)%% used")
+    if share and heading and not usage[heading] then
+      usage[heading] = tonumber(share)
+    end
+    usage.cost = usage.cost or tonumber(text:match("^total cost:%s*%$(%d+%.?%d*)"))
+  end
+  told.usage = next(usage) and usage or nil
+end
+
+local SECONDS = { s = 1, m = 60, h = 3600 }
+local AGAIN = { "retry in ", "retry after ", "try again in ", "retrying in " }
+
+-- Seconds until it is worth trying again, as the text says.
+local function retry_after(text)
+  for _, words in ipairs(AGAIN) do
+    local _, stop = text:find(words, 1, true)
+    local number, unit = text:match("^(%d+)%s*(%a?)", (stop or #text) + 1)
+    if number then
+      return tonumber(number) * (SECONDS[unit] or 1)
+    end
+  end
+  return nil
+end
+
+function tellers.error(scene, told, found, wordings)
+  local text = rows.folded(body(scene, found.words or scene.floor, scene.floor)):gsub("\n", " ")
+  local kind = wordings.words and wordings.words.kind
+  told.error = { kind = kind, retry_after_s = retry_after(text) }
+end
+
+function metadata.tell(scene, rule, found, wordings)
+  local told = {}
+  status(scene, told)
+  for _, name in ipairs(rule and rule.tells or {}) do
+    tellers[name](scene, told, found, wordings)
+  end
+  return next(told) and told or nil
+end
+
+return metadata

@@ -1,0 +1,173 @@
+-- The screen as a scene: rows, the input box, the menu, and the rows of this turn.
+--
+-- Where the input box is, no dialog is up: a dialog stands in its place. What was said before the
+-- last thing typed is history and decides nothing. Every rule leans on these two facts.
+
+local rows = require("rows")
+
+local screen = {}
+
+local DIGITS = "^(%d%d?)[.)]%s+(.+)$"
+
+local function split(text)
+  local lines = {}
+  for line in (text .. "\n"):gmatch("([^\n]*)\n") do
+    lines[#lines + 1] = rows.read(line)
+  end
+  return lines
+end
+
+-- The rule or frame top that closes a box upwards from the row at `bottom`.
+local function box_top(all, bottom, opener)
+  for at = bottom - 1, 1, -1 do
+    if all[at].role == opener then
+      return at
+    end
+  end
+  return nil
+end
+
+local function is_prompt(row)
+  if row.framed then
+    return rows.starts(row.text, ">") or row.text == "❯"
+  end
+  return row.role == "prompt" or row.role == "echo"
+end
+
+local SPEAKS = { echo = true, bullet = true, prompt = true }
+
+-- `number, label, pointed` of a row `❯ 1. Label`, `  2. Label` or `3) Label`.
+local function option(row)
+  local text, pointed = row.text, false
+  if rows.starts(text, "❯") then
+    text, pointed = rows.trimmed(text:sub(#"❯" + 1)), true
+  end
+  local number, label = text:match(DIGITS)
+  if not number then
+    return nil
+  end
+  local gap = label:find("%s%s")
+  label = gap and label:sub(1, gap - 1) or label
+  if rows.ends(label, " ✔") then
+    label = rows.trimmed(label:sub(1, -#"✔" - 1))
+  end
+  return tonumber(number), label, pointed
+end
+
+-- Below the box there are only rows of its status. Where something is said or asked below it, it
+-- is a remainder of an older picture, or a quotation.
+local function is_last(all, bottom)
+  for at = bottom + 1, #all do
+    local _, _, pointed = option(all[at])
+    if SPEAKS[all[at].role] or pointed then
+      return false
+    end
+  end
+  return true
+end
+
+-- The last pair of rules, or frame, whose first row inside is a prompt.
+local function find_box(all)
+  for bottom = #all, 3, -1 do
+    local closes = all[bottom].role
+    local opener = closes == "rule" and "rule" or closes == "frame_bottom" and "frame_top"
+    local top = opener and box_top(all, bottom, opener)
+    if top and top + 1 < bottom and is_prompt(all[top + 1]) then
+      return is_last(all, bottom) and { top = top, bottom = bottom } or nil
+    end
+  end
+  return nil
+end
+
+-- Options follow one another by number; between them stand blank rows and what explains them. What
+-- begins left of a menu is no part of its dialog, so that the menu is not the last thing there.
+local function find_menu(all)
+  local menu = nil
+  for at, row in ipairs(all) do
+    local number, label, pointed = option(row)
+    if number then
+      local last = menu and menu.options[#menu.options]
+      if not last or number ~= last.number + 1 then
+        menu = { options = {}, left = math.huge }
+      end
+      menu.left = math.min(menu.left, row.framed and 0 or row.indent)
+      menu.options[#menu.options + 1] = { number = number, label = label, row = at }
+      menu.pointed = pointed and #menu.options or menu.pointed
+    elseif SPEAKS[row.role] or (menu and row.role == "text" and row.indent < menu.left) then
+      menu = nil
+    end
+  end
+  return menu and menu.pointed and #menu.options > 1 and menu or nil
+end
+
+local function menu_rows(menu)
+  local found = {}
+  for _, each in ipairs(menu and menu.options or {}) do
+    found[each.row] = each
+  end
+  return found
+end
+
+local function last_echo(all, above, of_menu)
+  for at = above, 1, -1 do
+    if all[at].role == "echo" and not of_menu[at] then
+      return at
+    end
+  end
+  return 0
+end
+
+local function last_filled(all, above)
+  for at = above, 1, -1 do
+    if all[at].role ~= "blank" then
+      return at
+    end
+  end
+  return 0
+end
+
+local function last_marker(all, first, last, is_marker)
+  for at = last, first, -1 do
+    if all[at].indent == 0 and is_marker(all[at]) then
+      return at
+    end
+  end
+  return nil
+end
+
+-- A prompt that waits without a box around it, as the last thing on the screen.
+local function is_bare_prompt(row)
+  return row.role == "prompt" or row.role == "echo" or row.text == ">" or rows.ends(row.text, " >")
+end
+
+-- A scene: `rows`, `last` (the last row that is not blank), `box` {top, bottom}, `bare` (the row of
+-- a prompt without a box), `menu` {options, pointed}, `options` (by row), `floor` (where the
+-- conversation ends), `echo` (the row of what was typed last, or 0), `marker` (the row that ends
+-- this turn). `is_marker(row)` says whether a row of the first column ends a turn.
+function screen.read(text, is_marker)
+  local all = split(text)
+  local scene = { rows = all, box = find_box(all), last = last_filled(all, #all) }
+  scene.menu = not scene.box and find_menu(all) or nil
+  scene.options = menu_rows(scene.menu)
+  local alone = not scene.box and all[scene.last]
+  if alone and not scene.options[scene.last] and is_bare_prompt(alone) then
+    scene.bare = scene.last
+  end
+  scene.floor = scene.box and scene.box.top - 1 or scene.bare and scene.bare - 1 or #all
+  scene.echo = last_echo(all, scene.floor, scene.options)
+  scene.marker = last_marker(all, scene.echo + 1, scene.floor, is_marker)
+  return scene
+end
+
+-- The conversation above the box as one text, to see later whether anything came of a prompt.
+function screen.conversation(scene)
+  local said = {}
+  for at = 1, scene.floor do
+    if scene.rows[at].role ~= "blank" then
+      said[#said + 1] = scene.rows[at].text
+    end
+  end
+  return table.concat(said, "\n")
+end
+
+return screen

@@ -1,0 +1,344 @@
+"""docs/reference/plugin-api.md says what is there and nothing else: real plugins in real workers are
+asked, and every table of the page is compared both ways. Its examples are run."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any, get_args
+
+import msgspec
+import pytest
+
+from plugins import plugin, serving
+from telex.adapters import classification, fixtures, live
+from telex.adapters.asking import ask
+from telex.adapters.context import STATUS_ROWS, fixture_context
+from telex.adapters.lua.nursery import Nursery
+from telex.adapters.lua.problems import Kind, PluginProblem
+from telex.adapters.manifest import parse
+from telex.adapters.sources import Plugin
+from telex.protocols.pty_adapters import (
+    COMPLETED_TURN_STABLE_MS,
+    PERMISSIONS,
+    REQUIRED,
+    DefaultTarget,
+    Manifest,
+)
+from telex.version import __version__
+from telex.wire import limits
+
+PAGE = (Path(__file__).parents[2] / "docs/reference/plugin-api.md").read_text()
+_CODE = re.compile(r"`([^`]+)`")
+
+Table = list[tuple[str, ...]]
+
+
+def section(heading: str) -> str:
+    return PAGE.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+
+
+def tables(heading: str) -> list[Table]:
+    """The rows of each table of a section, without its head."""
+    found = re.findall(r"(?:^\|.*\n)+", section(heading), re.MULTILINE)
+    return [[cells(line) for line in table.splitlines()[2:]] for table in found]
+
+
+def cells(line: str) -> tuple[str, ...]:
+    return tuple(cell.strip() for cell in line.strip("|").split("|"))
+
+
+def coded(text: str) -> list[str]:
+    return _CODE.findall(text)
+
+
+def named(table: Table) -> list[str]:
+    """Everything in code in the first column."""
+    return [name for row in table for name in coded(row[0])]
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
+
+
+def example() -> Plugin:
+    """The plugin that the page's examples are parts of; their first line names the file."""
+    files: dict[str, str] = {}
+    for block in blocks("lua"):
+        name = block.splitlines()[0].removeprefix("-- ")
+        assert name.endswith(".lua"), block
+        files[name] = files.get(name, "") + block
+    (manifest,) = blocks("toml")
+    return Plugin(parse(manifest), files)
+
+
+async def answers(source: str, *permissions: str, name: str = "deploy") -> Any:
+    """What `M.ask` of a plugin answers, in a worker."""
+    async with Nursery() as nursery:
+        made = plugin(f"local M = {{}}\n{source}\nreturn M", *permissions, name=name)
+        return await nursery.instance(made).call("ask")
+
+
+KEYS = (
+    "local function keys(t) local k = {} for name in pairs(t) do k[#k + 1] = name end return k end"
+)
+
+
+# Shapes.
+
+
+@pytest.mark.parametrize(
+    ("heading", "number", "shape"),
+    [
+        ("manifest.toml", 0, Manifest),
+        ("manifest.toml", 1, DefaultTarget),
+        ("classify", 0, classification._StateAnswer),
+        ("Intents", 0, classification._PlanAnswer),
+        ("Predicates", 0, classification._OutcomeAnswer),
+        ("Fixtures", 0, fixtures.Expected),
+    ],
+)
+def test_the_fields_of_a_shape_are_on_the_page_and_no_others(
+    heading: str, number: int, shape: type[msgspec.Struct]
+) -> None:
+    table = tables(heading)[number]
+    fields = msgspec.structs.fields(shape)
+    assert sorted(named(table)) == sorted(field.name for field in fields)
+    needed = {row[0].strip("`") for row in table if row[1] == "needed"}
+    if needed:
+        assert needed == {field.name for field in fields if field.required}
+
+
+def test_the_permissions_and_their_methods_are_those_of_the_host() -> None:
+    (table,) = tables("Permissions")
+    assert sorted(named(table)) == sorted(PERMISSIONS)
+    for row in table:
+        permission = row[0].strip("`")
+        wanted = [method for method, needs in REQUIRED.items() if permission in needs]
+        assert sorted(coded(row[1])) == sorted(wanted), permission
+
+
+def test_the_numbers_are_those_of_the_host() -> None:
+    (table,) = tables("Limits")
+    about = {"PLAN_ACTIONS"} | {
+        name for name in limits.TABLE if name.startswith(("LUA_", "PLUGIN_", "MANIFEST_"))
+    }
+    told = {row[0].strip("`"): row[1] for row in table}
+    assert told == {
+        name: f"{limit.value:,} {limit.unit}"
+        for name, limit in limits.TABLE.items()
+        if name in about
+    }
+    assert f"last {limits.TRANSCRIPT_TAIL_CHARS:,} characters" in section("ctx")
+    assert f"| {COMPLETED_TURN_STABLE_MS}: after" in section("ctx")
+    assert (STATUS_ROWS, "bottom three rows" in section("ctx")) == (3, True)
+    target = {row[0]: row[1] for row in tables("manifest.toml")[1]}
+    assert (target["`rows`"], target["`cols`"]) == (str(live.ROWS), str(live.COLS))
+
+
+# What a plugin is shown.
+
+NOSY = f"""
+{KEYS}
+local M = {{}}
+function M.classify(ctx) return {{state = "x", confidence = 1, metadata = {{keys = keys(ctx)}}}} end
+function M.leave()
+  local action = telex.action
+  return {{actions = {{action.mark_transcript("sent"), action.key("enter")}}, last_intent = "left"}}
+end
+function M.wait_turn_matcher() return telex.matcher.process_exited() end
+function M.look(input)
+  input.keys = keys(input)
+  return {{matched = true, evidence = input}}
+end
+return M
+"""
+TITLED = (
+    "print('\\x1b]0;a title\\x07one', 'two', 'three', sep='\\n')\n"
+    "input('words')\n"
+    "raise SystemExit(3)"
+)
+
+
+async def shown_to(*permissions: str) -> tuple[list[str], dict[str, Any]]:
+    """The fields of `ctx`, and `input`, of a program that set a title and ended."""
+    nosy, looking = plugin(NOSY, name="nosy"), plugin(NOSY, *permissions, name="looking")
+    async with serving(nosy, looking) as caller:
+        program = {"program": sys.executable, "args": ["-c", TITLED]}
+        started = await caller.call("adapter.start", plugin="nosy", **program)
+        adapter, session = started["adapter"], started["session"]
+        text = {"type": "contains_text", "value": "words"}
+        await caller.call("session.wait", session=session, matcher=text)
+        turn = await caller.call("adapter.turn", adapter=adapter, send={"intent": "leave"})
+        predicate = {"type": "lua", "value": {"plugin": "looking", "predicate": "look"}}
+        waited = await caller.call("session.wait", session=session, matcher=predicate)
+        return turn["state"]["metadata"]["keys"], waited["evidence"]["evidence"]
+
+
+async def test_the_fields_of_ctx_and_input_are_on_the_page_and_no_others() -> None:
+    (table,) = tables("ctx")
+    ctx, seen = await shown_to()
+    assert sorted(named(table)) == sorted(ctx)
+    assert sorted(seen["keys"]) == sorted({*ctx, "params"} - {"last_intent"})
+
+
+async def test_what_needs_a_permission_is_blank_without_it() -> None:
+    _, everything = await shown_to()
+    (table,) = tables("ctx")
+    for permission in ("screen.read", "transcript.read"):
+        others = [one for one in PERMISSIONS if one != permission]
+        _, seen = await shown_to(*others)
+        lost = {name for name in everything if not seen.get(name) and everything[name]}
+        blank = {row[0].strip("`") for row in table if row[2] == f"`{permission}`"}
+        assert lost == blank, permission
+        assert "title" in seen["keys"] or permission == "screen.read"
+
+
+def test_a_fixture_is_shown_as_the_page_says() -> None:
+    shown = fixture_context("x", {})
+    assert shown["stable_ms"] == COMPLETED_TURN_STABLE_MS
+    assert (shown["size"], shown["transcript"]) == ({"rows": 24, "cols": 80}, "")
+    missing = set(named(tables("ctx")[0])) - set(shown) - {"last_intent", "exit_code"}
+    (sentence,) = re.findall(r"nothing was\nprinted before, and (.*?) are nil", section("Fixtures"))
+    assert missing == set(coded(sentence))
+
+
+# The host's functions.
+
+
+def calls() -> Table:
+    return tables("telex")[1]
+
+
+@pytest.mark.parametrize("permission", [*PERMISSIONS, "none"])
+async def test_a_permission_brings_the_functions_the_page_says(permission: str) -> None:
+    found = await answers(
+        f"""{KEYS} function M.ask()
+          return {{action = keys(telex.action), matcher = keys(telex.matcher)}} end""",
+        permission,
+    )
+    there = {f"telex.{table}.{name}" for table, names in found.items() for name in names}
+    told = [coded(row[0])[0] for row in calls() if row[2] == f"`{permission}`"]
+    assert there == {re.split(r"[ ({]", call)[0] for call in told}
+
+
+@pytest.mark.parametrize("row", calls(), ids=lambda row: row[0].strip("`"))
+async def test_a_host_function_answers_what_the_page_says(row: tuple[str, ...]) -> None:
+    call, answer = coded(row[0])[0], json.loads(coded(row[1])[0])
+    found = await answers(f"function M.ask() return {call} end")
+    assert found == answer
+    if call.startswith("telex.action."):
+        assert classification.read_plan("deploy", "ask", [found]).actions
+    else:
+        assert classification.read_matcher("deploy", "ask", found)
+
+
+async def test_the_globals_are_on_the_page_and_no_others() -> None:
+    names, libraries = tables("The sandbox")
+    listed = {row[0].strip("`"): sorted(coded(row[1])) for row in libraries}
+    found = await answers(
+        f"""{KEYS} function M.ask()
+          local t = {{all = keys(_G), telex = keys(telex), same = rawequal(telex, ptywright)}}
+          for _, name in ipairs {{ {", ".join(map(repr, listed))} }} do t[name] = keys(_G[name]) end
+          t.version, t.plugin = telex.version, telex.plugin
+          return t
+        end"""
+    )
+    assert sorted(found["all"]) == sorted(named(names))
+    assert {name: sorted(found[name]) for name in listed} == listed
+    assert [f"telex.{name}" for name in sorted(found["telex"])] == sorted(named(tables("telex")[0]))
+    assert (found["same"], found["version"], found["plugin"]) == (True, __version__, "deploy")
+
+
+async def test_what_the_page_says_is_not_there_is_not() -> None:
+    (sentence,) = re.findall(r"Not there: (.*?)\. A plugin", section("The sandbox"), re.DOTALL)
+    names = coded(sentence)
+    assert len(names) > 10
+    assert await answers(f"function M.ask() return {{ {', '.join(names)} }} end") == {}
+
+
+# What goes wrong.
+
+FAILING = {
+    "threw": "error('no')",
+    "refused": "pcall(telex.refuse, 'no', 'not now')",
+    "shape": "return print or pairs",
+    "budget": "pcall(function() while true do end end)",
+    "memory": "return ('x'):rep(1 << 26)",
+    "deadline": "return (('a'):rep(20000)):find('.-.-.-b')",
+}
+
+
+def test_the_kinds_of_problems_are_on_the_page_and_no_others() -> None:
+    (table,) = tables("When it goes wrong")
+    assert sorted(named(table)) == sorted(get_args(Kind))
+
+
+@pytest.mark.parametrize("kind", [*FAILING, "no_function"])
+async def test_a_worker_goes_on_or_is_replaced_as_the_page_says(kind: str) -> None:
+    (table,) = tables("When it goes wrong")
+    (what,) = [row[2] for row in table if row[0] == f"`{kind}`"]
+    body = FAILING.get(kind)
+    source = f"local M = {{}} {f'function M.ask() {body} end' if body else ''} return M"
+    async with Nursery() as nursery:
+        instance = nursery.instance(plugin(source))
+        await instance.exports()
+        before = instance.pid
+        with pytest.raises(PluginProblem) as caught:
+            await instance.call("ask")
+        assert caught.value.kind == kind
+        assert what == ("goes on" if instance.pid == before else "replaced")
+
+
+# The examples.
+
+DEPLOY = (
+    "print('Plan: 3 machines, 1 restart', *['-'] * 4, sep='\\n')\n"
+    "if input('Deploy web? [y/N] ') == 'y': print('done')\n"
+)
+
+
+async def test_the_example_drives_a_program() -> None:
+    async with serving(example()) as caller:
+        program = {"program": sys.executable, "args": ["-c", DEPLOY]}
+        started = await caller.call("adapter.start", plugin="deploy", **program)
+        adapter = started["adapter"]
+        waited = await caller.call("adapter.wait", adapter=adapter, params={"what": "web"})
+        assert waited["state"]["metadata"] == {"what": "web"}
+        assert waited["matched"]["matched"]["matched"][1]["capture"] == "web"
+        approve = {"intent": "approve"}
+        turn = await caller.call("adapter.turn", adapter=adapter, send=approve)
+        assert turn["state"]["evidence"] == "it ended with code 0"
+        assert turn["state"]["last_intent"] == "approved"
+        refusal = await caller.refused("adapter.send", adapter=adapter, **approve)
+        assert refusal.data["reason"] == "not_asking"
+
+
+async def test_the_example_forgets_what_it_was_told_when_it_is_stopped() -> None:
+    async with serving(example()) as caller:
+        program = {"program": sys.executable, "args": ["-c", DEPLOY]}
+        started = await caller.call("adapter.start", plugin="deploy", **program)
+        adapter = started["adapter"]
+        await caller.call("adapter.wait", adapter=adapter)
+        state = (await caller.call("adapter.send", adapter=adapter, intent="stop"))["state"]
+        assert state["last_intent"] is None
+
+
+async def test_the_example_describes_itself_and_exports_nothing_untested() -> None:
+    async with serving(example()) as caller:
+        told = await caller.call("plugin.describe", plugin="deploy")
+    listed = [one["name"] for one in (*told["intents"], *told["wait_matchers"])]
+    async with Nursery() as nursery:
+        exports = await nursery.instance(example()).exports()
+    assert sorted(exports) == sorted([*listed, "asks", "classify", "describe"])
+
+
+async def test_the_fixture_on_the_page_passes() -> None:
+    (screen,), (expected,) = blocks("text"), blocks("json")
+    fixture = fixtures.Fixture("page", screen, fixtures.parse(expected))
+    async with Nursery() as nursery:
+        said = await ask(nursery.instance(example()), fixture.shown())
+    assert said.problem is None
+    assert fixtures.differences(fixture.expected, said.state) == []
