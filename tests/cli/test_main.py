@@ -90,8 +90,8 @@ def test_every_file_with_a_command_is_in_the_table() -> None:
 def test_a_usage_error_is_one_line_with_code_2(telex: Run) -> None:
     for args, said in (
         (
-            ["docter"],
-            "telex: No such command 'docter'. Did you mean 'doctor'? (try: telex --help)\n",
+            ["doctr"],
+            "telex: No such command 'doctr'. Did you mean 'doctor'? (try: telex --help)\n",
         ),
         (["doctor", "--jsn"], "(try: telex doctor --help)\n"),
         (["completions"], "telex: Missing argument"),

@@ -11,6 +11,7 @@ COMPLETE = "_TELEX_COMPLETE"
 """Set by the scripts of `telex completions` when a shell asks what could come next."""
 
 COMMANDS = {
+    "adapter": "Make, try and test adapters: what a program's screen means.",
     "attach": "Show a running session in this terminal, and type into it.",
     "call": "Ask a running server one thing.",
     "completions": "Print the completion script of a shell.",

@@ -13,4 +13,8 @@ bytes out, size, signals, stops. `telex record` is the same with a witness.
     leader        the small program that leads the child's session
     record        what was seen, as a file
     replay        such a file, played again
+    beside        a program with a panel below it, for `telex adapter`
+    painting      the rows that changed, and the modes, as bytes
+    trying        the panel that shows what a plugin says
+    keeping       the panel that keeps screens as fixtures
 """

@@ -1,0 +1,93 @@
+"""`telex adapter record`: a program driven by hand, and its screens kept as fixtures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from telex.cli.adapter.target import default_program, environment, target
+from telex.cli.console import explain
+from telex.cli.loading import load_config
+from telex.config import places
+
+if TYPE_CHECKING:
+    from telex.adapters.sources import Plugin
+
+HELP = """Run a program and keep its screens as fixtures.
+
+The key asks for a name (Enter takes the next number, Escape changes your mind), and writes the
+screen as it was when it was pressed to NAME.txt, and what the plugin says of it to
+NAME.expected.json, for you to correct. Nothing is replaced.
+
+They go to the plugin's directory `fixtures`, or to --into. A plugin of that NAME need not be there
+yet: then they go to NAME/fixtures, and you say which state each shows.
+
+Secrets are masked as far as they can be recognised. Read what was written before you share it.
+
+\b
+  telex adapter record ./mine -- bash
+  telex adapter record --key ctrl_g ./mine -- vim
+"""
+
+
+@click.command(help=HELP)
+@click.option(
+    "--key",
+    default="ctrl_]",
+    show_default=True,
+    metavar="KEY",
+    help="What keeps a screen: ctrl_ and a letter or one of [ \\ ] ^ _.",
+)
+@click.option(
+    "--into", type=click.Path(file_okay=False, path_type=Path), help="Where fixtures are written."
+)
+@click.argument("name")
+@target
+@click.pass_context
+def command(
+    context: click.Context, key: str, into: Path | None, name: str, program: tuple[str, ...]
+) -> int:
+    from telex.cli.redacting import redactor_of
+    from telex.host.attach import control_key
+    from telex.host.beside import beside
+    from telex.host.keeping import Keeping
+
+    pressed = control_key(key)
+    redactor = redactor_of(load_config(context).settings)
+    plugin, problem = _plugin(name)
+    argv = program or default_program(context, plugin)
+    directory = into or _directory(name, plugin)
+    called = plugin.name if plugin is not None else Path(name).absolute().name
+    panel = Keeping(called, key, directory, redactor, plugin, problem)
+    try:
+        return beside(argv, panel, pressed, environment(plugin))
+    finally:
+        if panel.saved:
+            explain(f"telex: saved in {directory}: {', '.join(panel.saved)}")
+
+
+def _plugin(name: str) -> tuple[Plugin | None, str]:
+    """The plugin, or why there is none: screens can be kept before there is one that works."""
+    from telex.adapters.finding import PluginNotFound, find_plugin
+    from telex.adapters.manifest import BadManifest
+    from telex.adapters.sources import PluginRefused
+
+    try:
+        return find_plugin(name, places.find()), ""
+    except PluginNotFound:
+        return None, ""
+    except (BadManifest, PluginRefused) as bad:
+        return None, str(bad)
+
+
+def _directory(name: str, plugin: Plugin | None) -> Path:
+    """Not into telex itself, for one that comes with it."""
+    from telex.adapters.fixture_files import DIRECTORY
+    from telex.adapters.registry import MANIFEST
+
+    if plugin is not None and plugin.directory is not None and not plugin.builtin:
+        return plugin.directory / DIRECTORY
+    path = Path(name)
+    return (path.parent if path.name == MANIFEST else path) / DIRECTORY

@@ -1,0 +1,164 @@
+"""`telex adapter test`: the fixtures of plugins, run for real."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from telex.cli.console import coloured, printable, say
+from telex.config import places
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from telex.adapters.fixtures import Difference, Fixture
+    from telex.adapters.lua.instance import Instance
+    from telex.adapters.lua.nursery import Nursery
+    from telex.adapters.sources import Plugin
+    from telex.protocols.pty_adapters import State
+
+HELP = """Run the fixtures of plugins and show what differs.
+
+A fixture is a screen, NAME.txt, and beside it NAME.expected.json, what the plugin is to say of it:
+
+\b
+  state           the state's name
+  rule            the rule that decided
+  evidence        why
+  min_confidence  from 0 to 1
+  metadata        by key; keys that are not named are not looked at
+  last_intent     what the adapter was last told to do
+  context         what else the plugin is shown: stable_ms, title, screen_cursor,
+                  transcript, process_exited, exit_code, alternate_screen, size
+  near_miss       that it only looks like another state, for whoever reads it
+  note            what else to know, for whoever reads it
+
+All but the state may be left out. The exit code is 0 if everything is as expected, and 1 if not.
+
+\b
+  telex adapter test ./mine
+  telex adapter test -v shell
+"""
+
+
+@click.command(help=HELP)
+@click.option("-v", "--verbose", is_flag=True, help="Also show what was said where it was right.")
+@click.argument("names", metavar="DIR...", nargs=-1, required=True)
+def command(names: tuple[str, ...], verbose: bool) -> int:
+    from telex.cli.event_loop import run
+
+    return 0 if run(_tested(names, verbose)) else 1
+
+
+async def _tested(names: tuple[str, ...], verbose: bool) -> bool:
+    from telex.adapters.finding import find_plugin
+    from telex.adapters.lua.nursery import Nursery
+    from telex.adapters.manifest import BadManifest
+    from telex.adapters.sources import PluginRefused
+
+    here = places.find()
+    nursery = Nursery()
+    passed = True
+    try:
+        for name in names:
+            try:
+                plugin = find_plugin(name, here)
+            except (BadManifest, PluginRefused) as bad:
+                _print("FAIL", f"{name}: {bad}")
+                passed = False
+            else:
+                passed &= await _Testing(plugin, nursery, verbose).run()
+    finally:
+        await nursery.close()
+    return passed
+
+
+class _Testing:
+    """One plugin, its fixtures one after the other."""
+
+    def __init__(self, plugin: Plugin, nursery: Nursery, verbose: bool) -> None:
+        self._plugin = plugin
+        self._nursery = nursery
+        self._verbose = verbose
+        self._passed = self._failed = 0
+
+    async def run(self) -> bool:
+        """Whether all is as expected. Says how it went."""
+        from telex.adapters.fixture_files import DIRECTORY, read_fixtures
+
+        manifest = self._plugin.manifest
+        where = (self._plugin.directory or Path()) / DIRECTORY
+        say(f"{manifest.name} {manifest.version}")
+        fixtures, problems = read_fixtures(where)
+        instance = self._nursery.instance(self._plugin)
+        try:
+            await self._describe(instance)
+            for fixture in fixtures:
+                await self._test(instance, fixture)
+        finally:
+            await instance.close()
+        for problem in problems:
+            self._fail(problem)
+        if not fixtures and not problems:
+            self._fail(f"there are no fixtures in {where}; `telex adapter record` makes them")
+        say(f"{manifest.name}: {self._passed} passed, {self._failed} failed")
+        return not self._failed
+
+    async def _describe(self, instance: Instance) -> None:
+        """What a plugin says of itself is asked once, so that a mistake in it is seen here."""
+        from telex.adapters.classification import read_catalogue
+        from telex.adapters.lua.problems import PluginProblem
+
+        try:
+            if "describe" in await instance.exports():
+                read_catalogue(self._plugin.name, await instance.call("describe"))
+        except PluginProblem as problem:
+            self._fail(f"{problem.function}: {problem.problem}")
+
+    async def _test(self, instance: Instance, fixture: Fixture) -> None:
+        from telex.adapters.asking import ask
+        from telex.adapters.fixtures import differences
+
+        said = await ask(instance, fixture.shown())
+        if said.problem is not None:
+            self._fail(fixture.name)
+            _print("", f"{said.problem.function}: {said.problem.problem}")
+        elif found := differences(fixture.expected, said.state):
+            self._fail(fixture.name)
+            for line in _diff(found):
+                click.echo(line)
+        else:
+            self._passed += 1
+            _print("ok", fixture.name)
+        if self._verbose and said.problem is None:
+            _print("", _told(said.state))
+
+    def _fail(self, what: str) -> None:
+        self._failed += 1
+        _print("FAIL", what)
+
+
+def _told(state: State) -> str:
+    rule = f" by {state.rule}" if isinstance(state.rule, str) else ""
+    return f"{state.state} {state.confidence:g}{rule}: {state.evidence}"
+
+
+def _diff(found: list[Difference]) -> Iterator[str]:
+    """Both values of each field, one above the other, so that the eye sees where they part."""
+    wide = max(len(one.field) for one in found)
+    for one in found:
+        for word, value, colour in (("wanted", one.wanted, "green"), ("got   ", one.got, "red")):
+            field = one.field if word == "wanted" else ""
+            shown = printable(value)
+            shown = click.style(shown, fg=colour) if coloured() else shown
+            yield f"{'':8}{printable(field):{wide}}  {word} {shown}"
+
+
+def _print(mark: str, text: str) -> None:
+    """Where it is a mark's first line, in its colour."""
+    head = f"  {mark:<6}"
+    if coloured() and mark:
+        head = click.style(head, fg="green" if mark == "ok" else "red")
+    click.echo(f"{head}{printable(text)}")

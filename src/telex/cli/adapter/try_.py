@@ -1,0 +1,45 @@
+"""`telex adapter try`: a program, with what a plugin says of it below."""
+
+from __future__ import annotations
+
+import click
+
+from telex.cli.adapter.target import default_program, environment, target
+from telex.config import places
+
+HELP = """Run a program with what a plugin says of it below.
+
+The panel shows the state, its confidence, the rule that decided, the evidence and the metadata, and
+how long the plugin took; what is wrong with the plugin is shown in red. It is asked whenever the
+screen changed, and again when it has stood still for 300 ms.
+
+Everything typed goes to the program, but for the key that ends it. Without a COMMAND the manifest's
+own is run. The exit code is the program's.
+
+\b
+  telex adapter try shell
+  telex adapter try ./mine -- vim notes.txt
+"""
+
+
+@click.command(help=HELP)
+@click.option(
+    "--key",
+    default="ctrl_]",
+    show_default=True,
+    metavar="KEY",
+    help="What ends it: ctrl_ and a letter or one of [ \\ ] ^ _.",
+)
+@click.argument("name")
+@target
+@click.pass_context
+def command(context: click.Context, key: str, name: str, program: tuple[str, ...]) -> int:
+    from telex.adapters.finding import find_plugin
+    from telex.host.attach import control_key
+    from telex.host.beside import beside
+    from telex.host.trying import Trying
+
+    leave = control_key(key)
+    plugin = find_plugin(name, places.find())
+    argv = program or default_program(context, plugin)
+    return beside(argv, Trying(plugin, key), leave, environment(plugin))

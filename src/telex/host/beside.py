@@ -1,0 +1,340 @@
+"""A program in the person's terminal with a panel below it: the live view of `telex adapter`.
+
+The program has a terminal of its own, as high as the panel leaves room for, and is drawn from its
+screen, not from its bytes: only so can something stand beside it. What is typed goes to it as it
+is, but for one key, which is the panel's, and for as long as the panel asks something. The view is
+drawn on the terminal's other screen, so that the person's own is back afterwards.
+
+Not `run`, where nothing of telex is to be seen, and not `attach`, whose program is a server's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from telex.host.inlet import Inlet
+from telex.host.outlet import Outlet
+from telex.host.own_terminal import OwnTerminal, is_shown, terminal_size
+from telex.host.painting import ENTER, LEAVE, Painter, Speech, speech, within
+from telex.terminal.cells import Cursor, Size
+from telex.terminal.outbox import InputQueueFull
+from telex.terminal.pictures.layout import inert
+from telex.terminal.pictures.text import ansi_row
+from telex.terminal.program import Program
+from telex.terminal.screen import Screen
+from telex.terminal.session import PtySession
+
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+
+    from telex.processes.child import Exit
+    from telex.terminal.cells import Row
+
+FRAME_SECONDS: Final = 1 / 60
+"""Between two pictures. The first change after a pause is drawn at once."""
+HURRY_SECONDS: Final = 1.0
+"""How long a terminal that does not take the last bytes is waited for."""
+
+
+class NoTerminal(Exception):
+    """There is nobody to show it to."""
+
+    exit_code = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A row of the panel. Whatever is in the texts, they are shown and not obeyed."""
+
+    text: str
+    hint: str = ""
+    """At the right end; the text makes room for it."""
+    style: str = ""
+    """SGR numbers, for the whole row."""
+
+
+class Panel(Protocol):
+    """What stands below the program."""
+
+    @property
+    def height(self) -> int:
+        """In rows. A small terminal may show fewer, the first ones."""
+
+    @property
+    def answer(self) -> str | None:
+        """Its first row up to the cursor, while it asks; None while the keys are the program's."""
+
+    def lines(self) -> Sequence[Line]: ...
+
+    def pressed(self) -> None:
+        """The panel's key."""
+
+    def typed(self, data: bytes) -> bytes:
+        """Keys, while it asks; those that come after its answer."""
+
+    async def live(self, view: View) -> None:
+        """Whatever it does while the program runs. Cancelled when that has ended."""
+
+
+def beside(
+    argv: Sequence[str], panel: Panel, key: re.Pattern[bytes], env: Mapping[str, str | None]
+) -> int:
+    """Run it to its end; its exit code. Raises what starting a program raises."""
+    if not is_shown():
+        raise NoTerminal("this shows a program and a panel: run it in a terminal, without a pipe")
+    with OwnTerminal() as own, asyncio.Runner() as runner:
+        return runner.run(_shown(own, argv, panel, key, env))
+
+
+async def _shown(
+    own: OwnTerminal,
+    argv: Sequence[str],
+    panel: Panel,
+    key: re.Pattern[bytes],
+    env: Mapping[str, str | None],
+) -> int:
+    return await View(own, panel, key).show(Program(tuple(argv), env=env))
+
+
+class View:
+    """One program and one panel in one person's terminal."""
+
+    session: PtySession
+
+    def __init__(self, own: OwnTerminal, panel: Panel, key: re.Pattern[bytes]) -> None:
+        self._own = own
+        self._panel = panel
+        self._key = key
+        self._loop = asyncio.get_running_loop()
+        self._over: asyncio.Future[int | None] = self._loop.create_future()
+        """The exit code, where it is not the program's."""
+        self._painter = Painter()
+        self._said = Speech()
+        self._place()
+        self._below = Screen(Size(panel.height, self._size.cols), scrollback=0)
+        self._lines: Sequence[Line] = ()
+        self._due: asyncio.TimerHandle | None = None
+        self._drawn = 0.0
+        self._flowing = True
+        """Whether the terminal takes what is drawn."""
+        self._left = self._given_back = False
+        self._outlet = Outlet(
+            own.writing, full=self._full, empty=self._empty, broken=lambda _: self._end(0)
+        )
+        self._inlet = Inlet(own.reading, self._keys, lambda: self._end(128 + signal.SIGHUP))
+
+    # For the panel.
+
+    @property
+    def cols(self) -> int:
+        return self._size.cols
+
+    def changed(self) -> None:
+        """Something is to be drawn: soon, and together with whatever else changes meanwhile."""
+        if self._due is None and self._flowing and not self._given_back:
+            pause = max(0.0, self._drawn + FRAME_SECONDS - self._loop.time())
+            self._due = self._loop.call_later(pause, self._draw)
+
+    def leave(self) -> None:
+        """The person has seen enough: the program is ended."""
+        self._left = True
+        self._end(None)
+
+    # From beginning to end.
+
+    async def show(self, program: Program) -> int:
+        """Until the program ends, the person leaves, or a signal comes."""
+        with contextlib.closing(self._below):
+            async with PtySession(Program(program.argv, env=program.env, size=self._size)) as one:
+                self.session = one
+                with self._attentive():
+                    try:
+                        self._own.take()
+                        self._outlet.write(ENTER)
+                        code = await self._lived()
+                        ended = await self._ended(code)
+                    finally:
+                        await self._give_back()
+        return _exit_code(ended) if code is None else code
+
+    async def _lived(self) -> int | None:
+        self.session.watchers.add(self.changed)
+        self._inlet.resume()
+        self.changed()
+        tasks = [self._start(self._panel.live(self)), self._start(self._watch())]
+        try:
+            return await self._over
+        finally:
+            self._inlet.close()
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+
+    async def _watch(self) -> None:
+        await self.session.ended()
+        self._end(None)
+
+    async def _ended(self, code: int | None) -> Exit:
+        if code is None:
+            await self.session.pty.end()  # politely, as closing a window does
+        else:
+            await self.session.kill()
+        return await self.session.ended()
+
+    async def _give_back(self) -> None:
+        """The terminal is the person's, with what the program has left on its screen."""
+        self._given_back = True
+        if self._due is not None:
+            self._due.cancel()
+        self._outlet.write(LEAVE)
+        if not self._left:
+            self._outlet.write(_last_words(self.session.screen))
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(HURRY_SECONDS):
+                await self._outlet.flushed()
+        self._outlet.close()
+        self._own.give_back()
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = self._loop.create_task(work)
+        task.add_done_callback(self._done)
+        return task
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()):
+            self._fail(error)
+
+    def _end(self, code: int | None) -> None:
+        if not self._over.done():
+            self._over.set_result(code)
+
+    def _fail(self, error: BaseException) -> None:
+        if not self._over.done():
+            self._over.set_exception(error)
+
+    # What the person does.
+
+    def _keys(self, data: bytes) -> None:
+        while data and not self._over.done():
+            if self._panel.answer is not None:
+                data = self._panel.typed(data)
+                self.changed()
+                continue
+            pressed = self._key.search(data)
+            self._type(data[: pressed.start()] if pressed else data)
+            data = data[pressed.end() :] if pressed else b""
+            if pressed:
+                self._panel.pressed()
+                self.changed()
+
+    def _type(self, data: bytes) -> None:
+        if data := within(data, self._said, self._size):
+            try:
+                self.session.pty.write(data)
+            except InputQueueFull:
+                self._outlet.write(b"\a")  # what a terminal rings for: nobody reads
+            else:
+                self.session.typed(data)
+
+    @contextlib.contextmanager
+    def _attentive(self) -> Iterator[None]:
+        ending = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+        handlers: dict[signal.Signals, Callable[[], None]] = {
+            signal.SIGWINCH: self._resized,
+            signal.SIGCONT: self._continued,
+            **{number: partial(self._end, 128 + number) for number in ending},
+        }
+        self._loop.set_exception_handler(self._fault)
+        for number, handler in handlers.items():
+            self._loop.add_signal_handler(number, handler)
+        try:
+            yield
+        finally:
+            for number in handlers:
+                self._loop.remove_signal_handler(number)
+
+    def _fault(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Something of ours broke in a callback. Going on would show what is not so."""
+        self._fail(context.get("exception") or RuntimeError(context["message"]))
+
+    def _continued(self) -> None:
+        """Somebody stopped us and we go on: whoever had the terminal meanwhile drew on it."""
+        self._own.take()
+        self._outlet.write(ENTER)
+        self._resized()
+
+    def _resized(self) -> None:
+        self._place()
+        self.session.resize(self._size)
+        self._below.resize(Size(self._panel.height, self._size.cols))
+        self._lines = ()
+        self._painter.forget()
+        self.changed()
+
+    def _place(self) -> None:
+        """The program's size: at least a row, however small the terminal is."""
+        whole = terminal_size()
+        rows = max(1, whole.rows - self._panel.height)
+        self._height = whole.rows
+        high = whole.pixel_height * rows // whole.rows
+        self._size = Size(rows, whole.cols, whole.pixel_width, high)
+
+    # What the person sees.
+
+    def _draw(self) -> None:
+        self._due = None
+        self._drawn = self._loop.time()
+        screen, answer = self.session.screen, self._panel.answer
+        cursor = screen.cursor
+        if answer is None:
+            self._said = speech(screen.restore())
+        else:  # the keys are the panel's, and it understands plain ones
+            self._said = Speech()
+            cursor = Cursor(self._size.rows, min(len(answer), self._size.cols - 1))
+        rows = (*screen.rows(), *self._panel_rows())[: self._height]
+        if data := self._painter.paint(rows, cursor, self._said):
+            self._outlet.write(data)
+
+    def _panel_rows(self) -> tuple[Row, ...]:
+        """Drawn by an emulator too: it knows how wide each character is."""
+        lines = self._panel.lines()
+        if lines != self._lines:
+            self._lines = lines
+            cols = self._size.cols
+            drawn = "\r\n".join([_drawn(line, cols) for line in lines[: self._panel.height]])
+            self._below.feed(f"\x1b[?7l\x1b[H\x1b[2J{drawn}".encode("utf-8", "replace"))
+        return self._below.rows()
+
+    def _full(self) -> None:
+        self._flowing = False
+
+    def _empty(self) -> None:
+        self._flowing = True
+        self.changed()
+
+
+def _drawn(line: Line, cols: int) -> str:
+    hint = inert(line.hint)
+    hint = f" {hint}" if hint and len(hint) < cols // 2 else ""
+    text, room = inert(line.text), cols - len(hint)
+    text = text if len(text) <= room else f"{text[: room - 1]}…"
+    filled = f"{' ' * cols}\r" if line.style else ""
+    return f"\x1b[{line.style}m{filled}{text}\x1b[{room + 1}G{hint}\x1b[m"
+
+
+def _last_words(screen: Screen) -> bytes:
+    """What stands on the program's screen when it has ended, as a program leaves it. One that drew
+    on the other screen leaves nothing there."""
+    rows = () if screen.alternate_screen else screen.rows()
+    lines = "\r\n".join([ansi_row(row) for row in rows]).rstrip()
+    return f"{lines}\r\n".encode("utf-8", "replace") if lines else b""
+
+
+def _exit_code(ended: Exit) -> int:
+    return 128 + (ended.signal or 0) if ended.code is None else ended.code
