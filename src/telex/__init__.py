@@ -18,8 +18,12 @@ from telex.version import __version__
 
 if TYPE_CHECKING:
     from telex import match as match
+    from telex.adapters.driver import Adapted as Adapted
+    from telex.adapters.driver import adapt as adapt
+    from telex.adapters.spawning import spawn as spawn
     from telex.terminal.asking import NotPermitted as NotPermitted
     from telex.terminal.asking import NotStarted as NotStarted
+    from telex.terminal.asking import PluginFailed as PluginFailed
     from telex.terminal.asking import Refused as Refused
     from telex.terminal.asking import ServerGone as ServerGone
     from telex.terminal.asking import SessionClosed as SessionClosed
@@ -28,13 +32,14 @@ if TYPE_CHECKING:
     from telex.terminal.driver import Server as Server
     from telex.terminal.driver import Terminal as Terminal
     from telex.terminal.driver import connect as connect
-    from telex.terminal.driver import spawn as spawn
     from telex.transports.errors import CannotConnect as CannotConnect
 
 _PLACES = {
+    "Adapted": "telex.adapters.driver",
     "CannotConnect": "telex.transports.errors",
     "NotPermitted": "telex.terminal.asking",
     "NotStarted": "telex.terminal.asking",
+    "PluginFailed": "telex.terminal.asking",
     "Refused": "telex.terminal.asking",
     "Server": "telex.terminal.driver",
     "ServerGone": "telex.terminal.asking",
@@ -42,14 +47,17 @@ _PLACES = {
     "SessionProblem": "telex.terminal.asking",
     "Terminal": "telex.terminal.driver",
     "TimedOut": "telex.terminal.asking",
+    "adapt": "telex.adapters.driver",
     "connect": "telex.terminal.driver",
-    "spawn": "telex.terminal.driver",
+    "spawn": "telex.adapters.spawning",
 }
 
 __all__ = [
+    "Adapted",
     "CannotConnect",
     "NotPermitted",
     "NotStarted",
+    "PluginFailed",
     "Refused",
     "Server",
     "ServerGone",
@@ -58,6 +66,7 @@ __all__ = [
     "Terminal",
     "TimedOut",
     "__version__",
+    "adapt",
     "connect",
     "match",
     "spawn",

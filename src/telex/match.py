@@ -7,6 +7,7 @@ process and on a server. A plain string means "this text stands on the screen".
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from telex.protocols import pty_automation as spec
 
@@ -75,6 +76,12 @@ def stable(milliseconds: int = 250) -> spec.Matcher:
 def exited(code: int | None = None) -> spec.Matcher:
     """The program ended; with that code, if one is given."""
     return spec.ProcessExited() if code is None else spec.ExitCode(code)
+
+
+def lua(plugin: str, predicate: str, /, **params: Any) -> spec.Matcher:
+    """A plugin's predicate says so: any condition that takes more than one matcher to say. Here a
+    plugin may also be named by its path; a server knows it by its name."""
+    return spec.Lua(spec.Predicate(plugin, predicate, params))
 
 
 def any_of(*what: What) -> spec.Matcher:

@@ -217,3 +217,28 @@ async def test_a_mark_that_a_classifier_asks_for_is_made() -> None:
         told = await caller.call("adapter.state", adapter="e1")
         assert told["state"]["state"] == "marked"
         assert told["state"]["host_marks"] == ({"label": "here"},)
+
+
+async def test_a_start_that_nobody_waits_for_leaves_nothing() -> None:
+    slow = "return {classify = function() return (('a'):rep(9000)):find('.-.-.-b') end}"
+    async with serving(plugin(slow)) as caller:
+        begun = asyncio.create_task(caller.call("adapter.start", plugin="chatty", program="cat"))
+        while not (await caller.call("adapter.live"))["adapters"]:
+            await asyncio.sleep(0)
+        begun.cancel()
+        await asyncio.wait({begun})
+        assert (await caller.call("adapter.live"))["adapters"] == ()
+        assert (await caller.call("session.list", include_adapters=True))["sessions"] == ()
+
+
+async def test_a_close_that_nobody_waits_for_goes_on_to_its_end() -> None:
+    async with serving(plugin()) as caller:
+        await caller.call("adapter.start", plugin="chatty")
+        closing = asyncio.create_task(caller.call("adapter.close", adapter="e1"))
+        while (await caller.call("adapter.live"))["adapters"]:
+            await asyncio.sleep(0)
+        closing.cancel()
+        again = await caller.refused("adapter.close", adapter="e1")
+        assert "unknown adapter" in again.message
+        while (await caller.call("session.list", include_adapters=True))["sessions"]:
+            await asyncio.sleep(0)

@@ -232,6 +232,7 @@ def test_a_turn_that_times_out_shows_the_state_and_the_screen(opening: Any) -> N
         "sequence": caught.value.data["state"]["sequence"],
         "candidates": [],
         "last_intent": None,
+        "metadata": {},
     }
     said = str(caught.value)
     assert said.startswith("nothing matched within ")

@@ -98,7 +98,7 @@ def read_state(plugin: str, answer: Any, sequence: int, last_intent: str | None)
         candidates=tuple(guesses),
         last_intent=last_intent,
         rule=said.rule if said.rule is not None else UNSET,
-        metadata=said.metadata or UNSET,
+        metadata=said.metadata or {},
         host_marks=said.host_marks or UNSET,
     )
 

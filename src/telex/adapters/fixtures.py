@@ -112,9 +112,8 @@ def differences(expected: Expected, got: State) -> list[Difference]:
     if least is not UNSET and got.confidence < least:
         found.append(Difference("confidence", f"at least {least:g}", f"{got.confidence:g}"))
     if expected.metadata is not UNSET:
-        told = {} if got.metadata is UNSET else got.metadata
         for key, value in expected.metadata.items():
-            found += _unequal(f"metadata.{key}", value, told.get(key, UNSET))
+            found += _unequal(f"metadata.{key}", value, got.metadata.get(key, UNSET))
     return found
 
 

@@ -52,7 +52,7 @@ class Live:
         self._automation = automation
         self._nursery = nursery
         self._adapters: dict[str, Adapter] = {}
-        self._closing: set[asyncio.Task[None]] = set()
+        self._ending: set[asyncio.Task[None]] = set()
         self._count = 0
         automation.closers.add(self._session_closed)
 
@@ -87,21 +87,17 @@ class Live:
         return self._bound(plugin, session, owns=False)
 
     async def shut(self, adapter: Adapter) -> None:
-        """End an adapter, and its session if that is its own. What waits on it is told so."""
-        self._adapters.pop(adapter.id, None)
-        adapter.closed = True
-        if adapter.owns:
-            await self._automation.shut(adapter.session_id)
-        else:
-            self._automation.bindings.release(adapter.session_id, adapter.id)
-        await adapter.close()
+        """End an adapter, and its session if that is its own. What waits on it is told so. Goes on
+        to its end whoever leaves meanwhile."""
+        if not adapter.closed:
+            await asyncio.shield(self._begin_to_end(adapter))
 
     async def close(self) -> None:
         """Let go of all plugins."""
         for adapter in self.all():
-            self._let_go(adapter)
-        if self._closing:
-            await asyncio.wait(self._closing)
+            _ = self._begin_to_end(adapter)
+        if self._ending:
+            await asyncio.wait(self._ending)
 
     def _room_for(self, plugin: Plugin) -> None:
         if plugin.manifest.kind != "adapter":
@@ -123,13 +119,24 @@ class Live:
     def _session_closed(self, session: str) -> None:
         for adapter in self.all():
             if adapter.session_id == session:
-                self._let_go(adapter)
+                _ = self._begin_to_end(adapter)
 
-    def _let_go(self, adapter: Adapter) -> None:
+    def _begin_to_end(self, adapter: Adapter) -> asyncio.Task[None]:
         self._adapters.pop(adapter.id, None)
-        task = asyncio.create_task(adapter.close())
-        self._closing.add(task)
-        task.add_done_callback(self._closing.discard)
+        adapter.closed = True
+        task = asyncio.create_task(self._end(adapter))
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+        return task
+
+    async def _end(self, adapter: Adapter) -> None:
+        try:
+            if not adapter.owns:
+                self._automation.bindings.release(adapter.session_id, adapter.id)
+            elif not adapter.session.closed:
+                await self._automation.shut(adapter.session_id)
+        finally:
+            await adapter.close()
 
 
 def target(plugin: Plugin, asked: Start) -> Program:

@@ -8,6 +8,7 @@ redactor as in `terminal`.
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -205,7 +206,11 @@ class Adapters:
         return adapter
 
     async def _started(self, adapter: Adapter) -> spec.Started:
-        state = await self._state(adapter, self._automation.redactor)
+        try:
+            state = await self._state(adapter, self._automation.redactor)
+        except BaseException:  # whoever asked has gone, and nobody else knows its id
+            await asyncio.shield(self._live.shut(adapter))
+            raise
         return spec.Started(adapter.id, adapter.plugin.name, adapter.session_id, state)
 
     async def _perform(
@@ -235,8 +240,7 @@ class Adapters:
         state = await adapter.state()
         told = {
             name: telling.redacted(value, redactor)
-            for name in ("evidence", "metadata")
-            if (value := getattr(state, name)) is not UNSET
+            for name, value in (("evidence", state.evidence), ("metadata", state.metadata))
         }
         guesses = tuple(
             msgspec.structs.replace(one, evidence=telling.redacted(one.evidence, redactor))

@@ -128,9 +128,10 @@ class State(Struct, frozen=True, kw_only=True):
     sequence: int
     candidates: tuple[Candidate, ...] = ()
     last_intent: str | None = None
+    metadata: dict[str, Any] = {}
+    """What else it says: whatever a caller needs to act."""
     rule: str | UnsetType = UNSET
     """Which of the plugin's rules decided."""
-    metadata: dict[str, Any] | UnsetType = UNSET
     host_marks: tuple[HostMark, ...] | UnsetType = UNSET
 
 

@@ -166,6 +166,11 @@ async def test_an_answer_that_branches_without_end_is_not_walked_without_end() -
         ("telex.refuse('busy', 'it is not ready')", "refused", "it is not ready"),
         ("pcall(telex.refuse, 'busy', 'it is not ready') return 1", "refused", "it is not ready"),
         (
+            "coroutine.resume(coroutine.create(telex.refuse), 'busy', 'it is not ready') return 1",
+            "refused",
+            "it is not ready",
+        ),
+        (
             "coroutine.wrap(function() telex.refuse('busy', 'it is not ready') end)()",
             "refused",
             "it is not ready",

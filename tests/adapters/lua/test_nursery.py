@@ -52,6 +52,7 @@ async def gone(*pids: int | None) -> None:
     async with asyncio.timeout(10):
         while any(map(alive, pids)):
             await asyncio.sleep(0.005)
+        await asyncio.sleep(0.005)  # and for the end of its socket to be seen
 
 
 @pytest.mark.each_loop
