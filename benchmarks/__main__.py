@@ -9,7 +9,7 @@ import sys
 
 from benchmarks.figures import Row
 
-PARTS = ["wire", "redaction", "rpc", "processes", "terminal", "passthrough", "sessions"]
+PARTS = ["wire", "redaction", "rpc", "processes", "terminal", "passthrough", "sessions", "adapters"]
 HEAD = ("figure", "telex", "peer, same run", "ratio", "target")
 
 
@@ -21,7 +21,8 @@ def main() -> None:
     for part in wanted:
         print(f"measuring {part} ...", file=sys.stderr, flush=True)
         rows += importlib.import_module(f"benchmarks.{part}").run()
-    print(f"Python {platform.python_version()}, {os.cpu_count()} cores, {platform.system()}\n")
+    machine = f"{os.cpu_count()} cores, {platform.system()}, load {os.getloadavg()[0]:.1f}"
+    print(f"Python {platform.python_version()}, {machine}\n")
     _print_table([HEAD, *(row.cells() for row in rows)])
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,12 @@ def against(
         Row(figure, ours[-1], unit, theirs[-1], name, targets.get(name, ""), (ours[0], ours[-1]))
         for name, theirs in peers
     ]
+
+
+def memory(pid: int | str = "self") -> float:
+    """What a process holds, in MB and in proportion (PSS): of what it shares, its part."""
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) * 1024 / 1e6
 
 
 def reads_of(stream: bytes, size: int = 4096) -> list[bytes]:

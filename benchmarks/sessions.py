@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import peers
-from benchmarks.figures import Row
+from benchmarks.figures import Row, memory
 from telex.processes import guardian
 from telex.protocols import pty_automation as spec
 from telex.terminal.session import Program, PtySession
@@ -130,7 +130,7 @@ async def _hold(contestant: str) -> dict[str, float]:
     start = _start_ours if contestant == "telex" else _start_theirs
     async with AsyncExitStack() as stack:
         first = await start(stack)
-        before, descriptors, children = _memory(), _descriptors(), _children()
+        before, descriptors, children = memory(), _descriptors(), _children()
         began = time.perf_counter()
         held = [first]
         while len(held) < IDLE and time.perf_counter() < began + MOST_SECONDS:
@@ -140,11 +140,11 @@ async def _hold(contestant: str) -> dict[str, float]:
         figures = {
             "sessions": len(held),
             "seconds": time.perf_counter() - began,
-            "memory": _memory(),
-            "grown": _memory() - before,
+            "memory": memory(),
+            "grown": memory() - before,
             "threads": len(os.listdir("/proc/self/task")),
             "descriptors": _descriptors(),
-            "guardian": sum(map(_memory, guardian.pids())) if contestant == "telex" else 0.0,
+            "guardian": sum(map(memory, guardian.pids())) if contestant == "telex" else 0.0,
         }
         await asyncio.gather(*(session.close() for session in held[1:]))
         figures["left"] = _descriptors() - descriptors + _children() - children
@@ -175,11 +175,6 @@ async def _start_theirs(stack: AsyncExitStack) -> object:
 def _allow_files() -> None:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-
-
-def _memory(pid: int | str = "self") -> float:
-    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) * 1024 / 1e6
 
 
 def _descriptors() -> int:

@@ -187,6 +187,7 @@ class Knows:
     """A predicate that says yes."""
 
     decided = True
+    says = "says yes"
 
     def look(self, moment: matchers.Moment) -> PredicateOutcome:
         return PredicateOutcome({"items": 3})

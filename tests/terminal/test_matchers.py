@@ -253,6 +253,7 @@ class Says:
     def __init__(self, *said: PredicateOutcome | None, decided: bool = True) -> None:
         self.said = list(said)
         self.decided = decided
+        self.says = "says this and that"
 
     def look(self, moment: Moment) -> PredicateOutcome | None:
         return self.said.pop(0) if len(self.said) > 1 else self.said[0]

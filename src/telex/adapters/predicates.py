@@ -96,6 +96,7 @@ class Asking:
         """The moment that the answer, or the question under way, is about."""
         self._answer: PredicateOutcome | None = None
         self._failed: NoAnswer | None = None
+        self.says = "has not answered yet"
 
     @property
     def decided(self) -> bool:
@@ -133,6 +134,7 @@ class Asking:
         try:
             said = await self._instance.call(name, {**shown, "params": self._predicate.params})
             self._answer = classification.read_outcome(plugin.name, name, said)
+            self.says = "says no" if self._answer is None else "says yes"
         except PluginProblem as problem:
             self._failed = NoAnswer(
                 str(problem), problem.facts(), asked_wrongly=problem.asked_wrongly

@@ -122,6 +122,10 @@ class PredicateRunner(Protocol):
     def decided(self) -> bool:
         """Whether it knows anything yet: not to know is not a no."""
 
+    @property
+    def says(self) -> str:
+        """What it said last, for a person: "says no"."""
+
     def look(self, moment: Moment, /) -> PredicateOutcome | None:
         """What is known: yes, or None. Raises NoAnswer."""
 

@@ -151,7 +151,5 @@ class PredicateSays(Awaited):
         return self._runner.wake_at(moment)
 
     def tell(self, moment: Moment, misses: Search) -> Explanation:
-        if not self._runner.decided:
-            return verdict(self._asked, False, "the predicate has not answered yet")
-        yes = self.look(moment) is not None
-        return verdict(self._asked, yes, f"the predicate says {'yes' if yes else 'no'}")
+        yes = self._runner.decided and self.look(moment) is not None
+        return verdict(self._asked, yes, f"the predicate {self._runner.says}")
