@@ -238,7 +238,5 @@ async def test_a_close_that_nobody_waits_for_goes_on_to_its_end() -> None:
         while (await caller.call("adapter.live"))["adapters"]:
             await asyncio.sleep(0)
         closing.cancel()
-        again = await caller.refused("adapter.close", adapter="e1")
-        assert "unknown adapter" in again.message
         while (await caller.call("session.list", include_adapters=True))["sessions"]:
             await asyncio.sleep(0)

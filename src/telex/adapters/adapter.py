@@ -14,8 +14,11 @@ from typing import TYPE_CHECKING, Any
 from telex.adapters import classification
 from telex.adapters.asking import ask, catalogue
 from telex.adapters.context import context
+from telex.adapters.lua.problems import PluginProblem
 from telex.adapters.permissions import demand_for
 from telex.protocols.pty_adapters import COMPLETED_TURN_STABLE_MS, State
+from telex.terminal.matchers import MatcherRefused
+from telex.terminal.opening import to_its_end
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -66,12 +69,17 @@ class Adapter:
         """One's turn to type, first come, first served. Raises AdapterClosed if the adapter was
         closed before it came."""
         async with self._inputs:
-            self._check_open()
+            self.check_open()
             yield
 
     async def state(self) -> State:
         """What the screen means now. A plugin that cannot say makes it `plugin_error`."""
         state = (await ask(self._instance, self._context())).state
+        self.check_open()
+        if state.host_marks and "input.write" not in self.plugin.permissions:
+            why = "`host_marks` need the permission input.write, as any mark does"
+            problem = PluginProblem(self.plugin.name, "classify", "shape", why)
+            return classification.plugin_error(problem, state.sequence, self.last_intent)
         for mark in state.host_marks or ():
             self.session.label(mark.label)
         return state
@@ -83,20 +91,28 @@ class Adapter:
         said = await self._instance.call(intent, params, self._context())
         plan = classification.read_plan(self.plugin.name, intent, said)
         demand_for(self.plugin, method, intent, plan.actions)
+        # Half a plan is worse than none or all of it: the next one's keys would follow the half.
+        await to_its_end(self._do(plan))
+
+    async def _do(self, plan: classification.Plan) -> None:
         for action in plan.actions:
             await self.session.act(action)
         if plan.last_intent is not None:
             self.last_intent = plan.last_intent or None
 
-    async def matcher(self, function: str, params: dict[str, Any]) -> Matcher:
-        """What to wait for. Raises PluginProblem, UnknownFunction."""
+    async def _matcher(self, function: str, params: dict[str, Any]) -> Matcher:
         await self._exported(function, intents=False)
         told = {"completed_turn_stable_ms": COMPLETED_TURN_STABLE_MS, **params}
         said = await self._instance.call(function, told, self._context())
         return classification.read_matcher(self.plugin.name, function, said)
 
-    async def wait(self, matcher: Matcher, timeout: float, keep: Keep) -> Found:
-        """Until it matches. Raises what waiting on a session raises, and AdapterClosed."""
+    async def wait(
+        self, function: str, params: dict[str, Any], timeout: float, keep: Keep
+    ) -> Found:
+        """Until what a wait matcher of the plugin looks for is there. Raises PluginProblem,
+        UnknownFunction, AdapterClosed, and what waiting on a session raises."""
+        matcher = await self._matcher(function, params)
+        self.check_open()
         waiting = asyncio.create_task(self.session.wait(matcher, timeout, keep=keep))
         self._waits.add(waiting)
         try:
@@ -104,6 +120,8 @@ class Adapter:
             if waiting.cancelled():
                 raise AdapterClosed(f"the adapter {self.id} was closed")
             return waiting.result()
+        except MatcherRefused as refused:  # not the caller's: he has never seen it
+            raise PluginProblem(self.plugin.name, function, "shape", str(refused)) from None
         finally:
             waiting.cancel()
             self._waits.discard(waiting)
@@ -127,16 +145,20 @@ class Adapter:
 
     async def _offered(self, *, intents: bool) -> list[str]:
         """What it says it has: predicates, which look like intents, it does not name as such."""
-        said = await catalogue(self._instance)
+        try:
+            said = await catalogue(self._instance)
+        except PluginProblem:  # of `describe`, which is not what was asked for
+            said = classification.introspected(await self._instance.exports())
         entries = said.intents if intents else said.wait_matchers
         return [str(one["name"]) for one in entries if isinstance(one, dict) and "name" in one]
 
-    def _check_open(self) -> None:
+    def check_open(self) -> None:
+        """Raise AdapterClosed if it was."""
         if self.closed or self.session.closed:
             raise AdapterClosed(f"the adapter {self.id} was closed")
 
     def _context(self) -> dict[str, Any]:
-        self._check_open()
+        self.check_open()
         shown = context(self.session, self.plugin.permissions, self._clock())
         if self.last_intent is not None:
             shown["last_intent"] = self.last_intent

@@ -42,7 +42,7 @@ class _StateAnswer(Struct, frozen=True):
     rule: str | None = None
     metadata: dict[str, Any] | None = None
     candidates: tuple[_Guess, ...] = ()
-    host_marks: tuple[HostMark, ...] = ()
+    host_marks: Annotated[tuple[HostMark, ...], Meta(max_length=limits.HOST_MARKS)] = ()
 
 
 class _PlanAnswer(Struct, frozen=True):

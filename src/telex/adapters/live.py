@@ -52,7 +52,7 @@ class Live:
         self._automation = automation
         self._nursery = nursery
         self._adapters: dict[str, Adapter] = {}
-        self._ending: set[asyncio.Task[None]] = set()
+        self._ending: dict[str, tuple[Adapter, asyncio.Task[None]]] = {}
         self._count = 0
         automation.closers.add(self._session_closed)
 
@@ -62,7 +62,10 @@ class Live:
     def knows(self, id: str) -> bool:
         return id in self._adapters
 
-    def find(self, id: str) -> Adapter:
+    def find(self, id: str, *, ending: bool = False) -> Adapter:
+        """Raises UnknownAdapter. One that is being closed is found by those who ask for it."""
+        if ending and id in self._ending:
+            return self._ending[id][0]
         try:
             return self._adapters[id]
         except KeyError:
@@ -72,13 +75,18 @@ class Live:
 
     def start(self, plugin: Plugin, asked: Start) -> Adapter:
         """A new adapter on a program of its own. Raises what starting it raises."""
-        self._room_for(plugin)
+        self.check(plugin, asked)
         program = target(plugin, asked)
         try:
             session, _ = self._automation.open(program)
         except StartFailed as error:
             raise not_started(error, program.argv[0]) from error
         return self._bound(plugin, session, owns=True)
+
+    def check(self, plugin: Plugin, asked: Start, instead_of: str | None = None) -> None:
+        """Raise what can be known to be wrong before anything is started, or closed for it."""
+        self._room_for(plugin, 0 if instead_of is None else self.knows(instead_of))
+        target(plugin, asked)
 
     def attach(self, plugin: Plugin, session: str) -> Adapter:
         """A new adapter on a session that is there. Raises UnknownSession."""
@@ -89,7 +97,10 @@ class Live:
     async def shut(self, adapter: Adapter) -> None:
         """End an adapter, and its session if that is its own. What waits on it is told so. Goes on
         to its end whoever leaves meanwhile."""
-        if not adapter.closed:
+        ending = self._ending.get(adapter.id)
+        if ending is not None:  # somebody closes it already: it is closed when that is done
+            await asyncio.shield(ending[1])
+        elif not adapter.closed:
             await asyncio.shield(self._begin_to_end(adapter))
 
     async def close(self) -> None:
@@ -97,12 +108,12 @@ class Live:
         for adapter in self.all():
             _ = self._begin_to_end(adapter)
         if self._ending:
-            await asyncio.wait(self._ending)
+            await asyncio.wait({task for _, task in self._ending.values()})
 
-    def _room_for(self, plugin: Plugin) -> None:
+    def _room_for(self, plugin: Plugin, leaving: int = 0) -> None:
         if plugin.manifest.kind != "adapter":
             raise NotAnAdapter(f"{plugin.name} is a {plugin.manifest.kind}, not an adapter")
-        if len(self._adapters) >= limits.ADAPTERS:
+        if len(self._adapters) - leaving >= limits.ADAPTERS:
             raise TooManyAdapters(f"there are {limits.ADAPTERS} adapters already; close some")
 
     def _bound(self, plugin: Plugin, session_id: str, *, owns: bool) -> Adapter:
@@ -125,14 +136,14 @@ class Live:
         self._adapters.pop(adapter.id, None)
         adapter.closed = True
         task = asyncio.create_task(self._end(adapter))
-        self._ending.add(task)
-        task.add_done_callback(self._ending.discard)
+        self._ending[adapter.id] = (adapter, task)
+        task.add_done_callback(lambda _: self._ending.pop(adapter.id))
         return task
 
     async def _end(self, adapter: Adapter) -> None:
         try:
             if not adapter.owns:
-                self._automation.bindings.release(adapter.session_id, adapter.id)
+                self._automation.released(adapter.session_id, adapter.id)
             elif not adapter.session.closed:
                 await self._automation.shut(adapter.session_id)
         finally:

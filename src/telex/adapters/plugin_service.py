@@ -10,13 +10,15 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from telex.adapters import manifest
+from telex.adapters import manifest as manifests
+from telex.adapters import telling
 from telex.adapters.asking import catalogue
 from telex.adapters.problems import NotGranted, StillInUse, answered
 from telex.adapters.sources import read_plugin
 from telex.protocols import pty_adapters as spec
 from telex.protocols.pty_automation import Nothing
 from telex.terminal.connection import Connection
+from telex.terminal.telling import redacted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,6 +41,7 @@ class PluginService:
         *,
         may_load: bool,
     ) -> None:
+        self.redactor = automation.redactor
         self._plugins = plugins
         self._predicates = predicates
         self._live = live
@@ -47,7 +50,7 @@ class PluginService:
 
     def capabilities(self, asked: Nothing, who: Connection) -> spec.PluginCapabilities:
         """What plugins can have here, and those that come with telex."""
-        manifests = tuple(plugin.manifest for plugin in self._plugins.builtins())
+        manifests = telling.manifests(self._plugins.builtins(), self.redactor)
         return spec.PluginCapabilities(spec.PERMISSIONS, True, False, manifests)
 
     @answered
@@ -55,7 +58,7 @@ class PluginService:
         self, asked: spec.ValidateManifest, who: Connection
     ) -> spec.ManifestValid:
         """Check a manifest. What is wrong with it is told all at once, field by field."""
-        manifest.check(asked.manifest)
+        manifests.check(asked.manifest)
         return spec.ManifestValid(True)
 
     @answered
@@ -63,9 +66,11 @@ class PluginService:
         """What a plugin offers: by its own word, or else by what it exports."""
         plugin = self._plugins.find(asked.plugin)
         said = await catalogue(self._predicates.instance(asked.plugin))
-        return spec.PluginDescription(
-            plugin.name, plugin.manifest, said.intents, said.wait_matchers, said.states
-        )
+        (manifest,) = telling.manifests([plugin], self.redactor)
+        named = [
+            redacted(one, self.redactor) for one in (said.intents, said.wait_matchers, said.states)
+        ]
+        return spec.PluginDescription(plugin.name, manifest, *named)
 
     @answered
     async def load(self, asked: spec.LoadPlugin, who: Connection) -> spec.Loaded:

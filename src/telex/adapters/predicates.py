@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import bisect
+import weakref
 from typing import TYPE_CHECKING, Final
 
 from telex.adapters import classification
@@ -36,6 +37,13 @@ turn may be complete."""
 SETTLED: Final = 0.5
 """A predicate that still says no so long after its program's last change will not say yes."""
 
+OFTEN: Final = 3
+"""While a program prints faster than a predicate answers, every answer is about a moment that is
+gone. One that is the same so often in a row is taken for the present."""
+
+RESTING: Final = 0.2
+"""How long to wait before asking again a plugin that rests, in seconds."""
+
 ROUNDING: Final = 0.002
 """A timer may ring a moment early, and milliseconds are rounded down: a little after, then."""
 
@@ -48,6 +56,7 @@ class Predicates:
         self._nursery = nursery
         self._instances: dict[str, Instance] = {}
         self._asking: set[asyncio.Task[None]] = set()
+        self._runners: weakref.WeakSet[Asking] = weakref.WeakSet()
 
     def runner(self, session: PtySession, predicate: Predicate) -> Asking:
         """For one wait. Raises NoAnswer if there is no such plugin."""
@@ -56,7 +65,9 @@ class Predicates:
         except UnknownPlugin as unknown:
             facts: dict[str, object] = {"reason": "unknown_plugin"}
             raise NoAnswer(str(unknown), facts, asked_wrongly=True) from None
-        return Asking(session, predicate, instance, self._asking)
+        runner = Asking(session, predicate, instance, self._asking)
+        self._runners.add(runner)
+        return runner
 
     def instance(self, name: str) -> Instance:
         """Where the predicates of a plugin are asked, and its `describe`. Raises UnknownPlugin."""
@@ -67,8 +78,12 @@ class Predicates:
 
     async def forget(self, name: str) -> None:
         """The plugin is being unloaded: whoever still waits for it is told."""
-        if (instance := self._instances.pop(name, None)) is not None:
-            await instance.close()
+        if (instance := self._instances.pop(name, None)) is None:
+            return
+        gone = PluginProblem(name, "", "closed", "the plugin was unloaded")
+        for runner in [one for one in self._runners if one.asks(instance)]:
+            runner.fail(gone)
+        await instance.close()
 
     async def close(self) -> None:
         for name in [*self._instances]:
@@ -87,6 +102,8 @@ class Asking:
         instance: Instance,
         tasks: set[asyncio.Task[None]],
     ) -> None:
+        self.says = "has not answered yet"
+        self.decided = False
         self._session = session
         self._predicate = predicate
         self._instance = instance
@@ -95,22 +112,21 @@ class Asking:
         self._asked: tuple[int, bool, int] | None = None
         """The moment that the answer, or the question under way, is about."""
         self._answer: PredicateOutcome | None = None
+        self._in_a_row = 0
+        """How often it said the same, each time too late for the moment it was asked about."""
         self._failed: NoAnswer | None = None
-        self.says = "has not answered yet"
-
-    @property
-    def decided(self) -> bool:
-        return self._pending is None and self._asked is not None
 
     def look(self, moment: Moment) -> PredicateOutcome | None:
         if self._failed is not None:
             raise self._failed
-        if self._pending is None and self._asked != (about := self._about(moment)):
-            self._asked, self._answer = about, None
+        current = self._pending is None and self._asked == (about := self._about(moment))
+        if not current and self._pending is None:
+            self._asked = about
             self._pending = asyncio.create_task(self._ask(moment.now))
             self._tasks.add(self._pending)
             self._pending.add_done_callback(self._tasks.discard)
-        return self._answer
+        self.decided = current or self._in_a_row >= OFTEN
+        return self._answer if self.decided else None
 
     def may_come(self, moment: Moment) -> bool:
         return not self.decided or moment.now - moment.last_change < SETTLED + ROUNDING
@@ -118,6 +134,15 @@ class Asking:
     def wake_at(self, moment: Moment) -> float | None:
         later = moment.last_change + SILENCES[self._silence(moment)] + ROUNDING
         return max(later, moment.now + ROUNDING)
+
+    def asks(self, instance: Instance) -> bool:
+        return self._instance is instance
+
+    def fail(self, problem: PluginProblem) -> None:
+        """It cannot be asked any more. Whoever waits for it hears of it now."""
+        self._failed = NoAnswer(str(problem), problem.facts(), asked_wrongly=problem.asked_wrongly)
+        if not self._session.closed:
+            self._session.look_again()
 
     def _about(self, moment: Moment) -> tuple[int, bool, int]:
         return moment.sequence, moment.exit is not None, self._silence(moment)
@@ -128,17 +153,24 @@ class Asking:
         return min(bisect.bisect(SILENCES, silent), len(SILENCES) - 1)
 
     async def _ask(self, now: float) -> None:
-        name = self._predicate.predicate
-        plugin = self._instance.plugin
+        name, plugin = self._predicate.predicate, self._instance.plugin
         shown = context(self._session, plugin.permissions, now)
+        shown["params"] = self._predicate.params or {}
         try:
-            said = await self._instance.call(name, {**shown, "params": self._predicate.params})
-            self._answer = classification.read_outcome(plugin.name, name, said)
-            self.says = "says no" if self._answer is None else "says yes"
+            said = await self._instance.call(name, shown)
+            self._take(classification.read_outcome(plugin.name, name, said))
         except PluginProblem as problem:
-            self._failed = NoAnswer(
-                str(problem), problem.facts(), asked_wrongly=problem.asked_wrongly
-            )
+            if problem.kind != "resting":
+                self.fail(problem)
+                return
+            await asyncio.sleep(RESTING)  # others made it fail; this wait has its own time
+            self._asked = None
         self._pending = None
         if not self._session.closed:
             self._session.look_again()
+
+    def _take(self, answer: PredicateOutcome | None) -> None:
+        same = (answer is None) == (self._answer is None)
+        self._in_a_row = self._in_a_row + 1 if same else 1
+        self._answer = answer
+        self.says = "says no" if answer is None else "says yes"

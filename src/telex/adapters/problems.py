@@ -18,9 +18,13 @@ from telex.adapters.sources import PluginRefused
 from telex.protocols import pty_automation as spec
 from telex.rpc.errors import Condition, RpcError
 from telex.terminal import problems
+from telex.terminal.registry import UnknownSession
+from telex.terminal.telling import redacted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from telex.redaction import Redactor
 
 _PARAMS: Final = (
     UnknownAdapter,
@@ -50,8 +54,18 @@ class StillInUse(Exception):
         self.adapters = adapters
 
 
-def told(error: Exception, asked: Any) -> Exception:
-    """The error to send."""
+def told(error: Exception, asked: Any, redactor: Redactor) -> Exception:
+    """The error to send. What a plugin says may quote the screen, and so all of it is redacted."""
+    answer = _told(error, asked, redactor)
+    if not isinstance(answer, RpcError):
+        return answer
+    problem = answer.problem
+    return RpcError(
+        problem.code, redactor.redact(problem.message), redacted(problem.data, redactor)
+    )
+
+
+def _told(error: Exception, asked: Any, redactor: Redactor) -> Exception:
     match error:
         case PluginProblem():
             return RpcError(_code(error), str(error), error.facts())
@@ -64,6 +78,8 @@ def told(error: Exception, asked: Any) -> Exception:
             return RpcError(spec.PERMISSION_DENIED, str(error), data)
         case AdapterClosed():
             return RpcError(spec.SESSION_CLOSED, str(error))
+        case UnknownSession() if hasattr(asked, "adapter"):  # it was there when this began
+            return RpcError(spec.SESSION_CLOSED, f"the adapter {asked.adapter} was closed")
         case StillInUse():
             facts = {"reason": "still_in_use", "adapters": list(error.adapters)}
             return RpcError(Condition.PARAMS, str(error), facts)
@@ -77,7 +93,7 @@ def told(error: Exception, asked: Any) -> Exception:
         case _ if isinstance(error, _PARAMS):
             return RpcError(Condition.PARAMS, str(error), {"reason": problems.kind(error)})
         case _:
-            return problems.told(error, asked)
+            return problems.told(error, asked, redactor)
 
 
 def _code(problem: PluginProblem) -> Condition | int:

@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec import UNSET
 
+from telex.adapters import telling as tellable
 from telex.adapters.context import split
 from telex.adapters.permissions import demand
 from telex.adapters.problems import answered
 from telex.protocols import pty_adapters as spec
 from telex.protocols import pty_automation
 from telex.protocols.pty_automation import Nothing
+from telex.rpc.errors import Condition, RpcError
 from telex.terminal import problems, telling
 from telex.terminal.connection import Connection
 from telex.terminal.named_waits import NamedWaits
@@ -48,6 +50,7 @@ class Adapters:
         plugins: Plugins,
         live: Live,
     ) -> None:
+        self.redactor = automation.redactor
         self._automation = automation
         self._plugins = plugins
         self._live = live
@@ -58,7 +61,7 @@ class Adapters:
 
     def list(self, asked: Nothing, who: Connection) -> spec.PluginList:
         """The manifests of the plugins this server has."""
-        return spec.PluginList(tuple(plugin.manifest for plugin in self._plugins.all()))
+        return spec.PluginList(tellable.manifests(self._plugins.all(), self.redactor))
 
     def live(self, asked: Nothing, who: Connection) -> spec.LiveAdapters:
         """Every adapter that was not closed, by id."""
@@ -87,8 +90,10 @@ class Adapters:
         """The same, after closing a prior adapter if it is still there."""
         plugin = self._plugins.find(asked.plugin)
         demand(plugin, "adapter.resume")
+        self._live.check(plugin, asked, instead_of=asked.prior_adapter)
         if asked.prior_adapter is not None and self._live.knows(asked.prior_adapter):
             await self._live.shut(self._live.find(asked.prior_adapter))
+            plugin = self._plugins.find(asked.plugin)  # it may have been unloaded meanwhile
         return await self._started(self._live.start(plugin, asked))
 
     @answered
@@ -102,7 +107,7 @@ class Adapters:
     async def state(self, asked: spec.OfAdapter, who: Connection) -> spec.Told:
         """What the program is doing, in the plugin's words."""
         adapter = self._permitted(asked.adapter, "adapter.state")
-        return spec.Told(await self._state(adapter, self._automation.redactor))
+        return spec.Told(await self._state(adapter, self.redactor))
 
     @answered
     async def send(self, asked: spec.Send, who: Connection) -> spec.Told:
@@ -111,7 +116,7 @@ class Adapters:
         with who.acting(adapter.session_id):
             async with adapter.input():
                 await self._perform(adapter, asked, who, "adapter.send")
-            return spec.Told(await self._state(adapter, self._automation.redactor))
+            return spec.Told(await self._state(adapter, self.redactor))
 
     @answered
     async def wait(self, asked: spec.WaitFor, who: Connection) -> spec.AdapterMatched:
@@ -167,8 +172,9 @@ class Adapters:
         """What the classifier sees, and what it makes of it."""
         adapter = self._permitted(asked.adapter, "adapter.inspect")
         redactor = self._redactor(asked)
-        state = await self._state(adapter, redactor)
         session, teller = self._automation.told(adapter.session_id)
+        state = await self._state(adapter, redactor)
+        adapter.check_open()
         seen = teller.snapshot("none", redactor)
         body, status = split(seen.plain_text)
         tail = ""
@@ -191,7 +197,7 @@ class Adapters:
     @answered
     async def close_adapter(self, asked: spec.OfAdapter, who: Connection) -> pty_automation.Closed:
         """End an adapter, and its program if it started it."""
-        adapter = self._live.find(asked.adapter)
+        adapter = self._live.find(asked.adapter, ending=True)
         if adapter.owns:  # one that was attached kills nothing
             demand(adapter.plugin, "adapter.close")
         with who.acting(adapter.session_id):
@@ -207,7 +213,7 @@ class Adapters:
 
     async def _started(self, adapter: Adapter) -> spec.Started:
         try:
-            state = await self._state(adapter, self._automation.redactor)
+            state = await self._state(adapter, self.redactor)
         except BaseException:  # whoever asked has gone, and nobody else knows its id
             await asyncio.shield(self._live.shut(adapter))
             raise
@@ -218,35 +224,29 @@ class Adapters:
     ) -> None:
         if not adapter.owns:  # somebody else may hold the right to type
             self._automation.writable(adapter.session_id, who, method)
-        await adapter.perform(asked.intent, asked.params or {}, method)
+        await adapter.perform(asked.intent, _params(asked.params), method)
 
     async def _wait(self, adapter: Adapter, asked: spec.Waiting) -> spec.AdapterMatched:
-        redactor = self._automation.redactor
         timeout = WAIT_SECONDS if asked.timeout_ms is None else asked.timeout_ms / 1000
-        matcher = await adapter.matcher(asked.intent or spec.WAIT_MATCHER, asked.params or {})
+        function, params = asked.intent or spec.WAIT_MATCHER, _params(asked.params)
         _, teller = self._automation.told(adapter.session_id)
         try:
-            found = await adapter.wait(matcher, timeout, teller.keeping(redactor))
+            found = await adapter.wait(function, params, timeout, teller.keeping(self.redactor))
         except WaitFailed as failed:
-            raise problems.failed(failed, state=await self._state(adapter, redactor)) from failed
+            data = problems.failure_data(failed)
+            data = {**tellable.in_vain(data, adapter.plugin)}
+            data["state"] = await self._state(adapter, self.redactor)
+            raise problems.failed(failed, data) from failed
+        evidence = telling.evidence(found.evidence, found.moment, self.redactor)
         return spec.AdapterMatched(
-            await self._state(adapter, redactor),
-            telling.evidence(found.evidence, found.moment, redactor),
+            await self._state(adapter, self.redactor),
+            tellable.matched(evidence, adapter.plugin),
             UNSET if asked.wait_id is None else asked.wait_id,
         )
 
     async def _state(self, adapter: Adapter, redactor: Redactor | None) -> spec.State:
         """The state, as it may be told."""
-        state = await adapter.state()
-        told = {
-            name: telling.redacted(value, redactor)
-            for name, value in (("evidence", state.evidence), ("metadata", state.metadata))
-        }
-        guesses = tuple(
-            msgspec.structs.replace(one, evidence=telling.redacted(one.evidence, redactor))
-            for one in state.candidates
-        )
-        return msgspec.structs.replace(state, candidates=guesses, **told)
+        return tellable.state(await adapter.state(), redactor)
 
     def _redactor(self, asked: spec.ReadAdapter) -> Redactor | None:
         return telling.rules(self._automation.redactor, asked.redact, asked.redaction)
@@ -268,3 +268,12 @@ class Adapters:
             "adapter.inspect": self.inspect,
             "adapter.close": self.close_adapter,
         }
+
+
+def _params(asked: dict[str, Any] | None) -> dict[str, Any]:
+    """Null is the same as none. Too much of it would be the plugin's fault to others."""
+    params = asked or {}
+    if len(msgspec.json.encode(params)) > limits.INTENT_PARAMS_BYTES:
+        most = f"{limits.INTENT_PARAMS_BYTES:,} bytes"
+        raise RpcError(Condition.PARAMS, f"params may be {most} of JSON; send less at once")
+    return params

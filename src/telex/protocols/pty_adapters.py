@@ -115,7 +115,7 @@ class Candidate(Struct, frozen=True, omit_defaults=True):
 class HostMark(Struct, frozen=True):
     """A place in the transcript that the plugin wants named."""
 
-    label: str
+    label: Annotated[str, Meta(min_length=1, max_length=128)]
 
 
 class State(Struct, frozen=True, kw_only=True):

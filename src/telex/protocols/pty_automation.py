@@ -250,7 +250,7 @@ class Predicate(Struct, frozen=True):
 
     plugin: str
     predicate: str
-    params: dict[str, Any] = {}
+    params: dict[str, Any] | None = None
 
 
 class Lua(_Matcher, frozen=True, tag="lua"):

@@ -111,13 +111,17 @@ class Notices:
         if not chosen.enabled:
             self.close()
             return
-        for id in [id for id in self._followed if not self._wanted(id)]:
-            self._followed.pop(id).leave()
-            self._stirred.pop(id, None)
+        self.reconsider()
         for id, session in sessions.items():
             self.appeared(id, session)
         if self._telling is None or self._telling.done():
             self._telling = asyncio.create_task(self._tell())
+
+    def reconsider(self) -> None:
+        """Follow no longer what is not subscribed to any more."""
+        for id in [id for id in self._followed if not self._wanted(id)]:
+            self._followed.pop(id).leave()
+            self._stirred.pop(id, None)
 
     def appeared(self, id: str, session: PtySession) -> None:
         """A session is there: it may be one that was subscribed to."""

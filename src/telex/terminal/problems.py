@@ -21,11 +21,13 @@ from telex.terminal.outbox import InputQueueFull
 from telex.terminal.pty import PtyClosed
 from telex.terminal.raw_transcript import RawTranscriptRefused
 from telex.terminal.registry import TooManySessions, UnknownSession
-from telex.terminal.telling import child_state, failure
+from telex.terminal.telling import child_state, failure, redacted
 from telex.terminal.waiting import ProgramGone, WaitCancelled, WaitFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from telex.redaction import Redactor
 
     Handler = Callable[..., Any]
 
@@ -46,8 +48,9 @@ _ERRNO: Final = {
 }
 
 
-def answering(told: Callable[[Exception, Any], Exception]) -> Callable[[F], F]:
-    """Decorates handlers: what they raise is told as `told` says, given it and what was asked."""
+def answering(told: Callable[[Exception, Any, Redactor], Exception]) -> Callable[[F], F]:
+    """Decorates the handlers of a service: what they raise is told as `told` says, given it, what
+    was asked, and the service's redactor."""
 
     def answered(handler: F) -> F:
         if inspect.iscoroutinefunction(handler):
@@ -57,7 +60,7 @@ def answering(told: Callable[[Exception, Any], Exception]) -> Callable[[F], F]:
                 try:
                     return await handler(*arguments)
                 except Exception as error:
-                    raise told(error, arguments[1]) from error
+                    raise told(error, arguments[1], arguments[0].redactor) from error
 
             return later  # type: ignore[return-value]  # the same signature, by wraps
 
@@ -66,27 +69,28 @@ def answering(told: Callable[[Exception, Any], Exception]) -> Callable[[F], F]:
             try:
                 return handler(*arguments)
             except Exception as error:
-                raise told(error, arguments[1]) from error
+                raise told(error, arguments[1], arguments[0].redactor) from error
 
         return at_once  # type: ignore[return-value]  # the same signature, by wraps
 
     return answered
 
 
-def told(error: Exception, asked: Any) -> Exception:
+def told(error: Exception, asked: Any, redactor: Redactor) -> Exception:
     """The error to send; what is not of these kinds is a mistake of ours and stays what it is."""
     match error:
         case spawn.StartFailed():
             return not_started(error, asked.program)
         case WaitFailed():
-            return failed(error)
+            return failed(error, failure_data(error))
         case ProgramEnded():
             return RpcError(spec.SESSION_CLOSED, str(error), {"child": child_state(error.exit)})
         case WaitCancelled() | PtyClosed():
             return RpcError(spec.SESSION_CLOSED, str(error))
         case NoAnswer():
             code = Condition.PARAMS if error.asked_wrongly else Condition.INTERNAL
-            return RpcError(code, str(error), error.facts)
+            told = redactor.redact(str(error))
+            return RpcError(code, told, redacted(error.facts, redactor))
         case SessionOwned():
             return RpcError(Condition.PARAMS, str(error), {"adapter": error.adapter})
         case InputQueueFull() | InputNotRead() | TooManySessions():
@@ -101,13 +105,18 @@ answered = answering(told)
 """A handler whose sessions' exceptions become errors of the protocol."""
 
 
-def failed(error: WaitFailed, **more: Any) -> RpcError:
+def failed(error: WaitFailed, data: dict[str, Any]) -> RpcError:
     """The error for a wait that brought nothing."""
     code = spec.SESSION_CLOSED if isinstance(error, ProgramGone) else spec.TIMED_OUT
+    return RpcError(code, str(error), data)
+
+
+def failure_data(error: WaitFailed) -> dict[str, Any]:
+    """Why it did not."""
     data = failure(error.moment, error.explanation, error.moment.exit)
-    if code == spec.TIMED_OUT:
+    if not isinstance(error, ProgramGone):
         data["timeout_ms"] = round(error.timeout * 1000)
-    return RpcError(code, str(error), {**data, **more})
+    return data
 
 
 def not_started(error: spawn.StartFailed, program: str) -> RpcError:

@@ -264,6 +264,13 @@ class Automation:
             if connection.notices is not None:
                 connection.notices.appeared(id, self._sessions.find(id))
 
+    def released(self, id: str, adapter: str) -> None:
+        """An adapter let go of a session that goes on: whoever followed it for that does not."""
+        self.bindings.release(id, adapter)
+        for connection in self._connections.values():
+            if connection.notices is not None:
+                connection.notices.reconsider()
+
     def told(self, id: str) -> tuple[PtySession, Teller]:
         """A session, and who tells of it. Raises UnknownSession."""
         return self._sessions.find(id), self._tellers[id]

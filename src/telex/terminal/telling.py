@@ -171,7 +171,10 @@ def redacted(
         return value
     match value:
         case dict():
-            return {name: redacted(one, redactor, kept, name) for name, one in value.items()}
+            return {
+                redactor.redact(name): redacted(one, redactor, kept, name)
+                for name, one in value.items()
+            }
         case list() | tuple():
             return [redacted(one, redactor, kept) for one in value]
         case str():

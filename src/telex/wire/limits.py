@@ -331,6 +331,18 @@ PLAN_ACTIONS: Final = _limit(
     "actions",
     "In one plan of a plugin's intent. Nobody else can type meanwhile.",
 )
+INTENT_PARAMS_BYTES: Final = _limit(
+    "INTENT_PARAMS_BYTES",
+    256 * KIB,
+    "bytes",
+    "Of JSON, in the params of one intent or wait: a prompt of a thousand pages is a file.",
+)
+HOST_MARKS: Final = _limit(
+    "HOST_MARKS",
+    16,
+    "marks",
+    "That one answer of `classify` may ask for; a transcript keeps 64.",
+)
 ADAPTERS: Final = _limit(
     "ADAPTERS",
     256,

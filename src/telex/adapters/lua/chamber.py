@@ -87,8 +87,11 @@ class Chamber:
         return reply
 
     def call(self, function: str, arguments: Sequence[Any]) -> Reply:
-        # In one table, made before memory is limited.
-        return self._call(self._invoke, self._table([function, *arguments]), 1 + len(arguments))
+        try:
+            given = self._table([function, *arguments])  # in one, made before memory is limited
+        except RecursionError:
+            return _problem("shape", "what it was given is nested too deep")
+        return self._call(self._invoke, given, 1 + len(arguments))
 
     def _call(self, function: Any, *arguments: Any) -> Reply:
         self._lua.set_max_memory(limits.LUA_MEMORY_BYTES)

@@ -237,7 +237,12 @@ class Instance:
                 self._standing = reply.told()
                 self._drop()
                 self._answer_problem(self._standing)
-            case "threw" | "refused" | "shape" | "no_function":
+            case "no_function":
+                self._failures = 0
+                there = ", ".join(self._exports or ()) or "none"
+                sentence = f"the plugin has no such function; it has {there}"
+                self._answer_problem(_Problem("no_function", sentence))
+            case "threw" | "refused" | "shape":
                 self._failures = 0
                 self._answer_problem(reply.told())
             case _:

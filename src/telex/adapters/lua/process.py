@@ -27,7 +27,7 @@ from telex.adapters.lua.records import ENDED, FORK, NOT_FORKED, RECORD
 from telex.wire import limits
 
 _STDIN: Final = 0
-_READ_BYTES: Final = 256 * 1024
+_READ_BYTES: Final = 64 * 1024  # as in `wire`, and for the same reason
 _libc: Final = ctypes.CDLL(None)
 _PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS = 1, 38
 
@@ -147,15 +147,21 @@ def _confine(parent: int) -> None:
     if sys.platform == "linux":
         _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-        with open("/proc/self/statm") as statm:
-            pages = int(statm.read().split()[0])
-        _limit(resource.RLIMIT_AS, pages * resource.getpagesize() + limits.LUA_PROCESS_BYTES)
+        _limit(resource.RLIMIT_AS, _address_space() + limits.LUA_PROCESS_BYTES)
     if os.getppid() != parent:
         os._exit(1)  # it ended before we asked to be ended with it
     _limit(resource.RLIMIT_CORE, 0)
     _limit(resource.RLIMIT_FSIZE, 0)
     _limit(resource.RLIMIT_NPROC, 0)
     _limit(resource.RLIMIT_NOFILE, 0)  # what is open stays so, and nothing else can be opened
+
+
+def _address_space() -> int:
+    """In bytes. Read without `open`, whose layers take a fifth of a millisecond in a new fork."""
+    statm = os.open("/proc/self/statm", os.O_RDONLY)
+    pages = int(os.read(statm, 64).split()[0])
+    os.close(statm)
+    return pages * resource.getpagesize()
 
 
 def _limit(what: int, value: int) -> None:

@@ -104,7 +104,12 @@ end
 -- ever did; and where in the text it said so.
 function view.editing(text)
   local said, where
-  for mode, place in text:gmatch("\27%[%?2004([hl])()") do said, where = mode == "h", place end
+  local _, stop = text:find("\27[?2004", 1, true)
+  while stop do
+    local mode = text:sub(stop + 1, stop + 1)
+    if mode == "h" or mode == "l" then said, where = mode == "h", stop + 2 end
+    _, stop = text:find("\27[?2004", stop + 1, true)
+  end
   return said, where or 0
 end
 

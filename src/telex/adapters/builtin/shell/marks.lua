@@ -85,12 +85,16 @@ end
 -- All that a text says by marks. `last` is the last mark's letter, nil if there is none.
 function marks.read(text)
   local reader = setmetatable({ text = text, pieces = {}, begun = 0, finished = 0 }, Reader)
-  for place, number, payload, stop in text:gmatch("()\27%](%d+);([^\7\27]*)()") do
-    if ended(text, stop) then
+  -- From one beginning to the next by a plain search: a pattern would be tried at every character.
+  local place = text:find("\27]", 1, true)
+  while place do
+    local number, payload, stop = text:match("^(%d+);([^\7\27]*)()", place + 2)
+    if number and ended(text, stop) then
       local after = stop + (text:sub(stop, stop) == "\7" and 1 or 2)
       if number == "133" then reader:mark(place, payload, after) end
       if number == "7" then reader.cwd = directory(payload) or reader.cwd end
     end
+    place = text:find("\27]", place + 2, true)
   end
   return reader
 end
