@@ -202,17 +202,17 @@ class Rig:
 
     def attach(self, credit: int = 1 << 20) -> str:
         asked = spec.Attach(session=self.id, credit=credit)
-        return self.service.attach(asked, self.there).attachment
+        return self.service.handlers["session.attach"](asked, self.there).attachment
 
     def detach(self, attachment: str) -> None:
-        self.service.detach(spec.Detach(attachment), self.there)
+        self.service.handlers["session.detach"](spec.Detach(attachment), self.there)
 
     def record(self, path: Path, version: Any) -> None:
         asked = spec.Record(session=self.id, path=str(path), format=version, input=True)
-        self.service.record(asked, self.here)
+        self.service.handlers["session.record"](asked, self.here)
 
     def stop_recording(self) -> None:
-        self.service.record(spec.Record(session=self.id), self.here)
+        self.service.handlers["session.record"](spec.Record(session=self.id), self.here)
 
 
 @asynccontextmanager
@@ -585,7 +585,7 @@ async def test_an_attachment_draws_the_screen_wherever_it_begins(redact: bool) -
             rig.clear(40)
             rig.session._output(text[:cut])
             asked = spec.Attach(session=rig.id, redact=redact)
-            attachment = rig.service.attach(asked, rig.there).attachment
+            attachment = rig.service.handlers["session.attach"](asked, rig.there).attachment
             await asyncio.sleep(0)
             rig.session._output(text[cut:] + b"\r\n.The End")
             await rig.client.until(
@@ -610,7 +610,7 @@ async def test_no_attachment_that_fell_behind_is_drawn_a_secret(
             await rig.client.until(lambda each=attachment: rig.client.bytes(each))  # type: ignore[misc]
             rig.feed(case)
             rig.session._output(b"\r\n" * (case.cut % 5))
-            rig.service.credit(spec.Credit(attachment, 1 << 20), rig.there)
+            rig.service.handlers["session.credit"](spec.Credit(attachment, 1 << 20), rig.there)
             await asyncio.sleep(0)
             rig.session._output(b"\r\nThe End\r\n")
             await rig.client.until(

@@ -82,7 +82,7 @@ async def test_creating_and_closing_leaves_no_descriptor_thread_or_zombie(
     await in_batches(map(one, range(count)), 10)
     assert threading.active_count() == threads
     assert len(os.listdir("/proc/self/fd")) == fds
-    assert service.list(spec.Nothing(), here).sessions == ()
+    assert service.list(spec.ListSessions(), here).sessions == ()
     assert not service._tellers
     with capsys.disabled():
         print(f"\n{count} sessions created and closed: {_resident() - before:+.1f} MB")

@@ -196,7 +196,8 @@ class View:
             owed, self._owed = self._owed, 0
             if owed:
                 asked = spec.Credit(self._attachment.attachment, owed)
-                await peer.call("session.credit", asked, timeout=None)
+                # Told, not asked: the session may be over by now, and says so itself.
+                await peer.notify("session.credit", asked)
 
     async def _watch(self, peer: Peer) -> None:
         """Until the program ends; then its last screen is drawn, and its exit code is ours."""
