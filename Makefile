@@ -3,6 +3,7 @@
 
 PYTHON ?= python3
 PORT ?= 8023
+JOBS ?= 2
 BIN := .venv/bin
 STAMP := .venv/.installed
 PEERS := .venv/.peers-installed
@@ -39,8 +40,8 @@ run: $(STAMP) ## the server, on a unix socket and on 127.0.0.1 (PORT=8023)
 	@printf '%s\n' "$$WELCOME"
 	@exec $(BIN)/telex serve --socket --http 127.0.0.1:$(PORT)
 
-test: lint types programs ## lint, types and every test
-	$(BIN)/python -m pytest $(ARGS)
+test: lint types programs ## lint, types and every test (JOBS=2 at once)
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
 
 soak: $(STAMP) programs ## the fault tests with their full counts, figures printed
 	TELEX_SOAK=1 $(BIN)/python -m pytest -s -m counted $(ARGS)

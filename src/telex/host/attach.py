@@ -18,7 +18,7 @@ from telex.host.inlet import Inlet
 from telex.host.outlet import Outlet
 from telex.host.own_terminal import OwnTerminal, terminal_size
 from telex.protocols import pty_automation as spec
-from telex.rpc.errors import CallError, RpcError
+from telex.rpc.errors import CallError, Condition, RpcError
 from telex.rpc.methods import Methods
 from telex.terminal.dialling import dial
 
@@ -138,13 +138,18 @@ class View:
             await self._leave_it_plain()
 
     async def _live(self, peer: Peer) -> None:
+        begun = False
         try:
             await self._begin(peer)
+            begun = True
             self._inlet.resume()
             self._follow_size()
             await asyncio.gather(self._send(peer), self._grant(peer), self._watch(peer))
         except RpcError as refused:
-            self._end_with(CannotAttach(refused.problem.message))
+            # A session that was there and is unknown now was closed between two questions.
+            gone = begun and refused.problem.code == spec.CODES[Condition.PARAMS]
+            said = "the session was closed" if gone else refused.problem.message
+            self._end_with(CannotAttach(said))
         except CallError as gone:
             self._end_with(CannotAttach(f"the server is gone: {gone}"))
 
