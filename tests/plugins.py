@@ -20,13 +20,14 @@ from telex.terminal.connection import Connection
 
 CHATTY = (
     "import sys\n"
-    "print('ready>', end=' ', flush=True)\n"
+    "print('ready>', end='', flush=True)\n"
     "for line in sys.stdin:\n"
     "    print('did', line.strip())\n"
     "    if line.strip() == 'leave': sys.exit(3)\n"
-    "    print('ready>', end=' ', flush=True)\n"
+    "    print('ready>', end='', flush=True)\n"
 )
-"""Reads a line, says that it did it, and is ready again."""
+"""Reads a line, says that it did it, and is ready again. No blank behind its prompt: the echo of what
+is typed next could come before it."""
 
 TARGET = DefaultTarget(sys.executable, ("-c", CHATTY))
 

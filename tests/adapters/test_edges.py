@@ -86,7 +86,7 @@ async def test_a_plan_is_done_whole_though_its_caller_leaves() -> None:
         await caller.call("adapter.wait", **wait, params={"text": "ready>"})
         turn = {"adapter": adapter, "send": {"intent": "slowly"}, "wait": {"wait_id": "w"}}
         begun = asyncio.create_task(caller.call("adapter.turn", **turn))
-        await caller.call("adapter.wait", **wait, params={"text": "ready> a"})
+        await caller.call("adapter.wait", **wait, params={"text": "ready>a"})
         await caller.call("adapter.cancel_wait", wait_id="w")
         say = {"adapter": adapter, "intent": "say", "params": {"text": "NEXT"}}
         after = await caller.call("adapter.send", **say)

@@ -196,7 +196,7 @@ async def test_a_screen_and_a_transcript_are_told_as_a_sessions(automation: Serv
             mine = await client.call(f"adapter.{what}", adapter=adapter)
             assert mine == await client.call(f"session.{what}", session="s1")
         stripped = await client.call("adapter.transcript", adapter=adapter, strip=True, cursor=1)
-        assert stripped["text"] == "eady> "
+        assert stripped["text"] == "eady>"
 
 
 async def test_a_wait_on_a_program_that_ended_is_a_closed_session(automation: Serving) -> None:
@@ -392,8 +392,8 @@ async def test_inspect_shows_what_the_classifier_sees(automation: Serving) -> No
         "sequence",
     }
     assert seen["plain_text"] == f"{seen['body_text']}\n{seen['status_text']}"
-    assert seen["status_text"] == "ready> two\ndid two\nready>"
-    assert seen["transcript_tail"].endswith("did two\r\nready> ")
+    assert seen["status_text"] == "ready>two\ndid two\nready>"
+    assert seen["transcript_tail"].endswith("did two\r\nready>")
     assert seen["state"]["state"] == "ready"
 
 
