@@ -49,7 +49,7 @@ end
 function M.throw() error("no idea") end
 function M.rests(input)  -- at a prompt that came after what was typed
   local since = input.markers.typed or 0
-  return input.transcript:sub(since - input.cursor - 1):find("ready> $") ~= nil
+  return input.transcript:sub(since - input.cursor - 1):find("ready>$") ~= nil
 end
 function M.shows(input) return input.screen:find(input.params.text, 1, true) ~= nil end
 """
