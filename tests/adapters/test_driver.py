@@ -462,7 +462,8 @@ async def test_one_that_nobody_closed_is_warned_of(tmp_path: Path) -> None:
 
 def test_a_spawned_program_is_waited_for_by_a_predicate(tmp_path: Path) -> None:
     directory = written(tmp_path / "chatty")
-    with telex.spawn([sys.executable, "-c", CHATTY]) as term:
+    like_a_shell = CHATTY.replace("end=''", "end=' '")
+    with telex.spawn([sys.executable, "-c", like_a_shell]) as term:
         shows = match.lua(str(directory), "shows", text="ready>")
         assert term.wait(shows).evidence["kind"] == "lua"
         assert term.wait(match.lua("shell", "person_is_needed"), 5)

@@ -41,7 +41,9 @@ async def test_nobody_is_left(name: str, lifeline: Lifeline) -> None:
     await lifeline.gone()
 
 
-@pytest.mark.parametrize("name", sorted({*SHAPES} - {"with an empty environment, its parent there"}))
+@pytest.mark.parametrize(
+    "name", sorted({*SHAPES} - {"with an empty environment, its parent there"})
+)
 async def test_nobody_is_left_when_the_child_itself_is_gone_before_anybody_looks(
     name: str, lifeline: Lifeline
 ) -> None:
