@@ -111,8 +111,9 @@ async def test_without_pidfds_a_thread_waits(monkeypatch: pytest.MonkeyPatch) ->
     child = start(["sh", "-c", "read x; exit 3"], stdio=UNTIL_TOLD)
     tell(child)
     assert await child.wait() == Exit(3)
-    left = await start(["sh", "-c", "setsid sleep 1000 &"], stdio=QUIET).end()
-    assert left.code == 0
+    child = start(["sh", "-c", "setsid sleep 1000 &"], stdio=QUIET)
+    await child.wait()
+    assert (await child.end()).code == 0
 
 
 def test_without_pidfds_a_closed_loop_is_no_trouble(monkeypatch: pytest.MonkeyPatch) -> None:
