@@ -182,6 +182,8 @@ class Calling:
                 hint = part.datatype if isinstance(part, Typed) else None
                 data = part.data if isinstance(part, Typed) else part
                 self._send(Part(id, data, more=True, datatype=hint))
+                now = asyncio.get_running_loop().time()
+                self._conversation.renew(id, now, ours=True)
             if id in self._pending:
                 self._send(Part(id))
         except Exception as error:  # noqa: BLE001  the caller's own parts failed, and it is told

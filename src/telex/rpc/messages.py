@@ -21,8 +21,8 @@ Id = int | str
 
 ABSENT: Final = UNSET
 
-__all__ = ["ABSENT", "Batch", "Cancel", "Failure", "Id", "Malformed", "Message", "Notification"]
-__all__ += ["Part", "Raw", "Reply", "Request", "Typed"]
+__all__ = ["ABSENT", "Batch", "Cancel", "Failure", "Id", "Last", "Malformed", "Message"]
+__all__ += ["Notification", "Part", "Raw", "Reply", "Request", "Typed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +86,14 @@ class Typed:
     """Data to be sent with its `datatype`: what a handler yields, or puts among a call's parts."""
 
     datatype: str
+    data: object
+
+
+@dataclass(frozen=True, slots=True)
+class Last:
+    """What an async generator yields as the end of its answer, where that end has data. Without
+    it, the end is a packet of its own that has none."""
+
     data: object
 
 

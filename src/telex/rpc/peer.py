@@ -193,6 +193,12 @@ class Peer:
         if tasks := {task for task in tasks if not task.done()} - {asyncio.current_task()}:
             await asyncio.wait(tasks)
 
+    def untold(self, problem: Problem) -> None:
+        """From `serving`: a notification failed, which is counted, traced, and never answered."""
+        self.counts.untold += 1
+        if self._trace is not None:
+            self._trace.rpc("--", Failure(None, problem))
+
     def received(self, events: list[Event]) -> None:
         """From the channel: frames, and the faults between them."""
         for event in events:

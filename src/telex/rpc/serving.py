@@ -27,6 +27,7 @@ from telex.rpc.messages import (
     ABSENT,
     Failure,
     Id,
+    Last,
     Message,
     Notification,
     Part,
@@ -255,6 +256,9 @@ class Serving:
         try:
             async with aclosing(parts):
                 async for part in parts:
+                    if isinstance(part, Last):
+                        self._reply(job, part.data)
+                        return
                     self._reply(job, part, more=True)
                     await self._channel.drained()
         except Exception as error:  # noqa: BLE001  whatever a handler raises becomes its answer
@@ -275,10 +279,14 @@ class Serving:
         if not more:
             self._answer(job, reply)
         elif self._conversation.is_served(job.id):
+            self._conversation.renew(job.id, asyncio.get_running_loop().time(), ours=False)
             job.answer(reply)
 
     def _fail(self, job: Job, problem: Problem) -> None:
-        self._answer(job, None if job.id is None else Failure(job.id, problem))
+        if job.id is None:
+            self._peer.untold(problem)
+        else:
+            self._answer(job, Failure(job.id, problem))
 
     def _answer(self, job: Job, message: Message | None) -> None:
         """The last answer, unless a cancel or the time already gave it."""

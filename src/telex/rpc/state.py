@@ -146,6 +146,8 @@ class Counts:
     malformed: int = 0
     faults: int = 0
     """Bytes that were not even a frame."""
+    untold: int = 0
+    """Errors of notifications, which nobody is told."""
 
 
 @dataclass(slots=True, eq=False)
@@ -155,6 +157,9 @@ class _Exchange:
     id: Id
     ours: bool
     state: State
+    timeout: float | None = None
+    due: float = 0.0
+    """When time is up. Each packet of a stream begins it anew, and the heap is put right later."""
 
     def step(self, step: Step) -> bool:
         """Move on. False where the table has no such step: it is absorbed."""
@@ -198,12 +203,14 @@ class Conversation:
         """What a message that came means. Notifications have no state and mean nothing here."""
         match message:
             case Reply(id, _, more):
+                self.renew(id, now, ours=True)
                 return self._answered(id, Step.PART if more else Step.LAST, Deliver(message))
             case Failure(id, problem) if id is not None:
                 return self._answered(id, Step.FAILED, Fail(id, problem))
             case Request():
                 return self._requested(message, now)
             case Part(id, _, more):
+                self.renew(id, now, ours=False)
                 return self._stepped(id, Step.PART if more else Step.LAST, Feed(message))
             case Cancel(id):
                 return self._stepped(id, Step.CANCELLED, Stop(id, Problem.of(Condition.CANCELLED)))
@@ -230,6 +237,12 @@ class Conversation:
         exchange = self._served.pop(id, None)
         return exchange is not None and exchange.step(Step.ANSWERED)
 
+    def renew(self, id: Id, now: float, *, ours: bool) -> None:
+        """A packet of a stream came or goes out: the time for it begins anew."""
+        exchange = (self._asked if ours else self._served).get(id)
+        if exchange is not None and exchange.timeout is not None:
+            exchange.due = now + exchange.timeout
+
     def next_deadline(self) -> float | None:
         return self._deadlines[0][0] if self._deadlines else None
 
@@ -238,6 +251,9 @@ class Conversation:
         effects: list[Effect] = []
         while self._deadlines and self._deadlines[0][0] <= now:
             _, _, exchange = heapq.heappop(self._deadlines)
+            if exchange.due > now and exchange.state in _WAITING:
+                self._push(exchange)
+                continue
             if not exchange.step(Step.TIMED_OUT):
                 continue
             if exchange.ours:
@@ -316,4 +332,8 @@ class Conversation:
         if len(self._deadlines) > 64 + 2 * (len(self._asked) + len(self._served)):
             self._deadlines = [d for d in self._deadlines if d[2].state in _WAITING]
             heapq.heapify(self._deadlines)
-        heapq.heappush(self._deadlines, (now + timeout, next(self._serial), exchange))
+        exchange.timeout, exchange.due = timeout, now + timeout
+        self._push(exchange)
+
+    def _push(self, exchange: _Exchange) -> None:
+        heapq.heappush(self._deadlines, (exchange.due, next(self._serial), exchange))

@@ -25,7 +25,7 @@ Used by every `PtySession`, by `telex run`, and by programs that read replies am
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from telex.wire.escape import CAN, Claim, Ending, find_end
 from telex.wire.events import Claimed, Event, Fault, Reason, Visible
@@ -33,6 +33,9 @@ from telex.wire.introducers import Introducers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+
+BEGINS: Final = 256
+"""Bytes told of a string that is too long: enough for the id of a packet."""
 
 
 class Demux:
@@ -113,7 +116,9 @@ class Demux:
         stop, after, ending = find_end(data, at, claim.kind)
         if self._body is not None:
             if len(self._body) + stop - at > claim.max_body:
-                events.append(self._fault(Reason.TOO_LONG, f"more than {claim.max_body} bytes"))
+                begins = bytes(self._body[:BEGINS] or data[at : at + BEGINS])
+                detail = f"more than {claim.max_body} bytes"
+                events.append(self._fault(Reason.TOO_LONG, detail, begins))
                 self._body = None
             else:
                 self._body += data[at:stop]
@@ -137,8 +142,8 @@ class Demux:
         self._held, self._body, self._inside = b"", None, None
         return faults
 
-    def _fault(self, reason: Reason, detail: str) -> Fault:
-        return Fault(reason, self._began, f"{self._inside}: {detail}", self._inside)
+    def _fault(self, reason: Reason, detail: str, begins: bytes = b"") -> Fault:
+        return Fault(reason, self._began, f"{self._inside}: {detail}", self._inside, begins)
 
 
 class Unwrap:

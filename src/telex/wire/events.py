@@ -7,7 +7,7 @@ lose the good ones.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -75,6 +75,8 @@ class Fault:
     """A sentence for a person. It never quotes the peer's bytes: they may be hostile or secret."""
     claim: Claim | None = None
     """Whose control string it was, where the fault is inside one."""
+    begins: bytes = field(default=b"", compare=False, repr=False)
+    """How a string that is too long begins, for whoever can tell from that whose it is."""
 
 
 Event = Frame | Visible | Claimed | Fault

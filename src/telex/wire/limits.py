@@ -319,6 +319,12 @@ PERSON_BYTES: Final = _limit(
     "What `telex run` holds for a terminal, the person's or the program's, that does not take it. "
     "Little, so that a Ctrl-C is seen to work, and enough that both sides keep busy.",
 )
+KEYS_UNREAD_BYTES: Final = _limit(
+    "KEYS_UNREAD_BYTES",
+    64 * KIB,
+    "bytes",
+    "Typed while a program reads its terminal's answers, and not asked for by the program yet.",
+)
 PICTURE_PIXELS: Final = _limit(
     "PICTURE_PIXELS",
     64_000_000,
@@ -354,6 +360,20 @@ INSPECTED_CHARS: Final = _limit(
     4 * KIB,
     "characters",
     "Of the transcript, in `adapter.inspect`.",
+)
+UNSEEN_BYTES: Final = _limit(
+    "UNSEEN_BYTES",
+    64 * MIB,
+    "bytes",
+    "Printed under `telex run` without a pause and kept for a model of the screen. A sixteenth of "
+    "it is shown to the model when there is time, a quarter in any case, a little between two "
+    "reads; and all of it is waited for.",
+)
+ATTRIBUTE_QUESTIONS: Final = _limit(
+    "ATTRIBUTE_QUESTIONS",
+    64,
+    "questions",
+    "Asked of the person's terminal (`CSI c`) and not answered yet. More than any program asks.",
 )
 TOLD_TAIL_ROWS: Final = _limit(
     "TOLD_TAIL_ROWS", 40, "rows", "Of the screen, in the error of a wait that failed."
@@ -467,4 +487,90 @@ LUA_RESTING_MS: Final = _limit(
     5_000,
     "milliseconds",
     "How long a plugin that ends each time waits until it is tried again. It begins with 100.",
+)
+URI_BYTES: Final = _limit(
+    "URI_BYTES", 2 * KIB, "bytes", "A link's or a directory's URI: what terminals keep of one."
+)
+BATCH_COMMANDS: Final = _limit(
+    "BATCH_COMMANDS", 1000, "commands", "Terminal commands in one `term:batch`: a full screen's."
+)
+CLIPBOARD_CHARS: Final = _limit(
+    "CLIPBOARD_CHARS",
+    64 * KIB,
+    "characters",
+    "A text for the clipboard. Terminals drop longer OSC 52 without a word.",
+)
+IMAGE_BYTES: Final = _limit(
+    "IMAGE_BYTES", 4 * MIB, "bytes", "A picture for a terminal, sent at once or in parts."
+)
+FILE_BYTES: Final = _limit(
+    "FILE_BYTES", 1024 * MIB, "bytes", "A file between a program and the person, in parts."
+)
+ESCAPE_REPLIES: Final = _limit(
+    "ESCAPE_REPLIES",
+    5_000,
+    "replies a second",
+    "To the program on one terminal, by JSON escapes. One that waits for each answer asks less; "
+    "past it new requests are ECBUSY, and then not answered at all.",
+)
+ESCAPE_REPLY_BYTES: Final = _limit(
+    "ESCAPE_REPLY_BYTES",
+    16 * MIB,
+    "bytes a second",
+    "The same by weight. A stream waits for more; a file of 5 MB is there in a second.",
+)
+ESCAPE_UNREAD_BYTES: Final = _limit(
+    "ESCAPE_UNREAD_BYTES",
+    64 * KIB,
+    "bytes",
+    "Replies that a program has not read. Beyond it nothing more is asked successfully: a shell "
+    "must not find a million answers, and what a person types must find room.",
+)
+ESCAPE_TIMEOUT_SECONDS: Final = _limit(
+    "ESCAPE_TIMEOUT_SECONDS",
+    3_600,
+    "seconds",
+    "The longest timeout that a request of a JSON escape gets. A stream's begins anew each time.",
+)
+NEWS_WAITING: Final = _limit(
+    "NEWS_WAITING",
+    1_024,
+    "notices",
+    "Of one session, each for itself, that one connection has not been told. More are dropped.",
+)
+ANSWERS_REMEMBERED: Final = _limit(
+    "ANSWERS_REMEMBERED",
+    256,
+    "answers",
+    "Of the person, that hold until a program ends. The oldest gives way, and is asked for again.",
+)
+QUESTIONS_WAITING: Final = _limit(
+    "QUESTIONS_WAITING",
+    8,
+    "questions",
+    "To the person, behind the one that stands. Whoever asks more wants a yes out of weariness.",
+)
+QUESTION_SECONDS: Final = _limit(
+    "QUESTION_SECONDS", 30, "seconds", "How long a question stands. No answer is a no."
+)
+AUDIT_BYTES: Final = _limit(
+    "AUDIT_BYTES",
+    MIB,
+    "bytes",
+    "One file of decisions. It and the one before it are kept: some 10,000 of them.",
+)
+AUDIT_SUMMARY_CHARS: Final = _limit(
+    "AUDIT_SUMMARY_CHARS", 1024, "characters", "Of what was asked, in a line of the audit."
+)
+PASTED_BYTES: Final = _limit(
+    "PASTED_BYTES",
+    64 * KIB,
+    "bytes",
+    "Of what a person pastes, in one event. A longer paste is told in several.",
+)
+TYPED_SEQUENCE_BYTES: Final = _limit(
+    "TYPED_SEQUENCE_BYTES",
+    256,
+    "bytes",
+    "One key or report of a person's terminal. What is longer is passed on as it is.",
 )
