@@ -26,6 +26,7 @@ from msgspec.inspect import (
     LiteralType,
     Metadata,
     NoneType,
+    RawType,
     StrType,
     StructType,
     Type,
@@ -35,6 +36,7 @@ from msgspec.inspect import (
 )
 
 from telex.adapters.server import AutomationServer
+from telex.escapes.session_service import EscapeSessions
 from telex.protocols import pty_adapters
 from telex.protocols import pty_automation as spec
 from telex.terminal import matchers
@@ -111,12 +113,13 @@ NOTIFIED: Final = {
     "session.changed": spec.SessionChanged,
     "session.output": spec.SessionOutput,
     "session.exited": spec.SessionExited,
+    "session.escape": spec.SessionEscape,
     "session.bytes": spec.SessionBytes,
 }
 NOTIFICATIONS = """\
 ## Notifications
 
-The first three come once `server.set_notifications` has enabled them, what happens in quick
+The first four come once `server.set_notifications` has enabled them, what happens in quick
 succession together; `session.bytes` comes for an attachment. What a request causes is told after
 its answer.
 """
@@ -224,7 +227,7 @@ def errors() -> str:
 
 
 def _methods() -> list[tuple[str, Any]]:
-    return list(AutomationServer(()).automation.handlers.items())
+    return list(AutomationServer((), extend=EscapeSessions).automation.handlers.items())
 
 
 def _method(name: str, handler: Any) -> Iterator[str]:
@@ -277,13 +280,18 @@ _CLASSES: Final = {
 
 def _if_asked(field: msgspec.inspect.Field) -> str:
     """What is left out where it was not asked for has no default, and yet is not required."""
-    unset = not field.required and field.default is NODEFAULT and field.default_factory is NODEFAULT
-    return " Only if asked for." if unset else ""
+    return " Only if asked for." if _may_be_out(field) else ""
+
+
+def _may_be_out(field: msgspec.inspect.Field) -> bool:
+    return not field.required and field.default is NODEFAULT and field.default_factory is NODEFAULT
 
 
 def _default(field: msgspec.inspect.Field) -> str:
     if field.required:
         return "required"
+    if _may_be_out(field):
+        return ""
     default = field.default if field.default is not NODEFAULT else field.default_factory()
     return "" if default is None else f"`{json.dumps(default)}`"
 
@@ -303,7 +311,7 @@ def _type(info: Type) -> str:
             return "number"
         case NoneType():
             return "null"
-        case AnyType():
+        case AnyType() | RawType():
             return "anything"
         case LiteralType():
             return " or ".join(f"`{json.dumps(value)}`" for value in info.values)

@@ -10,6 +10,7 @@ from scripts import (
     render_automation,
     render_cli,
     render_conversation,
+    render_escapes,
     render_keys,
     render_reference,
     render_specs,
@@ -29,6 +30,7 @@ def pages() -> dict[Path, str]:
         "reference/errors.md": render_reference.render_errors(),
         "reference/automation.md": render_automation.render(),
         "reference/keys.md": render_keys.render(),
+        "reference/escapes.md": render_escapes.render(),
         "reference/cli.md": render_cli.render(),
         "explain/conversation.md": render_conversation.render(),
     }

@@ -1,0 +1,124 @@
+"""What `detect` answers, and how such an answer is read.
+
+The answer goes through a terminal, and must fit the smallest frame there is, twice: the spec's own
+spelling of `capabilities` has an i too few, and both are sent. So a system that is there as a whole
+is said in one glob, and what it lacks in `exclude`. An answer that comes from elsewhere is read
+with care for its shape: anything in it may be anything. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import groupby
+from typing import Final
+
+from telex.escapes.catalogue import COMMANDS, EVENTS
+from telex.escapes.command import Command, Event
+
+CORE: Final = "core"
+"""Where commands are listed that belong to no system: `detect`, `ping`."""
+SPELLINGS: Final = ("capabilities", "capabilties")
+
+_Capability = dict[str, int | list[str]]
+
+
+def answer(
+    commands: Iterable[Command],
+    *,
+    maxframe: int,
+    htty: bool,
+    events: Iterable[Event] = tuple(EVENTS.values()),
+) -> dict[str, object]:
+    """The answer of a terminal that does these commands and tells these events.
+
+    `cancel` is always there: it is a member of packets, and whoever reads them reads it.
+    """
+    there = {command.name: command for command in commands}
+    found: dict[str, _Capability] = {"cancel": {"level": 1}}
+    for system, known in groupby(sorted(COMMANDS.values(), key=_system), key=_system):
+        if capability := _capability(system, list(known), there):
+            found[system] = capability
+    if names := [event.name for event in events]:
+        found["event"] = {"include": names if len(names) < len(EVENTS) else ["event:*"]}
+    if htty:
+        found["htty"] = {"level": 1}
+    return {**dict.fromkeys(SPELLINGS, found), "maxframe": maxframe}
+
+
+def _system(command: Command) -> str:
+    return command.system if ":" in command.name else CORE
+
+
+def _capability(
+    system: str, known: list[Command], there: Mapping[str, Command]
+) -> _Capability | None:
+    include = [command.name for command in known if command.name in there]
+    exclude = [command.name for command in known if command.name not in there]
+    if not include:
+        return None
+    found: _Capability = {}
+    if level := _level(known, there):
+        found["level"] = level
+    if system == CORE or len(exclude) > len(include):
+        return {**found, "include": include}
+    return {**found, "include": [f"{system}:*"], **({"exclude": exclude} if exclude else {})}
+
+
+def _level(known: list[Command], there: Mapping[str, Command]) -> int:
+    """The highest level of which, and below which, nothing is missing; 0 if there is none."""
+    levels = {command.level for command in known if command.level is not None}
+    missing = [c.level for c in known if c.level is not None and c.name not in there]
+    return max((level for level in levels if level < min(missing, default=99)), default=0)
+
+
+def supports(answer: object, name: str) -> bool:
+    """Whether a terminal that answered this does that command, or tells that event.
+
+    What is excluded anywhere is not there. What says a level and lists nothing has all of it.
+    """
+    listed = _capabilities(answer)
+    if any(_listed(entry, "exclude", name) for _, entry in listed):
+        return False
+    return any(
+        _listed(entry, "include", name) or _leveled(system, entry, name) for system, entry in listed
+    )
+
+
+def _capabilities(answer: object) -> list[tuple[str, Mapping[str, object]]]:
+    if not isinstance(answer, Mapping):
+        return []
+    given = [answer[key] for key in SPELLINGS if isinstance(answer.get(key), Mapping)]
+    entries = given[0].items() if given else ()
+    return [(system, entry) for system, entry in entries if isinstance(entry, Mapping)]
+
+
+def _listed(entry: Mapping[str, object], member: str, name: str) -> bool:
+    globs = entry.get(member)
+    return isinstance(globs, (list, tuple)) and any(
+        isinstance(glob, str) and matches(glob, name) for glob in globs
+    )
+
+
+def _leveled(system: str, entry: Mapping[str, object], name: str) -> bool:
+    command, level = COMMANDS.get(name), entry.get("level")
+    if command is None or command.level is None or "include" in entry:
+        return False
+    return _system(command) == system and isinstance(level, int) and command.level <= level
+
+
+def matches(glob: str, name: str) -> bool:
+    """Whether a glob means this name. `*` is any run of characters, colons too; nothing else is
+    special. No regex: a glob comes from the other side, and this takes no longer for a bad one."""
+    first, *rest = glob.split("*")
+    if not rest:
+        return glob == name
+    last = rest.pop()
+    if not name.startswith(first) or len(name) < len(first) + len(last):
+        return False
+    at, end = len(first), len(name) - len(last)
+    for part in rest:
+        found = name.find(part, at, end)
+        if found < 0:
+            return False
+        at = found + len(part)
+    return name.endswith(last)
