@@ -22,6 +22,7 @@ from linking import TRANSPORTS, Opening
 from telex.adapters.registry import builtin_plugins
 from telex.adapters.server import AutomationServer
 from telex.adapters.sources import Plugin
+from telex.escapes.session_service import EscapeSessions
 from telex.processes import table
 from telex.rpc.channel import Channel
 from telex.rpc.errors import RpcError
@@ -34,7 +35,13 @@ WAYS: dict[str, Opening] = {
     for transport in TRANSPORTS
     if transport.name in ("stdio, ndjson", "stdio, lsp", "unix, ndjson", "websocket")
 }
-TOLD = ("session.changed", "session.output", "session.exited", "session.bytes")
+TOLD = (
+    "session.changed",
+    "session.output",
+    "session.exited",
+    "session.bytes",
+    "session.escape",
+)
 SECRET = "password=hunter2secret"
 
 
@@ -155,6 +162,7 @@ class Served:
     def __init__(
         self, way: Opening, directory: Path, serial: bool, plugins: tuple[Plugin, ...], **how: Any
     ) -> None:
+        how = {"extend": EscapeSessions, **how}
         self.service = AutomationServer((*builtin_plugins(), *plugins), **how)
         self._way = way
         self._directory = directory

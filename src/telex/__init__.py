@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from telex.version import __version__
 
 if TYPE_CHECKING:
+    from telex import escapes as escapes
     from telex import match as match
     from telex.adapters.driver import Adapted as Adapted
     from telex.adapters.driver import adapt as adapt
@@ -68,14 +69,15 @@ __all__ = [
     "__version__",
     "adapt",
     "connect",
+    "escapes",
     "match",
     "spawn",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "match":
-        return importlib.import_module("telex.match")
+    if name in ("escapes", "match"):
+        return importlib.import_module(f"telex.{name}")
     if name not in _PLACES:
         raise AttributeError(f"module 'telex' has no attribute {name!r}")
     return getattr(importlib.import_module(_PLACES[name]), name)

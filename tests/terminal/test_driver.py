@@ -566,7 +566,7 @@ def test_importing_telex_costs_nothing() -> None:
 def test_every_public_name_is_there_and_no_other() -> None:
     for name in telex.__all__:
         assert getattr(telex, name) is not None
-    assert set(telex._PLACES) | {"match", "__version__"} == set(telex.__all__)
+    assert set(telex._PLACES) | {"match", "escapes", "__version__"} == set(telex.__all__)
     with pytest.raises(AttributeError, match="nothing_of_the_kind"):
         _ = telex.nothing_of_the_kind
 

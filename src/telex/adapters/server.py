@@ -6,7 +6,7 @@ it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from telex.adapters.live import Live
 from telex.adapters.lua.nursery import Nursery
@@ -17,11 +17,19 @@ from telex.adapters.service import Adapters
 from telex.terminal.service import Automation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from telex.adapters.sources import Plugin
     from telex.redaction import Redactor
     from telex.rpc.channel import Channel
+
+
+class Extension(Protocol):
+    """Something beside adapters that sessions are given, such as JSON escapes."""
+
+    async def close(self) -> None:
+        """All sessions are closed."""
+        ...
 
 
 class AutomationServer:
@@ -33,11 +41,14 @@ class AutomationServer:
         *,
         redactor: Redactor | None = None,
         may_load: bool = False,
+        extend: Callable[[Automation], Extension] | None = None,
     ) -> None:
+        """`extend` is given the sessions, to add what neither they nor adapters know of."""
         self.plugins = Plugins(plugins)
         self._nursery = Nursery()
         self._predicates = Predicates(self.plugins, self._nursery)
         self.automation = Automation(redactor=redactor, predicates=self._predicates.runner)
+        self._extension = None if extend is None else extend(self.automation)
         self._live = Live(self.automation, self._nursery)
         self.adapters = Adapters(self.automation, self.plugins, self._live)
         self.loading = PluginService(
@@ -52,6 +63,8 @@ class AutomationServer:
         """End every program and every plugin."""
         try:
             await self.automation.close()
+            if self._extension is not None:
+                await self._extension.close()
         finally:
             try:
                 await self._live.close()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final, Literal
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from telex.rpc.errors import RESERVED, Condition
 
@@ -348,6 +348,8 @@ class Create(Struct, frozen=True, kw_only=True):
     """A file for every byte that the program prints, secrets and all."""
     raw_transcript_append: bool = False
     """Go on with that file; else it must not be there yet."""
+    escapes: bool = False
+    """Whether the terminal answers JSON escapes. They are told as `session.escape`."""
 
 
 class Input(Struct, frozen=True):
@@ -462,6 +464,21 @@ class Detach(Struct, frozen=True):
     """Which attachment to end."""
 
     attachment: str
+
+
+class EscapeReply(Struct, frozen=True, kw_only=True):
+    """An answer to a command that the program on a session asked of its terminal."""
+
+    session: str
+    resid: Annotated[str, Meta(min_length=1, max_length=64)]
+    """The `rpcid` of the command."""
+    data: Raw | UnsetType = UNSET
+    data64: str | UnsetType = UNSET
+    """Bytes, in base64; in place of `data`."""
+    error: str | UnsetType = UNSET
+    """Why there is no answer, as `ECDENIED: in words`."""
+    cont: bool = False
+    """More of the same answer follows."""
 
 
 class Lease(Struct, frozen=True, kw_only=True):
@@ -654,6 +671,12 @@ class Detached(Struct, frozen=True):
     detached: bool
 
 
+class EscapeReplied(Struct, frozen=True):
+    """Whether it was the answer: not if another came first, or the time was up."""
+
+    accepted: bool
+
+
 class Leased(Struct, frozen=True):
     """Who alone may type; null if everybody may."""
 
@@ -699,6 +722,16 @@ class SessionBytes(Struct, frozen=True, omit_defaults=True):
     """Forget what was shown: these bytes draw the screen anew."""
     more: bool = False
     """More is there already: the screen, if these draw it, is not whole yet."""
+
+
+class SessionEscape(Struct, frozen=True, omit_defaults=True):
+    """The program on a session sent its terminal a packet, by JSON escapes."""
+
+    session: str
+    sequence: int
+    packet: Raw
+    dropped: bool = False
+    """Whether some before it were not told."""
 
 
 NOTIFICATIONS: Final = ("session.changed", "session.output", "session.exited")

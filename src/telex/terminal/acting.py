@@ -132,7 +132,7 @@ class Acting:
         for at in range(0, len(data), limits.INPUT_BYTES_QUEUED // 2):
             if at and not await self._may_go_on():
                 break
-            self._session.pty.write(data[at : at + limits.INPUT_BYTES_QUEUED // 2])
+            self._session.type(data[at : at + limits.INPUT_BYTES_QUEUED // 2])
         self._session.typed(data)
         return mark
 
@@ -142,7 +142,7 @@ class Acting:
             if at and not await self._may_go_on(value.delay_ms / 1000):
                 break
             piece = paste_bytes(value.text[at : at + value.chunk_chars])
-            self._session.pty.write(piece)
+            self._session.type(piece)
             self._session.typed(piece)
         return mark
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections import Counter
+from collections import Counter, deque
 from typing import TYPE_CHECKING, Final
 
 from telex.protocols import pty_automation as spec
@@ -40,14 +40,23 @@ class _Followed:
         self._cursor = session.transcript.cursor
         self._stream = self._stream_from(self._cursor)
         self._over = session.exit is not None
-        self._stir = lambda: stir(self)
+        self._news: deque[tuple[str, object]] = deque()
+        self._stir: Callable[[], None] = lambda: stir(self)
         session.watchers.add(self._stir)
 
     def leave(self) -> None:
         self._session.watchers.discard(self._stir)
 
+    def add(self, method: str, params: object) -> bool:
+        """Something that others have to tell of it. False if too much waits already."""
+        if len(self._news) >= limits.NEWS_WAITING:
+            return False
+        self._news.append((method, params))
+        self._stir()
+        return True
+
     def notices(self) -> Iterator[tuple[str, object]]:
-        """What there is to tell since the last time: changed, output, exited."""
+        """What there is to tell since the last time: changed, output, others' news, exited."""
         session = self._session
         sequence = session.sequence
         if sequence != self._sequence:
@@ -56,6 +65,8 @@ class _Followed:
             yield "session.changed", spec.SessionChanged(self.id, sequence)
         for output in self._output():
             yield "session.output", output
+        while self._news:
+            yield self._news.popleft()
         if session.exit is not None and not self._over:
             self._over = True
             ended = session.exit
@@ -127,6 +138,14 @@ class Notices:
         """A session is there: it may be one that was subscribed to."""
         if self.chosen.enabled and id not in self._followed and self._wanted(id):
             self._followed[id] = _Followed(id, session, self._redactor, self._stir)
+
+    def follows(self, id: str) -> bool:
+        """Whether this connection is told of that session."""
+        return id in self._followed
+
+    def add(self, id: str, method: str, params: object) -> bool:
+        """Tell this too, of a session that is followed. False if too much waits to be told."""
+        return self._followed[id].add(method, params)
 
     def gone(self, id: str) -> None:
         """A session was closed. What it still had to say is said, then it is forgotten."""

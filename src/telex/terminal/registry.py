@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from telex.protocols.pty_automation import Predicate
+    from telex.terminal.additions import Addition
     from telex.terminal.matchers import PredicateRunner
     from telex.terminal.program import Program
     from telex.terminal.raw_transcript import RawTranscript
@@ -47,7 +48,12 @@ class SessionHost(Protocol):
     """Who holds sessions."""
 
     def create(
-        self, program: Program, *, transcript_chars: int, raw: RawTranscript | None
+        self,
+        program: Program,
+        *,
+        transcript_chars: int,
+        raw: RawTranscript | None,
+        addition: Addition | None = None,
     ) -> tuple[str, PtySession]:
         """Start a program. Raises what starting it raises."""
         ...
@@ -73,14 +79,25 @@ class Sessions:
         self._count = 0
 
     def create(
-        self, program: Program, *, transcript_chars: int, raw: RawTranscript | None
+        self,
+        program: Program,
+        *,
+        transcript_chars: int,
+        raw: RawTranscript | None,
+        addition: Addition | None = None,
     ) -> tuple[str, PtySession]:
         if len(self._sessions) >= limits.SESSIONS:
             raise TooManySessions(f"there are {limits.SESSIONS} sessions already; close some")
         from telex.terminal.session import PtySession  # loads the emulator; see `warm_up`
 
         session = PtySession(
-            program, transcript_chars=transcript_chars, raw=raw, predicates=self._predicates
+            program,
+            transcript_chars=transcript_chars,
+            raw=raw,
+            predicates=self._predicates,
+            claimants=addition.claimants if addition else None,
+            faults=addition.fault if addition else None,
+            attributes=addition.attributes if addition else (),
         )
         self._count += 1
         id = f"s{self._count}"

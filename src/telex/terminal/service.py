@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
     from telex.rpc.channel import Channel
     from telex.rpc.serving import Call
+    from telex.terminal.additions import Addition, Opener
+    from telex.terminal.notices import Notices
     from telex.terminal.raw_transcript import RawTranscript
     from telex.terminal.registry import Predicates
     from telex.terminal.session import PtySession
@@ -63,6 +65,10 @@ class Automation:
         """Which adapters are bound to which session."""
         self.closers: set[Callable[[str], None]] = set()
         """Called with the id of each session that was closed."""
+        self.opener: Opener | None = None
+        """Who may add something to a session that is created."""
+        self.notifications: tuple[str, ...] = spec.NOTIFICATIONS
+        """What connections may be told."""
         self._tellers: dict[str, Teller] = {}
         self._leases = Leases()
         self._following = Following(self._sessions, self.redactor)
@@ -111,7 +117,7 @@ class Automation:
     def capabilities(self, asked: spec.Nothing, who: Connection) -> spec.Capabilities:
         """What this server is: its methods, notifications and framings."""
         names = tuple(method.name for method in self.methods)
-        return spec.Capabilities(spec.NAME, __version__, self._framings, names, spec.NOTIFICATIONS)
+        return spec.Capabilities(spec.NAME, __version__, self._framings, names, self.notifications)
 
     def set_notifications(
         self, asked: spec.SetNotifications, who: Connection
@@ -138,8 +144,9 @@ class Automation:
         if asked.raw_transcript_path is not None:
             raw = open_raw(asked.raw_transcript_path, append=asked.raw_transcript_append)
         chars = asked.transcript_max_chars or limits.TRANSCRIPT_CHARS
+        addition = None if self.opener is None else self.opener(asked)
         try:
-            id, _ = self.open(program, transcript_chars=chars, raw=raw)
+            id, _ = self.open(program, transcript_chars=chars, raw=raw, addition=addition)
         except BaseException:
             if raw is not None:
                 raw.discard()
@@ -251,10 +258,15 @@ class Automation:
         *,
         transcript_chars: int = limits.TRANSCRIPT_CHARS,
         raw: RawTranscript | None = None,
+        addition: Addition | None = None,
     ) -> tuple[str, PtySession]:
         """A new session, in the same count as everybody's. Raises what starting it raises."""
-        id, session = self._sessions.create(program, transcript_chars=transcript_chars, raw=raw)
+        id, session = self._sessions.create(
+            program, transcript_chars=transcript_chars, raw=raw, addition=addition
+        )
         self._tellers[id] = Teller(session, self.redactor)
+        if addition is not None:
+            addition.opened(id, session)
         self.appeared(id)
         return id, session
 
@@ -270,6 +282,11 @@ class Automation:
         for connection in self._connections.values():
             if connection.notices is not None:
                 connection.notices.reconsider()
+
+    def listeners(self, id: str) -> tuple[Notices, ...]:
+        """Who is told of this session."""
+        notices = (connection.notices for connection in self._connections.values())
+        return tuple([one for one in notices if one is not None and one.follows(id)])
 
     def told(self, id: str) -> tuple[PtySession, Teller]:
         """A session, and who tells of it. Raises UnknownSession."""

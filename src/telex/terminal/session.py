@@ -18,7 +18,7 @@ import asyncio
 import functools
 import logging
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from telex.processes.ending import BRISK
 from telex.terminal import matchers
@@ -34,7 +34,7 @@ from telex.terminal.transcript import Transcript
 from telex.terminal.waiting import Waits, with_since
 from telex.wire import htty_chunk, json_escape, limits
 from telex.wire.demux import Demux
-from telex.wire.events import Claimed, Event, Visible
+from telex.wire.events import Claimed, Event, Fault, Visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from telex.wire.escape import Claim
 
 log = logging.getLogger("telex.terminal")
+
+T = TypeVar("T")
 
 TURN_SECONDS: Final = 0.002
 """How long one session may hold the event loop before the others get their turn."""
@@ -70,6 +72,7 @@ class PtySession:
         transcript_chars: int = limits.TRANSCRIPT_CHARS,
         raw: RawTranscript | None = None,
         claimants: Mapping[Claim, Callable[[Claimed], None]] | None = None,
+        faults: Callable[[Fault], None] | None = None,
         predicates: Callable[[PtySession, Predicate], PredicateRunner] | None = None,
         attributes: tuple[int, ...] = (),
     ) -> None:
@@ -90,6 +93,8 @@ class PtySession:
         """Given the bytes that the screen gets."""
         self.typists: set[Callable[[bytes], None]] = set()
         """Given the bytes that callers type."""
+        self.keyboard: Callable[[bytes], bytes] | None = None
+        """Given what callers type, before the program gets it: it gets what this returns."""
         self.labellers: set[Callable[[str], None]] = set()
         """Given the labels that callers put on places in the transcript."""
         self.swallowed = 0
@@ -99,9 +104,11 @@ class PtySession:
         self._above: tuple[int, tuple[Row, ...]] = (-1, ())
         self._raw = raw
         self._claimants = claimants or {}
+        self._faults = faults
         self._predicates = None if predicates is None else functools.partial(predicates, self)
         self._demux = Demux({*OURS, *self._claimants})
         self._work: deque[Event] = deque()
+        self._working = False
         self._pace = Pace()
         self._going_on: asyncio.Handle | None = None
         self._caught_up = asyncio.Event()
@@ -217,9 +224,23 @@ class PtySession:
         condition = matchers.compile(with_since(matcher, since), self.marks.find, self._predicates)
         return await self._waits.wait(condition, timeout, keep)
 
+    def show(self, data: bytes) -> None:
+        """As if the program had printed it: from a claimant, right where the claimed string stood
+        in the output; from anybody else, after all that was worked through."""
+        if self.closed:
+            return
+        self._feed(data)
+        if not self._working:
+            self.last_output = self._loop.time()
+            self._advance()
+
     def look_again(self) -> None:
         """A predicate knows more than it did: whose wait is over?"""
         self._waits.look()
+
+    def type(self, data: bytes) -> None:
+        """Give the program what a caller types. Raises what `Pty.write` raises."""
+        self.pty.write(data if self.keyboard is None else self.keyboard(data))
 
     def typed(self, data: bytes) -> None:
         """Somebody typed this, or resized: stability counts from now."""
@@ -268,22 +289,33 @@ class PtySession:
         """
         self._going_on = None
         until = self._loop.time() + TURN_SECONDS
-        while self._work:
-            match self._work.popleft():
-                case Visible(data):
-                    self._show(data, until)
-                case Claimed() as claimed:
-                    self._claimed(claimed)
-                case _:
-                    self.swallowed += 1
-            if self._work and self._loop.time() > until:
-                self._go_on_later()
-                return
+        self._working = True
+        try:
+            done = self._work_through(until)
+        finally:
+            self._working = False
+        if not done:
+            self._go_on_later()
+            return
         if not self._caught_up.is_set():
             self._caught_up.set()
             self.pty.resume()
         self.last_output = self._loop.time()
         self._advance()
+
+    def _work_through(self, until: float) -> bool:
+        """Whether all of it is done."""
+        while self._work:
+            match self._work.popleft():
+                case Visible(data):
+                    self._show(data, until)
+                case Claimed() as claimed:
+                    self._hand_over(self._claimants.get(claimed.claim), claimed)
+                case Fault(claim=claim) as fault:
+                    self._hand_over(self._faults if claim in self._claimants else None, fault)
+            if self._work and self._loop.time() > until:
+                return False
+        return True
 
     def _go_on_later(self) -> None:
         self._caught_up.clear()
@@ -309,13 +341,12 @@ class PtySession:
         for tap in self.taps:
             tap(data)
 
-    def _claimed(self, claimed: Claimed) -> None:
-        claimant = self._claimants.get(claimed.claim)
+    def _hand_over(self, claimant: Callable[[T], None] | None, string: T) -> None:
         if claimant is None:
             self.swallowed += 1
             return
         try:
-            claimant(claimed)
+            claimant(string)
         except Exception:  # a fault of ours, which must not stop the program's output
             log.exception("a control string could not be handled")
 

@@ -1,0 +1,63 @@
+"""JSON terminal escapes: a terminal that answers, on both of its sides.
+
+A program asks its terminal for something by a JSON packet in a control string, and the terminal may
+answer, or tell what happens, the same way. The spec is `docs/specs/json_escapes.md`; packets and
+frames are `rpc.dialects.json_escapes` and `wire.json_escape`.
+
+What there is:
+    command         what a command and an event are, as values
+    catalogue       every command and event, once
+    lowering        a command as the ANSI bytes that do it; lifting the other way round
+    detecting       what `detect` answers
+The terminal's side:
+    inband          the channel that runs through a program's terminal
+    service         the handlers, given a surface to act on
+    events          what is typed, as events for those who subscribed
+    policy          what is allowed to whom, and what the person is asked
+The program's side:
+    client          `connect()`: calls, streams, events; `helpers` are the typed ones, and
+                    `blocking` is the same without an event loop
+    reaching        who answers: the terminal, the one behind tmux, a socket
+    own_tty         the terminal, taken and given back; `tty_channel` reads and writes it
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from telex.escapes.client import AnsweringTerminal as AnsweringTerminal
+    from telex.escapes.client import NotTaken as NotTaken
+    from telex.escapes.client import connect as connect
+    from telex.escapes.fitting import FrameTooLarge as FrameTooLarge
+    from telex.escapes.listening import TerminalEvent as TerminalEvent
+    from telex.escapes.own_tty import NoTerminal as NoTerminal
+    from telex.escapes.own_tty import NotSupported as NotSupported
+
+_PLACES = {
+    "AnsweringTerminal": "client",
+    "FrameTooLarge": "fitting",
+    "NoTerminal": "own_tty",
+    "NotSupported": "own_tty",
+    "NotTaken": "client",
+    "TerminalEvent": "listening",
+    "connect": "client",
+}
+"""What a program needs, loaded when it is first used."""
+
+__all__ = [
+    "AnsweringTerminal",
+    "FrameTooLarge",
+    "NoTerminal",
+    "NotSupported",
+    "NotTaken",
+    "TerminalEvent",
+    "connect",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module 'telex.escapes' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"telex.escapes.{_PLACES[name]}"), name)

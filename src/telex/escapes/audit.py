@@ -1,0 +1,76 @@
+"""The audit: a JSON line for each decision, in a file that is ours alone.
+
+What was asked is redacted, as everything that telex keeps. When the file is full, it becomes
+`….1`, and the one before it goes: an audit is for looking back, not for ever. A line that cannot be
+written is an exception, and what it would have told of does not happen (`gate`).
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from telex.config.errors import NotPrivate
+from telex.config.private import make_private
+from telex.redaction import Redactor
+from telex.wire import limits
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from telex.config.places import Places
+    from telex.escapes.gate import Decided
+
+_FLAGS: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+_encode = msgspec.json.Encoder().encode
+
+
+def audit_file(places: Places) -> Path:
+    return places.logs / "escapes.jsonl"
+
+
+class AuditLog:
+    """Writes decisions: pass it to a `Gate`. Several processes may write the same file."""
+
+    def __init__(self, path: Path, *, redactor: Redactor | None = None) -> None:
+        self._path = path
+        self._redactor = redactor or Redactor()
+
+    def __call__(self, decided: Decided) -> None:
+        """Opened for each line: they are rare, and another process may have turned the page."""
+        line = _encode(self._told(decided)) + b"\n"
+        make_private(self._path.parent)
+        descriptor = os.open(self._path, _FLAGS | os.O_NONBLOCK, 0o600)
+        try:
+            size = self._checked(descriptor)
+            # In one write, so that lines of two processes do not mix.
+            if os.write(descriptor, line) < len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._path))
+        finally:
+            os.close(descriptor)
+        if size + len(line) >= limits.AUDIT_BYTES:
+            os.replace(self._path, self._path.with_name(f"{self._path.name}.1"))
+
+    def _checked(self, descriptor: int) -> int:
+        status = os.fstat(descriptor)
+        ours = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
+        if not ours or status.st_mode & 0o077:
+            raise NotPrivate(f"{self._path} is not a file of ours alone; remove it")
+        return status.st_size
+
+    def _told(self, decided: Decided) -> dict[str, object]:
+        redact = self._redactor.redact
+        return {
+            "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+            "command": decided.command,
+            "origin": decided.origin.kind,
+            "program": decided.origin.program,
+            "decision": "allow" if decided.allowed else "deny",
+            "by": decided.by,
+            "summary": redact(decided.summary)[: limits.AUDIT_SUMMARY_CHARS],
+        }

@@ -1,0 +1,221 @@
+"""What is allowed to whom: rules in TOML, and what holds where no rule speaks.
+
+A rule names commands by a glob, in which `*` stands for anything, colons too, and where the asking
+program is. The first rule that fits decides; without one the command's own guard does. Whether
+there is a person to ask is not known here: `gate` asks, and what nobody can be asked is denied.
+
+Pure. A policy is about safety, so nothing in it is overlooked: a field nobody knows is a problem,
+and all problems are told at once, with the line where it can be found.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass
+from enum import Enum
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from telex.escapes.command import Command, Guard
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+Kind = Literal["local", "remote"]
+
+_ELSEWHERE: Final = frozenset({
+    "ssh", "autossh", "sshpass", "slogin", "dbclient", "mosh", "mosh-client", "et", "tsh",
+    "telnet", "rlogin", "rsh", "minicom", "picocom",
+    "docker", "podman", "nerdctl", "ctr", "crictl", "kubectl", "oc", "k9s", "lxc", "incus",
+    "machinectl", "distrobox", "toolbox", "vagrant", "multipass",
+    "screen", "tmux", "zellij",
+})  # fmt: skip
+"""Programs whose output is another machine's, a container's, or of programs that we cannot see."""
+
+_GLOB: Final = re.compile(r"[A-Za-z0-9_.:*-]{1,128}")
+_HEADER: Final = re.compile(r"[ \t]*\[\[[ \t]*rule[ \t]*\]\][ \t]*(?:#.*)?")
+
+
+class Verdict(Enum):
+    ALLOW = "allow"
+    ASK = "ask"
+    DENY = "deny"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What is to happen, and why: for the audit."""
+
+    verdict: Verdict
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a request comes from."""
+
+    kind: Kind
+    program: str | None = None
+    """The name of the program in the foreground, as the system tells it. It chose that itself."""
+    run: tuple[int, int] | None = None
+    """Which run of it: its process group, and a number for when the leader of that started and what
+    it executes, so that an answer that lasts ends with `exec`. Whoever is not known so well gets no
+    such answer."""
+
+
+def origin_of(*names: str, run: tuple[int, int] | None = None) -> Origin:
+    """The origin, from the names of the processes in the foreground, the leader's first.
+
+    All of them, because `sudo ssh host` is led by sudo. If nobody is known to have asked, the worse
+    is assumed. A local program that shows what came from elsewhere (`curl`) is local: only the
+    person can know that.
+    """
+    names = tuple([name.rpartition("/")[2] for name in names])
+    # tmux calls itself `tmux: client`.
+    away = next((name for name in names if name.partition(":")[0] in _ELSEWHERE), None)
+    if away or not names:
+        return Origin("remote", away, run)
+    return Origin("local", names[0], run)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    command: str
+    """A glob."""
+    origin: Literal["local", "remote", "*"]
+    decision: Verdict
+
+    def fits(self, command: str, origin: Origin) -> bool:
+        return self.origin in ("*", origin.kind) and fnmatchcase(command, self.command)
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Rules in their order, and below them what the guards say."""
+
+    rules: tuple[Rule, ...] = ()
+
+    @classmethod
+    def parse(cls, text: str, where: str = "the policy") -> Policy:
+        """From TOML; `BadPolicy` names everything that is wrong with it."""
+        try:
+            document = tomllib.loads(text + "\n")
+        except (ValueError, RecursionError) as error:
+            raise BadPolicy([Problem("", f"this is not TOML: {error}")], where) from error
+        problems: list[Problem] = []
+        rules = tuple(_rules(document, _Lines(text), problems))
+        if problems:
+            raise BadPolicy(problems, where)
+        return cls(rules)
+
+    def decide(self, command: Command, origin: Origin) -> Decision:
+        for number, rule in enumerate(self.rules, 1):
+            if rule.fits(command.name, origin):
+                return Decision(rule.decision, f"rule {number}")
+        return _DEFAULTS[command.guard, origin.kind]
+
+
+_DEFAULTS: Final = {
+    (guard, kind): Decision(verdict, f"default for {guard.value}")
+    for guard, kind, verdict in (
+        (Guard.FREE, "local", Verdict.ALLOW),
+        (Guard.FREE, "remote", Verdict.ALLOW),
+        (Guard.REMOTE, "local", Verdict.ALLOW),
+        (Guard.REMOTE, "remote", Verdict.ASK),
+        (Guard.PERSON, "local", Verdict.ASK),
+        (Guard.PERSON, "remote", Verdict.ASK),
+    )
+}
+
+
+# Reading.
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What is wrong with one field, and what to do."""
+
+    field: str
+    """`rule[2].origin`; empty for the whole."""
+    problem: str
+    line: int | None = None
+
+    def __str__(self) -> str:
+        place = f"line {self.line}: " if self.line else ""
+        return f"{place}`{self.field}`: {self.problem}" if self.field else self.problem
+
+
+class BadPolicy(ValueError):
+    """A policy that cannot be used, with everything that is wrong with it."""
+
+    def __init__(self, problems: Iterable[Problem], where: str) -> None:
+        self.problems = tuple(problems)
+        super().__init__(f"{where} cannot be used: " + ". ".join(map(str, self.problems)))
+
+
+def _rules(document: Mapping[str, Any], lines: _Lines, problems: list[Problem]) -> Iterator[Rule]:
+    unknown = "is not known; a policy is made of [[rule]]"
+    problems += [Problem(key, unknown, lines.top(key)) for key in document if key != "rule"]
+    tables = document.get("rule", [])
+    if not isinstance(tables, list) or not all(isinstance(one, dict) for one in tables):
+        problems.append(Problem("rule", "must be written as [[rule]], in two pairs of brackets"))
+        return
+    lines.expect(len(tables))
+    for number, table in enumerate(tables, 1):
+        before = len(problems)
+        for key, problem in _problems(table):
+            problems.append(Problem(f"rule[{number}].{key}", problem, lines.of(number, key)))
+        if len(problems) == before:
+            yield Rule(table["command"], table.get("origin", "*"), Verdict(table["decision"]))
+
+
+_CHOICES: Final = {
+    "origin": ("local", "remote", "*"),
+    "decision": tuple(verdict.value for verdict in Verdict),
+}
+
+
+def _problems(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The fields of one rule that are wrong, each with what is."""
+    for key in ("command", "decision"):
+        if key not in table:
+            yield key, "is missing"
+    for key, value in table.items():
+        if key == "command":
+            if not isinstance(value, str) or not _GLOB.fullmatch(value):
+                yield key, 'must be a command or a glob of several, such as "clip:*"'
+        elif key in _CHOICES:
+            if value not in _CHOICES[key]:
+                yield key, f"must be one of {', '.join(_CHOICES[key])}"
+        else:
+            yield key, "is not known; a rule has command, origin and decision"
+
+
+class _Lines:
+    """Where a field stands. The parser does not tell, so this looks, and says nothing where a look
+    could be wrong: a text of many lines may hold what looks like a rule."""
+
+    def __init__(self, text: str) -> None:
+        self._lines = text.splitlines()
+        self._headers = [n for n, line in enumerate(self._lines, 1) if _HEADER.fullmatch(line)]
+
+    def expect(self, rules: int) -> None:
+        if len(self._headers) != rules:
+            self._headers = []
+
+    def of(self, number: int, key: str) -> int | None:
+        """The line of a rule's field, or of the rule that lacks it."""
+        if not self._headers:
+            return None
+        first = self._headers[number - 1]
+        after = self._headers[number] if number < len(self._headers) else len(self._lines) + 1
+        return self._find(key, first + 1, after) or first
+
+    def top(self, key: str) -> int | None:
+        return self._find(key, 1, len(self._lines) + 1)
+
+    def _find(self, key: str, first: int, after: int) -> int | None:
+        field = re.compile(rf"[ \t]*(?:\[[ \t]*)?[\"']?{re.escape(key)}[\"']?[ \t]*[.=\]]")
+        lines = range(first, after)
+        return next((n for n in lines if field.match(self._lines[n - 1])), None)

@@ -1,0 +1,302 @@
+"""The terminal's side of JSON escapes: a handler for every command, given a surface to act on.
+
+Commands that are output are done on the spot, as the ANSI they lower to: what stood before one in
+the program's output was shown before it, and what follows comes after. Where a person has to be
+asked, that takes its time, and the command is done when they said yes. Errors are fixed sentences:
+they are typed into the program, and must never say what it chose.
+
+    service = TerminalService(surface, gate)
+    peer = Peer(channel, dialect, service.methods)
+
+Every door serves from the same: in band, the socket, the web.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import AsyncIterator, Callable
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import msgspec
+from msgspec import Raw
+
+from telex.escapes import detecting
+from telex.escapes.catalogue import COMMANDS, EVENTS
+from telex.escapes.command import Command, Event, Guard
+from telex.escapes.policy import Origin
+from telex.escapes.surface import Surface, unsupported
+from telex.protocols import json_escapes as spec
+from telex.rpc.errors import Condition, RpcError
+from telex.rpc.messages import ABSENT
+from telex.rpc.methods import Method, Methods
+from telex.rpc.serving import Call
+from telex.wire import limits
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+Extra = Callable[[Raw, Call], AsyncIterator[object]]
+"""Serves commands that are not in the catalogue; `call.method` names them. An async generator."""
+
+_WRONG: Final = "The data is not what the command takes."
+_TYPED: Final = frozenset({"event:key", "event:paste"})
+"""Whoever hears these has the keyboard: what is typed goes to them, a password too."""
+
+
+class Gate(Protocol):
+    """What every command passes. `escapes.gate` has one."""
+
+    def settled(self, command: Command, origin: Origin, summary: str) -> bool | None:
+        """Whether this may be done; None if somebody has to be asked."""
+        ...
+
+    async def allow(self, command: Command, origin: Origin, summary: str) -> bool: ...
+
+
+class Desk(Protocol):
+    """Where events are subscribed to. Who a caller is, and for how long, is known there."""
+
+    @property
+    def known(self) -> Collection[str]:
+        """The events that can be told here."""
+        ...
+
+    def subscribe(self, events: tuple[str, ...], call: Call) -> Collection[str]:
+        """What the caller is subscribed to then."""
+        ...
+
+    def unsubscribe(self, events: tuple[str, ...], call: Call) -> Collection[str]: ...
+
+
+def _local(call: Call) -> Origin:
+    return Origin("local")
+
+
+class TerminalService:
+    """One for each terminal."""
+
+    def __init__(
+        self,
+        surface: Surface,
+        gate: Gate,
+        *,
+        origin: Callable[[Call], Origin] = _local,
+        events: Desk | None = None,
+        keyboard: Gate | None = None,
+        extra: Extra | None = None,
+        maxframe: int = limits.CONTROL_STRING_BYTES,
+        htty: bool = False,
+    ) -> None:
+        """`keyboard` is what those pass who would hear what a person types. Without it nobody types
+        here whose keyboard it were: then they pass the gate like any other subscriber.
+
+        It is a gate of its own because a gate remembers by a command's name: a yes to the mouse
+        must not be one to the keyboard, and both are `term:subscribe`.
+        """
+        self._surface = surface
+        self._gate = gate
+        self._keyboard = keyboard
+        self._origin = origin
+        self._events = events
+        self.methods = _WithOthers(extra)
+        done = [command for command in COMMANDS.values() if self._serve(command)]
+        told: list[Event] = [EVENTS[name] for name in sorted(events.known if events else ())]
+        self.capabilities = detecting.answer(done, maxframe=maxframe, htty=htty, events=told)
+        """What `detect` answers."""
+
+    def _serve(self, command: Command) -> bool:
+        """Give it a handler. Whether that can do it."""
+        handler = self._handler(command)
+        able = handler is not None and command.name not in self._surface.lacks
+        served = handler if able and handler is not None else _at_once(_unable)
+        # What `Methods` reads: each handler is a function of its own, for the types of its command.
+        served.__annotations__ = {"asked": command.payload, "call": Call, "return": Any}
+        served.__doc__ = command.about
+        self.methods.add(command.name, served)
+        return able
+
+    def _handler(self, command: Command) -> Callable[..., Any] | None:
+        if command.name == "image:show":
+            return self._picture(command)
+        if command.lower is not None:
+            return self._output(command)
+        if (other := self._surface.others.get(command.name)) is not None:
+            return self._other(command, other)
+        # What only says that the terminal is there, and what gives a yes back, pass no gate.
+        known: dict[str, Callable[[Any, Call], Any]] = {
+            "detect": lambda asked, call: self.capabilities,
+            "ping": lambda asked, call: spec.Nothing(),
+            "term:report": self._report,
+            "term:querymode": self._report,
+        }
+        if self._events is not None:
+            known |= {"term:subscribe": self._subscribe, "term:unsubscribe": self._unsubscribe}
+        work = known.get(command.name)
+        return None if work is None else _at_once(work)
+
+    # What is output.
+
+    def _output(self, command: Command) -> Callable[..., Any]:
+        def output(asked: Any, call: Call) -> Any:
+            return self._apply(command, asked, call)
+
+        return output
+
+    def _picture(self, command: Command) -> Callable[..., Any]:
+        def picture(asked: Any, call: Call) -> Any:
+            if call.id is None or not isinstance(asked, spec.ImageShow) or asked.data64:
+                return self._apply(command, asked, call)
+            return self._gathered(command, asked, call)
+
+        return picture
+
+    async def _gathered(self, command: Command, asked: spec.ImageShow, call: Call) -> Any:
+        data = bytearray()
+        async for part in call.parts:
+            if part.data is not ABSENT:
+                data += part.data if isinstance(part.data, bytes) else b""
+            if len(data) > limits.IMAGE_BYTES:
+                raise RpcError(spec.ECLIMIT, "The picture is too large.")
+        done = self._apply(command, msgspec.structs.replace(asked, data64=bytes(data)), call)
+        return await done if inspect.isawaitable(done) else done
+
+    def _apply(self, command: Command, asked: Any, call: Call) -> Any:
+        """The data is looked at first: nobody is asked in vain."""
+        if command.lower is None or not isinstance(asked, command.payload):
+            raise RpcError(Condition.PARAMS, _WRONG)
+        try:
+            ansi = command.lower(asked)
+        except msgspec.ValidationError:
+            raise RpcError(Condition.PARAMS, _WRONG) from None
+
+        def show() -> Any:
+            self._surface.apply(ansi)
+            return ABSENT
+
+        return self._once_allowed(self._gate, command, asked, call, show)
+
+    # What is asked.
+
+    def _report(self, asked: Any, call: Call) -> Any:
+        if not isinstance(asked, (spec.Report, spec.QueryMode)):
+            raise RpcError(Condition.PARAMS, _WRONG)
+        if call.id is None:
+            return ABSENT
+        return self._once_allowed(
+            self._gate,
+            COMMANDS[call.method],
+            asked,
+            call,
+            lambda: self._surface.report(call.method, asked),
+        )
+
+    def _subscribe(self, asked: Any, call: Call) -> Any:
+        if not isinstance(asked, spec.Subscribe):
+            raise RpcError(Condition.PARAMS, _WRONG)
+        gate, command = self._gate, COMMANDS["term:subscribe"]
+        if self._keyboard is not None and not _TYPED.isdisjoint(asked.events):
+            gate, command = self._keyboard, dataclasses.replace(command, guard=Guard.PERSON)
+        return self._once_allowed(
+            gate, command, asked, call, lambda: self._subscribed(asked, call, "subscribe")
+        )
+
+    def _unsubscribe(self, asked: Any, call: Call) -> spec.Subscribed:
+        return self._subscribed(asked, call, "unsubscribe")
+
+    def _subscribed(self, asked: Any, call: Call, what: str) -> spec.Subscribed:
+        if not isinstance(asked, spec.Subscribe):
+            raise RpcError(Condition.PARAMS, _WRONG)
+        return spec.Subscribed(tuple(sorted(getattr(self._events, what)(asked.events, call))))
+
+    def _other(self, command: Command, other: Callable[..., Any]) -> Callable[..., Any]:
+        """A surface's own way, behind the gate."""
+        if inspect.isasyncgenfunction(other):
+
+            async def parts(asked: Any, call: Call) -> AsyncIterator[object]:
+                await self._allowed(self._gate, command, asked, call)
+                async for part in other(asked, call):
+                    yield part
+
+            return parts
+
+        async def whole(asked: Any, call: Call) -> object:
+            await self._allowed(self._gate, command, asked, call)
+            result = other(asked, call)
+            return await result if inspect.isawaitable(result) else result
+
+        return whole
+
+    # Who may.
+
+    def _once_allowed(
+        self, gate: Gate, command: Command, asked: Any, call: Call, work: Callable[[], Any]
+    ) -> Any:
+        """Now, or once somebody said yes."""
+        _check_heard(command, call)
+        settled = gate.settled(command, self._origin(call), _summary(command, asked))
+        if settled is False:
+            raise _denied()
+        return work() if settled else self._later(gate, command, asked, call, work)
+
+    async def _later(
+        self, gate: Gate, command: Command, asked: Any, call: Call, work: Callable[[], Any]
+    ) -> Any:
+        await self._allowed(gate, command, asked, call)
+        done = work()
+        return await done if inspect.isawaitable(done) else done
+
+    async def _allowed(self, gate: Gate, command: Command, asked: Any, call: Call) -> None:
+        if not isinstance(asked, command.payload):
+            raise RpcError(Condition.PARAMS, _WRONG)
+        _check_heard(command, call)
+        if not await gate.allow(command, self._origin(call), _summary(command, asked)):
+            raise _denied()
+
+
+class _WithOthers(Methods):
+    """A table that has an answer for every name, if somebody serves what is not in it."""
+
+    def __init__(self, extra: Extra | None) -> None:
+        super().__init__()
+        self._extra: Method | None = None
+        if extra is not None:
+            others = Methods()
+            others.add("*", extra)
+            self._extra = others.get("*")
+
+    def foreign(self, name: str) -> bool:
+        """Whether a command is for those others, and not in the table."""
+        return self._extra is not None and super().get(name) is None
+
+    def get(self, name: str) -> Method | None:
+        known = super().get(name)
+        if known is None and self._extra is not None:
+            return dataclasses.replace(self._extra, name=name)
+        return known
+
+
+def _unable(asked: Any, call: Call) -> None:
+    raise unsupported()
+
+
+def _check_heard(command: Command, call: Call) -> None:
+    """Nobody is asked for an answer that goes nowhere: that would only wear them out."""
+    if call.id is None and command.returns is not None and command.guard is not Guard.FREE:
+        raise RpcError(spec.ECPROTO, "It is sent with an id, for there is nothing but its answer.")
+
+
+def _denied() -> RpcError:
+    return RpcError(spec.ECDENIED, "The person, or their policy, said no.")
+
+
+def _summary(command: Command, asked: msgspec.Struct) -> str:
+    """What exactly is to be done, for the person and the audit. What is free needs none."""
+    return "" if command.guard is Guard.FREE else msgspec.json.encode(asked).decode()
+
+
+def _at_once(work: Callable[[Any, Call], Any]) -> Callable[..., Any]:
+    def at_once(asked: Any, call: Call) -> Any:
+        return work(asked, call)
+
+    return at_once

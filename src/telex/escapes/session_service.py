@@ -1,0 +1,87 @@
+"""`session.create {escapes: true}` and `session.escape_reply`: JSON escapes in terminal automation.
+
+`EscapeSessions(automation)` adds both to a service, which knows nothing of them. What happens in a
+session is `session_side`, loaded when the first one asks for it: a server is ready without.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import binascii
+from typing import TYPE_CHECKING
+
+from msgspec import UNSET
+
+from telex.protocols import pty_automation as spec
+from telex.rpc.errors import Condition, RpcError
+from telex.terminal.connection import Connection
+from telex.terminal.problems import answered
+
+if TYPE_CHECKING:
+    from telex.escapes.session_side import Answering
+    from telex.terminal.service import Automation
+
+
+class EscapeSessions:
+    """The sessions of one server that have escapes. Close it after the server."""
+
+    def __init__(self, automation: Automation) -> None:
+        self._automation = automation
+        self.redactor = automation.redactor
+        self._answering: dict[str, Answering] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+        automation.opener = self._opener
+        automation.closers.add(self._session_closed)
+        automation.notifications = (*automation.notifications, "session.escape")
+        automation.offer({"session.escape_reply": self.escape_reply})
+
+    @answered
+    def escape_reply(self, asked: spec.EscapeReply, who: Connection) -> spec.EscapeReplied:
+        """Answer a command that the program asked of its terminal."""
+        self._automation.writable(asked.session, who, "session.escape_reply")
+        answering = self._answering.get(asked.session)
+        if answering is None:
+            raise RpcError(
+                Condition.PARAMS, "this session has no escapes; create it with `escapes: true`"
+            )
+        _check(asked)
+        return spec.EscapeReplied(answering.reply(asked))
+
+    async def close(self) -> None:
+        for id in [*self._answering]:
+            self._session_closed(id)
+        if self._closing:
+            await asyncio.wait(self._closing)
+
+    def _opener(self, asked: spec.Create) -> Answering | None:
+        if not asked.escapes:
+            return None
+        from telex.escapes.session_side import Answering  # loads the catalogue, for who needs it
+
+        return Answering(self._automation, self._answering)
+
+    def _session_closed(self, id: str) -> None:
+        if (answering := self._answering.pop(id, None)) is not None:
+            task = asyncio.create_task(answering.close())
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)
+
+
+def _check(asked: spec.EscapeReply) -> None:
+    """An answer that could not be sent is refused to who gives it. The program is not told."""
+    given = [name for name in ("data", "data64", "error") if getattr(asked, name) is not UNSET]
+    if len(given) > 1 or (asked.cont and "error" in given):
+        raise RpcError(
+            Condition.PARAMS, "give one of data, data64 and error; nothing follows an error"
+        )
+    try:
+        bytes_of(asked)
+    except binascii.Error as error:
+        raise RpcError(Condition.PARAMS, f"data64 is not base64: {error}") from None
+
+
+def bytes_of(asked: spec.EscapeReply) -> bytes | None:
+    """What its data64 holds, if that is what it has."""
+    if isinstance(asked.data64, str):
+        return binascii.a2b_base64(asked.data64.encode(), strict_mode=True)
+    return None

@@ -1,0 +1,111 @@
+"""Who subscribed to which events at a terminal, until when, and what the terminal needs for it.
+
+The terminal's side; `listening` is the program's. A subscription ends when its asker says so,
+when its process group leaves the foreground, or with its end: whoever comes next gets plain bytes.
+A group can outlive the program that asked, as in `sh -c "editor; cat"`: so the process counts too.
+`host` writes the bytes of `switching` to the person's terminal. Pure, but for looks at processes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from telex.escapes.catalogue import EVENTS
+from telex.processes import table
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Iterator
+
+    from telex.processes.tree import Process
+
+_TRACKING: Final = (1003, 1002, 1000, 9)
+"""How much of the mouse is told, most first. To many terminals these are one setting."""
+_SPELLING: Final = (1016, 1006, 1015, 1005)
+"""How it is told: in pixels or cells, of which `events` understands both; and the old ways."""
+
+
+class Subscriptions:
+    """Of one terminal. An asker that is a number is a process group; others are doors."""
+
+    def __init__(self) -> None:
+        self._names: dict[Hashable, frozenset[str]] = {}
+        self._processes: dict[Hashable, Process | None] = {}
+        """Which process of a group asked; None if there is none to be seen."""
+
+    def subscribe(self, asker: Hashable, names: Iterable[str]) -> frozenset[str]:
+        """What it is subscribed to now; an event that is not known is not in it."""
+        known = frozenset(names) & EVENTS.keys()
+        if known and isinstance(asker, int) and asker not in self._processes:
+            self._processes[asker] = _newest(asker)
+        return self._set(asker, self.of(asker) | known)
+
+    def unsubscribe(self, asker: Hashable, names: Iterable[str] = ()) -> frozenset[str]:
+        """What it is subscribed to now. Without names, nothing."""
+        gone = frozenset(names) or self.of(asker)
+        return self._set(asker, self.of(asker) - gone)
+
+    def foreground(self, group: int | None) -> None:
+        """This process group is in the foreground now: no other one is told anything more, and it
+        only while the process that asked is there."""
+        for asker in [one for one in self._names if isinstance(one, int)]:
+            if asker != group or not _lives(self._processes[asker]):
+                self.ended(asker)
+
+    def ended(self, asker: Hashable) -> None:
+        self._names.pop(asker, None)
+        self._processes.pop(asker, None)
+
+    def of(self, asker: Hashable) -> frozenset[str]:
+        return self._names.get(asker, frozenset())
+
+    def askers(self, name: str) -> list[Hashable]:
+        """Who is told of this event."""
+        return [asker for asker, names in self._names.items() if name in names]
+
+    @property
+    def names(self) -> frozenset[str]:
+        """What anybody is subscribed to."""
+        return frozenset().union(*self._names.values())
+
+    def needed_modes(self) -> frozenset[int]:
+        """The private modes without which the terminal would not tell."""
+        return frozenset([mode for name in self.names for mode in EVENTS[name].modes])
+
+    def _set(self, asker: Hashable, names: frozenset[str]) -> frozenset[str]:
+        if names:
+            self._names[asker] = names
+        else:
+            self.ended(asker)
+        return names
+
+
+def _newest(group: int) -> Process | None:
+    """Who of a group asks, as well as that can be told: a shell starts a program and waits for it.
+    If it is a helper of who asks, the subscription ends early, which is the safe side."""
+    found = table.scan().rows.values()
+    members = [one for one in found if one.pgid == group and one.alive]
+    return max(members, key=lambda one: (one.started, one.pid), default=None)
+
+
+def _lives(process: Process | None) -> bool:
+    return process is None or table.started(process.pid) == process.started
+
+
+def switching(old: frozenset[int], new: frozenset[int], own: frozenset[int]) -> bytes:
+    """The bytes from what was needed to what is needed now, where the program has modes of its own:
+    these stay, or come back. After the program changed one of its own, `old` is nothing."""
+    singles = (old | new) - own - {*_TRACKING, *_SPELLING}
+    parts = [f"\x1b[?{mode}{'h' if mode in new else 'l'}" for mode in sorted(singles & (old ^ new))]
+    for group in (_TRACKING, _SPELLING):
+        parts += _switched(_first(group, old | own), _first(group, new | own))
+    return "".join(parts).encode("ascii")
+
+
+def _first(group: tuple[int, ...], modes: frozenset[int]) -> int | None:
+    return next((mode for mode in group if mode in modes), None)
+
+
+def _switched(was: int | None, now: int | None) -> Iterator[str]:
+    """Off before on. Some terminals need only one of them, and none minds both."""
+    if was != now:
+        yield from [f"\x1b[?{mode}{end}" for mode, end in ((was, "l"), (now, "h")) if mode]

@@ -1,0 +1,253 @@
+"""A channel through a program's own terminal: 23198 frames out, 23199 frames in among keystrokes.
+
+What comes in is sorted, each byte once: frames for the peer, answers to DA1 for whoever asked, and
+the rest is what a person typed, kept for whoever reads keys. Our own frames, should a terminal that
+echoes send them back, are counted and dropped.
+
+A lone ESC may be a key or the beginning of an answer. It is let go as a key after 25 ms, unless an
+answer is due: then it waits as long as that may take.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+from telex.escapes.probing import QUESTION, Answers, Attributes, RoundTrip
+from telex.wire import json_escape, limits
+from telex.wire.demux import Demux
+from telex.wire.events import Claimed, Fault, Visible
+
+if TYPE_CHECKING:
+    from telex.escapes.probing import Wrap
+    from telex.rpc.channel import Receiver
+    from telex.wire.events import Event
+
+KEY_SECONDS: Final = 0.025
+"""How long a lone ESC is held: less than a person notices."""
+
+
+class Keys:
+    """What was typed and not read yet. Beyond the limit the newest is lost, and counted."""
+
+    def __init__(self) -> None:
+        self.lost = 0
+        self._waiting = bytearray()
+        self._ended = False
+        self._more = asyncio.Event()
+
+    def add(self, data: bytes) -> None:
+        room = limits.KEYS_UNREAD_BYTES - len(self._waiting)
+        self._waiting += data[:room]
+        self.lost += max(0, len(data) - room)
+        self._more.set()
+
+    def end(self) -> None:
+        self._ended = True
+        self._more.set()
+
+    async def take(self) -> bytes:
+        """All there is, at least a byte; empty once there will be no more."""
+        while not self._waiting and not self._ended:
+            self._more.clear()
+            await self._more.wait()
+        taken = bytes(self._waiting)
+        self._waiting.clear()
+        return taken
+
+
+class TtyChannel:
+    """On a non-blocking descriptor of a terminal that does not echo. Reads from the start."""
+
+    binary = False
+
+    def __init__(self, fd: int, round_trip: RoundTrip) -> None:
+        self.keys = Keys()
+        self.wrap: Wrap | None = None
+        """How frames get through to who answers."""
+        self.echoes = 0
+        """Frames of ours that came back."""
+        self.awaiting = 0
+        """Answers that somebody waits for."""
+        self._fd = fd
+        self._round_trip = round_trip
+        self._loop = asyncio.get_running_loop()
+        self._demux = Demux((json_escape.TO_PROGRAM, json_escape.TO_TERMINAL))
+        self._answers = Answers()
+        self._asked: deque[asyncio.Future[Attributes | None]] = deque()
+        self._receiver: Receiver | None = None
+        self._letting_go: asyncio.TimerHandle | None = None
+        self._queue = bytearray()
+        self._room = asyncio.Event()
+        self._room.set()
+        self._empty = asyncio.Event()
+        self._empty.set()
+        self._why: str | None = None
+        self._loop.add_reader(fd, self._read)
+
+    # --- out
+
+    @property
+    def unsent(self) -> int:
+        return len(self._queue)
+
+    def send(self, frame: bytes) -> None:
+        sent = json_escape.encode(frame, json_escape.TO_TERMINAL)
+        self.write(sent if self.wrap is None else self.wrap.around(sent))
+
+    def write(self, data: bytes) -> None:
+        """Bytes for the terminal as they are."""
+        if self._why is not None:
+            return
+        waits = bool(self._queue)
+        self._queue += data
+        if not waits:
+            self._write()
+            if self._queue and self._why is None:
+                self._empty.clear()
+                self._loop.add_writer(self._fd, self._write)
+        if len(self._queue) > limits.OUTBOUND_BYTES:
+            self._room.clear()
+
+    async def drained(self) -> None:
+        await self._room.wait()
+
+    async def flushed(self) -> None:
+        """Until the terminal has taken all of it, or is gone."""
+        await self._empty.wait()
+
+    def _write(self) -> None:
+        try:
+            while self._queue:
+                del self._queue[: os.write(self._fd, self._queue[: limits.WRITE_BYTES])]
+        except BlockingIOError:
+            pass
+        except OSError as error:
+            self._end(f"the terminal is gone: {error.strerror}")
+            return
+        if len(self._queue) <= limits.OUTBOUND_BYTES // 4:
+            self._room.set()
+        if not self._queue and not self._empty.is_set():
+            self._loop.remove_writer(self._fd)
+            self._empty.set()
+
+    # --- in
+
+    def open(self, receiver: Receiver) -> None:
+        self._receiver = receiver
+        if self._why is not None:
+            receiver.lost(self._why)
+
+    def pause(self) -> None:
+        if self._why is None:
+            self._loop.remove_reader(self._fd)
+
+    def resume(self) -> None:
+        if self._why is None:
+            self._loop.add_reader(self._fd, self._read)
+
+    def _read(self) -> None:
+        try:
+            data = os.read(self._fd, limits.OUTPUT_BYTES)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+            data = b""  # how Linux says that a terminal has hung up
+        if not data:
+            self._end("the terminal hung up")
+            return
+        self._sort(self._demux.feed(data))
+        self._hold()
+
+    def _sort(self, events: list[Event]) -> None:
+        frames: list[Event] = []
+        for event in events:
+            match event:
+                case Visible(visible):
+                    self._typed(self._answers.feed(visible))
+                case Claimed(json_escape.TO_PROGRAM):
+                    frames.append(json_escape.parse(event))
+                case Claimed() | Fault(claim=json_escape.TO_TERMINAL):
+                    self.echoes += 1
+                case Fault():
+                    frames.append(event)
+        if frames and self._receiver is not None:
+            self._receiver.received(frames)
+
+    def _typed(self, pieces: list[Attributes | bytes]) -> None:
+        for piece in pieces:
+            if isinstance(piece, bytes):
+                self.keys.add(piece)
+            elif not (asked := self._asked.popleft()).done():
+                asked.set_result(piece)
+
+    def _hold(self) -> None:
+        """Have the clock let go of what may be a key, if nothing comes after it."""
+        if self._letting_go is not None:
+            self._letting_go.cancel()
+        due = self.awaiting or any(not asked.done() for asked in self._asked)
+        seconds = self._round_trip.patience if due else KEY_SECONDS
+        self._letting_go = self._loop.call_later(seconds, self._let_go)
+
+    def _let_go(self) -> None:
+        self._letting_go = None
+        self._sort(self._demux.flush())
+        if released := self._answers.release():
+            self.keys.add(released)
+
+    # --- the sentinel
+
+    async def attributes(self, seconds: float) -> Attributes | None:
+        """What the terminal answers to DA1: all that was asked before is answered by then.
+
+        None if it does not within the time. Its answer is still taken out when it comes later.
+        """
+        if self._why is not None:
+            return None
+        asked: asyncio.Future[Attributes | None] = self._loop.create_future()
+        self._asked.append(asked)
+        self._answers.due += 1
+        began = self._loop.time()
+        self.write(QUESTION)
+        try:
+            async with asyncio.timeout(seconds):
+                found = await asked
+        except TimeoutError:
+            return None
+        if found is not None:
+            self._round_trip.took(self._loop.time() - began)
+        return found
+
+    # --- the end
+
+    async def close(self) -> None:
+        """Send what is unsent, if the terminal takes it soon. The descriptor is its owner's."""
+        try:
+            async with asyncio.timeout(limits.CLOSE_SECONDS):
+                await self.flushed()
+        except TimeoutError:
+            pass  # it takes nothing any more, and what it was told last does not matter then
+        self._end("closed here")
+
+    def _end(self, why: str) -> None:
+        if self._why is not None:
+            return
+        self._why = why
+        self._loop.remove_reader(self._fd)
+        self._loop.remove_writer(self._fd)
+        if self._letting_go is not None:
+            self._letting_go.cancel()
+        self._queue.clear()
+        self._room.set()
+        self._empty.set()
+        self.keys.end()
+        for asked in self._asked:
+            if not asked.done():
+                asked.set_result(None)
+        if self._receiver is not None:
+            self._receiver.lost(why)

@@ -1,0 +1,261 @@
+"""Every command passes the gate, and nobody gets a yes that the person did not mean."""
+
+from __future__ import annotations
+
+import asyncio
+import unicodedata
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from msgspec import Struct
+
+from telex.escapes.command import Command, Guard
+from telex.escapes.gate import Answer, Decided, Gate, Question, inert, width
+from telex.escapes.policy import Origin, Policy
+from telex.wire import limits
+
+
+class Nothing(Struct):
+    pass
+
+
+READ = Command("clip:read", "Read.", Nothing, None, guard=Guard.PERSON)
+WRITE = Command("clip:write", "Write.", Nothing, None, guard=Guard.REMOTE)
+BELL = Command("term:bell", "Ring.", Nothing, 1)
+VIM = Origin("local", "vim", (100, 7))
+AGAIN = Origin("local", "vim", (100, 9))
+"""The same number, later."""
+
+
+class Asked:
+    """A person with answers ready, who remembers what was asked."""
+
+    def __init__(self, *answers: Answer) -> None:
+        self.questions: list[Question] = []
+        self._answers = list(answers)
+        self.gone = 0
+        self.at_once = self.most_at_once = 0
+        self.thinking = asyncio.Event()
+        self.thinking.set()
+
+    async def ask(self, question: Question) -> Answer:
+        self.questions.append(question)
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        try:
+            await self.thinking.wait()
+            return self._answers.pop(0)
+        except asyncio.CancelledError:
+            self.gone += 1
+            raise
+        finally:
+            self.at_once -= 1
+
+
+def gate(person: Asked | None, policy: str = "") -> tuple[Gate, list[Decided]]:
+    audit: list[Decided] = []
+    return Gate(Policy.parse(policy), person, audit.append), audit
+
+
+async def test_what_any_program_may_do_is_not_asked_and_not_written_down() -> None:
+    person = Asked()
+    the_gate, audit = gate(person)
+    assert await the_gate.allow(BELL, VIM, "")
+    assert (person.questions, audit) == ([], [])
+
+
+async def test_a_yes_holds_once() -> None:
+    person = Asked(Answer.ONCE, Answer.NOT_NOW)
+    the_gate, audit = gate(person)
+    assert await the_gate.allow(READ, VIM, "primary")
+    assert not await the_gate.allow(READ, VIM, "primary")
+    assert [(one.allowed, one.by) for one in audit] == [
+        (True, "the person: once"),
+        (False, "the person: no answer"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("answer", "allowed"), [(Answer.WHILE_IT_RUNS, True), (Answer.NEVER, False)]
+)
+async def test_an_answer_that_lasts_is_for_this_command_of_this_run(
+    answer: Answer, allowed: bool
+) -> None:
+    person = Asked(answer, Answer.ONCE, Answer.NOT_NOW, Answer.ONCE)
+    the_gate, audit = gate(person, '[[rule]]\ncommand="*"\ndecision="ask"')
+    for _ in range(3):
+        assert await the_gate.allow(READ, VIM, "") is allowed
+    assert [one.by for one in audit[1:]] == ["the person, earlier"] * 2
+    assert await the_gate.allow(WRITE, VIM, "")
+    assert not await the_gate.allow(READ, AGAIN, "")
+    assert len(person.questions) == 3
+
+
+async def test_nothing_lasts_for_a_program_that_cannot_be_told_from_another() -> None:
+    person = Asked(Answer.WHILE_IT_RUNS, Answer.NOT_NOW)
+    the_gate, _ = gate(person)
+    unknown = Origin("local", "vim")
+    assert not Question("clip:read", unknown, "").lasting
+    assert await the_gate.allow(READ, unknown, "")
+    assert not await the_gate.allow(READ, unknown, "")
+
+
+async def test_with_nobody_to_ask_the_answer_is_no() -> None:
+    the_gate, audit = gate(None)
+    assert not await the_gate.allow(READ, VIM, "")
+    assert [(one.allowed, one.by) for one in audit] == [(False, "nobody to ask")]
+
+
+async def test_a_rule_is_named_in_the_audit_also_for_a_free_command_that_is_denied() -> None:
+    the_gate, audit = gate(None, '[[rule]]\ncommand="*"\norigin="local"\ndecision="deny"')
+    assert not await the_gate.allow(BELL, VIM, "ring")
+    assert audit == [Decided("term:bell", VIM, "ring", False, "rule 1")]
+
+
+async def test_what_needs_nobody_is_settled_at_once_and_the_rest_is_left_open() -> None:
+    person = Asked(Answer.NEVER)
+    the_gate, audit = gate(person, '[[rule]]\ncommand="x:*"\ndecision="deny"')
+    assert the_gate.settled(BELL, VIM, "") is True
+    assert the_gate.settled(WRITE, VIM, "") is True
+    assert the_gate.settled(Command("x:y", "X.", Nothing, None), VIM, "") is False
+    assert the_gate.settled(READ, VIM, "") is None
+    assert [(one.command, one.allowed) for one in audit] == [("clip:write", True), ("x:y", False)]
+    assert not await the_gate.allow(READ, VIM, "")
+    assert the_gate.settled(READ, VIM, "") is False
+    assert gate(None)[0].settled(READ, VIM, "") is False
+
+
+async def test_questions_come_one_after_the_other_and_each_shows_its_own_request() -> None:
+    person = Asked(Answer.ONCE, Answer.NOT_NOW, Answer.ONCE)
+    the_gate, _ = gate(person)
+    person.thinking.clear()
+    asked = [asyncio.create_task(the_gate.allow(READ, VIM, text)) for text in ("a", "b", "c")]
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert [one.summary for one in person.questions] == ["a"]
+    person.thinking.set()
+    assert await asyncio.gather(*asked) == [True, False, True]
+    assert [one.summary for one in person.questions] == ["a", "b", "c"]
+    assert person.most_at_once == 1
+
+
+async def test_a_lasting_no_answers_the_questions_behind_it_too() -> None:
+    person = Asked(Answer.NEVER)
+    the_gate, _ = gate(person)
+    person.thinking.clear()
+    asked = [asyncio.create_task(the_gate.allow(READ, VIM, str(n))) for n in range(5)]
+    await asyncio.sleep(0)
+    person.thinking.set()
+    assert await asyncio.gather(*asked) == [False] * 5
+    assert len(person.questions) == 1
+
+
+async def test_a_flood_of_questions_is_refused_and_not_shown() -> None:
+    person = Asked(*[Answer.ONCE] * 100)
+    the_gate, audit = gate(person)
+    person.thinking.clear()
+    asked = [asyncio.create_task(the_gate.allow(READ, VIM, str(n))) for n in range(50)]
+    while len(audit) < 50 - limits.QUESTIONS_WAITING - 1:
+        await asyncio.sleep(0)
+    person.thinking.set()
+    answers = await asyncio.gather(*asked)
+    assert answers.count(True) == limits.QUESTIONS_WAITING + 1
+    assert [one.by for one in audit].count("too many questions at once") == answers.count(False)
+
+
+async def test_who_no_longer_waits_is_no_longer_asked_for() -> None:
+    person = Asked(Answer.ONCE)
+    the_gate, audit = gate(person)
+    person.thinking.clear()
+    asked = asyncio.create_task(the_gate.allow(READ, VIM, "x"))
+    while not person.questions:
+        await asyncio.sleep(0)
+    asked.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asked
+    assert person.gone == 1
+    assert [(one.allowed, one.by) for one in audit] == [(False, "withdrawn before an answer")]
+    person.thinking.set()
+    assert await the_gate.allow(READ, VIM, "x")
+
+
+async def test_what_cannot_be_written_down_is_not_done() -> None:
+    def full(_: Decided) -> None:
+        raise OSError("no space left")
+
+    the_gate = Gate(Policy(), Asked(Answer.ONCE), full)
+    with pytest.raises(OSError, match="no space"):
+        await the_gate.allow(READ, VIM, "")
+
+
+async def test_only_so_many_answers_are_remembered() -> None:
+    count = limits.ANSWERS_REMEMBERED + 1
+    person = Asked(*[Answer.WHILE_IT_RUNS] * count, Answer.NOT_NOW)
+    the_gate, _ = gate(person)
+    for number in range(count):
+        assert await the_gate.allow(READ, Origin("local", "x", (number, 0)), "")
+    assert await the_gate.allow(READ, Origin("local", "x", (1, 0)), "")
+    assert not await the_gate.allow(READ, Origin("local", "x", (0, 0)), "")
+
+
+# The words.
+
+
+def test_the_question_says_who_asks_for_what_and_where_they_are() -> None:
+    question = Question("clip:write", Origin("remote", "ssh", (1, 1)), 'rm "-rf"')
+    assert question.text == (
+        'telex: "ssh" (not on this machine) asks for clip:write "rm \\"-rf\\"". '
+        "Allow? y once, a until it ends, n no"
+    )
+    assert "a until" not in Question("clip:read", Origin("remote"), "").text
+    assert "an unknown program" in Question("clip:read", Origin("remote"), "").text
+
+
+SPOOFS = [
+    "\r\n" * 500 + "y",
+    "\x1b[2J\x1b[H",
+    "a\x9b31m",
+    "\u202egnp.exe",
+    "\u2066abc\u2069",
+    "a\u200bb\u200d\ufeff\u00ad",
+    "a" + "\u0301" * 100,
+    "a\u0903\u20dd",
+    "\u05d0\u05d1 123 \u0627",
+    "\u3164\uffa0\u115f\u2800",
+    "\u00a0\u2003\u3000\u2028\u2029",
+    "\U000e0041\ufe0f\u20e3",
+    "\ud800",
+    "\U0001f1e9\U0001f1ea",
+    "\U0010ffff\ue000\u0378",
+    "x\x00\x7f\x85",
+]
+
+
+@pytest.mark.parametrize("spoof", SPOOFS, ids=ascii)
+def test_whatever_acts_on_its_reader_is_spelt_out(spoof: str) -> None:
+    shown = inert(spoof)
+    assert shown.isprintable()
+    for char in shown:
+        assert unicodedata.category(char)[0] in "LNPSZ"
+        assert unicodedata.bidirectional(char) in {"L", "EN", "ES", "ET", "CS", "ON", "WS"}
+        assert not unicodedata.combining(char)
+        assert char not in spoof or char.isascii()
+
+
+def test_plain_words_in_any_straight_script_are_shown_as_they_are() -> None:
+    assert inert("naïve 中文 файл ✓ 🙂 ~/x") == "naïve 中文 файл ✓ 🙂 ~/x"
+
+
+@given(st.text(st.sampled_from('\\"u0a\n'), max_size=9), st.text(st.sampled_from('\\"u0a\n')))
+@example("\\u000a", "\n")
+@example('\\"', '"')
+def test_two_texts_never_look_alike_by_their_spelling(one: str, other: str) -> None:
+    assert (inert(one) == inert(other)) == (one == other)
+    assert '"' not in inert(one).replace("\\\\", "").replace('\\"', "")
+
+
+@given(st.text())
+def test_no_text_is_wider_than_it_is_taken_for(text: str) -> None:
+    shown = inert(text)
+    assert len(shown) <= width(shown) <= 2 * len(shown)

@@ -1,0 +1,186 @@
+"""Rules decide in their order, guards where there is no rule, and a bad policy is told in full."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from msgspec import Struct
+
+from telex.escapes.catalogue import COMMANDS
+from telex.escapes.command import Command, Guard
+from telex.escapes.policy import BadPolicy, Origin, Policy, Problem, Verdict, origin_of
+
+LOCAL, REMOTE = Origin("local", "vim"), Origin("remote", "ssh")
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "escape-policy.md"
+
+
+class Nothing(Struct):
+    pass
+
+
+def command(name: str, guard: Guard = Guard.FREE) -> Command:
+    return Command(name, "For a test.", Nothing, None, guard=guard)
+
+
+def decided(policy: Policy, name: str, origin: Origin, guard: Guard = Guard.PERSON) -> str:
+    return policy.decide(command(name, guard), origin).verdict.value
+
+
+@pytest.mark.parametrize(
+    ("guard", "origin", "verdict"),
+    [
+        (Guard.FREE, LOCAL, "allow"),
+        (Guard.FREE, REMOTE, "allow"),
+        (Guard.REMOTE, LOCAL, "allow"),
+        (Guard.REMOTE, REMOTE, "ask"),
+        (Guard.PERSON, LOCAL, "ask"),
+        (Guard.PERSON, REMOTE, "ask"),
+    ],
+)
+def test_without_a_rule_the_guard_decides(guard: Guard, origin: Origin, verdict: str) -> None:
+    assert decided(Policy(), "clip:read", origin, guard) == verdict
+
+
+def test_the_first_rule_that_fits_decides() -> None:
+    policy = Policy.parse("""
+[[rule]]
+command = "clip:write"
+decision = "allow"
+[[rule]]
+command = "clip:*"
+origin = "remote"
+decision = "deny"
+[[rule]]
+command = "*"
+decision = "ask"
+""")
+    assert decided(policy, "clip:write", REMOTE) == "allow"
+    assert decided(policy, "clip:read", REMOTE) == "deny"
+    assert decided(policy, "clip:read", LOCAL) == "ask"
+    assert policy.decide(command("clip:read"), REMOTE).by == "rule 2"
+
+
+@pytest.mark.parametrize(
+    ("glob", "name", "fits"),
+    [
+        ("*", "term:bell", True),
+        ("term*", "term:bell", True),
+        ("*read", "clip:primary:read", True),
+        ("clip:*", "clip:", True),
+        ("clip:*", "clipper:read", False),
+        ("clip.read", "clip:read", False),
+        ("clip:read", "clip:read2", False),
+        ("Clip:read", "clip:read", False),
+    ],
+)
+def test_a_star_stands_for_anything_and_nothing_else_does(glob: str, name: str, fits: bool) -> None:
+    policy = Policy.parse(f'[[rule]]\ncommand = "{glob}"\ndecision = "deny"\n')
+    assert (decided(policy, name, LOCAL) == "deny") is fits
+
+
+def test_every_problem_is_named_with_its_field_and_line() -> None:
+    text = """\
+colour = "red"
+
+[[rule]] # the first
+command = "clip[rw]"
+origin = "moon"
+decision = "allow"
+
+[[rule]]
+comand = "clip:*"
+decision = ["deny"]
+"""
+    with pytest.raises(BadPolicy) as caught:
+        Policy.parse(text, "p.toml")
+    assert [(one.field, one.line) for one in caught.value.problems] == [
+        ("colour", 1),
+        ("rule[1].command", 4),
+        ("rule[1].origin", 5),
+        ("rule[2].command", 8),
+        ("rule[2].comand", 9),
+        ("rule[2].decision", 10),
+    ]
+    told = str(caught.value)
+    assert told.startswith("p.toml cannot be used: line 1: `colour`: is not known")
+    assert "line 5: `rule[1].origin`: must be one of local, remote, *" in told
+
+
+def test_a_line_that_could_be_wrong_is_not_told() -> None:
+    text = '''note = """
+[[rule]]
+"""
+[[rule]]
+command = "x"
+decision = "no"
+'''
+    with pytest.raises(BadPolicy) as caught:
+        Policy.parse(text)
+    assert [(one.field, one.line) for one in caught.value.problems] == [
+        ("note", 1),
+        ("rule[1].decision", None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("[[rule]\n", "not TOML"),
+        ("[rule]\ncommand = 'x'\n", "two pairs of brackets"),
+        ("rule = 3", "two pairs of brackets"),
+        ("a = " + "[" * 5000, "not TOML"),
+        ("[[rule]]", "`rule[1].command`: is missing"),
+        ("[[rule]]\ncommand = ''\ndecision = 'deny'", "such as"),
+        ("[[rule]]\ncommand = 1\ndecision = true", "must be one of allow, ask, deny"),
+    ],
+)
+def test_what_is_no_policy_is_refused(text: str, part: str) -> None:
+    with pytest.raises(BadPolicy, match=re.escape(part)):
+        Policy.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("names", "origin"),
+    [
+        (["vim"], Origin("local", "vim")),
+        (["/usr/bin/ssh"], Origin("remote", "ssh")),
+        (["sudo", "ssh"], Origin("remote", "ssh")),
+        (["bash", "mosh-client"], Origin("remote", "mosh-client")),
+        (["docker"], Origin("remote", "docker")),
+        (["kubectl"], Origin("remote", "kubectl")),
+        (["tmux"], Origin("remote", "tmux")),
+        ([], Origin("remote", None)),
+    ],
+)
+def test_the_origin_is_where_the_program_in_the_foreground_is(
+    names: list[str], origin: Origin
+) -> None:
+    assert origin_of(*names) == origin
+
+
+def test_a_problem_says_where_and_what() -> None:
+    assert str(Problem("rule[1].origin", "is wrong", 3)) == "line 3: `rule[1].origin`: is wrong"
+    assert str(Problem("", "this is not TOML")) == "this is not TOML"
+
+
+def test_the_policy_on_the_page_means_what_the_page_says() -> None:
+    text = PAGE.read_text()
+    (example,) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    policy = Policy.parse(example)
+    rows = re.findall(r"^\| `([a-z]+:[a-z]+)` \| (local|remote) \| (\w+) \|", text, re.MULTILINE)
+    assert len(rows) >= 5
+    for name, kind, verdict in rows:
+        origin = LOCAL if kind == "local" else REMOTE
+        assert policy.decide(COMMANDS[name], origin).verdict.value == verdict, (name, kind)
+
+
+def test_the_page_names_every_command_that_is_guarded() -> None:
+    text = PAGE.read_text()
+    for guard in (Guard.REMOTE, Guard.PERSON):
+        (line,) = re.findall(rf"^\| {guard.value} \|.*$", text, re.MULTILINE)
+        named = set(re.findall(r"`([a-z]+:[a-z]+)`", line))
+        assert named == {c.name for c in COMMANDS.values() if c.guard is guard}
+    for verdict in Verdict:
+        assert f"`{verdict.value}`" in text
