@@ -9,7 +9,17 @@ import sys
 
 from benchmarks.figures import Row
 
-PARTS = ["wire", "redaction", "rpc", "processes", "terminal", "passthrough", "sessions", "adapters"]
+PARTS = [
+    "wire",
+    "redaction",
+    "rpc",
+    "processes",
+    "terminal",
+    "passthrough",
+    "sessions",
+    "adapters",
+    "escapes",
+]
 HEAD = ("figure", "telex", "peer, same run", "ratio", "target")
 
 

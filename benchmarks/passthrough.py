@@ -27,7 +27,7 @@ def run() -> list[Row]:
         file.write_bytes(streams.plain())
         empty.touch()
         ways = _ways(file)
-        measured = in_turns({name: _rate(argv, file) for name, argv in ways.items()}, ROUNDS)
+        measured = in_turns({name: rate(argv, file) for name, argv in ways.items()}, ROUNDS)
         nothing = in_turns({name: _seconds(argv) for name, argv in _ways(empty).items()}, ROUNDS)
     rows = against("passed through", "MB/s", measured, {"script": ">= 1 x"})
     took = {name: statistics.median(seconds) * 1e3 for name, seconds in nothing.items()}
@@ -42,7 +42,7 @@ def _ways(file: Path) -> dict[str, list[str]]:
     }
 
 
-def _rate(argv: list[str], file: Path) -> Callable[[], float]:
+def rate(argv: list[str], file: Path) -> Callable[[], float]:
     """MB/s from the first byte on: starting Python is measured by itself."""
 
     def measure() -> float:

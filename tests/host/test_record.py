@@ -85,7 +85,8 @@ async def test_what_is_typed_is_recorded_if_asked_and_without_echo_never(
 
 async def test_a_killed_recorder_leaves_what_was_shown_until_then(tmp_path: Path) -> None:
     file = tmp_path / "demo.cast"
-    async with at_terminal(*RECORD, str(file), "--", "sh", "-c", "echo one; sleep 100") as person:
+    argv = (*RECORD, str(file), "--", "sh", "-c", "echo one; sleep 100")
+    async with at_terminal(*argv, TMPDIR=str(tmp_path)) as person:  # its socket stays behind
         await person.sees("one")
         os.kill(person.pid, signal.SIGKILL)
         await person.leaves()

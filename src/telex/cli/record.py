@@ -78,6 +78,7 @@ def command(
 
 
 def _recorded(wanted: Wanted, program: tuple[str, ...]) -> int:
+    from telex.host.escaping import Escapes
     from telex.host.record import Record
 
     made: list[Record] = []
@@ -88,7 +89,7 @@ def _recorded(wanted: Wanted, program: tuple[str, ...]) -> int:
 
     code = None
     try:
-        code = hosted(program, record)
+        code = hosted(program, record, Escapes())
     finally:
         for one in made:
             one.finish(code)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -9,6 +10,8 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from telex.escapes.policy import Policy
+    from telex.host.escaping import Door, Escapes
     from telex.host.run import Witness
 
 HELP = """Run a program in this terminal, as if telex were not there.
@@ -21,6 +24,11 @@ When the program ends, what it left running in the background ends with it.
 
 Without a terminal it is a filter: stdin is typed into the program's terminal, its end is Ctrl-D,
 and what the program shows goes to stdout.
+
+The program may use JSON terminal escapes, as if this terminal understood them. What needs your
+consent (the clipboard, a notification from another machine) is asked on the last row; --policy
+names a TOML file with rules that answer for you. TELEX_SOCKET tells the program of a socket with
+the same commands, and --door opens one by HTTP at /rpc/escapes, whose token is printed first.
 
 \b
   telex run -- bash
@@ -37,14 +45,66 @@ program = click.argument(
 )
 
 
+def _door(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> tuple[Door, ...]:
+    return tuple([_http(one) for one in given])
+
+
+def _http(given: str) -> Door:
+    kind, _, at = given.partition("=")
+    host, colon, port = at.rpartition(":")
+    if kind != "http" or not colon or not port.isdecimal() or int(port) > 65535:
+        raise click.BadParameter(f"{given!r} is not http=HOST:PORT, as in http=127.0.0.1:8024")
+    from telex.cli.web import listening
+
+    address = (host.strip("[]") or "127.0.0.1", int(port))
+    return lambda converse: listening({"escapes": converse}, address, False)
+
+
+def _policy(_: click.Context, __: click.Parameter, given: Path | None) -> Policy | None:
+    if given is None:
+        return None
+    from telex.escapes.policy import BadPolicy, Policy
+
+    try:
+        return Policy.parse(given.read_text("utf-8"), str(given))
+    except (BadPolicy, OSError, UnicodeDecodeError) as error:
+        raise click.BadParameter(str(error)) from error
+
+
 @click.command(help=HELP, context_settings={"allow_interspersed_args": False})
+@click.option(
+    "--policy",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    callback=_policy,
+    help="Rules for what the program may do by JSON escapes.",
+)
+@click.option(
+    "--door",
+    "doors",
+    metavar="http=HOST:PORT",
+    multiple=True,
+    callback=_door,
+    help="Serve the same commands at /rpc/escapes.",
+)
+@click.option("--no-escapes", is_flag=True, help="JSON escapes pass like any other output.")
 @program
-def command(program: tuple[str, ...]) -> int:
-    return hosted(program)
+def command(
+    program: tuple[str, ...], policy: Policy | None, doors: tuple[Door, ...], no_escapes: bool
+) -> int:
+    from telex.host.escaping import Escapes
+
+    if no_escapes and (policy or doors):
+        raise click.UsageError("--no-escapes leaves nothing for --policy and --door")
+    return hosted(program, escapes=None if no_escapes else Escapes(policy, doors))
 
 
-def hosted(program: tuple[str, ...], witness: Callable[[], Witness] | None = None) -> int:
+def hosted(
+    program: tuple[str, ...],
+    witness: Callable[[], Witness] | None = None,
+    escapes: Escapes | None = None,
+) -> int:
     """Its exit code."""
     from telex.host.run import run
 
-    return run(program, witness=witness)
+    return run(program, witness=witness, escapes=escapes)

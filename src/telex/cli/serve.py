@@ -94,6 +94,7 @@ def command(
     from telex.cli.redacting import redactor_of
     from telex.cli.served_plugins import served_plugins
     from telex.config import places
+    from telex.escapes.session_service import EscapeSessions
 
     config = load_config(context)
     redactor = redactor_of(config.settings)
@@ -109,4 +110,7 @@ def command(
         serial=serial,
     )
     plugins = served_plugins(found, adapters)
-    run(serve(AutomationServer(plugins, redactor=redactor, may_load=allow_plugin_load), doors))
+    server = AutomationServer(
+        plugins, redactor=redactor, may_load=allow_plugin_load, extend=EscapeSessions
+    )
+    run(serve(server, doors))

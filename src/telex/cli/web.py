@@ -32,7 +32,8 @@ async def listening(
     async with listen(
         app, door=Door(token), host=host, port=port, allow_remote=allow_remote
     ) as address:
-        explain(f"telex: listening at {address.url}/rpc/automation")
+        for name in protocols:
+            explain(f"telex: listening at {address.url}/rpc/{name}")
         if os.environ.get("TELEX_TOKEN"):
             explain("telex: the token is in TELEX_TOKEN")
         else:

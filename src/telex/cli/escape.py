@@ -1,0 +1,131 @@
+"""`telex escape`: one JSON escape to the terminal this runs in, and its answer if one is wanted."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any
+
+import click
+
+from telex.cli.console import explain, say
+
+HELP = """Tell this terminal something, or ask it, by a JSON escape.
+
+COMMAND is a command of JSON terminal escapes and DATA what it takes, a JSON value (`-` reads it
+from stdin). It goes to the terminal, also where stdout is redirected. Without --wait it is told,
+and whether the terminal understands is not looked at. With --wait the answer is printed as JSON.
+
+The exit code is 0 if it was told or answered, 1 if the terminal refused, 3 if nobody here speaks
+JSON escapes, and 124 if no answer came in time.
+
+\b
+  telex escape term:title '{"title": "building"}'
+  telex escape --wait term:report '{"what": "cursor"}'
+  telex escape --raw progress:set '{"value": 40}' > /dev/pts/3
+"""
+
+
+def _json(_: click.Context, __: click.Parameter, given: str | None) -> Any:
+    if given is None:
+        return None
+    try:
+        return json.loads(sys.stdin.read() if given == "-" else given)
+    except (ValueError, RecursionError) as error:
+        raise click.BadParameter(f"that is not JSON: {error}") from error
+
+
+@click.command(help=HELP)
+@click.option("--wait", is_flag=True, help="Wait for the answer, and print it.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    default=5.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long to wait.",
+)
+@click.option("--raw", is_flag=True, help="Print the bytes on stdout instead of sending them.")
+@click.argument("name", metavar="COMMAND")
+@click.argument("data", required=False, callback=_json)
+def command(wait: bool, timeout: float, raw: bool, name: str, data: Any) -> int:
+    _check(name, data)
+    if wait and raw:
+        raise click.UsageError("--raw sends nothing that --wait could wait for")
+    if wait:
+        return _ask(name, data, timeout)
+    frame = _frame(name, data)
+    if raw:
+        sys.stdout.buffer.write(frame)
+        sys.stdout.buffer.flush()
+    else:
+        _send(frame)
+    return 0
+
+
+def _check(name: str, data: Any) -> None:
+    """Told alone, a mistake would never be seen: the terminal does not answer it."""
+    import msgspec
+
+    from telex.escapes.catalogue import COMMANDS
+
+    if name in COMMANDS:
+        try:
+            msgspec.convert({} if data is None else data, COMMANDS[name].payload, str_keys=True)
+        except msgspec.ValidationError as error:
+            raise click.BadParameter(f"{name} does not take that: {error}") from error
+
+
+def _frame(name: str, data: Any) -> bytes:
+    from telex.escapes.fitting import Fitting
+    from telex.escapes.probing import multiplexer
+    from telex.rpc.messages import ABSENT, Notification
+    from telex.wire import json_escape
+
+    told = Notification(name, ABSENT if data is None else data)
+    frame = json_escape.encode(Fitting().encode(told))
+    wrap = multiplexer(os.environ)
+    return frame if wrap is None else wrap.around(frame)
+
+
+def _send(frame: bytes) -> None:
+    from telex.escapes.own_tty import terminal_path
+
+    with open(terminal_path(), "wb", buffering=0, opener=_without_controlling) as terminal:
+        while frame:
+            frame = frame[terminal.write(frame) :]
+
+
+def _without_controlling(path: str, flags: int) -> int:
+    return os.open(path, flags & ~(os.O_CREAT | os.O_TRUNC) | os.O_NOCTTY)
+
+
+def _ask(name: str, data: Any, timeout: float) -> int:
+    from telex.cli.event_loop import run
+    from telex.rpc.errors import CallError, CallTimedOut
+
+    try:
+        answer = run(_answer(name, data, timeout))
+    except CallTimedOut:
+        explain(f"telex: {name}: no answer within {timeout:g} s")
+        return 124
+    except CallError as error:
+        explain(f"telex: {error}")
+        return 1
+    say(json.dumps(answer, indent=2 if sys.stdout.isatty() else None))
+    return 0
+
+
+async def _answer(name: str, data: Any, timeout: float) -> Any:
+    from msgspec import UNSET
+
+    from telex.escapes.client import connect
+
+    async with connect() as term:
+        answer: Any = await term.call(name, UNSET if data is None else data, timeout=timeout)
+    if isinstance(answer, bytes):
+        import base64
+
+        return {"data64": base64.b64encode(answer).decode()}
+    return None if answer is UNSET else answer

@@ -1,0 +1,125 @@
+"""Who asks: the worst of those seen lately, and for how long a run is the same."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+from typing import TYPE_CHECKING
+
+from host.person import SIZE
+from telex.host.whereabouts import LATELY_SECONDS, Whereabouts
+from telex.terminal.pty import Pty, open_pty
+from telex.wire import limits
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+
+class Told:
+    def __init__(self, *argv: str) -> None:
+        self.said = b""
+        self._news = asyncio.Event()
+        self.pty: Pty = open_pty(argv, size=SIZE, output=self._hear, ended=lambda: None)
+
+    def _hear(self, data: bytes) -> None:
+        self.said += data
+        self._news.set()
+
+    async def says(self, text: bytes) -> None:
+        async with asyncio.timeout(10):
+            while text not in self.said:
+                self._news.clear()
+                await self._news.wait()
+
+
+@contextlib.asynccontextmanager
+async def running(*argv: str) -> AsyncIterator[Told]:
+    told = Told(*argv)
+    async with told.pty:
+        yield told
+
+
+@contextlib.asynccontextmanager
+async def after_ssh(path: Path, served: int) -> AsyncIterator[tuple[Whereabouts, Pty]]:
+    """`ssh` was seen at the time 0, printed so much, and a shell is there now."""
+    ssh = path / "ssh"
+    ssh.write_text("#!/bin/sh\necho connected; read line\n")
+    ssh.chmod(0o700)
+    script = f"set -m; {ssh}; echo home; read line"
+    async with running("bash", "-c", script) as told:
+        await told.says(b"connected")
+        seen = Whereabouts()
+        seen.look(told.pty, 0.0)
+        assert seen.origin(told.pty, 0.0).program == "ssh"
+        seen.served(served, 0.0)
+        told.pty.write(b"\r")
+        await told.says(b"home")
+        yield seen, told.pty
+
+
+async def test_what_was_not_read_for_long_still_comes_from_who_was_there_before(
+    tmp_path: Path,
+) -> None:
+    async with after_ssh(tmp_path, 10) as (seen, pty):
+        seen.look(pty, 60.0)
+        assert seen.origin(pty, 60.0).program == "ssh"
+        seen.served(10, 60.0)
+        seen.look(pty, 60.1)
+        assert seen.origin(pty, 60.1).kind == "remote"  # asked in that read, served a moment later
+
+
+async def test_once_a_read_emptied_the_terminal_who_is_gone_is_gone(tmp_path: Path) -> None:
+    async with after_ssh(tmp_path, 10) as (seen, pty):
+        seen.look(pty, 60.0)
+        seen.served(10, 60.0)
+        seen.look(pty, 61.0)
+        assert seen.origin(pty, 61.0).kind == "local"
+
+
+async def test_a_read_that_left_something_keeps_who_was_there(tmp_path: Path) -> None:
+    async with after_ssh(tmp_path, limits.OUTPUT_BYTES) as (seen, pty):
+        for time in (60.0, 61.0, 62.0):
+            seen.look(pty, time)
+            assert seen.origin(pty, time).kind == "remote"
+            seen.served(limits.OUTPUT_BYTES, time)
+        for time in range(100, 110):  # more than the kernel holds
+            seen.look(pty, time)
+            seen.served(limits.OUTPUT_BYTES, time)
+        assert seen.origin(pty, 110.0).kind == "local"
+
+
+async def test_within_a_while_who_has_left_is_still_counted(tmp_path: Path) -> None:
+    async with after_ssh(tmp_path, 10) as (seen, pty):
+        for tenth in range(1, int(LATELY_SECONDS * 10)):
+            seen.look(pty, tenth / 10)
+            assert seen.origin(pty, tenth / 10).kind == "remote"
+            seen.served(10, tenth / 10)
+        for tenth in range(30, 40):
+            seen.look(pty, tenth / 10)
+            seen.served(10, tenth / 10)
+        assert seen.origin(pty, 4.0).kind == "local"
+
+
+async def test_a_process_that_becomes_another_program_is_another_run(tmp_path: Path) -> None:
+    """Of the same interpreter by the same name, and in the time between two looks."""
+    second = tmp_path / "second.py"
+    second.write_text("print('second', flush=True); input()")
+    first = f"import os, sys; print('first', flush=True); input(); os.execv({sys.executable!r}, "
+    first += f"[sys.executable, {str(second)!r}])"
+    async with running(sys.executable, "-c", first) as told:
+        await told.says(b"first")
+        seen = Whereabouts()
+        seen.look(told.pty, 0.0)
+        before = seen.origin(told.pty, 0.0)
+        seen.look(told.pty, 0.1)
+        assert seen.origin(told.pty, 0.1) == before
+        told.pty.write(b"\r")
+        await told.says(b"second")
+        seen.look(told.pty, 0.15)
+        after = seen.origin(told.pty, 0.15)
+    assert before.run is not None
+    assert after.run is not None
+    assert before.run[0] == after.run[0]
+    assert before.run != after.run
