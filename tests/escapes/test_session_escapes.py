@@ -583,7 +583,7 @@ say(json.dumps(hear())); hear()
             return 1
 
         answering.peer._serving._methods.add("x:slow", wait)
-        while not answering.peer._conversation.serving:
+        while answering.peer._conversation.serving < 2:  # both read while it is in front
             await asyncio.sleep(0.01)
         await session.act(Text("x"))
         await shows(session, "alone")
