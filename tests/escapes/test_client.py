@@ -18,8 +18,8 @@ from telex.escapes.blocking import BlockingAnsweringTerminal
 from telex.escapes.catalogue import COMMANDS
 from telex.escapes.client import AnsweringTerminal, Degrade, NotTaken, connect
 from telex.escapes.command import Guard
+from telex.escapes.commanding import Commanding
 from telex.escapes.fitting import FrameTooLarge
-from telex.escapes.helpers import Helpers
 from telex.escapes.own_tty import NoTerminal, NotSupported
 from telex.rpc.dialects.json_escapes import JsonEscapes
 from telex.rpc.errors import CallTimedOut, PeerGone, RpcError, StreamOverrun
@@ -597,8 +597,8 @@ def test_the_blocking_twin_has_the_same_methods() -> None:
     assert public == {name for name in vars(BlockingAnsweringTerminal) if not name.startswith("_")}
 
 
-class Recorded(Helpers):
-    """Helpers that are only looked at."""
+class Recorded(Commanding):
+    """Commands that are only looked at."""
 
     def __init__(self) -> None:
         self.told: list[tuple[str, object]] = []
@@ -628,7 +628,7 @@ def test_every_helper_tells_a_command_of_the_catalogue_what_it_takes() -> None:
     term.notify("done", "all of it", id="1", urgency="low", when="unfocused")
     term.close_notification("1")
     term.copy("text\n")
-    used = {name for name in vars(Helpers) if not name.startswith("_")} - {"tell"}
+    used = {name for name in vars(Commanding) if not name.startswith("_")} - {"tell"}
     assert len(term.told) == len(used) + 3, (
         "each of them once, and two that end, and one that stops"
     )

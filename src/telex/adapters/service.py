@@ -8,7 +8,6 @@ redactor as in `terminal`.
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -215,7 +214,7 @@ class Adapters:
         try:
             state = await self._state(adapter, self.redactor)
         except BaseException:  # whoever asked has gone, and nobody else knows its id
-            await asyncio.shield(self._live.shut(adapter))
+            await self._live.shut(adapter)
             raise
         return spec.Started(adapter.id, adapter.plugin.name, adapter.session_id, state)
 

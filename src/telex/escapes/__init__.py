@@ -6,19 +6,23 @@ frames are `rpc.dialects.json_escapes` and `wire.json_escape`.
 
 What there is:
     command         what a command and an event are, as values
-    catalogue       every command and event, once
-    lowering        a command as the ANSI bytes that do it; lifting the other way round
+    catalogue       every command and event, once; schema is made from it
+    lowering        a command as the ANSI bytes that do it (ansi); lifting the other way round
     detecting       what `detect` answers
 The terminal's side:
-    inband          the channel that runs through a program's terminal
-    service         the handlers, given a surface to act on
-    events          what is typed, as events for those who subscribed
-    policy          what is allowed to whom, and what the person is asked
+    inband          the channel that runs through a program's terminal; attentive is its dialect,
+                    which knows who asked, and foreground who could hear an answer
+    service         the handlers, given a surface to act on; reporting is for its questions
+    gate            what every guarded command passes: policy decides, audit writes it down
+    events          what is typed, as events (decoding); subscriptions are who hears them
+    session_side    the same in a session: session_events, session_service for automation
 The program's side:
-    client          `connect()`: calls, streams, events; `helpers` are the typed ones, and
+    client          `connect()`: calls, streams, events; `commanding` has the typed commands, and
                     `blocking` is the same without an event loop
-    reaching        who answers: the terminal, the one behind tmux, a socket
-    own_tty         the terminal, taken and given back; `tty_channel` reads and writes it
+    reaching        who answers: the terminal, the one behind tmux, a socket; probing finds out
+    own_tty         the terminal, taken and given back; `tty_channel` reads and writes it, in
+                    frames that it takes (fitting)
+    listening       events as they come; sending has files
 """
 
 from __future__ import annotations

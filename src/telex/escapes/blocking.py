@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar
 
-from telex.escapes.helpers import Helpers
+from telex.escapes.commanding import Commanding
 from telex.rpc.messages import ABSENT
 from telex.rpc.peer import DEFAULT_TIMEOUT
 
@@ -25,7 +25,7 @@ T = TypeVar("T")
 _OVER: Final = object()
 
 
-class BlockingAnsweringTerminal(Helpers):
+class BlockingAnsweringTerminal(Commanding):
     """A terminal that answers. See `AnsweringTerminal`, whose methods these are."""
 
     def __init__(self, terminal: AnsweringTerminal, portal: Portal) -> None:

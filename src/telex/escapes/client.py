@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 from telex.escapes import detecting, sending
 from telex.escapes.blocking import BlockingAnsweringTerminal
 from telex.escapes.catalogue import COMMANDS
-from telex.escapes.helpers import Helpers
+from telex.escapes.commanding import Commanding
 from telex.escapes.listening import UNSUBSCRIBE, Events, Listening
 from telex.escapes.lowering import lower
 from telex.escapes.own_tty import NoTerminal, NotSupported, OwnTty
@@ -116,7 +116,7 @@ class Connecting(Opening["AnsweringTerminal", BlockingAnsweringTerminal]):
                 self._tty.close()
 
 
-class AnsweringTerminal(Helpers):
+class AnsweringTerminal(Commanding):
     """A terminal, and what stands in for one that does not answer. Made by `connect`."""
 
     def __init__(self, reached: Reached, methods: Methods, degrade: Degrade | None) -> None:

@@ -6,6 +6,7 @@ Each is one command of the catalogue with its payload's own types; what has no m
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal
 
@@ -17,11 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-class Helpers:
-    """Needs `tell`."""
+class Commanding(ABC):
+    """Whoever can `tell` has these."""
 
-    def tell(self, name: str, data: object = msgspec.UNSET) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def tell(self, name: str, data: object = msgspec.UNSET) -> None: ...
 
     # --- what is written
 
