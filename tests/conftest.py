@@ -124,6 +124,7 @@ def _scratch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def _leaves_nothing_behind(_scratch: Path) -> Iterator[None]:
     before = _open_files()
     children = _children()
+    files = set(_scratch.iterdir())
     yield
     gc.collect()
     ours = guardian.fds()
@@ -131,7 +132,7 @@ def _leaves_nothing_behind(_scratch: Path) -> Iterator[None]:
     left = {fd: what for fd, what in left.items() if fd not in ours}
     assert not left, f"the test left file descriptors open: {left}"
     assert _children() <= children, "the test left processes behind"
-    forgotten = sorted(path.name for path in _scratch.iterdir())
+    forgotten = sorted(path.name for path in set(_scratch.iterdir()) - files)
     assert not forgotten, f"the test left temporary files behind: {forgotten}"
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import signal
 import sys
 import termios
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from telex.processes.ending import Rung
 from telex.terminal.cells import Size
 from telex.terminal.pty import open_pty
 
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 TELEX = (sys.executable, "-m", "telex")
 SIZE = Size(24, 80)
 BASH = ("bash", "--norc", "--noprofile", "-i")
+HUNG_UP = (Rung(signal.SIGHUP, 15.0), Rung(signal.SIGKILL, 5.0))
+"""A terminal that closes waits for nobody's end; we do, since a killed one cannot tidy up."""
 
 
 class Person:
@@ -118,5 +122,5 @@ async def at_terminal(*argv: str, size: Size = SIZE, **env: str | None) -> Async
     finally:
         if person.line >= 0:
             os.close(person.line)
-        await person.pty.end()
+        await person.pty.end(HUNG_UP)
         person.pty.close()

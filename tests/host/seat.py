@@ -6,7 +6,7 @@ import contextlib
 import os
 from typing import TYPE_CHECKING
 
-from host.person import SIZE, TELEX, Person
+from host.person import HUNG_UP, SIZE, TELEX, Person
 from telex.terminal.screen import Screen
 from telex.wire import json_escape
 
@@ -76,6 +76,6 @@ async def seated(
         yield person
     finally:
         os.close(person.line)
-        await person.pty.end()
+        await person.pty.end(HUNG_UP)
         person.pty.close()
         person.screen.close()

@@ -13,14 +13,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import shutil
-import tempfile
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from telex.host import own_socket
 from telex.host.asking import Asking
 from telex.host.attributes import Attributes
 from telex.host.backlog import Backlog
@@ -281,7 +279,7 @@ class Escaping:
         async with contextlib.AsyncExitStack() as doors:
             for door in self._wanted.doors:
                 await doors.enter_async_context(door(self._converse))
-            path = await doors.enter_async_context(_socket(self._came))
+            path = await doors.enter_async_context(own_socket.listen(self._came))
             yield {} if path is None else {SOCKET: str(path)}
 
     def _came(self, channel: Channel) -> None:
@@ -291,22 +289,3 @@ class Escaping:
         await self._begun.wait()
         if not self._closed:
             await self._answers().converse(channel)
-
-
-@contextlib.asynccontextmanager
-async def _socket(came: Callable[[Channel], None]) -> AsyncIterator[Path | None]:
-    """In a directory of its own, for this user alone. None where no directory can be made."""
-    from telex.transports import unix
-
-    room = limits.SOCKET_PATH_BYTES - len("/telex-12345678/escapes")
-    usual = len(tempfile.gettempdir().encode()) <= room
-    try:
-        directory = Path(tempfile.mkdtemp(prefix="telex-", dir=None if usual else "/tmp"))  # noqa: S108
-    except OSError:
-        yield None
-        return
-    try:
-        async with unix.listen(directory / "escapes", came):
-            yield directory / "escapes"
-    finally:
-        shutil.rmtree(directory)

@@ -42,7 +42,7 @@ from telex.terminal.pty import open_pty
 from telex.wire import limits
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractAsyncContextManager
 
     from telex.terminal.cells import Size
@@ -114,14 +114,16 @@ class Host:
 
     async def run(self, command: Sequence[str]) -> int:
         """Run `[path, *argv]` to its end."""
-        async with self._doors() as told:
-            with self._attentive():
-                try:
-                    self._own.take()
-                    async with self._joined(command, told):
-                        code = await self._outcome.over
-                finally:
-                    self._own.give_back()
+        # Told to end while a door opens or closes, it must not be left behind.
+        with self._led({n: partial(self._outcome.end, 128 + n) for n in (SIGHUP, SIGTERM)}):
+            async with self._doors() as told:
+                with self._attentive():
+                    try:
+                        self._own.take()
+                        async with self._joined(command, told):
+                            code = await self._outcome.over
+                    finally:
+                        self._own.give_back()
         return self._exit_code() if code is None else code
 
     def _doors(self) -> AbstractAsyncContextManager[dict[str, str]]:
@@ -271,14 +273,17 @@ class Host:
     def _attentive(self) -> Iterator[None]:
         """With all that can happen to us led here, so that no way out leaves the terminal raw."""
         handlers: dict[int, Callable[[], None]] = {
-            SIGHUP: lambda: self._outcome.end(128 + SIGHUP),
-            SIGTERM: lambda: self._outcome.end(128 + SIGTERM),
             SIGWINCH: self._resized,
             SIGCHLD: self._child_changed,
             SIGCONT: self._continued,
             **{number: partial(self._relay, number) for number in RELAYED},
         }
         self._loop.set_exception_handler(self._outcome.fault)
+        with self._led(handlers):
+            yield
+
+    @contextlib.contextmanager
+    def _led(self, handlers: Mapping[int, Callable[[], None]]) -> Iterator[None]:
         for number, handler in handlers.items():
             self._loop.add_signal_handler(number, handler)
         try:
