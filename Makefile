@@ -3,7 +3,8 @@
 
 PYTHON ?= python3
 PORT ?= 8023
-JOBS ?= 2
+# Tests wait for processes most of the time: twice the cores of a small machine.
+JOBS ?= 4
 BIN := .venv/bin
 STAMP := .venv/.installed
 PEERS := .venv/.peers-installed
@@ -40,7 +41,7 @@ run: $(STAMP) ## the server, on a unix socket and on 127.0.0.1 (PORT=8023)
 	@printf '%s\n' "$$WELCOME"
 	@exec $(BIN)/telex serve --socket --http 127.0.0.1:$(PORT)
 
-test: lint types programs ## lint, types and every test (JOBS=2 at once)
+test: lint types programs ## lint, types and every test (JOBS=4 at once)
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
 
 soak: $(STAMP) programs ## the fault tests with their full counts, figures printed

@@ -19,6 +19,9 @@ PARTS = [
     "sessions",
     "adapters",
     "escapes",
+    "plugins",
+    "htty",
+    "agent",
 ]
 HEAD = ("figure", "telex", "peer, same run", "ratio", "target")
 

@@ -14,7 +14,7 @@ import random
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import uvloop
@@ -117,17 +117,25 @@ def _rates(result: Path) -> dict[str, list[float]]:
 
 def _streams() -> list[Row]:
     with tempfile.TemporaryDirectory() as directory:
-        plain, framed = Path(directory) / "plain", Path(directory) / "framed"
+        plain, framed, painted = (Path(directory) / name for name in ("plain", "framed", "painted"))
         plain.write_bytes(streams.plain(STREAM_BYTES))
         framed.write_bytes(_framed(STREAM_BYTES))
-        ways = {
-            "telex": ([*RUN, "--", "cat", str(framed)], framed),
-            "telex run, no frames in it": ([*RUN, "--", "cat", str(plain)], plain),
-            "telex run --no-escapes": ([*RUN, "--no-escapes", "--", "cat", str(framed)], framed),
-            "script": (["script", "-qec", f"cat {framed}", "/dev/null"], framed),
-        }
-        measured = in_turns({name: rate(*way) for name, way in ways.items()}, STREAM_ROUNDS)
-    return against("passed through, a tenth of it frames", "MB/s", measured, {})
+        painted.write_bytes(streams.ansi(STREAM_BYTES))
+        unframed = {"telex run, no frames in it": rate([*RUN, "--", "cat", str(plain)], plain)}
+        measured = in_turns({**_ways(framed), **unframed}, STREAM_ROUNDS)
+        without = in_turns(_ways(painted), STREAM_ROUNDS)
+    return [
+        *against("passed through, a tenth of it frames", "MB/s", measured, {}),
+        *against("passed through, painted, no frames", "MB/s", without, {}),
+    ]
+
+
+def _ways(file: Path) -> dict[str, Callable[[], float]]:
+    return {
+        "telex": rate([*RUN, "--", "cat", str(file)], file),
+        "telex run --no-escapes": rate([*RUN, "--no-escapes", "--", "cat", str(file)], file),
+        "script": rate(["script", "-qec", f"cat {file}", "/dev/null"], file),
+    }
 
 
 def _framed(size: int) -> bytes:

@@ -37,6 +37,8 @@ from msgspec.inspect import (
 
 from telex.adapters.server import AutomationServer
 from telex.escapes.session_service import EscapeSessions
+from telex.htty.session_service import PageSessions
+from telex.protocols import htty as pages
 from telex.protocols import pty_adapters
 from telex.protocols import pty_automation as spec
 from telex.terminal import matchers
@@ -114,12 +116,13 @@ NOTIFIED: Final = {
     "session.output": spec.SessionOutput,
     "session.exited": spec.SessionExited,
     "session.escape": spec.SessionEscape,
+    "session.page": pages.SessionPage,
     "session.bytes": spec.SessionBytes,
 }
 NOTIFICATIONS = """\
 ## Notifications
 
-The first four come once `server.set_notifications` has enabled them, what happens in quick
+The first five come once `server.set_notifications` has enabled them, what happens in quick
 succession together; `session.bytes` comes for an attachment. What a request causes is told after
 its answer.
 """
@@ -227,7 +230,8 @@ def errors() -> str:
 
 
 def _methods() -> list[tuple[str, Any]]:
-    return list(AutomationServer((), extend=EscapeSessions).automation.handlers.items())
+    server = AutomationServer((), extend=(EscapeSessions, PageSessions))
+    return list(server.automation.handlers.items())
 
 
 def _method(name: str, handler: Any) -> Iterator[str]:
@@ -272,7 +276,7 @@ def _words(kind: type) -> dict[str, str]:
 
 _CLASSES: Final = {
     node.name: node
-    for module in (spec, pty_adapters)
+    for module in (spec, pty_adapters, pages)
     for node in ast.parse(inspect.getsource(module)).body
     if isinstance(node, ast.ClassDef)
 }

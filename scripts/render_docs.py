@@ -12,6 +12,7 @@ from scripts import (
     render_conversation,
     render_escapes,
     render_keys,
+    render_plugin_protocol,
     render_reference,
     render_specs,
 )
@@ -31,6 +32,7 @@ def pages() -> dict[Path, str]:
         "reference/automation.md": render_automation.render(),
         "reference/keys.md": render_keys.render(),
         "reference/escapes.md": render_escapes.render(),
+        "reference/plugin-protocol.md": render_plugin_protocol.render(),
         "reference/cli.md": render_cli.render(),
         "explain/conversation.md": render_conversation.render(),
     }

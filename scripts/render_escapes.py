@@ -10,6 +10,7 @@ import ast
 import inspect
 import itertools
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -36,6 +37,7 @@ from telex.escapes.catalogue import COMMANDS, EVENTS
 from telex.escapes.command import Command, Event, Guard
 from telex.escapes.lowering import lower
 from telex.protocols import json_escapes as spec
+from telex.protocols.json_escapes import codes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -180,7 +182,8 @@ def _words(kind: type) -> dict[str, str]:
 
 _CLASSES: Final = {
     node.name: node
-    for node in ast.parse(inspect.getsource(spec)).body
+    for file in Path(spec.__file__).parent.glob("*.py")
+    for node in ast.parse(file.read_text()).body
     if isinstance(node, ast.ClassDef)
 }
 
@@ -236,7 +239,7 @@ def _runs(numbers: list[int]) -> list[str]:
 
 def _errors() -> str:
     """The codes, with the docstrings they have."""
-    body = ast.parse(inspect.getsource(spec)).body
+    body = ast.parse(inspect.getsource(codes)).body
     rows = [
         f"| `{code.target.id}` | {said.value.value} |\n"
         for code, said in itertools.pairwise(body)

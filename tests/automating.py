@@ -23,6 +23,7 @@ from telex.adapters.registry import builtin_plugins
 from telex.adapters.server import AutomationServer
 from telex.adapters.sources import Plugin
 from telex.escapes.session_service import EscapeSessions
+from telex.htty.session_service import PageSessions
 from telex.processes import table
 from telex.rpc.channel import Channel
 from telex.rpc.errors import RpcError
@@ -41,6 +42,7 @@ TOLD = (
     "session.exited",
     "session.bytes",
     "session.escape",
+    "session.page",
 )
 SECRET = "password=hunter2secret"
 
@@ -162,7 +164,7 @@ class Served:
     def __init__(
         self, way: Opening, directory: Path, serial: bool, plugins: tuple[Plugin, ...], **how: Any
     ) -> None:
-        how = {"extend": EscapeSessions, **how}
+        how = {"extend": (EscapeSessions, PageSessions), **how}
         self.service = AutomationServer((*builtin_plugins(), *plugins), **how)
         self._way = way
         self._directory = directory

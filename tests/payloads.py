@@ -25,7 +25,7 @@ from msgspec.inspect import (
 )
 
 from telex.escapes.catalogue import COMMANDS
-from telex.protocols import json_escapes as spec
+from telex.protocols.json_escapes.values import END, NO_CONTROLS
 
 _PLAIN = st.text(
     st.characters(exclude_categories=["Cc", "Cs"]) | st.sampled_from("Ü✓本🙂;:= "), max_size=12
@@ -101,6 +101,6 @@ def _of(info: Type) -> st.SearchStrategy[Any]:
 
 
 def _text(pattern: str) -> st.SearchStrategy[str]:
-    if pattern == spec._NO_CONTROLS:
+    if pattern == NO_CONTROLS:
         return _PLAIN
-    return _TEXTS[pattern.removeprefix("^").removesuffix(spec._END)]
+    return _TEXTS[pattern.removeprefix("^").removesuffix(END)]

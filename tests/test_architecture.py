@@ -23,7 +23,8 @@ LAYERS = [
     {"config", "processes"},
     {"transports"},
     {"terminal"},
-    {"adapters", "escapes", "htty", "plugins"},
+    {"adapters", "escapes", "plugins"},
+    {"htty"},
     {"agent", "host", "ui"},
     {"cli"},
 ]

@@ -123,7 +123,7 @@ def test_the_permissions_and_their_methods_are_those_of_the_host() -> None:
 def test_the_numbers_are_those_of_the_host() -> None:
     (table,) = tables("Limits")
     about = {"PLAN_ACTIONS"} | {
-        name for name in limits.TABLE if name.startswith(("LUA_", "PLUGIN_", "MANIFEST_"))
+        name for name in limits.TABLE if name.startswith(("LUA_", "MANIFEST_"))
     }
     told = {row[0].strip("`"): row[1] for row in table}
     assert told == {

@@ -484,7 +484,7 @@ def test_too_many_too_large_too_deep_and_too_crowded_are_refused(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for limit, value in (("FILES", 3), ("SOURCE_BYTES", 100), ("DEPTH", 2), ("ENTRIES", 8)):
-        monkeypatch.setattr(f"telex.adapters.sources.PLUGIN_{limit}", value)
+        monkeypatch.setattr(f"telex.adapters.sources.LUA_{limit}", value)
     (home / "lib" / "two").mkdir()
     (home / "lib" / "b.lua").write_text("b")
     (home / "lib" / "two" / "c.lua").write_text("c" * (100 - 1 - len(INSIDE)))

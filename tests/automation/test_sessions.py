@@ -54,8 +54,8 @@ async def test_capabilities_name_the_server_its_methods_and_its_notifications(
     assert (told["name"], told["version"]) == ("telex", __version__)
     assert told["framing"] == ["ndjson", "lsp"]
     assert told["methods"][: len(SPEC_METHODS)] == SPEC_METHODS
-    spoken = ["session.changed", "session.output", "session.exited", "session.escape"]
-    assert told["notifications"] == spoken
+    spoken = ["changed", "output", "exited", "escape", "page"]
+    assert told["notifications"] == [f"session.{name}" for name in spoken]
 
 
 async def test_every_method_that_is_named_is_there() -> None:

@@ -116,6 +116,11 @@ def test_an_unknown_key_like_no_other_is_a_warning_without_a_guess(text: str) ->
     assert warning.endswith("; `telex config show` lists the known ones")
 
 
+@pytest.mark.parametrize("text", ["[plugins.x]\ny = 1", '[[permission.rule]]\ntool = "x"'])
+def test_sections_with_readers_of_their_own_are_nothing_to_warn_of(text: str) -> None:
+    assert not read(text).warnings
+
+
 def test_the_known_keys_beside_an_unknown_one_are_read() -> None:
     layer = read('zebra = 1\n[logging]\nlevel = "info"')
     assert layer.given["logging.level"].value == "info"

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 PROGRAMS = Path(__file__).parent / "programs"
 CORPUS = Path(__file__).parents[1] / "corpus" / "json_escapes"
-WITH_FILES = (sys.executable, str(PROGRAMS / "run_with_files.py"), "run")
 POLICY = "".join(
     f'[[rule]]\ncommand = "{command}"\norigin = "*"\ndecision = "allow"\n'
     for command in ("file:*", "term:subscribe")
@@ -65,10 +64,10 @@ class Stage:
     @contextlib.asynccontextmanager
     async def run(self, *argv: str, **env: str | None) -> AsyncIterator[Seated]:
         """`telex run` of this, at a person's terminal."""
-        command = (*WITH_FILES, "--policy", str(self.path / "policy.toml"), "--", *argv)
-        home = self.path / "home"
-        told: dict[str, str | None] = {"KEPT": str(self.path), "TMUX": None, "STY": None, **env}
-        async with seated(*command, home=home, **told) as person:
+        command = (*RUN, "--policy", str(self.path / "policy.toml"), "--", *argv)
+        home, here = self.path / "home", ("sh", "-c", 'cd "$0" && exec "$@"', str(self.path))
+        kept = {"XDG_DOWNLOAD_DIR": str(self.path)}
+        async with seated(*here, *command, home=home, TMUX=None, STY=None, **kept, **env) as person:
             yield person
 
     async def click(self, person: Seated) -> None:

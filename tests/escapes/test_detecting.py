@@ -91,6 +91,23 @@ def test_answers_of_others_are_read_by_the_rules(capabilities: object, supported
     assert supports({"capabilties": capabilities}, "term:write") is supported
 
 
+@pytest.mark.parametrize(
+    ("entry", "supported"),
+    [
+        ({"level": 2, "include": ["term:*"]}, False),
+        ({"level": 2}, False),
+        ({"include": ["*"]}, False),
+        ({"include": ["term:made-up"]}, True),
+        ({"include": ["term:made-up"], "exclude": ["term:m*"]}, False),
+        ({"include": "term:made-up"}, False),
+    ],
+)
+def test_a_name_that_nobody_knows_is_there_only_if_it_is_listed(
+    entry: object, supported: bool
+) -> None:
+    assert supports({"capabilities": {"term": entry}}, "term:made-up") is supported
+
+
 @given(st.recursive(st.none() | st.integers() | st.text(max_size=3), lambda inner: st.lists(inner)
        | st.dictionaries(st.sampled_from(["capabilities", "term", "include", "level", "exclude"]),
                          inner), max_leaves=8))  # fmt: skip

@@ -21,6 +21,7 @@ from telex.protocols.json_escapes import (
     FocusEvent,
     KeyEvent,
     MouseEvent,
+    NotificationEvent,
     PasteEvent,
     ResizeEvent,
 )
@@ -128,6 +129,10 @@ OTHERS = [
     (b"\x1b[48;24;80;480;800t", ResizeEvent(24, 80, 800, 480)),
     (b"\x1b[?997;1n", ColorScheme(True)),
     (b"\x1b[?997;2n", ColorScheme(False)),
+    (b"\x1b]99;i=mail.1;\x1b\\", NotificationEvent("mail.1", "activated")),
+    (b"\x1b]99;i=mail.1;2\x07", NotificationEvent("mail.1", "activated", 2)),
+    (b"\x1b]99;i=mail.1:p=close;\x1b\\", NotificationEvent("mail.1", "closed")),
+    (b"\x1b]99;p=close:i=mail.1;untracked\x1b\\", NotificationEvent("mail.1", "closed")),
     (b"\x1b[<0;20;10M", MouseEvent(10, 20)),
     (b"\x1b[<2;1;1m", MouseEvent(1, 1, "right", "release")),
     (b"\x1b[<35;5;6M", MouseEvent(6, 5, "none", "move")),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import unicodedata
+from dataclasses import replace
 
 import pytest
 from hypothesis import example, given
@@ -99,6 +100,25 @@ async def test_nothing_lasts_for_a_program_that_cannot_be_told_from_another() ->
     assert not Question("clip:read", unknown, "").lasting
     assert await the_gate.allow(READ, unknown, "")
     assert not await the_gate.allow(READ, unknown, "")
+
+
+async def test_an_answer_that_lasts_is_for_one_guard_of_a_command() -> None:
+    """To subscribe is one command: to the mouse it is guarded one way, to the keyboard another."""
+    person = Asked(Answer.WHILE_IT_RUNS, Answer.NOT_NOW)
+    the_gate, _ = gate(person, '[[rule]]\ncommand="clip:*"\ndecision="ask"')
+    assert await the_gate.allow(WRITE, VIM, "")
+    assert the_gate.settled(WRITE, VIM, "") is True
+    assert not await the_gate.allow(replace(WRITE, guard=Guard.PERSON), VIM, "")
+
+
+async def test_what_is_asked_each_time_has_no_answer_that_lasts() -> None:
+    person = Asked(Answer.WHILE_IT_RUNS, Answer.NEVER, Answer.ONCE)
+    the_gate, _ = gate(person)
+    file = replace(READ, each_time=True)
+    assert await the_gate.allow(file, VIM, "a.txt")
+    assert not await the_gate.allow(file, VIM, "b.txt")
+    assert await the_gate.allow(file, VIM, "c.txt")
+    assert not any("until it ends" in question.text for question in person.questions)
 
 
 async def test_with_nobody_to_ask_the_answer_is_no() -> None:

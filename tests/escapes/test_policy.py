@@ -128,7 +128,7 @@ decision = "no"
     ("text", "part"),
     [
         ("[[rule]\n", "not TOML"),
-        ("[rule]\ncommand = 'x'\n", "two pairs of brackets"),
+        ("\n[rule]\ncommand = 'x'\n", "line 2: `rule`: must be written as [[rule]], in two pairs"),
         ("rule = 3", "two pairs of brackets"),
         ("a = " + "[" * 5000, "not TOML"),
         ("[[rule]]", "`rule[1].command`: is missing"),

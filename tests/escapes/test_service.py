@@ -322,10 +322,8 @@ class Everything:
         return ()
 
 
-def keyboard(person: Somebody | None, *rules: Rule) -> dict[str, Any]:
-    """What a terminal has where a person types."""
-    gate = Gate(Policy(rules), person, lambda decided: None)
-    return {"events": Everything(), "keyboard": gate}
+KEYBOARD: dict[str, Any] = {"events": Everything(), "keyboard": True}
+"""What a terminal has where a person types."""
 
 
 @pytest.mark.parametrize("events", [["event:key"], ["event:paste"], KEYS["events"]], ids=str)
@@ -333,7 +331,7 @@ async def test_who_would_hear_the_keys_needs_the_person_on_this_machine_too(
     events: list[str],
 ) -> None:
     for person, code in [(Somebody(Answer.ONCE), None), (Somebody(Answer.NOT_NOW), "ECDENIED")]:
-        async with terminal(person, **keyboard(person)) as (program, _):
+        async with terminal(person, **KEYBOARD) as (program, _):
             assert await program.call("term:subscribe", MOUSE) == {
                 "events": sorted(MOUSE["events"])
             }
@@ -344,14 +342,14 @@ async def test_who_would_hear_the_keys_needs_the_person_on_this_machine_too(
             else:
                 assert await error_of(program, "term:subscribe", {"events": events}) == code
             assert [one.command for one in person.asked] == ["term:subscribe"]
-    async with terminal(None, **keyboard(None)) as (program, _):
+    async with terminal(None, **KEYBOARD) as (program, _):
         assert await error_of(program, "term:subscribe", {"events": events}) == "ECDENIED"
 
 
 async def test_a_yes_to_the_mouse_from_elsewhere_is_none_to_the_keyboard() -> None:
     person = Somebody(Answer.WHILE_IT_RUNS)
     ssh = Origin("remote", "ssh", (7, 1))
-    async with terminal(person, origin=lambda call: ssh, **keyboard(person)) as (program, _):
+    async with terminal(person, origin=lambda call: ssh, **KEYBOARD) as (program, _):
         for asked, questions in [(MOUSE, 1), (MOUSE, 1), (KEYS, 2), (KEYS, 2)]:
             await program.call("term:subscribe", asked)
             assert len(person.asked) == questions
@@ -360,7 +358,7 @@ async def test_a_yes_to_the_mouse_from_elsewhere_is_none_to_the_keyboard() -> No
 async def test_a_rule_can_give_the_keyboard_without_a_question() -> None:
     person = Somebody(Answer.NEVER)
     rule = Rule("term:subscribe", "*", Verdict.ALLOW)
-    async with terminal(person, rule, **keyboard(person, rule)) as (program, _):
+    async with terminal(person, rule, **KEYBOARD) as (program, _):
         assert await program.call("term:subscribe", KEYS) == {"events": sorted(KEYS["events"])}
         assert person.asked == []
 
@@ -372,7 +370,7 @@ async def test_where_nobodys_keyboard_is_at_stake_the_keys_are_events_like_other
 
 async def test_a_rule_for_everything_is_for_questions_to_the_terminal_too() -> None:
     everything = Rule("*", "*", Verdict.DENY)
-    async with terminal(None, everything, **keyboard(None, everything)) as (program, _):
+    async with terminal(None, everything, **KEYBOARD) as (program, _):
         assert await error_of(program, "term:report", {"what": "cursor"}) == "ECDENIED"
         assert await error_of(program, "term:querymode", {"mode": "wrap"}) == "ECDENIED"
         assert await error_of(program, "term:subscribe", MOUSE) == "ECDENIED"
@@ -397,7 +395,7 @@ async def test_nobody_is_asked_for_an_answer_that_goes_nowhere() -> None:
     names = ("clip:read", "clip:types", "file:download", "file:upload")
     person = Somebody(Answer.ONCE)
     others: dict[str, Other] = dict.fromkeys(names, other)
-    async with terminal(person, others=others, **keyboard(person)) as (program, _):
+    async with terminal(person, others=others, **KEYBOARD) as (program, _):
         for name in names:
             await program.notify(name, {"name": "a.txt"} if name.startswith("file") else {})
         await program.notify("term:subscribe", KEYS)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from telex.escapes.catalogue import EVENTS
-from telex.escapes.subscriptions import Subscriptions, switching
+from telex.escapes.subscriptions import REVOKED, Subscriptions, switching
 from telex.terminal.cells import Size
 from telex.terminal.screen import Screen
 
@@ -41,6 +41,19 @@ def test_a_subscription_ends_when_its_process_group_leaves_the_foreground() -> N
     assert subscriptions.names == {MOUSE}
     subscriptions.foreground(7)
     assert subscriptions.of(7) == frozenset()
+
+
+def test_who_wants_to_know_is_told_once_what_was_taken_back() -> None:
+    subscriptions = Subscriptions()
+    subscriptions.subscribe(7, [FOCUS, MOUSE, REVOKED])
+    subscriptions.foreground(8)
+    subscriptions.foreground(8)
+    assert subscriptions.names == {REVOKED}
+    assert subscriptions.needed_modes() == frozenset()
+    subscriptions.foreground(7)
+    assert subscriptions.taken_back(7) == {FOCUS, MOUSE}
+    assert subscriptions.taken_back(7) == frozenset()
+    assert subscriptions.of(7) == {REVOKED}
 
 
 def test_a_subscription_ends_with_its_asker() -> None:

@@ -12,11 +12,12 @@ from telex.terminal.screen import Screen
 SIZE = Size(4, 10)
 
 lines = st.text(st.sampled_from("ab c"), max_size=12).map(lambda text: text.encode() + b"\r\n")
-floods = st.lists(lines, min_size=6, max_size=20).map(b"".join)
+floods = st.lists(lines, min_size=6, max_size=30).map(b"".join)
 others = st.sampled_from(
     [b"x", b"\r\n", b"\n", b"\x1b[2;3r", b"\x1b[r", b"\x1b[H", b"\x1b[31m", b"\x1b[?7l", b"\x1b[4h",
      b"\x0e", b"\x0f", b"\x1b(0", b"\x1b]0;title", b"\x07", b"\x1b[", b"\xc3", b"\xbc", b"\x1b[?1049h",
-     b"\x1b[?1049l", b"\x1b[3;2H", b"\x1b[?6h", b"\t", b"\x08", b"\x18"]
+     b"\x1b[?1049l", b"\x1b[3;2H", b"\x1b[?6h", b"\t", b"\x08", b"\x18",
+     b"\x1b[2;", b"3r", b"r", b"\x1b[?69h", b"\x1b[?6;69h", b"\x1b[2;5s", b"\x1b[s"]
 )  # fmt: skip
 
 

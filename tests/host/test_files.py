@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from host.person import BASH
 from host.seat import RUN, Seated, seated
 from telex.host import file_names
 
@@ -396,6 +397,21 @@ async def test_a_caller_that_hangs_up_halfway_leaves_nothing(stage: Stage) -> No
             await asyncio.sleep(0.01)  # no event tells of it, and the test has a deadline
 
 
+async def test_a_caller_that_sends_while_the_person_thinks_waits_for_them(stage: Stage) -> None:
+    body = """
+say(command="file:download", rpcid="2", timeout=60000, cont=True, data={"name": "a.txt"})
+for n in range(3000):
+    say(rpcid="2", cont=True, datatype="binary", data64="aGVsbG8h" * 100)
+say(rpcid="2")
+print(hear(), flush=True)
+"""
+    async with stage.run(sys.executable, "-c", LINE + body) as person:
+        await answers(person, "y", "a.txt")
+        await person.sees("{'size': 1800000}")
+        assert await person.leaves() == 0
+    assert stage.kept() == {"a.txt": b"hello!" * 300_000}
+
+
 IN_BAND = """
 import os, time, tty
 tty.setraw(0)
@@ -416,6 +432,60 @@ async def test_a_program_killed_halfway_leaves_nothing(stage: Stage) -> None:
         await person.sees("after")
         while stage.kept():
             await asyncio.sleep(0.01)  # no event tells of it, and the test has a deadline
+
+
+# Stopped, and interrupted.
+
+
+@asynccontextmanager
+async def halfway(stage: Stage, body: str, growing: Path, key: str) -> AsyncIterator[Seated]:
+    """In a shell, with the key pressed while the file grows; at the prompt after it."""
+    script = stage.home / "program.py"
+    script.write_text(stage.program(body)[-1])
+    async with stage.run(*BASH, options=stage.allowing()) as person:
+        await person.shows("$")
+        person.type(f"{sys.executable} {script}\r")
+        while not any(one.stat().st_size > MB for one in growing.parent.glob(growing.name)):
+            await asyncio.sleep(0.005)  # no event tells of it, and the test has a deadline
+        at = len(person.seen)
+        person.type(key)
+        await person.sees("$ ", after=at)
+        await person.asks("echo so$((1))me\r", "so1me")
+        assert b"23199" not in person.seen[at:]
+        assert b"not found" not in person.seen[at:]
+        yield person
+
+
+async def test_a_file_to_a_program_that_is_stopped_waits_for_it(stage: Stage) -> None:
+    data, new = os.urandom(8 * MB), stage.home / "new"
+    (stage.here / "mine").write_bytes(data)
+    body = RECEIVE.format(name="mine", path=str(new))
+    async with halfway(stage, body, new, "\x1a") as person:
+        here = new.stat().st_size
+        await asyncio.sleep(0.3)
+        assert new.stat().st_size == here < len(data)
+        person.type("fg\r")
+        await person.sees("over")
+    assert new.read_bytes() == data
+
+
+async def test_a_file_from_a_program_that_is_stopped_goes_on_where_it_was(stage: Stage) -> None:
+    data = os.urandom(16 * MB)
+    (stage.home / "theirs").write_bytes(data)
+    body = SEND.format(path=str(stage.home / "theirs"), name="theirs")
+    async with halfway(stage, body, stage.downloads / ".*", "\x1a") as person:
+        person.type("fg\r")
+        await person.sees("over")
+    assert stage.kept() == {"theirs": data}
+
+
+async def test_what_was_on_its_way_to_a_program_that_is_interrupted_reaches_nobody(
+    stage: Stage,
+) -> None:
+    (stage.here / "mine").write_bytes(os.urandom(8 * MB))
+    body = RECEIVE.format(name="mine", path=str(stage.home / "new"))
+    async with halfway(stage, body, stage.home / "new", "\x03"):
+        assert not (stage.home / "new").exists()
 
 
 async def test_the_end_of_all_of_it_halfway_leaves_nothing(stage: Stage) -> None:

@@ -102,6 +102,35 @@ async def test_within_a_while_who_has_left_is_still_counted(tmp_path: Path) -> N
         assert seen.origin(pty, 4.0).kind == "local"
 
 
+async def test_who_ended_before_the_first_look_is_judged_by_what_is_there(tmp_path: Path) -> None:
+    async def origin(*argv: str) -> str:
+        async with running(*argv) as told:
+            await told.pty.child.wait()
+            await told.says(b"said")
+            seen = Whereabouts()
+            seen.look(told.pty, 0.0)
+            return seen.origin(told.pty, 0.0).kind
+
+    ssh = tmp_path / "ssh"
+    ssh.write_text("#!/bin/sh\necho said\n")
+    ssh.chmod(0o700)
+    assert await origin("echo", "said") == "local"
+    assert await origin(str(ssh), "host") == "remote"
+    assert await origin("sh", "-c", f"exec {ssh} host") == "remote"
+    assert await origin("sh", "-c", "bash -c 'exec -a ssh sleep 100' & echo said") == "remote"
+
+
+async def test_who_ended_has_no_claim_to_the_answers_of_who_was_there_before() -> None:
+    async with running("bash", "-c", "set -m; echo first; read line; echo second; read") as told:
+        await told.says(b"first")
+        seen = Whereabouts()
+        seen.look(told.pty, 0.0)
+        assert seen.origin(told.pty, 0.0).run is not None
+        seen._see(told.pty, 2**22 + 1, 0.1)  # a group that is no more
+        assert seen._looks[-1].names == ("bash",)
+        assert seen._looks[-1].run is None
+
+
 async def test_a_process_that_becomes_another_program_is_another_run(tmp_path: Path) -> None:
     """Of the same interpreter by the same name, and in the time between two looks."""
     second = tmp_path / "second.py"

@@ -22,6 +22,7 @@ from telex.processes.tree import Process, Root, Table, Tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from telex.processes.child import Child
 
@@ -54,6 +55,34 @@ async def test_nobody_is_left_when_the_child_itself_is_gone_before_anybody_looks
     ended = await child.wait()
     assert await child.end(HURRIED) == ended
     await lifeline.gone()
+
+
+SLEEPS = "sh -c 'echo up >&2; exec sleep 60'"
+
+
+@pytest.mark.counted
+@pytest.mark.parametrize(
+    "script",
+    [
+        f"{SLEEPS}; touch after",
+        f"({SLEEPS} & wait); touch after",
+        f"{SLEEPS} | (cat; touch after)",
+    ],
+)
+async def test_nobody_goes_on_because_another_ended_first(
+    script: str, tmp_path: Path, counted: Callable[[int, int], int]
+) -> None:
+    for _ in range(counted(10, 200)):
+        lifeline = Lifeline()
+        try:
+            stdio = Pipes(End.NULL, End.NULL, lifeline.writing)
+            child = start(["sh", "-c", script], stdio=stdio, cwd=str(tmp_path))
+            await lifeline.ready(1)
+            await child.end((Rung(SIGTERM, 5.0), Rung(SIGKILL, 5.0)))
+            await lifeline.gone()
+        finally:
+            lifeline.close()
+        assert os.listdir(tmp_path) == []
 
 
 @pytest.mark.counted

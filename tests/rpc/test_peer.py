@@ -368,6 +368,31 @@ async def test_a_reader_that_falls_too_far_behind_loses_its_stream_and_no_other(
         assert await left.call("double", Number(1), returns=Number) == Number(2)
 
 
+@pytest.mark.parametrize("takes", [True, False])
+async def test_parts_that_nobody_takes_yet_hold_their_sender_up(takes: bool) -> None:
+    begin = asyncio.Event()
+    sent = 0
+
+    async def count(params: Any, call: Call) -> int:
+        await begin.wait()
+        return len([part async for part in call.parts if part.data is not ABSENT]) if takes else -1
+
+    async def parts() -> AsyncIterator[bytes]:
+        nonlocal sent
+        for _ in range(20 * limits.STREAM_PARTS):
+            sent += 1
+            yield bytes(1024)
+
+    near, far = memory_channels()
+    async with Peer(near, ESCAPES) as left, Peer(far, ESCAPES, table(count=count), hold_up=True):
+        called = asyncio.create_task(left.call("count", {}, parts=parts()))
+        for _ in range(40 * limits.STREAM_PARTS):
+            await asyncio.sleep(0)
+        assert sent < 19 * limits.STREAM_PARTS
+        begin.set()
+        assert await called == (20 * limits.STREAM_PARTS if takes else -1)
+
+
 async def test_a_request_streams_in_parts() -> None:
     async def total(params: Number, call: Call) -> int:
         sum_ = params.n

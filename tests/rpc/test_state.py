@@ -174,6 +174,21 @@ messages = st.one_of(
 )
 
 
+def test_the_time_of_a_request_can_stand_still() -> None:
+    conversation = Conversation()
+    conversation.receive(Request(1, "m", timeout=2), 0)
+    assert conversation.expire(2, lambda id: id == 1) == []
+    assert conversation.expire(3) == []
+    assert conversation.expire(4) == [Stop(1, Problem.of(Condition.TIMED_OUT))]
+
+
+def test_the_time_for_our_calls_can_begin_anew() -> None:
+    conversation = asked(1, timeout=5)
+    conversation.renew_calls(4)
+    assert conversation.expire(8) == []
+    assert conversation.expire(9) == [Fail(1, None), Send(Cancel(1))]
+
+
 @given(st.lists(messages | st.sampled_from(["ask", "answer", "abandon", "expire"]), max_size=30))
 def test_whatever_comes_each_call_and_each_request_ends_at_most_once(steps: list[object]) -> None:
     conversation = Conversation()

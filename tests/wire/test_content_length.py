@@ -111,8 +111,9 @@ def test_content_over_the_limit_is_skipped_exactly_and_the_next_frame_is_whole()
     assert [fault.reason for fault in faults(events)] == [Reason.TOO_LONG]
 
 
-def test_stray_output_before_and_between_frames_costs_a_fault_and_not_a_frame() -> None:
-    events = run(Decoder(), [b"Starting up...\n", GOOD, b"warning: x\nmore\n", GOOD])
+@pytest.mark.parametrize("stray", [b"warning: x\nmore\n", b"Loading... ", b"a: b", b"50 %\rdone"])
+def test_stray_output_before_and_between_frames_costs_a_fault_and_not_a_frame(stray: bytes) -> None:
+    events = run(Decoder(), [b"Starting up...\n", GOOD, stray, GOOD])
     assert frames(events) == [b'{"good":1}'] * 2
     assert len(faults(events)) == 2
 

@@ -41,14 +41,14 @@ class AutomationServer:
         *,
         redactor: Redactor | None = None,
         may_load: bool = False,
-        extend: Callable[[Automation], Extension] | None = None,
+        extend: Iterable[Callable[[Automation], Extension]] = (),
     ) -> None:
-        """`extend` is given the sessions, to add what neither they nor adapters know of."""
+        """Each of `extend` is given the sessions, to add what neither they nor adapters know of."""
         self.plugins = Plugins(plugins)
         self._nursery = Nursery()
         self._predicates = Predicates(self.plugins, self._nursery)
         self.automation = Automation(redactor=redactor, predicates=self._predicates.runner)
-        self._extension = None if extend is None else extend(self.automation)
+        self._extensions = [extension(self.automation) for extension in extend]
         self._live = Live(self.automation, self._nursery)
         self.adapters = Adapters(self.automation, self.plugins, self._live)
         self.loading = PluginService(
@@ -63,8 +63,8 @@ class AutomationServer:
         """End every program and every plugin."""
         try:
             await self.automation.close()
-            if self._extension is not None:
-                await self._extension.close()
+            for extension in self._extensions:
+                await extension.close()
         finally:
             try:
                 await self._live.close()

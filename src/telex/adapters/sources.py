@@ -24,11 +24,11 @@ from telex.adapters import manifest as manifests
 from telex.adapters.beneath import open_beneath
 from telex.adapters.manifest import WHOLE, BadManifest, Problem
 from telex.wire.limits import (
+    LUA_DEPTH,
+    LUA_ENTRIES,
+    LUA_FILES,
+    LUA_SOURCE_BYTES,
     MANIFEST_BYTES,
-    PLUGIN_DEPTH,
-    PLUGIN_ENTRIES,
-    PLUGIN_FILES,
-    PLUGIN_SOURCE_BYTES,
 )
 
 if TYPE_CHECKING:
@@ -134,14 +134,14 @@ class _Reading:
     def source(self, path: str) -> None:
         if path in self.files:
             return
-        if len(self.files) == PLUGIN_FILES:
-            raise self._refused(path, f"a plugin has at most {PLUGIN_FILES} Lua files")
+        if len(self.files) == LUA_FILES:
+            raise self._refused(path, f"a plugin has at most {LUA_FILES} Lua files")
         if not path.isprintable():  # as a name that is not UTF-8 is not, either
             raise self._refused(path, "no `require` can name this file; rename it")
-        content = self._content(path, PLUGIN_SOURCE_BYTES - self.size + 1)
+        content = self._content(path, LUA_SOURCE_BYTES - self.size + 1)
         self.size += len(content)
-        if self.size > PLUGIN_SOURCE_BYTES:
-            problem = f"with it, the Lua files have more than {PLUGIN_SOURCE_BYTES} bytes together"
+        if self.size > LUA_SOURCE_BYTES:
+            problem = f"with it, the Lua files have more than {LUA_SOURCE_BYTES} bytes together"
             raise self._refused(path, problem)
         content = content.removeprefix(_BYTE_ORDER_MARK)
         if content.startswith(b"\x1b"):
@@ -157,8 +157,8 @@ class _Reading:
         for name, is_directory in self._names(path):
             inside = f"{path}/{name}" if path else name
             if is_directory and name != _LEFT_OUT:
-                if depth == PLUGIN_DEPTH:
-                    raise self._refused(inside, f"lies more than {PLUGIN_DEPTH} directories deep")
+                if depth == LUA_DEPTH:
+                    raise self._refused(inside, f"lies more than {LUA_DEPTH} directories deep")
                 self.sources_below(inside, depth + 1)
             elif not is_directory and name.endswith(".lua"):
                 self.source(inside)
@@ -177,8 +177,8 @@ class _Reading:
     def _seen(self, path: str, found: Iterator[os.DirEntry[str]]) -> Iterator[tuple[str, bool]]:
         for entry in found:
             self.entries += 1
-            if self.entries > PLUGIN_ENTRIES:
-                problem = f"more than {PLUGIN_ENTRIES} files; a plugin has a directory of its own"
+            if self.entries > LUA_ENTRIES:
+                problem = f"more than {LUA_ENTRIES} files; a plugin has a directory of its own"
                 raise self._refused(path, problem)
             if not entry.name.startswith("."):
                 yield entry.name, entry.is_dir(follow_symlinks=False)

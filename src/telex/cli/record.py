@@ -27,7 +27,8 @@ already. Everything else is as with `telex run`.
 
 With --input it also holds what is typed while the terminal echoes it. Passwords are typed without
 echo and not stored; but neither is what a shell's line editor echoes by itself. With --raw
-everything is.
+everything is, also what the program prints for telex and nobody sees: `telex htty dump` shows what
+of it is a page.
 
 \b
   telex record demo.cast -- bash
@@ -79,6 +80,7 @@ def command(
 
 def _recorded(wanted: Wanted, program: tuple[str, ...]) -> int:
     from telex.host.escaping import Escapes
+    from telex.host.paging import PagesWanted
     from telex.host.record import Record
 
     made: list[Record] = []
@@ -89,7 +91,7 @@ def _recorded(wanted: Wanted, program: tuple[str, ...]) -> int:
 
     code = None
     try:
-        code = hosted(program, record, Escapes())
+        code = hosted(program, record, Escapes(pages=PagesWanted()))
     finally:
         for one in made:
             one.finish(code)

@@ -12,6 +12,7 @@ COMPLETE = "_TELEX_COMPLETE"
 
 COMMANDS = {
     "adapter": "Make, try and test adapters: what a program's screen means.",
+    "agent": "Serve an agent to any UI, by JSON-RPC.",
     "attach": "Show a running session in this terminal, and type into it.",
     "call": "Ask a running server one thing.",
     "completions": "Print the completion script of a shell.",
@@ -19,6 +20,8 @@ COMMANDS = {
     "detect": "Say whether this terminal speaks JSON escapes, and which.",
     "doctor": "Say what telex finds here, what is missing, and how to get it.",
     "escape": "Tell this terminal something, or ask it, by a JSON escape.",
+    "htty": "Serve web pages through a terminal, and test their way.",
+    "plugin": "Use, make and check plugins: programs in any language.",
     "record": "Run a program in this terminal and record what it shows.",
     "replay": "Play a recording in this terminal.",
     "run": "Run a program in this terminal, as if telex were not there.",

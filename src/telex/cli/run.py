@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from telex.escapes.policy import Policy
     from telex.host.escaping import Door, Escapes
+    from telex.host.paging import PagesWanted
     from telex.host.run import Witness
 
 HELP = """Run a program in this terminal, as if telex were not there.
@@ -29,6 +30,10 @@ The program may use JSON terminal escapes, as if this terminal understood them. 
 consent (the clipboard, a notification from another machine) is asked on the last row; --policy
 names a TOML file with rules that answer for you. TELEX_SOCKET tells the program of a socket with
 the same commands, and --door opens one by HTTP at /rpc/escapes, whose token is printed first.
+
+The program may also show a page in your browser, through this terminal and whatever ssh is on the
+way (HTTY). You are asked before the first of each command; where no browser can be opened the
+address is shown.
 
 \b
   telex run -- bash
@@ -87,16 +92,64 @@ def _policy(_: click.Context, __: click.Parameter, given: Path | None) -> Policy
     callback=_door,
     help="Serve the same commands at /rpc/escapes.",
 )
-@click.option("--no-escapes", is_flag=True, help="JSON escapes pass like any other output.")
+@click.option(
+    "--no-escapes", is_flag=True, help="JSON escapes pass like any other output; no pages."
+)
+@click.option(
+    "--open",
+    "opens",
+    type=click.Choice(["always", "ask", "never"]),
+    default="ask",
+    show_default=True,
+    help="Whether pages are opened in your browser. With never, their address is shown, and the "
+    "program hears of it when you open that.",
+)
+@click.option("--no-pages", is_flag=True, help="The program shows no pages.")
+@click.option(
+    "--gateway-port",
+    metavar="PORT",
+    type=click.IntRange(0, 65535),
+    default=0,
+    help="Where your browser finds pages, on 127.0.0.1; by default any free port.",
+)
+@click.option(
+    "--htty-eager",
+    is_flag=True,
+    help="Speak first to programs that wait for it: to each that reads single keys, unseen.",
+)
 @program
 def command(
-    program: tuple[str, ...], policy: Policy | None, doors: tuple[Door, ...], no_escapes: bool
+    program: tuple[str, ...],
+    policy: Policy | None,
+    doors: tuple[Door, ...],
+    no_escapes: bool,
+    opens: str,
+    no_pages: bool,
+    gateway_port: int,
+    htty_eager: bool,
 ) -> int:
     from telex.host.escaping import Escapes
+    from telex.host.paging import Open, PagesWanted
 
     if no_escapes and (policy or doors):
         raise click.UsageError("--no-escapes leaves nothing for --policy and --door")
-    return hosted(program, escapes=None if no_escapes else Escapes(policy, doors))
+    if no_escapes:
+        return hosted(program)
+    pages = None if no_pages else PagesWanted(Open(opens), gateway_port, htty_eager)
+    return hosted(program, escapes=Escapes(_with_pages(policy, pages), doors, pages))
+
+
+def _with_pages(policy: Policy | None, pages: PagesWanted | None) -> Policy | None:
+    """Where no rule of the person's speaks of pages, --open does. With never, what is allowed is to
+    offer one: whoever opens its address has agreed."""
+    from telex.host.paging import Open
+
+    if pages is None or pages.open is Open.ASK:
+        return policy
+    from telex.escapes.policy import Policy, Rule, Verdict
+
+    rules = () if policy is None else policy.rules
+    return Policy((*rules, Rule("page:open", "*", Verdict.ALLOW)))
 
 
 def hosted(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import click
@@ -75,6 +76,13 @@ def _address(_: click.Context, __: click.Parameter, given: str | None) -> tuple[
     is_flag=True,
     help="Let clients load and unload adapters while the server runs.",
 )
+@click.option(
+    "--gateway-port",
+    metavar="PORT",
+    type=click.IntRange(0, 65535),
+    default=0,
+    help="Where browsers find the pages of sessions, on 127.0.0.1; by default any free port.",
+)
 @click.pass_context
 def command(
     context: click.Context,
@@ -86,6 +94,7 @@ def command(
     serial: bool,
     adapters: tuple[Path, ...],
     allow_plugin_load: bool,
+    gateway_port: int,
 ) -> None:
     from telex.adapters.server import AutomationServer
     from telex.cli.doors import Doors, serve
@@ -95,6 +104,7 @@ def command(
     from telex.cli.served_plugins import served_plugins
     from telex.config import places
     from telex.escapes.session_service import EscapeSessions
+    from telex.htty.session_service import PageSessions
 
     config = load_config(context)
     redactor = redactor_of(config.settings)
@@ -111,6 +121,9 @@ def command(
     )
     plugins = served_plugins(found, adapters)
     server = AutomationServer(
-        plugins, redactor=redactor, may_load=allow_plugin_load, extend=EscapeSessions
+        plugins,
+        redactor=redactor,
+        may_load=allow_plugin_load,
+        extend=(EscapeSessions, partial(PageSessions, port=gateway_port)),
     )
     run(serve(server, doors))

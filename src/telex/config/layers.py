@@ -83,7 +83,7 @@ def from_file(content: bytes, origin: Origin) -> Layer:
             given[key] = Given(_typed(setting, value, f"{origin.where}: {key}"), origin)
         elif key in _SECTIONS:
             raise WrongValue(f"{origin.where}: {key} must be a table; it is {_kind(value)}")
-        else:
+        elif key.partition(".")[0] not in _OF_OTHERS:
             warnings.append(f"{origin.where}: unknown key {key}{_hint(key)}")
     return Layer(given, tuple(warnings))
 
@@ -147,6 +147,8 @@ def _effective(setting: Setting, stack: tuple[Layer, ...]) -> Value:
     return Value(setting, tuple(joined), tuple(one.origin for one in given))
 
 
+_OF_OTHERS: Final = frozenset(("plugins", "permission"))
+"""Sections with readers of their own: `telex.plugins.values`, `telex.agent.judging.rules`."""
 _SECTIONS: Final = frozenset(key.rpartition(".")[0] for key in TABLE) - {""}
 
 

@@ -48,7 +48,7 @@ class _Record(msgspec.Struct, frozen=True):
 
 def find(start: Path) -> Path | None:
     """The project file of a directory: its own, or a parent's up to the repository's root."""
-    candidates = (directory / NAME for directory in _speaking_for(start))
+    candidates = (directory / NAME for directory in speaking_for(start))
     return next((path for path in candidates if os.path.lexists(path)), None)
 
 
@@ -56,7 +56,7 @@ def read(path: Path, records: Path) -> ProjectFile | None:
     """The file and what its reader said of it; None where it is gone."""
     path = path.resolve()
     content = read_file(path)
-    return None if content is None else ProjectFile(path, content, _judge(path, content, records))
+    return None if content is None else ProjectFile(path, content, judge(path, content, records))
 
 
 def trust(file: ProjectFile, records: Path) -> None:
@@ -74,7 +74,8 @@ def untrust(path: Path, records: Path) -> bool:
     return True
 
 
-def _speaking_for(start: Path) -> tuple[Path, ...]:
+def speaking_for(start: Path) -> tuple[Path, ...]:
+    """The directories whose project a directory belongs to, nearest first."""
     upward = (start, *start.parents)
     for depth, directory in enumerate(upward):
         if os.path.exists(directory / ".git"):
@@ -82,7 +83,8 @@ def _speaking_for(start: Path) -> tuple[Path, ...]:
     return (start,)  # outside a repository, a parent may be anybody's
 
 
-def _judge(path: Path, content: bytes, records: Path) -> Trust:
+def judge(path: Path, content: bytes, records: Path) -> Trust:
+    """What was said of this content at this path, which has no links."""
     stored = read_file(_record_of(path, records), ours=True)
     if stored is None:
         return Trust.UNTRUSTED

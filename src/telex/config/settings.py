@@ -41,6 +41,15 @@ class Redaction(Struct, frozen=True):
     ] = ()
 
 
+class Agent(Struct, frozen=True):
+    """`[agent]`"""
+
+    plugins: Annotated[
+        tuple[str, ...],
+        Meta(description="Plugins whose tools the agent has, by name; see `telex plugin list`."),
+    ] = ()
+
+
 class Settings(Struct, frozen=True):
     """The whole of `config.toml`."""
 
@@ -50,6 +59,7 @@ class Settings(Struct, frozen=True):
     ] = ()
     logging: Logging = Logging()
     redaction: Redaction = Redaction()
+    agent: Agent = Agent()
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,9 +38,11 @@ if TYPE_CHECKING:
     from telex.escapes.listening import TerminalEvent as TerminalEvent
     from telex.escapes.own_tty import NoTerminal as NoTerminal
     from telex.escapes.own_tty import NotSupported as NotSupported
+    from telex.escapes.sending import FileCutShort as FileCutShort
 
 _PLACES = {
     "AnsweringTerminal": "client",
+    "FileCutShort": "sending",
     "FrameTooLarge": "fitting",
     "NoTerminal": "own_tty",
     "NotSupported": "own_tty",
@@ -52,6 +54,7 @@ _PLACES = {
 
 __all__ = [
     "AnsweringTerminal",
+    "FileCutShort",
     "FrameTooLarge",
     "NoTerminal",
     "NotSupported",

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 import msgspec
 from msgspec import Meta, Raw, Struct
 
+from telex.escapes.fitting import TOO_LARGE
 from telex.rpc.dialects.json_escapes import JsonEscapes
 from telex.rpc.errors import Condition, Problem
 from telex.rpc.messages import (
@@ -43,14 +44,11 @@ REFUSALS: Final = 100
 """ECBUSY and the like, a second. Whoever does not hear the first ones does not listen."""
 
 BUSY: Final = Problem("ECBUSY", "The terminal has too much to answer. Ask again later.")
-TOO_LARGE: Final = Problem("ECLIMIT", "The answer is larger than a frame may be.")
 TOO_LONG: Final = Problem("ECLIMIT", "The frame is longer than this terminal reads.")
 
 _PACKETS: Final = JsonEscapes()
 _DEFAULT_SECONDS: Final = 5.0
-_AROUND: Final = len(json_escape.encode(b"{}", json_escape.TO_PROGRAM)) - 2 + 8
-"""Bytes of a frame beside its JSON, and eight digits of its length."""
-_UNANNOUNCED: Final = limits.SENT_CONTROL_STRING_BYTES - _AROUND
+_UNANNOUNCED: Final = limits.SENT_CONTROL_STRING_BYTES - json_escape.AROUND
 
 _SIMPLE: Final = rb'\s*"[a-z0-9]+"\s*:\s*(?:"[^"\\]*"|[a-z0-9.]+)\s*,'
 _ID: Final = rb'\s*"r(?:pc|eq)id"\s*:\s*"([A-Za-z0-9._:-]{1,64})"'
@@ -215,7 +213,7 @@ class Attentive:
             self.unsaid.gone += 1
             return b""
         body = _PACKETS.encode(message)
-        if _spelled(body) <= self._json_bytes:
+        if json_escape.json_bytes(body) <= self._json_bytes:
             return body
         if isinstance(message, (Reply, Failure)):
             self._asked.pop(message.id or "", None)  # nothing follows this, of a stream neither
@@ -259,10 +257,3 @@ def _announced(request: Request) -> int:
     except msgspec.DecodeError:
         return _UNANNOUNCED  # not what detect takes, which its handler says
     return min(max(said.maxframe, _UNANNOUNCED), limits.CONTROL_STRING_BYTES)
-
-
-def _spelled(body: bytes) -> int:
-    """How long it is in a frame: what is not ASCII is spelled out there."""
-    if body.isascii() and b"\x7f" not in body:
-        return len(body)
-    return len(json_escape.encode(body)) - _AROUND

@@ -128,6 +128,7 @@ class AnsweringTerminal(Commanding):
         self._renewal: asyncio.Task[None] | None = None
         if reached.line is not None:
             reached.line.tty.continued = self._continued
+            reached.line.tty.stopping = self._stopping
 
     @property
     def via(self) -> str:
@@ -272,12 +273,21 @@ class AnsweringTerminal(Commanding):
             self._closed = True
             await to_its_end(self._close())
 
+    def _stopping(self) -> None:
+        """From a signal handler: whoever has the terminal next must find no half of a frame on it,
+        and no answer to us in it."""
+        if (line := self._reached.line) is not None:
+            line.channel.finish()
+            if line.channel.awaiting:
+                line.tty.discard_input()
+
     def _continued(self) -> None:
         """From a signal handler: we were stopped, and others had the terminal meanwhile."""
         self._loop.call_soon_threadsafe(self._renew)
 
     def _renew(self) -> None:
         if self._reached.peer is not None and not self._closed:
+            self._reached.peer.renew()
             self._renewal = self._loop.create_task(self._renewed())
 
     async def _renewed(self) -> None:

@@ -41,6 +41,10 @@ class Command:
     returns: type[Struct] | None = None
     """What it answers; None for a command that needs no answer."""
     guard: Guard = Guard.FREE
+    each_time: bool = False
+    """Whether a person's yes is to this once, and never to the next: each file is another."""
+    wants: str = ""
+    """What a person is told of it, if not that it is asked for: `wants to …. Do it?`"""
 
     @property
     def system(self) -> str:

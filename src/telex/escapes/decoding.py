@@ -7,6 +7,7 @@ of them of the cursor's place, and a program that asked for the place must get t
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from telex.protocols.json_escapes import (
@@ -16,13 +17,14 @@ from telex.protocols.json_escapes import (
     KeyEvent,
     Mod,
     MouseEvent,
+    NotificationEvent,
     ResizeEvent,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Payload = KeyEvent | MouseEvent | FocusEvent | ResizeEvent | ColorScheme
+Payload = KeyEvent | MouseEvent | FocusEvent | ResizeEvent | ColorScheme | NotificationEvent
 Kind = Literal["press", "repeat", "release"]
 Params = list[list[int | None]]
 """Between semicolons, and within these between colons. None where nothing was written."""
@@ -77,6 +79,9 @@ _BUTTONS: Final[dict[int, Button]] = {
 _SHIFT, _ALT, _CTRL, _MOVED, _WHEEL = 4, 8, 16, 32, 64
 
 
+_ID: Final = re.compile(r"[A-Za-z0-9_.+-]{1,64}")
+
+
 def character(char: str, mods: tuple[Mod, ...] = ()) -> KeyEvent:
     """A key that typed a character. What a control character is typed with is told, not itself."""
     code = ord(char)
@@ -117,6 +122,23 @@ def csi(sequence: str, cell: tuple[int, int] | None = None) -> Payload | None:
             return _resize(params)
         case "?", "n" if params in ([[997], [1]], [[997], [2]]):
             return ColorScheme(dark=params[1] == [1])
+    return None
+
+
+def notice(body: str) -> NotificationEvent | None:
+    """`OSC 99 ; …`, kitty's: what became of a notification that wanted this told."""
+    about, _, said = body.partition(";")
+    told = dict([part.partition("=")[::2] for part in about.split(":")])
+    id, kind = told.pop("i", ""), told.pop("p", "")
+    if told or not _ID.fullmatch(id):
+        return None
+    match kind, said:
+        case "close", "" | "untracked":  # which says that no more will be heard of it
+            return NotificationEvent(id, "closed")
+        case "", "" | "0":
+            return NotificationEvent(id, "activated")
+        case "", _ if said.isdecimal() and len(said) < 4:
+            return NotificationEvent(id, "activated", int(said))
     return None
 
 

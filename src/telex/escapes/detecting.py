@@ -74,11 +74,15 @@ def _level(known: list[Command], there: Mapping[str, Command]) -> int:
 def supports(answer: object, name: str) -> bool:
     """Whether a terminal that answered this does that command, or tells that event.
 
-    What is excluded anywhere is not there. What says a level and lists nothing has all of it.
+    What is excluded anywhere is not there. What says a level and lists nothing has all of it. A
+    glob means the names that we know: `term:*` is no promise of what somebody makes up. A name that
+    we do not know is there if it is listed as it is.
     """
     listed = _capabilities(answer)
     if any(_listed(entry, "exclude", name) for _, entry in listed):
         return False
+    if name not in COMMANDS and name not in EVENTS:
+        return any(_named(entry, name) for _, entry in listed)
     return any(
         _listed(entry, "include", name) or _leveled(system, entry, name) for system, entry in listed
     )
@@ -99,11 +103,16 @@ def _listed(entry: Mapping[str, object], member: str, name: str) -> bool:
     )
 
 
+def _named(entry: Mapping[str, object], name: str) -> bool:
+    include = entry.get("include")
+    return isinstance(include, (list, tuple)) and name in include
+
+
 def _leveled(system: str, entry: Mapping[str, object], name: str) -> bool:
     command, level = COMMANDS.get(name), entry.get("level")
     if command is None or command.level is None or "include" in entry:
         return False
-    return _system(command) == system and isinstance(level, int) and command.level <= level
+    return _system(command) == system and type(level) is int and command.level <= level
 
 
 def matches(glob: str, name: str) -> bool:

@@ -24,6 +24,7 @@ from telex.protocols.json_escapes import (
     FocusEvent,
     KeyEvent,
     MouseEvent,
+    NotificationEvent,
     PasteEvent,
     ResizeEvent,
 )
@@ -49,6 +50,7 @@ NAMES: Final[dict[type[Payload], str]] = {
     FocusEvent: "event:focus",
     ResizeEvent: "event:resize",
     ColorScheme: "event:colorscheme",
+    NotificationEvent: "event:notification",
 }
 CLICK: Final = "event:mouseclick"
 """The spec's own name for the press of a button; for whoever did not subscribe to `event:mouse`."""
@@ -78,12 +80,17 @@ _UTF8: Final = (
     rb"|\xf4[\x80-\x8f][\x80-\xbf]{2}"
 )
 _BODY: Final = rb"[ -?]{0,%d}+" % (limits.TYPED_SEQUENCE_BYTES - 3)
+_NOTICE: Final = rb"[ -~]{0,%d}+" % limits.TYPED_SEQUENCE_BYTES
+"""What follows the number 99, of what a terminal tells of a notification. Short, so that it can
+wait for its end; what is longer is any string."""
 _TOKEN: Final = re.compile(
     rb"(?P<keys>[\x00-\x1a\x1c-\x7f]+)"
     rb"|(?P<char>" + _UTF8 + rb")"
     rb"|(?P<csi>\x1b\[(?!M)" + _BODY + rb"[@-~])"
     rb"|(?P<ss3>\x1bO[!-~])"
-    rb"|(?P<string>\x1b(?:\][0-9]|P[01>!]|_[A-Z]))"  # an answer, and no key held with alt
+    rb"|(?P<notice>\x1b\]99;" + _NOTICE + rb"(?:\x07|\x1b\\))"
+    # An answer, and no key held with alt.
+    rb"|(?P<string>\x1b(?:\](?!9(?:9(?:;" + _NOTICE + rb"\x1b?)?)?\Z)[0-9]|P[01>!]|_[A-Z]))"
     rb"|(?P<alt>\x1b(?:[\x00-\x1a\x1c-NQ-Z\\^`-\x7f]|" + _UTF8 + rb"|\[(?=[^ -~])|O(?=[^!-~])"
     rb"|\](?=[^0-9])|P(?=[^01>!])|_(?=[^A-Z])))"
     rb"|(?P<escape>\x1b(?=\x1b))"
@@ -93,7 +100,8 @@ _TOKEN: Final = re.compile(
     re.DOTALL,
 )
 _UNFINISHED: Final = re.compile(
-    rb"\x1b(?:\[(?:" + _BODY + rb"|M[ -\xff]{0,2})|[O\]P_]|[\xc2-\xf4][\x80-\xbf]{0,2})?"
+    rb"\x1b(?:\[(?:" + _BODY + rb"|M[ -\xff]{0,2})|[O\]P_]|[\xc2-\xf4][\x80-\xbf]{0,2}"
+    rb"|\]9(?:9(?:;" + _NOTICE + rb"\x1b?)?)?)?"
     rb"|[\xc2-\xf4][\x80-\xbf]{0,2}"
 )
 _STRING: Final = re.compile(rb"[^\x07\x18\x1a\x1b]*(?:(\x07|\x18|\x1a|\x1b\\|\x1b(?=[^\\]))|\x1b?)")
@@ -186,6 +194,8 @@ class Typed:
                 payload = decoding.character(raw[1:].decode("utf-8"), ("alt",))
             case "escape":
                 payload = _KEYS[_ESC].payload
+            case "notice":
+                payload = decoding.notice(raw[5:].rstrip(b"\x07\x1b\\").decode("ascii"))
             case "string":
                 self._string = True
         found.append(raw if payload is None else Happened(payload, raw))

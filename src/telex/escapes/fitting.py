@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from telex.rpc.messages import Batch, Malformed
     from telex.wire.events import Fault
 
-AROUND: Final = len(json_escape.encode(b"{}")) - 2 + 8
-"""Bytes of a frame beside its JSON, with eight digits of its length."""
+TOO_LARGE: Final = Problem("ECLIMIT", "The answer is larger than a frame may be.")
+
 _BESIDE: Final = 160
 """Bytes of a packet beside its data64: the names of its members and a long id."""
 
@@ -43,7 +43,7 @@ class Fitting:
     def __init__(self) -> None:
         self._packets = JsonEscapes()
         self._mark = secrets.token_hex(4)
-        self.json_bytes = limits.SENT_CONTROL_STRING_BYTES - AROUND
+        self.json_bytes = limits.SENT_CONTROL_STRING_BYTES - json_escape.AROUND
         """The most JSON in one frame."""
 
     @property
@@ -61,10 +61,10 @@ class Fitting:
 
     def encode(self, message: Message) -> bytes:
         body = self._packets.encode(message)
-        if (size := _spelled(body)) <= self.json_bytes:
+        if (size := json_escape.json_bytes(body)) <= self.json_bytes:
             return body
         if isinstance(message, (Reply, Failure)):
-            return self._packets.encode(Failure(message.id, _TOO_LARGE))
+            return self._packets.encode(Failure(message.id, TOO_LARGE))
         raise FrameTooLarge(
             f"a frame with {size} bytes of JSON, and this terminal takes {self.json_bytes}; "
             "send bytes as the parts of a stream (parts=…)"
@@ -78,14 +78,3 @@ class Fitting:
 
     def answer_to(self, fault: Fault) -> Failure | None:
         return self._packets.answer_to(fault)
-
-
-def _spelled(body: bytes) -> int:
-    """How many bytes they will be: what is not ASCII is spelled out in a frame."""
-    if body.isascii() and b"\x7f" not in body:
-        return len(body)
-    frame = json_escape.encode(body)
-    return len(frame) - frame.index(b"{") - 1
-
-
-_TOO_LARGE: Final = Problem("ECLIMIT", "The answer is larger than a frame may be.")

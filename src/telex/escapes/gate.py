@@ -43,11 +43,15 @@ class Question:
     origin: Origin
     summary: str
     """What exactly is to be done. A yes is to this, whole: whoever shows it must show all of it."""
+    guard: Guard = Guard.PERSON
+    each_time: bool = False
+    wants: str = ""
+    """What is asked, in words of ours, if not for the command by its name."""
 
     @property
     def lasting(self) -> bool:
         """Whether a lasting answer is possible: for a run that can be told from others."""
-        return self.origin.run is not None
+        return self.origin.run is not None and not self.each_time
 
     @property
     def text(self) -> str:
@@ -55,6 +59,8 @@ class Question:
         away = " (not on this machine)" if self.origin.kind == "remote" else ""
         who = f'"{inert(self.origin.program)}"' if self.origin.program else "an unknown program"
         what = f' "{inert(self.summary)}"' if self.summary else ""
+        if self.wants:
+            return f"telex: {who}{away} {self.wants} (y/n)"
         keys = "y once, a until it ends, n no" if self.lasting else "y once, n no"
         return f"telex: {who}{away} asks for {inert(self.command)}{what}. Allow? {keys}"
 
@@ -85,8 +91,10 @@ class Gate:
         self._policy = policy
         self._person = person
         self._audit = audit
-        self._decisions: dict[tuple[str, str], Decision] = {}
-        self._remembered: dict[tuple[tuple[int, int], str], bool] = {}
+        self._decisions: dict[tuple[str, Guard, str], Decision] = {}
+        self._remembered: dict[tuple[tuple[int, int], str, Guard], bool] = {}
+        """By the guard too: a yes to the mouse must not be one to the keyboard, and to subscribe to
+        either is the same command."""
         self._turn = asyncio.Lock()
         self._waiting = 0
 
@@ -95,7 +103,7 @@ class Gate:
         decision = self._decision(command, origin)
         if decision.verdict is Verdict.ALLOW and command.guard is Guard.FREE:
             return True  # what any program may do anyway is not worth a line
-        question = Question(command.name, origin, summary)
+        question = _question(command, origin, summary)
         if decision.verdict is not Verdict.ASK:
             return self._decided(question, decision.verdict is Verdict.ALLOW, decision.by)
         if self._person is None:
@@ -104,7 +112,7 @@ class Gate:
 
     def _decision(self, command: Command, origin: Origin) -> Decision:
         """The policy's, looked up once: programs that draw ask for the same thing many times."""
-        key = (command.name, origin.kind)
+        key = (command.name, command.guard, origin.kind)
         if (known := self._decisions.get(key)) is None:
             known = self._decisions[key] = self._policy.decide(command, origin)
         return known
@@ -114,7 +122,13 @@ class Gate:
         settled = self.settled(command, origin, summary)
         if settled is not None or self._person is None:
             return settled is True
-        return await self._asked(Question(command.name, origin, summary), self._person)
+        return await self._asked(_question(command, origin, summary), self._person)
+
+    async def show(self, notice: Question) -> None:
+        """To be read by the person, in its turn. Nothing is decided by it."""
+        if self._person is not None:
+            async with self._turn:
+                await self._person.ask(notice)
 
     async def _asked(self, question: Question, person: Person) -> bool:
         if self._waiting > limits.QUESTIONS_WAITING:
@@ -139,13 +153,13 @@ class Gate:
         return allowed
 
     def _answered_before(self, question: Question) -> bool | None:
-        run = question.origin.run
-        known = self._remembered.get((run, question.command)) if run else None
+        key = _key(question)
+        known = self._remembered.get(key) if key else None
         return None if known is None else self._decided(question, known, "the person, earlier")
 
     def _remember(self, question: Question, allowed: bool) -> None:
-        if run := question.origin.run:
-            self._remembered[run, question.command] = allowed
+        if key := _key(question):
+            self._remembered[key] = allowed
         if len(self._remembered) > limits.ANSWERS_REMEMBERED:
             del self._remembered[next(iter(self._remembered))]
 
@@ -153,6 +167,16 @@ class Gate:
         """Raises what the audit raises: what cannot be written down is not done."""
         self._audit(Decided(question.command, question.origin, question.summary, allowed, by))
         return allowed
+
+
+def _question(command: Command, origin: Origin, summary: str) -> Question:
+    return Question(command.name, origin, summary, command.guard, command.each_time, command.wants)
+
+
+def _key(question: Question) -> tuple[tuple[int, int], str, Guard] | None:
+    """What an answer is remembered by. None if it is not to be."""
+    run = question.origin.run
+    return (run, question.command, question.guard) if run and question.lasting else None
 
 
 # Words that are not ours.

@@ -84,8 +84,7 @@ class InBand:
         elif self._receiver is None or self._closed or self._paused:
             self.ignored += 1
         else:
-            parsed = json_escape.parse(string)
-            self._receiver.received([parsed])
+            self._receiver.received([json_escape.parse(string)])
 
     def fault(self, fault: Fault) -> None:
         """A control string that was too long, or cut short."""
@@ -108,7 +107,8 @@ class InBand:
 
     @property
     def unsent(self) -> int:
-        return sum([len(frame) for _, frame in self._held]) + self._unread()
+        held = sum([len(frame) for _, frame in self._held]) if self._held else 0
+        return held + self._unread()
 
     def send(self, frame: bytes) -> None:
         if not frame or self._closed:  # empty is what the dialect makes of what reaches nobody

@@ -72,6 +72,8 @@ class OwnTty:
         self._handled: list[int] = []
         self.continued: Callable[[], None] = lambda: None
         """Called after we were stopped and have taken it again; in the main thread."""
+        self.stopping: Callable[[], None] = lambda: None
+        """Called before we stop, while it is still ours; in the main thread."""
         atexit.register(self.give_back)
         try:
             self.take()
@@ -87,6 +89,8 @@ class OwnTty:
         wanted = [*found[:_CC], list(found[_CC])]
         wanted[_IFLAG] &= ~_INPUT
         wanted[_LFLAG] &= ~_LOCAL
+        # Else Ctrl-Z throws away what we have written and nobody has shown: half of a frame.
+        wanted[_LFLAG] |= termios.NOFLSH
         wanted[_CC][termios.VMIN], wanted[_CC][termios.VTIME] = 1, 0
         termios.tcsetattr(self.fd, termios.TCSANOW, wanted)
 
@@ -143,6 +147,8 @@ class OwnTty:
 
     def _stopped(self, number: int, _: FrameType | None) -> None:
         taken = self._found is not None
+        if taken:
+            self.stopping()
         self.give_back()
         signal.signal(number, signal.SIG_DFL)
         signal.raise_signal(number)  # of this thread, so that we stop here, and here go on

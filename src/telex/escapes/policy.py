@@ -26,10 +26,11 @@ Kind = Literal["local", "remote"]
 
 _ELSEWHERE: Final = frozenset({
     "ssh", "autossh", "sshpass", "slogin", "dbclient", "mosh", "mosh-client", "et", "tsh",
-    "telnet", "rlogin", "rsh", "minicom", "picocom",
+    "telnet", "rlogin", "rsh", "minicom", "picocom", "tio", "cu", "socat", "adb",
     "docker", "podman", "nerdctl", "ctr", "crictl", "kubectl", "oc", "k9s", "lxc", "incus",
+    "lxc-attach", "lxc-console", "virsh", "systemd-nspawn",
     "machinectl", "distrobox", "toolbox", "vagrant", "multipass",
-    "screen", "tmux", "zellij",
+    "screen", "tmux", "tmate", "zellij", "dtach", "abduco", "shpool",
 })  # fmt: skip
 """Programs whose output is another machine's, a container's, or of programs that we cannot see."""
 
@@ -62,6 +63,9 @@ class Origin:
     """Which run of it: its process group, and a number for when the leader of that started and what
     it executes, so that an answer that lasts ends with `exec`. Whoever is not known so well gets no
     such answer."""
+    waiting: int | None = None
+    """The process group that waits for the answer: with its end there is nothing more to ask.
+    None if nobody does, or if they tell themselves when they leave, as a caller at a door."""
 
 
 def origin_of(*names: str, run: tuple[int, int] | None = None) -> Origin:
@@ -159,7 +163,8 @@ def _rules(document: Mapping[str, Any], lines: _Lines, problems: list[Problem]) 
     problems += [Problem(key, unknown, lines.top(key)) for key in document if key != "rule"]
     tables = document.get("rule", [])
     if not isinstance(tables, list) or not all(isinstance(one, dict) for one in tables):
-        problems.append(Problem("rule", "must be written as [[rule]], in two pairs of brackets"))
+        problem = "must be written as [[rule]], in two pairs of brackets"
+        problems.append(Problem("rule", problem, lines.top("rule")))
         return
     lines.expect(len(tables))
     for number, table in enumerate(tables, 1):

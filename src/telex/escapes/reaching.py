@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from telex.escapes.fitting import AROUND, Fitting
+from telex.escapes.fitting import Fitting
 from telex.escapes.own_tty import NoTerminal, NotSupported, OwnTty
 from telex.escapes.probing import RoundTrip, Wrap, multiplexer
 from telex.escapes.tty_channel import TtyChannel
@@ -24,7 +24,7 @@ from telex.rpc.peer import DEFAULT_TIMEOUT, Peer
 from telex.terminal.opening import to_its_end
 from telex.transports import unix
 from telex.transports.errors import CannotConnect
-from telex.wire import limits
+from telex.wire import json_escape, limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -208,5 +208,7 @@ async def detected(reached: Reached, peer: Peer, *, timeout: float) -> Reached:
     if reached.via != SOCKET_VIA and type(most := answer.get("maxframe")) is int:
         wrap = reached.line.channel.wrap if reached.line else None
         passed = wrap.frame_bytes if wrap is not None else None
-        reached.dialect.json_bytes = most if passed is None else min(most, passed - AROUND)
+        reached.dialect.json_bytes = (
+            most if passed is None else min(most, passed - json_escape.AROUND)
+        )
     return replace(reached, detected=answer)

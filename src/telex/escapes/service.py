@@ -83,16 +83,13 @@ class TerminalService:
         *,
         origin: Callable[[Call], Origin] = _local,
         events: Desk | None = None,
-        keyboard: Gate | None = None,
+        keyboard: bool = False,
         extra: Extra | None = None,
         maxframe: int = limits.CONTROL_STRING_BYTES,
         htty: bool = False,
     ) -> None:
-        """`keyboard` is what those pass who would hear what a person types. Without it nobody types
-        here whose keyboard it were: then they pass the gate like any other subscriber.
-
-        It is a gate of its own because a gate remembers by a command's name: a yes to the mouse
-        must not be one to the keyboard, and both are `term:subscribe`.
+        """With `keyboard`, a person types here, and is asked who may hear that. Without, whoever
+        subscribes to keys is like any other subscriber.
         """
         self._surface = surface
         self._gate = gate
@@ -174,7 +171,7 @@ class TerminalService:
             self._surface.apply(ansi)
             return ABSENT
 
-        return self._once_allowed(self._gate, command, asked, call, show)
+        return self._once_allowed(command, asked, call, show)
 
     # What is asked.
 
@@ -183,22 +180,19 @@ class TerminalService:
             raise RpcError(Condition.PARAMS, _WRONG)
         if call.id is None:
             return ABSENT
+        command = COMMANDS[call.method]
         return self._once_allowed(
-            self._gate,
-            COMMANDS[call.method],
-            asked,
-            call,
-            lambda: self._surface.report(call.method, asked),
+            command, asked, call, lambda: self._surface.report(call.method, asked)
         )
 
     def _subscribe(self, asked: Any, call: Call) -> Any:
         if not isinstance(asked, spec.Subscribe):
             raise RpcError(Condition.PARAMS, _WRONG)
-        gate, command = self._gate, COMMANDS["term:subscribe"]
-        if self._keyboard is not None and not _TYPED.isdisjoint(asked.events):
-            gate, command = self._keyboard, dataclasses.replace(command, guard=Guard.PERSON)
+        command = COMMANDS["term:subscribe"]
+        if self._keyboard and not _TYPED.isdisjoint(asked.events):
+            command = dataclasses.replace(command, guard=Guard.PERSON)
         return self._once_allowed(
-            gate, command, asked, call, lambda: self._subscribed(asked, call, "subscribe")
+            command, asked, call, lambda: self._subscribed(asked, call, "subscribe")
         )
 
     def _unsubscribe(self, asked: Any, call: Call) -> spec.Subscribed:
@@ -214,14 +208,14 @@ class TerminalService:
         if inspect.isasyncgenfunction(other):
 
             async def parts(asked: Any, call: Call) -> AsyncIterator[object]:
-                await self._allowed(self._gate, command, asked, call)
+                await self._allowed(command, asked, call)
                 async for part in other(asked, call):
                     yield part
 
             return parts
 
         async def whole(asked: Any, call: Call) -> object:
-            await self._allowed(self._gate, command, asked, call)
+            await self._allowed(command, asked, call)
             result = other(asked, call)
             return await result if inspect.isawaitable(result) else result
 
@@ -230,27 +224,27 @@ class TerminalService:
     # Who may.
 
     def _once_allowed(
-        self, gate: Gate, command: Command, asked: Any, call: Call, work: Callable[[], Any]
+        self, command: Command, asked: Any, call: Call, work: Callable[[], Any]
     ) -> Any:
         """Now, or once somebody said yes."""
         _check_heard(command, call)
-        settled = gate.settled(command, self._origin(call), _summary(command, asked))
+        settled = self._gate.settled(command, self._origin(call), _summary(command, asked))
         if settled is False:
             raise _denied()
-        return work() if settled else self._later(gate, command, asked, call, work)
+        return work() if settled else self._later(command, asked, call, work)
 
     async def _later(
-        self, gate: Gate, command: Command, asked: Any, call: Call, work: Callable[[], Any]
+        self, command: Command, asked: Any, call: Call, work: Callable[[], Any]
     ) -> Any:
-        await self._allowed(gate, command, asked, call)
+        await self._allowed(command, asked, call)
         done = work()
         return await done if inspect.isawaitable(done) else done
 
-    async def _allowed(self, gate: Gate, command: Command, asked: Any, call: Call) -> None:
+    async def _allowed(self, command: Command, asked: Any, call: Call) -> None:
         if not isinstance(asked, command.payload):
             raise RpcError(Condition.PARAMS, _WRONG)
         _check_heard(command, call)
-        if not await gate.allow(command, self._origin(call), _summary(command, asked)):
+        if not await self._gate.allow(command, self._origin(call), _summary(command, asked)):
             raise _denied()
 
 

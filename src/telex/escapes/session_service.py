@@ -30,7 +30,7 @@ class EscapeSessions:
         self.redactor = automation.redactor
         self._answering: dict[str, Answering] = {}
         self._closing: set[asyncio.Task[None]] = set()
-        automation.opener = self._opener
+        automation.openers += (self._opener,)
         automation.closers.add(self._session_closed)
         automation.notifications = (*automation.notifications, "session.escape")
         automation.offer({"session.escape_reply": self.escape_reply})
@@ -58,7 +58,7 @@ class EscapeSessions:
             return None
         from telex.escapes.session_side import Answering  # loads the catalogue, for who needs it
 
-        return Answering(self._automation, self._answering)
+        return Answering(self._automation, self._answering, htty=asked.pages)
 
     def _session_closed(self, id: str) -> None:
         if (answering := self._answering.pop(id, None)) is not None:

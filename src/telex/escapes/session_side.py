@@ -99,8 +99,12 @@ class Answering:
     """One session's peer, and the answers of clients to what the program on it asks."""
 
     attributes: Final = (ATTRIBUTE,)
+    environment: Final[Mapping[str, str]] = {}
 
-    def __init__(self, automation: Automation, sessions: dict[str, Answering]) -> None:
+    def __init__(
+        self, automation: Automation, sessions: dict[str, Answering], *, htty: bool = False
+    ) -> None:
+        self._htty = htty
         self._redact = automation.redactor.redact
         self._listeners = automation.listeners
         self._sessions = sessions
@@ -131,6 +135,7 @@ class Answering:
             origin=lambda call: origin,
             events=SessionEvents(session, self.channel),
             extra=self._ask_clients,
+            htty=self._htty,
         )
         self.channel.dialect.foreign = service.methods.foreign
         self.peer = Peer(self.channel, self.channel.dialect, service.methods, redact=self._redact)

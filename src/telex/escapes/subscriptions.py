@@ -2,6 +2,7 @@
 
 The terminal's side; `listening` is the program's. A subscription ends when its asker says so,
 when its process group leaves the foreground, or with its end: whoever comes next gets plain bytes.
+Who subscribed to `event:revoked` is told of the second when it is in the foreground again.
 A group can outlive the program that asked, as in `sh -c "editor; cat"`: so the process counts too.
 `host` writes the bytes of `switching` to the person's terminal. Pure, but for looks at processes.
 """
@@ -24,6 +25,9 @@ _SPELLING: Final = (1016, 1006, 1015, 1005)
 """How it is told: in pixels or cells, of which `events` understands both; and the old ways."""
 
 
+REVOKED: Final = "event:revoked"
+
+
 class Subscriptions:
     """Of one terminal. An asker that is a number is a process group; others are doors."""
 
@@ -31,6 +35,7 @@ class Subscriptions:
         self._names: dict[Hashable, frozenset[str]] = {}
         self._processes: dict[Hashable, Process | None] = {}
         """Which process of a group asked; None if there is none to be seen."""
+        self._taken_back: dict[Hashable, frozenset[str]] = {}
 
     def subscribe(self, asker: Hashable, names: Iterable[str]) -> frozenset[str]:
         """What it is subscribed to now; an event that is not known is not in it."""
@@ -48,12 +53,28 @@ class Subscriptions:
         """This process group is in the foreground now: no other one is told anything more, and it
         only while the process that asked is there."""
         for asker in [one for one in self._names if isinstance(one, int)]:
-            if asker != group or not _lives(self._processes[asker]):
+            if not _lives(self._processes[asker]):
                 self.ended(asker)
+            elif asker != group:
+                self._take_back(asker)
+
+    def _take_back(self, asker: Hashable) -> None:
+        """All of it; but who wants to know of that is told when it is back, and is kept for it."""
+        names = self.of(asker) - {REVOKED}
+        if names == self.of(asker):
+            self.ended(asker)
+        elif names:
+            self._names[asker] = frozenset({REVOKED})
+            self._taken_back[asker] = self._taken_back.get(asker, frozenset()) | names
+
+    def taken_back(self, asker: Hashable) -> frozenset[str]:
+        """What it is to be told that it lost, once."""
+        return self._taken_back.pop(asker, frozenset())
 
     def ended(self, asker: Hashable) -> None:
         self._names.pop(asker, None)
         self._processes.pop(asker, None)
+        self._taken_back.pop(asker, None)
 
     def of(self, asker: Hashable) -> frozenset[str]:
         return self._names.get(asker, frozenset())

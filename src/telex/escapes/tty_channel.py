@@ -11,8 +11,11 @@ answer is due: then it waits as long as that may take.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import os
+import select
+import time
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
@@ -28,6 +31,10 @@ if TYPE_CHECKING:
 
 KEY_SECONDS: Final = 0.025
 """How long a lone ESC is held: less than a person notices."""
+LOST_SECONDS: Final = 5.0
+"""How late an answer of the terminal may be, before another question is asked."""
+FINISH_SECONDS: Final = 0.2
+"""How long a program that is told to stop waits for a terminal to take the rest of a frame."""
 
 
 class Keys:
@@ -77,10 +84,14 @@ class TtyChannel:
         self._loop = asyncio.get_running_loop()
         self._demux = Demux((json_escape.TO_PROGRAM, json_escape.TO_TERMINAL))
         self._answers = Answers()
-        self._asked: deque[asyncio.Future[Attributes | None]] = deque()
+        self._asked: deque[tuple[float, asyncio.Future[Attributes | None]]] = deque()
         self._receiver: Receiver | None = None
         self._letting_go: asyncio.TimerHandle | None = None
         self._queue = bytearray()
+        self._wholes: deque[int] = deque()
+        """How many bytes of the queue are left of each thing that was written."""
+        self._writing = self._cut = False
+        """Whether the first of them has been sent in part."""
         self._room = asyncio.Event()
         self._room.set()
         self._empty = asyncio.Event()
@@ -100,10 +111,11 @@ class TtyChannel:
 
     def write(self, data: bytes) -> None:
         """Bytes for the terminal as they are."""
-        if self._why is not None:
+        if self._why is not None or not data:
             return
         waits = bool(self._queue)
         self._queue += data
+        self._wholes.append(len(data))
         if not waits:
             self._write()
             if self._queue and self._why is None:
@@ -120,19 +132,40 @@ class TtyChannel:
         await self._empty.wait()
 
     def _write(self) -> None:
+        self._writing = True
         try:
             while self._queue:
-                del self._queue[: os.write(self._fd, self._queue[: limits.WRITE_BYTES])]
+                self._taken(os.write(self._fd, self._queue[: limits.WRITE_BYTES]))
         except BlockingIOError:
             pass
         except OSError as error:
             self._end(f"the terminal is gone: {error.strerror}")
             return
+        finally:
+            self._writing = False
         if len(self._queue) <= limits.OUTBOUND_BYTES // 4:
             self._room.set()
         if not self._queue and not self._empty.is_set():
             self._loop.remove_writer(self._fd)
             self._empty.set()
+
+    def _taken(self, count: int) -> None:
+        del self._queue[:count]
+        while count and count >= self._wholes[0]:
+            count -= self._wholes.popleft()
+            self._cut = False
+        if count:
+            self._wholes[0] -= count
+            self._cut = True
+
+    def finish(self) -> None:
+        """From a signal handler, before we stop: no frame is left in half, or what the shell prints
+        then is taken for the rest of it. Not for long, and not in the middle of writing."""
+        until = time.monotonic() + FINISH_SECONDS
+        while self._cut and not self._writing and (left := until - time.monotonic()) > 0:
+            if select.select([], [self._fd], [], left)[1]:
+                with contextlib.suppress(BlockingIOError):
+                    self._taken(os.write(self._fd, self._queue[: self._wholes[0]]))
 
     # --- in
 
@@ -183,14 +216,14 @@ class TtyChannel:
         for piece in pieces:
             if isinstance(piece, bytes):
                 self.keys.add(piece)
-            elif not (asked := self._asked.popleft()).done():
+            elif not (asked := self._asked.popleft()[1]).done():
                 asked.set_result(piece)
 
     def _hold(self) -> None:
         """Have the clock let go of what may be a key, if nothing comes after it."""
         if self._letting_go is not None:
             self._letting_go.cancel()
-        due = self.awaiting or any(not asked.done() for asked in self._asked)
+        due = self.awaiting or any(not asked.done() for _, asked in self._asked)
         seconds = self._round_trip.patience if due else KEY_SECONDS
         self._letting_go = self._loop.call_later(seconds, self._let_go)
 
@@ -210,9 +243,10 @@ class TtyChannel:
         if self._why is not None:
             return None
         asked: asyncio.Future[Attributes | None] = self._loop.create_future()
-        self._asked.append(asked)
-        self._answers.due += 1
         began = self._loop.time()
+        self._forget(began - LOST_SECONDS)
+        self._asked.append((began, asked))
+        self._answers.due += 1
         self.write(QUESTION)
         try:
             async with asyncio.timeout(seconds):
@@ -222,6 +256,12 @@ class TtyChannel:
         if found is not None:
             self._round_trip.took(self._loop.time() - began)
         return found
+
+    def _forget(self, before: float) -> None:
+        """An answer that is so late was lost, and the next one answers the next question."""
+        while self._asked and self._asked[0][0] < before and self._asked[0][1].done():
+            self._asked.popleft()
+            self._answers.due -= 1
 
     # --- the end
 
@@ -243,10 +283,12 @@ class TtyChannel:
         if self._letting_go is not None:
             self._letting_go.cancel()
         self._queue.clear()
+        self._wholes.clear()
+        self._cut = False
         self._room.set()
         self._empty.set()
         self.keys.end()
-        for asked in self._asked:
+        for _, asked in self._asked:
             if not asked.done():
                 asked.set_result(None)
         if self._receiver is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from telex.config import places
@@ -23,10 +23,12 @@ from telex.escapes.service import TerminalService
 from telex.host.asking import Asking, patience
 from telex.host.boundary import Boundary
 from telex.host.files import Files
+from telex.host.flow import Flow, exists
 from telex.host.listeners import MODES, Listeners
 from telex.host.person_surface import PersonSurface
 from telex.host.question import LastRow
 from telex.host.shown import Shown
+from telex.processes.departure import gone
 from telex.protocols.json_escapes import Report, Reported
 from telex.rpc.dialects.json_escapes import JsonEscapes
 from telex.rpc.peer import Peer
@@ -39,11 +41,12 @@ if TYPE_CHECKING:
     from telex.host.escaping import Terminals
     from telex.host.whereabouts import Whereabouts
     from telex.rpc.channel import Channel
-    from telex.rpc.messages import Notification
+    from telex.rpc.messages import Id, Notification
     from telex.rpc.serving import Call
     from telex.terminal.cells import Size
 
 _CURSOR: Final = b"\x1b[6n"
+_ALTERNATE: Final = (47, 1047, 1049)
 _PIECE: Final = (limits.SENT_CONTROL_STRING_BYTES - 256) // 4 * 3
 """Bytes of a file in one frame that every program takes, in base64 and with all around them."""
 _DOOR_PIECE: Final = 48 * 1024
@@ -60,6 +63,8 @@ class Answering:
         whereabouts: Whereabouts,
         asking: Asking,
         policy: Policy | None,
+        *,
+        htty: bool = False,
     ) -> None:
         # Its standard error is the person's screen, on which a program is drawn.
         logging.getLogger("telex").addHandler(logging.NullHandler())
@@ -107,9 +112,11 @@ class Answering:
         )
         person = self if terminals.person else None
         self._files = Files(self._piece)
-        self._turn = asyncio.Lock()
-        """One question at a time: there are two gates."""
-        gate, keyboard = [Gate(policy or Policy(), person, _audit) for _ in range(2)]
+        self._flow = Flow(pty)
+        self._behind: bytes | None = None
+        """What is typed while a key waits."""
+        self._clearing: asyncio.Task[None] | None = None
+        gate = self.gate = Gate(policy or Policy(), person, _audit)
         ask = self._ask if terminals.person else None
         surface = PersonSurface(self._apply, lambda: terminals.size, ask, self._files.others)
         service = TerminalService(
@@ -117,10 +124,13 @@ class Answering:
             self._files.guarded(gate),
             origin=self._origin,
             events=self.listeners,
-            keyboard=keyboard,
+            keyboard=True,
+            htty=htty,
         )
         self._methods = service.methods
-        self._peer = Peer(self._in_band, self._in_band.dialect, service.methods)
+        self._peer = Peer(
+            self._in_band, self._in_band.dialect, service.methods, still=self._is_away
+        )
 
     def _begin(self, within: bytes) -> None:
         """In the middle of what the program prints, or of nothing."""
@@ -178,6 +188,14 @@ class Answering:
         elif len(self._late) + len(ansi) <= limits.PERSON_BYTES:
             self._late += ansi
 
+    def tell(self, text: str) -> bool:
+        """A line of ours, after what the program printed; False where it draws a whole screen."""
+        if self.screen.modes(_ALTERNATE):
+            return False
+        begins = b"\r\n" if self.screen.cursor.col else b""
+        self._apply(begins + text.encode() + b"\r\n")
+        return True
+
     def _print(self, data: bytes) -> None:
         self._boundary.feed(data)
         self._row.output(data)
@@ -204,8 +222,21 @@ class Answering:
 
     def typed(self, data: bytes) -> None:
         """From the person, or an answer to the program: to a question, to listeners, or to it."""
-        if rest := self._row.typed(data):
+        if not (rest := self._row.typed(data)):
+            return
+        if self._behind is not None:
+            self._behind += rest
+        elif self._files.giving and self._flow.ends_with(rest):
+            self._behind = rest
+            self._clearing = self._loop.create_task(self._clear())
+        else:
             self.listeners.typed(rest)
+
+    async def _clear(self) -> None:
+        """A key that ends or stops a program that is given a file, and what is typed after it."""
+        await self._flow.clear()
+        typed, self._behind = self._behind, None
+        self.listeners.typed(typed or b"")
 
     def _type(self, data: bytes) -> None:
         try:
@@ -229,22 +260,29 @@ class Answering:
         """Of who is in the foreground; at a door, of nobody in particular on this machine."""
         if call.peer is not self._peer:
             return Origin("local")
-        return self._whereabouts.origin(self._terminals.pty, self._loop.time())
+        origin = self._whereabouts.origin(self._terminals.pty, self._loop.time())
+        if call.id is None:  # what is told and not asked is told, whoever leaves then
+            return origin
+        return replace(origin, waiting=self._in_band.dialect.asker(call.id))
 
     def _is_alive(self, call: Call) -> bool:
         """Whether who asked has not ended, in the foreground or not. Doors tell that themselves."""
         if call.peer is not self._peer:
             return True
         group = self._in_band.dialect.asker(call.id)
-        return group is not None and _exists(group)
+        return group is not None and exists(group)
 
-    def _piece(self, call: Call) -> int | None:
-        """How many bytes of a file fit into a part, for whoever reads it now."""
+    def _is_away(self, id: Id) -> bool:
+        """Whether who asked is stopped, or behind: then its time stands still."""
+        group = self._in_band.dialect.asker(id)
+        return group is not None and not self._flow.reads(group) and exists(group)
+
+    async def _piece(self, call: Call) -> int | None:
+        """How many bytes of a file fit into a part, once whoever asked can read it."""
         if call.peer is not self._peer:
             return _DOOR_PIECE
         asker = self._in_band.dialect.asker(call.id)
-        there = asker is not None and asker == answerable(self._terminals.pty.foreground())
-        return _PIECE if there else None
+        return _PIECE if asker is not None and await self._flow.open(asker) else None
 
     # What the person's terminal and the person are asked.
 
@@ -266,21 +304,29 @@ class Answering:
         return answer
 
     async def ask(self, question: Question) -> Answer:
-        """As the gates' `Person`."""
-        async with self._turn:
-            return await self._ask_person(question)
-
-    async def _ask_person(self, question: Question) -> Answer:
-        """A question whose program has ended is taken away."""
-        await self._align()
-        ended = asyncio.ensure_future(self._terminals.pty.child.wait())
-        ended.add_done_callback(lambda _: self._row.resized(self._terminals.size))
-        self._asked = asyncio.ensure_future(self._row.ask(question))
+        """As the gate's `Person`. When who asked is gone, or all of it, so is the question."""
+        ends = [self._loop.create_task(self._all_gone())]
+        if (group := question.origin.waiting) is not None:
+            ends.append(self._loop.create_task(gone(group)))
         try:
+            await self._align()
+            if any(end.done() for end in ends):
+                return Answer.NOT_NOW
+            self._asked = asyncio.ensure_future(self._row.ask(question))
+            for end in ends:
+                end.add_done_callback(self._left)
             return await self._asked
         finally:
-            ended.cancel()
             self._asked = None
+            for end in ends:
+                end.cancel()
+
+    async def _all_gone(self) -> None:
+        await self._terminals.pty.child.wait()
+
+    def _left(self, end: asyncio.Task[None]) -> None:
+        if not end.cancelled():
+            self._row.withdraw()
 
     async def _align(self) -> None:
         """The program began wherever the cursor stood, and the model at its top."""
@@ -294,7 +340,8 @@ class Answering:
     async def converse(self, channel: Channel) -> None:
         """With a caller at a door, to its end."""
         dialect = JsonEscapes()
-        peer = Peer(channel, dialect, self._methods)
+        # Whoever sends a file while the person is asked for it waits for them, as in band.
+        peer = Peer(channel, dialect, self._methods, hold_up=True)
 
         def tell(event: Notification) -> bool:
             if channel.unsent <= limits.OUTBOUND_BYTES:  # who does not listen misses something
@@ -311,26 +358,19 @@ class Answering:
     async def suspend(self) -> None:
         """The terminal is somebody else's for a while: nothing of ours stays on it."""
         if self._asked is not None:
-            self._row.resized(self._terminals.size)
+            self._row.withdraw()
             await asyncio.wait({self._asked})
         self.listeners.suspend()
 
     async def close(self) -> None:
         await self._peer.close()
+        if self._clearing is not None:
+            self._clearing.cancel()
+            await asyncio.wait({self._clearing})
         if self._release is not None:
             self._release.cancel()
         self.listeners.close()
         self.screen.close()
-
-
-def _exists(group: int) -> bool:
-    try:
-        os.killpg(group, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:  # it is somebody else's, as under sudo
-        return True
-    return True
 
 
 def _audit(decided: Decided) -> None:

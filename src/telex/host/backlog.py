@@ -19,9 +19,11 @@ if TYPE_CHECKING:
     from telex.terminal.cells import Size
 
 _LINE: Final = b"\r\n"
-_ACTS: Final = (b"\x1b", b"\x0e", b"\x0f")
-"""What makes text more than text: escapes, and the shifts between character sets."""
-_REGION: Final = re.compile(rb"\x1b\[([0-9;]*)[rs]")
+_REGION: Final = re.compile(rb"\x1b\[([0-9;]*)r")
+_REGION_END: Final = re.compile(rb"r(?<=[0-9;\[]r)")
+"""How one ends: far faster to look for, and mostly there is nothing that ends like one."""
+_MARGINS: Final = re.compile(rb"\x1b\[\?[0-9;]*69[0-9;]*h")
+"""That there may be some to the left and right."""
 
 
 class Backlog:
@@ -39,7 +41,7 @@ class Backlog:
         """Whether the last part is nothing but lines, enough of them to fill the screen."""
         self._unread: list[bytes] = []
         """Parts in which nobody looked for a region yet."""
-        self._region = False
+        self._region = self._margins = False
 
     @property
     def waits(self) -> bool:
@@ -75,25 +77,31 @@ class Backlog:
         return taken
 
     def add(self, data: bytes) -> None:
-        if not any(byte in data for byte in _ACTS):  # far faster than one regex
-            plain = not self.boundary.open and not self._has_region()
-            lines = data.rsplit(_LINE, self.size.rows + 1) if plain else ()
-            if len(lines) > self.size.rows + 1:
-                if self._plain:
-                    self._forget_last()
-                data = _LINE + _LINE.join(lines[1:])
-                self._keep(data, plain=True)
-                self.boundary.feed(data)
-                return
-        else:
+        plain = not (b"\x1b" in data or b"\x0e" in data or b"\x0f" in data)
+        if not plain or self.boundary.open:
             self._unread.append(data)
-        self._keep(data, plain=False)
+            self._keep(data, plain=False)
+        else:
+            fills = self._filling(data)
+            if fills and self._plain:
+                self._forget_last()
+            self._keep(fills or data, plain=bool(fills))
         self.boundary.feed(data)
 
     def resized(self, size: Size) -> None:
         self.size = size
         self._parts.append(size)
         self._plain = False
+
+    def _filling(self, lines: bytes) -> bytes:
+        """The last of these lines, enough to fill the screen wherever the cursor is: to the last
+        row, and then all that was above it away. Empty if they do not."""
+        most = 2 * self.size.rows
+        for room in (most * (self.size.cols + 2), len(lines)):
+            begin = lines.find(_LINE, max(0, len(lines) - room))
+            if begin >= 0 and lines.count(_LINE, begin) >= most:
+                return b"" if self._has_region() else lines[begin:]
+        return b""
 
     def _keep(self, data: bytes, *, plain: bool) -> None:
         self._parts.append(data)
@@ -107,8 +115,12 @@ class Backlog:
 
     def _has_region(self) -> bool:
         """Lines scroll all of the screen only where no part of it is set apart."""
-        found = _REGION.findall(b"".join(self._unread)) if self._unread else ()
-        if found:
-            self._region = bool(found[-1])
-        self._unread.clear()
-        return self._region
+        if self._unread:
+            unread = b"".join(self._unread)
+            begun = unread[unread.rfind(b"\x1b") :][:64] if self.boundary.open else b""
+            self._unread = [begun] if begun else []
+            if _REGION_END.search(unread) and (found := _REGION.findall(unread)):
+                self._region = bool(found[-1])
+            # Nobody uses margins, so that they may have ended is not worth a look.
+            self._margins = self._margins or (b"69" in unread and bool(_MARGINS.search(unread)))
+        return self._region or self._margins

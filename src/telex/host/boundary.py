@@ -22,7 +22,7 @@ _REST: Final = re.compile(rb"[\x80-\xbf]{0,3}")
 
 
 class Boundary:
-    """Follows a stream. Each byte is looked at once, by `rfind`."""
+    """Follows a stream. Only its last escape is looked at: `rfind` is what it costs."""
 
     def __init__(self) -> None:
         self.open = b""
@@ -30,7 +30,10 @@ class Boundary:
 
     def feed(self, data: bytes) -> None:
         at = data.rfind(_ESC)
-        self.open = _unfinished(data[at:] if at >= 0 else self.open + data)
+        if at < 0 and self.open:
+            data = self.open + data
+            at = data.find(_ESC, 0, 1)
+        self.open = _unfinished(data, at)
 
     def next(self, data: bytes) -> int | None:
         """How much of these bytes leads to the first boundary; None if all of them do not."""
@@ -38,7 +41,7 @@ class Boundary:
             return 0
         if not self.open.startswith(_ESC):
             end = _REST.match(data).end()  # type: ignore[union-attr]  # it matches nothing, too
-            return end if end < len(data) or not _unfinished(self.open + data) else None
+            return end if end < len(data) or not _unfinished(self.open + data, -1) else None
         if whole := _SEQUENCE.match(self.open + data):
             return whole.end() - len(self.open)
         at = data.find(_ESC)
@@ -47,9 +50,14 @@ class Boundary:
         return at + 2 if data[at + 1 : at + 2] == b"\\" else at
 
 
-def _unfinished(tail: bytes) -> bytes:
-    if not tail.startswith(_ESC):
-        found = _PART.search(tail, max(len(tail) - 3, 0))
-        return found[0] if found else b""
-    whole = _SEQUENCE.match(tail)
-    return tail[:2] if whole is None else _unfinished(tail[max(whole.end(), len(tail) - 3) :])
+def _unfinished(data: bytes, escape: int) -> bytes:
+    """The beginning of what is not finished; `escape` is where the last one stands, or -1."""
+    if escape >= 0:
+        whole = _SEQUENCE.match(data, escape)
+        if whole is None:
+            return data[escape : escape + 2]
+        escape = whole.end()
+    if data[-1:] < b"\x80":
+        return b""
+    found = _PART.search(data, max(escape, len(data) - 3, 0))
+    return found[0] if found else b""

@@ -1,9 +1,10 @@
 """JSON escapes between a program and the person's terminal: the joint in `run`.
 
 The program's output comes through `printed`, and what the person's terminal sends through `heard`.
-As long as no frame is in the output nothing is loaded and hardly anything is done: a search for the
-beginning of a frame, one for the question "what are you?" (`attributes`), and the output is kept
-for a model of the screen (`backlog`) that may never be needed. `answering` is the rest.
+As long as no frame is in the output hardly anything is done: a search for the beginning of one, and
+the output is kept, for a model of the screen (`backlog`) and for questions to the terminal in it
+(`overlooked`, `attributes`), both of which may never be looked at. `answering` is the rest. It is
+loaded once there is a pause, so that the first answer does not wait for that.
 
 Beside the program's own terminal there are doors to the same: a socket, told in TELEX_SOCKET, for
 programs behind something that swallows escapes, and those that the person opened.
@@ -13,6 +14,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
+import sys
+import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from importlib import import_module
@@ -22,8 +26,10 @@ from telex.host import own_socket
 from telex.host.asking import Asking
 from telex.host.attributes import Attributes
 from telex.host.backlog import Backlog
+from telex.host.overlooked import Overlooked
+from telex.host.paging import PagesWanted, Paging
 from telex.host.whereabouts import Whereabouts
-from telex.wire import json_escape, limits
+from telex.wire import htty_chunk, json_escape, limits
 from telex.wire.demux import Demux
 from telex.wire.events import Event, Visible
 
@@ -33,6 +39,7 @@ if TYPE_CHECKING:
 
     from telex.escapes.policy import Policy
     from telex.host.answering import Answering
+    from telex.host.page_showing import PageShowing
     from telex.rpc.channel import Channel
     from telex.terminal.cells import Size
     from telex.terminal.pty import Pty
@@ -44,6 +51,8 @@ _ANSWERING: Final = "telex.host.answering"
 _UNSEEN: Final = "unseen"
 _SLICE_BYTES: Final = 3 * limits.TURN_BYTES
 """Some 4 ms of an emulator's time."""
+_SWITCH_SECONDS: Final = 0.00005
+_USUAL_SECONDS: Final = sys.getswitchinterval()
 IDLE_SECONDS: Final = 0.1
 """So long without output, and there is time for other things."""
 
@@ -58,6 +67,8 @@ class Escapes:
     policy: Policy | None = None
     """Rules of the person's; without, what is usual."""
     doors: tuple[Door, ...] = ()
+    pages: PagesWanted | None = None
+    """How the pages of programs are shown; None if they are not."""
 
 
 class Terminals(Protocol):
@@ -86,6 +97,10 @@ class Terminals(Protocol):
         """To the program."""
         ...
 
+    def carried(self, data: bytes) -> None:
+        """A page's, and written to the program just now."""
+        ...
+
     def typed_on(self, data: bytes) -> None:
         """What was held back, of what the person's terminal sent, goes on."""
         ...
@@ -108,7 +123,9 @@ class Escaping:
         self._terminals = terminals
         self._wanted = wanted
         self._loop = asyncio.get_running_loop()
-        self._demux = Demux((json_escape.TO_TERMINAL, json_escape.TO_PROGRAM))
+        self._demux = Demux((json_escape.TO_TERMINAL, json_escape.TO_PROGRAM, htty_chunk.CHUNK))
+        self._paging = Paging(wanted.pages, self._page_showing)
+        self._overlooked = Overlooked()
         self._attributes = Attributes(_ATTRIBUTE)
         self._release: asyncio.TimerHandle | None = None
         self._backlog = Backlog(terminals.size)
@@ -127,16 +144,18 @@ class Escaping:
     def printed(self, data: bytes) -> None:
         now = self._loop.time()
         self._whereabouts.look(self._terminals.pty, now)
-        if self._terminals.person:
-            self._attributes.printed(data, now)
-        self._take(self._demux.feed(data))
+        self._take(self._paging.sift(self._demux.feed(data)), now)
         self._whereabouts.served(len(data), now)
 
-    def _take(self, events: list[Event]) -> None:
+    def _take(self, events: list[Event], now: float) -> None:
         if self._answering is None:
-            events = self._show(events)
+            events = self._show(events, now)
         if events:
-            self._answers().take(events)
+            answering = self._answers()
+            for event in events:
+                if isinstance(event, Visible):
+                    self._overlooked.add(event.data, now)
+            answering.take(events)
         self._printed += 1
         if self._backlog.large and not self._catching_up:
             # Once the model is there, sooner: whoever then looks at it should not have to wait.
@@ -147,15 +166,25 @@ class Escaping:
         if self._backlog.full and self._catching_up:
             self._terminals.hold(_UNSEEN)
 
-    def _show(self, events: list[Event]) -> list[Event]:
+    def _show(self, events: list[Event], now: float) -> list[Event]:
         """What stands before the first frame. Returns the rest."""
         for number, event in enumerate(events):
             if not isinstance(event, Visible):
                 return events[number:]
             self._terminals.show(event.data)
             self._backlog.add(event.data)
-            self._asking.printed(event.data, self._loop.time())
+            self._overlooked.add(event.data, now)
         return []
+
+    def _look_back(self) -> None:
+        """For questions of the program's, of which somebody may now get the answers."""
+        now = self._loop.time()
+        if not (printed := self._overlooked.take(now)):
+            return
+        if self._terminals.person:
+            self._attributes.printed(printed, now)
+        if self._answering is None:  # which looks itself
+            self._asking.printed(printed, now)
 
     def _look_when_idle(self) -> None:
         self._idle = self._loop.call_later(IDLE_SECONDS, self._maybe_idle, self._printed)
@@ -164,6 +193,9 @@ class Escaping:
         self._idle = None
         if printed != self._printed:
             self._look_when_idle()
+        elif not self._backlog.large:
+            if self._answering is None:  # as a daemon, for which no program's end has to wait
+                threading.Thread(target=_load, daemon=True).start()
         elif not self._catching_up:
             self._see_on()
 
@@ -176,7 +208,7 @@ class Escaping:
         keys are heard and output goes on."""
         try:
             if self._answering is None:
-                await asyncio.to_thread(import_module, _ANSWERING)
+                await asyncio.to_thread(_load)
             screen = self._answers().screen
             while self._backlog.waits:
                 screen.catch_up(_SLICE_BYTES)
@@ -191,14 +223,21 @@ class Escaping:
         if self._answering is None:
             from telex.host.answering import Answering
 
+            self._look_back()
             self._answering = Answering(
                 self._terminals,
                 self._backlog,
                 self._whereabouts,
                 self._asking,
                 self._wanted.policy,
+                htty=self._wanted.pages is not None,
             )
         return self._answering
+
+    def _page_showing(self, wanted: PagesWanted) -> PageShowing:
+        from telex.host.page_showing import PageShowing
+
+        return PageShowing(self._terminals, self._whereabouts, self._answers, wanted)
 
     def resized(self, size: Size) -> None:
         (self._backlog if self._answering is None else self._answering).resized(size)
@@ -206,9 +245,12 @@ class Escaping:
     # What the person's terminal sends.
 
     def heard(self, data: bytes) -> None:
-        if self._answering is not None and not (data := self._answering.heard(data)):
-            return
-        self.heard_on(data)
+        if b"\x1b" in data:
+            self._look_back()
+        if self._answering is None:
+            self.heard_on(self._asking.typed(data, self._loop.time()))
+        elif data := self._answering.heard(data):
+            self.heard_on(data)
 
     def heard_on(self, data: bytes) -> None:
         """Answers to us are not in it."""
@@ -239,6 +281,8 @@ class Escaping:
     def begin(self) -> None:
         """The program runs."""
         self._begun.set()
+        self._look_when_idle()
+        self._paging.begin()
 
     async def suspend(self) -> None:
         """The terminal will be somebody else's for a while."""
@@ -252,6 +296,8 @@ class Escaping:
     async def close(self) -> None:
         """The program has ended, and its terminal is still there."""
         self._closed = True
+        last = self._paging.sift(self._demux.eof())
+        await self._paging.close()
         for task in self._tasks:
             task.cancel()
         if self._tasks:
@@ -259,9 +305,8 @@ class Escaping:
         for timer in (self._release, self._idle):
             if timer is not None:
                 timer.cancel()
-        last = self._demux.eof()
         if self._answering is None:
-            self._show(last)
+            self._show(last, self._loop.time())
         else:
             self._answering.take(last)
             await self._answering.close()
@@ -280,7 +325,8 @@ class Escaping:
             for door in self._wanted.doors:
                 await doors.enter_async_context(door(self._converse))
             path = await doors.enter_async_context(own_socket.listen(self._came))
-            yield {} if path is None else {SOCKET: str(path)}
+            told = {} if path is None else {SOCKET: str(path)}
+            yield {**self._paging.told, **told}
 
     def _came(self, channel: Channel) -> None:
         self._start(self._converse(channel))
@@ -289,3 +335,21 @@ class Escaping:
         await self._begun.wait()
         if not self._closed:
             await self._answers().converse(channel)
+
+
+def _load() -> None:
+    """What answers, in a thread: it takes a third of a second, in which output and keys must pass.
+    Whoever wants to run then has its turn at once, and not after the usual 5 ms. The collector
+    would find nothing, and hold everybody up while it looks."""
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    gc.disable()
+    try:
+        import_module(_ANSWERING)
+        from telex.terminal.cells import Size
+        from telex.terminal.screen import Screen
+
+        Screen(Size(1, 1), scrollback=0).close()  # the first one takes longer than all others
+    finally:
+        gc.freeze()  # what was loaded stays
+        gc.enable()
+        sys.setswitchinterval(_USUAL_SECONDS)

@@ -19,7 +19,7 @@ import os
 import secrets
 import stat
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -32,7 +32,7 @@ from telex.rpc.messages import ABSENT
 from telex.wire import limits
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
     from telex.escapes.command import Command
     from telex.escapes.policy import Origin
@@ -79,9 +79,12 @@ _ALLOWED: ContextVar[Place | Found] = ContextVar("telex_file_allowed")
 class Files:
     """For one program in one person's terminal."""
 
-    def __init__(self, piece: Callable[[Call], int | None]) -> None:
-        """`piece` says how many bytes fit into one part of an answer; None if nobody reads it."""
+    def __init__(self, piece: Callable[[Call], Awaitable[int | None]]) -> None:
+        """`piece` waits until a part can be sent, and says how many bytes fit into it; None if
+        nobody will read it."""
         self._piece = piece
+        self.giving = 0
+        """How many files are on their way to a program."""
         self._arriving: set[Call] = set()
         self.others: Mapping[str, Other] = {DOWNLOAD: self._keep, UPLOAD: self._give}
 
@@ -115,15 +118,20 @@ class Files:
         with contextlib.closing(found):
             if found.fd is None:
                 raise RpcError(spec.ECARGS, "There is no such file.")
-            yield spec.FileSent(found.name, found.size)
-            at = 0
-            while at < found.size:
-                data = _read(found.fd, at, min(found.size - at, self._room(call)))
-                at += len(data)
-                yield data
+            self.giving += 1
+            try:
+                yield spec.FileSent(found.name, found.size)
+                at = 0
+                while at < found.size:
+                    data = _read(found.fd, at, min(found.size - at, await self._room(call)))
+                    at += len(data)
+                    yield data
+                await self._room(call)  # for the end, which is a part too
+            finally:
+                self.giving -= 1
 
-    def _room(self, call: Call) -> int:
-        if (piece := self._piece(call)) is None:
+    async def _room(self, call: Call) -> int:
+        if (piece := await self._piece(call)) is None:
             raise RpcError(spec.ECCLOSED, "The program that asked for the file is gone.")
         return piece
 
@@ -148,16 +156,13 @@ class _Guarded:
         return self._gate.settled(command, origin, summary)
 
     async def allow(self, command: Command, origin: Origin, summary: str) -> bool:
-        """The service's summary is the payload as JSON; the person's is of the file itself.
-
-        Without a run no answer lasts: a yes to one file must not be one to the next.
-        """
+        """The service's summary is the payload as JSON; the person's is of the file itself."""
         if command.name not in (DOWNLOAD, UPLOAD):
             return await self._gate.allow(command, origin, summary)
         file = _find(msgspec.json.decode(summary, type=command.payload))
         allowed = False
         try:
-            allowed = await self._gate.allow(command, replace(origin, run=None), file.summary)
+            allowed = await self._gate.allow(command, origin, file.summary)
         finally:
             if allowed:
                 _ALLOWED.set(file)

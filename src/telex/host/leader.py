@@ -42,6 +42,11 @@ def main() -> None:
     os._exit(_look_after(pid))
 
 
+def led(argv: tuple[str, ...]) -> tuple[str, ...]:
+    """The program's own, of a command that may have been started by this."""
+    return argv[argv.index(__file__) + 3 :] if __file__ in argv else argv
+
+
 def _prepare(modes: str) -> None:
     """The terminal as the person's was; if that is not known, as a filter needs it."""
     if modes:

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from telex.escapes.events import CLICK, NAMES, Typed, translate
-from telex.escapes.subscriptions import Subscriptions, switching
-from telex.protocols.json_escapes import ResizeEvent
+from telex.escapes.subscriptions import REVOKED, Subscriptions, switching
+from telex.protocols.json_escapes import ResizeEvent, RevokedEvent
 from telex.rpc.messages import Notification
 from telex.rpc.peer import Peer
 
@@ -32,13 +32,14 @@ Tell = Callable[[Notification], bool]
 MODES: Final = frozenset({9, 1000, 1002, 1003, 1004, 1005, 1006, 1015, 1016, 2004, 2031, 2048})
 """Those of which a program's own setting matters here."""
 _RESIZE: Final = NAMES[ResizeEvent]
+_LEFT: Final = "It ended when the program left the foreground."
 _NONE: Final[frozenset[int]] = frozenset()
 
 
 class Listeners:
     """At one terminal. The `Desk` of its service."""
 
-    known: Final = frozenset({*NAMES.values(), CLICK})
+    known: Final = frozenset({*NAMES.values(), CLICK, REVOKED})
 
     def __init__(
         self,
@@ -82,7 +83,7 @@ class Listeners:
         asker = None if call.id is None else self._asker(call)
         if asker is None:
             return ()
-        self._subscriptions.foreground(self._group())
+        self._foreground()
         now = self._subscriptions.subscribe(asker, self.known.intersection(events))
         self._changed()
         return tuple(sorted(now))
@@ -106,8 +107,12 @@ class Listeners:
             self._foreground()
 
     def _foreground(self) -> None:
-        self._subscriptions.foreground(self._group())
+        group = self._group()
+        self._subscriptions.foreground(group)
         self._changed()
+        if group is not None and not self._plain(b""):  # else it does not listen yet
+            for name in sorted(self._subscriptions.taken_back(group)):
+                self._tell(Notification(REVOKED, RevokedEvent(name, _LEFT)))
 
     # What the terminal needs.
 

@@ -132,6 +132,10 @@ class LastRow:
         self._drawn = self._drawn and size.rows
         self._decide(Answer.NOT_NOW)
 
+    def withdraw(self) -> None:
+        """Nobody wants the answer any more: it is no."""
+        self._decide(Answer.NOT_NOW)
+
     # --- the question
 
     async def ask(self, question: Question) -> Answer:

@@ -54,7 +54,7 @@ class Record:
         self.failed: OSError | None = None
         """Why it is not whole."""
         self._typed = wanted.typed
-        self._unechoed = wanted.redactor is None
+        self.raw = wanted.redactor is None
         self._bare = not is_shown()
         """The program's terminal adds no carriage returns; a player's neither."""
         self._texts = {kind: _decoder() for kind in ("output", "input")}
@@ -76,7 +76,7 @@ class Record:
         self._write(self._recorder.output(text, time.monotonic()))
 
     def input(self, data: bytes, pty: Pty) -> None:
-        if self._typed and (self._unechoed or pty.characters().echo):
+        if self._typed and (self.raw or pty.characters().echo):
             text = self._texts["input"].decode(data)
             self._write(self._recorder.input(text, time.monotonic()))
 

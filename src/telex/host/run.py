@@ -64,6 +64,11 @@ SETTLE_TURNS: Final = 10
 class Witness(Protocol):
     """Sees all of it, and changes nothing. It is told before the terminals are."""
 
+    @property
+    def raw(self) -> bool:
+        """Whether it sees what the program prints for us, too, and what we type to it of a page."""
+        ...
+
     def output(self, data: bytes) -> None: ...
     def input(self, data: bytes, pty: Pty) -> None: ...
     def resized(self, size: Size) -> None: ...
@@ -173,6 +178,8 @@ class Host:
     def output(self, data: bytes) -> None:
         """What the program printed, on its way to the person; what is meant for us is taken out."""
         self._spoke.set()
+        if self._witness is not None and self._witness.raw:
+            self._witness.output(data)
         if self._escaping is None:
             self.show(data)
         else:
@@ -180,9 +187,14 @@ class Host:
 
     def show(self, data: bytes) -> None:
         """To the person: what they see."""
-        if self._witness is not None:
+        if self._witness is not None and not self._witness.raw:
             self._witness.output(data)
         self._outlet.write(data)
+
+    def carried(self, data: bytes) -> None:
+        """To the program, of a page: nobody typed it."""
+        if self._witness is not None and self._witness.raw:
+            self._witness.input(data, self.pty)
 
     def say(self, data: bytes) -> None:
         """To the person's terminal: what nobody sees."""

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from telex.host.leader import led
 from telex.processes import table
 from telex.wire import limits
 
@@ -97,14 +98,29 @@ class Whereabouts:
 
     def _see(self, pty: Pty, group: int | None, now: float) -> None:
         names = () if group is None else _names(pty.child.pid, group)
-        if names == () and self._looks:  # it has ended, and is who it was
-            names, group = self._looks[-1].names, self._looks[-1].group
-        self._looks.append(Look(now, group, names or (), _run(group)))
+        run = _run(group)
+        if names == () and table.HAS_PROC:
+            names, run = self._ended(pty, group)
+        self._looks.append(Look(now, group, names or (), run))
         # What was asked in a read is served a moment after it.
         settled = now >= self._noted + LOOK_SECONDS
         oldest = self._emptied if settled else self._emptied_before
         while self._looks[0].time < oldest - LATELY_SECONDS and len(self._looks) > 1:
             self._looks.popleft()
+
+    def _ended(
+        self, pty: Pty, group: int | None
+    ) -> tuple[tuple[str, ...] | None, tuple[int, int] | None]:
+        """Who ended before a look is who was there at the last one; its run only if it was the same
+        group, as another has no claim to the answers it got. Before the first look, what is there
+        decides: all that runs on the terminal now, and what was started on it, word for word, for
+        `sh -c "ssh host"` has shown what is elsewhere too."""
+        if self._looks:
+            last = self._looks[-1]
+            return last.names, last.run if last.group == group else None
+        words = [word for argument in led(pty.argv) for word in argument.split()]
+        running = _names(pty.child.pid, None)
+        return None if running is None else (*words, *running), None
 
 
 def _run(leader: int | None) -> tuple[int, int] | None:
@@ -123,11 +139,11 @@ def _run(leader: int | None) -> tuple[int, int] | None:
     return leader, hash((started, program.st_dev, program.st_ino, name, stack))
 
 
-def _names(leader: int, group: int) -> tuple[str, ...] | None:
-    """`leader` leads the terminal's session; everything on the terminal descends from it. None if
-    there are too many to look at."""
+def _names(leader: int, group: int | None) -> tuple[str, ...] | None:
+    """`leader` leads the terminal's session; everything on the terminal descends from it. Without a
+    group, all of it. None if there are too many to look at."""
     names: list[str] = []
-    unseen, count = [(leader, False)], 0
+    unseen, count = [(leader, group is None)], 0
     while unseen and count < _MOST:
         pid, within = unseen.pop()
         count += 1

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 from dataclasses import dataclass
-from signal import SIGCONT, SIGHUP, SIGKILL, SIGTERM, Signals
+from signal import SIGCONT, SIGHUP, SIGKILL, SIGSTOP, SIGTERM, Signals
 from typing import TYPE_CHECKING, Final
 
 from telex.processes.table import Grip
@@ -98,8 +98,7 @@ class Ending:
         self._doubts = 0
         if now >= self.until:
             self._step(left, now)
-        for member in left:
-            self._tell(member)
+        self._tell_all(left)
         if self._rung.signal is SIGKILL:
             _kill_groups(left)
         return True
@@ -110,16 +109,34 @@ class Ending:
             raise TreeSurvived(left)
         self._rung, self.until = rung, now + rung.seconds
 
-    def _tell(self, member: Process) -> None:
-        number, told = self._rung.signal, self._told.setdefault(member.identity, set())
-        # It has ended since the look, or it is not ours to signal: the next look will say which.
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            grip = self._grips.get(member.identity) or Grip(member)
-            self._grips[member.identity] = grip
-            if number not in told or number is SIGKILL:
-                told.add(number)
-                grip.send(number)
-                grip.send(SIGCONT)  # who is stopped hears it only when it goes on
+    def _tell_all(self, left: list[Process]) -> None:
+        """The rung's signal to all who have not had it, as if at one moment.
+
+        One by one would not do: a shell whose child ends before it is told itself goes on with its
+        next command, and a reader takes what its writer left unfinished for the whole. So all are
+        stopped first, and go on when each has its signal. SIGKILL needs that no less.
+        """
+        number = self._rung.signal
+        told = [self._told.setdefault(member.identity, set()) for member in left]
+        due = [
+            (grip, had)
+            for member, had in zip(left, told, strict=True)
+            if (grip := self._grip(member)) and (number not in had or number is SIGKILL)
+        ]
+        for each in (SIGSTOP, number, SIGCONT):  # who is stopped hears it only when it goes on
+            for grip, had in due:
+                had.add(number)
+                # It has ended since the look, or it is not ours: the next look will say which.
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    grip.send(each)
+
+    def _grip(self, member: Process) -> Grip | None:
+        if member.identity not in self._grips:
+            try:
+                self._grips[member.identity] = Grip(member)
+            except ProcessLookupError:
+                return None
+        return self._grips[member.identity]
 
     def _let_go(self, keep: set[Identity]) -> None:
         for identity in self._grips.keys() - keep:

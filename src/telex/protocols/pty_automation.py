@@ -350,6 +350,8 @@ class Create(Struct, frozen=True, kw_only=True):
     """Go on with that file; else it must not be there yet."""
     escapes: bool = False
     """Whether the terminal answers JSON escapes. They are told as `session.escape`."""
+    pages: bool = False
+    """Whether the program may serve pages (HTTY). They are told as `session.page`."""
 
 
 class Input(Struct, frozen=True):

@@ -80,18 +80,24 @@ class Peer:
         redact: Callable[[str], str] | None = None,
         trace: Trace | None = None,
         at_once: int = limits.CALLS_IN_FLIGHT,
+        hold_up: bool = False,
+        still: Callable[[Id], bool] = lambda id: False,
         on_binary: Callable[[bytes], None] | None = None,
     ) -> None:
-        """`at_once` requests of theirs run at a time: 1 keeps them in order. `on_binary` gets the
-        frames that begin with `BINARY`, where the channel carries them; they are no messages."""
+        """`at_once` requests of theirs run at a time: 1 keeps them in order. With `hold_up`, parts
+        that come faster than they are taken hold up all that they say, and their stream does not
+        fail. `still` says of a request whose time is up whether it stood still: then it begins
+        anew. `on_binary` gets the frames that begin with `BINARY`, where the channel carries them;
+        they are no messages."""
         self._channel = channel
         self._dialect = dialect
         self._trace = trace or from_environment()
         self._conversation = talk = Conversation()
         self._calling = Calling(dialect, talk, channel, self._send, self._apply)
-        self._serving = Serving(self, methods or Methods(), talk, channel, at_once)
+        self._serving = Serving(self, methods or Methods(), talk, channel, at_once, hold_up)
         self._redact = redact or _REDACT
         self._on_binary = on_binary
+        self._still = still
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
         self._leaving: set[asyncio.Task[None]] = set()
@@ -192,6 +198,10 @@ class Peer:
         tasks = {*self._leaving, *([self._closing] if self._closing else [])}
         if tasks := {task for task in tasks if not task.done()} - {asyncio.current_task()}:
             await asyncio.wait(tasks)
+
+    def renew(self) -> None:
+        """We were stopped for a while: the time for each of our calls begins anew."""
+        self._conversation.renew_calls(self._loop.time())
 
     def untold(self, problem: Problem) -> None:
         """From `serving`: a notification failed, which is counted, traced, and never answered."""
@@ -323,7 +333,7 @@ class Peer:
 
     def _expire(self) -> None:
         self._timer = None
-        self._apply(self._conversation.expire(self._loop.time()))
+        self._apply(self._conversation.expire(self._loop.time(), self._still))
         self._arm()
 
     def _leave(self) -> None:

@@ -16,6 +16,7 @@ import logging
 from collections import deque
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -75,8 +76,7 @@ class Job:
         self.size = size
         self.answer = answer
         self.id = message.id if isinstance(message, Request) else None
-        more = isinstance(message, Request) and message.more
-        self.parts: Inbox[Part] = Inbox() if more else _NO_PARTS
+        self.parts = _NO_PARTS
         self.work: Coroutine[Any, Any, object] | None = None
 
 
@@ -90,8 +90,12 @@ class Serving:
         conversation: Conversation,
         channel: Channel,
         at_once: int,
+        hold_up: bool,
     ) -> None:
         self._at_once = at_once
+        self._hold_up = hold_up
+        self._behind: set[Job] = set()
+        """Jobs with more parts than they have taken, for which the channel is held up."""
         self._peer = peer
         self._methods = methods
         self._conversation = conversation
@@ -108,6 +112,8 @@ class Serving:
         """Serve a message now, or as soon as there is room."""
         if job.id is not None:
             self._jobs[job.id] = job
+            if isinstance(job.message, Request) and job.message.more:
+                job.parts = Inbox(partial(self._caught_up, job) if self._hold_up else None)
         if (not self._queue and self._has_room()) or self._can_be_squeezed_in(job):
             self._start(job)
             return
@@ -126,6 +132,13 @@ class Serving:
             self._cancel(job)
         elif not part.more:
             job.parts.end()
+        elif self._hold_up and job.parts.full:
+            self._behind.add(job)
+            self._bound_queue()
+
+    def _caught_up(self, job: Job) -> None:
+        self._behind.discard(job)
+        self._bound_queue()
 
     def stop(self, id: Id, problem: Problem | None) -> None:
         """Serve a request no longer. With a problem, that is the answer; the state ended it."""
@@ -135,6 +148,7 @@ class Serving:
         if job in self._queue:
             self._queue.remove(job)
             self._queued_bytes -= job.size
+            self._caught_up(job)
         self._cancel(job)
         if problem is not None:
             job.answer(Failure(id, problem))
@@ -169,12 +183,12 @@ class Serving:
     def _bound_queue(self) -> None:
         """Stop reading when the queue is full; go on when half of it is gone."""
         count, weight = len(self._queue), self._queued_bytes
-        if not self._paused and (count >= limits.REQUESTS_QUEUED or weight >= limits.QUEUED_BYTES):
+        full = count >= limits.REQUESTS_QUEUED or weight >= limits.QUEUED_BYTES
+        few = count <= limits.REQUESTS_QUEUED // 2 and weight <= limits.QUEUED_BYTES // 2
+        if not self._paused and (full or self._behind):
             self._paused = True
             self._channel.pause()
-        elif self._paused and (
-            count <= limits.REQUESTS_QUEUED // 2 and weight <= limits.QUEUED_BYTES // 2
-        ):
+        elif self._paused and few and not self._behind:
             self._paused = False
             self._channel.resume()
 
@@ -238,6 +252,7 @@ class Serving:
 
     def _done(self, task: asyncio.Task[None]) -> None:
         job = self._tasks.pop(task)
+        self._behind.discard(job)
         if not task.cancelled():
             task.result()  # nothing should be left to raise; if it is, the loop's handler hears it
         elif job.work is not None:

@@ -17,11 +17,14 @@ import itertools
 from collections import OrderedDict
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from telex.rpc.errors import Condition, Problem
 from telex.rpc.messages import Cancel, Failure, Id, Message, Notification, Part, Reply, Request
 from telex.wire import limits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class State(Enum):
@@ -246,11 +249,19 @@ class Conversation:
     def next_deadline(self) -> float | None:
         return self._deadlines[0][0] if self._deadlines else None
 
-    def expire(self, now: float) -> list[Effect]:
-        """What time ends: calls of ours, with a cancel for them, and requests of theirs."""
+    def renew_calls(self, now: float) -> None:
+        """The time for every call of ours begins anew."""
+        for id in self._asked:
+            self.renew(id, now, ours=True)
+
+    def expire(self, now: float, still: Callable[[Id], bool] = lambda id: False) -> list[Effect]:
+        """What time ends: calls of ours, with a cancel for them, and requests of theirs, but for
+        those whose time stands `still`: it begins anew."""
         effects: list[Effect] = []
         while self._deadlines and self._deadlines[0][0] <= now:
             _, _, exchange = heapq.heappop(self._deadlines)
+            if not exchange.ours and exchange.state in _WAITING and still(exchange.id):
+                self.renew(exchange.id, now, ours=False)
             if exchange.due > now and exchange.state in _WAITING:
                 self._push(exchange)
                 continue

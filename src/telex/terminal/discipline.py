@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import select
 import struct
 import termios
 from dataclasses import dataclass
@@ -78,6 +79,19 @@ def characters(master: int) -> Characters:
         signals=bool(local & termios.ISIG),
         flushes=not local & termios.NOFLSH,
     )
+
+
+def unread(path: str) -> int:
+    """How many bytes were typed that the program has not read; in a line that is not ended, 0."""
+    slave = os.open(path, os.O_RDWR | os.O_NOCTTY)
+    try:
+        # What was typed just now may be on its way still; to be asked about it the kernel hurries.
+        poll = select.poll()
+        poll.register(slave, select.POLLIN)
+        poll.poll(0)
+        return int(struct.unpack("i", fcntl.ioctl(slave, termios.FIONREAD, bytes(4)))[0])
+    finally:
+        os.close(slave)
 
 
 def discard_input(master: int, path: str) -> None:

@@ -25,6 +25,7 @@ from telex.terminal import discipline
 from telex.terminal.discipline import Characters
 from telex.terminal.outbox import InputQueueFull as InputQueueFull
 from telex.terminal.outbox import Outbox
+from telex.terminal.reading import Reading
 from telex.wire import limits
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def open_pty(
         path = os.ttyname(slave)
         environment = child_environment(os.environ, env, terminal=True)
         child = start(argv, stdio=Terminal(path), env=environment, cwd=cwd)
-        pty = Pty(child, master, slave, path, output, ended)
+        pty = Pty(child, tuple(argv), master, slave, path, output, ended)
     except BaseException:
         os.close(master)
         os.close(slave)
@@ -111,6 +112,7 @@ class Pty:
     def __init__(
         self,
         child: Child,
+        argv: tuple[str, ...],
         master: int,
         slave: int,
         path: str,
@@ -118,6 +120,8 @@ class Pty:
         ended: Callable[[], None],
     ) -> None:
         self.child = child
+        self.argv = argv
+        """What was started."""
         self._master, self._slave = master, slave
         self._path = path
         self._output, self._ended = output, ended
@@ -158,6 +162,11 @@ class Pty:
         return self._master < 0
 
     # What the child prints.
+
+    @property
+    def paused(self) -> bool:
+        """Whether nothing is read."""
+        return self._paused
 
     def pause(self) -> None:
         """Read no more. When the kernel's buffer is full, the child waits."""
@@ -266,6 +275,17 @@ class Pty:
         """Bytes written that the kernel has not taken."""
         return len(self._outbox)
 
+    def unread(self) -> int:
+        """Bytes that the kernel has taken and the program has not read."""
+        try:
+            return discipline.unread(self._path)
+        except OSError:  # the terminal is going away
+            return 0
+
+    def reading(self, told: Callable[[], None]) -> Reading | None:
+        """`told` is called whenever the program has read nearly all. None where nobody tells."""
+        return None if self._closed or sys.platform != "linux" else Reading(self._master, told)
+
     def write(self, data: bytes, *, urgent: bool = False) -> None:
         """Type. Never blocks: what the kernel does not take now is queued, or `InputQueueFull`.
 
@@ -294,12 +314,18 @@ class Pty:
         overtakes the queue, and nothing is lost.
         """
         now = self.characters()
-        if now.signals and now.flushes and not self._over.is_set():
-            self._outbox.clear()
-            with contextlib.suppress(OSError, termios.error):  # the terminal is going away
-                discipline.discard_input(self._master, self._path)
-            self._settle()
+        if now.signals and now.flushes:
+            self.discard()
         self.write(now.interrupt, urgent=True)
+
+    def discard(self) -> None:
+        """Throw away what was written and not read: the queue, and what the kernel holds."""
+        if self._over.is_set():
+            return
+        self._outbox.clear()
+        with contextlib.suppress(OSError, termios.error):  # the terminal is going away
+            discipline.discard_input(self._master, self._path)
+        self._settle()
 
     async def drained(self) -> None:
         """The kernel has taken all that was written, or nobody will."""

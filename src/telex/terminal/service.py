@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET
@@ -20,6 +21,7 @@ from telex.rpc.errors import Condition, RpcError
 from telex.rpc.methods import Methods
 from telex.rpc.peer import Peer
 from telex.terminal import telling
+from telex.terminal.additions import Together
 from telex.terminal.bindings import Bindings
 from telex.terminal.cells import Size
 from telex.terminal.connection import Connection
@@ -65,8 +67,8 @@ class Automation:
         """Which adapters are bound to which session."""
         self.closers: set[Callable[[str], None]] = set()
         """Called with the id of each session that was closed."""
-        self.opener: Opener | None = None
-        """Who may add something to a session that is created."""
+        self.openers: tuple[Opener, ...] = ()
+        """Those who may add something to a session that is created."""
         self.notifications: tuple[str, ...] = spec.NOTIFICATIONS
         """What connections may be told."""
         self._tellers: dict[str, Teller] = {}
@@ -144,7 +146,8 @@ class Automation:
         if asked.raw_transcript_path is not None:
             raw = open_raw(asked.raw_transcript_path, append=asked.raw_transcript_append)
         chars = asked.transcript_max_chars or limits.TRANSCRIPT_CHARS
-        addition = None if self.opener is None else self.opener(asked)
+        additions = tuple([one for opener in self.openers if (one := opener(asked)) is not None])
+        addition = Together(additions) if additions else None
         try:
             id, _ = self.open(program, transcript_chars=chars, raw=raw, addition=addition)
         except BaseException:
@@ -261,6 +264,8 @@ class Automation:
         addition: Addition | None = None,
     ) -> tuple[str, PtySession]:
         """A new session, in the same count as everybody's. Raises what starting it raises."""
+        if addition is not None:
+            program = replace(program, env={**addition.environment, **program.env})
         id, session = self._sessions.create(
             program, transcript_chars=transcript_chars, raw=raw, addition=addition
         )

@@ -13,6 +13,9 @@ once, within minutes, `/?code=…` is exchanged for a cookie and forgotten, so t
 history opens anything. Browsers send cookies to every port of a host, so the name carries the port;
 another server on the same host could still be shown ours, so it is not the token.
 
+A door can stand before somebody else's pages (`shared`): those of a program, which has a host name
+of its own. What such a page says in its own name is then left to it.
+
 Nothing secret is kept where a repr, a log or an error could print it; of codes and cookies only
 digests are kept at all. What it does not do: TLS, rate limits, several users.
 """
@@ -124,6 +127,7 @@ _NO_ORIGIN = Refused(403, Reason.ORIGIN, "With a cookie, this needs the Origin o
 _NO_TOKEN = Refused(401, Reason.TOKEN, "This needs the token, as Authorization: Bearer.")
 _WRONG_TOKEN = Refused(401, Reason.TOKEN, "That is not the token.")
 _SPENT_CODE = Refused(401, Reason.CODE, "This link was used or is too old; ask for a new one.")
+_NOT_LET_IN = Refused(401, Reason.TOKEN, "This browser was not let in; open the link telex gives.")
 
 
 def token_from(environment: Mapping[str, str]) -> str:
@@ -142,15 +146,28 @@ def token_from(environment: Mapping[str, str]) -> str:
 class Door:
     """Knows the token and the names we go by. Shut until `opens_at` says where it is."""
 
-    def __init__(self, token: str, *, names: Iterable[str] = (), origins: Iterable[str] = ()):
+    def __init__(
+        self,
+        token: str,
+        *,
+        names: Iterable[str] = (),
+        origins: Iterable[str] = (),
+        shared: bool = False,
+    ):
         """`names` are host names besides the loopback ones, with our port unless they have one.
 
         `origins` are those of pages that come by another scheme, such as a proxy with TLS.
+
+        A `shared` door goes by its `names` alone. An Authorization that is not the token, and a
+        parameter `code`, are the page's own matter; ours is `telex-code`. No message is taken off
+        a WebSocket, which must come with proof.
         """
         if not token:
             raise WeakToken("the token is empty; use door.token_from")
         self._token = token.encode()
         self._names = [_checked(name) for name in names]
+        self.shared: Final = shared
+        self._parameter: Final = b"telex-code" if shared else b"code"
         self._hosts: frozenset[bytes] = frozenset()
         self._more_origins = frozenset(origin.encode() for origin in origins)
         self._origins: frozenset[bytes] = frozenset()
@@ -160,17 +177,31 @@ class Door:
 
     def opens_at(self, host: str, port: int) -> None:
         """From now on: the address we listen at. An IPv6 address stands in brackets."""
-        names = {*_LOOPBACK, *self._names, host.lower()} - {*_EVERYWHERE}
+        ours = () if self.shared else (*_LOOPBACK, host.lower())
+        names = {*ours, *self._names} - {*_EVERYWHERE}
         hosts = {address for name in names for address in _addresses(name, port)}
         self._hosts = frozenset(address.encode() for address in hosts)
         self._origins = frozenset(b"http://" + own for own in self._hosts) | self._more_origins
         self._cookie_name = b"telex-%d" % port
+
+    @property
+    def cookie_name(self) -> bytes:
+        return self._cookie_name
+
+    def new_link(self, now: float) -> str:
+        """The path and query that a browser is let in by, once."""
+        return f"/?{self._parameter.decode()}={self.new_code(now)}"
 
     def new_code(self, now: float) -> str:
         """A code for `/?code=…`. `now` is monotonic seconds, as for `admit`."""
         code = secrets.token_urlsafe(32)
         _remember(self._codes, _digest(code.encode()), now + limits.CODE_SECONDS)
         return code
+
+    def is_bearer(self, authorization: bytes) -> bool:
+        """Whether the value of an Authorization header is the token."""
+        scheme, _, given = authorization.partition(b" ")
+        return scheme.lower() == b"bearer" and self.is_token(given.strip())
 
     def is_token(self, given: bytes) -> bool:
         """In constant time. Never raises, whatever the bytes."""
@@ -183,8 +214,13 @@ class Door:
             or self._by_token(knock)
             or self._by_code(knock, now)
             or self._by_cookie(knock)
-            or (Unproven() if knock.websocket else _NO_TOKEN)
+            or self._without_proof(knock)
         )
+
+    def _without_proof(self, knock: Knock) -> Unproven | Refused:
+        if self.shared:
+            return _NOT_LET_IN
+        return Unproven() if knock.websocket else _NO_TOKEN
 
     def _misdirected(self, knock: Knock) -> Refused | None:
         if not knock.path.startswith(b"/"):
@@ -201,18 +237,17 @@ class Door:
         return None
 
     def _by_token(self, knock: Knock) -> Admitted | Refused | None:
-        """Whoever shows an Authorization is judged by it, whatever else they carry."""
+        """Whoever shows an Authorization to us is judged by it, whatever else they carry."""
         shown = knock.header(b"authorization")
         if not shown:
             return None
-        scheme, _, given = shown[0].partition(b" ")
-        if len(shown) == 1 and scheme.lower() == b"bearer" and self.is_token(given.strip()):
+        if len(shown) == 1 and self.is_bearer(shown[0]):
             return Admitted(Proof.TOKEN)
-        return _WRONG_TOKEN
+        return None if self.shared else _WRONG_TOKEN
 
     def _by_code(self, knock: Knock, now: float) -> Redeemed | Refused | None:
         """A reload or a second click on a spent link is no stranger: the cookie vouches for it."""
-        codes = list(_codes(knock.query))
+        codes = list(_codes(knock.query, self._parameter))
         if not codes or knock.websocket or knock.method != "GET":
             return None
         expiry = self._codes.pop(_digest(codes[0]), None) if len(codes) == 1 else None
@@ -262,10 +297,10 @@ def _addresses(name: str, port: int) -> Iterator[str]:
             yield name
 
 
-def _codes(query: bytes) -> Iterator[bytes]:
+def _codes(query: bytes, ours: bytes) -> Iterator[bytes]:
     for parameter in query.split(b"&"):
         name, _, value = parameter.partition(b"=")
-        if name == b"code":
+        if name == ours:
             yield value
 
 

@@ -2,8 +2,9 @@
 
 Every request passes here before any of it is read. Refusals say no more than the door's own
 sentence; every response leaves with headers that keep pages to themselves, and none with a CORS
-header. A WebSocket without proof is let in as far as the mat: its first message must be
-`{"token": "…"}`, soon and short, and the app behind never sees it.
+header, unless the pages are not ours (`Door.shared`) and their keeper sees to it. A WebSocket
+without proof is let in as far as the mat: its first message must be `{"token": "…"}`, soon and
+short, and the app behind never sees it.
 """
 
 from __future__ import annotations
@@ -56,6 +57,12 @@ class Line:
     """Take messages of full size: whoever is there has shown the token."""
     leaving: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the server stops; a response without an end should find one."""
+    gone: asyncio.Future[None] = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
+    """Done when the connection is lost."""
+    watch: Callable[[], object] = lambda: None
+    """From now on it is lost soon after the other side left, also while nothing is read from it."""
 
     @classmethod
     def under(cls, scope: Scope) -> Line:
@@ -98,12 +105,12 @@ class Doorway:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
-        send = _with_headers(send)
         verdict = self._door.admit(_knock(scope), self._clock())
+        unsealed, send = send, sealed(send)
         match verdict:
             case Admitted():
                 Line.under(scope).widen()
-                await self._app(scope, receive, send)
+                await self._app(scope, receive, unsealed if self._door.shared else send)
             case Redeemed(cookie, location):
                 headers = [(b"location", location.encode())]
                 if cookie is not None:
@@ -155,8 +162,10 @@ def _knock(scope: Scope) -> Knock:
     )
 
 
-def _with_headers(send: Send) -> Send:
-    async def sealed(message: Message) -> None:
+def sealed(send: Send) -> Send:
+    """Send, for a response that is ours: with `HEADERS`, and open to nobody else."""
+
+    async def with_headers(message: Message) -> None:
         if message["type"] in ("http.response.start", "websocket.http.response.start"):
             headers = [
                 (name.lower(), value)
@@ -168,7 +177,7 @@ def _with_headers(send: Send) -> Send:
             message = {**message, "headers": headers}
         await send(message)
 
-    return sealed
+    return with_headers
 
 
 def _again(first: Message, receive: Receive) -> Receive:

@@ -14,8 +14,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ipaddress
+import logging
+import select
 import socket
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,7 +31,7 @@ from telex.transports.websocket import PING_SECONDS, discreet_logger
 from telex.wire import limits
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
     from starlette.types import ASGIApp
     from websockets.frames import Frame
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
 
 REQUEST_SECONDS: Final = limits.REQUEST_SECONDS
 KEEP_ALIVE_SECONDS: Final = 15
+DEPARTURE_SECONDS: Final = 0.5
+"""How long what somebody sent who left may be read on, where they are watched."""
 GRACE_SECONDS: Final = 2.0
 """How long requests under way may take to end when the server stops."""
 UNSENT_BYTES: Final = 128 * 1024
@@ -83,16 +87,39 @@ async def listen(
     allow_remote: bool = False,
 ) -> AsyncIterator[Address]:
     """Serve an app to whom the door admits, until the end of the block. Port 0 takes a free one."""
-    sock = await _bound(host, port, allow_remote)
-    with sock:
-        address = _address(sock)
+    async with listen_behind_doors(
+        Doorway(app, door), host=host, port=port, allow_remote=allow_remote
+    ) as address:
         door.opens_at(address.host, address.port)
-        server, connections = _server(Doorway(app, door))
-        await server.startup(sockets=[sock])
+        yield address
+
+
+@asynccontextmanager
+async def listen_behind_doors(
+    app: ASGIApp,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    allow_remote: bool = False,
+    localhost: bool = False,
+) -> AsyncIterator[Address]:
+    """The same for an app that has doorways of its own, and lets nobody pass beside them.
+
+    `localhost`: browsers are sent here by a name under localhost, and try IPv6 first; whoever sat
+    there at our port would get our codes and cookies. So we take it as well, or do not listen.
+    """
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(await _bound(host, port, allow_remote))]
+        address = _address(sockets[0])
+        if localhost and _has_ipv6():
+            sockets.append(stack.enter_context(await _bound("::1", address.port, allow_remote)))
+        server, connections = _server(app)
+        await server.startup(sockets=sockets)
         try:
             yield address
         finally:
             await _stop(server, connections)
+            connections.departures.close()
 
 
 async def _bound(host: str, port: int, allow_remote: bool) -> socket.socket:
@@ -115,6 +142,15 @@ async def _bound(host: str, port: int, allow_remote: bool) -> socket.socket:
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return sock
+
+
+def _has_ipv6() -> bool:
+    try:
+        with socket.socket(socket.AF_INET6) as probe:
+            probe.bind(("::1", 0))
+    except OSError:  # then nobody else can be there, either
+        return False
+    return True
 
 
 def _is_loopback(host: str) -> bool:
@@ -183,6 +219,7 @@ class _Connections(set[Any]):
 
     def __init__(self) -> None:
         super().__init__()
+        self.departures = _Departures()
         self._fewer = asyncio.Event()
 
     def discard(self, connection: Any) -> None:
@@ -197,7 +234,72 @@ class _Connections(set[Any]):
             await self._fewer.wait()
 
 
+class _Departures:
+    """Tells when the other end of a socket left. An event loop sees that only where it reads, and
+    whoever has sent more than is wanted is not read from. Where there is no epoll, nobody is told.
+    """
+
+    def __init__(self) -> None:
+        self._told: dict[int, Callable[[], None]] = {}
+        self._poll: select.epoll | None = None
+
+    def tell(self, descriptor: int, left: Callable[[], None]) -> None:
+        if descriptor in self._told or not hasattr(select, "epoll"):
+            return
+        if self._poll is None:
+            self._poll = select.epoll()
+            asyncio.get_running_loop().add_reader(self._poll.fileno(), self._look)
+        self._poll.register(descriptor, select.EPOLLRDHUP)
+        self._told[descriptor] = left
+
+    def forget(self, descriptor: int) -> Callable[[], None] | None:
+        if (left := self._told.pop(descriptor, None)) is not None and self._poll is not None:
+            self._poll.unregister(descriptor)
+        return left
+
+    def _look(self) -> None:
+        assert self._poll is not None  # it woke us
+        for descriptor, _ in self._poll.poll(0):
+            if (left := self.forget(descriptor)) is not None:
+                left()
+
+    def close(self) -> None:
+        if self._poll is not None:
+            asyncio.get_running_loop().remove_reader(self._poll.fileno())
+            self._poll.close()
+
+
+class _Parting:
+    """The end of one connection, for its `Line`."""
+
+    def __init__(self, connection: Any) -> None:
+        self.gone: Final = asyncio.get_running_loop().create_future()
+        self._connection = connection
+        self._descriptor: int | None = None
+        self._grace: asyncio.TimerHandle | None = None
+
+    def watch(self) -> None:
+        if self._descriptor is None:
+            self._descriptor = self._connection.transport.get_extra_info("socket").fileno()
+            self._connection.connections.departures.tell(self._descriptor, self._left)
+
+    def _left(self) -> None:
+        loop, transport = asyncio.get_running_loop(), self._connection.transport
+        self._grace = loop.call_later(DEPARTURE_SECONDS, transport.abort)
+
+    def lost(self) -> None:
+        if self._descriptor is not None:
+            self._connection.connections.departures.forget(self._descriptor)
+        if self._grace is not None:
+            self._grace.cancel()
+        if not self.gone.done():
+            self.gone.set_result(None)
+
+
 _LOG: Final = discreet_logger()
+_OUR_MISTAKES: Final = discreet_logger()
+_OUR_MISTAKES.setLevel(logging.ERROR)
+"""Of HTTP the library warns for each request that is none, which anybody can send for ever."""
 
 
 class _Http(H11Protocol):
@@ -206,8 +308,15 @@ class _Http(H11Protocol):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.access_log = False
+        self.logger = _OUR_MISTAKES
         self._leaving = asyncio.Event()
-        line = Line(abort=lambda: self.transport.abort(), leaving=self._leaving)
+        self._parting = _Parting(self)
+        line = Line(
+            abort=lambda: self.transport.abort(),
+            leaving=self._leaving,
+            gone=self._parting.gone,
+            watch=self._parting.watch,
+        )
         self.app: Any = line.beneath(self.app)
 
     def connection_made(self, transport: Any) -> None:
@@ -217,6 +326,7 @@ class _Http(H11Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         self._patience.cancel()
         super().connection_lost(error)
+        self._parting.lost()
 
     def shutdown(self) -> None:
         self._leaving.set()
@@ -236,7 +346,13 @@ class _WebSocket(WebSocketsSansIOProtocol):
         self.logger = self.conn.logger = _LOG
         self._heard = 0.0
         self._lingering: asyncio.TimerHandle | None = None
-        line = Line(abort=lambda: self.transport.abort(), widen=self._widen)
+        self._parting = _Parting(self)
+        line = Line(
+            abort=lambda: self.transport.abort(),
+            widen=self._widen,
+            gone=self._parting.gone,
+            watch=self._parting.watch,
+        )
         self.app: Any = line.beneath(self.app)
 
     def _widen(self) -> None:
@@ -282,3 +398,4 @@ class _WebSocket(WebSocketsSansIOProtocol):
         if self._lingering is not None:
             self._lingering.cancel()
         super().connection_lost(error)
+        self._parting.lost()

@@ -161,10 +161,10 @@ def _content_length(block: bytes) -> int:
     if len(lines) > limits.HEADER_FIELDS:
         raise _BadHeader(f"more than {limits.HEADER_FIELDS} header fields", len(block))
     for line in lines:
-        at += len(line) + 1
+        began, at = at, at + len(line) + 1
         field = _FIELD.fullmatch(line.removesuffix(b"\r"))
         if field is None:
-            raise _BadHeader("a line that is no header field", at)
+            raise _BadHeader("a line that is no header field", _header_within(block, began, at))
         if field[1].lower() == b"content-length":
             lengths.append(field[2])
     match lengths:
@@ -173,6 +173,13 @@ def _content_length(block: bytes) -> int:
         case [_]:
             raise _BadHeader("a Content-Length that is no plain decimal number", len(block))
         case []:
-            raise _BadHeader("a header without Content-Length", len(block))
+            go_on = _header_within(block, 0, len(block))
+            raise _BadHeader("a header without Content-Length", go_on)
         case _:
             raise _BadHeader("more than one Content-Length", len(block))
+
+
+def _header_within(block: bytes, began: int, end: int) -> int:
+    """Where a header begins inside what is none: output without a newline stood before it."""
+    found = _HEADER_BEGINS.search(block, began + 1, end)
+    return found.start() if found else end

@@ -11,6 +11,7 @@ Used by `escapes` on both sides of a terminal.
 from __future__ import annotations
 
 import re
+from typing import Final
 
 from telex.wire import escape
 from telex.wire.demux import Unwrap
@@ -33,15 +34,29 @@ def encode(body: bytes, claim: Claim = TO_TERMINAL) -> bytes:
     Outside ASCII a character can only stand inside a JSON string, so spelling it `\\uXXXX` changes
     nothing a decoder sees, and no terminal between here and there can take offence.
     """
-    body = body.translate(_ONE_LINE)  # JSON has raw layout only between its tokens
-    if not body.isascii() or b"\x7f" in body:
-        body = _NOT_PLAIN_ASCII.sub(_spelled, body.decode("utf-8")).encode("ascii")
+    body = _printable(body)
     return escape.encode(claim, b"%d;%b" % (len(body), body))
+
+
+def json_bytes(body: bytes) -> int:
+    """How many bytes of JSON this is in a frame."""
+    return len(body) if body.isascii() and b"\x7f" not in body else len(_printable(body))
+
+
+def _printable(body: bytes) -> bytes:
+    body = body.translate(_ONE_LINE)  # JSON has raw layout only between its tokens
+    if body.isascii() and b"\x7f" not in body:
+        return body
+    return _NOT_PLAIN_ASCII.sub(_spelled, body.decode("utf-8")).encode("ascii")
 
 
 def _spelled(found: re.Match[str]) -> str:
     units = found[0].encode("utf-16-be")
     return "".join(f"\\u{units[i]:02x}{units[i + 1]:02x}" for i in range(0, len(units), 2))
+
+
+AROUND: Final = len(encode(b"{}")) - 2 + 8
+"""Bytes of a frame beside its JSON, and eight digits of its length."""
 
 
 def parse(claimed: Claimed) -> Frame | Fault:

@@ -415,24 +415,22 @@ MANIFEST_ITEMS: Final = _limit(
     "items",
     "In one list or table of a manifest. Each may be a problem, and all problems are told.",
 )
-PLUGIN_FILES: Final = _limit(
-    "PLUGIN_FILES", 256, "files", "Lua files of one plugin. All are read when it is loaded."
+LUA_FILES: Final = _limit(
+    "LUA_FILES", 256, "files", "Lua files of one plugin. All are read when it is loaded."
 )
-PLUGIN_SOURCE_BYTES: Final = _limit(
-    "PLUGIN_SOURCE_BYTES",
+LUA_SOURCE_BYTES: Final = _limit(
+    "LUA_SOURCE_BYTES",
     1 * MIB,
     "bytes",
     "The same by weight: each adapter is given all of them. A large plugin has 100 KiB.",
 )
-PLUGIN_ENTRIES: Final = _limit(
-    "PLUGIN_ENTRIES",
+LUA_ENTRIES: Final = _limit(
+    "LUA_ENTRIES",
     4096,
     "entries",
     "Files and directories looked at for them, so that a manifest in a home is soon refused.",
 )
-PLUGIN_DEPTH: Final = _limit(
-    "PLUGIN_DEPTH", 8, "levels", "Directories within directories of one plugin."
-)
+LUA_DEPTH: Final = _limit("LUA_DEPTH", 8, "levels", "Directories within directories of one plugin.")
 LUA_INSTRUCTIONS: Final = _limit(
     "LUA_INSTRUCTIONS",
     5_000_000,
@@ -573,4 +571,541 @@ TYPED_SEQUENCE_BYTES: Final = _limit(
     256,
     "bytes",
     "One key or report of a person's terminal. What is longer is passed on as it is.",
+)
+
+# Pages.
+
+HTTY_READ_BYTES: Final = _limit(
+    "HTTY_READ_BYTES",
+    128 * KIB,
+    "bytes",
+    "Read of a page's connection in one turn: enough to be fast, little enough that keys and text "
+    "have their turn.",
+)
+HTTY_UNSENT_BYTES: Final = _limit(
+    "HTTY_UNSENT_BYTES",
+    64 * KIB,
+    "bytes",
+    "Of a page's connection that may wait to be written: text and keys stand in the same queue.",
+)
+HTTY_UNREAD_BYTES: Final = _limit(
+    "HTTY_UNREAD_BYTES",
+    1 * MIB,
+    "bytes",
+    "Of a page's connection that came and nobody took. HTTP/2 takes what its windows allow at "
+    "once, so that only a flood comes here; beyond it the terminal is not read.",
+)
+HTTY_CHUNK_BYTES: Final = _limit(
+    "HTTY_CHUNK_BYTES",
+    12 * KIB,
+    "bytes",
+    "Payload of one chunk that a program prints: in four of `CHUNK_BYTES` it took a fifth longer. "
+    "What is typed, or goes through a multiplexer, keeps to those.",
+)
+HTTY_PAGES: Final = _limit(
+    "HTTY_PAGES", 64, "pages", "On one terminal, one for each command; then old ones are forgotten."
+)
+HTTY_BEHIND_BYTES: Final = _limit(
+    "HTTY_BEHIND_BYTES",
+    24 * MIB,
+    "bytes",
+    "Of a page's connection, come by the terminal and not looked at yet. The windows allow less; "
+    "who sends more is broken off.",
+)
+HTTY_PING_SECONDS: Final = _limit(
+    "HTTY_PING_SECONDS",
+    1,
+    "seconds",
+    "Between two PINGs to a page's program on another machine, whose end is not seen here, while "
+    "something is said to it; and how long one waits for its answer before nothing more is said.",
+)
+HTTY_PONG_SECONDS: Final = _limit(
+    "HTTY_PONG_SECONDS",
+    10,
+    "seconds",
+    "For the answer to one. Then the page is taken for gone, and nothing more is typed there.",
+)
+HTTY_CLOSE_SECONDS: Final = _limit(
+    "HTTY_CLOSE_SECONDS",
+    5,
+    "seconds",
+    "For exchanges under way to end after GOAWAY.",
+)
+HTTY_BRIDGE_COMMANDS: Final = _limit(
+    "HTTY_BRIDGE_COMMANDS",
+    64,
+    "commands",
+    "That `telex htty bridge` runs at once. Each is a program on a terminal; a tool that opens "
+    "more connections wants to know that they are refused.",
+)
+HTTY_STREAM_WINDOW: Final = _limit(
+    "HTTY_STREAM_WINDOW",
+    1 * MIB,
+    "bytes",
+    "Of one body that its reader has not taken. HTTP/2's own 64 KiB make 1.3 MB/s of a 50 ms link.",
+)
+HTTY_CONNECTION_WINDOW: Final = _limit(
+    "HTTY_CONNECTION_WINDOW",
+    16 * MIB,
+    "bytes",
+    "The same of all bodies of a page together.",
+)
+HTTY_STREAMS: Final = _limit(
+    "HTTY_STREAMS",
+    128,
+    "streams",
+    "Exchanges of one page at a time. A client of ours queues; the next of another's is refused.",
+)
+HTTY_FRAME_BYTES: Final = _limit(
+    "HTTY_FRAME_BYTES",
+    64 * KIB,
+    "bytes",
+    "One HTTP/2 frame, theirs or ours. A longer one is refused by its header, before its body.",
+)
+HTTY_HEADER_BYTES: Final = _limit(
+    "HTTY_HEADER_BYTES",
+    32 * KIB,
+    "bytes",
+    "Of all header fields of a request or response: twice what web servers allow.",
+)
+HTTY_BACKLOG_BYTES: Final = _limit(
+    "HTTY_BACKLOG_BYTES",
+    256 * KIB,
+    "bytes",
+    "That we owe a peer who does not read. Bodies wait at a quarter of it, so that only what the "
+    "peer provoked (acknowledgements) comes near; beyond it nothing of the peer's is read.",
+)
+HTTY_BUDGET_SECONDS: Final = _limit(
+    "HTTY_BUDGET_SECONDS", 10, "seconds", "In which a spent budget of the following is full again."
+)
+HTTY_RESETS: Final = _limit(
+    "HTTY_RESETS",
+    1_000,
+    "resets",
+    "Of streams, theirs or provoked. Leaving a page with a hundred pictures is a hundred of them.",
+)
+HTTY_PINGS: Final = _limit("HTTY_PINGS", 200, "pings", "Of the peer, and each is answered.")
+HTTY_SETTINGS: Final = _limit(
+    "HTTY_SETTINGS", 50, "frames", "SETTINGS of the peer. One is usual, and each is answered."
+)
+HTTY_SETTINGS_ENTRIES: Final = _limit(
+    "HTTY_SETTINGS_ENTRIES",
+    64,
+    "settings",
+    "Of different kinds that a peer may name. There are eight; the library remembers all it hears.",
+)
+HTTY_EMPTY_FRAMES: Final = _limit(
+    "HTTY_EMPTY_FRAMES", 1_000, "frames", "DATA without a byte or an end, and responses before one."
+)
+HTTY_UNKNOWN_FRAMES: Final = _limit(
+    "HTTY_UNKNOWN_FRAMES", 1_000, "frames", "Priorities and extensions, which are not heeded."
+)
+HTTY_WINDOW_UPDATES: Final = _limit(
+    "HTTY_WINDOW_UPDATES",
+    100_000,
+    "frames",
+    "WINDOW_UPDATE of the peer: two for each of our frames at twice the speed of a terminal.",
+)
+HTTY_STALL_SECONDS: Final = _limit(
+    "HTTY_STALL_SECONDS",
+    120,
+    "seconds",
+    "That a server waits for a body's next byte, or for room to send one.",
+)
+HTTY_HEADER_SECONDS: Final = _limit(
+    "HTTY_HEADER_SECONDS",
+    10,
+    "seconds",
+    "That header fields may take from first frame to last: nothing else can come between.",
+)
+HTTY_WAITING_REQUESTS: Final = _limit(
+    "HTTY_WAITING_REQUESTS",
+    2_000,
+    "requests",
+    "Of a page that wait for the program to have room for them. A browser opens six connections "
+    "to a page; more than this is a flood, and is told to come back.",
+)
+HTTY_WAITING_SECONDS: Final = _limit(
+    "HTTY_WAITING_SECONDS", 30, "seconds", "That such a request waits before it is told so."
+)
+HTTY_ANSWER_SECONDS: Final = _limit(
+    "HTTY_ANSWER_SECONDS",
+    120,
+    "seconds",
+    "For a program to begin its answer, since it last took a piece of the request. Web servers "
+    "give one minute; an answer that has begun may take for ever.",
+)
+HTTY_UNREAD_SECONDS: Final = _limit(
+    "HTTY_UNREAD_SECONDS",
+    300,
+    "seconds",
+    "That a browser may leave an answer unread. A paused video does; it asks again for the rest.",
+)
+HTTY_SLOW_READERS: Final = _limit(
+    "HTTY_SLOW_READERS",
+    8,
+    "answers",
+    "Of a page that may be left unread for so long. Each holds a stream's window of the "
+    "connection's, and half of that is for those who read.",
+)
+HTTY_SLOW_READER_SECONDS: Final = _limit(
+    "HTTY_SLOW_READER_SECONDS", 5, "seconds", "That any further answer may be left unread."
+)
+HTTY_RETURN_SECONDS: Final = _limit(
+    "HTTY_RETURN_SECONDS",
+    25,
+    "seconds",
+    "That a page without a program waits in one request for the next program.",
+)
+HTTY_REFUSAL_BYTES: Final = _limit(
+    "HTTY_REFUSAL_BYTES",
+    64 * KIB,
+    "bytes",
+    "Of a program's answer to a WebSocket that it does not take. Browsers show none of it.",
+)
+HTTY_MESSAGE_BYTES: Final = _limit(
+    "HTTY_MESSAGE_BYTES",
+    16 * MIB,
+    "bytes",
+    "One WebSocket message of a page, which is held whole. As much as uvicorn takes.",
+)
+HTTY_GRACE_SECONDS: Final = _limit(
+    "HTTY_GRACE_SECONDS",
+    2,
+    "seconds",
+    "For an app's requests to end by themselves when their page is over, before they are "
+    "cancelled; and for the app to shut down.",
+)
+HTTY_NAMES_LISTED: Final = _limit(
+    "HTTY_NAMES_LISTED",
+    10_000,
+    "names",
+    "On the page that lists a directory. More is no page to read.",
+)
+HTTY_UPSTREAM_SECONDS: Final = _limit(
+    "HTTY_UPSTREAM_SECONDS",
+    60,
+    "seconds",
+    "For the server behind `--to` to begin its answer, once it has the whole request.",
+)
+HTTY_REQUESTS_RUNNING: Final = _limit(
+    "HTTY_REQUESTS_RUNNING",
+    256,
+    "requests",
+    "Of one page in an app at once. Streams are limited by HTTP/2; work for those that were reset "
+    "is not.",
+)
+
+# Plugins (executables over stdio; `telex.plugins`).
+
+PLUGIN_HANDSHAKE_SECONDS: Final = _limit(
+    "PLUGIN_HANDSHAKE_SECONDS",
+    5,
+    "seconds",
+    "For a plugin to start and say what it is. The protocol's first host waited as long.",
+)
+PLUGIN_INITIALIZE_SECONDS: Final = _limit(
+    "PLUGIN_INITIALIZE_SECONDS", 5, "seconds", "For a plugin to take its configuration."
+)
+PLUGIN_CALL_SECONDS: Final = _limit(
+    "PLUGIN_CALL_SECONDS",
+    60,
+    "seconds",
+    "For a plugin to answer, where the caller names no time of its own.",
+)
+PLUGIN_SHUTDOWN_SECONDS: Final = _limit(
+    "PLUGIN_SHUTDOWN_SECONDS", 5, "seconds", "For a plugin to answer `shutdown`."
+)
+PLUGIN_EXIT_SECONDS: Final = _limit(
+    "PLUGIN_EXIT_SECONDS", 2, "seconds", "For a plugin to end by itself once it was told `exit`."
+)
+PLUGIN_STDIN_SECONDS: Final = _limit(
+    "PLUGIN_STDIN_SECONDS",
+    1,
+    "seconds",
+    "For a plugin to end once its standard input is closed, and for what it said before its end "
+    "to be read.",
+)
+PLUGIN_TERM_SECONDS: Final = _limit(
+    "PLUGIN_TERM_SECONDS",
+    3,
+    "seconds",
+    "For a plugin's whole tree to end by SIGTERM. What is left is killed: 11 seconds in all.",
+)
+PLUGIN_PROTOCOL_ERRORS: Final = _limit(
+    "PLUGIN_PROTOCOL_ERRORS",
+    5,
+    "messages",
+    "That are no messages, of one plugin within PLUGIN_WINDOW_SECONDS; the fifth ends it.",
+)
+PLUGIN_FAILURES: Final = _limit(
+    "PLUGIN_FAILURES",
+    5,
+    "failures",
+    "Of one plugin within PLUGIN_WINDOW_SECONDS, before it is left alone for the rest of them.",
+)
+PLUGIN_WINDOW_SECONDS: Final = _limit(
+    "PLUGIN_WINDOW_SECONDS",
+    180,
+    "seconds",
+    "How long a failure counts. A count that never decays would disable a plugin after days.",
+)
+PLUGIN_BACKOFF_MILLISECONDS: Final = _limit(
+    "PLUGIN_BACKOFF_MILLISECONDS",
+    500,
+    "milliseconds",
+    "Before a plugin that failed is started again; twice as long each further time.",
+)
+PLUGIN_BACKOFF_SECONDS: Final = _limit(
+    "PLUGIN_BACKOFF_SECONDS", 30, "seconds", "The longest such wait."
+)
+PLUGIN_IDLE_SECONDS: Final = _limit(
+    "PLUGIN_IDLE_SECONDS",
+    300,
+    "seconds",
+    "That a plugin runs on without being asked anything. The next call starts it again.",
+)
+PLUGIN_STDERR_LINE_CHARS: Final = _limit(
+    "PLUGIN_STDERR_LINE_CHARS",
+    64 * KIB,
+    "characters",
+    "Of a line on a plugin's standard error; the rest of it is dropped, and said to be.",
+)
+PLUGIN_MANIFEST_BYTES: Final = _limit(
+    "PLUGIN_MANIFEST_BYTES",
+    256 * KIB,
+    "bytes",
+    "One `manifest.json` of an executable: its commands with their manuals, and no more.",
+)
+PLUGIN_DIRECTORY_ENTRIES: Final = _limit(
+    "PLUGIN_DIRECTORY_ENTRIES",
+    4096,
+    "entries",
+    "Of one plugin directory, and of all that a project's is trusted with.",
+)
+PLUGIN_TRUSTED_BYTES: Final = _limit(
+    "PLUGIN_TRUSTED_BYTES",
+    256 * MIB,
+    "bytes",
+    "Of a project's plugins, which are all read to see that they are what was trusted: 0.6 s.",
+)
+PLUGIN_MEMORY_MIB: Final = _limit(
+    "PLUGIN_MEMORY_MIB",
+    4096,
+    "MiB",
+    "Of memory for each process of a plugin whose manifest does not say how much it needs.",
+)
+PLUGIN_OPEN_FILES: Final = _limit(
+    "PLUGIN_OPEN_FILES", 4096, "descriptors", "Open at once in one process of a plugin."
+)
+PLUGIN_PROCESSES: Final = _limit(
+    "PLUGIN_PROCESSES",
+    8192,
+    "processes",
+    "And threads, of the user in all, beyond which a plugin cannot make another: the kernel counts "
+    "by user, and a desktop has 3000. It ends a fork bomb, and nothing smaller.",
+)
+PLUGIN_FILE_BYTES: Final = _limit(
+    "PLUGIN_FILE_BYTES", 16 * 1024 * MIB, "bytes", "Of one file that a plugin writes."
+)
+PLUGIN_LEAVING_SECONDS: Final = _limit(
+    "PLUGIN_LEAVING_SECONDS",
+    1,
+    "seconds",
+    "For what runs in a plugin of the Python SDK to finish when its host is gone.",
+)
+PLUGIN_CHECK_SECONDS: Final = _limit(
+    "PLUGIN_CHECK_SECONDS", 5, "seconds", "For each answer to `telex plugin check`."
+)
+PLUGIN_TASKS_AT_ONCE: Final = _limit(
+    "PLUGIN_TASKS_AT_ONCE", 8, "tasks", "Of one `telex plugin task` that run at the same time."
+)
+PLUGIN_TOOLS: Final = _limit(
+    "PLUGIN_TOOLS",
+    256,
+    "tools",
+    "Of one plugin that are taken. A language model is told of each with every question.",
+)
+
+# Agent: its tools
+
+AGENT_FILE_BYTES: Final = _limit(
+    "AGENT_FILE_BYTES",
+    10 * MIB,
+    "bytes",
+    "One file that a tool reads whole, to number its lines and to know its hash.",
+)
+AGENT_READ_BYTES: Final = _limit(
+    "AGENT_READ_BYTES",
+    64 * KIB,
+    "bytes",
+    "Of text in one answer of a tool: what a context window bears. The rest is asked for in turn.",
+)
+AGENT_READ_LINES: Final = _limit(
+    "AGENT_READ_LINES", 2000, "lines", "In one answer of `read`, unless fewer are asked for."
+)
+AGENT_LINE_CHARS: Final = _limit(
+    "AGENT_LINE_CHARS",
+    1000,
+    "characters",
+    "Of one line in a tool's answer; a minified file is one line.",
+)
+AGENT_LINE_PART_CHARS: Final = _limit(
+    "AGENT_LINE_PART_CHARS",
+    100_000,
+    "characters",
+    "Of one long line, where a part of it is asked for.",
+)
+AGENT_DIFF_LINES: Final = _limit(
+    "AGENT_DIFF_LINES", 120, "lines", "Of the difference shown before a file is changed."
+)
+AGENT_LISTED: Final = _limit(
+    "AGENT_LISTED", 1000, "paths", "In one answer of `list`, and matches in one of `search`."
+)
+AGENT_WALKED: Final = _limit(
+    "AGENT_WALKED",
+    200_000,
+    "entries",
+    "Looked at by one `list` or `search` of our own: a few seconds; a repository has fewer.",
+)
+AGENT_TODOS: Final = _limit("AGENT_TODOS", 200, "entries", "In one thread's list of things to do.")
+AGENT_SHELL_SECONDS: Final = _limit(
+    "AGENT_SHELL_SECONDS", 120, "seconds", "For a command, unless another time is asked for."
+)
+AGENT_SHELL_MOST_SECONDS: Final = _limit(
+    "AGENT_SHELL_MOST_SECONDS", 300, "seconds", "The longest time that can be asked for."
+)
+AGENT_SHELL_GRACE_SECONDS: Final = _limit(
+    "AGENT_SHELL_GRACE_SECONDS",
+    2,
+    "seconds",
+    "Between asking a command's processes to end and ending them.",
+)
+AGENT_SHELL_OUTPUT_BYTES: Final = _limit(
+    "AGENT_SHELL_OUTPUT_BYTES",
+    10 * MIB,
+    "bytes",
+    "Of a command's output, both streams together; a command that writes more is ended.",
+)
+AGENT_EXCERPT_LINES: Final = _limit(
+    "AGENT_EXCERPT_LINES",
+    160,
+    "lines",
+    "Of one output stream in an answer: half from its beginning, half from its end.",
+)
+AGENT_EXCERPT_BYTES: Final = _limit(
+    "AGENT_EXCERPT_BYTES", 64 * KIB, "bytes", "Of one output stream in an answer, in the same way."
+)
+AGENT_COMMAND_PREVIEW_CHARS: Final = _limit(
+    "AGENT_COMMAND_PREVIEW_CHARS", 400, "characters", "Of a command, repeated beside its result."
+)
+AGENT_TOOL_RESULT_BYTES: Final = _limit(
+    "AGENT_TOOL_RESULT_BYTES",
+    192 * KIB,
+    "bytes",
+    "Of any tool's answer, a plugin's too: more than two excerpts. The whole is in the cache.",
+)
+AGENT_CACHED_OUTPUTS: Final = _limit(
+    "AGENT_CACHED_OUTPUTS", 500, "files", "Of tool output kept; the oldest leave."
+)
+AGENT_CACHED_BYTES: Final = _limit(
+    "AGENT_CACHED_BYTES", 256 * MIB, "bytes", "Of tool output kept; the oldest leave."
+)
+AGENT_SKILLS: Final = _limit("AGENT_SKILLS", 200, "skills", "In one catalogue.")
+AGENT_SKILLS_BYTES: Final = _limit(
+    "AGENT_SKILLS_BYTES", 32 * KIB, "bytes", "Of names, descriptions and paths in one catalogue."
+)
+AGENT_SKILLS_DIRECTORIES: Final = _limit(
+    "AGENT_SKILLS_DIRECTORIES",
+    2000,
+    "directories",
+    "Looked into for skills; a skill may bring a tree of its own.",
+)
+AGENT_FRONTMATTER_BYTES: Final = _limit(
+    "AGENT_FRONTMATTER_BYTES",
+    8 * KIB,
+    "bytes",
+    "Of a skill's YAML. A name and a description have 1,088 characters at most.",
+)
+AGENT_COMMAND_CHARS: Final = _limit(
+    "AGENT_COMMAND_CHARS",
+    64 * KIB,
+    "characters",
+    "Of a shell command that is read to be judged; a longer one asks.",
+)
+AGENT_COMMAND_WORDS: Final = _limit(
+    "AGENT_COMMAND_WORDS", 500, "words", "In such a command; each of them may be a path."
+)
+AGENT_COMMAND_DEPTH: Final = _limit(
+    "AGENT_COMMAND_DEPTH", 8, "levels", "Of `$(…)` in each other in such a command."
+)
+AGENT_COMMAND_PLACES: Final = _limit(
+    "AGENT_COMMAND_PLACES", 8, "directories", "That a command with `cd` may be in by its end."
+)
+AGENT_GLOB_NAMES: Final = _limit(
+    "AGENT_GLOB_NAMES", 500, "names", "That `*` and `?` may stand for; one with more asks."
+)
+
+AGENT_EVENT_BYTES: Final = _limit(
+    "AGENT_EVENT_BYTES",
+    8 * MIB,
+    "bytes",
+    "One event with its meta, or one input, question or answer that the agent's store keeps: with "
+    "what is put around it, it must fit LINE_BYTES.",
+)
+STORE_COMMIT_WRITES: Final = _limit(
+    "STORE_COMMIT_WRITES",
+    1024,
+    "writes",
+    "To the agent's store that share one commit. More wait for the next, so that the first of them "
+    "do not wait for all.",
+)
+STORE_BUSY_SECONDS: Final = _limit(
+    "STORE_BUSY_SECONDS",
+    5,
+    "seconds",
+    "For another process to let go of the agent's store, before whoever writes is told.",
+)
+STORE_PAGE_BYTES: Final = _limit(
+    "STORE_PAGE_BYTES",
+    1 * MIB,
+    "bytes",
+    "Of events read from the agent's store at a time, and the last of them beyond that.",
+)
+STORE_LOG_BYTES: Final = _limit(
+    "STORE_LOG_BYTES",
+    64 * MIB,
+    "bytes",
+    "Of SQLite's write-ahead log that are kept for the next writes; after more it is cut.",
+)
+STORE_LINE_BYTES: Final = _limit(
+    "STORE_LINE_BYTES",
+    64 * MIB,
+    "bytes",
+    "One line of an exported session: a run's input, its text and its meta.",
+)
+STORE_PROBLEMS: Final = _limit(
+    "STORE_PROBLEMS", 100, "problems", "Told by one `telex agent verify`."
+)
+
+# Agent: its runs
+
+AGENT_RUNS: Final = _limit(
+    "AGENT_RUNS", 32, "runs", "Going on at once in one runtime; a session has one of them."
+)
+AGENT_FEED_ITEMS: Final = _limit(
+    "AGENT_FEED_ITEMS",
+    1024,
+    "notices",
+    "Kept for a UI that reads slowly. Beyond it, events are read from the store when it does.",
+)
+AGENT_STEERED: Final = _limit(
+    "AGENT_STEERED", 64, "messages", "Said to a run that its core has not looked at yet."
+)
+AGENT_CANCEL_SECONDS: Final = _limit(
+    "AGENT_CANCEL_SECONDS",
+    15,
+    "seconds",
+    "Until a core that does not stop is left behind: more than a command's processes have to end. "
+    "Whatever it does then is refused.",
 )

@@ -55,6 +55,15 @@ CONVERSATIONS = {
         << {"command":"test:unknown","data":1}
         << {"command":"test:count","data":"not a number"}
     """,
+    "a name that stands twice in one object is ECPARSE": """
+        << {"command":"test:echo","command":"test:count","rpcid":"1"}
+        >> {"resid":"1","error":"ECPARSE: The message is not valid JSON."}
+        << {"command":"test:echo","rpcid":"2","data":{"a":[{"b":1,"\\u0062":2}]}}
+        >> {"resid":"2","error":"ECPARSE: The message is not valid JSON."}
+        << {"command":"test:echo","rpcid":"3","rpcid":"4"}
+        << {"command":"test:echo","rpcid":"5","data":{"data":[{"data":"data"},{"data":1}]}}
+        >> {"resid":"5","data":{"data":[{"data":"data"},{"data":1}]}}
+    """,
     "a first packet without a command begins nothing": """
         << {"rpcid":"9","data":1}
         << {"rpcid":"9","data":1,"cont":true}

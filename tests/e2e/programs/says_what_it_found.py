@@ -2,7 +2,7 @@
 
     says_what_it_found.py BYTES FILE SENT
 
-It detects, styles, asks, sends the file SENT and receives one, BYTES bytes of each, and waits for a
+It detects, styles, asks, sends BYTES bytes of the file SENT, receives given.bin, and waits for a
 click. What it found is JSON in FILE.
 """
 
@@ -29,7 +29,7 @@ async def main(size: int, found: Path, sent: Path) -> None:
             said["supports"] = {one: term.supports(one) for one in ("term:report", "x:nonsense")}
             await look(term, said)
             await send(term, sent.read_bytes()[:size], said)
-            await receive(term, size, said)
+            await receive(term, said)
             await hear(term, said)
     finally:
         found.write_text(json.dumps(said))
@@ -52,10 +52,10 @@ async def send(term: escapes.AnsweringTerminal, data: bytes, said: dict[str, Any
     said["send_seconds"] = time.monotonic() - began
 
 
-async def receive(term: escapes.AnsweringTerminal, size: int, said: dict[str, Any]) -> None:
+async def receive(term: escapes.AnsweringTerminal, said: dict[str, Any]) -> None:
     began = time.monotonic()
     about, got = None, bytearray()
-    async for part in term.stream("file:upload", {"name": str(size)}, timeout=60):
+    async for part in term.stream("file:upload", {"name": "given.bin"}, timeout=60):
         if about is None:
             about = part
         else:

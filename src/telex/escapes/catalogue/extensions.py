@@ -162,6 +162,7 @@ COMMANDS: Final = (
         None,
         returns=spec.FileSaved,
         guard=Guard.PERSON,
+        each_time=True,
     ),
     Command(
         "file:upload",
@@ -170,6 +171,7 @@ COMMANDS: Final = (
         None,
         returns=spec.FileSent,
         guard=Guard.PERSON,
+        each_time=True,
     ),
 )
 

@@ -20,6 +20,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from telex.rpc.dialects import strict_json
+from telex.rpc.dialects.repeated import repeated
 from telex.rpc.errors import Condition, Problem
 from telex.rpc.messages import (
     ABSENT,
@@ -52,6 +53,7 @@ CODES: Final[dict[Condition, str]] = {
 }
 BINARY: Final = "binary"
 
+_TWICE: Final = "A name stands twice in one object."
 _PLAIN_ID = re.compile(r"[A-Za-z0-9._:-]{1,64}")
 _CODED = re.compile(r"(EC-?[A-Z0-9]+):\s*(.*)", re.DOTALL)
 
@@ -107,10 +109,12 @@ class JsonEscapes:
             return Malformed(Problem.of(Condition.PARSE, str(error)))
         except msgspec.ValidationError as error:
             return Malformed(Problem.of(Condition.REQUEST, str(error)))
+        if names := repeated(body):
+            return _ambiguous(packet, names)
         try:
             return _response(packet) if packet.resid is not UNSET else _request(packet)
         except _NotAPacket as broken:
-            return _malformed(packet, str(broken))
+            return _malformed(packet, Problem.of(Condition.REQUEST, str(broken)))
 
     def answer_to(self, fault: Fault) -> Failure | None:
         """A frame that could not be read has no id to answer to."""
@@ -202,13 +206,25 @@ def _data(packet: _Incoming) -> object:
     if packet.datatype == BINARY:
         return data
     try:
-        return strict_json.decode(data, _any)
+        found = strict_json.decode(data, _any)
     except strict_json.NotStrictJson:
         raise _NotAPacket("The data64 is not JSON in base64.") from None
+    if repeated(data):
+        raise _NotAPacket(_TWICE)
+    return found
 
 
-def _malformed(packet: _Incoming, rule: str) -> Malformed:
-    problem = Problem.of(Condition.REQUEST, rule)
+def _ambiguous(packet: _Incoming, names: frozenset[str]) -> Malformed:
+    """Answered where it is plain to whom: not if that is what stands there twice."""
+    problem = Problem.of(Condition.PARSE, _TWICE)
+    if not names.isdisjoint(("rpcid", "reqid", "resid")):
+        return Malformed(problem)
+    if packet.resid is not UNSET:
+        return Malformed(problem, spoils=str(packet.resid))
+    return _malformed(packet, problem)
+
+
+def _malformed(packet: _Incoming, problem: Problem) -> Malformed:
     id = _rpcid(packet)
     if packet.resid is UNSET and isinstance(id, str) and _PLAIN_ID.fullmatch(id):
         return Malformed(problem, Failure(id, problem))

@@ -2,8 +2,8 @@
 
 msgspec already refuses NaN, lone surrogate escapes, raw control characters and trailing junk. Left
 for us: a body kept as `Raw` is not checked for UTF-8, and nesting is bounded only by the stack.
-Of duplicate keys the last one counts, on every door alike, so there are no two readings to play off
-against each other. Used by both dialects before they look at a body.
+Of duplicate keys the last one counts; JSON escapes refuse them (`repeated`). Used by both dialects
+before they look at a body.
 """
 
 from __future__ import annotations

@@ -1,0 +1,201 @@
+"""The conversation that `docs/reference/plugin-protocol.md` shows, message by message.
+
+A test has it with a real plugin, `examples/plugins/counter.py`: what the host says is sent, and
+what the plugin says has to be of the shape shown here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+Message = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """What the host sends, and what comes of it, in any order."""
+
+    about: str
+    """The method under which it is shown."""
+    sent: tuple[Message, ...]
+    comes: tuple[Message, ...] = ()
+
+
+def _ask(id: int | str, method: str, params: object = None) -> Message:
+    return {"jsonrpc": "2.0", "id": id, "method": method, **_given(params)}
+
+
+def _tell(method: str, params: object = None) -> Message:
+    return {"jsonrpc": "2.0", "method": method, **_given(params)}
+
+
+def _given(params: object) -> Message:
+    return {} if params is None else {"params": params}
+
+
+def _result(id: int | str, result: object) -> Message:
+    return {"jsonrpc": "2.0", "id": id, "result": result}
+
+
+def _error(id: int | str | None, code: int, message: str) -> Message:
+    return {"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}}
+
+
+CONVERSATION: Final = (
+    Exchange(
+        "handshake",
+        (
+            _ask(
+                1,
+                "handshake",
+                {
+                    "protocol": "rpp",
+                    "protocolVersion": 0,
+                    "capabilities": {"cancel": True, "progress": True, "tools": True},
+                },
+            ),
+        ),
+        (
+            _result(
+                1,
+                {
+                    "protocol": "rpp",
+                    "protocolVersion": 0,
+                    "name": "counter",
+                    "version": "1",
+                    "description": "Counts.",
+                    "configs": [
+                        {
+                            "key": "pause",
+                            "value": 20,
+                            "type": "int",
+                            "description": "milliseconds between two numbers",
+                        }
+                    ],
+                    "commands": [
+                        {
+                            "name": "count",
+                            "usage": "count",
+                            "description": "Count, slowly enough to watch or to cancel.",
+                            "help": "Count, slowly enough to watch or to cancel.",
+                            "configs": [
+                                {
+                                    "key": "up-to",
+                                    "value": 10,
+                                    "type": "int",
+                                    "description": "the last number",
+                                }
+                            ],
+                        }
+                    ],
+                    "tasks": [
+                        {
+                            "type": "write",
+                            "description": "Write a file.",
+                            "configs": [
+                                {"key": "path", "type": "path"},
+                                {"key": "text", "value": "", "type": "string"},
+                            ],
+                        }
+                    ],
+                    "capabilities": {"cancel": True, "progress": True, "tools": True},
+                },
+            ),
+        ),
+    ),
+    Exchange(
+        "initialize",
+        (
+            _ask(
+                2,
+                "initialize",
+                {
+                    "logging": {"enabled": True, "level": "info"},
+                    "config": [{"key": "pause", "value": 5}],
+                },
+            ),
+        ),
+        (_result(2, {}),),
+    ),
+    Exchange(
+        "setupCommand",
+        (
+            _ask(
+                3,
+                "setupCommand",
+                {"name": "count", "args": [], "config": [{"key": "up-to", "value": 1}]},
+            ),
+        ),
+        (_result(3, {}),),
+    ),
+    Exchange(
+        "runCommand",
+        (_ask(4, "runCommand", {"name": "count", "progressToken": "t1"}),),
+        (
+            _tell("$/progress", {"token": "t1", "done": 1.0, "total": 1.0}),
+            _tell("log", {"level": "info", "msg": "1"}),
+            _result(4, {}),
+        ),
+    ),
+    Exchange(
+        "validateTask",
+        (_ask(5, "validateTask", {"type": "write", "config": []}),),
+        (_error(5, -32050, "write: Object missing required field `path`"),),
+    ),
+    Exchange(
+        "runTask",
+        (
+            _ask(
+                6,
+                "runTask",
+                {
+                    "type": "write",
+                    "dir": "/home/ann/project",
+                    "config": [
+                        {"key": "path", "value": "motd"},
+                        {"key": "text", "value": "Good morning\n"},
+                    ],
+                },
+            ),
+        ),
+        (_result(6, {}),),
+    ),
+    Exchange(
+        "tools/list",
+        (_ask(7, "tools/list"),),
+        (
+            _result(
+                7,
+                {
+                    "tools": [
+                        {
+                            "name": "add",
+                            "description": "The sum of two numbers.",
+                            "inputSchema": {
+                                "type": "object",
+                                "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
+                                "required": ["a", "b"],
+                            },
+                        }
+                    ]
+                },
+            ),
+        ),
+    ),
+    Exchange(
+        "tools/call",
+        (_ask("eight", "tools/call", {"name": "add", "arguments": {"a": 1, "b": 2}}),),
+        (_result("eight", {"content": 3}),),
+    ),
+    Exchange(
+        "$/cancelRequest",
+        (
+            _ask(9, "runCommand", {"name": "count"}),
+            _tell("$/cancelRequest", {"id": 9}),
+        ),
+        (_error(9, -32800, "The request was cancelled."),),
+    ),
+    Exchange("shutdown", (_ask(10, "shutdown"),), (_result(10, {}),)),
+    Exchange("exit", (_tell("exit"),)),
+)

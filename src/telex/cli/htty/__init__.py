@@ -1,0 +1,35 @@
+"""`telex htty`: pages through a terminal. Each command is in the file of its name."""
+
+from __future__ import annotations
+
+import click
+
+from telex.cli.lazy import Lazy
+
+HELP = """Serve web pages through a terminal, and test their way.
+
+A program in a terminal, here or behind any number of ssh hops, serves a page, and `telex run`, in
+which the terminal runs, shows it in a browser. There is no port to choose, and text and Ctrl-C
+stay what they are.
+
+\b
+  telex run -- telex htty serve --dir .
+  telex run -- ssh -t host telex htty serve --dir .
+  telex htty check -- ssh -t host telex htty serve --dir .
+"""
+
+COMMANDS = {
+    "bridge": "Test a program that serves pages with tools that speak HTTP/2 over TCP.",
+    "check": "Run a program that serves pages, and say what breaks on the way to it.",
+    "dump": "Decode a transcript of a terminal into requests and responses.",
+    "serve": "Serve a page through this terminal.",
+}
+
+
+@click.group(help=HELP)
+def command() -> None:
+    pass
+
+
+for _name, _line in COMMANDS.items():
+    command.add_command(Lazy(_name, f"telex.cli.htty.{_name}", _line))

@@ -1,0 +1,243 @@
+"""A page that a program offers, and the person who may see it: asked first, then in their browser.
+
+They are asked on the last row (`question`), once for each run of a command, and who asks is said.
+Rules of the policy decide before that, by the name `page:open`, and what was decided is in the
+audit. Until then not a byte is said to the program. Where no browser can be opened the address is
+shown: on a line of its own, between two lines of the program's; over a program that draws the whole
+screen, on the last row. With `--open never` it is shown first, and to open it is the consent: the
+gateway tells when somebody came, and only then is anything said to the program.
+
+Loaded with the first chunk, by `paging`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from telex.escapes.command import Command, Guard
+from telex.escapes.gate import Question, inert
+from telex.host.browser import open_in_browser
+from telex.host.paging import Open
+from telex.htty.errors import ConnectionOver
+from telex.htty.pages import FarEnds, Pages, program_of
+from telex.htty.terminal_side import TerminalSide
+from telex.transports.listening import CannotListen
+from telex.wire import limits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from telex.escapes.policy import Origin
+    from telex.host.answering import Answering
+    from telex.host.escaping import Terminals
+    from telex.host.paging import PagesWanted
+    from telex.host.whereabouts import Whereabouts
+    from telex.htty.page import Page
+    from telex.htty.pages import Program
+    from telex.htty.terminal_side import Offer
+
+log = logging.getLogger("telex.htty")
+
+_TERMINAL: Final = "run"
+
+
+class NoData(msgspec.Struct, frozen=True):
+    """Nothing is said of a page but who offers it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address(Question):
+    """To be read, and not to be answered: over a program that draws the whole screen."""
+
+    @property
+    def text(self) -> str:
+        return f"{self.summary} (n to go on)"
+
+
+@dataclass(slots=True)
+class _Decision:
+    """About a run of a program."""
+
+    allowed: bool
+    told: bool = False
+    """Whether the person was sent to its page, or told of it: once is enough."""
+    came: bool = False
+    """Whether somebody came to a page that it offered."""
+
+
+PAGE: Final = Command(
+    "page:open",
+    "Show a page in the person's browser.",
+    NoData,
+    None,
+    guard=Guard.PERSON,
+    each_time=True,
+    wants="wants to show a page in your browser. Open it?",
+)
+
+
+class PageShowing:
+    """For one program's terminal under `telex run`."""
+
+    def __init__(
+        self,
+        terminals: Terminals,
+        whereabouts: Whereabouts,
+        answers: Callable[[], Answering],
+        wanted: PagesWanted,
+    ) -> None:
+        self._terminals = terminals
+        self._whereabouts = whereabouts
+        self._answers = answers
+        self._wanted = wanted
+        self._loop = asyncio.get_running_loop()
+        self._pages = Pages(port=wanted.port)
+        self.side = TerminalSide(
+            terminals.pty,
+            self._offered,
+            self._ended,
+            eager=wanted.eager,
+            written=terminals.carried,
+        )
+        self._tasks: dict[Offer, asyncio.Task[None]] = {}
+        self._shown: dict[Offer, Page] = {}
+        self._far_ends = FarEnds()
+        self._remote: dict[Offer, Program] = {}
+        self._decided: dict[tuple[int, int], _Decision] = {}
+        """By run: a command is asked about once."""
+        self._unseen: Page | None = None
+        """One that is offered, or was, and that nobody came to."""
+        self._complained = False
+
+    def _offered(self, offer: Offer) -> None:
+        origin = self._whereabouts.origin(self._terminals.pty, self._loop.time())
+        task = self._loop.create_task(self._consider(offer, replace(origin, waiting=offer.group)))
+        self._tasks[offer] = task
+        task.add_done_callback(lambda _: self._tasks.pop(offer, None))
+
+    def _ended(self, offer: Offer) -> None:
+        page = self._shown.pop(offer, None)
+        if page is not None and page.http is offer.http:
+            page.http = None
+        if (task := self._tasks.get(offer)) is not None:
+            task.cancel()
+        if (program := self._remote.pop(offer, None)) is not None:
+            self._far_ends.left(program, self._loop.time())
+        log.info("a page ended: %s", offer.sentence)
+        if offer.faulty and not self._complained:
+            self._complained = True
+            whose = f'the page of "{inert(page.title)}"' if page is not None else "a page"
+            self._tell(f"{whose} ended: {inert(str(offer.sentence))}")
+
+    async def close(self) -> None:
+        await self.side.close()
+        for task in [*self._tasks.values()]:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait([*self._tasks.values()])
+        await self._pages.close()
+
+    # From the offer to the browser.
+
+    async def _consider(self, offer: Offer, origin: Origin) -> None:
+        program = program_of(offer.group, origin.program or "a program")
+        if origin.kind == "remote":
+            program = self._remote[offer] = self._far_ends.came(program, self._loop.time())
+        decision = await self._decide(origin)
+        if not decision.allowed:
+            self.side.refuse(offer)
+            return
+        page = self._page(program)
+        offered = page.offer()
+        try:
+            await self._hand_over(offer, page, offered, decision, origin)
+        except CannotListen as problem:
+            self._tell(str(problem))
+            self.side.refuse(offer)
+        finally:
+            page.withdraw(offered)
+
+    async def _hand_over(
+        self,
+        offer: Offer,
+        page: Page,
+        offered: asyncio.Event,
+        decision: _Decision,
+        origin: Origin,
+    ) -> None:
+        url = await self._pages.url(page)
+        tell = not decision.told
+        if self._wanted.open is Open.NEVER and not decision.came:
+            self._unseen, decision.told = page, True
+            await self._until_somebody_comes(page, offered, url if tell else None, origin)
+            self._unseen, decision.came = None, True
+            tell = False
+        await self._serve(offer, page, remote=origin.kind == "remote")
+        if tell and offer in self._shown:
+            decision.told = True
+            await self._show(page, url, origin)
+
+    async def _decide(self, origin: Origin) -> _Decision:
+        run = origin.run
+        if run is not None and (known := self._decided.get(run)) is not None:
+            return known
+        decision = _Decision(await self._answers().gate.allow(PAGE, origin, ""))
+        if run is not None:
+            self._decided[run] = decision
+            if len(self._decided) > limits.ANSWERS_REMEMBERED:
+                del self._decided[next(iter(self._decided))]
+        if not decision.allowed and not self._terminals.person:
+            self._tell("a program wants to show a page, and nobody can be asked; see --open")
+        return decision
+
+    def _page(self, program: Program) -> Page:
+        """In place of one that nobody came to: a program could offer any number of them."""
+        page = self._pages.of(_TERMINAL, program)
+        unseen, self._unseen = self._unseen, None
+        if unseen is not None and unseen is not page:
+            self._pages.drop(unseen)
+        return page
+
+    async def _until_somebody_comes(
+        self, page: Page, offered: asyncio.Event, url: str | None, origin: Origin
+    ) -> None:
+        """The address is shown once for each run, and stays good for what it offers later."""
+        showing = self._loop.create_task(self._show(page, url, origin, "offers")) if url else None
+        try:
+            await offered.wait()
+        finally:
+            if showing is not None:
+                showing.cancel()
+                await asyncio.wait({showing})
+
+    async def _serve(self, offer: Offer, page: Page, *, remote: bool) -> None:
+        self.side.accept(offer, remote=remote)
+        try:
+            await offer.http.ready()
+        except ConnectionOver:  # it has ended, which is told
+            return
+        if offer.sentence is None:
+            self._shown[offer] = page
+            page.http = offer.http
+
+    async def _show(self, page: Page, url: str, origin: Origin, does: str = "shows") -> None:
+        opens = self._terminals.person and self._wanted.open is not Open.NEVER
+        if opens and await open_in_browser(url):
+            return
+        text = f'"{inert(page.title)}" {does} a page: {url}'
+        if not self._tell(text):
+            await self._answers().gate.show(Address(PAGE.name, origin, f"telex: {text}"))
+
+    def _tell(self, text: str) -> bool:
+        """Whether it could be said without spoiling what the program has drawn."""
+        if self._terminals.person:
+            return self._answers().tell(f"telex: {text}")
+        sys.stderr.write(f"telex: {text}\n")
+        sys.stderr.flush()
+        return True

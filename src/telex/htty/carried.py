@@ -1,0 +1,252 @@
+"""The bytes of a page's connection on their way into a program's terminal, and when they may go.
+
+What is written into a terminal is typed at whoever reads it: at a shell's prompt, too, once the
+program is gone. So each chunk is written by itself, and right before it there is a look whether the
+process group that announced the page is in the foreground of a terminal that neither echoes nor
+edits lines, and is no shell that waits. While it is not, nothing is written; it may come back
+(Ctrl-Z, then `fg`). Nothing at all is written before `permit`.
+
+A chunk follows when the one before it is read, or nearly: what lies unread when a program is
+stopped or killed is found by the shell, if that is quicker than we are to throw it away. So it is
+two chunks at most, in which no line ends, and no upload of a megabyte.
+
+No event tells that a program came back to the foreground, nor, but on Linux, that it has read. So
+there are looks, soon and then ten times a second, while something waits for that, and at once when
+the terminal stirs.
+
+A `Beneath` for `Http2`. Made by `terminal_side`, which knows where a connection ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING, Final, Protocol
+
+from telex.escapes.foreground import answerable
+from telex.wire import htty_chunk, limits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from telex.terminal.discipline import Characters
+    from telex.terminal.reading import Reading
+
+LOOK_SECONDS: Final = 0.1
+_SOON_SECONDS: Final = 0.001
+LAST_SECONDS: Final = 0.25
+"""For what is said last. A program that reads takes less, and another may ask its person next."""
+
+
+class Line(Protocol):
+    """A program's terminal, as `terminal.pty.Pty` is one."""
+
+    @property
+    def unsent(self) -> int: ...
+    @property
+    def paused(self) -> bool: ...
+    def write(self, data: bytes) -> None: ...
+    def unread(self) -> int: ...
+    def reading(self, told: Callable[[], None]) -> Reading | None: ...
+    def discard(self) -> None: ...
+    async def drained(self) -> None: ...
+    def foreground(self) -> int | None: ...
+    def characters(self) -> Characters: ...
+
+
+def listens(line: Line, group: int) -> bool:
+    """Whether that group reads what is typed, byte by byte and unseen."""
+    if line.foreground() != group or answerable(group) is None:
+        return False
+    now = line.characters()
+    return not now.canonical and not now.echo
+
+
+class Carried:
+    """One connection's bytes, both ways."""
+
+    def __init__(
+        self,
+        line: Line,
+        group: int,
+        alive: Callable[[], bool],
+        lost: Callable[[], None],
+        told: Callable[[bytes], None] | None = None,
+    ) -> None:
+        """`alive` looks whether the program is. Until its parent has seen its end, the terminal
+        still names it, and what is written then is for who comes after it. `lost` is called when
+        something was taken back that the program had not read. `told` gets each chunk that is
+        written."""
+        self.group: Final = group
+        self._line = line
+        self._alive = alive
+        self._lost = lost
+        self._told = told
+        self._came = bytearray()
+        self._more = asyncio.Event()
+        self._unsent = bytearray()
+        self._wanted = asyncio.Event()
+        """Something may be there to be written."""
+        self._room = asyncio.Event()
+        self._room.set()
+        self._stirred = asyncio.Event()
+        self._permitted = self._mute = self._closed = False
+        self._pending = False
+        """Whether the latest chunk may not have been read."""
+        self.last_write: float | None = None
+        """When something was written into the terminal last."""
+        self.written = 0
+        """Bytes of the connection, so far."""
+        self.held = False
+        """Whether to wait with what is to be written, for a reason that is known elsewhere."""
+        self._pump = asyncio.create_task(self._write_on())
+        if (reading := line.reading(self._stirred.set)) is not None:
+            self._pump.add_done_callback(lambda _: reading.close())
+
+    # What the program sent.
+
+    def feed(self, data: bytes) -> bool:
+        """Whether there was room for it. A program that keeps to the windows never has too much."""
+        if len(self._came) + len(data) > limits.HTTY_BEHIND_BYTES:
+            return False
+        if not self._closed:
+            self._came += data
+            self._more.set()
+        return True
+
+    async def read(self) -> bytes:
+        while not self._came and not self._closed:
+            self._more.clear()
+            await self._more.wait()
+        data = bytes(self._came[: limits.HTTY_READ_BYTES])
+        del self._came[: len(data)]
+        return data
+
+    # What goes to it.
+
+    @property
+    def waiting(self) -> bool:
+        """Whether something was not written yet."""
+        return bool(self._unsent)
+
+    def permit(self) -> None:
+        self._permitted = True
+        self._wanted.set()
+
+    def mute(self) -> None:
+        """Write no more, from this moment on; what comes is still read."""
+        self._mute = True
+        self._unsent.clear()
+        self._room.set()
+
+    def stir(self) -> None:
+        """Something happened at the terminal: perhaps somebody else is in the foreground."""
+        # Not in a turn of its own: a shell that has said that a job was stopped reads next.
+        self._look()
+        self._stirred.set()
+
+    def write(self, data: bytes) -> None:
+        if self._mute or self._closed or not data:
+            return
+        self._unsent += data
+        if len(self._unsent) >= limits.HTTY_UNSENT_BYTES:
+            self._room.clear()
+        self._wanted.set()
+
+    async def drained(self) -> None:
+        await self._room.wait()
+
+    def close(self) -> None:
+        """What was written before this still goes, if the program takes it soon: a GOAWAY."""
+        if not self._closed:
+            self._closed = True
+            self._more.set()
+            self._room.set()
+            self._wanted.set()
+            loop = asyncio.get_running_loop()
+            last = loop.call_later(LAST_SECONDS, self.abort)
+            self._pump.add_done_callback(lambda _: last.cancel())
+
+    def abort(self) -> None:
+        """End it now, and take back what was not read."""
+        self._closed = True
+        self.mute()
+        self._more.set()
+        self._pump.cancel()
+        if self.unread():
+            self._take_back()
+
+    def unread(self) -> int:
+        """How much was written that the program has not read, for all that is known: of what was
+        typed into a line that is not ended, the kernel does not tell."""
+        if not self._pending:
+            return 0
+        line = self._line
+        left = line.unsent + line.unread() or line.characters().canonical * limits.CHUNK_BYTES
+        self._pending = left > 0
+        return left
+
+    def _take_back(self) -> None:
+        self._pending = False
+        self._line.discard()
+
+    async def closed(self) -> None:
+        """Until nothing of it runs any more."""
+        await asyncio.wait({self._pump})
+
+    async def _write_on(self) -> None:
+        while True:
+            while not (self._permitted and self._unsent):
+                if self._closed:
+                    return
+                self._wanted.clear()
+                await self._wanted.wait()
+            if self._line.unsent:
+                await self._line.drained()  # keys stand before this
+            elif not self.held and listens(self._line, self.group) and self._alive():
+                self._write_chunk()
+                await self._until_read()
+            else:
+                self._look()
+                await self._stir_or(LOOK_SECONDS)
+
+    def _write_chunk(self) -> None:
+        piece = bytes(self._unsent[: limits.CHUNK_BYTES])
+        del self._unsent[: len(piece)]
+        self.written += len(piece)
+        self.last_write = asyncio.get_running_loop().time()
+        chunk = htty_chunk.encode(piece)
+        self._line.write(chunk)
+        self._pending = True
+        if not self._alive():
+            self._take_back()  # it was killed meanwhile, which will be told
+        if self._told is not None:
+            self._told(chunk)
+        if len(self._unsent) < limits.HTTY_UNSENT_BYTES:
+            self._room.set()
+
+    async def _until_read(self) -> None:
+        """All of it, or so much that another chunk may follow."""
+        pause = _SOON_SECONDS
+        await asyncio.sleep(0)  # text and keys have their turn, in any case
+        while self.unread() >= (limits.CHUNK_BYTES if self._unsent else 1):
+            self._look()
+            await self._stir_or(pause)
+            pause = min(2 * pause, LOOK_SECONDS)
+
+    def _look(self) -> None:
+        """Who would read what the program has not? Another, or the same that now reads lines: as
+        long as the connection lasts it may be back, but not after that."""
+        if not self._pending:
+            return
+        line = self._line
+        left = line.foreground() != self.group
+        if (left or (self._closed and not listens(line, self.group))) and self.unread():
+            self._take_back()
+            self._lost()
+
+    async def _stir_or(self, seconds: float) -> None:
+        self._stirred.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._stirred.wait()

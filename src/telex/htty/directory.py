@@ -1,0 +1,232 @@
+"""An ASGI app that shows a directory: its files, and a page that lists them. For `--dir`.
+
+Nothing outside of the directory is ever opened, whatever paths and links say, also while somebody
+renames: files are opened beneath it and judged by their descriptor. Names that begin with a dot are
+neither listed nor served, unless asked for, and what a link leads to is judged like what is named.
+Read only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import fcntl
+import mimetypes
+import os
+import stat
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote, unquote_to_bytes
+
+from telex.adapters.beneath import open_beneath
+from telex.htty.file_request import Validators, part
+from telex.htty.listing import Entry, listing, page
+from telex.wire import limits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from starlette.types import Receive, Scope, Send
+
+    Fields = list[tuple[bytes, bytes]]
+
+_PIECE: Final = 256 * limits.KIB
+_HTML: Final = b"text/html; charset=utf-8"
+_OURS: Final = [
+    (b"content-security-policy", b"default-src 'none'; style-src 'unsafe-inline'"),
+    (b"content-type", _HTML),
+]
+"""For pages of our own making."""
+_PLAIN: Final = [(b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-cache")]
+"""Files change: a browser asks each time, and is told that nothing did."""
+
+
+class Directory:
+    """Serves what lies beneath `root`."""
+
+    def __init__(self, root: Path, *, hidden: bool = False) -> None:
+        self._root = root
+        self._hidden = hidden
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close"})
+            return
+        if scope["type"] != "http":
+            raise RuntimeError(f"a directory knows nothing of {scope['type']!r}")
+        answer = _Answer(send)
+        if scope["method"] not in ("GET", "HEAD"):
+            await answer.say(405, "A directory is for reading.", [(b"allow", b"GET, HEAD")])
+            return
+        try:
+            await self._find(scope, answer)
+        except OSError as error:
+            if answer.begun:
+                raise
+            await answer.say(*_refusal(error))
+
+    async def _find(self, scope: Scope, answer: _Answer) -> None:
+        path = os.fsdecode(unquote_to_bytes(scope.get("raw_path") or scope["path"].encode()))
+        names = [name for name in path.split("/") if name]
+        if any(not self._shown(name) for name in names):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        found = self._open("/".join(names) or ".")
+        try:
+            status = os.fstat(found)
+            if stat.S_ISDIR(status.st_mode):
+                await self._folder(names, found, path, scope, answer)
+            else:
+                await _file(path, found, status, scope, answer)
+        finally:
+            os.close(found)
+
+    async def _folder(
+        self, names: list[str], found: int, path: str, scope: Scope, answer: _Answer
+    ) -> None:
+        if not path.endswith("/"):
+            # Relative: an absolute path that begins with two slashes would name a host.
+            await answer.go(f"./{quote(os.fsencode(names[-1]))}/")
+            return
+        index = "/".join([*names, "index.html"])
+        try:
+            file = self._open(index)
+        except OSError as error:
+            if error.errno not in (errno.ENOENT, errno.EXDEV):
+                raise
+            await self._list(found, names, answer)
+            return
+        try:
+            await _file(index, file, os.fstat(file), scope, answer)
+        finally:
+            os.close(file)
+
+    async def _list(self, found: int, names: list[str], answer: _Answer) -> None:
+        entries, cut = await asyncio.to_thread(self._entries, found)
+        path = "".join(f"{name}/" for name in ["", *names])
+        await answer.whole(200, listing(path, entries, cut=cut), _OURS)
+
+    def _open(self, path: str) -> int:
+        """Not in a thread: a request that is cancelled meanwhile would leave it open."""
+        root = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            found = open_beneath(root, path)
+            if not self._hidden and not _in_sight(root, found):
+                os.close(found)
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+            return found
+        finally:
+            os.close(root)
+
+    def _shown(self, name: str) -> bool:
+        return name not in (".", "..") and (self._hidden or not name.startswith("."))
+
+    def _entries(self, found: int) -> tuple[list[Entry], bool]:
+        with os.scandir(found) as names:
+            shown = (entry for entry in names if self._shown(entry.name))
+            entries = [_entry(entry) for entry in islice(shown, limits.HTTY_NAMES_LISTED)]
+            return [entry for entry in entries if entry], next(shown, None) is not None
+
+
+class _Answer:
+    """One response, in the few forms used here."""
+
+    def __init__(self, send: Send) -> None:
+        self.begun = False
+        self._send = send
+
+    async def begin(self, status: int, headers: Fields) -> None:
+        self.begun = True
+        fields = [*headers, *_PLAIN]
+        await self._send({"type": "http.response.start", "status": status, "headers": fields})
+
+    async def piece(self, data: bytes, *, more: bool) -> None:
+        await self._send({"type": "http.response.body", "body": data, "more_body": more})
+
+    async def whole(self, status: int, data: bytes, headers: Fields) -> None:
+        await self.begin(status, [(b"content-length", str(len(data)).encode()), *headers])
+        await self.piece(data, more=False)
+
+    async def say(self, status: int, sentence: str, headers: Iterable[tuple[bytes, bytes]]) -> None:
+        await self.whole(status, page(str(status), f"<p>{sentence}</p>"), [*_OURS, *headers])
+
+    async def go(self, location: str) -> None:
+        await self.whole(308, b"", [(b"location", location.encode())])
+
+
+async def _file(
+    name: str, file: int, status: os.stat_result, scope: Scope, answer: _Answer
+) -> None:
+    if not stat.S_ISREG(status.st_mode) or name.endswith("/"):
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+    now = Validators.of(status)
+    size = status.st_size
+    asked = part(dict(scope["headers"]), size, now)
+    fields = [(b"content-type", _type(name)), (b"accept-ranges", b"bytes"), *now.headers()]
+    match asked.status:
+        case 304:
+            await answer.whole(304, b"", now.headers())
+            return
+        case 416:
+            await answer.whole(416, b"", [(b"content-range", f"bytes */{size}".encode())])
+            return
+        case 206:
+            last = asked.start + asked.length - 1
+            fields.append((b"content-range", f"bytes {asked.start}-{last}/{size}".encode()))
+    fields.append((b"content-length", str(asked.length).encode()))
+    await answer.begin(asked.status, fields)
+    length = 0 if scope["method"] == "HEAD" else asked.length
+    await _send_part(file, asked.start, length, answer)
+
+
+async def _send_part(file: int, start: int, length: int, answer: _Answer) -> None:
+    """Piece by piece; a file that is cut meanwhile ends the exchange, not with a false end."""
+    end = start + length
+    while start < end:
+        data = await asyncio.to_thread(os.pread, file, min(_PIECE, end - start), start)
+        if not data:
+            raise OSError(errno.EIO, "the file became shorter while it was sent")
+        start += len(data)
+        await answer.piece(data, more=start < end)
+    if not length:
+        await answer.piece(b"", more=False)
+
+
+def _in_sight(root: int, found: int) -> bool:
+    """Whether no name on the way to it is hidden: a link with a plain name may lead there."""
+    above, there = _place(root), _place(found)
+    inner = os.path.relpath(there, above).split(os.sep)
+    return inner == [os.curdir] or not any(name.startswith(os.curdir) for name in inner)
+
+
+def _place(descriptor: int) -> str:
+    if get_path := getattr(fcntl, "F_GETPATH", None):  # macOS has it, and no /proc
+        return os.fsdecode(fcntl.fcntl(descriptor, get_path, bytes(1024)).rstrip(b"\0"))
+    return os.readlink(f"/proc/self/fd/{descriptor}")
+
+
+def _entry(entry: os.DirEntry[str]) -> Entry | None:
+    try:
+        status = entry.stat(follow_symlinks=False)
+    except FileNotFoundError:  # it went while we looked
+        return None
+    folder = stat.S_ISDIR(status.st_mode)
+    return Entry(entry.name, folder, status.st_size, status.st_mtime)
+
+
+def _type(name: str) -> bytes:
+    kind, encoding = mimetypes.guess_type(name)
+    if encoding is not None or kind is None:  # an archive is sent as it lies there
+        return b"application/gzip" if encoding == "gzip" else b"application/octet-stream"
+    text = kind.startswith("text/") or kind in ("application/json", "application/javascript")
+    return f"{kind}; charset=utf-8".encode() if text else kind.encode()
+
+
+def _refusal(error: OSError) -> tuple[int, str, Fields]:
+    match error.errno:
+        case errno.EACCES | errno.EPERM:
+            return 403, "This may not be read.", []
+        case errno.EMFILE | errno.ENFILE:
+            return 503, "Too many files are open at the moment.", []
+        case _:
+            return 404, "There is no such file here.", []

@@ -1,0 +1,91 @@
+"""The channel through a program's own terminal: what is cut, and what is lost on the way."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import threading
+import tty
+from typing import TYPE_CHECKING
+
+import pytest
+
+from telex.escapes import tty_channel
+from telex.escapes.probing import QUESTION, Attributes, RoundTrip
+from telex.escapes.tty_channel import TtyChannel
+from telex.wire import json_escape
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@contextlib.contextmanager
+def terminal() -> Iterator[tuple[TtyChannel, int]]:
+    """The program's end as a channel, and the terminal's."""
+    master, slave = os.openpty()
+    tty.setraw(slave)
+    os.set_blocking(slave, False)
+    channel = TtyChannel(slave, RoundTrip())
+    try:
+        yield channel, master
+    finally:
+        channel._end("over")
+        os.close(master)
+        os.close(slave)
+
+
+async def test_an_answer_that_was_lost_is_not_missed_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of a terminal that answered the second question, and never the first."""
+    monkeypatch.setattr(tty_channel, "LOST_SECONDS", 0.05)
+    with terminal() as (channel, master):
+        assert await channel.attributes(0.01) is None
+        await asyncio.sleep(0.1)
+        asked = asyncio.create_task(channel.attributes(5))
+        await asyncio.sleep(0)
+        os.write(master, b"\x1b[?62;4c")
+        assert await asked == Attributes(frozenset({62, 4}))
+        assert os.read(master, 100) == QUESTION * 2
+
+
+async def test_a_late_answer_is_no_keystroke_and_not_the_next_one() -> None:
+    with terminal() as (channel, master):
+        assert await channel.attributes(0.01) is None
+        asked = asyncio.create_task(channel.attributes(5))
+        await asyncio.sleep(0)
+        os.write(master, b"\x1b[?1c\x1b[?62;4cx")
+        assert await asked == Attributes(frozenset({62, 4}))
+        assert await channel.keys.take() == b"x"
+
+
+async def test_a_frame_that_is_half_sent_is_finished_and_no_other_is_begun() -> None:
+    frame = b'"' + b"x" * 100_000 + b'"'
+    with terminal() as (channel, master):
+        channel.send(frame)
+        channel.send(frame)
+        seen = b""
+        whole = json_escape.encode(frame, json_escape.TO_TERMINAL)
+
+        def show() -> None:
+            nonlocal seen
+            while len(seen) < len(whole):
+                seen += os.read(master, 65536)
+
+        shown = threading.Thread(target=show)
+        shown.start()
+        channel.finish()
+        shown.join(5)
+        assert seen == whole
+        channel.finish()
+        assert channel.unsent == len(whole)
+
+
+async def test_a_terminal_that_takes_nothing_is_not_waited_for_long() -> None:
+    with terminal() as (channel, _):
+        channel.send(b'"' + b"x" * 200_000 + b'"')
+        began = asyncio.get_running_loop().time()
+        channel.finish()
+        assert asyncio.get_running_loop().time() - began < 1
+        assert channel.unsent

@@ -1,0 +1,126 @@
+"""A real browser at the gateway."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from browser import browser
+from gateways import answer, read_all, served
+from telex.htty.exchange import Exchange
+from telex.htty.gateway import Gateway
+from telex.htty.page import Page
+from telex.htty.websocket import Close, Side, WebSocketWire
+
+HTML = b"""<!doctype html><title>loading</title><button>ask</button><output></output>
+<script>
+const told = {};
+const note = (name, value) => {
+  told[name] = value;
+  document.querySelector("output").textContent = JSON.stringify(told);
+};
+document.querySelector("button").onclick = async () => {
+  const sent = await fetch("/echo", {method: "POST", body: "from the browser"});
+  note("echo", await sent.text());
+  const socket = new WebSocket(`ws://${location.host}/live`, ["chat"]);
+  socket.onopen = () => socket.send("hello");
+  socket.onmessage = message => { note("live", message.data); socket.close(4001, "bye"); };
+  socket.onclose = closed => {
+    note("closed", [closed.code, socket.protocol]);
+    document.title = "done";
+  };
+};
+const events = new EventSource("/events");
+events.onmessage = event => note("event", event.data);
+</script>"""
+
+
+async def page(exchange: Exchange) -> None:
+    """A page that uses what pages use."""
+    match dict(exchange.headers)[b":path"]:
+        case b"/":
+            cookie = (b"set-cookie", b"theme=dark; HttpOnly")
+            await answer(exchange, HTML, (b"content-type", b"text/html"), cookie)
+        case b"/echo":
+            cookie = dict(exchange.headers).get(b"cookie", b"none")
+            await answer(exchange, await read_all(exchange) + b" " + cookie)
+        case b"/events":
+            await exchange.send_headers(
+                [(b":status", b"200"), (b"content-type", b"text/event-stream")]
+            )
+            await exchange.write(b"data: first\n\n")
+            await exchange.gone.wait()
+        case b"/live":
+            await exchange.send_headers(
+                [(b":status", b"200"), (b"sec-websocket-protocol", b"chat")]
+            )
+            wire = WebSocketWire(exchange, Side.SERVER)
+            while not isinstance(message := await wire.receive(), Close):
+                await wire.send(message)
+        case _:
+            await answer(exchange, status=404)
+
+
+async def test_a_page_fetches_listens_and_talks_in_a_real_browser(program, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    demo = Page("demo-1", "demo")
+    async with (
+        browser(program("chromium"), tmp_path) as chromium,
+        Gateway() as gateway,
+        served(demo, page) as served_by,
+    ):
+        gateway.add(demo)
+        tab = await chromium.open(gateway.url(demo))
+        assert await tab.evaluate("location.href") == f"http://demo-1.localhost:{gateway.port}/"
+        assert await tab.evaluate("document.cookie") == ""
+        await tab.until("told.event")
+        await tab.click("button")
+        await tab.until("document.title === 'done'")
+        told = json.loads(await tab.evaluate("document.querySelector('output').textContent"))
+        await tab.close()
+        events = next(seen for seen in served_by.seen if (b":path", b"/events") in seen.headers)
+        await events.gone.wait()
+    assert told == {
+        "event": "first",
+        "echo": "from the browser theme=dark",
+        "live": "hello",
+        "closed": [4001, "chat"],
+    }
+
+
+async def test_a_page_comes_back_by_itself_with_the_next_program(program, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    demo = Page("demo-1", "demo --watch")
+    async with browser(program("chromium"), tmp_path) as chromium, Gateway() as gateway:
+        gateway.add(demo)
+        tab = await chromium.open(gateway.url(demo))
+        assert "No program serves this page" in await tab.until("document.body.innerText")
+        color = await tab.evaluate("getComputedStyle(document.querySelector('i')).animationName")
+        assert color == "turn", "the style was refused by the page's own policy"
+        await tab.screenshot(tmp_path / "unserved.png")
+        async with served(demo, page):
+            await tab.until("document.title === 'loading'")
+            await tab.close()
+
+
+async def test_a_page_cannot_look_into_another(program, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    one, two = Page("demo-1", "demo"), Page("demo-2", "demo")
+    async with (
+        browser(program("chromium"), tmp_path) as chromium,
+        Gateway() as gateway,
+        served(one, page),
+        served(two, page) as other,
+    ):
+        gateway.add(one)
+        gateway.add(two)
+        tab = await chromium.open(gateway.url(two))
+        await tab.go(gateway.url(one))
+        before = len(other.seen)
+        origin = f"http://demo-2.localhost:{gateway.port}"
+        looked = await tab.evaluate(
+            "Promise.all(['cors', 'no-cors'].map(mode => fetch("
+            f"'{origin}/echo', {{mode, credentials: 'include'}}).then(() => 'got', () => 'no')))"
+        )
+        await tab.evaluate("document.cookie = 'wide=1; domain=localhost'")
+        assert await tab.evaluate("document.cookie") == ""
+        assert looked[0] == "no"
+        assert len(other.seen) == before
+        await tab.close()

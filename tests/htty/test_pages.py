@@ -1,0 +1,93 @@
+"""Whose a page is, by what name, and how many there are."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+
+from telex.htty.pages import FarEnds, Pages, Program, program_of
+from telex.wire import limits
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+async def test_who_runs_the_same_has_the_same_page_and_nobody_else() -> None:
+    pages = Pages()
+    first = pages.of("t1", Program("python", "a"))
+    assert pages.of("t1", Program("renamed", "a")) is first
+    others = [pages.of("t1", Program("python", "b")), pages.of("t2", Program("python", "a"))]
+    assert len({page.name for page in [first, *others]}) == 3
+
+
+async def test_a_name_is_not_used_again_for_another_page() -> None:
+    pages = Pages()
+    first = pages.of("t1", Program("python", "a"))
+    pages.forget("t1")
+    assert pages.of("t2", Program("python", "a")).name != first.name
+
+
+async def test_the_page_that_was_used_last_is_forgotten_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(limits, "HTTY_PAGES", 2)
+    pages = Pages()
+    first, second = [pages.of("t1", Program("python", n)) for n in (1, 2)]
+    try:
+        url = httpx.URL(await pages.url(second))
+        assert pages.of("t1", Program("python", 1)) is first
+        third = pages.of("t1", Program("python", 3))
+        assert first in pages
+        assert third in pages
+        assert second not in pages
+        async with httpx.AsyncClient(trust_env=False) as client:
+            there = url.copy_with(host="127.0.0.1")
+            answer = await client.get(there, headers={"host": url.netloc.decode()})
+            assert answer.status_code == 403
+    finally:
+        await pages.close()
+
+
+def test_a_program_is_known_by_what_it_runs_and_where(tmp_path: Path) -> None:
+    same = [of("one", tmp_path) for _ in range(2)]
+    assert same[0] == same[1]
+    assert same[0].command in ("sh", "dash", "bash")
+    assert of("two", tmp_path) != same[0]
+    (tmp_path / "inner").mkdir()
+    assert of("one", tmp_path / "inner") != same[0]
+
+
+def test_who_comes_from_elsewhere_is_another_unless_the_last_one_left_just_now() -> None:
+    far, ssh = FarEnds(), Program("ssh", "ssh host")
+    first = far.came(ssh, 0)
+    far.left(first, 10)
+    again = far.came(ssh, 10 + limits.HTTY_RETURN_SECONDS)
+    assert again == first
+    far.left(again, 100)
+    other = far.came(ssh, 101 + limits.HTTY_RETURN_SECONDS)
+    assert other != first
+    far.left(first, 0)  # which is nobody's business any more
+    assert far.came(ssh, 1000) == other, "it has not left"
+    assert far.came(Program("ssh", "ssh elsewhere"), 1000) != other
+
+
+def test_who_is_not_known_is_like_nobody_else() -> None:
+    with subprocess.Popen(["true"]) as gone:
+        gone.wait()
+    assert program_of(gone.pid, "make").command == "make"
+    assert program_of(gone.pid, "make") != program_of(gone.pid, "make")
+
+
+def of(command: str, where: Path) -> Program:
+    says = ["sh", "-c", "echo here; read line", *command.split()]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(says, cwd=where, stdin=pipe, stdout=pipe) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == b"here\n"  # it is itself by now
+        try:
+            return program_of(running.pid, "unknown")
+        finally:
+            running.kill()
