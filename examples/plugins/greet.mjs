@@ -1,0 +1,1 @@
+../../src/telex/plugins/skeleton/greet.mjs

@@ -1,0 +1,149 @@
+"""`telex plugin check`: how an executable does with every clause of the protocol."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from telex.cli.console import coloured, printable, say
+from telex.wire import limits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from telex.plugins.checking.report import Outcome, Report
+    from telex.protocols.plugin_v0 import Manifest
+
+HELP = """Say how well an executable speaks the plugin protocol, clause by clause.
+
+PATH is the executable, or a directory with a manifest.json. It is started several times, asked
+right and wrong things, and ended. None of its commands is run, unless you name one with --run;
+a command that takes a while and tells its progress shows most.
+
+A clause passes (✓), fails (✗) or could not be tried (–). What fails is told with what to do. The
+exit code is 0 if the plugin does all that it MUST, else 1.
+
+\b
+  telex plugin check ./greet
+  telex plugin check --run count ./counter.py
+"""
+_MARKS = {"passed": ("✓", "green"), "failed": ("✗", "red"), "untried": ("–", "yellow")}
+
+
+@click.command(help=HELP)
+@click.option(
+    "--run", "command", metavar="COMMAND", help="A command of the plugin that may be run."
+)
+@click.option(
+    "--timeout",
+    "seconds",
+    type=click.FloatRange(min=0.1),
+    default=limits.PLUGIN_CHECK_SECONDS,
+    show_default=True,
+    help="Seconds for each answer.",
+)
+@click.option("--json", "as_json", is_flag=True, help="As one JSON object.")
+@click.argument("path", type=click.Path(exists=True, path_type=Path))
+def command(command: str | None, seconds: float, as_json: bool, path: Path) -> int:
+    from telex.cli import event_loop
+    from telex.plugins.checking import check
+
+    executable, manifest = _target(path.absolute())
+    report = event_loop.run(check(executable, manifest, seconds=seconds, command=command))
+    if as_json:
+        say(json.dumps(_as_json(report), ensure_ascii=False))
+    else:
+        for line in _lines(report):
+            click.echo(line)
+    return 0 if report.ok else 1
+
+
+def _target(path: Path) -> tuple[Path, Manifest | None]:
+    if not path.is_dir():
+        return path, None
+    from telex.plugins import finding, manifest
+
+    file = path / manifest.NAME
+    if not file.exists():
+        raise click.UsageError(f"{path} has no {manifest.NAME}; name the executable itself")
+    try:
+        its = manifest.read_manifest(file)
+    except manifest.BadManifest as bad:
+        said = "; ".join(map(str, bad.problems))
+        raise click.ClickException(f"{file} cannot be used: {said}") from bad
+    executable = path / its.executable
+    if problem := finding.leads_out(executable, path):
+        raise click.ClickException(problem)
+    return executable, its
+
+
+def _as_json(report: Report) -> dict[str, Any]:
+    return {
+        "path": report.path,
+        "name": report.name,
+        "version": report.version,
+        "protocol": report.protocol,
+        "ok": report.ok,
+        "grade": report.grade,
+        "score": _score(report),
+        "clauses": [_clause(outcome) for outcome in report.outcomes],
+        "stderr": report.stderr,
+    }
+
+
+def _clause(outcome: Outcome) -> dict[str, str]:
+    clause = outcome.clause
+    advice = {"advice": clause.advice} if outcome.result.value == "failed" else {}
+    return {
+        "id": clause.id,
+        "level": clause.level.value,
+        "text": clause.text,
+        "result": outcome.result.value,
+        "seen": outcome.seen,
+        **advice,
+    }
+
+
+def _score(report: Report) -> dict[str, dict[str, int]]:
+    from telex.plugins.checking.report import Level, Result
+
+    return {
+        level.value: {result.value: report.count(level, result) for result in Result}
+        for level in Level
+    }
+
+
+def _lines(report: Report) -> Iterator[str]:
+    wide = max(len(outcome.clause.id) for outcome in report.outcomes)
+    for outcome in report.outcomes:
+        clause = outcome.clause
+        head = f"{clause.id:{wide}}  {clause.level.value:6}  {clause.text}"
+        yield f"{_mark(outcome)} {printable(head)}"
+        indent = " " * (wide + 12)
+        if outcome.seen:
+            yield f"{indent}{printable(outcome.seen)}"
+        if outcome.result.value == "failed":
+            yield f"{indent}{printable(clause.advice)}"
+    if not report.ok and report.stderr:
+        yield "\nIts last words on standard error:"
+        yield from (f"  {printable(line)}" for line in report.stderr[-5:])
+    yield f"\n{printable(_sum(report))}"
+
+
+def _mark(outcome: Outcome) -> str:
+    mark, colour = _MARKS[outcome.result.value]
+    return click.style(mark, fg=colour) if coloured() else mark
+
+
+def _sum(report: Report) -> str:
+    score = _score(report)
+    counted = ", ".join(
+        f"{level} {counts['passed']} of {counts['passed'] + counts['failed']}"
+        for level, counts in score.items()
+    )
+    untried = sum(counts["untried"] for counts in score.values())
+    rest = f", {untried} not tried" if untried else ""
+    return f"{report.name or report.path} {report.grade} ({counted}{rest})."

@@ -1,0 +1,166 @@
+"""`telex plugin run`: a command of a plugin."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from telex.cli.console import say, warn
+from telex.protocols import plugin_v0 as spec
+
+if TYPE_CHECKING:
+    from telex.cli.plugin.options import Parsed
+    from telex.cli.plugin.target import Host
+    from telex.plugins.commands import Chosen
+    from telex.plugins.finding import Found
+    from telex.plugins.problems import PluginFailed
+    from telex.plugins.values import Sources
+    from telex.protocols.plugin_v0 import ConfigEntry, Introduced, KeyValue
+
+HELP = """Run a command of a plugin.
+
+What it takes is the plugin's to say: `telex plugin run NAME --help`, and the same behind a COMMAND.
+Values come, strongest first, from a flag, the environment (`TELEX_<NAME>_<KEY>`, and
+`TELEX_<NAME>_<COMMAND>_<KEY>` for a command's), `[plugins.NAME]` in your config.toml, and the
+plugin's defaults. What the plugin says is on stderr, what it answers on stdout. Ctrl-C cancels it.
+
+The exit code is 0 if the command did well, 1 if it failed, 2 if it was called wrongly, and 3 if the
+plugin is not there, not trusted, or does not start.
+
+\b
+  telex plugin run greet hello --name Ann
+  telex plugin run --tool counter add '{"a": 1, "b": 2}'
+"""
+_CALLED_WRONGLY = (spec.INVALID_COMMAND, spec.NOT_RUNNABLE, spec.INVALID_CONFIG)
+
+
+@click.command(help=HELP, context_settings={"allow_interspersed_args": False})
+@click.option("--tool", is_flag=True, help="Call a tool; its arguments are one JSON object.")
+@click.argument("name")
+@click.argument("words", metavar="COMMAND [ARGS]...", nargs=-1, type=click.UNPROCESSED)
+@click.pass_context
+def command(context: click.Context, tool: bool, name: str, words: tuple[str, ...]) -> int:
+    from telex.cli import event_loop
+    from telex.cli.plugin import target
+
+    host, found = target.host(context), target.plugin(name)
+    running = _Running(context, host, found, list(words))
+    work = _call_tool(host, found, list(words)) if tool else running.run()
+    if text := event_loop.run(work):
+        say(text)
+    return 0
+
+
+class _Running:
+    """One command line, understood once the plugin said what it takes."""
+
+    def __init__(self, context: click.Context, host: Host, found: Found, words: list[str]) -> None:
+        self._context, self._host, self._found, self._words = context, host, found, words
+        self._parsed: Parsed | None = None
+
+    async def run(self) -> str | None:
+        """The text it answered with. Raises what the person is told."""
+        from telex.cli.plugin.saying import Saying
+        from telex.plugins import commands
+        from telex.plugins.plugin import start
+        from telex.plugins.problems import PluginFailed
+
+        host, name = self._host, self._found.name
+        with Saying(host.redactor, host.level) as saying:
+            settings = host.settings(saying.line, self._plugin_values)
+            try:
+                async with start(self._found, settings) as plugin:
+                    chosen = self._chosen(plugin.introduced)
+                    return await commands.run(
+                        plugin, chosen, lambda progress: saying.progress(name, progress)
+                    )
+            except PluginFailed as failure:
+                raise self._ended(failure) from failure
+
+    def _plugin_values(self, found: Found, introduced: Introduced) -> list[KeyValue]:
+        """Asked for in the middle of the start, and from then on it is known what was meant."""
+        parsed = self._parse(introduced)
+        sources = self._host.sources(parsed.plugin_flags)
+        return self._values(introduced.configs or [], sources, ())
+
+    def _parse(self, introduced: Introduced) -> Parsed:
+        from telex.cli.plugin.options import parse
+        from telex.plugins import commands
+
+        if self._parsed is None:
+            name, manifest = self._found.name, self._found.manifest
+            commands.check(name, introduced)
+            about = manifest.help if manifest else None
+            self._parsed = parse(self._context, name, about, introduced, self._words)
+        return self._parsed
+
+    def _chosen(self, introduced: Introduced) -> Chosen:
+        from telex.plugins.commands import Chosen
+
+        parsed = self._parse(introduced)
+        sources = self._host.sources(parsed.flags)
+        config = self._values(parsed.command.configs or [], sources, parsed.path)
+        ours = introduced.protocol == spec.PROTOCOL_B
+        plugin_config = self._plugin_values(self._found, introduced) if ours else ()
+        return Chosen(parsed.path, parsed.args, tuple(config), tuple(plugin_config))
+
+    def _values(
+        self, entries: list[ConfigEntry], sources: Sources, path: tuple[str, ...]
+    ) -> list[KeyValue]:
+        from telex.plugins.values import granted, resolve
+
+        given = granted(self._found)
+        values = resolve(self._found.name, entries, sources, command=path, granted=given)
+        for hint in values.hints:
+            warn(hint)
+        if values.problems:
+            raise click.UsageError("; ".join(values.problems), self._innermost)
+        return values.key_values()
+
+    @property
+    def _innermost(self) -> click.Context:
+        return self._parsed.context if self._parsed else self._context
+
+    def _ended(self, failure: PluginFailed) -> click.ClickException:
+        from telex.cli.plugin.target import ended
+
+        if failure.code in _CALLED_WRONGLY:
+            return click.UsageError(ended(failure).format_message(), self._innermost)
+        return ended(failure)
+
+
+async def _call_tool(host: Host, found: Found, words: list[str]) -> str:
+    """The tool's answer, as text."""
+    from telex.cli.plugin.saying import Saying
+    from telex.plugins.content import shown
+    from telex.plugins.keepers import Keepers
+    from telex.plugins.tools import tools
+
+    tool, arguments = _tool_and_arguments(words)
+    with Saying(host.redactor, host.level) as saying:
+        async with Keepers([found], host.settings(saying.line)) as keepers:
+            there = await tools(keepers)
+            for problem in there.problems:
+                warn(problem)
+            result = await there.call(
+                f"{found.name}.{tool}",
+                arguments,
+                timeout=None,
+                on_progress=lambda progress: saying.progress(found.name, progress),
+            )
+    if result.is_error:
+        raise click.ClickException(shown(result.content))
+    return shown(result.content)
+
+
+def _tool_and_arguments(words: list[str]) -> tuple[str, dict[str, Any]]:
+    tool, text, *more = [*words, "{}"] if len(words) == 1 else [*words, "", ""]
+    try:
+        arguments = json.loads(text)
+    except ValueError:
+        arguments = None
+    if not isinstance(arguments, dict) or any(more):
+        raise click.UsageError("--tool wants the tool's name and its arguments as one JSON object")
+    return tool, arguments

@@ -1,0 +1,123 @@
+"""What plugins say while they work, on standard error: their lines, their log, how far they are.
+
+Each line has the plugin's name, `[name] line`; what a log says has its level before it, where that
+is not `info`. On a terminal progress is one line that is drawn again and taken away at the end;
+elsewhere it is a line now and then. Nothing is said that a terminal would obey.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+import time
+from typing import TYPE_CHECKING, Final, Self
+
+from telex.cli.console import printable
+from telex.cli.plugin import progress_bar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+    from telex.protocols.plugin_v0 import Progress
+    from telex.redaction import Redactor
+
+_DRAWN_EVERY: Final = 0.1
+_TOLD_EVERY: Final = 5.0
+_OURS: Final = logging.getLogger("telex")
+_THEIRS: Final = logging.getLogger("telex.plugins")
+_NAMED: Final = f"{_THEIRS.name}."
+# Without wrapping: a line that is longer than the terminal is wide could not be taken away.
+_DRAW: Final = "\r\x1b[?7l{}\x1b[K\x1b[?7h"
+_TAKE_AWAY: Final = "\r\x1b[K"
+
+
+class Saying(logging.Handler):
+    """Entered for as long as plugins may say something."""
+
+    def __init__(
+        self,
+        redactor: Redactor,
+        level: str = "warning",
+        *,
+        write: Callable[[str], None] | None = None,
+        terminal: bool | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`level` is for telex's own words; what a plugin has to say begins at `info`."""
+        super().__init__()
+        self._redact = redactor.redact
+        self._own_level = logging.getLevelName(level.upper())
+        self._write = write or _on_stderr
+        self._terminal = _is_terminal() if terminal is None else terminal
+        self._clock = clock
+        self._next = 0.0
+        self._bar = ""
+
+    def line(self, text: str) -> None:
+        """One that is finished: it is redacted."""
+        back = _DRAW.format(self._bar) if self._bar else ""
+        self._write(f"{self._gone()}{printable(text)}\n{back}")
+
+    def progress(self, label: str, progress: Progress) -> None:
+        now = self._clock()
+        if now < self._next:
+            return
+        text = progress_bar.line(label, progress, drawn=self._terminal)
+        text = printable(self._redact(text)).replace("\n", " ")
+        self._next = now + (_DRAWN_EVERY if self._terminal else _TOLD_EVERY)
+        if self._terminal:
+            self._bar = text
+            self._write(_DRAW.format(text))
+        else:
+            self._write(f"{text}\n")
+
+    def emit(self, record: logging.LogRecord) -> None:
+        name = record.name.removeprefix(_NAMED) if record.name.startswith(_NAMED) else "telex"
+        level = "" if record.levelno == logging.INFO else f"{record.levelname.lower()}: "
+        fields = getattr(record, "fields", None) or {}
+        said = "".join(f" {key}={_plain(value)}" for key, value in fields.items())
+        for line in f"{record.getMessage()}{said}".splitlines():
+            self.line(f"[{name}] {level}{line}")
+
+    def __enter__(self) -> Self:
+        self._before = (_OURS.level, _THEIRS.level)
+        _OURS.addHandler(self)
+        _OURS.setLevel(self._own_level)
+        _THEIRS.setLevel(min(logging.INFO, self._own_level))
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        _OURS.removeHandler(self)
+        for logger, level in zip((_OURS, _THEIRS), self._before, strict=True):
+            logger.setLevel(level)
+        self.end()
+
+    def end(self) -> None:
+        """Nothing is going on any more."""
+        if self._bar:
+            self._write(self._gone())
+            self._bar = ""
+
+    def _gone(self) -> str:
+        return _TAKE_AWAY if self._bar else ""
+
+
+def _plain(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _on_stderr(text: str) -> None:
+    sys.stderr.write(text)
+    sys.stderr.flush()
+
+
+def _is_terminal() -> bool:
+    return sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"

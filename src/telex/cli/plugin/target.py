@@ -1,0 +1,89 @@
+"""Which plugin a person means, and what it is run with; for the commands that run one."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from telex.cli.console import warn
+from telex.cli.loading import load_config
+from telex.cli.redacting import redactor_of
+from telex.config import places
+from telex.config.layers import nearest
+from telex.plugins import finding, problems
+from telex.plugins.settings import Settings
+from telex.plugins.values import Section, Sources, for_start, sections_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from telex.plugins.finding import Found
+    from telex.protocols.plugin_v0 import Introduced, KeyValue
+    from telex.redaction import Redactor
+
+    Config = Callable[[Found, Introduced], list[KeyValue]]
+
+
+class NotUsable(click.ClickException):
+    """A plugin that is not there, may not be run, or does not start."""
+
+    exit_code = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """What the command line gives to plugins."""
+
+    redactor: Redactor
+    level: str
+    sections: Sequence[Section]
+
+    def sources(self, flags: Mapping[str, Sequence[str]] | None = None) -> Sources:
+        return Sources(self.sections, os.environ, flags or {}, Path.cwd())
+
+    def settings(self, shown: Callable[[str], None], config: Config | None = None) -> Settings:
+        """How plugins are run here; `config` are their values where flags give some."""
+        values = config or for_start(self.sources())
+        return Settings(shown=shown, config=values, redactor=self.redactor)
+
+
+def host(context: click.Context) -> Host:
+    """As it is configured here. Says what is wrong with that."""
+    config = load_config(context)
+    for warning in config.warnings:
+        warn(warning)
+    settings = config.settings
+    return Host(redactor_of(settings), settings.logging.level, sections_of(config))
+
+
+def plugin(name: str) -> Found:
+    """The plugin of this name, if it may be run. Raises NotUsable."""
+    findings = find()
+    found = next((one for one in findings.found if one.name == name), None)
+    if found is None:
+        names = [one.name for one in findings.found]
+        near = nearest(name, names)
+        meant = f"; did you mean {near}?" if near else "; see: telex plugin list"
+        raise NotUsable(f"there is no plugin {name}{meant}")
+    if found.refusal is not None:
+        raise NotUsable(f"the plugin {name} is not run: {found.refusal}")
+    return found
+
+
+def ended(failure: problems.PluginFailed) -> click.ClickException:
+    """What is wrong with a plugin, as an ending with its exit code."""
+    match failure:
+        case problems.NotStarted() | problems.NotIntroduced():
+            return NotUsable(str(failure))
+        case problems.Refused():
+            return click.ClickException(f"{failure.plugin}: {failure.message}")
+        case _:
+            return click.ClickException(str(failure))
+
+
+def find() -> finding.Findings:
+    return finding.find(places.find(), os.environ, Path.cwd())

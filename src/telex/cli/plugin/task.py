@@ -1,0 +1,118 @@
+"""`telex plugin task`: tasks from a file, in the order they need."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from telex.cli.console import say, warn
+
+if TYPE_CHECKING:
+    from telex.cli.plugin.target import Host
+    from telex.plugins.finding import Found
+    from telex.plugins.task_plan import Plan, Wanted
+    from telex.plugins.tasks import Outcome
+
+HELP = """Run tasks of a plugin, in the order they need.
+
+FILE is TOML. Each task has an id, a type that the plugin knows, what it requires, and its values:
+
+\b
+  [[task]]
+  id = "motd"
+  type = "write"
+  requires = ["folder"]
+  config = { path = "motd", text = "Good morning" }
+
+All are looked at before any is run. Those that need nothing of each other run at the same time. One
+that fails stops those that require it, and the others go on. Relative paths begin in FILE's
+directory.
+
+The exit code is 0 if all did well, 1 if one failed, 2 if FILE is wrong, and 3 if the plugin is not
+there, not trusted, or does not start.
+
+\b
+  telex plugin task greet --config tasks.toml --dry-run
+  telex plugin task greet --config tasks.toml
+"""
+
+
+@click.command(help=HELP)
+@click.option(
+    "--config",
+    "file",
+    metavar="FILE",
+    required=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The tasks.",
+)
+@click.option("--dry-run", is_flag=True, help="Look at them all and say the order; run none.")
+@click.argument("name")
+@click.pass_context
+def command(context: click.Context, file: Path, dry_run: bool, name: str) -> int:
+    from telex.cli import event_loop
+    from telex.cli.plugin import target
+    from telex.config.private import read_file
+    from telex.plugins import task_plan
+
+    host, found = target.host(context), target.plugin(name)
+    where = file.absolute()
+    wanted = task_plan.read(read_file(where) or b"", str(file))
+    outcome = event_loop.run(_run(host, found, wanted, where, dry_run=dry_run))
+    if outcome is None:
+        return 0
+    for line in _lines(outcome):
+        say(line)
+    return 0 if outcome.ok else 1
+
+
+async def _run(
+    host: Host, found: Found, wanted: list[Wanted], where: Path, *, dry_run: bool
+) -> Outcome | None:
+    from telex.cli.plugin.saying import Saying
+    from telex.cli.plugin.target import ended
+    from telex.plugins import commands, task_plan, tasks
+    from telex.plugins.keepers import Keepers
+    from telex.plugins.problems import PluginFailed
+
+    def ends(one: str, failure: str | None) -> None:
+        saying.line(f"{one}: {'failed' if failure else 'done'}")  # why is said at the end
+
+    with Saying(host.redactor, host.level) as saying:
+        async with Keepers([found], host.settings(saying.line)) as keepers:
+            keeper = keepers[found.name]
+            try:
+                async with keeper.using() as plugin:
+                    introduced = plugin.introduced
+                commands.check(found.name, introduced)
+                plan = task_plan.plan(wanted, found, introduced, where, os.environ.get("HOME", "/"))
+                for hint in plan.hints:
+                    warn(hint)
+                await tasks.validate(keeper, introduced, plan)
+            except PluginFailed as failure:
+                raise ended(failure) from failure
+            if dry_run:
+                _tell_order(plan)
+                return None
+            told = tasks.Told(saying.progress, ends)
+            return await tasks.run(keeper, introduced, plan, told)
+
+
+def _tell_order(plan: Plan) -> None:
+    from telex.plugins import graph
+
+    types = {task.id: task.type for task in plan.tasks}
+    for number, stage in enumerate(graph.stages(plan.requires), 1):
+        say(f"{number}. {', '.join(f'{one} ({types[one]})' for one in stage)}")
+
+
+def _lines(outcome: Outcome) -> list[str]:
+    lines = [f"{one}: failed: {why}" for one, why in outcome.failed.items()]
+    lines += [f"{one}: not run, it requires {why}" for one, why in outcome.stopped.items()]
+    counts = (
+        f"{len(outcome.done)} done, {len(outcome.failed)} failed, {len(outcome.stopped)} not run"
+    )
+    return [*lines, counts]

@@ -1,0 +1,52 @@
+"""`telex plugin trust`: whether a project's own plugins may be run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from telex.cli.console import say, warn
+
+HELP = """Let this project's plugins be run, as they are now.
+
+They are the programs in `.telex/plugins` of the project you are in. Look at them first: they do
+what you can do. When a file there changes, comes or goes, none is run until you trust them again.
+
+\b
+  telex plugin trust
+  telex plugin trust --remove
+"""
+
+
+@click.command(help=HELP)
+@click.option("--remove", is_flag=True, help="Take that back.")
+@click.argument(
+    "where",
+    metavar="[DIRECTORY]",
+    required=False,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+)
+def command(remove: bool, where: Path | None) -> None:
+    from telex.config import places
+    from telex.plugins import finding, trust
+
+    start, here = (where or Path()).resolve(), places.find()
+    directory = trust.of_project(start)
+    if directory is None:
+        raise click.ClickException(f"there is no {trust.NAME} in {start} or its project")
+    directory = directory.resolve()
+    if remove:
+        was = trust.untrust(directory, here)
+        say(f"{directory} is no longer trusted" if was else f"{directory} was not trusted")
+        return
+    trust.trust(trust.read(directory, here), here)
+    findings = finding.find(here, {}, start)
+    for problem in findings.problems:
+        warn(problem)
+    theirs = [one for one in findings.found if one.project]
+    for one in theirs:
+        if one.problem:
+            warn(one.problem)
+    names = ", ".join(one.name for one in theirs) or "no plugins"
+    say(f"trusted {directory} as it is, with: {names}")

@@ -1,0 +1,281 @@
+"""A plugin under the magnifying glass: its process, with the bytes in our own hands.
+
+Not `plugins.plugin`, which would mend what it can: here frames are broken on purpose, and what the
+plugin does wrong is what we came for. Used by the clauses only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import json
+from collections.abc import Callable, Mapping, Sequence
+from io import FileIO
+from typing import Any, Final, cast
+
+from telex.plugins.checking.report import Broken
+from telex.processes import guardian, spawn, table
+from telex.processes.child import Child, Exit
+from telex.processes.ending import BRISK
+from telex.processes.tree import members
+from telex.wire.content_length import Decoder, encode
+from telex.wire.events import Event, Fault, Frame
+
+Message = dict[str, Any]
+Id = int | str
+
+UNKNOWN: Final = "telex/check"
+"""A method that no plugin has."""
+METHOD_NOT_FOUND: Final = -32601
+_STDERR_BYTES: Final = 4096
+_LAST_WORDS_SECONDS: Final = 0.5
+
+
+class Subject:
+    """One started process."""
+
+    def __init__(self, child: Child, seconds: float) -> None:
+        self.child = child
+        self.seconds = seconds
+        self.said: list[Message] = []
+        """Every message it sent."""
+        self.strays: list[str] = []
+        """What else it wrote to standard output."""
+        self._words = b""
+        """The end of what it wrote to standard error."""
+        self._ids = itertools.count(1)
+        self._more = asyncio.Event()
+        self._ended = False
+        self._open = 2
+        self._silent = asyncio.Event()
+        """Both its outputs have ended."""
+        self._decoder = Decoder()
+        self._writing: asyncio.WriteTransport | None = None
+        self._reading: list[asyncio.ReadTransport] = []
+
+    @classmethod
+    async def start(cls, argv: Sequence[str], env: Mapping[str, str], seconds: float) -> Subject:
+        """Raises spawn.StartFailed."""
+        subject = cls(spawn.start(argv, env=env), seconds)
+        try:
+            await subject._connect()
+        except BaseException:
+            await subject.close()
+            raise
+        return subject
+
+    async def _connect(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._writing, _ = await loop.connect_write_pipe(
+            lambda: _Input(self._deaf), self.child.stdin
+        )
+        await self._listen(self.child.stdout, _Ears(self._read, self._end))
+        await self._listen(self.child.stderr, _Ears(self._hear, self._close_one))
+
+    async def _listen(self, pipe: FileIO | None, ears: _Ears) -> None:
+        loop = asyncio.get_running_loop()
+        reading, _ = await loop.connect_read_pipe(lambda: ears, pipe)
+        self._reading.append(reading)
+
+    async def close(self) -> None:
+        """End its whole tree."""
+        if self._writing is not None:
+            self._writing.abort()
+        for transport in self._reading:
+            transport.close()
+        async with self.child:
+            await self.child.end(BRISK)
+
+    # To it.
+
+    def send(self, data: bytes) -> None:
+        """Any bytes. Lost, if it does not listen any more."""
+        if self._writing is not None:
+            self._writing.write(data)
+
+    def say(self, method: str, params: object = None, **members: object) -> None:
+        """A notification, or with an `id` a request."""
+        self.send(frame(message(method, params, **members)))
+
+    def close_input(self) -> None:
+        if self._writing is not None:
+            self._writing.close()
+
+    # From it.
+
+    async def ask(self, method: str, params: object = None, id: Id | None = None) -> Message:
+        """The answer, whatever it says."""
+        asked = next(self._ids) if id is None else id
+        self.say(method, params, id=asked)
+        return await self.answer(asked, method)
+
+    async def result(self, method: str, params: object = None) -> Any:
+        """The answer, which has to be a result."""
+        answer = await self.ask(method, params)
+        if (error := answer.get("error")) is not None:
+            raise Broken(f"{method} was answered with an error: {_shown(error)}")
+        return answer.get("result")
+
+    async def refusal(self, method: str, params: object = None) -> int:
+        """The code of the answer, which has to be an error."""
+        answer = await self.ask(method, params)
+        if answer.get("error") is None:
+            raise Broken(f"{method} was answered with the result {_shown(answer.get('result'))}")
+        return cast("int", answer["error"]["code"])
+
+    async def alive(self) -> None:
+        """It answers a question nobody can answer."""
+        await self.ask(UNKNOWN)
+
+    async def answer(self, id: Id | None, method: str) -> Message:
+        """The answer to this id. An integer and a string are never the same."""
+
+        def is_it(said: Message) -> bool:
+            return (
+                "method" not in said and said.get("id") == id and type(said.get("id")) is type(id)
+            )
+
+        return checked(await self.until(is_it, f"an answer to {method}"))
+
+    async def until(self, wanted: Callable[[Message], bool], what: str, since: int = 0) -> Message:
+        """The first message that is wanted, if it comes in time."""
+        try:
+            async with asyncio.timeout(self.seconds):
+                while True:
+                    for said in self.said[since:]:
+                        if wanted(said):
+                            return said
+                    since = len(self.said)
+                    self._more.clear()
+                    if self._ended:
+                        raise Broken(f"it closed its output before {what} came")
+                    await self._more.wait()
+        except TimeoutError:
+            raise Broken(f"there was not {what} within {self.seconds:g} s") from None
+
+    @property
+    def stderr(self) -> list[str]:
+        """The last lines it wrote there."""
+        return self._words.decode("utf-8", "replace").splitlines()
+
+    def answers_to(self, id: Id) -> int:
+        return sum("method" not in said and said.get("id") == id for said in self.said)
+
+    async def exit(self) -> Exit:
+        """How it ended, if it does in time, with all that it said heard."""
+        try:
+            async with asyncio.timeout(self.seconds):
+                ended = await self.child.wait()
+        except TimeoutError:
+            raise Broken(f"it was still there after {self.seconds:g} s") from None
+        with contextlib.suppress(TimeoutError):  # what it left behind may hold the pipes open
+            async with asyncio.timeout(_LAST_WORDS_SECONDS):
+                await self._silent.wait()
+        return ended
+
+    def left_behind(self) -> list[int]:
+        """Processes of its tree that live."""
+        living = members(table.scan(guardian.living()), self.child.tree)
+        return sorted(process.pid for process in living)
+
+    def _deaf(self) -> None:
+        self._writing = None
+
+    def _read(self, data: bytes) -> None:
+        self._take(self._decoder.feed(data))
+
+    def _end(self) -> None:
+        self._take(self._decoder.eof())
+        self._ended = True
+        self._more.set()
+        self._close_one()
+
+    def _close_one(self) -> None:
+        self._open -= 1
+        if not self._open:
+            self._silent.set()
+
+    def _take(self, events: list[Event]) -> None:
+        for event in events:
+            match event:
+                case Frame(body):
+                    self._heard(body)
+                case Fault():
+                    self.strays.append(event.detail)
+        self._more.set()
+
+    def _heard(self, body: bytes) -> None:
+        try:
+            said = json.loads(body)
+        except ValueError:
+            self.strays.append("a frame that is not JSON in UTF-8")
+            return
+        if not isinstance(said, dict):
+            self.strays.append("a frame that is no message")
+            return
+        self.said.append(said)
+        if "method" in said and said.get("id") is not None:
+            error = {"code": METHOD_NOT_FOUND, "message": "This is only a check."}
+            self.send(frame({"jsonrpc": "2.0", "id": said["id"], "error": error}))
+
+    def _hear(self, data: bytes) -> None:
+        self._words = (self._words + data)[-_STDERR_BYTES:]
+        self._more.set()
+
+
+def message(method: str, params: object = None, **members: object) -> Message:
+    given = {} if params is None else {"params": params}
+    return {"jsonrpc": "2.0", **members, "method": method, **given}
+
+
+def frame(said: object) -> bytes:
+    return encode(json.dumps(said, ensure_ascii=False).encode())
+
+
+def checked(answer: Message) -> Message:
+    """An answer, if it is one. Null is as good as omitted."""
+    if answer.get("jsonrpc") != "2.0":
+        raise Broken(f'the answer has no "jsonrpc": "2.0": {_shown(answer)}')
+    error = answer.get("error")
+    if error is None and "result" not in answer:
+        raise Broken(f"the answer has neither result nor error: {_shown(answer)}")
+    if error is not None and answer.get("result") is not None:
+        raise Broken(f"the answer has both result and error: {_shown(answer)}")
+    if error is not None and not _is_error(error):
+        raise Broken(f"the error has no integer code and message: {_shown(error)}")
+    return answer
+
+
+def _is_error(error: object) -> bool:
+    return (
+        isinstance(error, dict)
+        and type(error.get("code")) is int
+        and isinstance(error.get("message"), str)
+    )
+
+
+def _shown(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 200 else f"{text[:200]}…"
+
+
+class _Ears(asyncio.Protocol):
+    def __init__(self, data: Callable[[bytes], None], end: Callable[[], None]) -> None:
+        self._data, self._end = data, end
+
+    def data_received(self, data: bytes) -> None:
+        self._data(data)
+
+    def eof_received(self) -> None:
+        self._end()
+
+
+class _Input(asyncio.BaseProtocol):
+    """What it does not read waits here; a clause sends little."""
+
+    def __init__(self, lost: Callable[[], None]) -> None:
+        self._lost = lost
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._lost()

@@ -1,0 +1,75 @@
+"""What can be wrong with a plugin, as exceptions: each says which plugin, what happened, and what
+may help, in one sentence.
+
+    PluginFailed            one of the following
+    ├── NotStarted          the executable did not run
+    ├── NotIntroduced       it ran, and the handshake or the initialisation came to nothing
+    ├── PluginOver          it has ended, or is being ended; a call has no answer
+    ├── LeftAlone           it failed too often lately, and is not started for a while
+    ├── Refused             it answered a call with an error, whose code and data are here
+    ├── TimedOut            it did not answer in time, and may be asked again
+    └── Unexpected          its answer is not of the type that was asked for
+
+Raised by `plugin` and `keeper`. `code` is the protocol's number for the condition.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from telex.protocols import plugin_v0 as spec
+
+BUFFERED: Final = "its standard output may be buffered until it ends: it has to flush each message"
+
+
+def seconds(time: float) -> str:
+    """For a sentence. What is left of a second is not told to the microsecond."""
+    return f"{round(time, 2 if time >= 0.1 else 3):g} s"
+
+
+class PluginFailed(Exception):
+    """Something is wrong with a plugin."""
+
+    code: int = -32603
+
+    def __init__(self, plugin: str, what: str, hint: str = "") -> None:
+        self.plugin, self.what, self.hint = plugin, what, hint
+        self.reason = f"{what}; {hint}" if hint else what
+        """The sentence without the plugin's name, for one that has it already."""
+        super().__init__(f"the plugin {plugin} {self.reason}")
+
+
+class NotStarted(PluginFailed):
+    """The executable did not run."""
+
+
+class NotIntroduced(PluginFailed):
+    """It did not say, or said wrongly, what it is; or it did not take its configuration."""
+
+    code = spec.HANDSHAKE
+
+
+class PluginOver(PluginFailed):
+    """It has ended, or is being ended."""
+
+
+class LeftAlone(PluginFailed):
+    """It failed too often lately."""
+
+
+class Refused(PluginFailed):
+    """It answered with an error."""
+
+    def __init__(self, plugin: str, method: str, code: int, message: str, data: object) -> None:
+        super().__init__(plugin, f"answered {method} with an error: {message} ({code})")
+        self.method, self.code, self.message, self.data = method, code, message, data
+
+
+class TimedOut(PluginFailed):
+    """It did not answer in time. The connection stays usable."""
+
+    code = spec.TIMED_OUT
+
+
+class Unexpected(PluginFailed):
+    """It answered with something of another type."""

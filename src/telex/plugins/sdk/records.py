@@ -1,0 +1,68 @@
+"""The `logging` module's records as `log` notifications: `logging.info("…")` is all a plugin does.
+
+What is given as `extra` becomes the fields. A traceback is a field of its own.
+"""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+from telex.plugins.logs import LEVELS, TRACE
+from telex.protocols import plugin_v0 as spec
+
+_OWN: Final = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
+"""What every record has; the rest is `extra`."""
+
+
+class ToHost(logging.Handler):
+    """Sends every record on."""
+
+    def __init__(self, tell: Callable[[str, object], None]) -> None:
+        super().__init__()
+        self._tell = tell
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            self._tell("log", as_log(record))
+        except Exception:  # noqa: BLE001  logging's own way: a record that cannot be written is told
+            self.handleError(record)
+
+
+def listen(settings: spec.Logging, handler: logging.Handler) -> None:
+    """Send what the host wants to hear, from all loggers."""
+    root = logging.getLogger()
+    root.removeHandler(handler)
+    if settings.enabled:
+        root.addHandler(handler)
+        root.setLevel(LEVELS[settings.level])
+
+
+def as_log(record: logging.LogRecord) -> dict[str, Any]:
+    """In generation A's words. The level is always said: other hosts have no default for it."""
+    fields = {name: _json(value) for name, value in vars(record).items() if name not in _OWN}
+    if record.name != "root":
+        fields["logger"] = record.name
+    if record.exc_info and record.exc_info[0] is not None:
+        fields["traceback"] = "".join(traceback.format_exception(*record.exc_info))
+    said = {"level": _level(record.levelno), "msg": record.getMessage()}
+    return {**said, "fields": fields} if fields else said
+
+
+def _level(number: int) -> spec.Level:
+    words: tuple[spec.Level, ...] = ("error", "warn", "info", "debug")
+    return next((word for word in words if number >= LEVELS[word]), "trace")
+
+
+def _json(value: object) -> Any:
+    try:
+        return msgspec.to_builtins(value, str_keys=True)
+    except TypeError:
+        return repr(value)
+
+
+logging.addLevelName(TRACE, "TRACE")

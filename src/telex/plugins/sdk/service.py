@@ -1,0 +1,292 @@
+"""The protocol's methods, answered from what a plugin gives.
+
+A host says `handshake`, then `initialize` if it is of generation A, then anything, then `shutdown`
+and `exit`. What comes too early or too late is refused with its own code. Which peer, process and
+pipes there are is `stdio`'s to know.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import logging
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import msgspec
+
+from telex.plugins.introducing import NAMES, without_nulls
+from telex.plugins.sdk.calls import Call, CommandCall, TaskCall, ToolCall
+from telex.plugins.sdk.failures import Failed, InvalidConfig
+from telex.plugins.sdk.plugin import Group, tools_of
+from telex.plugins.sdk.records import ToHost, listen
+from telex.plugins.sdk.signature import configured_struct, values_of
+from telex.plugins.sdk.workers import Workers
+from telex.protocols import plugin_v0 as spec
+from telex.rpc.errors import RESERVED, Condition, RpcError
+from telex.rpc.methods import Methods
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from telex.plugins.sdk.plugin import Given, Plugin
+    from telex.plugins.sdk.signature import Signature
+
+T = TypeVar("T")
+Asked = dict[str, Any]
+
+log = logging.getLogger("telex.plugins.sdk")
+
+_CONFIGS: Final = {"config", "pluginConfig"}
+_PARAMS: Final = RESERVED[Condition.PARAMS]
+_INTERNAL: Final = RESERVED[Condition.INTERNAL]
+
+
+class Stage(enum.Enum):
+    STRANGER = enum.auto()
+    INTRODUCED = enum.auto()
+    READY = enum.auto()
+    LEAVING = enum.auto()
+
+
+class Service:
+    """One plugin's side of one conversation."""
+
+    def __init__(self, plugin: Plugin[Any], tell: Callable[[str, object], None]) -> None:
+        self.over = asyncio.Event()
+        """Set by `exit`."""
+        self.exit_code = 0
+        self._plugin = plugin
+        self._tell = tell
+        self._workers = Workers()
+        self._logging = ToHost(tell)
+        self._stage = Stage.STRANGER
+        self._protocol = spec.PROTOCOL_A
+        self._set_up: dict[str, spec.SetupCommand] = {}
+
+    def methods(self) -> Methods:
+        methods = Methods()
+        served: dict[str, Callable[..., Any]] = {
+            "handshake": self.handshake,
+            "initialize": self.initialize,
+            "setupCommand": self.set_up_command,
+            "runCommand": self.run_command,
+            "validateTask": self.validate_task,
+            "runTask": self.run_task,
+            "shutdown": self.shut_down,
+            "exit": self.exit,
+        }
+        for name, handler in served.items():
+            methods.add(name, handler)
+        if self._plugin.tools:
+            methods.add("tools/list", self.list_tools)
+            methods.add("tools/call", self.call_tool)
+        return methods
+
+    def close(self) -> None:
+        """Nothing is told any more."""
+        logging.getLogger().removeHandler(self._logging)
+
+    # From stranger to ready.
+
+    def handshake(self, asked: Asked) -> Asked:
+        self._refuse_unless(Stage.STRANGER, Stage.INTRODUCED, Stage.READY)
+        said = _read(asked, spec.Handshake)
+        if said.protocol not in NAMES or said.protocol_version != spec.VERSION:
+            raise RpcError(
+                spec.HANDSHAKE,
+                f"This plugin speaks {spec.PROTOCOL_A} version {spec.VERSION}, "
+                f"not {said.protocol} version {said.protocol_version}.",
+            )
+        self._protocol = said.protocol
+        if said.protocol == spec.PROTOCOL_B:  # which has no `initialize`
+            self._configure({})
+            self._stage = Stage.READY
+        else:
+            self._stage = Stage.INTRODUCED
+        capable = said.capabilities is not msgspec.UNSET
+        return self._plugin.introduced(said.protocol, capable=capable)
+
+    def initialize(self, asked: Asked) -> spec.Done:
+        self._refuse_unless(Stage.INTRODUCED, Stage.READY)
+        said = _read(asked, spec.Initialize)
+        self._configure(values_of(said.config))
+        listen(said.logging, self._logging)
+        self._stage = Stage.READY
+        return spec.Done()
+
+    # Commands, tasks, tools.
+
+    def set_up_command(self, asked: Asked) -> spec.Done:
+        self._refuse_unless(Stage.READY)
+        said = _read(asked, spec.SetupCommand)
+        command = self._command(said.name)
+        _configured(command.signature, values_of(said.config))
+        self._set_up[said.name] = said
+        return spec.Done()
+
+    async def run_command(self, asked: Asked) -> spec.Done:
+        self._refuse_unless(Stage.READY)
+        said = _read(asked, spec.RunCommand)
+        name = said.cmd if isinstance(said.cmd, str) else said.name
+        if not isinstance(name, str):
+            raise RpcError(_PARAMS, "It does not say which command: give its `name`.")
+        command = self._command(name)
+        if isinstance(said.plugin_config, list):
+            self._configure(values_of(said.plugin_config))
+        set_up = self._set_up.pop(name, spec.SetupCommand(name, []))
+        values = values_of(set_up.config) | values_of(said.config)
+        call = CommandCall(command.name, self._tell, said.progress_token, set_up.args)
+        await self._done(command, call, _configured(command.signature, values), spec.COMMAND_FAILED)
+        return spec.Done()
+
+    async def validate_task(self, asked: Asked) -> spec.Done:
+        self._refuse_unless(Stage.READY)
+        said = _read(asked, spec.ValidateTask)
+        task = self._task(said.type)
+        values = values_of(said.config)
+        arguments = _configured(task.signature, values)
+        if (validator := self._plugin.validators.get(said.type)) is not None:
+            call = TaskCall(said.type, self._tell, msgspec.UNSET, ".")
+            arguments = _configured(validator, values)
+            await self._run(validator, call, arguments, said.type, spec.INVALID_CONFIG)
+        return spec.Done()
+
+    async def run_task(self, asked: Asked) -> spec.Done:
+        self._refuse_unless(Stage.READY)
+        said = _read(asked, spec.RunTask)
+        name = said.task_type if isinstance(said.task_type, str) else said.type
+        if not isinstance(name, str):
+            raise RpcError(_PARAMS, "It does not say which task: give its `type`.")
+        task = self._task(name)
+        directory = said.dir if isinstance(said.dir, str) else "."
+        call = TaskCall(name, self._tell, said.progress_token, directory)
+        arguments = _configured(task.signature, values_of(said.config))
+        await self._done(task, call, arguments, spec.TASK_FAILED)
+        return spec.Done()
+
+    def list_tools(self, asked: Asked) -> spec.ToolsList:
+        self._refuse_unless(Stage.READY)
+        return spec.ToolsList(list(tools_of(self._plugin.tools)))
+
+    async def call_tool(self, asked: Asked) -> spec.ToolResult:
+        """What a tool says no with is a result: a language model reads it and tries again."""
+        self._refuse_unless(Stage.READY)
+        said = _read(asked, spec.ToolsCall)
+        if (tool := self._plugin.tools.get(said.name)) is None:
+            raise RpcError(_PARAMS, f"There is no tool {said.name}.")
+        try:
+            arguments = tool.signature.called(said.arguments or {})
+        except msgspec.ValidationError as error:
+            raise RpcError(_PARAMS, f"{said.name}: {error}") from None
+        call = ToolCall(said.name, self._tell, said.progress_token)
+        try:
+            return spec.ToolResult(await self._done(tool, call, arguments, _INTERNAL))
+        except RpcError as failed:
+            return spec.ToolResult(failed.problem.message, is_error=True)
+
+    # The end.
+
+    def shut_down(self, asked: Asked) -> object:
+        """Plain, so that it does not wait behind what it is to end; and yet it begins in a task of
+        its own, after those that came before it."""
+        return self._shut_down()
+
+    async def _shut_down(self) -> object:
+        self._refuse_unless(Stage.STRANGER, Stage.INTRODUCED, Stage.READY)
+        self._stage = Stage.LEAVING
+        for ending in self._plugin.endings:
+            answer = ending()
+            if asyncio.iscoroutine(answer):
+                await answer
+        return True if self._protocol == spec.PROTOCOL_B else spec.Done()
+
+    def exit(self) -> None:
+        asyncio.get_running_loop().call_soon(self._exit)  # a `shutdown` just before it begins first
+
+    def _exit(self) -> None:
+        self.exit_code = 0 if self._stage is Stage.LEAVING else 1
+        self.over.set()
+
+    # What they share.
+
+    def _refuse_unless(self, *stages: Stage) -> None:
+        if self._stage in stages:
+            return
+        if self._stage is Stage.LEAVING:
+            raise RpcError(spec.SHUTTING_DOWN, spec.ERRORS[spec.SHUTTING_DOWN])
+        raise RpcError(spec.NOT_INITIALIZED, spec.ERRORS[spec.NOT_INITIALIZED])
+
+    def _configure(self, values: dict[str, object]) -> None:
+        if self._plugin.shape is None:
+            return
+        try:
+            self._plugin.configure(configured_struct(self._plugin.shape, values))
+        except msgspec.ValidationError as error:
+            if self._protocol == spec.PROTOCOL_B and not values:
+                return  # its host says them with each command
+            raise RpcError(spec.INVALID_CONFIG, f"{self._plugin.name}: {error}") from None
+
+    def _command(self, name: str) -> Given:
+        found = self._plugin.commands.find(name)
+        if found is None:
+            raise RpcError(spec.INVALID_COMMAND, f"There is no command {name}.")
+        if isinstance(found, Group):
+            raise RpcError(spec.NOT_RUNNABLE, f"{name} is a group of commands; say which of them.")
+        return found
+
+    def _task(self, name: str) -> Given:
+        if (found := self._plugin.tasks.get(name)) is None:
+            raise RpcError(_PARAMS, f"There is no task of the type {name}.")
+        return found
+
+    async def _done(self, given: Given, call: Call, arguments: Asked, code: int) -> Any:
+        return await self._run(given.signature, call, arguments, given.name, code)
+
+    async def _run(
+        self, signature: Signature, call: Call, arguments: Asked, name: str, code: int
+    ) -> Any:
+        """The function's result, or what it raised as an answer with the code."""
+        work = partial(signature.function, *([call] if signature.wants_call else []), **arguments)
+        try:
+            return await (work() if signature.is_async else self._workers.run(work))
+        except asyncio.CancelledError:
+            call.cancel()
+            raise
+        except InvalidConfig as invalid:
+            raise RpcError(spec.INVALID_CONFIG, f"{name}: {invalid}", *_data(invalid)) from None
+        except Failed as failed:
+            raise RpcError(code, str(failed), *_data(failed)) from None
+        except RpcError:
+            raise
+        except Exception as error:
+            log.error("%s failed", name, exc_info=error)
+            raise RpcError(code, f"{name} failed: {type(error).__name__}: {error}") from error
+
+
+def _data(failed: Failed) -> tuple[object, ...]:
+    return () if failed.data is None else (failed.data,)
+
+
+def _read(asked: Asked, kind: type[T]) -> T:
+    """The parameters as their type; null is as good as omitted."""
+    bare = without_nulls(asked)
+    for name in _CONFIGS & bare.keys():
+        if isinstance(bare[name], list):
+            bare[name] = [pair for pair in bare[name] if not _is_unsaid(pair)]
+    try:
+        return msgspec.convert(bare, kind)
+    except msgspec.ValidationError as error:
+        raise RpcError(_PARAMS, f"The parameters are not valid. {error}") from None
+
+
+def _is_unsaid(pair: object) -> bool:
+    return isinstance(pair, dict) and "value" not in pair
+
+
+def _configured(signature: Signature, values: dict[str, object]) -> Asked:
+    try:
+        return signature.configured(values)
+    except msgspec.ValidationError as error:
+        name = signature.function.__name__
+        raise RpcError(spec.INVALID_CONFIG, f"{name}: {error}") from None

@@ -1,0 +1,351 @@
+"""Tasks: read with all that is wrong, planned by what the plugin declares, validated, run in order."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from plugins_v0.animals import Heard, written
+from telex.plugins import task_plan, tasks
+from telex.plugins.finding import Found
+from telex.plugins.keeper import Keeper, Pace
+from telex.plugins.task_plan import BadTasks, Wanted
+from telex.protocols import plugin_v0 as spec
+from telex.wire.limits import PLUGIN_TASKS_AT_ONCE
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from telex.plugins.settings import Settings
+
+WHERE = Path("/project/tasks.toml")
+
+
+def wrong(content: str) -> tuple[str, ...]:
+    with pytest.raises(BadTasks) as caught:
+        task_plan.read(content.encode(), "tasks.toml")
+    return caught.value.problems
+
+
+# Read.
+
+
+def test_a_file_of_tasks_is_read() -> None:
+    content = b"""
+    [[task]]
+    id = "folder"
+    type = "greet/make"
+    [[task]]
+    id = "motd"
+    type = "write"
+    requires = ["folder"]
+    config = { path = "motd", lines = [1, 2] }
+    """
+    assert task_plan.read(content, "it") == [
+        Wanted("folder", "greet/make"),
+        Wanted("motd", "write", ["folder"], {"path": "motd", "lines": [1, 2]}),
+    ]
+    assert task_plan.read(b"", "it") == []
+
+
+def test_everything_that_is_wrong_with_a_file_is_told_at_once() -> None:
+    assert wrong(
+        """
+        tasks = 3
+        [[task]]
+        id = "a"
+        type = 3
+        require = ["b"]
+        [[task]]
+        type = "x"
+        """
+    ) == (
+        "tasks is not known; tasks are [[task]]",
+        "task a: `type` must be text; it is 3",
+        "task a: `require` is not known; did you mean requires?",
+        "task 2: `id` is missing",
+    )
+
+
+def test_an_id_twice_an_unknown_one_and_a_circle_are_named() -> None:
+    one = '[[task]]\nid = "a"\ntype = "x"\n'
+    assert wrong(one + one) == ("2 tasks have the id a",)
+    assert wrong(one + 'requires = ["b"]') == ("a requires b, which is not there",)
+    two = '[[task]]\nid = "b"\ntype = "x"\nrequires = ["a"]\n'
+    (circle,) = wrong(one + 'requires = ["b"]\n' + two)
+    assert circle.endswith(("a → b → a", "b → a → b"))
+
+
+@pytest.mark.parametrize("content", ["[[task", "\xff", "task = 3", "[task]\nid = 'a'"])
+def test_what_is_no_file_of_tasks_is_said_to_be_none(content: str) -> None:
+    assert len(wrong(content)) == 1
+
+
+# Planned.
+
+WRITE = spec.Task(
+    "write",
+    configs=[
+        spec.ConfigEntry("path", type="path", flag_only=True),
+        spec.ConfigEntry("mode", 420, "int"),
+        spec.ConfigEntry("text"),
+    ],
+)
+
+
+def planned(
+    *wanted: Wanted, protocol: str = "rpp", task: spec.Task = WRITE, domain: str | None = None
+) -> task_plan.Plan:
+    manifest = spec.Manifest("greet", "it", domain=domain)
+    found = Found("greet", Path("/it"), manifest, Path("/it"))
+    introduced = spec.Introduced(protocol, 0, "greet", tasks=[task])
+    return task_plan.plan(wanted, found, introduced, WHERE, "/home/me")
+
+
+def test_a_tilde_is_the_persons_home_and_no_variable_sets_a_tasks_value() -> None:
+    task = spec.Task("write", configs=[spec.ConfigEntry("path", type="path", env_override="HOME")])
+    plan = planned(Wanted("a", "write", config={"path": "~/motd"}), task=task)
+    assert plan.tasks[0].config == [spec.KeyValue("path", "/home/me/motd")]
+
+
+def test_values_are_typed_by_the_entries_with_defaults_and_paths_from_the_files_directory() -> None:
+    plan = planned(Wanted("a", "write", config={"path": "motd"}))
+    values = [spec.KeyValue("path", "/project/motd"), spec.KeyValue("mode", 420)]
+    assert plan.tasks == (task_plan.Planned("a", "write", (), values),)
+    assert plan.directory == Path("/project")
+
+
+@pytest.mark.parametrize("word", ["write", "greet/write", "files/write"])
+def test_a_type_may_be_named_with_the_plugin_or_its_domain(word: str) -> None:
+    assert planned(Wanted("a", word), domain="files").tasks[0].type == "write"
+
+
+def test_a_type_of_somebody_else_is_named_with_those_there_are() -> None:
+    with pytest.raises(BadTasks) as caught:
+        planned(Wanted("a", "other/write"))
+    (problem,) = caught.value.problems
+    assert problem == ("task a: greet has no tasks of the type other/write; there are: write")
+
+
+def test_a_value_of_the_wrong_type_is_named_with_its_task() -> None:
+    with pytest.raises(BadTasks) as caught:
+        planned(Wanted("a", "write", config={"mode": "x"}))
+    assert caught.value.problems == (
+        'task a: greet.write.mode must be a whole number of 64 bits; it is "x"',
+    )
+
+
+def test_a_key_nobody_declared_is_a_hint_for_a_and_a_mistake_for_b() -> None:
+    wanted = Wanted("a", "write", config={"txet": "hi"})
+    plan = planned(wanted)
+    said = "task a: write does not say that it takes txet; did you mean text?"
+    assert plan.hints == (said,)
+    assert spec.KeyValue("txet", "hi") in plan.tasks[0].config
+    with pytest.raises(BadTasks) as caught:
+        planned(wanted, protocol="reginald")
+    assert caught.value.problems == (said,)
+
+
+def test_a_map_of_generation_b_is_passed_on_and_its_plain_entries_are_typed() -> None:
+    forms: list[Any] = [
+        {"key": "links", "keyType": "path", "values": []},
+        {"key": "depth", "type": "int", "value": 2},
+    ]
+    task = spec.Task("link", config=forms)
+    links = {"a": {"b": 1}}
+    plan = planned(Wanted("a", "link", config={"links": links}), protocol="reginald", task=task)
+    assert plan.tasks[0].config == [spec.KeyValue("depth", 2), spec.KeyValue("links", links)]
+
+
+# Validated and run.
+
+WORKS = """
+import json, os, threading
+lock = threading.Lock()
+barriers = {}
+def values(m):
+    return {v["key"]: v["value"] for v in m["params"].get("config") or []}
+def answer(**members):
+    with lock:
+        speaking.write(**members)
+def validate(m):
+    if "bad" in values(m):
+        answer(id=m["id"], error={"code": -32050, "message": values(m)["bad"]})
+    else:
+        answer(id=m["id"], result={})
+def work(m):
+    given = values(m)
+    if "crash" in given:
+        os._exit(3)
+    if "meet" in given:  # as many have to come as it says, at the same time
+        barriers.setdefault(given["meet"], threading.Barrier(given["meet"])).wait(20)
+    if "fail" in given:
+        answer(id=m["id"], error={"code": -32005, "message": given["fail"]})
+    else:
+        os.write(2, json.dumps(m["params"]).encode() + b"\\n")
+        answer(id=m["id"], result={})
+def run(m):
+    os.write(2, b"begun\\n")
+    threading.Thread(target=work, args=(m,), daemon=True).start()
+speaking.serve(
+    handshake=lambda m: answer(id=m["id"], result=speaking.introduction(tasks=[{"type": "x"}])),
+    validateTask=validate, runTask=run)
+"""
+
+
+@asynccontextmanager
+async def prepared(
+    directory: Path, *wanted: Wanted, source: str = WORKS, heard: Heard | None = None
+) -> AsyncIterator[tuple[Keeper, spec.Introduced, task_plan.Plan]]:
+    found = written(directory, source)
+    keeper = Keeper(found, (heard or Heard()).settings(), Pace(backoff=0.01))
+    try:
+        async with keeper.using() as plugin:
+            introduced = plugin.introduced
+        yield (
+            keeper,
+            introduced,
+            task_plan.plan(wanted, found, introduced, directory / "t.toml", "/home/me"),
+        )
+    finally:
+        await keeper.close()
+
+
+async def ran(directory: Path, *wanted: Wanted) -> tuple[tasks.Outcome, list[str]]:
+    ended: list[str] = []
+    told = tasks.Told(lambda one, progress: None, lambda one, failure: ended.append(one))
+    async with prepared(directory, *wanted) as (keeper, introduced, plan):
+        return await tasks.run(keeper, introduced, plan, told), ended
+
+
+async def test_all_are_validated_and_every_objection_is_told(tmp_path: Path) -> None:
+    wanted = [Wanted("a", "x", config={"bad": "no"}), Wanted("b", "x")]
+    wanted += [Wanted(f"c{at}", "x", config={"bad": f"{at}"}) for at in range(10)]
+    async with prepared(tmp_path, *wanted) as (keeper, introduced, plan):
+        with pytest.raises(BadTasks) as caught:
+            await tasks.validate(keeper, introduced, plan)
+    assert {*caught.value.problems} == {"task a: no", *(f"task c{at}: {at}" for at in range(10))}
+
+
+async def test_a_plugin_that_does_not_validate_has_nothing_to_object(tmp_path: Path) -> None:
+    without = WORKS.replace("validateTask=validate", "validateTask=refuse").replace(
+        "def run(m)",
+        "def refuse(m):\n    answer(id=m['id'], error={'code': -32601, 'message': 'no'})\ndef run(m)",
+    )
+    async with prepared(tmp_path, Wanted("a", "x"), source=without) as (keeper, introduced, plan):
+        await tasks.validate(keeper, introduced, plan)
+
+
+async def test_tasks_run_in_the_order_they_need(tmp_path: Path) -> None:
+    wanted = [Wanted("c", "x", ["b"]), Wanted("b", "x", ["a"]), Wanted("a", "x")]
+    outcome, ended = await ran(tmp_path, *wanted)
+    assert ended == ["a", "b", "c"]
+    assert outcome.ok
+    assert outcome.done == ended
+
+
+async def test_independent_tasks_run_at_the_same_time(tmp_path: Path) -> None:
+    config = {"meet": PLUGIN_TASKS_AT_ONCE}
+    meeting = [Wanted(f"t{at}", "x", config=config) for at in range(PLUGIN_TASKS_AT_ONCE)]
+    outcome, _ = await ran(tmp_path, *meeting)
+    assert len(outcome.done) == len(meeting)
+
+
+class Crowd(Keeper):
+    """Counts who is there at the same time."""
+
+    now = most = 0
+
+    async def call(self, *args: Any, **more: Any) -> Any:
+        self.now += 1
+        self.most = max(self.most, self.now)
+        await asyncio.sleep(0)
+        self.now -= 1
+
+
+async def test_not_too_many_run_at_the_same_time() -> None:
+    plan = planned(*(Wanted(f"t{at}", "write") for at in range(3 * PLUGIN_TASKS_AT_ONCE)))
+    crowd = Crowd(Found("greet", Path("/it"), None, Path("/it")))
+    told = tasks.Told(lambda one, progress: None, lambda one, failure: None)
+    outcome = await tasks.run(crowd, spec.Introduced("rpp", 0, "greet"), plan, told)
+    assert len(outcome.done) == len(plan.tasks)
+    assert crowd.most == PLUGIN_TASKS_AT_ONCE
+
+
+async def test_a_failed_task_stops_those_that_need_it_and_the_others_go_on(
+    tmp_path: Path,
+) -> None:
+    outcome, _ = await ran(
+        tmp_path,
+        Wanted("bad", "x", config={"fail": "it broke"}),
+        Wanted("next", "x", ["bad"]),
+        Wanted("last", "x", ["next", "good"]),
+        Wanted("good", "x"),
+    )
+    assert not outcome.ok
+    assert outcome.done == ["good"]
+    assert outcome.failed == {"bad": "it broke"}
+    assert outcome.stopped == {"next": "bad", "last": "next"}
+
+
+async def test_a_plugin_that_crashes_in_a_task_is_started_again_for_the_next(
+    tmp_path: Path,
+) -> None:
+    outcome, _ = await ran(
+        tmp_path,
+        Wanted("first", "x"),
+        Wanted("crash", "x", ["first"], {"crash": True}),
+        Wanted("after", "x", ["first"]),
+        Wanted("later", "x", ["after"]),
+    )
+    assert outcome.failed["crash"].startswith("the plugin own ")
+    # `after` ran at the same time and may have been lost with it; nothing is run twice.
+    assert {*outcome.done} | {*outcome.failed} | {*outcome.stopped} == {
+        "first",
+        "crash",
+        "after",
+        "later",
+    }
+
+
+async def test_generation_b_is_told_the_type_and_the_values_only(tmp_path: Path) -> None:
+    lines: list[str] = []
+    manifest = spec.Manifest("own", "own.py", tasks=[spec.Task(task_type="x")])
+    source = WORKS.replace(
+        'speaking.introduction(tasks=[{"type": "x"}])',
+        '{"protocol": "reginald", "protocolVersion": 0, "name": "own"}',
+    )
+    found = written(tmp_path, source, manifest)
+    keeper = Keeper(found, Heard(lines=lines).settings())
+    try:
+        async with keeper.using() as plugin:
+            introduced = plugin.introduced
+        plan = task_plan.plan([Wanted("a", "own/x")], found, introduced, WHERE, "/home/me")
+        await tasks.validate(keeper, introduced, plan)
+        told = tasks.Told(lambda one, progress: None, lambda one, failure: None)
+        assert (await tasks.run(keeper, introduced, plan, told)).ok
+    finally:
+        await keeper.close()
+    assert lines == ["[own] begun", '[own] {"taskType": "x", "config": []}']
+
+
+async def test_cancelled_tasks_leave_nothing_running(tmp_path: Path) -> None:
+    begun = asyncio.Event()
+
+    class Listening(Heard):
+        def settings(self, **more: Any) -> Settings:
+            return super().settings(shown=lambda line: begun.set(), **more)
+
+    told = tasks.Told(lambda one, progress: None, lambda one, failure: None)
+    alone = Wanted("a", "x", config={"meet": 2})
+    async with prepared(tmp_path, alone, heard=Listening()) as (keeper, introduced, plan):
+        running = asyncio.create_task(tasks.run(keeper, introduced, plan, told))
+        await begun.wait()
+        running.cancel()
+        await asyncio.wait({running})
+        assert running.cancelled()
+        assert keeper.running is None

@@ -1,0 +1,3 @@
+import speaking
+
+speaking.serve(shutdown=lambda message: speaking.write(id=message["id"], result=False))

@@ -1,0 +1,3 @@
+import speaking
+
+speaking.serve(work=lambda message: speaking.write(id=message["id"]))

@@ -1,0 +1,6 @@
+import sys
+
+import speaking
+
+speaking.raw = sys.stdout.buffer.write
+speaking.serve()

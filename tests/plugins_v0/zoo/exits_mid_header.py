@@ -1,0 +1,11 @@
+import sys
+
+import speaking
+
+
+def work(message):
+    speaking.raw(b"Content-Len")
+    sys.exit(0)
+
+
+speaking.serve(work=work)

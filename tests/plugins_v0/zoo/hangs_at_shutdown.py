@@ -1,0 +1,5 @@
+import signal
+
+import speaking
+
+speaking.serve(shutdown=lambda message: signal.pause())

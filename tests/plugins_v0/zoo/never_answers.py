@@ -1,0 +1,3 @@
+import speaking
+
+speaking.serve(work=lambda message: None)

@@ -1,0 +1,3 @@
+import speaking
+
+speaking.serve(handshake=lambda message: None)

@@ -1,0 +1,5 @@
+import signal
+
+import speaking
+
+speaking.serve(work=lambda message: signal.pause())

@@ -1,0 +1,8 @@
+import speaking
+
+
+def work(message):
+    speaking.frame(b'\xef\xbb\xbf{"jsonrpc": "2.0", "id": %d, "result": 1}' % message["id"])
+
+
+speaking.serve(work=work)
