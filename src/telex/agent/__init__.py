@@ -1,0 +1,1 @@
+"""The agent runtime: one protocol between an agent and any user interface."""

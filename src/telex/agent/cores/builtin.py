@@ -1,0 +1,156 @@
+"""The core that is always there. It is no language model and says so: it obeys plain commands.
+
+    list *.py        read FILE       search TEXT       run CMD
+    edit FILE: OLD => NEW            write FILE: TEXT
+    ask QUESTION     pick ONE, ANOTHER                 todo THING · todo · todo done N
+    help
+
+Several lines are several commands. Each goes through the same tools, permissions and events as a
+model's would, so that everything around it can be tried with nothing configured.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from telex.agent.cores import ContextLeft
+from telex.protocols.agent_ui import events
+from telex.protocols.agent_ui.asking import PickItem
+from telex.protocols.agent_ui.sessions import ModelDetails
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from telex.agent.cores import Context, Input, Said
+
+HELP: Final = """\
+I am the builtin core: no language model, only plain commands.
+  list [PATTERN]         files, as in `list *.py`
+  read FILE              a file, with line numbers
+  search TEXT            lines that hold a text
+  run CMD                a command, if you permit it
+  edit FILE: OLD => NEW  a text in a file, replaced by another
+  write FILE: TEXT       a file, written whole
+  ask QUESTION           asks you for a line of text
+  pick ONE, ANOTHER      asks you to choose
+  todo [THING]           a list of things to do; `todo done N` ends one
+  help                   this"""
+
+_EDIT: Final = re.compile(r"(?P<file>[^:]+):\s?(?P<old>.*?) => ?(?P<new>.*)", re.DOTALL)
+_WRITE: Final = re.compile(r"(?P<file>[^:]+):\s?(?P<text>.*)", re.DOTALL)
+_DONE: Final = re.compile(r"done (\d+)")
+
+Call = tuple[str, dict[str, Any]]
+
+
+class Misread(ValueError):
+    """A command without what it needs; the sentence is the answer."""
+
+
+class Builtin:
+    """Keeps nothing between runs."""
+
+    name = "builtin"
+    details = ModelDetails()
+
+    async def run(self, asked: Input, context: Context) -> AsyncIterator[Said]:
+        yield ContextLeft(100)
+        if asked.compact:
+            yield events.CompactionStart(_now())
+            yield events.CompactionComplete(_now(), compacted=False)
+        answers = [await _obeyed(line, context) for line in _lines(asked)]
+        while (more := await context.steered()) is not None:
+            answers += [await _obeyed(line, context) for line in commands(more)]
+        yield events.Final("\n".join(answers))
+
+
+def _lines(asked: Input) -> list[str]:
+    found = commands(asked.text)
+    if not found and asked.compact:
+        return []
+    return found or ["help"]
+
+
+def commands(text: str) -> list[str]:
+    """One for each line. Pure."""
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+async def _obeyed(line: str, context: Context) -> str:
+    word, _, rest = line.partition(" ")
+    match word.lower(), rest.strip():
+        case "ask", question:
+            said = await context.prompt("A question", question or "What do you say?")
+            return "Nobody answered." if said is None else f"You said: {said}"
+        case "pick", given:
+            return await _picked(given, context)
+        case "help", _:
+            return HELP
+    try:
+        call = call_of(line)
+    except Misread as misread:
+        return str(misread)
+    if call is None:
+        return f"I am no language model, and do not know {word!r}.\n\n{HELP}"
+    tool, arguments = call
+    return (await context.call(tool, arguments, line)).text
+
+
+def call_of(line: str) -> Call | None:
+    """The tool call that a command means; None for what is no command. Pure."""
+    word, _, rest = line.partition(" ")
+    rest = rest.strip()
+    match word.lower():
+        case "list":
+            return "list", {"pattern": rest} if rest else {}
+        case "read":
+            return "read", {"file_path": _needed(rest, "read FILE")}
+        case "search":
+            return "search", {"pattern": _needed(rest, "search TEXT")}
+        case "run":
+            return "shell", {"command": _needed(rest, "run CMD")}
+        case "edit":
+            return "edit", _parts(_EDIT, rest, "edit FILE: OLD => NEW", "old_string", "new_string")
+        case "write":
+            return "write", _parts(_WRITE, rest, "write FILE: TEXT", "content")
+        case "todo":
+            return "todo", _todo(rest)
+    return None
+
+
+def _needed(rest: str, how: str) -> str:
+    if not rest:
+        raise Misread(f"Write it as: {how}")
+    return rest
+
+
+def _parts(form: re.Pattern[str], rest: str, how: str, *names: str) -> dict[str, Any]:
+    found = form.fullmatch(rest)
+    if found is None:
+        raise Misread(f"Write it as: {how}")
+    file, *others = found.groups()
+    return {"file_path": file.strip(), **dict(zip(names, others, strict=True))}
+
+
+def _todo(rest: str) -> dict[str, Any]:
+    if not rest:
+        return {"action": "read"}
+    if (done := _DONE.fullmatch(rest)) is not None:
+        return {"action": "patch", "changes": [{"id": int(done[1]), "status": "completed"}]}
+    return {"action": "append", "entries": [{"content": rest}]}
+
+
+async def _picked(given: str, context: Context) -> str:
+    labels = [label.strip() for label in given.split(",") if label.strip()]
+    if not labels:
+        return "Write it as: pick ONE, ANOTHER"
+    items = [PickItem(str(number), label) for number, label in enumerate(labels, 1)]
+    chosen = await context.pick("Choose one", items)
+    names = [item.label for item in items if item.id in chosen]
+    return f"You chose: {', '.join(names)}" if names else "Nobody chose."
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,156 @@
+"""A core that plays a file of steps: what a demo shows and what a test needs, the same each time.
+
+    {"name": "demo", "steps": [
+      {"reasoning": "They want to see the files."},
+      {"text": "Let me look.", "deltas": 3},
+      {"tool": "list", "arguments": {"pattern": "*.py"}},
+      {"confirm": "Go on?", "message": "It may take a while."},
+      {"prompt": "Your name"}, {"pick": ["one", "two"]},
+      {"context": 80}, {"retry": "overloaded"}, {"compact": true},
+      {"event": {"type": "text", "content": "with members of your own", "x": 1}},
+      {"wait": 0.5}, {"fail": "as if something broke"},
+      {"final": "You said {input}; the last answer was {last}."}]}
+
+`{input}` is what the person said and `{last}` what the step before brought. Without a `final` step,
+the last answer is the final one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from telex.agent.cores import ContextLeft, Delta, RawEvent
+from telex.protocols.agent_ui import events
+from telex.protocols.agent_ui.asking import PickItem
+from telex.protocols.agent_ui.sessions import ModelDetails
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from telex.agent.cores import Context, Input, Said
+
+
+class BadScript(ValueError):
+    """A file that is no script; the sentence says where."""
+
+
+class ScriptFailed(Exception):
+    """The script said so."""
+
+
+class Step(Struct, frozen=True, forbid_unknown_fields=True):
+    """One of its members says what it does; `message`, `arguments` and `deltas` go with some."""
+
+    text: str | None = None
+    reasoning: str | None = None
+    deltas: int = 0
+    tool: str | None = None
+    arguments: dict[str, Any] = {}
+    confirm: str | None = None
+    prompt: str | None = None
+    pick: list[str] | None = None
+    message: str = ""
+    context: int | None = None
+    retry: str | None = None
+    compact: bool | None = None
+    event: Raw | UnsetType = UNSET
+    wait: float | None = None
+    fail: str | None = None
+    final: str | None = None
+
+
+class Script(Struct, frozen=True, forbid_unknown_fields=True):
+    steps: list[Step]
+    name: str = "scripted"
+
+
+def read_script(path: Path) -> Scripted:
+    """Raises `BadScript`, and `OSError`."""
+    try:
+        script = msgspec.json.decode(path.read_bytes(), type=Script)
+    except msgspec.DecodeError as error:
+        raise BadScript(f"{path} is no script: {error}") from error
+    return Scripted(script.name, script.steps)
+
+
+class Scripted:
+    """One script, played from its beginning in each run."""
+
+    details = ModelDetails()
+
+    def __init__(self, name: str, steps: list[Step]) -> None:
+        self.name = name
+        self._steps = steps
+
+    async def run(self, asked: Input, context: Context) -> AsyncIterator[Said]:
+        playing = _Playing(asked, context)
+        for step in self._steps:
+            async for said in playing.play(step):
+                yield said
+                if isinstance(said, events.Final):
+                    return
+        yield events.Final(playing.last)
+
+
+class _Playing:
+    def __init__(self, asked: Input, context: Context) -> None:
+        self._asked = asked
+        self._context = context
+        self.last = ""
+
+    async def play(self, step: Step) -> AsyncIterator[Said]:
+        """What a step says. Steps that ask or act bring `last`."""
+        if step.text is not None or step.reasoning is not None:
+            for said in self._spoken(step):
+                yield said
+        elif not isinstance(step.event, UnsetType):
+            yield RawEvent(Raw(msgspec.json.format(bytes(step.event), indent=-1)))
+        elif step.context is not None:
+            yield ContextLeft(step.context)
+        elif step.retry is not None:
+            yield events.LlmRetry("scripted", "overloaded", 2, 3, 0)
+        elif step.compact is not None:
+            yield events.CompactionStart(time.time_ns() // 1_000_000)
+            yield events.CompactionComplete(time.time_ns() // 1_000_000, step.compact)
+        elif step.final is not None:
+            yield events.Final(self._filled(step.final))
+        else:
+            self.last = await self._done(step)
+
+    def _spoken(self, step: Step) -> list[Said]:
+        is_text = step.text is not None
+        content = self._filled(step.text or step.reasoning or "")
+        size = -(-len(content) // step.deltas) if step.deltas else 0
+        pieces = [content[at : at + size] for at in range(0, len(content), size)] if size else []
+        whole = events.Text if is_text else events.Reasoning
+        return [
+            *(Delta("text" if is_text else "reasoning", piece) for piece in pieces),
+            whole(content, time.time_ns() // 1_000_000),
+        ]
+
+    async def _done(self, step: Step) -> str:
+        context = self._context
+        if step.tool is not None:
+            return (await context.call(step.tool, step.arguments)).text
+        if step.confirm is not None:
+            answer = await context.confirm(step.confirm, step.message)
+            return "yes" if answer is not None and answer.ok else "no"
+        if step.prompt is not None:
+            return await context.prompt(step.prompt, step.message) or ""
+        if step.pick is not None:
+            items = [PickItem(label, label) for label in step.pick]
+            return ", ".join(await context.pick(step.message or "Choose", items))
+        if step.wait is not None:
+            await asyncio.sleep(step.wait)
+        if step.fail is not None:
+            raise ScriptFailed(step.fail)
+        return self.last
+
+    def _filled(self, text: str) -> str:
+        return text.replace("{input}", self._asked.text).replace("{last}", self.last)

@@ -1,0 +1,414 @@
+"""Simple commands and redirects of a script, each judged. Pure, but for `Files`.
+
+Rules first: one that denies matches also when other words stand between its own, when the program
+is written with a path, and inside `env`, `sudo` and their like; one that allows matches the words
+as they are. Then readers, which may read inside the root. All else asks, but in mode full.
+
+`cd` moves the rest. Whether it succeeded is not known, so that every directory the script may be in
+is tried, and a command is allowed only if it is in all of them. It moves only as a command of its
+own after `&&`, `;` or a new line: in a pipe or a substitution the shell stays where it is, so that
+such a `cd` asks and moves nothing here either. Used by `judge`.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from telex.agent.judging.modes import SHELL_TOOL, Access, Mode
+from telex.agent.judging.paths import Paths, Touched, Verdict
+from telex.agent.judging.programs import SHELLS, TAKES_ANYTHING, WRAPPERS, base, reading
+from telex.agent.judging.rules import Decision, Rule
+from telex.agent.judging.script import (
+    Command,
+    Direction,
+    Joint,
+    Pipeline,
+    Redirect,
+    Script,
+    Word,
+)
+from telex.agent.judging.shell_reading import parse
+from telex.wire.limits import AGENT_COMMAND_PLACES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One thing that was judged by itself."""
+
+    kind: str
+    """`command`, `redirect`, or the name of a tool."""
+    source: str
+    argv: tuple[str, ...]
+    verdict: Verdict
+    touched: tuple[Touched, ...] = ()
+
+
+@dataclass(slots=True)
+class _Where:
+    """The directories a script may be in."""
+
+    now: tuple[str, ...]
+    seen: tuple[str, ...]
+    fixed: bool = False
+    """A `cd` here is not followed."""
+    moved: bool = False
+
+    def move(self, places: tuple[str, ...]) -> None:
+        self.now, self.moved = places, True
+        self.seen = tuple(dict.fromkeys((*self.seen, *places)))
+
+
+@dataclass(frozen=True, slots=True)
+class Commands:
+    paths: Paths
+    rules: Sequence[Rule]
+    mode: Mode
+    trusted: bool
+
+    def judge(self, script: Script, cwd: str) -> tuple[Piece, ...]:
+        return tuple(self._script(script, _Where((cwd,), (cwd,)), _changes_files(script)))
+
+    def _script(self, script: Script, where: _Where, changing: bool) -> Iterator[Piece]:
+        # After `||` nobody knows which of the commands before were run at all.
+        unsure = any(pipeline.joint is Joint.IF_BAD for pipeline in script.pipelines)
+        for pipeline in script.pipelines:
+            where.fixed = where.fixed or pipeline.joint is Joint.IF_BAD
+            if unsure or pipeline.joint is not Joint.IF_GOOD:
+                where.now = where.seen
+            yield from self._pipeline(pipeline, where, changing)
+
+    def _pipeline(self, pipeline: Pipeline, where: _Where, changing: bool) -> Iterator[Piece]:
+        now = where.now
+        for command in pipeline.commands:
+            for inner in command.scripts:
+                yield from self._script(inner, _Where(now, now, True, where.moved), changing)
+            yield from (self._redirect(redirect, now) for redirect in command.redirects)
+            if command.words and command.words[0].is_plain and command.words[0].text == "cd":
+                yield self._cd(command, where, alone=len(pipeline.commands) == 1)
+            elif command.words:
+                yield self._command(command, now, changing, moved=where.moved)
+
+    def _cd(self, command: Command, where: _Where, *, alone: bool) -> Piece:
+        argv = tuple(word.text for word in command.words)
+        restricting = self._rule(argv, where.now[0], (Decision.DENY, Decision.ASK))
+        if restricting:
+            return _piece(command, argv, _by_rule(restricting))
+        if where.fixed or not alone:
+            why = "cd in a pipe, in a substitution or after || may not move the shell"
+            return _piece(command, argv, self._unless_restricted(why))
+        match command.words:
+            case (_, Word(is_pattern=False, scripts=()) as target) if target.text[:1] not in (
+                "-",
+                "",
+            ):
+                pass
+            case _:
+                # Without a known place, nothing after it can be judged.
+                return _piece(command, argv, self._unless_restricted("cd to an unknown place"))
+        path = self._text(target)
+        places = tuple(
+            place for cwd in where.now for place in _places(self.paths.absolute(path, cwd))
+        )
+        if not self._is_free() and not all(map(self.paths.is_inside, places)):
+            return _piece(command, argv, Verdict(Decision.ASK, f"cd to {path}, outside the root"))
+        where.move(places)
+        if len(where.seen) > AGENT_COMMAND_PLACES:
+            where.now = where.seen = where.seen[:AGENT_COMMAND_PLACES]
+            return _piece(command, argv, Verdict(Decision.ASK, "cd too often to follow"))
+        return _piece(command, argv, Verdict(Decision.ALLOW, "cd inside the root"))
+
+    def _redirect(self, redirect: Redirect, cwds: tuple[str, ...]) -> Piece:
+        access = Access.READ if redirect.direction is Direction.READ else Access.WRITE
+        word = redirect.target
+        if word.is_pattern or word.scripts:
+            verdict = self._unless_restricted("nobody knows the redirect's file")
+            return Piece("redirect", redirect.source, (word.text,), verdict)
+        path = self._text(word)
+        touched = tuple(self.paths.touched(access, path, cwd, SHELL_TOOL) for cwd in cwds)
+        verdict = _worst([one.verdict for one in touched])
+        return Piece("redirect", redirect.source, (path,), verdict, touched)
+
+    def _command(
+        self, command: Command, cwds: tuple[str, ...], changing: bool, *, moved: bool
+    ) -> Piece:
+        words = command.words
+        written = tuple(self._text(word) for word in words)
+        verdicts: list[Verdict] = []
+        touched: list[Touched] = []
+        for cwd in cwds:
+            known = self._expanded(words, cwd, changing)
+            verdict, found = self._one(written, known, cwd, words[0], moved=moved)
+            verdicts.append(verdict)
+            touched += found
+        return _piece(command, written, _worst(verdicts), tuple(dict.fromkeys(touched)))
+
+    def _one(
+        self,
+        written: tuple[str, ...],
+        known: tuple[str, ...] | None,
+        cwd: str,
+        first: Word,
+        *,
+        moved: bool,
+    ) -> tuple[Verdict, tuple[Touched, ...]]:
+        """A command in one directory. `known` are its words, if they are all known."""
+        argv = written if known is None else known
+        named = self._named(argv, cwd)
+        denied = [one.verdict for one in named if one.verdict.decision is Decision.DENY]
+        if rule := self._rule(argv, cwd, (Decision.DENY,)) or self._hidden(
+            argv, cwd, Decision.DENY
+        ):
+            return _by_rule(rule), named
+        if denied:
+            return denied[0], named
+        if known is None:
+            return self._unknown(argv, cwd, first), named
+        verdict, touched = self._plain(argv, cwd, named, moved=moved)
+        return verdict, (*named, *touched)
+
+    def _unknown(self, argv: tuple[str, ...], cwd: str, first: Word) -> Verdict:
+        """A word of it stands for names, or is printed by another command: an option, any path."""
+        if rule := self._rule(argv, cwd, (Decision.ASK,)):
+            return _by_rule(rule)
+        if first.is_plain and argv[0] in TAKES_ANYTHING:
+            return Verdict(Decision.ALLOW, f"{argv[0]} may get any arguments")
+        return self._unless_restricted("nobody knows what a pattern or a substitution stands for")
+
+    def _plain(
+        self, argv: tuple[str, ...], cwd: str, named: tuple[Touched, ...], *, moved: bool
+    ) -> tuple[Verdict, tuple[Touched, ...]]:
+        """A command whose words are all known."""
+        if rule := self._rule(argv, cwd, (Decision.ALLOW,)):
+            return self._allowed(rule, named), ()
+        if rule := self._rule(argv, cwd, (Decision.ASK,)) or self._hidden(argv, cwd, Decision.ASK):
+            return _by_rule(rule), ()
+        found = reading(argv)
+        if found is None:
+            return self._unread(argv, cwd, named, f"{argv[0]} is not known to only read"), ()
+        reader, used = found
+        if used.refused:
+            return self._unread(argv, cwd, named, f"{argv[0]}: {used.refused}"), ()
+        if reader.needs_trust and not self.trusted:
+            why = f"{argv[0]} runs what the workspace tells it to, and the workspace is not trusted"
+            return self._unread(argv, cwd, named, why), ()
+        elsewhere = moved and not self.paths.is_root(cwd)
+        if reader.needs_trust and (elsewhere or self.paths.is_other_repository(cwd)):
+            why = f"{argv[0]} may find another repository here than the one that is trusted"
+            return self._unread(argv, cwd, named, why), ()
+        if reader.files_only and any(self._is_directory(path, cwd) for path in used.paths):
+            why = f"{argv[0]} reads the hidden files of a directory too"
+            return self._unread(argv, cwd, named, why), ()
+        touched = tuple(
+            self.paths.touched(Access.READ, path, cwd, SHELL_TOOL, recursive=reader.recursive)
+            for path in used.paths
+        )
+        fine = Verdict(Decision.ALLOW, f"{argv[0]} only reads, and inside the root")
+        return _worst([*(one.verdict for one in touched), fine]), touched
+
+    def _is_directory(self, path: str, cwd: str) -> bool:
+        return self.paths.files.is_directory(self.paths.absolute(path, cwd))
+
+    def _unread(
+        self, argv: tuple[str, ...], cwd: str, named: tuple[Touched, ...], why: str
+    ) -> Verdict:
+        """Whatever is no reader: only mode full lets it, and even there a secret is asked about."""
+        for one in named:
+            if one.verdict.decision is not Decision.ALLOW:
+                return one.verdict
+        if written := self._may_write(argv, cwd):
+            return Verdict(Decision.ASK, f"it may write {written.path}", written.verdict.rule)
+        if base(argv[0]) in SHELLS or argv[0] in ("eval", "source", ".", "exec", "trap"):
+            return self._unless_restricted(why)
+        return self._unless_full(why)
+
+    def _may_write(self, argv: tuple[str, ...], cwd: str) -> Touched | None:
+        """A path among the words that a rule keeps from being written."""
+        for word in argv[1:]:
+            one = self.paths.touched(Access.WRITE, word, cwd, SHELL_TOOL)
+            if one.verdict.rule and one.verdict.decision is not Decision.ALLOW:
+                return one
+        return None
+
+    def _allowed(self, rule: Rule, named: tuple[Touched, ...]) -> Verdict:
+        """What a rule allows by its words may still name a secret."""
+        for one in named if rule.path is None else ():
+            if one.verdict.decision is not Decision.ALLOW:
+                return one.verdict
+        return _by_rule(rule)
+
+    def _rule(
+        self, argv: tuple[str, ...], cwd: str, decisions: tuple[Decision, ...]
+    ) -> Rule | None:
+        for decision in decisions:
+            for rule in self.rules:
+                about = rule.decision is decision and rule.is_for(SHELL_TOOL, cwd)
+                if about and self._matches(rule, argv, cwd):
+                    return rule
+        return None
+
+    def _matches(self, rule: Rule, argv: tuple[str, ...], cwd: str) -> bool:
+        if rule.text is not None or (rule.command is None and rule.path is not None):
+            return False
+        if rule.decision is not Decision.ALLOW:
+            about = rule.command is None or _in_order(rule.command, argv)
+            return about and (rule.path is None or any(self._covered(rule, argv[1:], cwd)))
+        if rule.command is None:
+            return True
+        if not rule.begins(argv):
+            return False
+        rest = argv[len(rule.command) :]
+        if rule.plain and not all(self._is_plain(word, cwd) for word in rest):
+            return False
+        return rule.path is None or (bool(rest) and all(self._covered(rule, rest, cwd)))
+
+    def _covered(self, rule: Rule, words: Sequence[str], cwd: str) -> Iterator[bool]:
+        for word in words:
+            absolute = self.paths.absolute(word, cwd)
+            yield self.paths.covers(rule, absolute, self.paths.files.real(absolute))
+
+    def _is_plain(self, word: str, cwd: str) -> bool:
+        absolute = self.paths.absolute(word, cwd)
+        return (
+            not word.startswith(("-", "+", "@"))
+            and "=" not in word
+            and self.paths.is_inside(absolute)
+            and not self.paths.is_guarded(absolute)
+        )
+
+    def _hidden(self, argv: Sequence[str], cwd: str, decision: Decision) -> Rule | None:
+        """A rule about something that another program is told to run."""
+        if base(argv[0]) not in WRAPPERS | SHELLS:
+            return None
+        for rule in self.rules:
+            about = rule.decision is decision and rule.is_for(SHELL_TOOL, cwd)
+            if about and rule.command and _is_within(rule.command, argv):
+                return rule
+        return None
+
+    def _named(self, argv: tuple[str, ...], cwd: str) -> tuple[Touched, ...]:
+        """Paths that a rule denies or that are secrets, wherever among the words they are."""
+        found: list[Touched] = []
+        for word in argv[1:]:
+            parts = (word, word.partition("=")[2], word.rpartition(":")[2], word[2:])
+            for part in dict.fromkeys(parts):
+                one = self.paths.touched(Access.READ, part, cwd, SHELL_TOOL) if part else None
+                if one and (one.is_secret or one.verdict.decision is Decision.DENY):
+                    found.append(one)
+        return tuple(found)
+
+    def _expanded(
+        self, words: tuple[Word, ...], cwd: str, changing: bool
+    ) -> tuple[str, ...] | None:
+        """The words with names in place of patterns; a name that looks like an option is one."""
+        if any(word.scripts for word in words):
+            return None
+        argv: list[str] = []
+        for word in words:
+            if not word.is_pattern:
+                argv.append(self._text(word))
+                continue
+            text = self._text(word)
+            names = self.paths.files.names(self.paths.absolute(text, cwd))
+            if changing or names is None or word is words[0] or _is_odd(text, cwd):
+                return None
+            argv += [_as_written(name, text) for name in names] or [text]
+        return tuple(argv)
+
+    def _text(self, word: Word) -> str:
+        return self.paths.home + word.text[1:] if word.is_home else word.text
+
+    def _unless_full(self, why: str) -> Verdict:
+        if self._is_free():
+            return Verdict(Decision.ALLOW, "mode full, or a rule for the whole tool")
+        return Verdict(Decision.ASK, why)
+
+    def _is_free(self) -> bool:
+        return self.mode is Mode.FULL or any(
+            rule.is_for(SHELL_TOOL, "") and rule.decision is Decision.ALLOW
+            for rule in self.rules
+            if rule.command is None and rule.text is None and rule.path is None
+        )
+
+    def _unless_restricted(self, why: str) -> Verdict:
+        """As above, but what is not known may be what a rule is about."""
+        if any(rule.decision is not Decision.ALLOW for rule in self.rules):
+            return Verdict(Decision.ASK, why)
+        return self._unless_full(why)
+
+
+def _changes_files(script: Script) -> bool:
+    """Whether a pattern may stand for other names by the time it is its turn."""
+    commands = list(script.commands())
+    writes = any(
+        redirect.direction is not Direction.READ and redirect.target.text != "/dev/null"
+        for command in commands
+        for redirect in command.redirects
+    )
+    programs = [[word.text for word in command.words] for command in commands if command.words]
+    return writes or (len(programs) > 1 and any(_may_change(argv) for argv in programs))
+
+
+def _places(path: str) -> tuple[str, ...]:
+    """After a link, `..` is the directory the link is in to a shell, and another to all others."""
+    return tuple(dict.fromkeys((path, posixpath.normpath(path))))
+
+
+def _may_change(argv: list[str]) -> bool:
+    found = reading(argv)
+    return argv[0] != "cd" and (found is None or found[1].refused != "")
+
+
+def _as_written(name: str, pattern: str) -> str:
+    """As the shell gives it: relative where the pattern is, with as many parts as that has."""
+    if pattern.startswith("/"):
+        return name
+    parts = [part for part in pattern.split("/") if part]
+    return "/".join(name.split("/")[-len(parts) :])
+
+
+def _is_odd(pattern: str, cwd: str) -> bool:
+    """Where a pattern's own directory is one, or after a link `..` would be another."""
+    return ".." in pattern.split("/") or "*" in cwd or "?" in cwd
+
+
+def _is_within(rule: Sequence[str], argv: Sequence[str]) -> bool:
+    """Whether a rule's words are further on in the words, or in a script that is one of them."""
+    for at in range(1, len(argv)):
+        if _in_order(rule, argv[at:]):
+            return True
+        match parse(argv[at]) if " " in argv[at] or "\n" in argv[at] else None:
+            case Script() as script:
+                for command in script.commands():
+                    words = [word.text for word in command.words]
+                    if words and (_in_order(rule, words) or _is_within(rule, words)):
+                        return True
+    return False
+
+
+def _in_order(rule: Sequence[str], argv: Sequence[str]) -> bool:
+    """Whether the rule's words are all there in this order, the first as the program."""
+    if argv[0] != rule[0] and argv[0].rpartition("/")[2] != rule[0]:
+        return False
+    rest = iter(argv[1:])
+    return all(word in rest for word in rule[1:])
+
+
+def _by_rule(rule: Rule) -> Verdict:
+    about = " ".join(rule.command) if rule.command else rule.tool
+    return Verdict(rule.decision, f"a rule says {rule.decision} for {about}", rule)
+
+
+def _worst(verdicts: Sequence[Verdict]) -> Verdict:
+    order = (Decision.DENY, Decision.ASK, Decision.ALLOW)
+    return min(verdicts, key=lambda verdict: order.index(verdict.decision))
+
+
+def _piece(
+    command: Command, argv: tuple[str, ...], verdict: Verdict, touched: tuple[Touched, ...] = ()
+) -> Piece:
+    return Piece("command", command.source, argv, verdict, touched)

@@ -1,0 +1,56 @@
+"""The environment in which a judged command means what it was judged to mean. Pure.
+
+A variable may give a program options, a pager, or a file to run first. Whoever runs a command that
+nobody was asked about gives it this environment; one that the person approved may have the whole.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_ACTING: Final = re.compile(
+    r"BASH_ENV|BASH_FUNC_.*|BASHOPTS|SHELLOPTS|ENV|CDPATH|IFS|GLOBIGNORE|PS4|PROMPT_COMMAND|POSIXLY_CORRECT"
+    r"|LD_.*|DYLD_.*|GIT_.*|.*PAGER|LESS.*|.*EDITOR|VISUAL|BROWSER|RIPGREP_CONFIG_PATH|GREP_.*|LS_OPTIONS"
+    r"|PYTHON(?:PATH|STARTUP|HOME|INSPECT)|PERL5.*|RUBYOPT|RUBYLIB|NODE_OPTIONS|NODE_PATH|JAVA_TOOL_OPTIONS"
+    r"|GCONV_PATH|LOCPATH|NLSPATH|MAGIC|TMPPREFIX|ZDOTDIR|SSH_ASKPASS|SUDO_ASKPASS"
+)
+_GIT: Final = {
+    "safe.bareRepository": "explicit",
+    "core.fsmonitor": "false",
+    "core.hooksPath": "/dev/null",
+    "core.pager": "cat",
+    "core.sshCommand": "false",
+    "core.askPass": "",
+    "gpg.program": "false",
+}
+"""Said as on the command line, so that it counts more than what a repository says of itself. A
+directory that looks like a repository and has no `.git` is none. Filters and `textconv` are named
+by the repository's own `config`; that is why writing it asks, and git needs a trusted workspace."""
+_ADDED: Final = {
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_PAGER": "cat",
+    "GIT_CONFIG_COUNT": str(len(_GIT)),
+    **{f"GIT_CONFIG_KEY_{at}": name for at, name in enumerate(_GIT)},
+    **{f"GIT_CONFIG_VALUE_{at}": value for at, value in enumerate(_GIT.values())},
+}
+
+
+def automatic(environ: Mapping[str, str], root: str) -> dict[str, str]:
+    """Without what changes a command's meaning. Nor does PATH lead into the root, where an agent
+    may have written an `ls` of its own."""
+    kept = {name: value for name, value in environ.items() if not _ACTING.fullmatch(name)}
+    if "PATH" in kept:
+        places = [place for place in kept["PATH"].split(":") if _is_elsewhere(place, root)]
+        kept["PATH"] = ":".join(places)
+    return {**kept, **_ADDED}
+
+
+def _is_elsewhere(place: str, root: str) -> bool:
+    inside = posixpath.normpath(place) + "/"
+    return place.startswith("/") and not inside.startswith(posixpath.normpath(root) + "/")

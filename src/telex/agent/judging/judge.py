@@ -1,0 +1,249 @@
+"""May this be done without asking? Pure, but for the `Files` it is given. The file to read first.
+
+A request is judged in pieces: each simple command, each redirect and each path of its own, also
+those in substitutions. The whole is as the worst of its pieces: one that is denied denies it, one
+that asks asks. What was not understood asks. A rule for the exact text may then allow what asks,
+and nothing allows what a rule denies.
+
+Used by the runtime before a tool runs, and for `permission.explain`. What is judged is text for
+`bash` or `sh`, run with `environment.automatic`; in another shell it may mean something else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from telex.agent.judging import remembering
+from telex.agent.judging.commands import Commands, Piece
+from telex.agent.judging.modes import (
+    HARMLESS_TOOLS,
+    PATH_ARGUMENTS,
+    PATH_TOOLS,
+    SHELL_ARGUMENT,
+    SHELL_TOOL,
+    Mode,
+    PathTool,
+)
+from telex.agent.judging.paths import Files, Once, Paths, Verdict, is_name, is_secret
+from telex.agent.judging.rules import Decision, Layer, Rule, counting, matches
+from telex.agent.judging.script import NotUnderstood, Script
+from telex.agent.judging.shell_reading import parse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from telex.agent.judging.remembering import Scope
+
+STRONGEST: Final = (Decision.DENY, Decision.ALLOW, Decision.ASK)
+"""Among rules."""
+WORST: Final = (Decision.DENY, Decision.ASK, Decision.ALLOW)
+"""Among pieces."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a tool is about to be called with. `cwd` is absolute."""
+
+    tool: str
+    arguments: Mapping[str, object]
+    cwd: str
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    decision: Decision
+    why: str
+    """One sentence about the piece that decided."""
+    rule: Rule | None = None
+    pieces: tuple[Piece, ...] = ()
+    remember: tuple[Scope, ...] = ()
+    """What the person may be offered not to be asked about again; empty unless it asks."""
+    not_understood: NotUnderstood | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """The rules, the mode and the place of one workspace. `root` and `home` are absolute."""
+
+    layers: Sequence[Layer]
+    mode: Mode
+    root: str
+    home: str
+    files: Files
+    trusted: bool = False
+    """Whether the person trusts the workspace; if not, `git` asks. Layers say it themselves."""
+    rules: tuple[Rule, ...] = field(init=False)
+    paths: Paths = field(init=False)
+
+    def __post_init__(self) -> None:
+        rules = tuple(counting(self.layers))
+        object.__setattr__(self, "rules", rules)
+        object.__setattr__(self, "paths", Paths(self.root, self.home, self.mode, rules, self.files))
+
+    def judge(self, request: Request) -> Judgement:
+        # Each path is looked up once, so that all pieces are judged by the same state of the disk.
+        return replace(self, files=Once(self.files))._judge(request)
+
+    def _judge(self, request: Request) -> Judgement:
+        match request.tool, request.arguments.get(SHELL_ARGUMENT):
+            case "shell", str() as text:
+                return self._shell(request, text)
+            case "shell", _:
+                return Judgement(Decision.ASK, "the command is not text")
+        if tool := PATH_TOOLS.get(request.tool):
+            return self._path_tool(request, tool)
+        return self._other_tool(request)
+
+    def _shell(self, request: Request, text: str) -> Judgement:
+        script = parse(text)
+        if isinstance(script, NotUnderstood):
+            judged = self._unread(request, script)
+        else:
+            judged = self._read(request, script)
+        exact = self._exact(request, text)
+        if exact and _overrides(exact, judged):
+            return Judgement(exact.decision, "a rule names this exact text", exact, judged.pieces)
+        if judged.decision is not Decision.ASK:
+            return judged
+        return _with_scopes(judged, remembering.for_shell(request.cwd, text, script, judged.pieces))
+
+    def _read(self, request: Request, script: Script) -> Judgement:
+        pieces = Commands(self.paths, self.rules, self.mode, trusted=self.trusted).judge(
+            script, request.cwd
+        )
+        if not pieces:
+            return Judgement(Decision.ASK, "there is no command in it")
+        return _worst(pieces)
+
+    def _unread(self, request: Request, unread: NotUnderstood) -> Judgement:
+        """Nobody knows what is in it: a rule may be about something that is."""
+        why = f"not understood: {unread.why}, at character {unread.at}"
+        whole = self._whole_tool(request)
+        if whole and whole.decision is Decision.DENY:
+            return Judgement(Decision.DENY, "a rule for the tool", whole, not_understood=unread)
+        if not self._restricting() and (whole or self.mode is Mode.FULL):
+            say = "a rule for the tool" if whole else "mode full"
+            return Judgement(Decision.ALLOW, say, whole, not_understood=unread)
+        asks = whole if whole and whole.decision is Decision.ASK else None
+        return Judgement(Decision.ASK, why, asks, not_understood=unread)
+
+    def _restricting(self) -> bool:
+        return any(rule.decision is not Decision.ALLOW for rule in self.rules)
+
+    def _whole_tool(self, request: Request) -> Rule | None:
+        return _strongest(
+            rule
+            for rule in self.rules
+            if rule.is_for(request.tool, request.cwd)
+            and rule.command is None
+            and rule.text is None
+            and rule.path is None
+        )
+
+    def _exact(self, request: Request, text: str) -> Rule | None:
+        return _strongest(
+            rule
+            for rule in self.rules
+            if rule.text == text and rule.path is None and rule.is_for(SHELL_TOOL, request.cwd)
+        )
+
+    def _path_tool(self, request: Request, tool: PathTool) -> Judgement:
+        given = [request.arguments[key] for key in PATH_ARGUMENTS if key in request.arguments]
+        match given:
+            case [] if tool.recursive:
+                path = request.cwd
+            case [str() as path]:
+                pass
+            case _:
+                return Judgement(Decision.ASK, "it does not say in one way which path it is about")
+        if not is_name(path):
+            return Judgement(Decision.ASK, "no file can have such a path")
+        touched = self.paths.touched(
+            tool.access, path, request.cwd, request.tool, recursive=tool.recursive
+        )
+        verdict = self._filtered(request, tool, touched.verdict)
+        judged = _worst((Piece(request.tool, path, (path,), verdict, (touched,)),))
+        if judged.decision is not Decision.ASK:
+            return judged
+        return _with_scopes(judged, remembering.for_path(request.tool, touched, self.paths))
+
+    def _filtered(self, request: Request, tool: PathTool, verdict: Verdict) -> Verdict:
+        """A filter may lead out again, or to a secret, below a path that is fine."""
+        free = self.mode is Mode.FULL and not self._restricting()
+        if verdict.decision is not Decision.ALLOW or free:
+            return verdict
+        for name in tool.filters:
+            match request.arguments.get(name):
+                case None:
+                    pass
+                case str() as text if _stays(text):
+                    pass
+                case _:
+                    return Verdict(Decision.ASK, f"{name} may lead out of the path, or to secrets")
+        return verdict
+
+    def _other_tool(self, request: Request) -> Judgement:
+        rule = self._whole_tool(request) or self._tool_by_path(request)
+        if rule:
+            verdict = Verdict(
+                rule.decision, f"a rule says {rule.decision} for {request.tool}", rule
+            )
+        elif request.tool in HARMLESS_TOOLS:
+            verdict = Verdict(Decision.ALLOW, "it touches only what the run itself made")
+        elif self.mode is Mode.FULL:
+            verdict = Verdict(Decision.ALLOW, "mode full")
+        else:
+            verdict = Verdict(Decision.ASK, f"nothing is known about the tool {request.tool}")
+        scopes = remembering.for_tool(request.tool)
+        return _with_scopes(Judgement(verdict.decision, verdict.why, verdict.rule), scopes)
+
+    def _tool_by_path(self, request: Request) -> Rule | None:
+        """For tools of plugins. Path rules restrict them and allow nothing: who knows all paths?"""
+        found: list[Rule] = []
+        for key in PATH_ARGUMENTS:
+            path = request.arguments.get(key)
+            for rule in self.rules if isinstance(path, str) and is_name(path) else ():
+                absolute = self.paths.absolute(str(path), request.cwd)
+                if (
+                    rule.path is not None
+                    and rule.command is None
+                    and rule.text is None
+                    and rule.decision is not Decision.ALLOW
+                    and rule.is_for(request.tool, request.cwd)
+                    and self.paths.covers(rule, absolute, self.files.real(absolute))
+                ):
+                    found.append(rule)
+        return _strongest(found)
+
+
+def _overrides(exact: Rule, judged: Judgement) -> bool:
+    """Whether a rule for the exact text decides: where it asks, or to restrict it."""
+    if exact.decision is Decision.ASK:
+        return judged.decision is Decision.ALLOW and judged.rule is None
+    return exact.decision is Decision.DENY or judged.decision is Decision.ASK
+
+
+def _stays(text: str) -> bool:
+    last = text.rpartition("/")[2]
+    out = text.startswith(("/", "~", ".")) or ".." in text.split("/")
+    named = last.strip("*") and any(matches(last, name) for name in (".env", "id_rsa", ".netrc"))
+    return not out and not named and not is_secret("/" + text)
+
+
+def _strongest(rules: Iterable[Rule]) -> Rule | None:
+    return min(rules, key=lambda rule: STRONGEST.index(rule.decision), default=None)
+
+
+def _worst(pieces: Sequence[Piece]) -> Judgement:
+    worst = min(pieces, key=lambda piece: WORST.index(piece.verdict.decision))
+    return Judgement(worst.verdict.decision, worst.verdict.why, worst.verdict.rule, tuple(pieces))
+
+
+def _with_scopes(judged: Judgement, scopes: tuple[Scope, ...]) -> Judgement:
+    # A rule that asks is the person's own wish to be asked each time.
+    if judged.decision is not Decision.ASK or judged.rule is not None:
+        return judged
+    return Judgement(
+        judged.decision, judged.why, None, judged.pieces, scopes, judged.not_understood
+    )

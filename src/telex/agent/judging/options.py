@@ -1,0 +1,141 @@
+"""A reader's words, told apart: options that are known to do no harm, values, and paths. Pure.
+
+What is not listed is refused, so that an option nobody here knows (of a newer version, of another
+system, an abbreviation of `--output`) asks. The lists are in readers.toml.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class Operands(StrEnum):
+    """What the words are that are no options."""
+
+    PATHS = "paths"
+    TEXT = "text"
+    """Printed, counted, compared; never opened."""
+    PATTERN_THEN_PATHS = "pattern_then_paths"
+    """The first is a pattern, unless an option gave it."""
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """A program that writes nothing and runs nothing, as long as its options are these."""
+
+    flags: str = ""
+    """Letters of short options without a value."""
+    values: str = ""
+    """Letters of those with a value, which is looked at like a path."""
+    texts: str = ""
+    """And of those whose value is never opened: patterns, separators."""
+    long: frozenset[str] = frozenset()
+    long_texts: frozenset[str] = frozenset()
+    operands: Operands = Operands.PATHS
+    most: int | None = None
+    """So many operands; where one more would be written."""
+    here: bool = False
+    """Without an operand, it is about the working directory."""
+    recursive: bool = False
+    """So it is, and it goes below directories."""
+    counts: bool = False
+    """`-20` is an option."""
+    needs_trust: bool = False
+    """It runs what the workspace's own files tell it to run."""
+    pattern_options: frozenset[str] = frozenset({"e", "regexp"})
+    files_only: bool = False
+    """Given a directory, it reads all that is in it, hidden files too."""
+
+
+@dataclass(slots=True)
+class Used:
+    """What a command's words say."""
+
+    paths: list[str] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    refused: str = ""
+    """Why this is not a reader's use; empty when it is."""
+
+
+def used(reader: Reader, arguments: Sequence[str]) -> Used:
+    """`arguments` come after the reader's name."""
+    return _Walk(reader, list(arguments)).walk()
+
+
+class _Walk:
+    def __init__(self, reader: Reader, rest: list[str]) -> None:
+        self._reader, self._rest = reader, rest
+        self._used = Used()
+        self._operands: list[str] = []
+        self._has_pattern = False
+
+    def walk(self) -> Used:
+        while self._rest and not self._used.refused:
+            word = self._rest.pop(0)
+            if word == "--":
+                self._operands += self._rest
+                break
+            if word.startswith("--"):
+                self._long(word)
+            elif word.startswith("-") and word != "-":
+                self._short(word)
+            else:
+                self._operands.append(word)
+        if not self._used.refused:
+            self._place_operands()
+        return self._used
+
+    def _long(self, word: str) -> None:
+        name, equals, value = word[2:].partition("=")
+        reader = self._reader
+        if name in reader.long:
+            self._has_pattern |= name in reader.pattern_options
+            return
+        if name in reader.long_texts:
+            self._value(name, value if equals else None, text=True)
+        else:
+            self._used.refused = f"the option --{name} is not known to be harmless"
+
+    def _short(self, word: str) -> None:
+        reader = self._reader
+        if reader.counts and word[1:].isascii() and word[1:].isdigit():
+            return
+        for at, letter in enumerate(word[1:], start=2):
+            if letter in reader.flags:
+                continue
+            if letter not in reader.values and letter not in reader.texts:
+                self._used.refused = f"the option -{letter} is not known to be harmless"
+            else:
+                self._value(letter, word[at:] or None, text=letter in reader.texts)
+            return
+
+    def _value(self, option: str, value: str | None, *, text: bool) -> None:
+        if value is None and not self._rest:
+            self._used.refused = f"the option {option} has no value"
+            return
+        value = self._rest.pop(0) if value is None else value
+        (self._used.texts if text else self._used.paths).append(value)
+        self._has_pattern |= option in self._reader.pattern_options
+
+    def _place_operands(self) -> None:
+        reader, operands = self._reader, self._operands
+        if reader.most is not None and len(operands) > reader.most:
+            self._used.refused = "with so many arguments, one of them may be written"
+            return
+        match reader.operands:
+            case Operands.TEXT:
+                self._used.texts += operands
+            case Operands.NONE if operands:
+                self._used.refused = "with an argument, it may change something"
+            case Operands.PATTERN_THEN_PATHS if operands and not self._has_pattern:
+                self._used.texts.append(operands.pop(0))
+        if reader.operands in (Operands.PATHS, Operands.PATTERN_THEN_PATHS):
+            self._used.paths += [path for path in operands if path != "-"]
+            if (reader.here or reader.recursive) and not self._used.paths:
+                self._used.paths.append(".")

@@ -1,0 +1,202 @@
+"""Programs by name: those that only read, with the options known to do no harm, and those that run
+something else. The first are in readers.toml; here are those with a language of their own. Pure.
+
+Left out on purpose, so that they ask: `awk`, `jq` and all of sed but printing lines (languages of
+their own), `env` and `ps` (they print secrets), `grep -r` (it reads hidden files; `rg` and the tool
+`search` do not), options that follow links, that wait, or that name a file to write or a program to
+run.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from importlib.resources import files
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from telex.agent.judging.options import Operands, Reader, Used, used
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+INTERPRETERS: Final = _names("""
+    sh bash dash ash ksh mksh zsh fish csh tcsh rbash pwsh python python2 python3 pypy pypy3
+    ipython node nodejs deno bun ruby perl php lua luajit tclsh wish expect awk gawk mawk nawk
+    sed ed ex vi vim nvim emacs jq gdb irb julia R Rscript osascript make m4 bc dc sqlite3 psql
+    mysql groovy java jshell scala ghci runghc erl elixir iex guile racket sbcl swift kotlin
+    dotnet
+""")
+SHELLS: Final = _names("""
+    sh bash dash ash ksh mksh zsh fish rbash
+""")
+WRAPPERS: Final = _names("""
+    env sudo doas su pkexec timeout nohup nice ionice chrt taskset setsid stdbuf unbuffer script
+    watch xargs parallel time command builtin exec eval source . trap flock chroot unshare
+    nsenter bwrap firejail systemd-run busybox toybox strace ltrace ssh scp sftp rsync mosh
+    docker podman kubectl npx bunx pnpx uvx pipx uv find git entr at batch crontab screen tmux
+    run-parts start-stop-daemon ld.so proot fakeroot dbus-run-session xvfb-run caffeinate
+    gtimeout less more man vim
+""")
+FETCHERS: Final = _names("""
+    curl wget aria2c http https httpie xh fetch nc ncat netcat socat telnet ftp lftp lynx w3m
+    links pip pip3 npm pnpm yarn gem brew apt apt-get dnf yum apk pacman
+""")
+RUNNERS: Final = _names("""
+    make gmake bmake cmake ctest ninja meson scons waf bazel bazelisk buck buck2 pants just task
+    mage rake tox nox pytest py.test unittest coverage trial behave robot mypy pylint flake8
+    pre-commit hatch poetry pdm pipenv pip pip3 conda mamba inv fab doit npm pnpm yarn corepack
+    npx bun deno tsx ts-node jest vitest mocha ava karma cypress playwright eslint prettier
+    stylelint webpack vite rollup esbuild parcel gulp grunt turbo nx lerna cargo go gradle gradlew
+    mvn mvnw ant sbt mill lein clj clojure mix rebar3 dune opam stack cabal composer phpunit
+    artisan rspec bundle bundler rails gem zig nimble crystal shards flutter dart pub vagrant
+    terraform tofu pulumi ansible ansible-playbook helm skaffold tilt nix nix-shell nix-build guix
+    direnv mise asdf act foreman honcho overmind watchexec nodemon pm2 sphinx-build mkdocs hugo
+    invoke jekyll latexmk tex pdflatex xelatex lualatex
+""")
+"""They run what the workspace's own files say."""
+NEVER_BY_PREFIX: Final = INTERPRETERS | WRAPPERS | RUNNERS | FETCHERS
+"""To remember one of these by its first word would be to remember anything."""
+
+
+def base(program: str) -> str:
+    """`/usr/bin/python3.11` is python; for what restricts, never for what allows."""
+    name = program.rpartition("/")[2]
+    return name if name in NEVER_BY_PREFIX else re.sub(r"[-.]?[0-9][0-9.]*$", "", name)
+
+
+def reading(argv: Sequence[str]) -> tuple[Reader, Used] | None:
+    """How a command reads; None when it is no reader. Its name is bare: `./ls` is not `ls`."""
+    match argv:
+        case [name, *rest] if name in TAKES_ANYTHING:
+            return READERS["echo"], Used(texts=rest)
+        case ["printf", *rest]:
+            return READERS["echo"], _printf(rest)
+        case ["find", *rest]:
+            return READERS["find"], _find(rest)
+        case ["sed", *rest]:
+            return READERS["sed"], _sed(rest)
+        case ["git", *rest]:
+            return _git(rest)
+        case ["date", *rest]:
+            return READERS["date"], _date(rest)
+        case [name, *rest] if name in READERS:
+            return READERS[name], used(READERS[name], rest)
+    return None
+
+
+def _printf(arguments: Sequence[str]) -> Used:
+    # `-v` and `%n` write a variable, and in bash the name of one may hold a command.
+    good = arguments and _PRINTF.fullmatch(arguments[0])
+    return Used(texts=list(arguments), refused="" if good else "this may do more than print")
+
+
+def _find(arguments: Sequence[str]) -> Used:
+    """Where to begin, then tests that only test: no `-exec`, `-delete`, `-fprint`."""
+    result = Used()
+    rest = list(arguments)
+    while rest and rest[0][:1] not in ("-", "(", "!", ")", ","):
+        result.paths.append(rest.pop(0))
+    result.paths = result.paths or ["."]
+    while rest:
+        word = rest.pop(0)
+        if word in _FIND_VALUES and rest:
+            result.texts.append(rest.pop(0))
+        elif word not in _FIND_TESTS:
+            result.refused = f"the test {word} is not known to be harmless"
+            break
+    return result
+
+
+def _sed(arguments: Sequence[str]) -> Used:
+    result = used(READERS["sed"], arguments)
+    if not result.refused and not (result.texts and _SED_PRINTS.fullmatch(result.texts[0])):
+        result.refused = "its script does more than print or drop lines by number"
+    return result
+
+
+def _date(arguments: Sequence[str]) -> Used:
+    result = used(READERS["date"], arguments)
+    if not all(text.startswith("+") for text in result.texts):
+        result.refused = "this may set the clock"
+    return result
+
+
+def _git(arguments: Sequence[str]) -> tuple[Reader, Used] | None:
+    rest = list(arguments)
+    while rest and rest[0] in ("--no-pager", "--no-optional-locks"):
+        rest.pop(0)
+    reader = READERS.get(f"git {rest[0]}") if rest else None
+    if reader is None:
+        return None
+    result = used(reader, rest[1:])
+    # `HEAD:.env` is a path too.
+    result.paths += [path.partition(":")[2] for path in result.paths if ":" in path[:-1]]
+    return reader, result
+
+
+class _Written(msgspec.Struct, forbid_unknown_fields=True):
+    """A table of readers.toml."""
+
+    flags: str = ""
+    values: str = ""
+    texts: str = ""
+    long: str = ""
+    long_texts: str = ""
+    operands: Operands = Operands.PATHS
+    most: int | None = None
+    here: bool = False
+    recursive: bool = False
+    counts: bool = False
+    needs_trust: bool = False
+    pattern_options: str = "e regexp"
+    files_only: bool = False
+
+
+def _read(name: str, written: _Written) -> Reader:
+    for word in (*written.long.split(), *written.long_texts.split()):
+        if word.endswith("-"):
+            raise ValueError(f"readers.toml: {name}: {word} is half a name; write it in one line")
+    return Reader(
+        written.flags,
+        written.values,
+        written.texts,
+        _names(written.long),
+        _names(written.long_texts),
+        written.operands,
+        written.most,
+        written.here,
+        written.recursive,
+        written.counts,
+        written.needs_trust,
+        _names(written.pattern_options),
+        written.files_only,
+    )
+
+
+_TABLES: Final = tomllib.loads(files(__package__).joinpath("readers.toml").read_text("utf-8"))
+READERS: Final = {
+    name: _read(name, written)
+    for name, written in msgspec.convert(_TABLES, dict[str, _Written]).items()
+}
+"""By name; those of git with their subcommand."""
+
+TAKES_ANYTHING: Final = frozenset({"echo", "true", "false"})
+"""Harmless whatever their arguments are, so also with arguments that nobody knows yet."""
+_PRINTF: Final = re.compile(r"(?!-)(?:[^%]|%[0-9.]*[sdxqb%])*")
+_LINES: Final = r"(?:[0-9]{1,9}|\$)(?:,(?:\+?[0-9]{1,9}|\$))?[pdq]"
+_SED_PRINTS: Final = re.compile(rf"{_LINES}(?:; ?{_LINES})*")
+_FIND_TESTS: Final = _names("""
+    ( ) ! , -not -a -and -o -or -true -false -empty -readable -writable -executable -print -print0
+    -prune -ls -nouser -nogroup -mount -xdev -depth -noleaf -daystart
+""")
+_FIND_VALUES: Final = _names("""
+    -name -iname -path -ipath -wholename -iwholename -regex -iregex -regextype -type -maxdepth
+    -mindepth -size -mtime -mmin -atime -amin -ctime -cmin -perm -user -group -links -inum -lname
+""")

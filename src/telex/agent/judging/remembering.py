@@ -1,0 +1,156 @@
+"""What a person may be offered not to be asked about again. Pure.
+
+Exact scopes only: this text in this directory, these first words followed by nothing but plain
+names, this path, this directory. By first words only what `BY_FIRST_WORDS` lists. A command of more
+than one piece is offered as a whole. What runs something else is not offered at all: an
+interpreter, a wrapper, a build tool, a program of the workspace itself. The agent may change the
+file that is run, so that the same text is another program tomorrow. Nor is what was not read, since
+nobody knows what it runs. Used by `judge`; the answer is stored as the scope's rule.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+from telex.agent.judging.modes import SHELL_TOOL, Access
+from telex.agent.judging.programs import (
+    FETCHERS,
+    INTERPRETERS,
+    RUNNERS,
+    WRAPPERS,
+    base,
+    reading,
+)
+from telex.agent.judging.rules import Decision, Rule
+from telex.agent.judging.script import Command, NotUnderstood, Script, Word
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from telex.agent.judging.commands import Piece
+    from telex.agent.judging.paths import Paths, Touched
+
+
+class Kind(StrEnum):
+    EXACT = "exact"
+    PREFIX = "prefix"
+    PATH = "path"
+    DIRECTORY = "directory"
+    TOOL = "tool"
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """One offer. `rule` is for an answer of yes; `denying` is the same for one of no."""
+
+    kind: Kind
+    says: str
+    """For the person; text of others in it is not escaped yet."""
+    rule: Rule
+
+    def denying(self) -> Rule:
+        return replace(self.rule, decision=Decision.DENY)
+
+
+BY_FIRST_WORDS: Final = frozenset(
+    tuple(line.split())
+    for line in """
+        mkdir
+        touch
+    """.strip().splitlines()
+)
+"""What follows them has to be plain: no option, no `NAME=VALUE`, nothing outside the root."""
+
+_WORD: Final = re.compile(r"[A-Za-z0-9_.+-]+")
+_RUNNING: Final = INTERPRETERS | WRAPPERS | RUNNERS
+
+
+def for_shell(
+    cwd: str, text: str, script: Script | NotUnderstood, pieces: Sequence[Piece]
+) -> tuple[Scope, ...]:
+    match script:
+        case NotUnderstood():
+            return ()
+        case Script():
+            programs = [command.words[0] for command in script.commands() if command.words]
+            words = [word.text for command in script.commands() for word in command.words]
+            if any(map(_runs_another, programs)) or _fetches_to_run(" ".join(words)):
+                return ()
+            return (_exact(cwd, text), *_of_one(script, pieces))
+
+
+def _runs_another(program: Word) -> bool:
+    return not program.is_plain or "/" in program.text or base(program.text) in _RUNNING
+
+
+def _fetches_to_run(text: str) -> bool:
+    names = {base(word) for word in _WORD.findall(text)}
+    return not names.isdisjoint(FETCHERS) and not names.isdisjoint(_RUNNING)
+
+
+def _exact(cwd: str, text: str) -> Scope:
+    rule = Rule(Decision.ALLOW, SHELL_TOOL, text=text, cwd=cwd)
+    return Scope(Kind.EXACT, f"exactly this command, in {cwd}", rule)
+
+
+def _of_one(script: Script, pieces: Sequence[Piece]) -> tuple[Scope, ...]:
+    """Wider offers, for one simple command of plain words and nothing else."""
+    match [pipeline.commands for pipeline in script.pipelines], pieces:
+        case [(Command(words=words, redirects=()),)], [piece] if all(w.is_plain for w in words):
+            return (*_prefix(tuple(word.text for word in words)), *_read_paths(piece))
+    return ()
+
+
+def _prefix(argv: tuple[str, ...]) -> tuple[Scope, ...]:
+    for length in (1, 2):
+        words = argv[:length]
+        if words in BY_FIRST_WORDS:
+            rule = Rule(Decision.ALLOW, SHELL_TOOL, command=words, plain=True)
+            says = f"{' '.join(words)}, with names inside the root and no options"
+            return (Scope(Kind.PREFIX, says, rule),)
+    return ()
+
+
+def _read_paths(piece: Piece) -> tuple[Scope, ...]:
+    """A reader that asked about paths alone may be allowed these paths."""
+    found = reading(piece.argv)
+    asked = [one for one in piece.touched if one.verdict.decision is Decision.ASK]
+    if found is None or found[1].refused or len(asked) != 1 or asked[0].is_secret:
+        return ()
+    if _is_pattern(asked[0].real):
+        return ()
+    return (_path(Access.READ, asked[0]),)
+
+
+def for_path(tool: str, touched: Touched, paths: Paths) -> tuple[Scope, ...]:
+    """A secret is asked about each time."""
+    if touched.is_secret or _is_pattern(touched.real):
+        return ()
+    return (_path(tool, touched), *_directory(tool, touched, paths))
+
+
+def _is_pattern(path: str) -> bool:
+    """As the path of a rule, it would be about others too."""
+    return "*" in path or "?" in path or not path.isprintable()
+
+
+def for_tool(tool: str) -> tuple[Scope, ...]:
+    return (Scope(Kind.TOOL, f"the tool {tool}, whatever it is given", Rule(Decision.ALLOW, tool)),)
+
+
+def _path(tool: str, touched: Touched) -> Scope:
+    return Scope(Kind.PATH, f"{tool} {touched.real}", Rule(Decision.ALLOW, tool, path=touched.real))
+
+
+def _directory(tool: str, touched: Touched, paths: Paths) -> tuple[Scope, ...]:
+    """The directory of a file inside the root, but neither a guarded one nor the root itself."""
+    directory = posixpath.dirname(touched.real)
+    root = paths.files.real(paths.root)
+    if directory == root or not paths.is_inside(directory) or paths.is_guarded(touched.real):
+        return ()
+    rule = Rule(Decision.ALLOW, tool, path=directory + "/**")
+    return (Scope(Kind.DIRECTORY, f"{tool} whatever is in {directory}", rule),)

@@ -1,0 +1,102 @@
+"""What needs permission without a run, and what explains it.
+
+`tool.call` is judged and asked about like a core's call, and the question goes to the one who
+called. A tool that failed, or that a rule denies, is `ok: false`; a person's no is -32003.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from telex.agent.confirming import Allowed, Failed, Refused
+from telex.agent.judging import explained
+from telex.agent.tools.tool import ToolResult
+from telex.agent.uninterrupted import in_thread
+from telex.protocols.agent_ui import codes, extensions, sessions
+from telex.protocols.agent_ui.asking import CONFIRM, UiConfirmRequestParams, UiConfirmResult
+from telex.rpc.errors import RpcError
+
+if TYPE_CHECKING:
+    from telex.agent.connection import Connection
+    from telex.agent.questions import Answer
+    from telex.agent.runtime import Runtime
+    from telex.protocols.agent_ui.events import Event
+
+
+class _OneConnection:
+    """Asks who called, and nobody else."""
+
+    def __init__(self, runtime: Runtime, connection: Connection) -> None:
+        self._questions = runtime.questions
+        self._connection = connection
+
+    async def emit(self, event: Event) -> None:
+        """There is no run to tell it in; the question has the same in its details."""
+
+    async def ask(self, method: str, params: msgspec.Struct, digest: bytes) -> Answer | None:
+        if not self._connection.can_be_asked(method):
+            return None
+        one = await self._questions.begin(None, method, msgspec.json.encode(params), digest)
+        one.put(self._connection)
+        return await self._questions.wait(one)
+
+
+async def tool_call(
+    runtime: Runtime, params: sessions.ToolCallParams, connection: Connection
+) -> sessions.ToolCallResult:
+    call = runtime.tools.prepare(params.name, _arguments(params.arguments))
+    context = runtime.surroundings.for_tools(connection.todos)
+    asker = _OneConnection(runtime, connection)
+    match await runtime.confirming.verdict(call, context, asker):
+        case Failed(result):
+            return _answer(result)
+        case Refused(why, by_person=by_person):
+            if by_person:
+                raise RpcError(codes.USER_CANCELLED, f"{params.name} was not run: {why}")
+            return _answer(ToolResult(f"Permission denied: {why}", is_error=True))
+        case Allowed(permitted, given):
+            return _answer(await permitted.run(given))
+
+
+def _answer(result: ToolResult) -> sessions.ToolCallResult:
+    value: Any = {"text": result.text, **result.details} if result.details else result.text
+    return sessions.ToolCallResult(not result.is_error, value)
+
+
+def _arguments(raw: msgspec.Raw | msgspec.UnsetType) -> bytes:
+    given = b"null" if isinstance(raw, msgspec.UnsetType) else bytes(raw)
+    return b"{}" if given == b"null" else given
+
+
+async def permission_explain(
+    runtime: Runtime, params: extensions.PermissionExplainParams, connection: Connection
+) -> extensions.PermissionExplainResult:
+    call = runtime.tools.prepare(params.tool, _arguments(params.arguments))
+    context = runtime.surroundings.for_tools(connection.todos)
+    judged = await in_thread(lambda _: runtime.confirming.judge(call, context))
+    details = explained(runtime.confirming.permissions.judge, judged)
+    return extensions.PermissionExplainResult(judged.decision.value, judged.why, details)
+
+
+async def auth_logout(
+    runtime: Runtime, params: sessions.AuthLogoutParams, connection: Connection
+) -> sessions.AuthLogoutResult:
+    """Nothing is signed in to yet, and the question says so; a session is let go, not deleted."""
+    if runtime.runs:
+        raise RpcError(codes.BUSY, "a run goes on; wait for it, or cancel it")
+    clear = params.clear_session is not False
+    session = " The current session is let go; its history stays." if clear else ""
+    question = UiConfirmRequestParams(
+        "Sign out?",
+        f"No credentials are stored, so there is nothing to delete.{session}",
+        danger_level="danger",
+    )
+    answer = await _OneConnection(runtime, connection).ask(CONFIRM, question, b"")
+    if answer is None or not (isinstance(answer.value, UiConfirmResult) and answer.value.ok):
+        return sessions.AuthLogoutResult(False, False, False, cancelled=True)
+    cleared = clear and connection.session_id is not None
+    if clear:
+        connection.session_id = None
+    return sessions.AuthLogoutResult(True, False, cleared)

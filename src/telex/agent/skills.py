@@ -1,0 +1,206 @@
+"""The catalogue of skills: every `SKILL.md` that the project and the person keep, by name.
+
+A skill is a directory with a `SKILL.md`, whose head is YAML and says its name and what it is for.
+Three places are known for them, below every directory from the root to the cwd, and below the
+person's home. What is wrong with one is listed beside the others, never raised: a repository's
+files are anybody's. Links are followed, those of a project only inside its root; one skill reached
+by two ways is one. Blocks; the callers run it in a thread.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Literal
+
+from telex.agent.sandbox import downward
+from telex.wire.limits import (
+    AGENT_FRONTMATTER_BYTES,
+    AGENT_SKILLS,
+    AGENT_SKILLS_BYTES,
+    AGENT_SKILLS_DIRECTORIES,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+PLACES: Final = (".agents/skills", ".claude/skills", ".opencode/skills")
+NAME: Final = "SKILL.md"
+Scope = Literal["repo", "user"]
+
+_NAME: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+_NAME_CHARS: Final = 64
+_DESCRIPTION_CHARS: Final = 1024
+_BRACKETS: Final = 200
+"""Nested ones take the parser seconds: time that grows with the square."""
+_HEAD: Final = re.compile(r"\ufeff?---[ \t]*\r?\n(.*?\n)?---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Skill:
+    """One skill, as `skills.list` tells of it."""
+
+    id: str
+    """Of the real path, so that it is the same by whichever way the skill was found."""
+    name: str
+    description: str
+    path: str
+    dir: str
+    scope: Scope
+    mtime_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class SkillProblem:
+    """A skill that cannot be offered, and why."""
+
+    path: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """What was found. Two skills of one name are both here."""
+
+    skills: tuple[Skill, ...]
+    errors: tuple[SkillProblem, ...]
+    truncated: bool
+    """There are more than a catalogue holds."""
+
+
+class BadSkill(ValueError):
+    """What is wrong with a `SKILL.md`."""
+
+
+def catalogue(root: Path, cwd: Path, home: Path) -> Catalogue:
+    """The project's skills, the outermost directory first, then the person's."""
+    looking = _Looking()
+    for directory in downward(root, cwd):
+        looking.look_below(directory, "repo", within=str(root))
+    looking.look_below(home, "user", within=None)
+    return looking.found()
+
+
+def read_head(content: str, directory: str) -> tuple[str, str]:
+    """Name and description. Raises `BadSkill`. Pure."""
+    import yaml  # here: 20 ms that only those pay who have skills
+
+    head = _HEAD.match(content)
+    if head is None:
+        raise BadSkill("missing YAML frontmatter")
+    if head[0].count("[") + head[0].count("{") > _BRACKETS:
+        raise BadSkill("the frontmatter has too many brackets")
+    try:
+        # Not `safe_load`: a few lines of merge keys would take it minutes. This one knows only
+        # strings, lists and maps, and a name is a string.
+        values = yaml.load(head[1] or "", Loader=yaml.BaseLoader)
+    except (yaml.YAMLError, RecursionError) as error:
+        told = " ".join(str(error).split())
+        raise BadSkill(f"the frontmatter is not YAML: {told}") from error
+    if not isinstance(values, dict):
+        raise BadSkill("the frontmatter has no name and no description")
+    return _name(values.get("name"), directory), _description(values.get("description"))
+
+
+def _name(value: object, directory: str) -> str:
+    if not (isinstance(value, str) and len(value) <= _NAME_CHARS and _NAME.fullmatch(value)):
+        raise BadSkill("invalid name: 1 to 64 of a-z and 0-9, with single hyphens between them")
+    if value != directory:
+        raise BadSkill("name must match skill directory name")
+    return value
+
+
+def _description(value: object) -> str:
+    text = value.strip() if isinstance(value, str) else ""
+    if not 1 <= len(text) <= _DESCRIPTION_CHARS:
+        raise BadSkill("invalid description: 1 to 1024 characters")
+    return text
+
+
+@dataclass(slots=True)
+class _Looking:
+    """One look through all places."""
+
+    skills: list[Skill] = field(default_factory=list)
+    errors: list[SkillProblem] = field(default_factory=list)
+    seen: set[str] = field(default_factory=set)
+    left: int = AGENT_SKILLS_DIRECTORIES
+    cut: bool = False
+
+    def look_below(self, directory: Path, scope: Scope, within: str | None) -> None:
+        for place in PLACES:
+            for path in self._skill_files(str(directory / place), within):
+                self._add(path, scope)
+
+    def _skill_files(self, top: str, within: str | None) -> Iterator[str]:
+        waiting = [top]
+        while waiting:
+            path = waiting.pop()
+            real = os.path.realpath(path)
+            if real in self.seen or not _inside(real, within):
+                continue
+            self.seen.add(real)
+            if os.path.basename(path) == NAME and not os.path.isdir(real):
+                yield path
+            else:
+                waiting += self._entries(path)
+
+    def _entries(self, directory: str) -> list[str]:
+        """The next one last; a `SKILL.md` and directories, links to such among them."""
+        self.left -= 1
+        if self.left < 0:
+            self.cut = True
+            return []
+        try:
+            with os.scandir(directory) as found:
+                names = [
+                    one.name
+                    for one in found  # a name that cannot be shown is none of a skill's
+                    if one.name == NAME or (one.name.isprintable() and one.is_dir())
+                ]
+        except OSError:  # there are no skills here, or none that we may see
+            return []
+        return [os.path.join(directory, name) for name in sorted(names, reverse=True)]
+
+    def _add(self, path: str, scope: Scope) -> None:
+        try:
+            self.skills.append(_skill(path, scope))
+        except BadSkill as problem:
+            self.errors.append(SkillProblem(path, str(problem)))
+        except OSError as error:
+            self.errors.append(SkillProblem(path, f"cannot be read: {error.strerror}"))
+
+    def found(self) -> Catalogue:
+        kept, size = [], 0
+        for skill in self.skills[:AGENT_SKILLS]:
+            size += sum(len(text.encode()) for text in (skill.name, skill.description))
+            size += len(os.fsencode(skill.path))
+            if size > AGENT_SKILLS_BYTES:
+                break
+            kept.append(skill)
+        errors = self.errors[:AGENT_SKILLS]
+        cut = self.cut or len(kept) < len(self.skills) or len(errors) < len(self.errors)
+        return Catalogue(tuple(kept), tuple(errors), cut)
+
+
+def _inside(real: str, within: str | None) -> bool:
+    return within is None or os.path.commonpath((real, within)) == within
+
+
+def _skill(path: str, scope: Scope) -> Skill:
+    real = os.path.realpath(path)
+    # Not following what it has become since, and not waiting for a named pipe.
+    descriptor = os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    with open(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise BadSkill("it is not a file")
+        content = file.read(AGENT_FRONTMATTER_BYTES).decode("utf-8", "replace")
+    directory = os.path.dirname(path)
+    name, description = read_head(content, os.path.basename(directory))
+    id = hashlib.sha256(os.fsencode(real)).hexdigest()[:24]
+    return Skill(id, name, description, path, directory, scope, status.st_mtime_ns // 1_000_000)

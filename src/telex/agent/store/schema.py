@@ -1,0 +1,81 @@
+"""The tables, as statements. No effects here.
+
+Threads (the wire's sessions) have runs, runs have events and questions; decisions stand alone.
+Numbers join the tables and ids are the wire's, so that an event costs eight bytes for its run.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+APPLICATION_ID: Final = 0x746C7861
+"""`tlxa`, in the header of the file: tells our database from anybody else's."""
+
+VERSION_1: Final = (
+    """CREATE TABLE threads (
+    number INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    messages INTEGER NOT NULL DEFAULT 0,
+    meta BLOB
+) STRICT""",
+    "CREATE INDEX threads_by_time ON threads (updated_at)",
+    # `events` and `head` are written when the run ends: a log that lost its last events shows.
+    """CREATE TABLE runs (
+    number INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    thread INTEGER NOT NULL REFERENCES threads,
+    status TEXT NOT NULL
+        CHECK (status IN ('running', 'awaiting_ui', 'completed', 'error', 'cancelled')),
+    message TEXT,
+    input BLOB NOT NULL,
+    said TEXT NOT NULL,
+    started_at INTEGER NOT NULL,
+    ended_at INTEGER,
+    owner TEXT NOT NULL,
+    events INTEGER,
+    head BLOB,
+    meta BLOB,
+    CHECK ((ended_at IS NULL) = (status IN ('running', 'awaiting_ui')))
+) STRICT""",
+    "CREATE INDEX runs_by_thread ON runs (thread)",
+    # One run at a time in a thread, whichever process asks.
+    "CREATE UNIQUE INDEX one_active_run ON runs (thread) WHERE ended_at IS NULL",
+    # Without a rowid: the events of a run lie together, in order, and in one tree.
+    """CREATE TABLE events (
+    run INTEGER NOT NULL REFERENCES runs,
+    seq INTEGER NOT NULL CHECK (seq >= 0),
+    at INTEGER NOT NULL,
+    event BLOB NOT NULL,
+    meta BLOB,
+    chain BLOB NOT NULL,
+    PRIMARY KEY (run, seq)
+) STRICT, WITHOUT ROWID""",
+    # AUTOINCREMENT: the id on the wire (`ui_<number>`) is never used twice.
+    """CREATE TABLE questions (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    run INTEGER REFERENCES runs,
+    owner TEXT NOT NULL,
+    method TEXT NOT NULL,
+    params BLOB NOT NULL,
+    digest BLOB NOT NULL,
+    asked_at INTEGER NOT NULL,
+    answer BLOB,
+    closed_by TEXT,
+    closed_at INTEGER,
+    CHECK ((closed_at IS NULL) = (closed_by IS NULL)),
+    CHECK (answer IS NULL OR closed_at IS NOT NULL)
+) STRICT""",
+    "CREATE INDEX questions_open ON questions (run) WHERE closed_at IS NULL",
+    """CREATE TABLE decisions (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    rule BLOB NOT NULL,
+    made_by TEXT NOT NULL,
+    made_at INTEGER NOT NULL,
+    question INTEGER REFERENCES questions,
+    revoked_by TEXT,
+    revoked_at INTEGER,
+    CHECK ((revoked_at IS NULL) = (revoked_by IS NULL))
+) STRICT""",
+)

@@ -1,0 +1,178 @@
+"""The agent's store, as the runtime uses it: asked from one event loop, durable when it answers.
+
+Writes go to one thread (`writer`), reads to another, beside it. Several processes may use one
+database at once; each run belongs to the one that started it (`owners`).
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+
+from telex.agent.store import exporting, importing, keeping, pending, reading, writing
+from telex.agent.store.reader import History, Reader, pages, played
+from telex.agent.store.writer import Writer
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+    from pathlib import Path
+    from types import TracebackType
+
+    from telex.agent.store.ledger import Ledger
+    from telex.agent.store.records import Closed, Decision, Event, Question, Run, Status, Thread
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class Store:
+    """Open it with `await Store.open(path)`, close it with `close()` or `async with`."""
+
+    def __init__(self, path: Path, writer: Writer, reader: Reader) -> None:
+        self.path = path
+        self._writer = writer
+        self._reader = reader
+
+    @classmethod
+    async def open(cls, path: Path, clock: Callable[[], int] = _now) -> Store:
+        """Makes the file where there is none, and ends the runs of runtimes that died."""
+        writer = Writer(path, clock)
+        try:
+            await writer.do(writing.recover)
+        except BaseException:
+            await writer.close()
+            raise
+        return cls(path, writer, Reader(path))
+
+    async def close(self) -> None:
+        await self._reader.close()
+        await self._writer.close()
+
+    async def __aenter__(self) -> Store:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    # Threads and runs.
+
+    async def threads(self, limit: int | None = 50) -> list[Thread]:
+        """The latest first. With None, all."""
+        return await self._reader.read(reading.threads, limit)
+
+    async def thread(self, session_id: str) -> Thread:
+        return await self._reader.read(reading.thread, session_id)
+
+    async def set_thread_meta(self, session_id: str, meta: bytes | None) -> None:
+        """Replaces it."""
+        keeping.check(meta, "a session's meta")
+        await self._write(writing.set_thread_meta, session_id, meta)
+
+    async def start_run(self, new: writing.NewRun) -> None:
+        """Refused while the session has another (`ThreadBusy`), in whichever process."""
+        keeping.check(new.input, "a run's input")
+        keeping.check(new.meta, "a run's meta")
+        await self._write(writing.start_run, new)
+
+    async def end_run(self, run_id: str, status: Status, message: str | None = None) -> None:
+        """Once it has returned nothing is added to the run, and no answer to its questions wins."""
+        if not status.ended:
+            raise ValueError(f"{status} is not how a run ends")
+        await self._write(writing.end_run, run_id, status, message)
+
+    async def adopt(self, run_id: str) -> None:
+        """Go on with a run that waits for an answer and whose runtime has ended."""
+        await self._write(writing.adopt, run_id)
+
+    async def run(self, run_id: str) -> Run:
+        return await self._reader.read(reading.run, run_id)
+
+    async def active_runs(self) -> list[Run]:
+        """All that have not ended, also those of other runtimes."""
+        return await self._reader.read(reading.active_runs)
+
+    # Events.
+
+    async def append(self, run_id: str, event: bytes, meta: bytes | None = None) -> int:
+        """The event's sequence number, when it is durable: now it may be sent."""
+        kind = keeping.event_type(event)
+        keeping.check(meta, "an event's meta", beside=len(event))
+        return await self._write(writing.append, run_id, event, meta, kind == "final")
+
+    async def events(self, run_id: str, after: int = -1) -> AsyncIterator[Event]:
+        """What a run has by now after a sequence number."""
+        span = await self._reader.read(reading.log, run_id, after)
+        async for event in played(self._reader, span):
+            yield event
+
+    async def history(self, session_id: str, max_runs: int = 20, max_events: int = 1500) -> History:
+        """The end of a session, to be played again."""
+        window = await self._reader.read(reading.window, session_id, max_runs, max_events)
+        return History(window, self._reader)
+
+    # Questions and decisions.
+
+    async def ask(
+        self, run_id: str | None, method: str, params: bytes, digest: bytes = b""
+    ) -> Question:
+        """Keep a question before it is put to a UI; its run is `awaiting_ui` from now on."""
+        keeping.check(params, "a question's params")
+        return await self._write(pending.ask, run_id, method, params, digest)
+
+    async def answer(self, request_id: str, answer: bytes, by: str) -> Closed:
+        """The first answer wins. Any other is told who won."""
+        keeping.check(answer, "an answer")
+        return await self._write(pending.close, request_id, answer, by)
+
+    async def withdraw(self, request_id: str, by: str) -> Closed:
+        """No answer counts after this, unless one did before."""
+        return await self._write(pending.close, request_id, None, by)
+
+    async def pending(self, run_id: str | None = None) -> list[Question]:
+        """The open questions of one run, or all."""
+        return await self._reader.read(reading.questions, run_id)
+
+    async def remember(self, rule: bytes, by: str, request_id: str | None = None) -> int:
+        """Keep a rule that a person decided on, and in answer to which question."""
+        keeping.check(rule, "a rule")
+        return await self._write(pending.remember, rule, by, request_id)
+
+    async def revoke(self, decision: int, by: str) -> bool:
+        """Whether it was in force until now."""
+        return await self._write(pending.revoke, decision, by)
+
+    async def decisions(self, *, revoked: bool = False) -> list[Decision]:
+        return await self._reader.read(reading.decisions, revoked)
+
+    # Elsewhere.
+
+    async def export(self, session_id: str | None = None) -> AsyncIterator[bytes]:
+        """One session or all, as pieces of NDJSON."""
+        read, lines = self._reader.read, exporting.Lines()
+        yield lines.head()
+        for thread in await read(exporting.threads, session_id):
+            yield lines.thread(thread)
+            for run_id in await read(exporting.runs, thread.session_id):
+                run = await read(exporting.run, run_id)
+                yield lines.run(run, await read(exporting.questions, run.span.number))
+                async for events in pages(self._reader, run.span):
+                    yield lines.events(events)
+        yield lines.end()
+
+    async def import_(self, path: Path, *, new_ids: bool = False) -> importing.Imported:
+        """All that a file holds, or nothing. Ids that are taken are refused, or made anew."""
+        return await self._write(importing.load, path, new_ids)
+
+    async def _write(
+        self, work: Callable[Concatenate[Ledger, P], T], *given: P.args, **named: P.kwargs
+    ) -> T:
+        return await self._writer.do(lambda ledger: work(ledger, *given, **named))

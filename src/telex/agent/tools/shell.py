@@ -1,0 +1,94 @@
+"""shell: a command of the agent's, run in the sandbox without the person's keys.
+
+Not in the person's own shell and not as at a login, though `shell_exec` does both. Permission was
+given to a text read by the rules of `sh`; to zsh or fish the same text may mean something else (a
+pattern of zsh can run code). And a profile would set the keys again that were taken away.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Final
+
+import msgspec
+from msgspec import Meta
+
+from telex.agent import commands
+from telex.agent.environment import agent_environment
+from telex.agent.shell_exec import ShellResult, answer, bounded
+from telex.agent.tools.tool import ToolContext, ToolFailed, ToolResult, tool
+from telex.agent.uninterrupted import in_thread
+
+if TYPE_CHECKING:
+    from telex.agent.commands import Ran
+
+_SHELLS: Final = ("/bin/bash", "/usr/bin/bash", "/bin/sh")
+
+
+class Shell(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Run a command with bash, or with sh where there is none. It reads nothing, has 120 seconds
+    unless told otherwise, and what it leaves in the background is ended with it, unless that is a
+    daemon with a session and an environment of its own."""
+
+    command: Annotated[str, Meta(min_length=1)]
+    label: Annotated[str, Meta(max_length=80, description="What it is for.")] | None = None
+    timeout_seconds: Annotated[float, Meta(gt=0, description="1 to 300.")] | None = None
+    cwd: Annotated[str, Meta(description="A directory inside the sandbox root.")] = "."
+
+
+async def _shell(asked: Shell, context: ToolContext) -> ToolResult:
+    if not asked.command.strip() or "\0" in asked.command:
+        raise ToolFailed("the command is empty, or holds a NUL; give one that can be run")
+    program = next((path for path in _SHELLS if os.access(path, os.X_OK)), "/bin/sh")
+    ran = await commands.run(
+        [program, "-c", asked.command],
+        env=agent_environment(context.environment, context.redactor),
+        cwd=context.sandbox.directory(asked.cwd, context.cwd),
+        seconds=bounded(asked.timeout_seconds),
+    )
+    # Before it is cut: half a secret is not known for one.
+    safe = await in_thread(lambda _: _redacted(ran, context))
+    result = await answer(asked.command, safe, context.cache)
+    details = {
+        "exit_code": result.exit_code,
+        "timed_out": result.timed_out,
+        "duration_ms": result.duration_ms,
+        "stdout_cache_id": result.stdout_cache_id,
+        "stderr_cache_id": result.stderr_cache_id,
+    }
+    return ToolResult(_told(result), is_error=result.exit_code != 0, details=details)
+
+
+def _redacted(ran: Ran, context: ToolContext) -> Ran:
+    redact = context.redactor.redact
+    return replace(ran, stdout=redact(ran.stdout), stderr=redact(ran.stderr))
+
+
+def _told(result: ShellResult) -> str:
+    notes = [
+        f"the whole {stream} is in the tool output cache: {id}"
+        for stream, id in (("stdout", result.stdout_cache_id), ("stderr", result.stderr_cache_id))
+        if id is not None
+    ]
+    parts = [result.stdout.rstrip("\n")]
+    if result.stderr:
+        parts += ["[stderr]", result.stderr.rstrip("\n")]
+    if not (result.stdout or result.stderr):
+        notes.insert(0, "no output")
+    if ending := _ending(result):
+        notes.append(ending)
+    return "\n".join([*filter(None, parts), *(f"[{note}]" for note in notes)])
+
+
+def _ending(result: ShellResult) -> str:
+    if result.timed_out:
+        return f"it was ended after {result.duration_ms / 1000:.1f} s: its time was up"
+    if result.overflowed:
+        return "it was ended because it wrote too much"
+    if result.signal is not None:
+        return f"ended by {result.signal}"
+    return f"exit code {result.exit_code}" if result.exit_code else ""
+
+
+SHELL: Final = tool("shell", Shell, _shell)

@@ -1,0 +1,172 @@
+"""What a core is given: its way to the tools and to the person, within one run.
+
+A call is told as UIs expect it: step_start, tool_call, perhaps permission.preview and
+permission.ready around the asking, tool_result, step_complete. A call that was denied with a reason
+is an answer that the core can go on from; one that was denied with nothing stops the turn.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from telex.agent.confirming import Allowed, Failed, Refused
+from telex.agent.cores import Outcome, TurnStopped
+from telex.agent.tools.registry import BadArguments, UnknownTool
+from telex.agent.tools.tool import ToolResult
+from telex.protocols.agent_ui import events
+from telex.protocols.agent_ui.asking import (
+    CONFIRM,
+    PICK,
+    PROMPT,
+    PickItem,
+    UiConfirmRequestParams,
+    UiConfirmResult,
+    UiPickRequestParams,
+    UiPromptRequestParams,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+    from telex.agent.confirming import Confirming
+    from telex.agent.questions import Answer
+    from telex.agent.runs import Run
+    from telex.agent.tools.registry import Prepared, Tools
+    from telex.agent.tools.todo import Todos
+    from telex.agent.tools.tool import ToolContext
+
+DENIED = "Permission denied: "
+
+
+class Turn:
+    """The `Context` of one run."""
+
+    def __init__(
+        self,
+        run: Run,
+        tools: Tools,
+        confirming: Confirming,
+        context: ToolContext,
+        ui_context: bytes | None,
+        keep_todos: Callable[[str, Todos], Awaitable[None]],
+    ) -> None:
+        self._run = run
+        self._tools = tools
+        self._confirming = confirming
+        self._context = context
+        self._steps = 0
+        self._keep_todos = keep_todos
+        self.ui_context = ui_context
+
+    @property
+    def run_id(self) -> str:
+        return self._run.run_id
+
+    @property
+    def session_id(self) -> str:
+        return self._run.session_id
+
+    # The tools.
+
+    async def call(
+        self, tool: str, arguments: Mapping[str, object] | bytes, title: str = ""
+    ) -> Outcome:
+        self._run.check()
+        self._steps += 1
+        began, step_id = time.monotonic(), f"step_{self._steps}"
+        call_id = self._run.recall.call_id() or uuid.uuid4().hex
+        await self._run.emit(events.StepStart(step_id, title or tool, self._steps))
+        await self._run.emit(_called(tool, arguments, call_id))
+        result, stop = await self._made(tool, arguments, call_id)
+        told = events.ToolResult(tool, result.text, call_id, result.is_error)
+        await self._run.emit(told, {"details": result.details} if result.details else None)
+        spent = round((time.monotonic() - began) * 1000)
+        await self._run.emit(
+            events.StepComplete(step_id, "error" if result.is_error else "completed", spent)
+        )
+        if stop:
+            raise TurnStopped(result.text)
+        return Outcome(result.text, result.is_error)
+
+    async def _made(
+        self, tool: str, arguments: Mapping[str, object] | bytes, call_id: str
+    ) -> tuple[ToolResult, bool]:
+        """What the tool answered, or why it was not called; and whether the turn is over."""
+        if (made := self._run.recall.result()) is not None:
+            return made, False
+        try:
+            call = self._tools.prepare(tool, arguments)
+        except UnknownTool:
+            return ToolResult(f"Error: Unknown tool '{tool}'", is_error=True), False
+        except BadArguments as bad:
+            return ToolResult(f"Error: {bad}", is_error=True), False
+        match await self._confirming.verdict(call, self._context, self, call_id):
+            case Failed(result):
+                return result, False
+            case Refused(why, stop):
+                return ToolResult(DENIED + why, is_error=True), stop
+            case Allowed(permitted, context):
+                return await self._permitted(permitted, context), False
+
+    async def _permitted(self, call: Prepared, context: ToolContext) -> ToolResult:
+        """The one place where a core's call has its effect. The check is in the same step of the
+        event loop as the tool's beginning: no cancel fits between them."""
+        self._run.check()
+        before = context.todos.entries
+        result = await call.run(context)
+        if context.todos.entries != before:
+            await self._keep_todos(self.session_id, context.todos)
+            self._run.tell_todos(msgspec.to_builtins(context.todos.entries))
+        return result
+
+    # The person.
+
+    async def emit(self, event: events.Event) -> None:
+        await self._run.emit(event)
+
+    async def ask(self, method: str, params: msgspec.Struct, digest: bytes = b"") -> Answer | None:
+        named = msgspec.structs.replace(params, run_id=self.run_id)
+        return await self._run.ask(method, msgspec.json.encode(named), digest)
+
+    async def confirm(self, title: str, message: str) -> UiConfirmResult | None:
+        params = UiConfirmRequestParams(title, message, allow_reason=True)
+        said = await self._said(CONFIRM, params)
+        return said if isinstance(said, UiConfirmResult) else None
+
+    async def prompt(self, title: str, message: str, *, secret: bool = False) -> str | None:
+        said = await self._said(PROMPT, UiPromptRequestParams(title, message, secret=secret))
+        return None if said is None else said.value
+
+    async def pick(
+        self, title: str, items: Sequence[PickItem], *, multi: bool = False
+    ) -> list[str]:
+        said = await self._said(PICK, UiPickRequestParams(title, list(items), multi=multi))
+        offered = {item.id for item in items}
+        chosen = [] if said is None else [id for id in said.ids if id in offered]
+        return chosen if multi else chosen[:1]
+
+    async def _said(self, method: str, params: msgspec.Struct) -> Any:
+        answer = await self.ask(method, params)
+        return None if answer is None else answer.value
+
+    async def steered(self) -> str | None:
+        self._run.check()
+        if not self._run.steered:
+            return None
+        text = self._run.steered.popleft()
+        await self._run.emit(events.HiddenUserMessage(text))
+        return text
+
+
+def _called(tool: str, arguments: Mapping[str, object] | bytes, call_id: str) -> events.ToolCall:
+    raw = arguments if isinstance(arguments, bytes) else msgspec.json.encode(arguments)
+    try:
+        args = msgspec.json.decode(raw, type=dict[str, Any])
+    except msgspec.DecodeError:
+        text = raw.decode("utf-8", "replace")
+        return events.ToolCall(tool, {"_raw": text}, call_id, raw_args=text)
+    return events.ToolCall(tool, args, call_id)

@@ -1,0 +1,100 @@
+"""`telex agent`: the agent runtime, served; and what can be done with its store. Each command is in
+the file of its name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from telex.cli.lazy import Lazy
+from telex.cli.loading import load_config
+from telex.cli.serve import _address
+
+HELP = """Serve an agent to any UI, by JSON-RPC.
+
+With no door named, on standard input and output: a line of JSON each way, stdout for the protocol
+alone. It is the runtime of the agent UI protocol; docs/reference/agent-protocol.md says how.
+
+\b
+  telex agent
+  telex agent --socket /tmp/agent.sock --http 127.0.0.1:8024
+  telex agent exec "list *.py"
+
+With nothing configured it has no language model, says so, and obeys plain commands.
+"""
+
+COMMANDS = {
+    "exec": "Say one thing to the agent, and print what it does.",
+    "export": "Print sessions as NDJSON.",
+    "import": "Take sessions from an export into the store.",
+    "verify": "Say whether the store is as it was written.",
+}
+
+
+@click.group(help=HELP, invoke_without_command=True)
+@click.option("--stdio", is_flag=True, help="Standard input and output; the default.")
+@click.option("--socket", metavar="PATH", type=click.Path(path_type=Path), help="A unix socket.")
+@click.option("--http", metavar="HOST:PORT", callback=_address, help="HTTP and WebSocket.")
+@click.option("--allow-remote", is_flag=True, help="Let --http listen beyond this machine.")
+@click.option(
+    "--root",
+    metavar="DIR",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    help="The sandbox root; else the nearest directory with .git, .jj or .telex, else this one.",
+)
+@click.option(
+    "--mode",
+    type=click.Choice(["minimal", "trusted", "full"]),
+    default="minimal",
+    envvar="TELEX_AGENT_MODE",
+    show_default=True,
+    help="What goes without a question where no rule says anything.",
+)
+@click.option(
+    "--script",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    help="Think by a JSON file of steps, for tests and demos.",
+)
+@click.option(
+    "--diagnostics",
+    is_flag=True,
+    envvar="TELEX_DIAGNOSTICS",
+    help="Tell what each model call costs (run.diagnostics).",
+)
+@click.pass_context
+def command(
+    context: click.Context,
+    stdio: bool,
+    socket: Path | None,
+    http: tuple[str, int] | None,
+    allow_remote: bool,
+    root: Path | None,
+    mode: str,
+    script: Path | None,
+    diagnostics: bool,
+) -> None:
+    from telex.cli.agent.making import Wanted
+
+    config = load_config(context)
+    wanted = Wanted(config, root, mode, script, diagnostics)
+    if context.invoked_subcommand is not None:
+        context.obj = wanted
+        return
+    from telex.cli.agent.serving import serve_agent
+    from telex.cli.doors import Doors
+    from telex.cli.event_loop import run
+
+    doors = Doors(
+        stdio=stdio or (socket is None and http is None),
+        socket=socket,
+        http=http,
+        allow_remote=allow_remote,
+    )
+    run(serve_agent(wanted, doors))
+
+
+for _name, _line in COMMANDS.items():
+    _module = "import_" if _name == "import" else _name
+    command.add_command(Lazy(_name, f"telex.cli.agent.{_module}", _line))

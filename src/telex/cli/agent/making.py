@@ -1,0 +1,135 @@
+"""A runtime as the command line and the configuration want it."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from telex.agent.cores.builtin import Builtin
+from telex.agent.cores.scripted import read_script
+from telex.agent.judging import Layer, Mode, from_tables
+from telex.agent.output_cache import OutputCache
+from telex.agent.permissions import Permissions
+from telex.agent.runtime import Runtime
+from telex.agent.sandbox import enclosing
+from telex.agent.server import AgentServer
+from telex.agent.store import Store
+from telex.agent.surroundings import Surroundings
+from telex.agent.tools.builtin import BUILTIN
+from telex.agent.tools.registry import Tools
+from telex.cli.redacting import redactor_of
+from telex.config import places
+from telex.config.private import read_file
+from telex.config.project import Trust
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from telex.agent.cores import Core
+    from telex.agent.sandbox import Sandbox
+    from telex.config.load import Config
+    from telex.config.places import Places
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the person said on the command line."""
+
+    config: Config
+    root: Path | None = None
+    mode: str = "minimal"
+    script: Path | None = None
+    diagnostics: bool = False
+
+
+def store_path(found: Places) -> Path:
+    return found.database
+
+
+@asynccontextmanager
+async def served_agent(wanted: Wanted) -> AsyncIterator[AgentServer]:
+    """Closed at the end of the block."""
+    found = places.find()
+    async with _tools(wanted.config, found) as tools:
+        store = await Store.open(store_path(found))
+        try:
+            server = AgentServer(await _runtime(wanted, found, store, tools))
+        except BaseException:
+            await store.close()
+            raise
+        try:
+            yield server
+        finally:
+            await server.close()
+
+
+@asynccontextmanager
+async def _tools(config: Config, found: Places) -> AsyncIterator[Tools]:
+    """Ours, and those of the plugins that are configured; none of these is started yet."""
+    if not config.settings.agent.plugins:
+        yield Tools(BUILTIN)
+        return
+    from telex.agent.tools.plugged import Plugged
+    from telex.cli.agent.plugging import keepers_of
+
+    async with keepers_of(config, found) as keepers:
+        yield Tools(BUILTIN, Plugged(keepers).named)
+
+
+async def _runtime(wanted: Wanted, found: Places, store: Store, tools: Tools) -> Runtime:
+    sandbox, cwd = _place(wanted.root)
+    redactor = redactor_of(wanted.config.settings)
+    surroundings = Surroundings(
+        sandbox,
+        cwd,
+        Path.home(),
+        OutputCache(found.state / "tool-output", redactor),
+        os.environ,
+        redactor,
+    )
+    project = wanted.config.project_file
+    permissions = Permissions(
+        str(sandbox.root),
+        str(Path.home()),
+        Mode(wanted.mode),
+        _layers(wanted.config),
+        trusted=project is not None and project.trust is Trust.TRUSTED,
+    )
+    await permissions.load(store)
+    return Runtime(
+        store, surroundings, permissions, tools, _cores(wanted), diagnostics=wanted.diagnostics
+    )
+
+
+def _place(root: Path | None) -> tuple[Sandbox, Path]:
+    """The sandbox, and where in it relative paths begin."""
+    cwd = Path(os.path.realpath(root or Path.cwd()))
+    return enclosing(cwd, root), cwd
+
+
+def _cores(wanted: Wanted) -> dict[str, Core]:
+    cores: list[Core] = [Builtin()]
+    if wanted.script is not None:
+        cores.insert(0, read_script(wanted.script))
+    return {core.name: core for core in cores}
+
+
+def _layers(config: Config) -> list[Layer]:
+    """The person's own rules, and the project's once it is trusted."""
+    layers = []
+    if (content := read_file(config.user_file)) is not None:
+        layers.append(_layer("user", content, config.user_file))
+    project = config.project_file
+    if project is not None and project.trust is Trust.TRUSTED:
+        layers.append(_layer("project", project.content, project.path))
+    return layers
+
+
+def _layer(name: str, content: bytes, path: Path) -> Layer:
+    """Raises `RuleRefused`. That the file is TOML was seen when the settings were read."""
+    table: dict[str, Any] = tomllib.loads(content.decode()).get("permission", {})
+    return Layer(name, from_tables(table.get("rule", []), str(path)))

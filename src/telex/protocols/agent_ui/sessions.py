@@ -1,0 +1,182 @@
+"""Sessions, models, tools, skills and surroundings (spec §5.4, §5.5, §5.8 to §5.15)."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from telex.protocols.agent_ui.running import Count
+
+
+class SessionListParams(Struct, frozen=True):
+    limit: int | None = None
+    """50 where it is not said; 0 or less is all."""
+
+
+class Session(Struct, frozen=True, omit_defaults=True):
+    session_id: str
+    updated_at: str
+    run_id: str | None = None
+    message_count: int | None = None
+    last_user_message: str | None = None
+
+
+class SessionListResult(Struct, frozen=True):
+    sessions: list[Session]
+
+
+class SessionHistoryParams(Struct, frozen=True):
+    session_id: str
+    max_runs: Count | None = None
+    max_events: Count | None = None
+
+
+class SessionHistoryResult(Struct, frozen=True):
+    runs: int
+    events_sent: int
+    truncated: bool
+
+
+class ModelListParams(Struct, frozen=True):
+    provider: str | None = None
+    include_details: bool | None = None
+
+
+class ModelDetails(Struct, frozen=True, omit_defaults=True):
+    release_date: str | None = None
+    context_window: int | None = None
+    max_input_tokens: int | None = None
+    max_output_tokens: int | None = None
+    cost_per_1m_input_tokens_usd: float | None = None
+    cost_per_1m_output_tokens_usd: float | None = None
+
+
+class ModelListResult(Struct, frozen=True, omit_defaults=True):
+    provider: str
+    models: list[str]
+    current: str | None = None
+    details: dict[str, ModelDetails] | None = None
+
+
+class ModelSetParams(Struct, frozen=True):
+    name: str
+    provider: str | None = None
+
+
+class ModelSetResult(Struct, frozen=True):
+    provider: str
+    name: str
+
+
+class ToolCallParams(Struct, frozen=True):
+    name: str
+    arguments: Raw | UnsetType = UNSET
+
+
+class ToolCallResult(Struct, frozen=True):
+    ok: bool
+    result: Any
+
+
+class McpListParams(Struct, frozen=True):
+    scope: Literal["loaded", "configured"] | None = None
+
+
+class McpServer(Struct, frozen=True, omit_defaults=True):
+    id: str
+    transport: Literal["http", "stdio"]
+    enabled: bool
+    state: Literal["disabled", "connecting", "auth_required", "ready", "error"]
+    source: Literal["project", "global"] | None = None
+    tools: int | None = None
+    last_error: str | None = None
+    last_connected_at: str | None = None
+
+
+class McpListResult(Struct, frozen=True):
+    servers: list[McpServer]
+
+
+class SkillsListParams(Struct, frozen=True):
+    cwd: str | None = None
+    force_reload: bool | None = None
+
+
+class Skill(Struct, frozen=True):
+    id: str
+    name: str
+    description: str
+    path: str
+    dir: str
+    scope: Literal["repo", "user"]
+    mtime_ms: int
+
+
+class SkillProblem(Struct, frozen=True):
+    path: str
+    message: str
+
+
+class SkillsListResult(Struct, frozen=True):
+    skills: list[Skill]
+    errors: list[SkillProblem]
+    truncated: bool
+
+
+class AuthLogoutParams(Struct, frozen=True):
+    clear_session: bool | None = None
+
+
+class AuthLogoutResult(Struct, frozen=True, omit_defaults=True):
+    ok: bool
+    auth_cleared: bool
+    session_cleared: bool
+    cancelled: bool = False
+
+
+class ContextInspectParams(Struct, frozen=True):
+    include_agents: bool | None = None
+    include_skills: bool | None = None
+
+
+class InspectedUi(Struct, frozen=True, omit_defaults=True):
+    cwd: str | None = None
+    workspace_root: str | None = None
+    active_file_path: str | None = None
+
+
+class ContextInspectResult(Struct, frozen=True, omit_defaults=True):
+    runtime_working_dir: str | None = None
+    runtime_sandbox_root: str | None = None
+    ui_context: InspectedUi | None = None
+    agents: Any = None
+    skills: Any = None
+
+
+class ShellExecParams(Struct, frozen=True):
+    command: str
+    timeout_seconds: float | None = None
+    cwd: str | None = None
+
+
+class Truncated(Struct, frozen=True):
+    stdout: bool
+    stderr: bool
+    combined: bool
+
+
+class ShellExecResult(Struct, frozen=True, omit_defaults=True):
+    """`timed_out` and `overflowed` are ours: they tell why a command was ended."""
+
+    command_preview: str
+    exit_code: int | None
+    signal: str | None
+    stdout: str
+    stderr: str
+    truncated: Truncated
+    duration_ms: int
+    stdout_cache_id: str | None = None
+    stderr_cache_id: str | None = None
+    timed_out: bool = False
+    overflowed: bool = False

@@ -1,0 +1,103 @@
+"""A process that writes to a store until it is killed, or until its disk is full.
+
+`store_child.py write DATABASE ROUND`: several runs at once; a line for each event that is stored.
+`store_child.py full DATABASE STEPS`: a bound on file sizes that cuts a write at each of many places.
+`store_child.py fill DATABASE`: writes until the disk is full, removes `ballast`, and goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import resource
+import sys
+from pathlib import Path
+
+from telex.agent.store import DiskFailed, DiskFull, NewRun, Store, Unavailable
+
+RUNS = 4
+
+
+def say(line: str) -> None:
+    os.write(1, line.encode() + b"\n")
+
+
+async def write(path: Path, turn: str) -> None:
+    say("opening")
+    store = await Store.open(path)
+    await asyncio.gather(*(keep_writing(store, f"{turn}.{number}") for number in range(RUNS)))
+
+
+async def keep_writing(store: Store, run_id: str) -> None:
+    await store.start_run(NewRun(run_id, f"session {run_id}", b"{}", "", new_thread=True))
+    number = 0
+    while True:
+        event = {"type": "text", "content": number, "filling": "x" * (number * 37 % 3000)}
+        seq = await store.append(run_id, json.dumps(event).encode())
+        say(f"event {run_id} {seq} {number}")
+        number += 1
+        if number % 10 == 0:
+            asked = await store.ask(run_id, "ui.confirm.request", b"{}", b"d")
+            say(f"asked {run_id} {asked.id}")
+            await store.answer(asked.id, b'{"ok":true}', run_id)
+            say(f"answered {run_id} {asked.id}")
+
+
+async def full(path: Path, steps: str) -> None:
+    """Every write fails where the file would grow beyond a bound, as with `ulimit -f`."""
+    async with await Store.open(path) as store:
+        await store.start_run(NewRun("a", "s", b"{}", "", new_thread=True))
+        expected = failed = 0
+        for step in range(int(steps)):
+            failed += await one_bound(store, path, step, expected)
+            seq = await store.append("a", event(expected))
+            assert seq == expected, (seq, expected)
+            expected += 1
+        say(f"failed {failed} stored {expected}")
+
+
+async def one_bound(store: Store, path: Path, step: int, expected: int) -> int:
+    """Something too large for the bound is refused, and leaves nothing behind."""
+    log = path.with_name(path.name + "-wal")
+    size = log.stat().st_size if log.exists() else 0
+    bound = size + step * 173 % 20_000
+    resource.setrlimit(resource.RLIMIT_FSIZE, (bound, resource.RLIM_INFINITY))
+    try:
+        await store.append("a", event("too large", bound + 100_000))
+    except DiskFailed:
+        return 1
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
+    raise AssertionError(f"{expected}: a write beyond {bound} bytes was taken for stored")
+
+
+async def fill(path: Path) -> None:
+    ballast = path.parent / "ballast"
+    ballast.write_bytes(bytes(400_000))
+    stored = []
+    async with await Store.open(path) as store:
+        await store.start_run(NewRun("a", "s", b"{}", "", new_thread=True))
+        with contextlib.suppress(DiskFull):
+            while True:
+                stored.append(await store.append("a", event(len(stored), 5_000)))
+        say(f"full after {len(stored)}")
+        try:
+            await store.append("a", event("no", 50_000))
+        except Unavailable as problem:
+            say(f"told {type(problem).__name__}: {problem}")
+        assert len([e async for e in store.events("a")]) == len(stored)
+        ballast.unlink()
+        stored += [await store.append("a", event(len(stored) + n, 5_000)) for n in range(5)]
+        assert stored == list(range(len(stored))), stored
+    say(f"went on to {len(stored)}")
+
+
+def event(content: object, filling: int = 10) -> bytes:
+    return json.dumps({"type": "text", "content": content, "x": "x" * filling}).encode()
+
+
+if __name__ == "__main__":
+    name, database, *rest = sys.argv[1:]
+    asyncio.run({"write": write, "full": full, "fill": fill}[name](Path(database), *rest))

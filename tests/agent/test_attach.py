@@ -1,0 +1,378 @@
+"""Coming back to a run: nothing lost, nothing twice, and questions that wait."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agent.ui_side import ALL, an_agent
+from telex.agent.cores.builtin import Builtin
+from telex.agent.cores.scripted import Scripted, Step
+from telex.agent.feeds import Feed, Notice
+from telex.agent.questions import Questions
+from telex.agent.store import NewRun, Store
+from telex.protocols.agent_ui.events import Final, Text
+from telex.protocols.agent_ui.extensions import UiRequestCancel
+from telex.protocols.agent_ui.running import RunStatusNotify, UiCapabilities
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from telex.agent.cores import Context, Input, Said
+    from telex.agent.store import Question
+
+RETURNING = {**ALL, "supports_run_attach": True}
+
+
+class Talking:
+    """Says as many things as it is told to, each when it may."""
+
+    name = "talking"
+    details = Builtin.details
+
+    def __init__(self, count: int, *, held_after: int = -1) -> None:
+        self.count = count
+        self.held_after = held_after
+        self.go_on = asyncio.Event()
+
+    async def run(self, asked: Input, context: Context) -> AsyncIterator[Said]:
+        for number in range(self.count):
+            if number == self.held_after:
+                await self.go_on.wait()
+            yield Text(str(number))
+        yield Final("done")
+
+
+async def test_who_attaches_in_the_middle_gets_the_rest_once_and_in_order(tmp_path: Path) -> None:
+    core = Talking(40, held_after=20)
+    async with an_agent(tmp_path, core) as agent:
+        ui = await agent.connect(**ALL)
+        run = await ui.start("go")
+        await ui.until("agent.event", seq=19)
+        late, later = await agent.connect(**ALL), await agent.connect(**ALL)
+        answer = await late.call("run.attach", {"run_id": run})
+        assert answer["status"] == "running"
+        await later.call("run.attach", {"run_id": run, "after_seq": 14})
+        core.go_on.set()
+        for one in (ui, late, later):
+            assert await one.until_ended(run) == "completed"
+        everything = [params["event"] for params in ui.events(run)]
+        assert [params["seq"] for params in late.events(run)] == list(range(41))
+        assert [params["event"] for params in late.events(run)] == everything
+        assert [params["seq"] for params in later.events(run)] == list(range(15, 41))
+        replayed = [params["seq"] for params in late.events(run) if "meta" in params]
+        assert replayed == list(range(20))
+
+
+async def test_an_event_read_from_the_store_and_then_told_is_sent_once(tmp_path: Path) -> None:
+    """It is in the store a moment before the run tells it: who catches up then hears it twice."""
+    core = Talking(4, held_after=2)
+    async with an_agent(tmp_path, core) as agent:
+        ui, late = await agent.connect(), await agent.connect()
+        run = await ui.start("go")
+        await ui.until("agent.event", seq=1)
+        await late.call("run.attach", {"run_id": run})
+        await late.until("agent.event", seq=1)
+        await late.settle()
+        [*_, last] = [event async for event in agent.runtime.store.events(run)]
+        for feed in agent.runtime.runs[run].feeds:
+            feed.event(last)
+        core.go_on.set()
+        for one in (ui, late):
+            await one.until_ended(run)
+            assert [params["seq"] for params in one.events(run)] == [0, 1, 2, 3, 4]
+
+
+async def test_a_run_that_is_over_can_be_attached_to_with_its_end(tmp_path: Path) -> None:
+    async with an_agent(tmp_path, Talking(5)) as agent:
+        ui = await agent.connect()
+        run = await ui.start("go")
+        await ui.until_ended(run)
+        other = await agent.connect()
+        assert (await other.call("run.attach", {"run_id": run}))["status"] == "completed"
+        assert await other.until_ended(run) == "completed"
+        assert [params["seq"] for params in other.events(run)] == list(range(6))
+        assert (await other.refusal("run.attach", {"run_id": "no"})).code == -32002
+        assert (await other.refusal("run.attach", {"run_id": run, "after_seq": -2})).code == -32602
+
+
+async def test_attaching_twice_on_one_connection_is_attaching_anew(tmp_path: Path) -> None:
+    core = Talking(4, held_after=2)
+    async with an_agent(tmp_path, core) as agent:
+        ui = await agent.connect()
+        run = await ui.start("go")
+        await ui.until("agent.event", seq=1)
+        await ui.call("run.attach", {"run_id": run, "after_seq": 1})
+        core.go_on.set()
+        assert await ui.until_ended(run) == "completed"
+        assert [params["seq"] for params in ui.events(run)] == [0, 1, 2, 3, 4]
+
+
+async def test_a_ui_that_reads_nothing_holds_up_nobody_and_misses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("telex.agent.feeds.AGENT_FEED_ITEMS", 8)
+    core = Talking(60)
+    async with an_agent(tmp_path, core) as agent:
+        slow, quick = await agent.connect(**ALL), await agent.connect(**ALL)
+        room = asyncio.Event()
+        peer = next(p for p, c in agent.server._connections.items() if c.name and p)
+        notify = peer.notify
+
+        async def held(method: str, params: object) -> None:
+            await room.wait()
+            await notify(method, params)
+
+        monkeypatch.setattr(peer, "notify", held)
+        run = await slow.start("go")
+        await quick.call("run.attach", {"run_id": run})
+        assert await quick.until_ended(run) == "completed"
+        room.set()
+        assert await slow.until_ended(run) == "completed"
+        for one in (slow, quick):
+            assert [params["seq"] for params in one.events(run)] == list(range(61))
+
+
+async def test_an_open_question_is_put_to_who_comes_back_with_the_same_id(tmp_path: Path) -> None:
+    async with an_agent(tmp_path) as agent:
+        ui = await agent.connect(**RETURNING)
+        run = await ui.start("run touch done")
+        question = await ui.until("ui.confirm.request")
+        await ui.leave()
+        back = await agent.connect(**RETURNING)
+        await back.call("run.attach", {"run_id": run})
+        again = await back.until("ui.confirm.request")
+        assert again == question
+        assert back.kinds(run) == ["step_start", "tool_call", "permission.ready"]
+        back.answer(again, {"ok": True})
+        assert await back.until_ended(run) == "completed"
+        assert (agent.root / "done").exists()
+
+
+class Listening:
+    """A connection that answers at once and keeps what it is told."""
+
+    gone = False
+    can = UiCapabilities(supports_request_cancel=True)
+
+    def __init__(self, name: str = "") -> None:
+        self.name = name
+        self.peer = self
+        self.feeds: dict[str, Feed] = {}
+        self.told: list[tuple[str, object]] = []
+
+    async def ask(self, question: Question) -> bytes:
+        return b'{"ok":true}'
+
+    async def notify(self, method: str, params: object) -> None:
+        self.told.append((method, params))
+
+    tell = notify
+
+
+async def test_of_two_answers_at_once_the_later_is_told_that_it_was_too_late(
+    tmp_path: Path,
+) -> None:
+    store = await Store.open(tmp_path / "agent.db")
+    try:
+        questions, uis = Questions(store), [Listening("a"), Listening("b")]
+        one = await questions.begin(None, "ui.confirm.request", b"{}")
+        for ui in uis:
+            one.put(ui)  # type: ignore[arg-type]  # all of a connection that is used here
+        await asyncio.wait(one.asked.values())
+        answer = await questions.wait(one)
+        told = {ui.name: ui.told for ui in uis}
+        assert told.pop(answer.by) == []
+        assert list(told.values()) == [
+            [("ui.request.cancel", UiRequestCancel(one.question.id, "answered"))]
+        ]
+    finally:
+        await store.close()
+
+
+async def test_who_is_behind_hears_of_every_question_that_was_taken_back(tmp_path: Path) -> None:
+    store = await Store.open(tmp_path / "agent.db")
+    try:
+        await store.start_run(NewRun("run", "session", b"{}", "", new_thread=True))
+        ui = Listening()
+        feed = Feed("run", ui, store, after=-1)  # type: ignore[arg-type]  # as above
+        taken_back = [UiRequestCancel(f"ui_{n}", "answered", "run") for n in range(3)]
+        for status in ("running", "completed"):
+            feed.notice(Notice("run.status", RunStatusNotify("run", status)))
+        for told in taken_back:
+            feed.notice(Notice("ui.request.cancel", told))
+        feed.finish()
+        await feed.sent()
+        assert ui.told == [
+            ("run.status", RunStatusNotify("run", "completed")),
+            *(("ui.request.cancel", told) for told in taken_back),
+        ]
+    finally:
+        await store.close()
+
+
+async def test_the_first_answer_wins_and_the_others_are_told(tmp_path: Path) -> None:
+    async with an_agent(tmp_path) as agent:
+        one, other = await agent.connect(**ALL), await agent.connect(**ALL)
+        run = await one.start("run touch done")
+        question = await one.until("ui.confirm.request")
+        await other.call("run.attach", {"run_id": run})
+        same = await other.until("ui.confirm.request")
+        assert same["id"] == question["id"]
+        other.answer(same, {"ok": False})
+        told = await one.until("ui.request.cancel")
+        assert told["params"] == {"id": question["id"], "reason": "answered", "run_id": run}
+        one.answer(question, {"ok": True})
+        assert await one.until_ended(run) == "completed"
+        assert not (agent.root / "done").exists()
+        assert not [m for m in other.heard if m.get("method") == "ui.request.cancel"]
+
+
+async def test_a_question_survives_a_restart_and_its_answer_goes_on_with_the_run(
+    tmp_path: Path,
+) -> None:
+    core = Scripted(
+        "two",
+        [
+            Step(text="first"),
+            Step(tool="write", arguments={"file_path": "one", "content": "1"}),
+            Step(tool="write", arguments={"file_path": "two", "content": "2"}),
+            Step(final="{last}"),
+        ],
+    )
+    async with an_agent(tmp_path, core) as agent:
+        ui = await agent.connect(**RETURNING)
+        run = await ui.start("go")
+        ui.answer(await ui.until("ui.confirm.request"), {"ok": True})
+        question = await ui.until("ui.confirm.request")
+        await ui.leave()
+    (tmp_path / "work" / "one").write_text("changed by the person")
+    async with an_agent(tmp_path, core) as agent:
+        assert (await agent.runtime.store.run(run)).status == "awaiting_ui"
+        mute = await agent.connect()
+        assert (await mute.call("run.attach", {"run_id": run}))["status"] == "awaiting_ui"
+        back = await agent.connect(**RETURNING)
+        await back.call("run.attach", {"run_id": run, "after_seq": ui.events(run)[-1]["seq"]})
+        again = await back.until("ui.confirm.request")
+        assert again == question
+        back.answer(again, {"ok": True})
+        assert await back.until_ended(run) == "completed"
+        assert (agent.root / "one").read_text() == "changed by the person"
+        assert (agent.root / "two").read_text() == "2"
+        numbers = [params["seq"] for params in (*ui.events(run), *back.events(run))]
+        assert numbers == list(range(len(numbers)))
+        kinds = ui.kinds(run) + back.kinds(run)
+        assert kinds.count("tool_result") == 2
+        assert kinds[-1] == "final"
+
+
+async def test_after_a_restart_a_question_about_a_changed_file_is_asked_anew(
+    tmp_path: Path,
+) -> None:
+    async with an_agent(tmp_path) as agent:
+        (agent.root / "a").write_text("old")
+        ui = await agent.connect(**RETURNING)
+        run = await ui.start("edit a: old => new")
+        question = await ui.until("ui.confirm.request")
+        await ui.leave()
+    (tmp_path / "work" / "a").write_text("old and more")
+    async with an_agent(tmp_path) as agent:
+        back = await agent.connect(**RETURNING)
+        await back.call("run.attach", {"run_id": run})
+        again = await back.until("ui.confirm.request")
+        assert again["id"] != question["id"]
+        back.answer(question, {"ok": True})
+        await back.settle()
+        assert (agent.root / "a").read_text() == "old and more"
+        back.answer(again, {"ok": True})
+        assert await back.until_ended(run) == "completed"
+        assert (agent.root / "a").read_text() == "new and more"
+
+
+async def test_a_core_that_does_something_else_after_a_restart_does_nothing(
+    tmp_path: Path,
+) -> None:
+    write = Step(tool="write", arguments={"file_path": "one", "content": "1"})
+    async with an_agent(tmp_path, Scripted("s", [Step(text="a"), write])) as agent:
+        ui = await agent.connect(**RETURNING)
+        run = await ui.start("go")
+        await ui.until("ui.confirm.request")
+        await ui.leave()
+    async with an_agent(tmp_path, Scripted("s", [write, write]), mode="full") as agent:
+        back = await agent.connect(**RETURNING)
+        await back.call("run.attach", {"run_id": run})
+        assert await back.until_ended(run) == "error"
+        assert not (agent.root / "one").exists()
+
+
+async def test_a_run_that_waits_since_before_a_restart_can_be_cancelled(tmp_path: Path) -> None:
+    async with an_agent(tmp_path) as agent:
+        ui = await agent.connect(**RETURNING)
+        started = await ui.call("run.start", {"input": {"type": "text", "text": "run touch x"}})
+        await ui.until("ui.confirm.request")
+        await ui.leave()
+    async with an_agent(tmp_path) as agent:
+        back = await agent.connect(**RETURNING)
+        busy = {
+            "input": {"type": "text", "text": "help"},
+            "session_id": started["session_id"],
+        }
+        assert (await back.refusal("run.start", busy)).code == -32001
+        cancelled = await back.call("run.cancel", {"run_id": started["run_id"]})
+        assert cancelled == {"ok": True, "status": "cancelled"}
+        assert await agent.runtime.store.pending() == []
+        run = await back.start("help", session_id=started["session_id"])
+        assert await back.until_ended(run) == "completed"
+
+
+async def test_a_question_that_comes_while_its_ui_is_away_waits_for_it(tmp_path: Path) -> None:
+    core = Scripted(
+        "s", [Step(text="a"), Step(wait=0.02), Step(prompt="Who?"), Step(final="{last}")]
+    )
+    async with an_agent(tmp_path, core) as agent:
+        ui = await agent.connect(**RETURNING)
+        run = await ui.start("go")
+        await ui.until("agent.event", seq=0)
+        await ui.leave()
+        await agent.runtime.runs[run].waits.wait()
+        back = await agent.connect(**RETURNING)
+        await back.call("run.attach", {"run_id": run, "after_seq": 0})
+        back.answer(await back.until("ui.prompt.request"), {"value": "me"})
+        assert await back.until_ended(run) == "completed"
+        assert back.final(run) == "me"
+
+
+async def test_the_end_of_the_input_leaves_a_question_open_for_who_may_come_back(
+    tmp_path: Path,
+) -> None:
+    async with an_agent(tmp_path) as agent:
+        ui = await agent.connect(**RETURNING)
+        run = await ui.start("run touch done")
+        question = await ui.until("ui.confirm.request")
+        ui.finish()
+        await ui._serving
+        [waiting] = await agent.runtime.store.pending(run)
+        assert waiting.id == question["id"]
+
+
+async def test_a_runtime_that_ends_first_leaves_the_question_open_too(tmp_path: Path) -> None:
+    async with an_agent(tmp_path) as agent:
+        ui = await agent.connect(**RETURNING)
+        run = await ui.start("run touch done")
+        question = await ui.until("ui.confirm.request")
+        await agent.server.close()
+        await ui.settle()
+        assert ui.statuses(run)[-1] == "awaiting_ui"
+        assert not [m for m in ui.heard if m.get("method") == "ui.request.cancel"]
+        ui.answer(question, {"ok": True})
+        await ui.settle()
+        assert not (agent.root / "done").exists()
+    async with an_agent(tmp_path) as agent:
+        [waiting] = await agent.runtime.store.pending(run)
+        assert waiting.id == question["id"]
+        back = await agent.connect(**RETURNING)
+        await back.call("run.cancel", {"run_id": run})
+        assert not (agent.root / "done").exists()

@@ -1,0 +1,366 @@
+"""Questions around permission: what is shown, what an answer is worth, and that nothing runs without."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from agent.ui_side import ALL, an_agent
+from telex.agent.cores.scripted import Scripted, Step
+from telex.agent.judging import Decision, Request
+from telex.agent.permissions import Permissions
+from telex.agent.store import Store
+from telex.agent.uninterrupted import in_thread
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from agent.ui_side import Agent, Message, Ui
+
+TOUCH = "run touch done"
+
+
+def ran(agent: Agent) -> bool:
+    return (agent.root / "done").exists()
+
+
+async def asked(ui: Ui, text: str = TOUCH) -> tuple[str, Message]:
+    run = await ui.start(text)
+    return run, await ui.until("ui.confirm.request")
+
+
+async def test_an_allowed_command_runs_between_awaiting_and_running(tmp_path: Path) -> None:
+    async with an_agent(tmp_path) as agent:
+        ui = await agent.connect(**ALL)
+        run, question = await asked(ui)
+        params = question["params"]
+        assert question["id"].startswith("ui_")
+        assert params["run_id"] == run
+        assert params["title"] == "Run command?"
+        assert params["message"].startswith("touch done\n")
+        assert (params["confirm_label"], params["cancel_label"]) == ("Allow", "Deny")
+        assert ui.statuses(run) == ["running", "awaiting_ui"]
+        assert ui.kinds(run)[-1] == "permission.ready"
+        assert not ran(agent)
+        ui.answer(question, {"ok": True})
+        assert await ui.until_ended(run) == "completed"
+        assert ui.statuses(run) == ["running", "awaiting_ui", "running", "completed"]
+        assert ran(agent)
+
+
+async def test_a_change_is_shown_before_anybody_is_asked(tmp_path: Path) -> None:
+    async with an_agent(tmp_path) as agent:
+        (agent.root / "a").write_text("one\ntwo\n")
+        ui = await agent.connect(**ALL)
+        run, question = await asked(ui, "edit a: two => three")
+        preview = ui.events(run)[-2]["event"]
+        assert preview["type"] == "permission.preview"
+        assert "-two" in preview["diff"]
+        assert "+three" in preview["diff"]
+        ui.answer(question, {"ok": True})
+        await ui.until_ended(run)
+        assert (agent.root / "a").read_text() == "one\nthree\n"
+        diff = await ui.call("run.diff", {"run_id": run})
+        assert [file["path"] for file in diff["files"]] == ["a"]
+
+
+async def test_what_was_shown_is_what_runs_or_nothing_does(tmp_path: Path) -> None:
+    """The file changes between the showing and the answer."""
+    async with an_agent(tmp_path) as agent:
+        (agent.root / "a").write_text("two")
+        ui = await agent.connect(**ALL)
+        run, question = await asked(ui, "edit a: two => three")
+        (agent.root / "a").write_text("two, and what nobody was shown")
+        ui.answer(question, {"ok": True})
+        await ui.until_ended(run)
+        assert (agent.root / "a").read_text() == "two, and what nobody was shown"
+        assert "is not the file that was expected" in ui.final(run)
+
+
+async def test_an_answer_about_something_else_runs_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from telex.agent import confirming
+
+    made = iter(["shown", "something else"])
+    monkeypatch.setattr(confirming, "_digest", lambda *_: next(made))
+    async with an_agent(tmp_path) as agent:
+        ui = await agent.connect(**ALL)
+        run, question = await asked(ui)
+        ui.answer(question, {"ok": True})
+        await ui.until_ended(run)
+        assert not ran(agent)
+
+
+async def test_a_no_with_a_reason_goes_on_and_one_without_stops_the_turn(tmp_path: Path) -> None:
+    core = Scripted(
+        "s",
+        [Step(tool="shell", arguments={"command": "touch done"}), Step(final="went on: {last}")],
+    )
+    async with an_agent(tmp_path, core) as agent:
+        ui = await agent.connect(**ALL)
+        run, question = await asked(ui, "go")
+        ui.answer(question, {"ok": False, "reason": "use mkdir"})
+        assert await ui.until_ended(run) == "completed"
+        assert ui.final(run) == "went on: Permission denied: use mkdir"
+        for answer in ({"ok": False}, {"ok": False, "reason": "  "}):
+            run, question = await asked(ui, "go")
+            ui.answer(question, answer)
+            assert await ui.until_ended(run) == "completed"
+            assert "Turn stopped" in ui.final(run)
+            assert ui.kinds(run)[-3:] == ["tool_result", "step_complete", "final"]
+        assert not ran(agent)
+
+
+@pytest.mark.parametrize("capabilities", [{}, {"supports_prompt": True, "supports_pick": True}])
+async def test_where_nobody_can_be_asked_what_would_ask_is_denied(
+    tmp_path: Path, capabilities: dict[str, bool]
+) -> None:
+    async with an_agent(tmp_path) as agent:
+        ui = await agent.connect(**capabilities)
+        run = await ui.start(TOUCH)
+        assert await ui.until_ended(run) == "completed"
+        assert "UI confirm not supported" in ui.final(run)
+        assert not [m for m in ui.heard if "id" in m and "method" in m]
+        assert not ran(agent)
+
+
+async def test_prompt_and_pick_are_not_used_where_a_ui_has_none(tmp_path: Path) -> None:
+    async with an_agent(tmp_path) as agent:
+        ui = await agent.connect(supports_confirm=True)
+        run = await ui.start("ask your name\npick a, b")
+        await ui.until_ended(run)
+        assert ui.final(run) == "Nobody answered.\nNobody chose."
+        full = await agent.connect(**ALL)
+        run = await full.start("ask your name\npick a, b")
+        full.answer(await full.until("ui.prompt.request"), {"value": "Ada"})
+        full.answer(await full.until("ui.pick.request"), {"ids": ["2", "7"]})
+        await full.until_ended(run)
+        assert full.final(run) == "You said: Ada\nYou chose: b"
+        run = await full.start("ask your name\npick a, b")
+        full.answer(await full.until("ui.prompt.request"), {"value": None})
+        full.answer(await full.until("ui.pick.request"), {"ids": []})
+        await full.until_ended(run)
+        assert full.final(run) == "Nobody answered.\nNobody chose."
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"error": {"code": -32601, "message": "what?"}},
+        {"result": None},
+        {"result": {"ok": "yes"}},
+        {"result": {}},
+        {"result": True},
+        {"result": {"ok": True}, "error": {"code": 1, "message": "both"}},
+    ],
+    ids=["error", "null", "text", "empty", "true", "both"],
+)
+async def test_a_ui_that_errs_or_answers_nonsense_said_no(
+    tmp_path: Path, answer: dict[str, Any]
+) -> None:
+    async with an_agent(tmp_path) as agent:
+        ui = await agent.connect(**ALL)
+        run, question = await asked(ui)
+        ui.say({"jsonrpc": "2.0", "id": question["id"], **answer})
+        assert await ui.until_ended(run) == "completed"
+        assert not ran(agent)
+
+
+async def test_a_ui_that_goes_away_said_no(tmp_path: Path) -> None:
+    async with an_agent(tmp_path) as agent:
+        ui, other = await agent.connect(**ALL), await agent.connect()
+        run, _ = await asked(ui)
+        await other.call("run.attach", {"run_id": run})
+        await ui.leave()
+        assert await other.until_ended(run) == "completed"
+        assert not ran(agent)
+
+
+async def test_a_ui_that_says_no_more_said_no_and_hears_the_end(tmp_path: Path) -> None:
+    async with an_agent(tmp_path) as agent:
+        ui = await agent.connect(**ALL)
+        run, _ = await asked(ui)
+        ui.finish()
+        assert await ui.until_ended(run) == "completed"
+        assert not ran(agent)
+
+
+async def test_the_second_of_two_answers_is_worth_nothing(tmp_path: Path) -> None:
+    async with an_agent(tmp_path) as agent:
+        ui = await agent.connect(**ALL)
+        run, question = await asked(ui)
+        ui.answer(question, {"ok": False, "reason": "no"})
+        ui.answer(question, {"ok": True})
+        assert await ui.until_ended(run) == "completed"
+        await ui.settle()
+        assert not ran(agent)
+
+
+async def test_an_answer_from_a_connection_that_was_not_asked_is_worth_nothing(
+    tmp_path: Path,
+) -> None:
+    async with an_agent(tmp_path) as agent:
+        ui, other = await agent.connect(**ALL), await agent.connect(**ALL)
+        run, question = await asked(ui)
+        other.answer(question, {"ok": True})
+        await other.call("session.list")
+        await other.settle()
+        assert not ran(agent)
+        assert (await agent.runtime.store.run(run)).status == "awaiting_ui"
+        ui.answer(question, {"ok": False})
+        await ui.until_ended(run)
+        assert not ran(agent)
+
+
+async def test_an_id_is_never_used_for_another_question(tmp_path: Path) -> None:
+    """An answer to an old question, sent when the next one is open, answers nothing."""
+    async with an_agent(tmp_path) as agent:
+        ui = await agent.connect(**ALL)
+        first, old = await asked(ui)
+        await ui.call("run.cancel", {"run_id": first})
+        run, question = await asked(ui)
+        assert question["id"] != old["id"]
+        ui.answer(old, {"ok": True})
+        await ui.settle()
+        assert not ran(agent)
+        ui.answer(question, {"ok": False})
+        await ui.until_ended(run)
+    async with an_agent(tmp_path) as agent:
+        ui = await agent.connect(**ALL)
+        run, later = await asked(ui)
+        assert later["id"] not in (old["id"], question["id"])
+        ui.answer(question, {"ok": True})
+        await ui.settle()
+        assert not ran(agent)
+
+
+@pytest.mark.counted
+async def test_an_answer_that_races_with_a_cancel_or_a_leaving_runs_nothing_after_it(
+    tmp_path: Path, counted: Callable[[int, int], int]
+) -> None:
+    """The answer and the end go out together, with so many turns of the loop between them."""
+    for turns in range(counted(6, 200)):
+        directory = tmp_path / str(turns)
+        directory.mkdir()
+        async with an_agent(directory) as agent:
+            ui = await agent.connect(**ALL)
+            run, question = await asked(ui)
+            ui.answer(question, {"ok": True})
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            answer = await ui.call("run.cancel", {"run_id": run})
+            then = ran(agent)
+            await in_thread(lambda _: None)
+            await ui.settle()
+            assert ran(agent) == then
+            assert answer["ok"] == (ui.statuses(run)[-1] == "cancelled")
+
+
+async def test_remembered_rules_count_from_then_on_and_after_a_restart(tmp_path: Path) -> None:
+    async with an_agent(tmp_path) as agent:
+        ui = await agent.connect(**ALL)
+        run, question = await asked(ui, "run touch done")
+        assert question["params"]["allow_remember"] is True
+        said = question["params"]["message"]
+        assert f"Remember (don't ask again): exactly this command, in {agent.root}." in said
+        assert f"nothing else, in the workspace {agent.root}." in said
+        ui.answer(question, {"ok": True, "remember": True})
+        await ui.until_ended(run)
+        (agent.root / "done").unlink()
+        again = await ui.start("run touch done")
+        assert await ui.until_ended(again) == "completed"
+        assert ran(agent)
+        run, other = await asked(ui, "run touch other")
+        ui.answer(other, {"ok": False, "reason": "never", "remember": True})
+        await ui.until_ended(run)
+    (tmp_path / "work" / "done").unlink()
+    async with an_agent(tmp_path) as agent:
+        ui = await agent.connect(**ALL)
+        run = await ui.start("run touch done")
+        await ui.until_ended(run)
+        assert ran(agent)
+        run = await ui.start("run touch other")
+        await ui.until_ended(run)
+        assert "Permission denied" in ui.final(run)
+        assert not (agent.root / "other").exists()
+
+
+async def test_what_was_remembered_counts_in_no_other_workspace(tmp_path: Path) -> None:
+    store = await Store.open(tmp_path / "agent.db")
+    try:
+        here, there = (Permissions(f"/w/{name}", "/home/me") for name in ("here", "there"))
+        [scope] = here.judge.judge(Request("deploy", {}, "/w/here")).remember
+        asked = await store.ask(None, "ui.confirm.request", b"{}", b"")
+        await here.remember(store, scope, allowed=True, by="me", request_id=asked.id)
+        for one, decision in ((here, Decision.ALLOW), (there, Decision.ASK)):
+            await one.load(store)
+            assert one.judge.judge(Request("deploy", {}, one.root)).decision is decision
+    finally:
+        await store.close()
+
+
+@pytest.mark.parametrize(
+    "spoof",
+    [
+        "touch done # \u202egpj.exe",
+        "touch done\x1b[2K\x1b[1A",
+        "tou\u200bch done",
+        "touch done" + " " * 500 + "; rm -rf x",
+        "echo " + "x" * 20_000 + "; touch done",
+        "touch \u0430.py",
+    ],
+    ids=["bidi", "control", "zero-width", "pushed out", "very long", "cyrillic"],
+)
+async def test_what_would_deceive_is_shown_escaped_and_whole(tmp_path: Path, spoof: str) -> None:
+    core = Scripted("s", [Step(tool="shell", arguments={"command": spoof})])
+    async with an_agent(tmp_path, core) as agent:
+        ui = await agent.connect(**ALL)
+        run, question = await asked(ui, "go")
+        message = question["params"]["message"]
+        assert message.isascii()
+        assert all(char.isprintable() or char == "\n" for char in message)
+        if len(spoof) > 1000:
+            assert "x" * 20_000 in message
+        await ui.call("run.cancel", {"run_id": run})
+
+
+async def test_a_file_name_that_would_deceive_is_shown_escaped_too(tmp_path: Path) -> None:
+    core = Scripted(
+        "s", [Step(tool="write", arguments={"file_path": "a\u202eb\x1b[0m", "content": "\u200bx"})]
+    )
+    async with an_agent(tmp_path, core) as agent:
+        ui = await agent.connect(**ALL)
+        run, question = await asked(ui, "go")
+        message = question["params"]["message"]
+        assert message.isascii()
+        assert "file_path: a\\u{202e}b\\u{1b}[0m" in message
+        assert "content: \\u{200b}x" in message
+        await ui.call("run.cancel", {"run_id": run})
+
+
+async def test_what_is_too_long_to_be_shown_is_not_asked_and_not_run(tmp_path: Path) -> None:
+    core = Scripted(
+        "s", [Step(tool="write", arguments={"file_path": "done", "content": "x" * 9_000_000})]
+    )
+    async with an_agent(tmp_path, core) as agent:
+        ui = await agent.connect(**ALL)
+        run = await ui.start("go")
+        assert await ui.until_ended(run) in ("completed", "error")
+        assert not ran(agent)
+
+
+async def test_a_tool_call_that_nobody_can_answer_any_more_does_not_wait(tmp_path: Path) -> None:
+    """Also where the UI may come back: to a run it could, to this it cannot."""
+    async with an_agent(tmp_path) as agent:
+        ui = await agent.connect(**ALL, supports_run_attach=True)
+        call = ui.send("tool.call", {"name": "shell", "arguments": {"command": "touch done"}})
+        await ui.until("ui.confirm.request")
+        ui.finish()
+        with pytest.raises(Exception, match="-32003"):
+            await ui.reply(call)
+        assert not ran(agent)
+        assert await agent.runtime.store.pending() == []

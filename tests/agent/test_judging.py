@@ -1,0 +1,462 @@
+"""What goes without a question: the corpus, and what holds for any text."""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import os
+import subprocess
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from permission_world import FILES, ROOT, WORLD, cases, judge_of, request_of, shell
+from telex.agent.judging import (
+    Decision,
+    Disk,
+    Judge,
+    Layer,
+    Mode,
+    Request,
+    RuleRefused,
+    Script,
+    explain,
+    from_tables,
+    parse,
+    to_table,
+)
+from telex.agent.judging.environment import automatic
+from telex.agent.judging.on_disk import _fits
+from telex.agent.judging.programs import READERS, _read, _Written, base, reading
+from telex.agent.judging.rules import Rule, matches
+from telex.agent.judging.shell_reading import RESERVED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+CASES = cases()
+ALLOWED = [case["command"] for case in cases("readers")]
+MINIMAL = judge_of({})
+
+
+def test_the_corpus_is_large_enough() -> None:
+    assert len(CASES) >= 150
+    assert len({json.dumps(case, sort_keys=True) for case in CASES}) == len(CASES)
+
+
+@pytest.mark.parametrize("file", sorted({case["file"] for case in CASES}))
+def test_every_case_of_the_corpus_is_judged_as_it_says(file: str) -> None:
+    wrong = []
+    for case in (case for case in CASES if case["file"] == file):
+        judged = judge_of(case).judge(request_of(case))
+        if judged.decision != case["expect"]:
+            wrong.append(f"{case}\n    is {judged.decision}: {judged.why}")
+    assert not wrong, "\n" + "\n".join(wrong)
+
+
+texts = st.text(max_size=60) | st.lists(
+    st.sampled_from(
+        [
+            "ls",
+            "rm",
+            "cat",
+            "-la",
+            "x",
+            "..",
+            " ",
+            " ",
+            "\n",
+            "$(",
+            ")",
+            '"',
+            "'",
+            "\\",
+            "|",
+            "&&",
+            "||",
+            ";",
+            ">",
+            "<",
+            "*",
+            "~/",
+            "#",
+            "&",
+            "2>&1",
+            ">>",
+            "$",
+            "{",
+            "cd",
+            "git",
+            "=",
+            "`",
+            "/etc",
+        ]
+    ),
+    max_size=14,
+).map("".join)
+
+
+@given(texts, st.sampled_from(Mode), st.booleans())
+def test_any_text_gets_a_judgement(text: str, mode: Mode, ruled: bool) -> None:
+    rules = [{"tool": "shell", "command": "rm", "decision": "deny"}] if ruled else []
+    judge = judge_of({"mode": str(mode), "rules": rules})
+    explained = explain(judge, shell(text))
+    assert explained["decision"] in ("allow", "ask", "deny")
+    json.dumps(explained).encode()
+
+
+@given(texts)
+def test_any_path_gets_a_judgement(path: str) -> None:
+    assert Judge([], Mode.MINIMAL, "/", "/root", Disk()).judge(Request("read", {"path": path}, "/"))
+
+
+INSERTED = [
+    ";",
+    "\n",
+    "&",
+    "|",
+    "&&",
+    "||",
+    "$(rm x)",
+    "`rm x`",
+    ">",
+    " > x ",
+    " < /etc/passwd ",
+    ">>",
+    "<(",
+]
+INSERTED += [
+    " rm ",
+    "\nrm -rf x\n",
+    "; rm x;",
+    "| sh ",
+    "&& rm x ",
+    "$x",
+    "'",
+    '"',
+    "\\",
+    "#",
+    "*",
+    " ../x ",
+    "~",
+]
+
+
+@given(st.sampled_from(ALLOWED), st.data())
+def test_whatever_is_inserted_every_piece_is_allowed_by_itself_or_it_asks(
+    command: str, data: st.DataObject
+) -> None:
+    at = data.draw(st.integers(0, len(command)))
+    text = command[:at] + data.draw(st.sampled_from(INSERTED)) + command[at:]
+    judged = MINIMAL.judge(shell(text))
+    script = parse(text)
+    if judged.decision is not Decision.ALLOW:
+        return
+    assert isinstance(script, Script)
+    if any(each.words and each.words[0].text == "cd" for each in script.commands()):
+        return  # where the others are is not theirs to say; the corpus has these
+    for each in (each for each in script.commands() if each.words or each.redirects):
+        alone = MINIMAL.judge(shell(each.source))
+        assert alone.decision is Decision.ALLOW, (text, each.source, alone.why)
+
+
+@given(st.sampled_from(ALLOWED), st.sampled_from(["\n", ";", "&&", "||", "|", "&", "|&", " > "]))
+def test_what_is_allowed_is_not_with_something_that_asks_after_it(command: str, joint: str) -> None:
+    assert (
+        MINIMAL.judge(shell(f"{command}{joint}rm -rf x")).decision is not Decision.ALLOW
+        or "#" in command
+    )
+    assert MINIMAL.judge(shell(f"rm -rf x{joint}{command}")).decision is not Decision.ALLOW
+
+
+def test_a_comment_ends_with_its_line() -> None:
+    assert MINIMAL.judge(shell("ls # x; rm y")).decision is Decision.ALLOW
+    assert MINIMAL.judge(shell("ls # x\nrm y")).decision is Decision.ASK
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_a_denied_command_is_denied_in_every_mode(mode: Mode) -> None:
+    rules = [{"tool": "shell", "command": "rm", "decision": "deny"}]
+    judged = judge_of({"mode": str(mode), "rules": rules}).judge(shell("ls && rm x"))
+    assert judged.decision is Decision.DENY
+    assert judged.rule is not None
+    assert judged.rule.place == "corpus, rule 1"
+    assert not judged.remember
+
+
+def test_readers_refuse_options_that_are_not_listed() -> None:
+    for name in READERS:
+        found = reading([*name.split(), "--no-such-option"])
+        assert found is not None
+        assert found[1].refused or name == "echo", name
+
+
+def test_no_reader_lists_an_option_that_writes_or_runs() -> None:
+    known = {
+        "sort": "oT",
+        "rg": "zuL.f",
+        "grep": "rRf",
+        "tail": "fF",
+        "file": "mfzC",
+        "git log": "O",
+        "git grep": "O",
+    }
+    known |= {
+        "ls": "L",
+        "date": "srf",
+        "sed": "ief",
+        "diff": "rl",
+        "git diff": "O",
+        "git branch": "dDmMcCf",
+    }
+    for name, letters in known.items():
+        reader = READERS[name]
+        assert not set(letters) & set(reader.flags + reader.values + reader.texts), name
+    words = {
+        "output",
+        "pre",
+        "exec",
+        "ext-diff",
+        "textconv",
+        "no-index",
+        "compress-program",
+        "hidden",
+        "follow-links",
+    }
+    for name, reader in READERS.items():
+        assert not words & (reader.long | reader.long_texts), name
+
+
+@pytest.mark.parametrize(
+    ("name", "is_called"),
+    [("/usr/bin/python3.11", "python"), ("python3", "python3"), ("gcc-12", "gcc")],
+)
+def test_a_program_is_known_by_its_name_without_path_and_version(name: str, is_called: str) -> None:
+    assert base(name) == is_called
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "fits"),
+    [
+        ("src/*", "src/a", True),
+        ("src/*", "src/a/b", False),
+        ("src/**", "src/a/b", True),
+        ("src/**", "src", True),
+        ("src/**", "srcs", False),
+        ("**/x", "x", True),
+        ("**/x", "a/b/x", True),
+        ("**/x", "a/bx", False),
+        ("a?c", "abc", True),
+        ("a?c", "a/c", False),
+        ("a.c", "abc", False),
+        ("a[b]", "ab", False),
+    ],
+)
+def test_a_pattern_fits_whole_paths(pattern: str, path: str, fits: bool) -> None:
+    assert matches(pattern, path) is fits
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        {"decision": "maybe"},
+        {"tool": "shell"},
+        {"comand": "rm", "decision": "deny"},
+        {"command": "rm $x", "decision": "deny"},
+        {"command": "rm; ls", "decision": "deny"},
+        {"command": "rm > x", "decision": "deny"},
+        {"command": "rm *", "decision": "deny"},
+        {"command": "rm", "text": "rm x", "decision": "deny"},
+        {"plain": True, "decision": "allow"},
+        {"path": "", "decision": "allow"},
+        "rm",
+    ],
+)
+def test_a_rule_that_cannot_mean_anything_is_refused_with_its_place(table: object) -> None:
+    with pytest.raises(RuleRefused, match=r"config\.toml, rule 2: "):
+        from_tables([{"decision": "ask"}, table], "config.toml")
+
+
+words = st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1).filter(
+    lambda word: word not in ("!", "{", "}")
+)
+
+
+@given(st.lists(words, min_size=1).filter(lambda argv: len(argv) > 0), st.sampled_from(Decision))
+def test_a_rule_is_read_as_it_was_written(argv: list[str], decision: Decision) -> None:
+    if RESERVED.fullmatch(argv[0]):
+        return
+    rule = Rule(decision, "shell", tuple(argv), reason="x", place="f, rule 1")
+    assert from_tables([to_table(rule)], "f") == (rule,)
+
+
+def test_an_explanation_says_what_decided_and_where_it_is_written() -> None:
+    rules = from_tables(
+        [{"tool": "read", "path": "private/**", "decision": "deny"}], "/home/me/config.toml"
+    )
+    judge = Judge(
+        [Layer("user", rules), Layer("project", rules, trusted=False)],
+        Mode.MINIMAL,
+        ROOT,
+        WORLD["home"],
+        FILES,
+    )
+    explained = explain(judge, shell("ls && cat private/x > out/y"))
+    assert explained["decision"] == "deny"
+    assert explained["rule"] == {
+        "tool": "read",
+        "path": "private/**",
+        "decision": "deny",
+        "layer": "user",
+        "place": "/home/me/config.toml, rule 1",
+    }
+    assert [(piece["kind"], piece["decision"]) for piece in explained["pieces"]] == [
+        ("command", "allow"),
+        ("redirect", "ask"),
+        ("command", "deny"),
+    ]
+    assert {path["real"] for path in explained["paths"]} >= {f"{ROOT}/private/x", f"{ROOT}/out/y"}
+    assert len(explained["why_not_automatic"]) == 2
+    assert explained["ignored_layers"] == ["project"]
+
+
+def test_an_explanation_says_what_was_not_understood_and_where() -> None:
+    explained = explain(MINIMAL, shell("ls $HOME"))
+    assert explained["not_understood"] == {"why": "a variable or an expansion", "at": 3}
+    assert explained["decision"] == "ask"
+
+
+def test_the_environment_of_what_was_not_asked_about_holds_nothing_that_acts() -> None:
+    acting = {
+        "GIT_EXTERNAL_DIFF": "sh",
+        "BASH_ENV": "x",
+        "BASH_FUNC_ls%%": "() { rm x; }",
+        "LD_PRELOAD": "x",
+    }
+    acting |= {
+        "RIPGREP_CONFIG_PATH": "x",
+        "CDPATH": "/etc",
+        "PAGER": "sh",
+        "LESSOPEN": "|sh",
+        "ENV": "x",
+    }
+    kept = automatic(
+        {
+            **acting,
+            "HOME": "/home/me",
+            "PATH": "/bin:.:bin::/w/.venv/bin:/w:/wx:/usr/bin",
+            "LANG": "C.UTF-8",
+        },
+        "/w",
+    )
+    assert not set(acting) & set(kept)
+    assert kept["PATH"] == "/bin:/wx:/usr/bin"
+    assert kept["HOME"] == "/home/me"
+
+
+def test_git_obeys_no_directory_that_only_looks_like_a_repository(
+    tmp_path: Path, program: Callable[[str], str]
+) -> None:
+    git = program("git")
+    bare, ran = tmp_path / "x", tmp_path / "ran"
+    for name in ("objects", "refs"):
+        (bare / name).mkdir(parents=True)
+    (bare / "HEAD").write_text("ref: refs/heads/main\n")
+    (bare / "config").write_text(
+        f"[core]\nrepositoryformatversion = 0\nbare = false\nworktree = {bare}\n"
+        f'fsmonitor = "touch {ran};"\n'
+    )
+    for environ, runs in ((dict(os.environ), True), (automatic(os.environ, "/nowhere"), False)):
+        subprocess.run([git, "status"], cwd=bare, env=environ, capture_output=True, timeout=20)
+        assert ran.exists() is runs
+        ran.unlink(missing_ok=True)
+
+
+def test_git_still_reads_a_real_repository_in_that_environment(
+    tmp_path: Path, program: Callable[[str], str]
+) -> None:
+    git, environ = program("git"), automatic(os.environ, "/nowhere")
+    for words in (["init", "-q"], ["status", "-s"], ["diff"], ["log", "--all"]):
+        done = subprocess.run(
+            [git, *words], cwd=tmp_path, env=environ, capture_output=True, timeout=20
+        )
+        assert done.returncode == 0, done.stderr
+
+
+def test_in_another_repository_below_the_root_git_asks(tmp_path: Path) -> None:
+    for name in ("mine/.git", "mine/sub/deep", "mine/other/.git", "mine/bare/deep"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "mine" / "bare" / "HEAD").touch()
+    judge = Judge([], Mode.TRUSTED, str(tmp_path / "mine"), "/home/me", Disk(), trusted=True)
+    for place, decision in (
+        (".", Decision.ALLOW),
+        ("sub/deep", Decision.ALLOW),
+        ("other", Decision.ASK),
+        ("bare", Decision.ASK),
+        ("bare/deep", Decision.ASK),
+    ):
+        cwd = os.path.normpath(tmp_path / "mine" / place)
+        assert judge.judge(shell("git status", cwd)).decision is decision, place
+
+
+def test_a_reader_s_option_broken_over_two_lines_is_refused() -> None:
+    with pytest.raises(ValueError, match="half a name"):
+        _read("grep", _Written(long="count with- filename"))
+    assert "with-filename" in READERS["grep"].long
+
+
+def test_on_a_real_disk_links_are_followed_and_patterns_name_what_a_shell_names(
+    tmp_path: Path,
+) -> None:
+    root = tmp_path / "root"
+    (root / "src").mkdir(parents=True)
+    for name in ("a.py", "b.py", ".hidden.py", "é.py", "-o"):
+        (root / "src" / name).touch()
+    os.symlink("/etc", root / "out")
+    os.symlink("loop", root / "loop")
+    judge = Judge([], Mode.MINIMAL, str(root), str(tmp_path), Disk())
+
+    def decides(command: str) -> Decision:
+        return judge.judge(shell(command, str(root))).decision
+
+    assert Disk().names(f"{root}/src/*.py") is not None
+    assert set(Disk().names(f"{root}/src/*.py") or ()) == {
+        f"{root}/src/{n}" for n in ("a.py", "b.py", "é.py")
+    }
+    assert Disk().names(f"{root}/src/??.py") == (f"{root}/src/é.py",)  # as bytes, in the C locale
+    assert decides("cat src/*.py") is Decision.ALLOW
+    assert decides("cat out/hosts") is Decision.ASK
+    assert decides("cat */hosts") is Decision.ASK
+    assert decides("cat loop") is Decision.ALLOW  # nobody can open it
+    assert decides("cd src && sort *") is Decision.ASK  # -o is a name there
+    assert decides("cd src && cat ./*") is Decision.ALLOW
+    assert decides("ls /*/*/*/*") is Decision.ASK
+
+
+@given(st.text("ab*?", max_size=8), st.text("ab", max_size=8))
+def test_a_pattern_on_disk_fits_what_it_fits_in_a_shell(pattern: str, name: str) -> None:
+    assert _fits(pattern, name) is fnmatch.fnmatchcase(name, pattern)
+
+
+def test_no_pattern_of_an_agent_or_a_project_takes_long(tmp_path: Path) -> None:
+    (tmp_path / ("a" * 250)).touch()
+    rules = from_tables([{"path": "**/" + "a*" * 40 + "b", "decision": "deny"}], "project")
+    judge = Judge([Layer("project", rules)], Mode.MINIMAL, str(tmp_path), "/home/me", Disk())
+    began = time.process_time()
+    judge.judge(shell("cat " + "*a" * 60 + "*b " + "a" * 4000, str(tmp_path)))
+    assert time.process_time() - began < 1
+
+
+def test_the_names_of_root_and_home_are_no_patterns() -> None:
+    rules = from_tables([{"tool": "read", "path": "x/**", "decision": "allow"}], "user")
+    judge = Judge([Layer("user", rules)], Mode.MINIMAL, "/work/*", "/home/me", FILES)
+    assert (
+        judge.judge(Request("read", {"path": "/work/other/x/y"}, "/work/*")).decision
+        is Decision.ASK
+    )
+    scopes = judge.judge(Request("read", {"path": "/etc/a*"}, "/work/*")).remember
+    assert scopes == ()

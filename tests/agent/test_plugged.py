@@ -1,0 +1,148 @@
+"""Tools of plugins in the agent: judged like others, started by their first call, ended by a cancel."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import sys
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agent.ui_side import ALL, an_agent
+from agent.working import gone
+from telex.agent.cores.scripted import Scripted, Step
+from telex.agent.tools.builtin import BUILTIN
+from telex.agent.tools.plugged import Plugged
+from telex.agent.tools.registry import Tools
+from telex.config import places
+from telex.plugins import finding
+from telex.plugins.keepers import Keepers
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from agent.ui_side import Agent
+
+COUNTER = Path(__file__).parents[2] / "examples" / "plugins" / "counter.py"
+BUSY = f"""#!{sys.executable}
+import os, time
+from pathlib import Path
+from telex.plugins.sdk import Plugin
+
+plugin = Plugin("busy", version="1", description="Busy.")
+
+@plugin.tool()
+def work(told: str) -> str:
+    Path(told).write_text(str(os.getpid()))
+    time.sleep(60)
+    return "done"
+
+plugin.run()
+"""
+
+
+@pytest.fixture
+def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where plugins are put."""
+    made = tmp_path / "plugins"
+    made.mkdir(mode=0o700)
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    return made
+
+
+def put(directory: Path, name: str, text: str) -> None:
+    (directory / name).write_text(text)
+    (directory / name).chmod(0o700)
+
+
+@asynccontextmanager
+async def plugged(
+    directory: Path, *steps: Step, mode: str = "minimal"
+) -> AsyncIterator[tuple[Agent, Keepers]]:
+    """An agent with the plugins of the directory."""
+    environ = {**os.environ, "TELEX_PLUGIN_PATH": str(directory)}
+    found = finding.find(places.find({"TELEX_HOME": str(directory.parent / "home")}), environ).found
+    assert not [one.refusal for one in found if one.refusal]
+    core = Scripted("s", [*steps])
+    async with Keepers(found) as keepers:
+        tools = Tools(BUILTIN, Plugged(keepers).named)
+        async with an_agent(directory.parent, core, mode=mode, tools=tools) as agent:
+            yield agent, keepers
+
+
+async def test_a_plugins_tool_is_asked_about_and_its_plugin_started_only_then(
+    directory: Path, tmp_path: Path
+) -> None:
+    shutil.copy(COUNTER, directory / "counter.py")
+    add = Step(tool="counter.add", arguments={"a": 1, "b": 2})
+    async with plugged(directory, add) as (agent, keepers):
+        ui = await agent.connect(**ALL)
+        run = await ui.start("go")
+        question = await ui.until("ui.confirm.request")
+        assert question["params"]["message"].startswith("counter.add\na: 1\nb: 2\n")
+        assert keepers["counter"].running is None, "nothing runs before it is permitted"
+        ui.answer(question, {"ok": True})
+        assert await ui.until_ended(run) == "completed"
+        assert ui.final(run) == "3"
+
+
+async def test_what_is_wrong_with_a_plugins_tool_is_an_answer(directory: Path) -> None:
+    shutil.copy(COUNTER, directory / "counter.py")
+    put(directory, "broken", "#!/bin/sh\nexit 3\n")
+    async with plugged(directory, mode="full") as (agent, _):
+        ui = await agent.connect(**ALL)
+        for name, arguments, said in (
+            ("counter.add", {"a": 1}, "add: "),
+            ("counter.nothing", {}, "There is no tool counter.nothing; there are: counter.add."),
+            ("broken.any", {}, "broken"),
+        ):
+            answer = await ui.call("tool.call", {"name": name, "arguments": arguments})
+            assert not answer["ok"]
+            assert said in answer["result"]
+        assert (await ui.refusal("tool.call", {"name": "other.any"})).code == -32602
+        bad = {"name": "counter.add", "arguments": [1]}
+        assert (await ui.refusal("tool.call", bad)).code == -32602
+
+
+async def test_every_argument_of_a_plugins_tool_is_shown(directory: Path) -> None:
+    """Ours leave out what is as by default; nobody knows what that is for a plugin."""
+    shutil.copy(COUNTER, directory / "counter.py")
+    add = Step(tool="counter.add", arguments={"a": None, "cwd": "."})
+    async with plugged(directory, add) as (agent, _):
+        ui = await agent.connect(**ALL)
+        run = await ui.start("go")
+        question = await ui.until("ui.confirm.request")
+        assert question["params"]["message"].startswith("counter.add\na: null\ncwd: .\n")
+        ui.answer(question, {"ok": False})
+        await ui.until_ended(run)
+
+
+async def said_through(fifo: Path) -> bytes:
+    """What is written first, without a thread that could wait for ever."""
+    loop, readable = asyncio.get_running_loop(), asyncio.Event()
+    descriptor = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        loop.add_reader(descriptor, readable.set)
+        await readable.wait()
+        return os.read(descriptor, 100)
+    finally:
+        loop.remove_reader(descriptor)
+        os.close(descriptor)
+
+
+async def test_after_a_cancel_nothing_of_the_tool_goes_on(directory: Path, tmp_path: Path) -> None:
+    put(directory, "busy", BUSY)
+    told = tmp_path / "told"
+    os.mkfifo(told)
+    work = Step(tool="busy.work", arguments={"told": str(told)})
+    async with plugged(directory, work, mode="full") as (agent, _):
+        ui = await agent.connect(**ALL)
+        run = await ui.start("go")
+        pid = int(await said_through(told))
+        assert (await ui.call("run.cancel", {"run_id": run}))["ok"]
+        assert gone(pid)
+        assert ui.statuses(run)[-1] == "cancelled"

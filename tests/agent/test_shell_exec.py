@@ -1,0 +1,216 @@
+"""A command of the person's own: bounded in time, place and size, and ended with all it started."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.working import context_in, gone
+from telex.agent import commands
+from telex.agent.excerpts import excerpt, lines_of
+from telex.agent.shell_exec import BadShellParams, ShellResult, shell_exec
+from telex.agent.tools.tool import ToolContext
+
+SH = {"SHELL": "/bin/sh"}
+
+
+async def execute(
+    context: ToolContext, command: str, timeout: float | None = None, cwd: str | None = None
+) -> ShellResult:
+    return await shell_exec(
+        command,
+        timeout,
+        cwd,
+        sandbox=context.sandbox,
+        working_dir=context.cwd,
+        environment=context.environment,
+        cache=context.cache,
+    )
+
+
+async def run(directory: Path, command: str, seconds: float) -> commands.Ran:
+    return await commands.run(
+        ["/bin/sh", "-c", command], env=os.environ, cwd=directory, seconds=seconds
+    )
+
+
+async def test_a_command_runs_in_the_persons_shell_and_is_answered(tmp_path: Path) -> None:
+    result = await execute(context_in(tmp_path, **SH), "  echo out; echo err >&2; pwd; exit 3  ")
+    assert result.stdout == f"out\n{tmp_path / 'work'}\n"
+    assert (result.stderr, result.exit_code, result.signal) == ("err\n", 3, None)
+    assert result.command_preview == "echo out; echo err >&2; pwd; exit 3"
+    assert not any((result.timed_out, result.overflowed, result.truncated.combined))
+    assert result.stdout_cache_id is None
+    assert {"exit_code", "truncated", "timed_out"} <= msgspec.to_builtins(result).keys()
+
+
+async def test_the_persons_own_keys_are_there_and_their_own_shell(tmp_path: Path) -> None:
+    shell = tmp_path / "myshell"
+    shell.write_text('#!/bin/sh\necho "$@ with $GH_TOKEN"\n')
+    shell.chmod(0o755)
+    context = context_in(tmp_path, SHELL=str(shell), GH_TOKEN="mine")
+    assert (await execute(context, "gh pr list")).stdout == "-lc gh pr list with mine\n"
+
+
+@pytest.mark.parametrize("shell", ["/no/such/shell", "sh", ""])
+async def test_a_shell_that_is_no_program_is_replaced_by_sh(tmp_path: Path, shell: str) -> None:
+    assert (await execute(context_in(tmp_path, SHELL=shell), "echo $0")).stdout == "/bin/sh\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "timeout", "cwd", "told"),
+    [
+        ("", None, None, "command is required"),
+        (" \n\t", None, None, "command is required"),
+        ("a\0b", None, None, "NUL"),
+        ("true", 0, None, "timeout_seconds"),
+        ("true", -1, None, "timeout_seconds"),
+        ("true", float("nan"), None, "timeout_seconds"),
+        ("true", None, "..", "cwd is outside sandbox root"),
+        ("true", None, "out", "cwd is outside sandbox root"),
+        ("true", None, "/", "cwd is outside sandbox root"),
+        ("true", None, "missing", "No such"),
+        ("true", None, "file", "Not a directory"),
+    ],
+)
+async def test_bad_params_are_told(
+    tmp_path: Path, command: str, timeout: float | None, cwd: str | None, told: str
+) -> None:
+    context = context_in(tmp_path, **SH)
+    (context.cwd / "out").symlink_to(tmp_path)
+    (context.cwd / "file").touch()
+    with pytest.raises(BadShellParams, match=told):
+        await execute(context, command, timeout, cwd)
+
+
+async def test_a_directory_whose_name_begins_with_dots_is_inside(tmp_path: Path) -> None:
+    context = context_in(tmp_path, **SH)
+    (context.cwd / "..foo").mkdir()
+    result = await execute(context, "pwd", 1e9, "..foo")
+    assert result.stdout == f"{context.cwd / '..foo'}\n"
+
+
+async def test_a_command_whose_time_is_up_is_ended_and_said_to_be(tmp_path: Path) -> None:
+    result = await execute(context_in(tmp_path, **SH), "echo begun; exec sleep 60", 0.1)
+    assert (result.timed_out, result.exit_code, result.signal) == (True, None, "SIGTERM")
+    assert result.stdout == "begun\n"
+    assert 900 < result.duration_ms < 5000, "a time below a second is a second"
+
+
+async def test_who_ignores_being_asked_to_end_is_ended(tmp_path: Path) -> None:
+    result = await run(tmp_path, "trap '' TERM; echo $$; while :; do sleep 60; done", 0.2)
+    assert (result.timed_out, result.signal) == (True, "SIGKILL")
+    assert gone(int(result.stdout))
+
+
+async def test_what_exits_well_after_its_time_has_no_exit_code(tmp_path: Path) -> None:
+    result = await run(tmp_path, "trap 'exit 0' TERM; sleep 60 & wait", 0.2)
+    assert (result.timed_out, result.exit_code, result.signal) == (True, None, None)
+
+
+async def test_what_is_left_in_the_background_is_ended(tmp_path: Path) -> None:
+    result = await execute(context_in(tmp_path, **SH), "sleep 60 & echo $!")
+    assert result.exit_code == 0
+    assert result.duration_ms < 2000
+    assert gone(int(result.stdout))
+
+
+async def test_a_command_that_writes_without_end_is_ended(tmp_path: Path) -> None:
+    ran = await commands.run(
+        ["/usr/bin/env", "yes"], env=os.environ, cwd=tmp_path, seconds=20, most_bytes=100_001
+    )
+    assert (ran.overflowed, ran.timed_out, ran.exit_code) == (True, False, None)
+    assert len(ran.stdout) == 100_001
+
+
+async def test_standard_input_is_closed(tmp_path: Path) -> None:
+    assert (await execute(context_in(tmp_path, **SH), "cat; echo done")).stdout == "done\n"
+
+
+async def test_a_character_written_in_two_pieces_is_one(tmp_path: Path) -> None:
+    command = r"printf '\342'; sleep 0.1; printf '\202'; sleep 0.1; printf '\254'"
+    assert (await execute(context_in(tmp_path, **SH), command)).stdout == "€"
+
+
+@pytest.mark.each_loop
+async def test_a_cancelled_command_has_ended_with_its_whole_tree(tmp_path: Path) -> None:
+    context = context_in(tmp_path, **SH)
+    os.mkfifo(tmp_path / "pids")
+    command = f"(sleep 61 & setsid sleep 62 & echo $$ $!; wait) > {tmp_path / 'pids'}"
+    task = asyncio.ensure_future(execute(context, command))
+    line = await asyncio.to_thread(_first, tmp_path)
+    task.cancel()
+    await asyncio.sleep(0)
+    task.cancel()  # an impatient one does not cut the ending short
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert all(gone(int(pid)) for pid in line.split())
+
+
+def _first(directory: Path) -> str:
+    with (directory / "pids").open() as pipe:
+        return pipe.readline()
+
+
+async def test_a_long_output_is_cut_and_kept_whole_without_secrets(tmp_path: Path) -> None:
+    context = context_in(tmp_path, **SH)
+    command = (
+        "i=0; while [ $i -lt 200 ]; do echo $i; i=$((i+1)); done; echo password=hunter22; echo >&2"
+    )
+    result = await execute(context, command)
+    lines = lines_of(result.stdout)
+    assert lines[79:82] == ["79", "...[41 lines omitted]...", "121"]
+    assert lines[-1] == "password=hunter22", "what the person asked for is the person's"
+    assert (result.truncated.stdout, result.truncated.stderr) == (True, False)
+    assert result.truncated.combined
+    assert result.stderr_cache_id is None
+    id = result.stdout_cache_id
+    assert id is not None
+    assert id.endswith("_stdout")
+    kept = (tmp_path / "cache" / f"{id}.txt").read_text()
+    assert lines_of(kept)[:200] == [str(at) for at in range(200)]
+    assert "hunter22" not in kept
+    assert (tmp_path / "cache" / f"{id}.txt").stat().st_mode & 0o777 == 0o600
+
+
+async def test_a_long_command_is_shown_in_part(tmp_path: Path) -> None:
+    result = await execute(context_in(tmp_path, **SH), "true " + "x" * 1000)
+    assert result.command_preview == "true " + "x" * 395 + "...[truncated]"
+
+
+async def test_a_signal_of_somebody_elses_is_told(tmp_path: Path) -> None:
+    result = await execute(context_in(tmp_path, **SH), "kill -9 $$")
+    assert (result.signal, result.exit_code, result.timed_out) == ("SIGKILL", None, False)
+    assert signal.SIGKILL.name == result.signal
+
+
+def test_exactly_the_limit_is_not_cut() -> None:
+    text = "line\n" * 160
+    assert excerpt(text) == (text, False)
+    assert excerpt(text + "more")[1]
+
+
+def test_a_text_of_few_long_lines_is_cut_by_size_between_characters() -> None:
+    shown, cut = excerpt("€" * 30_000)
+    begin, mark, end = shown.split("\n")
+    assert cut
+    assert mark == "...[truncated by size]..."
+    assert set(begin + end) == {"€"}
+    assert len(shown.encode()) <= 65_536 + len(mark) + 2
+
+
+@given(st.text(alphabet="a€\n", max_size=2000).map(lambda text: text * 20))
+def test_an_excerpt_is_bounded_and_begins_and_ends_as_the_text(text: str) -> None:
+    shown, cut = excerpt(text, 4096)
+    assert cut == (shown != text)
+    assert len(shown.encode()) <= 4096 + 30
+    assert len(lines_of(shown)) <= 163
+    assert shown[:50] == text[:50]
+    assert shown[-50:] == text[-50:]

@@ -1,0 +1,92 @@
+"""A person sees exactly what will run."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from telex.agent.judging import digest, shown
+
+
+def unshown(text: str) -> str:
+    """What was shown, back. New lines are only there for the eye."""
+    return re.sub(
+        r"\\u\{([0-9a-f]+)\}", lambda found: chr(int(found[1], 16)), text.replace("\n", "")
+    )
+
+
+@given(st.text())
+def test_nothing_is_left_out_and_no_two_commands_look_the_same(text: str) -> None:
+    assert unshown(shown(text)) == text
+
+
+@given(st.text())
+def test_nothing_in_it_acts_on_who_reads_it(text: str) -> None:
+    for char in shown(text).replace("\n", ""):
+        assert unicodedata.category(char)[0] not in "CMZ" or char == " "
+
+
+@given(st.binary())
+def test_bytes_that_are_no_text_are_shown_as_bytes(raw: bytes) -> None:
+    text = re.sub(r"\\x\{([0-9a-f]+)\}", lambda found: chr(0xDC00 + int(found[1], 16)), shown(raw))
+    assert unshown(text).encode("utf-8", "surrogateescape") == raw
+
+
+@pytest.mark.parametrize(
+    ("command", "seen"),
+    [
+        ("ls -la 'a b'", "ls -la 'a b'"),
+        ("ls\nrm x", "ls\\u{a}\nrm x"),
+        ("ls\n\n\n\nrm x\n", "ls\\u{a}\\u{a}\\u{a}\\u{a}\nrm x\\u{a}"),
+        ("a\tb\r", "a\\u{9}b\\u{d}"),
+        ("\x1b[2J\x07\x9b", "\\u{1b}[2J\\u{7}\\u{9b}"),
+        ("x\u202egpj", "x\\u{202e}gpj"),
+        ("a\u200bb\u2060c\ufeff", "a\\u{200b}b\\u{2060}c\\u{feff}"),
+        ("\U000e0041\U000e007f", "\\u{e0041}\\u{e007f}"),
+        ("a\ufe0f\U000e0100", "a\\u{fe0f}\\u{e0100}"),
+        ("e\u0301", "e\\u{301}"),
+        ("\u3164\u2800\u115f", "\\u{3164}\\u{2800}\\u{115f}"),
+        ("a\u00a0b\u3000", "a\\u{a0}b\\u{3000}"),
+        ("сat x", "\\u{441}at x"),
+        ("раураl", "\\u{440}\\u{430}\\u{443}\\u{440}\\u{430}l"),
+        ("сор", "\\u{441}\\u{43e}\\u{440}"),
+        ("привет", "привет"),
+        ("echo жизнь", "echo жизнь"),
+        ("日本語.txt", "日本語.txt"),
+        ("café", "café"),
+        ("ｒm", "\\u{ff52}m"),
+        ("a；b", "a\\u{ff1b}b"),
+        ("a∕b", "a\\u{2215}b"),
+        ("a‐b", "a\\u{2010}b"),
+        ("\\u{202e}", "\\u{5c}u{202e}"),
+        ("\\x{1}", "\\u{5c}x{1}"),
+        ("a\\b", "a\\b"),
+        ("ls" + " " * 9 + "; rm x", "ls" + "\\u{20}" * 9 + "; rm x"),
+        ("ls  ", "ls\\u{20}\\u{20}"),
+        ("if a\n    b", "if a\\u{a}\n    b"),
+        ("\ud800", "\\u{d800}"),
+    ],
+)
+def test_what_is_not_plainly_seen_is_written_out(command: str, seen: str) -> None:
+    assert shown(command) == seen
+
+
+def test_a_very_long_command_is_shown_whole() -> None:
+    command = "echo " + "x" * 100_000 + "; rm -rf y"
+    assert shown(command) == command
+
+
+def test_a_digest_is_of_all_parts_and_of_where_they_end() -> None:
+    assert digest("shell", "/a", "ls") == digest("shell", b"/a", "ls")
+    others = [
+        ("shell", "/a", "ls "),
+        ("shell", "/al", "s"),
+        ("shell", "/a"),
+        ("shell", "/b", "ls"),
+        ("shell/a", "ls"),
+    ]
+    assert len({digest(*parts) for parts in [("shell", "/a", "ls"), *others]}) == 6

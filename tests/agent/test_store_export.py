@@ -1,0 +1,171 @@
+"""Sessions out of one store and into another: whole, or not at all."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agent.storing import begun, opened, text
+from telex.agent.store import AlreadyThere, BadExport, Status, Store, UnknownThread, verify
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+ODD = b'{ "type":"text", "content":"two", "x.new":[1.0, 1e5] }'
+
+
+async def filled(store: Store) -> None:
+    await begun(store, "a", "one")
+    await store.append("a", text("one"), b'{"trace" : 1}')
+    await store.append("a", ODD)
+    await store.append("a", b'{"type":"final","content":"bye"}')
+    asked = await store.ask("a", "ui.confirm.request", b'{"title":"?"}', b"\x00digest")
+    await store.answer(asked.id, b'{"ok":true}', "me")
+    await store.remember(b'{"tool":"shell"}', "me", asked.id)
+    await store.end_run("a", Status.COMPLETED, "fine")
+    await store.set_thread_meta("one", b'{"todo":[]}')
+    await begun(store, "b", "two", "and this?")
+    await store.ask("b", "ui.confirm.request", b"{}")
+
+
+async def exported(store: Store, path: Path, session_id: str | None = None) -> Path:
+    path.write_bytes(b"".join([piece async for piece in store.export(session_id)]))
+    return path
+
+
+async def played(store: Store, session_id: str) -> list[tuple[int, int, bytes, bytes | None]]:
+    events = [event async for event in await store.history(session_id)]
+    return [(event.seq, event.at, event.event, event.meta) for event in events]
+
+
+async def test_what_is_exported_is_the_same_where_it_is_imported(tmp_path: Path) -> None:
+    async with await opened(tmp_path, "a/db") as one, await opened(tmp_path, "b/db") as two:
+        await filled(one)
+        imported = await two.import_(await exported(one, tmp_path / "x"))
+        assert (imported.threads, imported.runs, imported.events) == (2, 2, 3)
+        assert await two.threads() == await one.threads()
+        assert await two.run("a") == await one.run("a")
+        for session in ("one", "two"):
+            assert await played(two, session) == await played(one, session)
+    assert verify(tmp_path / "b/db").problems == ()
+
+
+async def test_an_import_brings_no_permission_and_nothing_that_still_runs(tmp_path: Path) -> None:
+    async with await opened(tmp_path, "a/db") as one, await opened(tmp_path, "b/db") as two:
+        await filled(one)
+        await two.import_(await exported(one, tmp_path / "x"))
+        assert await two.decisions() == []
+        assert await two.pending() == []
+        run = await two.run("b")
+        assert (run.status, run.message) == (Status.ERROR, "it had not ended when it was exported")
+
+
+async def test_one_session_can_be_exported_alone(tmp_path: Path) -> None:
+    async with await opened(tmp_path, "a/db") as one, await opened(tmp_path, "b/db") as two:
+        await filled(one)
+        await two.import_(await exported(one, tmp_path / "x", "two"))
+        assert [thread.session_id for thread in await two.threads()] == ["two"]
+        with pytest.raises(UnknownThread):
+            await exported(one, tmp_path / "y", "three")
+
+
+async def test_ids_that_are_taken_are_refused_or_made_anew(tmp_path: Path) -> None:
+    async with await opened(tmp_path) as store:
+        await filled(store)
+        file = await exported(store, tmp_path / "x")
+        before = await store.threads()
+        with pytest.raises(AlreadyThere, match="new ids"):
+            await store.import_(file)
+        assert await store.threads() == before
+        renamed = (await store.import_(file, new_ids=True)).renamed
+        assert renamed.keys() == {"one", "two", "a", "b"}
+        assert await played(store, renamed["one"]) == await played(store, "one")
+    assert verify(store.path).problems == ()
+
+
+def _line(number: int, change: Callable[[dict[str, object]], object]) -> Callable[[bytes], bytes]:
+    def changed(export: bytes) -> bytes:
+        lines = export.splitlines(keepends=True)
+        value = json.loads(lines[number])
+        change(value)
+        lines[number] = json.dumps(value).encode() + b"\n"
+        return _signed(lines)
+
+    return changed
+
+
+def _signed(lines: list[bytes]) -> bytes:
+    """With the hash that these lines have: the flaw itself must be found."""
+    *body, _ = lines
+    digest = hashlib.sha256(b"".join(body)).hexdigest()
+    end = {"type": "end", "lines": len(body), "sha256": digest}
+    return b"".join([*body, json.dumps(end).encode() + b"\n"])
+
+
+FLAWS: dict[str, Callable[[bytes], bytes]] = {
+    "empty": lambda export: b"",
+    "cut in a line": lambda export: export[:-20],
+    "cut between lines": lambda export: export[: export[:-1].rfind(b"\n") + 1],
+    "no first line": lambda export: export[export.index(b"\n") + 1 :],
+    "more after the end": lambda export: export + export,
+    "two first lines": lambda export: export.splitlines(keepends=True)[0] + export,
+    "another version": lambda export: export.replace(b'"version":1', b'"version":2', 1),
+    "a byte changed": lambda export: export.replace(b"fine", b"nice"),
+    "not UTF-8": lambda export: export.replace(b"fine", b"\xff\xff"),
+    "a line too many": lambda export: export.replace(b"\n", b"\n\n", 1),
+    "a gap": _line(4, lambda event: event.update(seq=7)),
+    "an unknown status": _line(2, lambda run: run.update(status="dancing")),
+    "an id of control characters": _line(1, lambda thread: thread.update(id="\x1b[2J")),
+    "an event without a type": _line(4, lambda event: event.update(event={})),
+    "a number too large": _line(1, lambda thread: thread.update(created_at=2**80)),
+    "a run before its session": lambda export: _signed(
+        [*(lines := export.splitlines(keepends=True))[:1], lines[2], lines[1], *lines[3:]]
+    ),
+}
+
+
+async def test_of_a_file_that_is_not_right_nothing_is_imported(tmp_path: Path) -> None:
+    async with await opened(tmp_path, "a/db") as one, await opened(tmp_path, "b/db") as two:
+        await filled(one)
+        export = (await exported(one, tmp_path / "x")).read_bytes()
+        await begun(two, "mine", "my own")
+        for number, (flaw, changed) in enumerate(FLAWS.items()):
+            (tmp_path / "x").write_bytes(changed(export))
+            with pytest.raises(BadExport, match=r"/x\b"):
+                await two.import_(tmp_path / "x")
+            assert [thread.session_id for thread in await two.threads()] == ["my own"], flaw
+            assert await two.append("mine", text(flaw)) == number
+    assert verify(tmp_path / "b/db").problems == ()
+
+
+async def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    async with await opened(tmp_path) as store:
+        with pytest.raises(BadExport, match="No such file"):
+            await store.import_(tmp_path / "nothing")
+        os.mkfifo(tmp_path / "pipe")
+        for other in (tmp_path / "pipe", tmp_path):
+            with pytest.raises(BadExport, match="not a regular file"):
+                await store.import_(other)
+
+
+async def test_others_in_the_same_commit_are_stored_though_an_import_is_not(
+    tmp_path: Path,
+) -> None:
+    async with await opened(tmp_path) as store:
+        await filled(store)
+        file = await exported(store, tmp_path / "x")
+        await begun(store, "c", "three")
+        before, refused, after = await asyncio.gather(
+            store.append("c", text(0)),
+            store.import_(file),
+            store.append("c", text(1)),
+            return_exceptions=True,
+        )
+        assert (before, after) == (0, 1)
+        assert isinstance(refused, AlreadyThere)

@@ -1,0 +1,516 @@
+"""What an agent's tools do, and what they refuse."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import jsonschema
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.working import TOOLS, call, context_in, gone, refused, said
+from telex.agent.differences import difference
+from telex.agent.environment import agent_environment
+from telex.agent.excerpts import lines_of
+from telex.agent.globs import Glob, NoGlob
+from telex.agent.matching import line_pattern, matching_lines
+from telex.agent.tools.registry import BadArguments, Tools, UnknownTool
+from telex.agent.tools.tool import Preview, Tool, ToolContext, ToolResult
+from telex.agent.uninterrupted import in_thread
+from telex.redaction import Redactor
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> ToolContext:
+    return context_in(tmp_path)
+
+
+def sha(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+# The registry
+
+
+def test_every_tool_has_a_schema_that_is_one_and_a_description() -> None:
+    names = [tool.name for tool in TOOLS]
+    assert names == [
+        *("read", "read_line", "write", "edit", "search", "list", "shell", "todo"),
+        *("tool_output_cache", "tool_output_cache_line", "tool_output_cache_grep"),
+    ]
+    for tool in TOOLS:
+        jsonschema.Draft202012Validator.check_schema(tool.schema)
+        assert tool.schema["type"] == "object"
+        assert tool.schema["additionalProperties"] is False
+        assert len(tool.description) > 20
+
+
+def test_an_unknown_tool_is_told_with_those_there_are() -> None:
+    with pytest.raises(UnknownTool, match=r"'rm'.*read, "):
+        TOOLS.prepare("rm", {})
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("read", b"{}"),
+        ("read", b'{"file_path":""}'),
+        ("read", b'{"file_path":"a","offset":-1}'),
+        ("read", b'{"file_path":"a","wrong":1}'),
+        ("read", b'{"file_path":1}'),
+        ("read", b'["a"]'),
+        ("read", b"not json"),
+        ("read", b'{"file_path":"\xff"}'),
+        ("read", b'{"file_path":' + b"[" * 100_000),
+        ("read", None),
+        ("shell", {"command": "x", "timeout_seconds": 0}),
+        ("shell", {"command": "x", "label": "l" * 81}),
+        ("write", {"file_path": "a", "content": "", "expected_hash": "short"}),
+        ("write", {"file_path": "a", "content": "\ud800"}),
+        ("todo", {"action": "new", "entries": [{"content": "x", "priority": 6}]}),
+    ],
+)
+def test_bad_arguments_are_refused_before_anything_runs(
+    name: str, arguments: bytes | dict[str, object] | None
+) -> None:
+    with pytest.raises(BadArguments, match=f"bad arguments for {name}"):
+        TOOLS.prepare(name, arguments)
+
+
+async def test_arguments_come_as_they_were_on_the_wire(context: ToolContext) -> None:
+    (context.cwd / "a").write_text("x")
+    for arguments in (b'{"file_path":"a"}', msgspec.Raw(b'{"file_path":"a"}'), {"file_path": "a"}):
+        assert not (await TOOLS.call("read", arguments, context)).is_error
+
+
+async def test_a_foreign_tool_joins_but_takes_no_name_of_ours(context: ToolContext) -> None:
+    async def run(arguments: object, context: ToolContext) -> ToolResult:
+        return ToolResult("x" * 300_000)
+
+    foreign = [
+        Tool(name, "From a plugin.", {"type": "object"}, msgspec.json.decode, run)
+        for name in ("read", "foreign")
+    ]
+    tools = Tools([*TOOLS, *foreign])
+    assert tools.prepare("read", {"file_path": "a"}).tool is not foreign[0]
+    result = await tools.call("foreign", {"any": 1}, context)
+    assert len(result.text) < 70_000, "whoever wrote it, an answer is bounded"
+    ref_id = result.text.rsplit(" ", 1)[1].rstrip("]")
+    assert "x" in await said(context, "tool_output_cache_line", ref_id=ref_id, line_number=0)
+
+
+# read
+
+
+async def test_a_file_is_read_with_numbered_lines_and_its_hash(context: ToolContext) -> None:
+    (context.cwd / "f").write_text("one\ntwo\nthree\n")
+    result = await call(context, "read", file_path="f")
+    assert (
+        result.text
+        == f"    1  one\n    2  two\n    3  three\n[sha256 {sha('one' + chr(10) + 'two' + chr(10) + 'three' + chr(10))}]"
+    )
+    assert result.details["lines"] == 3
+    part = await said(context, "read", file_path="f", offset=1, limit=1)
+    assert part.startswith("    2  two\n[lines 2 to 2 of 3: go on with 2; sha256 ")
+    assert "3 lines" in await refused(context, "read", file_path="f", offset=3)
+
+
+async def test_a_large_file_is_read_in_pages_and_long_lines_in_parts(context: ToolContext) -> None:
+    (context.cwd / "f").write_text("short\n" + "x" * 5000 + "\n" + "y\n" * 3000)
+    text = await said(context, "read", file_path="f")
+    assert "    2  " + "x" * 1000 + "...[line clipped]\n" in text
+    assert "lines 1 to 2000 of 3002: go on with 2000" in text
+    part = await said(
+        context, "read_line", file_path="f", line_number=2, char_offset=4990, char_limit=100
+    )
+    assert part == "x" * 10
+
+
+async def test_what_is_no_text_is_refused_with_a_sentence(context: ToolContext) -> None:
+    (context.cwd / "binary").write_bytes(b"\x7fELF\0\0")
+    (context.cwd / "empty").touch()
+    with (context.cwd / "huge").open("wb") as file:
+        file.truncate(11 * 2**20)
+    assert "binary file of 6 bytes" in await refused(context, "read", file_path="binary")
+    assert "10 MiB" in await refused(context, "read", file_path="huge")
+    assert "directory; list it" in await refused(context, "read", file_path=".")
+    assert "No such file" in await refused(context, "read", file_path="missing")
+    assert "outside" in await refused(context, "read", file_path="/etc/passwd")
+    assert "empty" in await said(context, "read", file_path="empty")
+
+
+async def test_text_that_is_not_utf_8_is_read_all_the_same(context: ToolContext) -> None:
+    (context.cwd / "f").write_bytes(b"caf\xe9\r\n")
+    assert "    1  caf\ufffd\n[lines end in CR LF; " in await said(context, "read", file_path="f")
+
+
+# write, edit
+
+
+async def test_a_file_is_written_with_the_directories_to_it(context: ToolContext) -> None:
+    result = await call(context, "write", file_path="a/b/f", content="hé\n")
+    assert (context.cwd / "a" / "b" / "f").read_text() == "hé\n"
+    assert result.text.startswith("a/b/f made: 4 bytes\n--- a/b/f\n+++ a/b/f\n")
+    assert result.details["sha256"] == sha("hé\n")
+
+
+async def test_a_file_that_changed_meanwhile_is_not_overwritten(context: ToolContext) -> None:
+    file = context.cwd / "f"
+    file.write_text("theirs")
+    for name, more in (
+        ("write", {"content": "x"}),
+        ("edit", {"old_string": "t", "new_string": "x"}),
+    ):
+        told = await refused(context, name, file_path="f", expected_hash=sha("before"), **more)
+        assert sha("theirs") in told
+    assert "not the file" in await refused(
+        context, "write", file_path="f", content="x", expected_hash=""
+    )
+    assert file.read_text() == "theirs"
+    await said(context, "write", file_path="f", content="ours", expected_hash=sha("theirs"))
+    assert file.read_text() == "ours"
+    told = await refused(context, "write", file_path="g", content="", expected_hash=sha("x"))
+    assert "it is not there" in told
+
+
+async def test_a_text_is_replaced_where_it_stands_once(context: ToolContext) -> None:
+    file = context.cwd / "f"
+    file.write_bytes(b"one\ntwo\r\n\xe9two\n")
+    edit = {"file_path": "f", "old_string": "two", "new_string": "2"}
+    assert "stands 2 times" in await refused(context, "edit", **edit)
+    assert "nothing was written" in await said(
+        context, "edit", **edit, replace_all=True, dry_run=True
+    )
+    assert file.read_bytes() == b"one\ntwo\r\n\xe9two\n"
+    assert "edited in 2 places" in await said(context, "edit", **edit, replace_all=True)
+    assert file.read_bytes() == b"one\n2\r\n\xe92\n", "what was not asked for is as it was"
+    await said(context, "edit", file_path="f", old_string="", new_string="all new")
+    assert file.read_text() == "all new"
+
+
+async def test_what_is_not_there_is_not_guessed_at(context: ToolContext) -> None:
+    (context.cwd / "f").write_bytes(b"a\r\n  b\r\n")
+    edit = {"file_path": "f", "new_string": "x"}
+    assert "CR LF" in await refused(context, "edit", old_string="a\n  b", **edit)
+    assert "white space" in await refused(context, "edit", old_string="a b", **edit)
+    assert "read it again" in await refused(context, "edit", old_string="c", **edit)
+    assert "nothing to change" in await refused(context, "edit", old_string="x", **edit)
+
+
+async def test_a_file_that_may_not_be_written_is_not_replaced(context: ToolContext) -> None:
+    file = context.cwd / "f"
+    file.write_text("x")
+    file.chmod(0o400)
+    result = await call(context, "write", file_path="f", content="y")
+    if os.geteuid() == 0:  # who may write everything
+        assert (file.read_text(), file.stat().st_mode & 0o777) == ("y", 0o400)
+    else:
+        assert "may not be written" in result.text
+        assert file.read_text() == "x"
+
+
+async def test_a_change_is_bound_to_the_file_that_was_shown(context: ToolContext) -> None:
+    file = context.cwd / "f"
+    file.write_text("a\nb\nc\n")
+    prepared = TOOLS.prepare("edit", {"file_path": "f", "old_string": "b", "new_string": "B"})
+    preview = await prepared.preview(context)
+    assert isinstance(preview, Preview)
+    assert preview.diff.splitlines()[2:] == ["@@ -1,4 +1,4 @@", " a", "-b", "+B", " c", " "]
+    assert file.read_text() == "a\nb\nc\n", "showing changes nothing"
+    file.write_text("b\n")
+    assert (await prepared.pinned(preview).run(context)).is_error
+    assert file.read_text() == "b\n"
+    fresh = await TOOLS.prepare("write", {"file_path": "new", "content": "x"}).preview(context)
+    assert isinstance(fresh, Preview)
+    assert fresh.pinned.expected_hash == "", "nor may a file appear where none was shown"
+    assert await TOOLS.prepare("list", {}).preview(context) is None
+    failing = await TOOLS.prepare("write", {"file_path": "../x", "content": ""}).preview(context)
+    assert isinstance(failing, ToolResult)
+    assert failing.is_error
+
+
+def test_a_difference_is_bounded_in_lines_and_time() -> None:
+    before = b"same\n" * 50_000 + b"old\n" * 20_000 + b"end\n"
+    shown = difference("f", before, before.replace(b"old", b"new"))
+    lines = shown.text.splitlines()
+    assert shown.truncated
+    assert len(lines) == 123
+    assert lines[2].startswith("@@ -49998,")
+    assert lines[-1] == "...[difference truncated]..."
+    assert difference("f", b"a", b"a").text == ""
+    assert difference("f", b"", b"a\n").text.splitlines()[3:] == ["+a", "+"]
+
+
+# list
+
+
+async def test_a_directory_is_listed(context: ToolContext) -> None:
+    (context.cwd / "sub").mkdir()
+    (context.cwd / "sub" / "deep.py").touch()
+    (context.cwd / "b.py").touch()
+    (context.cwd / "out").symlink_to("/etc")
+    (context.cwd / "two\nlines").touch()
+    assert await said(context, "list") == "b.py\nout@\nsub/\n'two\\nlines'"
+    assert await said(context, "list", pattern="*.py") == "b.py\nsub/deep.py"
+    assert await said(context, "list", path="sub") == "sub/deep.py"
+    assert "[nothing fits]" in await said(context, "list", pattern="passwd")
+    assert "outside" in await refused(context, "list", path="out")
+    assert (await said(context, "list", limit=1)).startswith("b.py\n[the first 1;")
+
+
+@pytest.mark.parametrize(
+    ("glob", "fits", "not_"),
+    [
+        ("*.py", "a.py a/b.py .x.py", "a.pyc py a/b.py/c"),
+        ("a/*.py", "a/b.py", "a/b/c.py x/a/b.py"),
+        ("a/**/*.py", "a/b.py a/b/c.py", "b/a.py"),
+        ("**/*.py", "b.py a/b.py", "b.pyx"),
+        ("*.{ts,tsx}", "a.ts a/b.tsx", "a.tsxx a.t"),
+        ("a?c", "abc", "ac a/c"),
+        ("[a-c].x", "a.x c.x", "d.x"),
+        ("[!a-c].x", "d.x", "a.x"),
+        ("a+(b).c", "a+(b).c", "aab.c"),
+        ("./a,b", "a,b", "a"),
+    ],
+)
+def test_a_pattern_of_names(glob: str, fits: str, not_: str) -> None:
+    assert all(map(Glob(glob).matches, fits.split()))
+    assert not any(map(Glob(glob).matches, not_.split()))
+
+
+@pytest.mark.parametrize("glob", ["{a", "a}", "[z-a]"])
+def test_a_pattern_that_is_none_is_told(glob: str) -> None:
+    with pytest.raises(NoGlob):
+        Glob(glob)
+
+
+# search
+
+
+@pytest.fixture(params=["ripgrep", "our own"])
+def searching(
+    request: pytest.FixtureRequest, tmp_path: Path, program: Callable[[str], str]
+) -> ToolContext:
+    """With and without ripgrep: the answers are the same."""
+    if request.param == "our own":
+        return context_in(tmp_path, PATH="/nowhere")
+    program("rg")
+    return context_in(tmp_path)
+
+
+async def test_lines_are_found_in_files(searching: ToolContext) -> None:
+    root = searching.cwd
+    (root / "sub").mkdir()
+    (root / ".git").mkdir()
+    (root / "a.py").write_text("import os\nx = os.path(1)\nx.y\n")
+    (root / "sub" / "b.txt").write_text("OS here\n\nos.path(2) os.path(3)")
+    (root / ".git" / "config").write_text("os.path")
+    (root / ".hidden").write_text("os.path in it\n")
+    (root / "binary").write_bytes(b"\0os.path(\n")
+    (root / "link").symlink_to("a.py")
+    assert await said(searching, "search", pattern="os.path(") == (
+        "a.py:2:x = os.path(1)\nsub/b.txt:3:os.path(2) os.path(3)"
+    )
+    assert await said(searching, "search", pattern="^os", regex=True, ignore_case=True) == (
+        "sub/b.txt:1:OS here\nsub/b.txt:3:os.path(2) os.path(3)"
+    )
+    assert await said(searching, "search", pattern="os", glob="*.py", path=".") == (
+        "a.py:1:import os\na.py:2:x = os.path(1)"
+    )
+    assert await said(searching, "search", pattern="OS", path="sub/b.txt") == "sub/b.txt:1:OS here"
+    assert "[nothing was found]" in await said(searching, "search", pattern="-zzz")
+    assert (await said(searching, "search", pattern="os", max_matches=1)).endswith(
+        "\n[the first 1 matches; narrow the search for others]"
+    )
+    assert "regular expression" in await refused(searching, "search", pattern="(", regex=True)
+    assert "outside" in await refused(searching, "search", pattern="x", path="..")
+    assert "No such" in await refused(searching, "search", pattern="x", path="missing")
+
+
+async def test_a_match_is_of_one_line_though_white_space_goes_over_several(
+    searching: ToolContext,
+) -> None:
+    (searching.cwd / "f").write_text("a\n\n\n  def f\n\nend\n\ndef g\n")
+    found = await said(searching, "search", pattern=r"^\s*def", regex=True)
+    assert found == "f:4:  def f\nf:8:def g"
+    assert "nothing" in await said(searching, "search", pattern=r"a\s+def", regex=True)
+    assert await said(searching, "search", pattern=r"^$", regex=True) == "f:2:\nf:3:\nf:5:\nf:7:"
+    every = await said(searching, "search", pattern=r"[^x]*", regex=True)
+    assert len(every.splitlines()) == 8
+
+
+@given(
+    st.lists(st.text(alphabet="ab \t", max_size=3), max_size=8).map("\n".join),
+    st.sampled_from(
+        [r"^\s*a", r"a\s*$", r"\s", r"a[^b]*", r"^$", r"a|b", r"\ba", r"(?s)a.*b", r""]
+    ),
+)
+def test_the_lines_found_are_those_that_fit_one_by_one(text: str, source: str) -> None:
+    pattern = line_pattern(source, regex=True)
+    expected = [
+        (number, line) for number, line in enumerate(lines_of(text)) if pattern.search(line)
+    ]
+    assert list(matching_lines(pattern, text)) == expected
+
+
+async def test_what_reading_would_ask_about_is_searched_only_when_it_is_named(
+    searching: ToolContext,
+) -> None:
+    root = searching.cwd
+    for name in (".env", "server.pem", ".cache/x", "sub/.npmrc", "a/credentials.json", "plain"):
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).write_text("needle\n")
+    assert await said(searching, "search", pattern="needle") == "plain:1:needle"
+    for named in (".env", "server.pem"):
+        found = await said(searching, "search", pattern="needle", path=named)
+        assert found == f"{named}:1:needle"
+    assert await said(searching, "search", pattern="needle", path=".cache") == ".cache/x:1:needle"
+
+
+async def test_a_pipe_is_not_searched(searching: ToolContext) -> None:
+    os.mkfifo(searching.cwd / "pipe")
+    assert "neither" in await refused(searching, "search", pattern="x", path="pipe")
+    assert "nothing" in await said(searching, "search", pattern="x")
+
+
+async def test_a_link_that_leads_out_is_not_searched(searching: ToolContext) -> None:
+    (searching.cwd.parent / "secret").write_text("needle")
+    (searching.cwd / "out").symlink_to(searching.cwd.parent)
+    assert "nothing" in await said(searching, "search", pattern="needle")
+    assert "outside" in await refused(searching, "search", pattern="needle", path="out/secret")
+
+
+async def test_a_search_does_not_run_what_a_configuration_names(
+    tmp_path: Path, program: Callable[[str], str]
+) -> None:
+    program("rg")
+    configuration = tmp_path / "rc"
+    configuration.write_text(f"--pre=touch {tmp_path / 'ran'}\n--files\n")
+    context = context_in(tmp_path, RIPGREP_CONFIG_PATH=str(configuration))
+    (context.cwd / "f").write_text("x")
+    assert await said(context, "search", pattern="x") == "f:1:x"
+
+
+# shell
+
+
+async def test_a_command_is_answered_with_what_it_wrote_and_how_it_ended(
+    context: ToolContext,
+) -> None:
+    assert await said(context, "shell", command="echo hello") == "hello"
+    assert await said(context, "shell", command="true") == "[no output]"
+    both = await refused(context, "shell", command="echo out; echo err >&2; exit 3")
+    assert both == "out\n[stderr]\nerr\n[exit code 3]"
+    assert "SIGKILL" in await refused(context, "shell", command="kill -9 $$")
+    assert "outside" in await refused(context, "shell", command="pwd", cwd="/")
+    assert "empty" in await refused(context, "shell", command=" ")
+
+
+async def test_a_long_output_is_kept_for_later(context: ToolContext) -> None:
+    result = await call(context, "shell", command="seq 1000; echo password=hunter22")
+    assert "...[841 lines omitted]..." in result.text
+    assert "hunter22" not in result.text, "what goes to a model has no secrets"
+    ref_id = result.details["stdout_cache_id"]
+    found = await said(context, "tool_output_cache", ref_id=ref_id, offset=499, limit=1)
+    assert found.startswith("  499  500\n")
+
+
+async def test_a_command_of_the_agents_has_no_keys(tmp_path: Path) -> None:
+    secrets = {
+        "OPENAI_API_KEY": "x",
+        "GH_TOKEN": "x",
+        "AWS_SECRET_ACCESS_KEY": "x",
+        "PGPASSWORD": "x",
+        "DATABASE_URL": "postgres://me:hunter22@db/x",
+        "INNOCENT": "ghp_" + "a" * 36,
+        "BASH_ENV": str(tmp_path / "startup"),
+        "BASH_FUNC_ls%%": "() { echo fooled; }",
+    }
+    (tmp_path / "startup").write_text("echo fooled")
+    context = context_in(tmp_path, **secrets, EDITOR="vi", SHELL="/no/such")
+    told = await said(context, "shell", command="env | sed 's/=.*//'; ls")
+    assert not set(secrets) & set(told.split())
+    assert {"EDITOR", "PATH", "HOME", "PWD"} <= set(told.split())
+    assert "fooled" not in told
+
+
+@pytest.mark.parametrize("name", ["PWD", "OLDPWD", "KEYBOARD", "SSH_AUTH_SOCK", "MONKEY", "PATH"])
+def test_a_variable_that_only_sounds_like_a_secret_stays(name: str) -> None:
+    assert name in agent_environment({name: "/x"}, Redactor())
+
+
+async def test_a_cancelled_tool_has_ended_what_it_started(context: ToolContext) -> None:
+    os.mkfifo(context.cwd / "begun")
+    command = "sleep 60 & echo $! > begun; wait"
+    task = asyncio.ensure_future(call(context, "shell", command=command))
+    pid = int(await asyncio.to_thread((context.cwd / "begun").read_text))
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert gone(pid)
+
+
+async def test_a_write_that_was_cancelled_before_it_began_is_not_made(context: ToolContext) -> None:
+    free = threading.Event()
+    loop = asyncio.get_running_loop()
+    loop.set_default_executor(ThreadPoolExecutor(1))
+    busy = loop.run_in_executor(None, free.wait)
+    task = asyncio.ensure_future(call(context, "write", file_path="f", content="x"))
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.sleep(0)
+    free.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await busy
+    assert os.listdir(context.cwd) == []
+
+
+async def test_a_cancellation_waits_for_a_thread_and_tells_it() -> None:
+    begun, done = threading.Event(), []
+
+    def work(unwanted: threading.Event) -> None:
+        begun.set()
+        done.append(unwanted.wait(10))
+
+    task = asyncio.ensure_future(in_thread(work))
+    await asyncio.to_thread(begun.wait)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert done == [True]
+
+
+# todo
+
+
+async def test_a_list_of_things_to_do(context: ToolContext) -> None:
+    new = [{"content": "one", "status": "in_progress"}, {"content": "two", "priority": 1}]
+    assert await said(context, "todo", action="new", entries=new) == "1. [>] one\n2. [ ] two"
+    second = {"id": 2, "status": "in_progress"}
+    assert "at most one" in await refused(context, "todo", action="patch", changes=[second])
+    assert await said(context, "todo", action="read") == "1. [>] one\n2. [ ] two"
+    first = {"id": 1, "status": "completed"}
+    changed = await call(context, "todo", action="patch", changes=[second, first])
+    assert changed.text == "1. [x] one\n2. [>] two"
+    assert changed.details["todos"][1] == {
+        "id": 2,
+        "content": "two",
+        "status": "in_progress",
+        "priority": 1,
+    }
+    assert "no entry 9" in await refused(context, "todo", action="patch", changes=[{"id": 9}])
+    appended = await said(context, "todo", action="append", entries=[{"content": "three"}])
+    assert appended.endswith("\n3. [ ] three")
+    assert "at least one" in await refused(context, "todo", action="append")
+    many = [{"content": "x"}] * 201
+    assert "at most 200" in await refused(context, "todo", action="new", entries=many)
+    assert await said(context, "todo", action="clear") == "[nothing to do]"

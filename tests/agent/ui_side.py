@@ -1,0 +1,238 @@
+"""A UI written down: what it says to a runtime, and everything it hears, in order.
+
+async with an_agent(tmp_path) as agent:
+    ui = await agent.connect(supports_confirm=True)
+    run = await ui.start("run make")
+    question = await ui.until("ui.confirm.request")
+    ui.answer(question, {"ok": True})
+    assert await ui.until_ended(run) == "completed"
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from telex.agent.cores.builtin import Builtin
+from telex.agent.judging import Mode
+from telex.agent.output_cache import OutputCache
+from telex.agent.permissions import Permissions
+from telex.agent.runtime import Runtime
+from telex.agent.sandbox import Sandbox
+from telex.agent.server import AgentServer
+from telex.agent.store import Store
+from telex.agent.surroundings import Surroundings
+from telex.agent.tools.builtin import BUILTIN
+from telex.agent.tools.registry import Tools
+from telex.redaction import Redactor
+from telex.rpc.testing import Script, memory_channels
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from telex.agent.cores import Core
+
+ENDS = ("completed", "error", "cancelled")
+ALL = {
+    "supports_confirm": True,
+    "supports_prompt": True,
+    "supports_pick": True,
+    "supports_request_cancel": True,
+    "supports_deltas": True,
+    "supports_todos": True,
+}
+"""What a full UI announces; without `supports_run_attach`, its leaving is a no."""
+
+Message = dict[str, Any]
+
+
+class Refused(Exception):
+    """The runtime answered with an error."""
+
+    def __init__(self, error: Message) -> None:
+        super().__init__(f"{error['code']}: {error['message']}")
+        self.code = error["code"]
+        self.message = error["message"]
+
+
+class Ui:
+    """One connection."""
+
+    def __init__(self, agent: Agent) -> None:
+        theirs, self.channel = memory_channels()
+        self._script = Script(self.channel)
+        self._serving = asyncio.create_task(agent.server.converse(theirs))
+        self._ids = 0
+        self.heard: list[Message] = []
+
+    def say(self, message: Message | str) -> None:
+        text = message if isinstance(message, str) else json.dumps(message)
+        self._script.say(text.encode())
+
+    def send(self, method: str, params: object = None) -> str:
+        """A request; its id."""
+        self._ids += 1
+        asked: Message = {"jsonrpc": "2.0", "id": f"u{self._ids}", "method": method}
+        self.say(asked if params is None else {**asked, "params": params})
+        return f"u{self._ids}"
+
+    async def hear(self) -> Message:
+        message: Message = json.loads(await self._script.hear())
+        self.heard.append(message)
+        return message
+
+    async def reply(self, id: str) -> Any:
+        """The answer to a request; what comes before it is in `heard`."""
+        for message in self.heard:
+            if message.get("id") == id and "method" not in message:
+                return _result(message)
+        while True:
+            message = await self.hear()
+            if message.get("id") == id and "method" not in message:
+                return _result(message)
+
+    async def call(self, method: str, params: object = None) -> Any:
+        return await self.reply(self.send(method, params))
+
+    async def refusal(self, method: str, params: object = None) -> Refused:
+        try:
+            result = await self.call(method, params)
+        except Refused as refused:
+            return refused
+        raise AssertionError(f"{method} answered {result}")
+
+    async def until(self, method: str, **members: object) -> Message:
+        """The next message of a method with these params, among what has not been waited for."""
+        while True:
+            message = await self.hear()
+            if message.get("method") == method and members.items() <= message["params"].items():
+                return message
+
+    def answer(self, question: Message, result: object) -> None:
+        self.say({"jsonrpc": "2.0", "id": question["id"], "result": result})
+
+    async def start(self, text: str, **more: object) -> str:
+        started = await self.call("run.start", {"input": {"type": "text", "text": text}, **more})
+        return str(started["run_id"])
+
+    async def until_ended(self, run_id: str) -> str:
+        for message in self.heard:
+            if (found := _end(message, run_id)) is not None:
+                return found
+        while True:
+            if (found := _end(await self.hear(), run_id)) is not None:
+                return found
+
+    def events(self, run_id: str) -> list[Message]:
+        """Of one run, live or again, as they were heard."""
+        return [
+            message["params"]
+            for message in self.heard
+            if message.get("method") == "agent.event" and message["params"]["run_id"] == run_id
+        ]
+
+    def kinds(self, run_id: str) -> list[str]:
+        return [params["event"]["type"] for params in self.events(run_id)]
+
+    def final(self, run_id: str) -> str:
+        return str(self.events(run_id)[-1]["event"]["content"])
+
+    def statuses(self, run_id: str) -> list[str]:
+        return [
+            message["params"]["status"]
+            for message in self.heard
+            if message.get("method") == "run.status" and message["params"]["run_id"] == run_id
+        ]
+
+    async def settle(self) -> None:
+        """Take in what is on its way, without waiting for more."""
+        for _ in range(50):
+            await asyncio.sleep(0)
+            while not self._script.heard_nothing_more():
+                await self.hear()
+
+    async def leave(self) -> None:
+        await self.channel.close()
+        await self._serving
+
+    def finish(self) -> None:
+        """Say no more, and go on listening."""
+        self.channel.finish()
+
+
+def _result(message: Message) -> Any:
+    if "error" in message:
+        raise Refused(message["error"])
+    return message["result"]
+
+
+def _end(message: Message, run_id: str) -> str | None:
+    if message.get("method") != "run.status" or message["params"]["run_id"] != run_id:
+        return None
+    status: str = message["params"]["status"]
+    return status if status in ENDS else None
+
+
+class Agent:
+    """A runtime in this process."""
+
+    def __init__(self, server: AgentServer, root: Path) -> None:
+        self.server = server
+        self.runtime = server.runtime
+        self.root = root
+        self._uis: list[Ui] = []
+
+    def raw(self) -> Ui:
+        """A connection before `initialize`."""
+        self._uis.append(Ui(self))
+        return self._uis[-1]
+
+    async def connect(self, **capabilities: bool) -> Ui:
+        ui = self.raw()
+        hello = {
+            "protocol_version": "0",
+            "client": {"name": "a test", "version": "1"},
+            "ui_capabilities": capabilities,
+        }
+        await ui.call("initialize", hello)
+        return ui
+
+    async def close(self) -> None:
+        await self.server.close()
+        for ui in self._uis:
+            await ui.leave()
+
+
+@asynccontextmanager
+async def an_agent(
+    directory: Path,
+    *cores: Core,
+    mode: str = "minimal",
+    diagnostics: bool = False,
+    tools: Tools | None = None,
+) -> AsyncIterator[Agent]:
+    """Its root is `work` in the directory; the same directory again is the runtime's restart."""
+    real = Path(os.path.realpath(directory))
+    root, home = real / "work", real / "home"
+    for made in (root, home):
+        made.mkdir(exist_ok=True)
+    store = await Store.open(real / "state" / "telex.db")
+    redactor = Redactor()
+    environment = {"PATH": os.environ["PATH"], "HOME": str(home)}
+    surroundings = Surroundings(
+        Sandbox(root), root, home, OutputCache(real / "cache", redactor), environment, redactor
+    )
+    permissions = Permissions(str(root), str(home), Mode(mode))
+    await permissions.load(store)
+    thinking = {core.name: core for core in cores or (Builtin(),)}
+    given = tools or Tools(BUILTIN)
+    runtime = Runtime(store, surroundings, permissions, given, thinking, diagnostics=diagnostics)
+    agent = Agent(AgentServer(runtime), root)
+    try:
+        yield agent
+    finally:
+        await agent.close()

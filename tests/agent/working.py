@@ -1,0 +1,50 @@
+"""A sandbox with everything that a tool needs, for the tests of the tools."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from telex.agent.output_cache import OutputCache
+from telex.agent.sandbox import Sandbox
+from telex.agent.tools.builtin import BUILTIN
+from telex.agent.tools.registry import Tools
+from telex.agent.tools.todo import Todos
+from telex.agent.tools.tool import ToolContext, ToolResult
+from telex.redaction import Redactor
+
+TOOLS = Tools(BUILTIN)
+
+
+def context_in(directory: Path, **environment: str) -> ToolContext:
+    """A root `work` in the directory, and a cache beside it."""
+    root = Path(os.path.realpath(directory)) / "work"
+    root.mkdir(exist_ok=True)
+    cache = OutputCache(root.parent / "cache", Redactor())
+    given = {"PATH": os.environ["PATH"], "HOME": str(directory), **environment}
+    return ToolContext(Sandbox(root), root, cache, given, Redactor(), Todos())
+
+
+async def call(context: ToolContext, name: str, **arguments: object) -> ToolResult:
+    return await TOOLS.call(name, arguments, context)
+
+
+async def said(context: ToolContext, name: str, **arguments: object) -> str:
+    result = await call(context, name, **arguments)
+    assert not result.is_error, result.text
+    return result.text
+
+
+async def refused(context: ToolContext, name: str, **arguments: object) -> str:
+    result = await call(context, name, **arguments)
+    assert result.is_error, result.text
+    return result.text
+
+
+def gone(pid: int) -> bool:
+    """Whether a process has ended, reaped or not."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return Path(f"/proc/{pid}/stat").read_text().split()[2] == "Z"

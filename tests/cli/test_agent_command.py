@@ -1,0 +1,258 @@
+"""`telex agent` as a command: its doors, one shot, and what is done with its store."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from telex.cli import main
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    Here = Callable[..., tuple[int, str, str]]
+
+HELLO = {
+    "jsonrpc": "2.0",
+    "id": "1",
+    "method": "initialize",
+    "params": {
+        "protocol_version": "0",
+        "client": {"name": "a test", "version": "1"},
+        "ui_capabilities": {"supports_confirm": True, "supports_run_attach": True},
+    },
+}
+
+
+def start(text: str) -> dict[str, object]:
+    params = {"input": {"type": "text", "text": text}}
+    return {"jsonrpc": "2.0", "id": "2", "method": "run.start", "params": params}
+
+
+@contextlib.contextmanager
+def agent(environ: dict[str, str], work: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
+    with subprocess.Popen(
+        [sys.executable, "-m", "telex", "agent", *options],
+        env=environ,
+        cwd=work,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as child:
+        try:
+            yield child
+        finally:
+            child.terminate()
+            child.wait(10)
+
+
+def say(child: subprocess.Popen[str], *messages: object) -> None:
+    assert child.stdin
+    child.stdin.write("".join(json.dumps(message) + "\n" for message in messages))
+    child.stdin.flush()
+
+
+def hear_until(child: subprocess.Popen[str], method: str) -> dict[str, dict[str, str]]:
+    assert child.stdout
+    for line in child.stdout:
+        message: dict[str, dict[str, str]] = json.loads(line)
+        if message.get("method") == method:
+            return message
+    raise AssertionError(f"it ended before {method}")
+
+
+def test_requests_piped_in_are_answered_and_their_runs_told_to_the_end(
+    environ: dict[str, str], work: Path
+) -> None:
+    (work / "a.py").touch()
+    with agent(environ, work) as child:
+        piped = "".join(json.dumps(one) + "\n" for one in (HELLO, start("list *.py")))
+        out, err = child.communicate(piped, timeout=20)
+    messages = [json.loads(line) for line in out.splitlines()]
+    assert [message.get("id") for message in messages[:2]] == ["1", "2"]
+    assert messages[-2]["params"]["event"] == {"type": "final", "content": "a.py"}
+    assert messages[-1]["params"]["status"] == "completed"
+    assert (child.returncode, err) == (0, "")
+
+
+def test_a_question_survives_the_runtimes_kill_and_is_answered_in_the_next_one(
+    environ: dict[str, str], work: Path
+) -> None:
+    with agent(environ, work) as child:
+        say(child, HELLO, start("run touch done"))
+        question = hear_until(child, "ui.confirm.request")
+        child.send_signal(signal.SIGKILL)
+        child.wait(10)
+    with agent(environ, work) as child:
+        attach = {"run_id": question["params"]["run_id"]}
+        say(child, HELLO, {"jsonrpc": "2.0", "id": "2", "method": "run.attach", "params": attach})
+        again = hear_until(child, "ui.confirm.request")
+        assert again == question
+        assert not (work / "done").exists()
+        say(child, {"jsonrpc": "2.0", "id": again["id"], "result": {"ok": True}})
+        while hear_until(child, "run.status")["params"]["status"] != "completed":
+            pass
+        assert (work / "done").exists()
+
+
+def test_the_socket_serves_several_uis_and_a_signal_ends_it(
+    environ: dict[str, str], work: Path
+) -> None:
+    with agent(environ, work, "--socket", "a.sock") as child:
+        assert child.stderr
+        assert child.stderr.readline() == "telex: listening at unix:a.sock\n"
+        for _ in range(2):
+            with socket.socket(socket.AF_UNIX) as ui:
+                ui.settimeout(10)
+                ui.connect(os.path.relpath(work / "a.sock"))
+                ui.sendall(json.dumps(HELLO).encode() + b"\n")
+                answer = json.loads(ui.makefile().readline())
+                assert answer["result"]["server"]["name"] == "telex-agent"
+        child.send_signal(signal.SIGTERM)
+        assert child.wait(10) == 0
+        assert not (work / "a.sock").exists()
+
+
+def test_the_http_door_has_it_at_rpc_agent(environ: dict[str, str], work: Path) -> None:
+    import httpx
+
+    token = "a-token-of-forty-characters-or-more-0123456789"
+    with agent(environ | {"TELEX_TOKEN": token}, work, "--http", "127.0.0.1:0") as child:
+        assert child.stderr
+        found = re.search(r"(http://\S+/rpc/agent)", child.stderr.readline())
+        assert found is not None
+        headers = {"Authorization": f"Bearer {token}"}
+        answer = httpx.post(found[1], json=HELLO, headers=headers, timeout=10)
+        assert answer.json()["result"]["protocol_version"] == "0"
+        assert httpx.post(found[1], json=HELLO, timeout=10).status_code == 401
+
+
+@pytest.fixture
+def here(
+    environ: dict[str, str],
+    work: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> Callable[..., tuple[int, str, str]]:
+    """The same in this process, which is quicker: exit code, stdout, stderr."""
+    monkeypatch.chdir(work)
+    monkeypatch.setenv("TELEX_HOME", environ["TELEX_HOME"])
+
+    def run(*args: str) -> tuple[int, str, str]:
+        code = main(["agent", *args])
+        return code, *capfd.readouterr()
+
+    return run
+
+
+def test_one_shot_prints_the_answer_and_what_it_did_beside_it(here: Here, work: Path) -> None:
+    (work / "a.py").touch()
+    assert here("exec", "list *.py") == (0, "a.py\n", '> list {"pattern": "*.py"}\n')
+
+
+def test_one_shot_as_json_has_every_notification(here: Here) -> None:
+    _, out, _ = here("exec", "--json", "help")
+    lines = [json.loads(line) for line in out.splitlines()]
+    methods = ["run.status", "run.context", "agent.event", "run.status"]
+    assert [line["method"] for line in lines] == methods
+    assert lines[-1]["params"]["status"] == "completed"
+
+
+def test_one_shot_denies_what_would_ask_where_nobody_can_be_asked(here: Here, work: Path) -> None:
+    assert "Permission denied" in here("exec", "run touch done")[1]
+    assert not (work / "done").exists()
+    assert here("--mode", "full", "exec", "run touch done")[0] == 0
+    assert (work / "done").exists()
+
+
+def test_a_script_that_fails_is_an_exit_code(here: Here, work: Path) -> None:
+    (work / "s.json").write_text('{"steps": [{"fail": "as told"}]}')
+    code, _, err = here("--script", "s.json", "exec", "go")
+    assert code == 1
+    assert "as told" in err
+    (work / "s.json").write_text("{")
+    code, _, err = here("--script", "s.json", "exec", "go")
+    assert (code, err.count("\n")) == (1, 1)
+    assert "is no script" in err
+
+
+def test_an_interrupt_cancels_the_run(environ: dict[str, str], work: Path) -> None:
+    (work / "s.json").write_text('{"steps": [{"text": "here"}, {"wait": 60}]}')
+    with agent(environ, work, "--script", "s.json", "exec", "--json", "go") as child:
+        hear_until(child, "agent.event")
+        child.send_signal(signal.SIGINT)
+        assert hear_until(child, "run.status")["params"]["status"] == "cancelled"
+        assert child.wait(10) == 130
+
+
+def test_what_is_stored_is_exported_verified_and_imported(here: Here, work: Path) -> None:
+    assert here("verify")[1] == "nothing is stored yet\n"
+    here("exec", "help")
+    assert here("verify")[1] == "1 sessions, 1 runs, 1 events\n"
+    assert here("export", "--to", "a.ndjson")[0] == 0
+    assert (work / "a.ndjson").stat().st_mode & 0o777 == 0o600
+    assert here("export")[1] == (work / "a.ndjson").read_text()
+    assert here("import", "a.ndjson")[0] == 1
+    assert here("import", "--new-ids", "a.ndjson")[1] == "1 sessions, 1 runs, 1 events\n"
+    assert here("verify")[1] == "2 sessions, 2 runs, 2 events\n"
+
+
+@pytest.mark.parametrize("text", ["not = [toml", '[[permission.rule]]\ncomand = "rm"\n'])
+def test_rules_that_cannot_be_read_keep_the_agent_from_starting(
+    here: Here, environ: dict[str, str], text: str
+) -> None:
+    home = Path(environ["TELEX_HOME"])
+    home.mkdir()
+    (home / "config.toml").write_text(text)
+    code, out, err = here("exec", "help")
+    assert (code, out) == (1, "")
+    assert "config.toml" in err
+
+
+def test_a_rule_of_the_persons_own_counts(here: Here, environ: dict[str, str], work: Path) -> None:
+    home = Path(environ["TELEX_HOME"])
+    home.mkdir()
+    rule = '[[permission.rule]]\ntool = "shell"\ncommand = "touch"\ndecision = "allow"\n'
+    (home / "config.toml").write_text(rule)
+    here("exec", "run touch done")
+    assert (work / "done").exists()
+
+
+def test_a_projects_rules_count_once_it_is_trusted(here: Here, work: Path) -> None:
+    (work / ".telex").mkdir()
+    rule = '[[permission.rule]]\ntool = "shell"\ncommand = "touch"\ndecision = "allow"\n'
+    (work / ".telex" / "config.toml").write_text(rule)
+    here("exec", "run touch done")
+    assert not (work / "done").exists()
+    assert main(["config", "trust"]) == 0
+    here("exec", "run touch done")
+    assert (work / "done").exists()
+
+
+def test_configured_plugins_have_their_tools_in_it(
+    here: Here, environ: dict[str, str], work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plugins = Path(environ["TELEX_HOME"]) / "data" / "plugins"
+    plugins.mkdir(parents=True, mode=0o700)
+    shutil.copy(Path(__file__).parents[2] / "examples" / "plugins" / "counter.py", plugins)
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    step = {"tool": "counter.add", "arguments": {"a": 1, "b": 2}}
+    (work / "s.json").write_text(json.dumps({"steps": [step]}))
+    asked = ("--mode", "full", "--script", "s.json", "exec", "go")
+    assert "Unknown tool" in here(*asked)[1]
+    monkeypatch.setenv("TELEX_AGENT_PLUGINS", "counter,nothing")
+    code, out, err = here(*asked)
+    assert (code, out) == (0, "3\n")
+    assert "there is no plugin nothing" in err
