@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,9 @@ class Ui:
     """One connection that has said hello."""
 
     def __init__(self, path: Path) -> None:
+        self._ids = count(1)
         self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.settimeout(60)
         self._socket.connect(str(path))
         self._lines = self._socket.makefile("rb")
         hello = {"protocol_version": "0", "client": {"name": "benchmark", "version": "0"}}
@@ -36,8 +39,8 @@ class Ui:
         self.until(b'"result"')
 
     def say(self, method: str, params: object) -> None:
-        message = {"jsonrpc": "2.0", "id": "1", "method": method, "params": params}
-        self._socket.sendall(json.dumps(message).encode() + b"\n")
+        message = {"jsonrpc": "2.0", "id": f"{next(self._ids)}", "method": method}
+        self._socket.sendall(json.dumps({**message, "params": params}).encode() + b"\n")
 
     def until(self, *seen: bytes) -> int:
         """How many events came before the line that has all of this."""
