@@ -43,6 +43,7 @@ def test_show_prints_each_value_with_its_origin(telex: Run, config_file: Path) -
         "logging.level": ['"error"', f"user file {config_file}"],
         "redaction.replacement": ['"***"', "environment TELEX_REDACTION_REPLACEMENT"],
         "redaction.extra_literals": ["[]", "default"],
+        "agent.plugins": ["[]", "default"],
     }
     assert ran.stderr == ""
 

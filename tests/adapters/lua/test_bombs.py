@@ -178,7 +178,7 @@ async def test_a_plugin_full_of_memory_is_told_so_and_not_ended_in_our_hands() -
     """What it keeps leaves no room for the arguments of its next call."""
     source = """
         local M, kept = {}, {}
-        function M.fill() pcall(function() while true do kept[#kept + 1] = ("x"):rep(1000) .. #kept end end) end
+        function M.fill() pcall(function() while true do kept[#kept + 1] = ("x"):rep(100000) .. #kept end end) end
         function M.nearly()
           for i = 1, 14 do kept[i] = ("x"):rep(1000 * 1000) .. i end
           return #kept

@@ -5,7 +5,7 @@ from __future__ import annotations
 from telex.cli.doctor.findings import TIED, Finding, Mark, Section
 from telex.wire.limits import KIB, MIB, TABLE, Limit
 
-TOLD = ("SESSIONS", "LINE_BYTES", "CALLS_IN_FLIGHT", "TRANSCRIPT_CHARS", "SCROLLBACK_ROWS")
+TOLD = ("SESSIONS", "LINE_BYTES", "CALLS_IN_FLIGHT", "TRANSCRIPT_CHARS")
 """Those that a person may meet; all of them would be a page."""
 
 
