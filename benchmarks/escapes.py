@@ -94,7 +94,7 @@ def _answer(master: int) -> None:
 
 async def _at_a_session(directory: Path) -> dict[str, list[float]]:
     result = directory / "result"
-    server = AutomationServer([], extend=EscapeSessions)
+    server = AutomationServer([], extend=(EscapeSessions,))
     who = Connection(None, Redactor())
     program, *args = _asking(result, "frame", "status")
     create = spec.Create(program=program, args=tuple(args), cwd=os.getcwd(), escapes=True)
