@@ -19,10 +19,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telex.adapters import beneath
-from telex.adapters.beneath import open_beneath
 from telex.adapters.manifest import WHOLE, BadManifest
 from telex.adapters.sources import Plugin, PluginRefused, read_plugin
+from telex.config import beneath
+from telex.config.beneath import open_beneath
 from telex.wire import limits
 
 OUTSIDE = "return { stolen = true }"

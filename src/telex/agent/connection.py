@@ -1,16 +1,13 @@
 """One UI that is connected: what it can do, where its person works, and how it is asked.
 
 A question has the same id on every connection and after every restart (`ui_<n>`, the store's), so a
-UI that comes back knows it again. The peer numbers its calls by itself; `AgentRpc` lets a call of
-ours bring its id along instead, in the context of the task that makes it.
+UI that comes back knows it again.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Raw
@@ -26,18 +23,9 @@ if TYPE_CHECKING:
 
     from telex.agent.feeds import Feed
     from telex.agent.store import Question
-    from telex.rpc.messages import Id
     from telex.rpc.peer import Peer
 
-_ASKED_AS: Final[ContextVar[str]] = ContextVar("asked_as")
-
-
-@dataclass(frozen=True, slots=True)
-class AgentRpc(JsonRpc):
-    """JSON-RPC with the ids of stored questions."""
-
-    def new_id(self, count: int) -> Id:
-        return _ASKED_AS.get()
+DIALECT: Final = JsonRpc(codes=codes.CODES)
 
 
 def can_answer(can: UiCapabilities, method: str) -> bool:
@@ -49,9 +37,6 @@ def can_answer(can: UiCapabilities, method: str) -> bool:
         case asking.PICK:
             return can.supports_pick
     return False
-
-
-DIALECT: Final = AgentRpc(codes=codes.CODES)
 
 
 class Connection:
@@ -97,9 +82,8 @@ class Connection:
 
     async def ask(self, question: Question) -> bytes:
         """Its answer, as it came. Raises `CallError`. There is no time limit: people have lunch."""
-        _ASKED_AS.set(question.id)
         answer: Raw = await self.peer.call(
-            question.method, Raw(question.params), returns=Raw, timeout=None
+            question.method, Raw(question.params), returns=Raw, timeout=None, id=question.id
         )
         return bytes(answer)
 

@@ -2,7 +2,7 @@
 
 A path is resolved with its links first, so that a link which stays inside is fine, however it is
 written, and one that leads out is refused with a sentence. That look proves nothing a moment later:
-the opening itself is confined (`adapters.beneath`), so a directory that becomes a link in between
+the opening itself is confined (`config.beneath`), so a directory that becomes a link in between
 leads nowhere. Where a file is made, every step to it is taken by descriptor and follows no link.
 
 It bounds the file tools. A command can go anywhere the person can; only its directory at the start
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from telex.adapters.beneath import open_beneath
+from telex.config.beneath import open_beneath
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

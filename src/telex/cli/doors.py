@@ -1,7 +1,7 @@
 """The ways into one server: stdio, a unix socket, HTTP. Opened together, closed together.
 
-Every door serves the same sessions. Standard input's end is the server's end only where it is the
-only door.
+Every door serves the same, in whichever protocol; `telex serve` and `telex agent` say which.
+Standard input's end is the server's end only where it is the only door.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from telex.cli.console import explain
-from telex.terminal.registry import warm_up
 from telex.transports.framed import FRAMINGS
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
     from pathlib import Path
 
-    from telex.adapters.server import AutomationServer
     from telex.rpc.channel import Channel
+
+    Converse = Callable[[Channel], Awaitable[None]]
 
 log = logging.getLogger("telex.serve")
 
@@ -37,50 +38,57 @@ class Doors:
     http: tuple[str, int] | None = None
     allow_remote: bool = False
     framing: str = "ndjson"
-    serial: bool = False
-    """One request at a time on each connection."""
 
 
-async def serve(service: AutomationServer, doors: Doors) -> None:
-    """Until a signal, or until standard input ends where nothing else is open. Then every program
-    is ended."""
+async def serve(
+    protocol: str,
+    converse: Converse,
+    doors: Doors,
+    *,
+    opened: Callable[[], None] = lambda: None,
+    stopping: Callable[[], Awaitable[None]] | None = None,
+) -> None:
+    """Until a signal, or until standard input ends where nothing else is open. `stopping` has its
+    turn while those who are connected still hear of it."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in SIGNALS:
         loop.add_signal_handler(number, stop.set)
     try:
         async with AsyncExitStack() as open_doors, asyncio.TaskGroup() as conversations:
-            await _open(service, doors, open_doors, conversations, stop)
-            warm_up()
+            await _open(protocol, converse, doors, open_doors, conversations, stop)
+            opened()
             await stop.wait()
+            if stopping is not None:
+                await stopping()
             await open_doors.aclose()
     except BaseExceptionGroup as failed:  # a door that could not be opened has its own sentence
         raise failed.exceptions[0] from None
     finally:
-        await service.close()
         for number in SIGNALS:
             loop.remove_signal_handler(number)
 
 
 async def _open(
-    service: AutomationServer,
+    protocol: str,
+    converse: Converse,
     doors: Doors,
     open_doors: AsyncExitStack,
     conversations: asyncio.TaskGroup,
     stop: asyncio.Event,
 ) -> None:
-    async def converse(channel: Channel) -> None:
+    async def alone(channel: Channel) -> None:
         try:
-            await service.converse(channel, one_at_a_time=doors.serial)
+            await converse(channel)
         except Exception:  # a fault of ours ends this conversation, and no other
             log.exception("a conversation ended by a fault")
 
+    framing = FRAMINGS[doors.framing]
     if doors.socket is not None:
         from telex.transports import unix
 
-        framing = FRAMINGS[doors.framing]
         listener = unix.listen(
-            doors.socket, lambda channel: conversations.create_task(converse(channel)), framing
+            doors.socket, lambda channel: conversations.create_task(alone(channel)), framing
         )
         await open_doors.enter_async_context(listener)
         explain(f"telex: listening at unix:{doors.socket}")
@@ -88,12 +96,12 @@ async def _open(
         from telex.cli.web import listening
 
         await open_doors.enter_async_context(
-            listening({"automation": converse}, doors.http, doors.allow_remote)
+            listening({protocol: alone}, doors.http, doors.allow_remote)
         )
     if doors.stdio:
         from telex.transports.stdio import open_stdio
 
-        channel = await open_doors.enter_async_context(open_stdio(FRAMINGS[doors.framing]))
-        talking = conversations.create_task(converse(channel))
+        channel = await open_doors.enter_async_context(open_stdio(framing))
+        talking = conversations.create_task(alone(channel))
         if doors.socket is None and doors.http is None:
             talking.add_done_callback(lambda _: stop.set())

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from telex.cli.address import read_address
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -50,18 +52,17 @@ program = click.argument(
 )
 
 
-def _door(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> tuple[Door, ...]:
-    return tuple([_http(one) for one in given])
+def _doors(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> tuple[Door, ...]:
+    return tuple([_door(one) for one in given])
 
 
-def _http(given: str) -> Door:
+def _door(given: str) -> Door:
     kind, _, at = given.partition("=")
-    host, colon, port = at.rpartition(":")
-    if kind != "http" or not colon or not port.isdecimal() or int(port) > 65535:
+    if kind != "http":
         raise click.BadParameter(f"{given!r} is not http=HOST:PORT, as in http=127.0.0.1:8024")
     from telex.cli.web import listening
 
-    address = (host.strip("[]") or "127.0.0.1", int(port))
+    address = read_address(at)
     return lambda converse: listening({"escapes": converse}, address, False)
 
 
@@ -89,7 +90,7 @@ def _policy(_: click.Context, __: click.Parameter, given: Path | None) -> Policy
     "doors",
     metavar="http=HOST:PORT",
     multiple=True,
-    callback=_door,
+    callback=_doors,
     help="Serve the same commands at /rpc/escapes.",
 )
 @click.option(

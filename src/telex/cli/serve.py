@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from telex.cli.address import address
 from telex.cli.loading import load_config
+
+if TYPE_CHECKING:
+    from telex.adapters.server import AutomationServer
+    from telex.cli.doors import Doors
 
 HELP = """Serve terminal sessions to programs, by JSON-RPC.
 
@@ -30,15 +36,6 @@ random one that is printed when the door opens.
 """
 
 
-def _address(_: click.Context, __: click.Parameter, given: str | None) -> tuple[str, int] | None:
-    if given is None:
-        return None
-    host, colon, port = given.rpartition(":")
-    if not colon or not port.isdecimal() or int(port) > 65535:
-        raise click.BadParameter(f"{given!r} is not HOST:PORT, as in 127.0.0.1:8023")
-    return host.strip("[]") or "127.0.0.1", int(port)
-
-
 @click.command(help=HELP)
 @click.option("--stdio", is_flag=True, help="Standard input and output; the default.")
 @click.option(
@@ -48,7 +45,7 @@ def _address(_: click.Context, __: click.Parameter, given: str | None) -> tuple[
     metavar="[PATH]",
     help="A unix socket, for this user alone; without PATH, the one that clients try first.",
 )
-@click.option("--http", metavar="HOST:PORT", callback=_address, help="HTTP and WebSocket.")
+@click.option("--http", metavar="HOST:PORT", callback=address, help="HTTP and WebSocket.")
 @click.option("--allow-remote", is_flag=True, help="Let --http listen beyond this machine.")
 @click.option(
     "--framing",
@@ -97,7 +94,7 @@ def command(
     gateway_port: int,
 ) -> None:
     from telex.adapters.server import AutomationServer
-    from telex.cli.doors import Doors, serve
+    from telex.cli.doors import Doors
     from telex.cli.event_loop import run
     from telex.cli.logs import log_to_stderr
     from telex.cli.redacting import redactor_of
@@ -117,7 +114,6 @@ def command(
         http=http,
         allow_remote=allow_remote,
         framing=framing,
-        serial=serial,
     )
     plugins = served_plugins(found, adapters)
     server = AutomationServer(
@@ -126,4 +122,16 @@ def command(
         may_load=allow_plugin_load,
         extend=(EscapeSessions, partial(PageSessions, port=gateway_port)),
     )
-    run(serve(server, doors))
+    run(_served(server, doors, serial))
+
+
+async def _served(server: AutomationServer, doors: Doors, serial: bool) -> None:
+    """At the end every program is ended."""
+    from telex.cli.doors import serve
+    from telex.terminal.registry import warm_up
+
+    converse = partial(server.converse, one_at_a_time=serial)
+    try:
+        await serve("automation", converse, doors, opened=warm_up)
+    finally:
+        await server.close()

@@ -75,13 +75,15 @@ class Calling:
         timeout: float | None,
         parts: AsyncIterable[object] | None,
         answer: Answer,
+        id: Id | None = None,
     ) -> Id:
         """Send a request, when it is its turn. The answer goes where it is told to."""
         try:
             if not self._may_call():
                 await self._turn_to_call()
             self._count += 1
-            id = self._dialect.new_id(self._count)
+            if id is None:
+                id = self._dialect.new_id(self._count)
             self._send(Request(id, method, params, timeout, more=parts is not None))
         except BaseException:
             self._next_turn()  # ours was not used

@@ -129,20 +129,22 @@ class Peer:
         returns: type[T] | Any = Any,
         timeout: float | None = DEFAULT_TIMEOUT,
         parts: AsyncIterable[object] | None = None,
+        id: Id | None = None,
     ) -> T:
-        """Ask, and wait for the whole answer.
+        """Ask, and wait for the whole answer. An `id` of the caller's must be new in this
+        conversation, and none that the dialect would choose.
 
         Raises a `CallError`: what the other side said, or why it said nothing. Cancelling it tells
         the other side, which may have acted by then.
         """
         seconds = self._dialect.default_timeout if timeout == DEFAULT_TIMEOUT else timeout
         answer: asyncio.Future[Reply] = self._loop.create_future()
-        id = await self._calling.ask(method, params, seconds, parts, answer)
+        asked = await self._calling.ask(method, params, seconds, parts, answer, id)
         try:
             self._arm()
             reply = await answer
         finally:
-            self._calling.forget(id)
+            self._calling.forget(asked)
         result: T = _decoded(method, reply, returns)
         return result
 

@@ -2,7 +2,7 @@
 
 A path is looked at twice: as it is written and as it is after all links. Either may be a secret or
 denied, and only the second can be inside the root. This decides what runs without a question; what
-holds a tool inside the root while it runs is the tool's own (`adapters.beneath`), since a link may
+holds a tool inside the root while it runs is the tool's own (`config.beneath`), since a link may
 change in between. Used by `judge`.
 """
 

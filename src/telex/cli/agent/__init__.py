@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
+from telex.cli.address import address
 from telex.cli.lazy import Lazy
 from telex.cli.loading import load_config
-from telex.cli.serve import _address
 
 HELP = """Serve an agent to any UI, by JSON-RPC.
 
@@ -35,7 +35,7 @@ COMMANDS = {
 @click.group(help=HELP, invoke_without_command=True)
 @click.option("--stdio", is_flag=True, help="Standard input and output; the default.")
 @click.option("--socket", metavar="PATH", type=click.Path(path_type=Path), help="A unix socket.")
-@click.option("--http", metavar="HOST:PORT", callback=_address, help="HTTP and WebSocket.")
+@click.option("--http", metavar="HOST:PORT", callback=address, help="HTTP and WebSocket.")
 @click.option("--allow-remote", is_flag=True, help="Let --http listen beyond this machine.")
 @click.option(
     "--root",

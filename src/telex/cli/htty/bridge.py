@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from telex.cli.address import address
 from telex.cli.console import explain, say
 from telex.cli.run import program
 
@@ -32,20 +33,13 @@ Port 0 takes one that is free. The first line of stdout says which.
 """
 
 
-def _address(_: click.Context, __: click.Parameter, given: str) -> tuple[str, int]:
-    host, colon, port = given.rpartition(":")
-    if not colon or not port.isdecimal() or int(port) > 65535:
-        raise click.BadParameter(f"{given!r} is not HOST:PORT, as in 127.0.0.1:8042")
-    return host.strip("[]") or "127.0.0.1", int(port)
-
-
 @click.command(help=HELP, context_settings={"allow_interspersed_args": False})
 @click.option(
     "--listen",
     metavar="HOST:PORT",
+    callback=address,
     default="127.0.0.1:0",
     show_default=True,
-    callback=_address,
     help="Where tools connect; loopback only.",
 )
 @click.option("--quiet", is_flag=True, help="Do not show what the commands print.")

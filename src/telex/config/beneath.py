@@ -4,7 +4,7 @@ Looking first and opening afterwards is not enough: between the two, a file can 
 the way is taken and judged in one go. On Linux the kernel does it (`openat2`); elsewhere, and where
 that is forbidden or too old, we take one step at a time and read each link ourselves. Both ways
 agree: a link may lead to another place beneath, never through an absolute path, never above the
-root. Used by `sources`.
+root. Used for adapters' entrypoints, directories that are served, and the files of agents' tools.
 
 Opening never waits: a named pipe is opened without its writer. What was opened is for the caller
 to look at, by the descriptor.
