@@ -23,6 +23,7 @@ from telex.config import places
 ROUNDS, EVENTS, RUNS, LONG = 5, 2_000, 20, 100_000
 EVENT = b'{"type":"text","content":"%s","timestamp":1}' % (b"word " * 30)
 AT_ONCE = "20 runs at once"
+NOT_WAITING = "one run, not waiting"
 ALONE, TOGETHER = "SQLite, a commit each", "SQLite, one commit"
 
 
@@ -42,14 +43,14 @@ def _rates(place: Path) -> list[Row]:
         {
             "one after another": ours(_one_after_another),
             AT_ONCE: ours(_runs_at_once),
-            "one run, not waiting": ours(_not_waiting),
+            NOT_WAITING: ours(_not_waiting),
             ALONE: lambda: _bare(place / f"{next(numbers)}", commits=True),
             TOGETHER: lambda: _bare(place / f"{next(numbers)}", commits=False),
         },
         ROUNDS,
     )
-    rows = agent_runs.live(place / "live", measured["one after another"], measured[AT_ONCE])
-    for name in ("one after another", AT_ONCE, "one run, not waiting"):
+    rows = agent_runs.live(place / "live", measured[NOT_WAITING], measured[AT_ONCE])
+    for name in ("one after another", AT_ONCE, NOT_WAITING):
         peers = {peer: measured[peer] for peer in (ALONE, TOGETHER)}
         figure = f"events stored durably, {name}"
         rows += against(figure, "/s", {name: measured[name], **peers}, {})

@@ -156,28 +156,6 @@ async def test_a_core_that_says_nothing_final_gets_an_empty_one(tmp_path: Path) 
         assert ui.kinds(run) == ["text", "final"]
 
 
-async def test_a_store_that_fails_in_the_middle_ends_the_run_and_not_the_runtime(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from telex.agent.store import DiskFull
-
-    async with an_agent(tmp_path, Saying(Text("a"), Text("b"), Final("c"))) as agent:
-        ui = await agent.connect()
-        append = agent.runtime.store.append
-
-        async def full(run_id: str, event: bytes, meta: bytes | None = None) -> int:
-            if b'"b"' in event:
-                raise DiskFull("the disk is full")
-            return await append(run_id, event, meta)
-
-        monkeypatch.setattr(agent.runtime.store, "append", full)
-        run = await ui.start("go")
-        assert await ui.until_ended(run) == "error"
-        assert ui.kinds(run) == ["text"]
-        assert "full" in ui.heard[-1]["params"]["message"]
-        assert (await ui.call("session.list"))["sessions"]
-
-
 CALL = LlmCall(
     "run",
     0,

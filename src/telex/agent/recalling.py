@@ -32,8 +32,10 @@ class Recall:
     """What one run had told, and what it had asked and not been answered."""
 
     def __init__(self, events: Iterable[Event] = (), questions: Iterable[Question] = ()) -> None:
+        stored = list(events)
+        self.last_seq = stored[-1].seq if stored else -1
         self._events: deque[dict[str, Any]] = deque(
-            msgspec.json.decode(event.event) for event in events
+            msgspec.json.decode(event.event) for event in stored
         )
         self._questions = list(questions)
 

@@ -3,8 +3,8 @@
 Two tasks. The work is the core's, and may be cancelled at any await; the supervisor waits for it
 and ends the run, and is never cancelled. So a run has its end in the store and its last status on
 the wire whatever happens to the work, even before its first step. After a cancel the run refuses
-whatever its core still tries (`check`). Events that are on their way to the store then are waited
-for, and sent before the last status: nothing comes after it.
+whatever its core still tries (`check`). Events that are on their way to the store then (`telling`)
+are waited for, and sent before the last status: nothing comes after it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from telex.agent.cores import ContextLeft, Delta, ModelCalled, RawEvent, TurnSto
 from telex.agent.feeds import Notice
 from telex.agent.recalling import CannotGoOn, Recall
 from telex.agent.run_states import Order, OutOfOrder, Phase, Phases, Place, Step
-from telex.agent.store import Event, RunEnded, Status, StoreProblem
+from telex.agent.store import RunEnded, Status, StoreProblem
+from telex.agent.telling import Telling
 from telex.agent.uninterrupted import to_the_end
 from telex.protocols.agent_ui import events, running
 from telex.protocols.agent_ui.extensions import DeltaNotify, TodosUpdate
@@ -66,12 +67,13 @@ class Run:
         self.run_id = run_id
         self.session_id = session_id
         self.phases = Phases()
-        self.feeds: set[Feed] = set()
         self.steered: deque[str] = deque()
         self.spent = spending
         """Where diagnostics are asked for."""
         self.recall = recall or Recall()
         """What it did before a restart; nothing, mostly."""
+        self.telling = Telling(run_id, store, self.recall.last_seq)
+        self.feeds = self.telling.feeds
         self._store = store
         self._questions = questions
         self._order = Order()
@@ -81,7 +83,6 @@ class Run:
         self._supervisor: asyncio.Task[None] | None = None
         self._left_behind = asyncio.Event()
         self.suspended = False
-        self.last_seq = -1
         self.returning: list[running.UiCapabilities] = []
         """Of UIs that left and may come back: they can be asked then."""
         self.waits = asyncio.Event()
@@ -142,6 +143,7 @@ class Run:
             then(self)
 
     async def _end(self, work: asyncio.Task[None]) -> None:
+        await self.telling.sent()
         if not work.done():
             log.error("run %s: its core does not stop; what it does is refused", self.run_id)
         if not (self.phases.ended or self.phases.step(Step.STOPPED)):
@@ -152,7 +154,7 @@ class Run:
                 await self._questions.drop(one)
             await self._store_end()
         if self.spent is not None:
-            self.tell("run.diagnostics", self.spent.summary(self.run_id))
+            self.telling.notice("run.diagnostics", self.spent.summary(self.run_id))
         if not self.suspended:
             self.tell_status()
         for feed in self.feeds:
@@ -171,6 +173,7 @@ class Run:
         try:
             self.tell_status()
             await self._play(core, asked, context)
+            await self.telling.settled()
             self.phases.step(Step.DONE)
         except TurnStopped:
             await self._stopped()
@@ -193,6 +196,7 @@ class Run:
     async def _stopped(self) -> None:
         try:
             await self.emit(events.Final(STOPPED))
+            await self.telling.settled()
             self.phases.step(Step.DONE)
         except (StoreProblem, OutOfOrder) as problem:
             self._fail(str(problem))
@@ -207,17 +211,19 @@ class Run:
         self.check()
         match said:
             case Delta(kind, content):
-                for feed in self.feeds:
-                    if feed.connection.can.supports_deltas:
-                        feed.delta(Notice(f"{kind}.delta", DeltaNotify(self.run_id, content)))
+                self.telling.delta(f"{kind}.delta", DeltaNotify(self.run_id, content))
             case ContextLeft(percent):
                 if percent != self._context_left:
                     self._context_left = percent
-                    self.tell("run.context", running.RunContextNotify(self.run_id, percent))
+                    self.telling.notice(
+                        "run.context", running.RunContextNotify(self.run_id, percent)
+                    )
             case ModelCalled(call):
                 if self.spent is not None:
                     self.spent.add(call)
-                    self.tell("run.diagnostics", running.LlmCallDiagnostics(self.run_id, call))
+                    self.telling.notice(
+                        "run.diagnostics", running.LlmCallDiagnostics(self.run_id, call)
+                    )
             case RawEvent(raw):
                 await self._store_and_tell(bytes(raw), None)
             case _:
@@ -229,36 +235,26 @@ class Run:
         await self._store_and_tell(msgspec.json.encode(event), kept)
 
     async def _store_and_tell(self, event: bytes, meta: bytes | None) -> None:
+        await self.telling.room()
         self.check()
         kind = _kind(event)
         self._order.take(kind)
         if not self.recall.told(kind):
-            await to_the_end(self._append(event, meta))
-
-    async def _append(self, event: bytes, meta: bytes | None) -> None:
-        """To its end, also when the run is cancelled meanwhile: what is stored is sent."""
-        self.last_seq = seq = await self._store.append(self.run_id, event, meta)
-        for feed in self.feeds:
-            feed.event(Event(self.run_id, seq, 0, event, meta))
-
-    def tell(self, method: str, params: object) -> None:
-        for feed in self.feeds:
-            feed.notice(Notice(method, params))
-
-    def tell_status(self) -> None:
-        for feed in self.feeds:
-            self.tell_status_to(feed)
-
-    def tell_status_to(self, feed: Feed) -> None:
-        message = self._message if self.phases.ended else None
-        told = running.RunStatusNotify(self.run_id, self.status, message)
-        feed.notice(Notice("run.status", told))
+            self.telling.event(event, meta)
 
     def tell_todos(self, todos: Any) -> None:
         told = TodosUpdate(self.session_id, todos, self.run_id)
-        for feed in self.feeds:
-            if feed.connection.can.supports_todos:
-                feed.notice(Notice("todos.update", told))
+        self.telling.notice("todos.update", told, lambda can: can.supports_todos)
+
+    def tell_status(self) -> None:
+        self.telling.notice("run.status", self._now())
+
+    def tell_status_to(self, feed: Feed) -> None:
+        feed.notice(Notice("run.status", self._now()))
+
+    def _now(self) -> running.RunStatusNotify:
+        message = self._message if self.phases.ended else None
+        return running.RunStatusNotify(self.run_id, self.status, message)
 
     def check(self) -> None:
         """Whether it may act. A core that swallowed its cancel hears of it again here."""
@@ -269,6 +265,7 @@ class Run:
 
     async def ask(self, method: str, params: bytes, digest: bytes = b"") -> Answer | None:
         """None: nobody is there who could be asked."""
+        await self.telling.settled()
         self.check()
         here = any(feed.connection.can_be_asked(method) for feed in self.feeds)
         if not here and not any(can_answer(can, method) for can in self.returning):

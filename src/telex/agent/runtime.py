@@ -195,7 +195,7 @@ class Runtime:
                 begin = await self._resumed(stored, connection)
         if (run := self.runs.get(params.run_id)) is not None:
             feed = self.listen(run, connection, params.after_seq)
-            feed.begin_after(run.last_seq)
+            feed.begin_after(run.telling.last_seq)
             run.tell_status_to(feed)
             for one in self.questions.of_run(run.run_id):
                 run.offer(one, feed)
@@ -232,7 +232,6 @@ class Runtime:
         todos = await self._todos(stored.session_id)
         text = msgspec.json.decode(stored.input, type=running.TextInput).text
         run = self._run(stored.run_id, stored.session_id, Recall(told, questions))
-        run.last_seq = told[-1].seq if told else -1
         self.runs[run.run_id] = run
         said, ui_context = Input(text, own.compact), connection.ui_context
         return lambda: self._begin(run, core, said, todos, ui_context)

@@ -1093,6 +1093,12 @@ STORE_PROBLEMS: Final = _limit(
 AGENT_RUNS: Final = _limit(
     "AGENT_RUNS", 32, "runs", "Going on at once in one runtime; a session has one of them."
 )
+AGENT_EVENTS_AHEAD: Final = _limit(
+    "AGENT_EVENTS_AHEAD",
+    64,
+    "events",
+    "Of one run on their way to the disk, while its core goes on; with more, it waits.",
+)
 AGENT_FEED_ITEMS: Final = _limit(
     "AGENT_FEED_ITEMS",
     1024,

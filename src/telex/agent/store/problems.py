@@ -56,6 +56,10 @@ class RunNotOurs(Refused):
     """Another runtime has this run; or none has, and it must be adopted first."""
 
 
+class NotNext(Refused):
+    """An event's number is not the next of its run: one before it was not stored."""
+
+
 class AlreadyThere(Refused):
     """An id is taken."""
 

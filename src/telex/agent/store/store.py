@@ -14,6 +14,7 @@ from telex.agent.store.reader import History, Reader, pages, played
 from telex.agent.store.writer import Writer
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
     from types import TracebackType
@@ -104,9 +105,18 @@ class Store:
 
     async def append(self, run_id: str, event: bytes, meta: bytes | None = None) -> int:
         """The event's sequence number, when it is durable: now it may be sent."""
-        kind = keeping.event_type(event)
+        return await self.appending(run_id, event, meta)
+
+    def appending(
+        self, run_id: str, event: bytes, meta: bytes | None = None, seq: int | None = None
+    ) -> asyncio.Future[int]:
+        """The same for who does not wait for each: asked in order, answered in order. With `seq`,
+        refused unless it is the next, as it is not where an earlier one could not be stored."""
+        final = keeping.event_type(event) == "final"
         keeping.check(meta, "an event's meta", beside=len(event))
-        return await self._write(writing.append, run_id, event, meta, kind == "final")
+        return self._writer.do(
+            lambda ledger: writing.append(ledger, run_id, event, meta, final, seq)
+        )
 
     async def events(self, run_id: str, after: int = -1) -> AsyncIterator[Event]:
         """What a run has by now after a sequence number."""

@@ -50,13 +50,13 @@ class Writer:
         self._thread = threading.Thread(target=self._main, name="telex-store", daemon=True)
         self._thread.start()
 
-    async def do(self, work: Callable[[Ledger], T]) -> T:
+    def do(self, work: Callable[[Ledger], T]) -> asyncio.Future[T]:
         """Its result, once it is durable. Cancelled meanwhile, it may be stored or not."""
         if self._closed:
             raise StoreClosed(f"{self._path} was closed")
         answer: asyncio.Future[T] = self._loop.create_future()
         self._waiting.put(_Write(work, answer))
-        return await answer
+        return answer
 
     async def close(self) -> None:
         """What was asked before is done first."""

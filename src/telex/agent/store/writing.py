@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from telex.agent.store.ledger import End, first_link, last_link, next_link
 from telex.agent.store.problems import (
     AlreadyThere,
+    NotNext,
     RunEnded,
     RunNotOurs,
     ThreadBusy,
@@ -98,9 +99,18 @@ def set_thread_meta(ledger: Ledger, session_id: str, meta: bytes | None) -> None
         raise UnknownThread(f"there is no session {session_id}")
 
 
-def append(ledger: Ledger, run_id: str, event: bytes, meta: bytes | None, final: bool) -> int:
+def append(
+    ledger: Ledger,
+    run_id: str,
+    event: bytes,
+    meta: bytes | None,
+    final: bool,
+    expected: int | None,
+) -> int:
     end = ledger.end_of(run_id)
     now, seq = ledger.clock(), end.seq
+    if expected not in (None, seq):
+        raise NotNext(f"event {expected} of run {run_id} is not the next, which is {seq}")
     chain = next_link(end.chain, now, event, meta)
     ledger.database.execute(
         "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", (end.number, seq, now, event, meta, chain)

@@ -1,0 +1,163 @@
+"""What a run tells while its core goes on: stored before it is sent, in order, and nothing behind
+what could not be stored."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from agent.ui_side import ALL, an_agent
+from telex.agent.cores import Delta
+from telex.agent.cores.builtin import Builtin
+from telex.agent.store import writing
+from telex.agent.store.writer import Writer
+from telex.agent.tools.registry import Prepared
+from telex.agent.tools.tool import ToolContext, ToolResult
+from telex.protocols.agent_ui.events import Final, Text
+from telex.wire.limits import AGENT_EVENTS_AHEAD
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+    from pathlib import Path
+
+    from agent.ui_side import Agent
+    from telex.agent.cores import Context, Input, Said
+
+MANY = 3 * AGENT_EVENTS_AHEAD
+
+
+class Saying:
+    """Says it all without a pause."""
+
+    name = "saying"
+    details = Builtin.details
+
+    def __init__(self, *said: Said) -> None:
+        self._said = said
+
+    async def run(self, asked: Input, context: Context) -> AsyncIterator[Said]:
+        for one in self._said:
+            yield one
+
+
+class Calling:
+    name = "calling"
+    details = Builtin.details
+
+    async def run(self, asked: Input, context: Context) -> AsyncIterator[Said]:
+        await context.call("list", {})
+        yield Final("done")
+
+
+def burst() -> Saying:
+    return Saying(*(Text(f"<{n}>") for n in range(MANY)), Final("end"))
+
+
+async def stored(agent: Agent, run: str) -> list[bytes]:
+    return [event.event async for event in agent.runtime.store.events(run)]
+
+
+@pytest.fixture
+def commits(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many writes each had."""
+    counted: list[int] = []
+    commit = Writer._commit
+
+    def counting(self: Writer, writes: Any) -> None:
+        counted.append(len(writes))
+        commit(self, writes)
+
+    monkeypatch.setattr(Writer, "_commit", counting)
+    return counted
+
+
+async def test_a_burst_shares_commits_and_arrives_whole_and_in_order(
+    tmp_path: Path, commits: list[int]
+) -> None:
+    async with an_agent(tmp_path, burst()) as agent:
+        ui = await agent.connect()
+        run = await ui.start("go")
+        assert await ui.until_ended(run) == "completed"
+        told = [message["params"] for message in ui.heard if message.get("method") == "agent.event"]
+        assert [one["seq"] for one in told] == list(range(MANY + 1))
+        assert [one["event"] for one in told] == [json.loads(e) for e in await stored(agent, run)]
+        assert len(commits) < MANY / 2
+        assert max(commits) <= AGENT_EVENTS_AHEAD
+
+
+@pytest.mark.parametrize("failing", [0, 1, AGENT_EVENTS_AHEAD, MANY - 1])
+async def test_behind_an_event_that_could_not_be_stored_nothing_is_stored_or_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: int
+) -> None:
+    append, failed = writing.append, threading.Event()
+
+    def full_once(ledger: Any, run_id: str, event: bytes, *rest: Any) -> int:
+        if f"<{failing}>".encode() in event and not failed.is_set():
+            failed.set()
+            full = sqlite3.OperationalError("database or disk is full")
+            full.sqlite_errorcode, full.sqlite_errorname = sqlite3.SQLITE_FULL, "SQLITE_FULL"
+            raise full
+        return append(ledger, run_id, event, *rest)
+
+    monkeypatch.setattr(writing, "append", full_once)
+    monkeypatch.setattr("telex.agent.store.writer.STORE_COMMIT_WRITES", 4)
+    async with an_agent(tmp_path, burst()) as agent:
+        ui = await agent.connect()
+        run = await ui.start("go")
+        assert await ui.until_ended(run) == "error"
+        assert "full" in ui.heard[-1]["params"]["message"]
+        told = [
+            message["params"]["event"]["content"]
+            for message in ui.heard
+            if message.get("method") == "agent.event"
+        ]
+        assert told == [f"<{n}>" for n in range(len(told))]
+        assert len(told) <= failing
+        assert len(await stored(agent, run)) == len(told)
+        again = await ui.start("go")
+        assert await ui.until_ended(again) == "completed", "the runtime goes on"
+
+
+async def test_what_is_no_event_keeps_its_place_between_the_events(tmp_path: Path) -> None:
+    said = [piece for n in range(20) for piece in (Delta("text", f"{n}"), Text(f"{n}"))]
+    async with an_agent(tmp_path, Saying(*said, Final("end"))) as agent:
+        ui = await agent.connect(**ALL)
+        run = await ui.start("go")
+        await ui.until_ended(run)
+        told = [
+            (message["method"], message["params"].get("content"))
+            for message in ui.heard
+            if message.get("method") in ("agent.event", "text.delta")
+        ]
+        assert told[:40:2] == [("text.delta", f"{n}") for n in range(20)]
+        assert {method for method, _ in told[1:40:2]} == {"agent.event"}
+
+
+async def test_a_tool_does_not_begin_before_the_store_knows_of_its_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append: Callable[..., int] = writing.append
+    order: list[str] = []
+    began = threading.Event()
+
+    def slow(ledger: Any, run_id: str, event: bytes, *rest: Any) -> int:
+        if b'"tool_call"' in event:
+            began.wait(0.3)  # time enough to begin too early
+            order.append("stored")
+        return append(ledger, run_id, event, *rest)
+
+    async def run(self: Prepared, context: ToolContext) -> ToolResult:
+        order.append("began")
+        began.set()
+        return ToolResult("done")
+
+    monkeypatch.setattr(writing, "append", slow)
+    monkeypatch.setattr(Prepared, "run", run)
+    async with an_agent(tmp_path, Calling()) as agent:
+        ui = await agent.connect()
+        assert await ui.until_ended(await ui.start("go")) == "completed"
+    assert order == ["stored", "began"]
