@@ -1,14 +1,11 @@
 """`docs/reference/automation.md`: every method, action and matcher, from the types that serve them.
 
-Types, defaults and maxima are those of `telex.protocols`; the words beside a field
-are its docstring there. Evidence is what the matchers really answer, looking at a written moment.
+Evidence is what the matchers really answer, looking at a written moment.
 """
 
 from __future__ import annotations
 
-import ast
 import inspect
-import itertools
 import json
 import typing
 from types import SimpleNamespace
@@ -16,30 +13,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import NODEFAULT, UNSET
-from msgspec.inspect import (
-    AnyType,
-    BoolType,
-    DictType,
-    FloatType,
-    IntType,
-    ListType,
-    LiteralType,
-    Metadata,
-    NoneType,
-    RawType,
-    StrType,
-    StructType,
-    Type,
-    UnionType,
-    VarTupleType,
-    type_info,
-)
+from msgspec.inspect import LiteralType, StructType, type_info
+from scripts.type_tables import Tables, cell, gather
 
 from telex.adapters.server import AutomationServer
 from telex.escapes.session_service import EscapeSessions
 from telex.htty.session_service import PageSessions
 from telex.protocols import htty as pages
-from telex.protocols import pty_adapters
 from telex.protocols import pty_automation as spec
 from telex.terminal import matchers
 from telex.terminal.cells import Cursor
@@ -110,6 +90,14 @@ COMMON: Final = {
     "params": "What the plugin's function takes; null is the same as none.",
 }
 """Words for fields that several have."""
+
+TABLES: Final = Tables(
+    COMMON,
+    {
+        frozenset(typing.get_args(spec.Action)): "an [action](#actions)",
+        frozenset(typing.get_args(spec.Matcher)): "a [matcher](#matchers)",
+    },
+)
 
 NOTIFIED: Final = {
     "session.changed": spec.SessionChanged,
@@ -212,11 +200,11 @@ def render() -> str:
             HEAD,
             *(text for name, handler in _methods() for text in _method(name, handler)),
             NOTIFICATIONS,
-            *(f"### `{name}`\n\n{_told(kind)}" for name, kind in NOTIFIED.items()),
+            *(f"### `{name}`\n\n{TABLES.told(kind)}" for name, kind in NOTIFIED.items()),
             ACTIONS + "".join(_actions()),
             MATCHERS + "".join(_matchers()),
             "## Shapes\n",
-            *(f"### {one.__name__}\n\n{_told(one, asked=asked)}" for one, asked in _shapes()),
+            *(f"### {one.__name__}\n\n{TABLES.told(one, asked=asked)}" for one, asked in _shapes()),
             errors(),
         ]
     )
@@ -238,127 +226,15 @@ def _method(name: str, handler: Any) -> Iterator[str]:
     hints = typing.get_type_hints(handler)
     yield f"## `{name}`\n\n{inspect.getdoc(handler)}\n"
     if hints["asked"] is not spec.Nothing:
-        yield _fields(hints["asked"], asked=True)
+        yield TABLES.fields(hints["asked"], asked=True)
     words = (answer := hints["return"]).__doc__ or ""  # `getdoc` would go on to that of Struct
-    yield f"Answer: {words[:1].lower()}{words[1:]}".rstrip() + f"\n\n{_fields(answer)}"
-
-
-def _told(kind: type, *, asked: bool = False) -> str:
-    return f"{inspect.getdoc(kind)}\n\n{_fields(kind, asked=asked)}"
-
-
-def _fields(kind: type, *, asked: bool = False) -> str:
-    info = type_info(kind)
-    assert isinstance(info, StructType)
-    words = COMMON | _words(kind)
-    head = "| field | type | default | |\n|---|---|---|---|\n"
-    rows = [
-        f"| `{field.encode_name}` | {_cell(_type(field.type))} |"
-        + (f" {_default(field)} |" if asked else "")
-        + f" {_cell(words.get(field.name, '') + ('' if asked else _if_asked(field)))} |\n"
-        for field in info.fields
-    ]
-    return (head if asked else "| field | type | |\n|---|---|---|\n") + "".join(rows)
-
-
-def _words(kind: type) -> dict[str, str]:
-    """The docstrings of a class's fields: Python keeps none, so they are read from the source."""
-    body = _CLASSES[kind.__name__].body
-    return {
-        field.target.id: inspect.cleandoc(said.value.value)
-        for field, said in itertools.pairwise(body)
-        if isinstance(field, ast.AnnAssign)
-        and isinstance(field.target, ast.Name)
-        and isinstance(said, ast.Expr)
-        and isinstance(said.value, ast.Constant)
-    }
-
-
-_CLASSES: Final = {
-    node.name: node
-    for module in (spec, pty_adapters, pages)
-    for node in ast.parse(inspect.getsource(module)).body
-    if isinstance(node, ast.ClassDef)
-}
-
-
-def _if_asked(field: msgspec.inspect.Field) -> str:
-    """What is left out where it was not asked for has no default, and yet is not required."""
-    return " Only if asked for." if _may_be_out(field) else ""
-
-
-def _may_be_out(field: msgspec.inspect.Field) -> bool:
-    return not field.required and field.default is NODEFAULT and field.default_factory is NODEFAULT
-
-
-def _default(field: msgspec.inspect.Field) -> str:
-    if field.required:
-        return "required"
-    if _may_be_out(field):
-        return ""
-    default = field.default if field.default is not NODEFAULT else field.default_factory()
-    return "" if default is None else f"`{json.dumps(default)}`"
-
-
-def _type(info: Type) -> str:
-    match info:
-        case Metadata():
-            return _type(info.type)
-        case IntType():
-            return f"integer{_span(info.ge, info.le)}"
-        case StrType():
-            longest = _span(info.min_length, info.max_length)
-            return f"text{longest and f'{longest} characters'}{_PATTERNS[info.pattern]}"
-        case BoolType():
-            return "true or false"
-        case FloatType():
-            return "number"
-        case NoneType():
-            return "null"
-        case AnyType() | RawType():
-            return "anything"
-        case LiteralType():
-            return " or ".join(f"`{json.dumps(value)}`" for value in info.values)
-        case ListType():
-            return f"list of {_type(info.item_type)}"
-        case VarTupleType():
-            return f"list of {_type(info.item_type)}{_span(info.min_length, info.max_length)}"
-        case DictType():
-            return f"object of {_type(info.value_type)}"
-        case StructType():
-            return f"[{info.cls.__name__}](#{info.cls.__name__.lower()})"
-        case UnionType():
-            return _union(info)
-        case _:
-            raise TypeError(f"{info} has no words here yet")
-
-
-_PATTERNS: Final = {None: "", r"^[^\x00]*$": " without NUL", r"^[^\x00=]+$": " without NUL and ="}
-
-
-def _span(least: int | None, most: int | None) -> str:
-    match least, most:
-        case None, None:
-            return ""
-        case _, None:
-            return f" from {least:,}"
-        case _:
-            return f", {least or 0:,} to {most:,}"
-
-
-def _union(info: UnionType) -> str:
-    members = {one.cls for one in info.types if isinstance(one, StructType)}
-    if members == set(typing.get_args(spec.Action)):
-        return "an [action](#actions)"
-    if members == set(typing.get_args(spec.Matcher)):
-        return "a [matcher](#matchers)"
-    return " or ".join(_type(one) for one in info.types)
+    yield f"Answer: {words[:1].lower()}{words[1:]}".rstrip() + f"\n\n{TABLES.fields(answer)}"
 
 
 def _actions() -> Iterator[str]:
     _complete(ACTION_EXAMPLES, spec.Action)
     for one in ACTION_EXAMPLES:
-        yield f"| `{_tag(one)}` | {_cell(_about(type(one)))} | {_json(one)} |\n"
+        yield f"| `{_tag(one)}` | {cell(_about(type(one)))} | {_json(one)} |\n"
 
 
 def _matchers() -> Iterator[str]:
@@ -367,8 +243,8 @@ def _matchers() -> Iterator[str]:
         awaited = matchers.compile(one, lambda _: None, lambda _: Knows())
         evidence = awaited.look(MOMENT)  # type: ignore[arg-type]  # as much of a moment as they use
         assert evidence is not None, f"{one} is not true at the written moment"
-        told = f"`{_cell(json.dumps(evidence.render(), ensure_ascii=False))}`"
-        yield f"| `{_tag(one)}` | {_cell(_about(type(one)))} | {_json(one)} | {told} |\n"
+        told = f"`{cell(json.dumps(evidence.render(), ensure_ascii=False))}`"
+        yield f"| `{_tag(one)}` | {cell(_about(type(one)))} | {_json(one)} | {told} |\n"
 
 
 def _complete(examples: tuple[object, ...], union: Any) -> None:
@@ -381,11 +257,11 @@ def _about(kind: type) -> str:
     words = inspect.getdoc(kind) or ""
     value = typing.get_type_hints(kind).get("value")
     if value is not None and isinstance(info := type_info(value), StructType):
-        return f"{words} Its value is a {_type(info)}."
+        return f"{words} Its value is a {TABLES.type(info)}."
     if isinstance(info := type_info(kind), StructType) and len(info.fields) > 1:
         return f"{words} May have a `since`."
     if value is not None and isinstance(info := type_info(value), LiteralType):
-        return f"{words} {_type(info)}."
+        return f"{words} {TABLES.type(info)}."
     return words
 
 
@@ -395,30 +271,12 @@ def _shapes() -> Iterator[tuple[type, bool]]:
     answered: dict[type, None] = {}
     for _, handler in _methods():
         hints = typing.get_type_hints(handler)
-        _gather(type_info(hints["asked"]), written, top=True)
-        _gather(type_info(hints["return"]), answered, top=True)
+        gather(type_info(hints["asked"]), written, top=True)
+        gather(type_info(hints["return"]), answered, top=True)
     unions = {*typing.get_args(spec.Action), *typing.get_args(spec.Matcher)}
     for kind in {**written, **answered}:
         if kind not in unions:
             yield kind, kind in written
-
-
-def _gather(info: Any, found: dict[type, None], *, top: bool = False) -> None:
-    match info:
-        case StructType():
-            if info.cls in found:
-                return
-            if not top:
-                found[info.cls] = None
-            for field in info.fields:
-                _gather(field.type, found)
-        case UnionType():
-            for one in info.types:
-                _gather(one, found)
-        case VarTupleType():
-            _gather(info.item_type, found)
-        case Metadata():
-            _gather(info.type, found)
 
 
 def _tag(one: object) -> str:
@@ -427,7 +285,7 @@ def _tag(one: object) -> str:
 
 def _json(one: object) -> str:
     """Without what has its default; tags stay."""
-    return f"`{_cell(json.dumps(_spare(one), ensure_ascii=False))}`"
+    return f"`{cell(json.dumps(_spare(one), ensure_ascii=False))}`"
 
 
 def _spare(value: object) -> object:
@@ -447,10 +305,6 @@ def _said(field: Any, value: object) -> bool:
     given = getattr(value, field.name)
     default = field.default if field.default is not NODEFAULT else UNSET
     return given != default and given != {}
-
-
-def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from scripts import (
+    render_agent,
     render_automation,
     render_cli,
     render_conversation,
@@ -30,6 +31,8 @@ def pages() -> dict[Path, str]:
         "reference/limits.md": render_reference.render_limits(),
         "reference/errors.md": render_reference.render_errors(),
         "reference/automation.md": render_automation.render(),
+        "reference/agent-methods.md": render_agent.render(),
+        "reference/agent-ui.schema.json": render_agent.schema(),
         "reference/keys.md": render_keys.render(),
         "reference/escapes.md": render_escapes.render(),
         "reference/plugin-protocol.md": render_plugin_protocol.render(),

@@ -165,7 +165,7 @@ def test_one_shot_prints_the_answer_and_what_it_did_beside_it(here: Here, work: 
 def test_one_shot_as_json_has_every_notification(here: Here) -> None:
     _, out, _ = here("exec", "--json", "help")
     lines = [json.loads(line) for line in out.splitlines()]
-    methods = ["run.status", "run.context", "agent.event", "run.status"]
+    methods = ["run.start", "run.status", "run.context", "agent.event", "run.status"]
     assert [line["method"] for line in lines] == methods
     assert lines[-1]["params"]["status"] == "completed"
 

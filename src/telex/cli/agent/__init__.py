@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from telex.cli.address import address
+from telex.cli.agent.options import behaving
 from telex.cli.lazy import Lazy
 from telex.cli.loading import load_config
 
@@ -26,6 +27,8 @@ With nothing configured it has no language model, says so, and obeys plain comma
 
 COMMANDS = {
     "exec": "Say one thing to the agent, and print what it does.",
+    "sessions": "List the stored sessions.",
+    "remembered": "List the answers you asked to be remembered, or forget one.",
     "export": "Print sessions as NDJSON.",
     "import": "Take sessions from an export into the store.",
     "verify": "Say whether the store is as it was written.",
@@ -37,32 +40,7 @@ COMMANDS = {
 @click.option("--socket", metavar="PATH", type=click.Path(path_type=Path), help="A unix socket.")
 @click.option("--http", metavar="HOST:PORT", callback=address, help="HTTP and WebSocket.")
 @click.option("--allow-remote", is_flag=True, help="Let --http listen beyond this machine.")
-@click.option(
-    "--root",
-    metavar="DIR",
-    type=click.Path(path_type=Path, file_okay=False, exists=True),
-    help="The sandbox root; else the nearest directory with .git, .jj or .telex, else this one.",
-)
-@click.option(
-    "--mode",
-    type=click.Choice(["minimal", "trusted", "full"]),
-    default="minimal",
-    envvar="TELEX_AGENT_MODE",
-    show_default=True,
-    help="What goes without a question where no rule says anything.",
-)
-@click.option(
-    "--script",
-    metavar="FILE",
-    type=click.Path(path_type=Path, dir_okay=False, exists=True),
-    help="Think by a JSON file of steps, for tests and demos.",
-)
-@click.option(
-    "--diagnostics",
-    is_flag=True,
-    envvar="TELEX_DIAGNOSTICS",
-    help="Tell what each model call costs (run.diagnostics).",
-)
+@behaving
 @click.pass_context
 def command(
     context: click.Context,

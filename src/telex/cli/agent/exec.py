@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
+
+from telex.cli.agent.options import behaving
 
 if TYPE_CHECKING:
     from telex.cli.agent.making import Wanted
@@ -14,12 +18,13 @@ HELP = """Say one thing to the agent, and print what it does.
 
 What it answers goes to stdout, what it does on the way to stderr. With --json every notification is
 a line of JSON on stdout instead. On a terminal you are asked before anything that needs permission;
-elsewhere that is denied. Ctrl-C cancels the run.
+elsewhere that is denied. Ctrl-C cancels the run. A TEXT of `-` is read from standard input.
 
 \b
   telex agent exec "list *.py"
+  telex agent exec --mode trusted "write notes.md: a line"
   telex agent exec --json "run make test" | jq .
-  telex agent exec --session ID "and now this"
+  telex agent exec --last "and now this"
 
 The exit code is 0 when the run completed, 1 when it failed, 130 when it was cancelled.
 """
@@ -28,11 +33,34 @@ The exit code is 0 when the run completed, 1 when it failed, 130 when it was can
 @click.command(help=HELP)
 @click.option("--json", "as_json", is_flag=True, help="Each notification as a line of JSON.")
 @click.option("--session", metavar="ID", help="Go on with a session.")
+@click.option("--last", is_flag=True, help="Go on with the session that was used last.")
+@behaving
 @click.argument("text")
-@click.pass_obj
-def command(wanted: Wanted, as_json: bool, session: str | None, text: str) -> int:
-    from telex.cli.agent.one_shot import one_shot
+@click.pass_context
+def command(
+    context: click.Context,
+    /,
+    as_json: bool,
+    session: str | None,
+    last: bool,
+    text: str,
+    **behaviour: Any,
+) -> int:
+    from telex.cli.agent.one_shot import LAST, one_shot
     from telex.cli.event_loop import run
 
     may_ask = not as_json and sys.stdin.isatty() and sys.stderr.isatty()
-    return run(one_shot(wanted, as_json, may_ask, text, session))
+    said = sys.stdin.read() if text == "-" else text
+    goes_on = LAST if last else session
+    return run(one_shot(_wanted(context, behaviour), as_json, may_ask, said, goes_on))
+
+
+def _wanted(context: click.Context, behaviour: dict[str, Any]) -> Wanted:
+    """What is said after `exec` holds, and what was said before it otherwise."""
+    given = {
+        name: value
+        for name, value in behaviour.items()
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    }
+    wanted: Wanted = context.obj
+    return replace(wanted, **given)

@@ -30,10 +30,9 @@ async def _export(session: str | None, target: Path | None) -> None:
     import sys
 
     from telex.agent.store import Store
-    from telex.cli.agent.making import store_path
     from telex.config import places
 
-    async with await Store.open(store_path(places.find())) as store:
+    async with await Store.open(places.find().database) as store:
         if target is None:
             async for piece in store.export(session):
                 sys.stdout.buffer.write(piece)

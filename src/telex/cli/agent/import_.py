@@ -30,9 +30,8 @@ def command(new_ids: bool, file: Path) -> None:
 
 async def _import(file: Path, new_ids: bool) -> None:
     from telex.agent.store import Store
-    from telex.cli.agent.making import store_path
     from telex.config import places
 
-    async with await Store.open(store_path(places.find())) as store:
+    async with await Store.open(places.find().database) as store:
         done = await store.import_(file, new_ids=new_ids)
     say(f"{done.threads} sessions, {done.runs} runs, {done.events} events")

@@ -46,16 +46,12 @@ class Wanted:
     diagnostics: bool = False
 
 
-def store_path(found: Places) -> Path:
-    return found.database
-
-
 @asynccontextmanager
 async def served_agent(wanted: Wanted) -> AsyncIterator[AgentServer]:
     """Closed at the end of the block."""
     found = places.find()
     async with _tools(wanted.config, found) as tools:
-        store = await Store.open(store_path(found))
+        store = await Store.open(found.database)
         try:
             server = AgentServer(await _runtime(wanted, found, store, tools))
         except BaseException:

@@ -13,6 +13,7 @@ import msgspec
 from telex.cli.agent.making import served_agent
 from telex.cli.console import explain, say
 from telex.protocols.agent_ui import asking, codes, running
+from telex.protocols.agent_ui.sessions import SessionListResult
 from telex.rpc.dialects.json_rpc import JsonRpc
 from telex.rpc.methods import Methods
 from telex.rpc.peer import Peer
@@ -22,6 +23,8 @@ from telex.version import __version__
 if TYPE_CHECKING:
     from telex.cli.agent.making import Wanted
 
+LAST: Final = ""
+"""Instead of a session's id: the one that was used last."""
 _CODES: Final = {"completed": 0, "error": 1, "cancelled": 130}
 
 
@@ -45,7 +48,7 @@ class OneShot:
 
     def _event(self, params: running.AgentEventNotify) -> None:
         if self._json:
-            self._line("agent.event", params)
+            self._told("agent.event", params)
             return
         match json.loads(bytes(params.event)):
             case {"type": "final", "content": str(content)}:
@@ -59,7 +62,7 @@ class OneShot:
 
     def _status(self, params: running.RunStatusNotify) -> None:
         if self._json:
-            self._line("run.status", params)
+            self._told("run.status", params)
         elif params.status == "error":
             explain(f"telex: the run failed: {params.message}")
         if params.status in _CODES and not self.ended.done():
@@ -67,21 +70,22 @@ class OneShot:
 
     def _context(self, params: running.RunContextNotify) -> None:
         if self._json:
-            self._line("run.context", params)
+            self._told("run.context", params)
 
     def _diagnostics(self, params: running.RunDiagnosticsNotify) -> None:
         if self._json:
-            self._line("run.diagnostics", params)
+            self._told("run.diagnostics", params)
 
-    def _line(self, method: str, params: object) -> None:
+    def _told(self, method: str, params: object) -> None:
+        self.line({"method": method, "params": params})
+
+    def line(self, message: object) -> None:
         """In ASCII: a terminal obeys nothing of it."""
-        line = msgspec.json.encode({"method": method, "params": params})
-        click.echo(json.dumps(json.loads(line)))
+        click.echo(json.dumps(json.loads(msgspec.json.encode(message))))
 
     async def _confirm(self, params: asking.UiConfirmRequestParams) -> asking.UiConfirmResult:
         explain(f"{params.title}\n{params.message}", redact=False)
-        said = await _typed(f"{params.confirm_label}? [y/N] ")
-        return asking.UiConfirmResult(said.strip().lower() in ("y", "yes"))
+        return answer_of(await _typed(_choices(params)), params)
 
     async def _prompt(self, params: asking.UiPromptRequestParams) -> asking.UiPromptResult:
         explain(f"{params.title}: {params.message}")
@@ -93,6 +97,24 @@ class OneShot:
             explain(f"  {item.id}. {item.label}")
         chosen = (await _typed("> ")).replace(",", " ").split()
         return asking.UiPickResult([item.id for item in params.items if item.id in chosen])
+
+
+def _choices(params: asking.UiConfirmRequestParams) -> str:
+    always = ", [a]lways" if params.allow_remember else ""
+    reason = ", or say why not" if params.allow_reason else ""
+    return f"[y]es{always}, [N]o{reason}: "
+
+
+def answer_of(said: str, params: asking.UiConfirmRequestParams) -> asking.UiConfirmResult:
+    """What the person typed, as an answer. Only a yes is a yes."""
+    match said.strip().lower():
+        case "y" | "yes":
+            return asking.UiConfirmResult(ok=True)
+        case "a" | "always" if params.allow_remember:
+            return asking.UiConfirmResult(ok=True, remember=True)
+        case "" | "n" | "no":
+            return asking.UiConfirmResult(ok=False)
+    return asking.UiConfirmResult(ok=False, reason=said.strip() if params.allow_reason else None)
 
 
 async def _typed(question: str, *, hide: bool = False) -> str:
@@ -125,13 +147,25 @@ async def one_shot(
             client = running.Named("telex agent exec", __version__)
             hello = running.InitializeParams(codes.VERSION, client, ui.can)
             await peer.call("initialize", hello)
+            if session == LAST:
+                session = await _last(peer)
             asked = {"input": {"type": "text", "text": text}, "session_id": session}
             started: running.RunStartResult = await peer.call(
                 "run.start", asked, returns=running.RunStartResult
             )
+            if as_json:
+                ui.line({"method": "run.start", "result": started})
             code = await _until_ended(peer, ui, started.run_id)
         await serving
     return code
+
+
+async def _last(peer: Peer) -> str | None:
+    """None where there is none yet."""
+    listed: SessionListResult = await peer.call(
+        "session.list", {"limit": 1}, returns=SessionListResult
+    )
+    return listed.sessions[0].session_id if listed.sessions else None
 
 
 async def _until_ended(peer: Peer, ui: OneShot, run_id: str) -> int:

@@ -16,10 +16,9 @@ It only reads, and may be run while agents run. The exit code is 1 if something 
 @click.command(help=HELP)
 def command() -> int:
     from telex.agent.store import verify
-    from telex.cli.agent.making import store_path
     from telex.config import places
 
-    path = store_path(places.find())
+    path = places.find().database
     if not path.exists():
         say("nothing is stored yet")
         return 0

@@ -113,9 +113,13 @@ class RunStartParams(Struct, frozen=True):
     input: Raw
     """A `TextInput`, kept as it came."""
     session_id: str | None = None
+    """Go on with this one; otherwise a new one begins."""
     force_compaction: bool | None = None
+    """Make the core's context smaller first."""
     ui_context: Raw | UnsetType = UNSET
+    """A `UiContext`, as `ui.context.update` tells it."""
     meta: Raw | UnsetType = UNSET
+    """An object of the UI's own, stored with the run."""
 
 
 class RunStartResult(Struct, frozen=True):
@@ -130,6 +134,7 @@ class RunCancelParams(Struct, frozen=True):
 
 class RunCancelResult(Struct, frozen=True):
     ok: bool
+    """False when it had ended before."""
     status: RunStatus
 
 
@@ -146,6 +151,7 @@ class RunStatusNotify(Struct, frozen=True, omit_defaults=True):
     run_id: str
     status: RunStatus
     message: str | None = None
+    """Why it failed, or why it was cancelled."""
 
 
 class RunContextNotify(Struct, frozen=True):

@@ -18,6 +18,7 @@ class Session(Struct, frozen=True, omit_defaults=True):
     session_id: str
     updated_at: str
     run_id: str | None = None
+    """Its last run."""
     message_count: int | None = None
     last_user_message: str | None = None
 
@@ -29,13 +30,16 @@ class SessionListResult(Struct, frozen=True):
 class SessionHistoryParams(Struct, frozen=True):
     session_id: str
     max_runs: Count | None = None
+    """The latest; 20 where it is not said."""
     max_events: Count | None = None
+    """The latest; 1,500 where it is not said."""
 
 
 class SessionHistoryResult(Struct, frozen=True):
     runs: int
     events_sent: int
     truncated: bool
+    """There are earlier ones."""
 
 
 class ModelListParams(Struct, frozen=True):
@@ -76,6 +80,7 @@ class ToolCallParams(Struct, frozen=True):
 
 class ToolCallResult(Struct, frozen=True):
     ok: bool
+    """False when the tool failed; `result` says why."""
     result: Any
 
 
@@ -158,6 +163,7 @@ class ShellExecParams(Struct, frozen=True):
     command: str
     timeout_seconds: float | None = None
     cwd: str | None = None
+    """Inside the sandbox root; the root where it is not said."""
 
 
 class Truncated(Struct, frozen=True):
@@ -177,6 +183,7 @@ class ShellExecResult(Struct, frozen=True, omit_defaults=True):
     truncated: Truncated
     duration_ms: int
     stdout_cache_id: str | None = None
+    """For the tool `tool_output_cache`, where only a part is shown."""
     stderr_cache_id: str | None = None
     timed_out: bool = False
     overflowed: bool = False
