@@ -12,10 +12,10 @@ any log, a limit for those who connect and say nothing, and small messages until
 from __future__ import annotations
 
 import asyncio
-import os
 import contextlib
 import ipaddress
 import logging
+import os
 import select
 import socket
 from contextlib import ExitStack, asynccontextmanager
@@ -135,8 +135,8 @@ async def _bound(host: str, port: int, allow_remote: bool) -> socket.socket:
         family, _, _, _, address = found[0]
         sock = socket.create_server(address[:2], family=family, backlog=128)
     except OSError as error:
-        known = error.errno is not None and error.errno > 0  # `create_server` says more, twice
-        reason = os.strerror(error.errno) if known else error.strerror
+        number = error.errno or 0  # negative where the name is not known
+        reason = os.strerror(number) if number > 0 else error.strerror
         raise CannotListen(f"cannot listen at {host}, port {port}: {reason}") from error
     # Accepted sockets inherit both. Left alone, the kernel takes megabytes off our hands for a
     # reader who stopped, and what he then reads is old; and it holds a response's body back until
