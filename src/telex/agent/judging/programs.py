@@ -123,7 +123,7 @@ def _sed(arguments: Sequence[str]) -> Used:
 
 def _date(arguments: Sequence[str]) -> Used:
     result = used(READERS["date"], arguments)
-    if not all(text.startswith("+") for text in result.texts):
+    if not all(word.startswith(("+", "-")) for word in arguments):
         result.refused = "this may set the clock"
     return result
 
@@ -147,6 +147,7 @@ class _Written(msgspec.Struct, forbid_unknown_fields=True):
     flags: str = ""
     values: str = ""
     texts: str = ""
+    numbered: str = ""
     long: str = ""
     long_texts: str = ""
     operands: Operands = Operands.PATHS
@@ -167,6 +168,7 @@ def _read(name: str, written: _Written) -> Reader:
         written.flags,
         written.values,
         written.texts,
+        written.numbered,
         _names(written.long),
         _names(written.long_texts),
         written.operands,
