@@ -317,6 +317,10 @@ async def test_permission_can_be_explained_without_asking_or_running(tmp_path: P
         allowed = await ui.call("permission.explain", {"tool": "list"})
         assert allowed["decision"] == "allow"
         assert (await ui.refusal("permission.explain", {"tool": "nothing"})).code == -32602
+        for cwd in ("nowhere", "..", "file"):
+            (agent.root / "file").touch()
+            asked = {"tool": "shell", "arguments": {"command": "ls", "cwd": cwd}}
+            assert (await ui.refusal("permission.explain", asked)).code == -32602, cwd
 
 
 async def test_batches_and_what_is_no_json_are_answered(tmp_path: Path) -> None:

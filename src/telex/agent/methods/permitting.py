@@ -12,6 +12,7 @@ import msgspec
 
 from telex.agent.confirming import Allowed, Failed, Refused
 from telex.agent.judging import explained
+from telex.agent.tools.registry import BadArguments
 from telex.agent.tools.tool import ToolResult
 from telex.agent.uninterrupted import in_thread
 from telex.protocols.agent_ui import codes, extensions, sessions
@@ -75,7 +76,10 @@ async def permission_explain(
 ) -> extensions.PermissionExplainResult:
     call = runtime.tools.prepare(params.tool, _arguments(params.arguments))
     context = runtime.surroundings.for_tools(connection.todos)
-    judged = await in_thread(lambda _: runtime.confirming.judge(call, context))
+    try:
+        judged = await in_thread(lambda _: runtime.confirming.judge(call, context))
+    except OSError as error:  # the directory it would run in is none
+        raise BadArguments(f"bad arguments for {params.tool}: {error}") from error
     details = explained(runtime.confirming.permissions.judge, judged)
     return extensions.PermissionExplainResult(judged.decision.value, judged.why, details)
 
