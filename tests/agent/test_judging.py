@@ -338,7 +338,7 @@ def test_the_environment_of_what_was_not_asked_about_holds_nothing_that_acts() -
         "LD_PRELOAD": "x",
     }
     acting |= {
-        "RIPGREP_CONFIG_PATH": "x",
+        "GREP_OPTIONS": "-r",
         "CDPATH": "/etc",
         "PAGER": "sh",
         "LESSOPEN": "|sh",
@@ -347,6 +347,7 @@ def test_the_environment_of_what_was_not_asked_about_holds_nothing_that_acts() -
     kept = automatic(
         {
             **acting,
+            "RIPGREP_CONFIG_PATH": "x",
             "HOME": "/home/me",
             "PATH": "/bin:.:bin::/w/.venv/bin:/w:/wx:/usr/bin",
             "LANG": "C.UTF-8",
@@ -356,6 +357,36 @@ def test_the_environment_of_what_was_not_asked_about_holds_nothing_that_acts() -
     assert not set(acting) & set(kept)
     assert kept["PATH"] == "/bin:/wx:/usr/bin"
     assert kept["HOME"] == "/home/me"
+    assert kept["RIPGREP_CONFIG_PATH"] != "x"
+
+
+def test_no_link_of_path_leads_into_the_root(tmp_path: Path) -> None:
+    (tmp_path / "root" / "bin").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "root")
+    (tmp_path / "bin").symlink_to(tmp_path / "root" / "bin")
+    places = f"{tmp_path}/link/bin:{tmp_path}/bin:{tmp_path}:/usr/bin"
+    for root in (tmp_path / "root", tmp_path / "link"):
+        assert automatic({"PATH": places}, str(root))["PATH"] == f"{tmp_path}:/usr/bin"
+
+
+def test_no_ignore_file_of_a_workspace_has_rg_print_hidden_files(
+    tmp_path: Path, program: Callable[[str], str]
+) -> None:
+    for name in (".env", "plain", ".github/flow"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("TOKEN\n")
+    for name in (".ignore", ".rgignore"):
+        (tmp_path / name).write_text("!.*\n")
+
+    def found(*words: str) -> set[str]:
+        command = [program("rg"), "--files-with-matches", "TOKEN", *words]
+        environ = automatic(os.environ, "/nowhere")
+        done = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, timeout=20)
+        return set(done.stdout.decode().split())
+
+    assert found(".") == {"./plain"}
+    assert found(".github") == {".github/flow"}
+    assert MINIMAL.judge(shell("rg --no-config TOKEN")).decision is Decision.ASK
 
 
 def test_git_obeys_no_directory_that_only_looks_like_a_repository(
@@ -431,6 +462,10 @@ def test_on_a_real_disk_links_are_followed_and_patterns_name_what_a_shell_names(
     assert decides("cat src/*.py") is Decision.ALLOW
     assert decides("cat out/hosts") is Decision.ASK
     assert decides("cat */hosts") is Decision.ASK
+    assert decides("cd src && cat .h*") is Decision.ALLOW
+    assert decides("cd src && cat .*") is Decision.ASK  # .. is a name too, in some shells
+    assert decides("cat .?/hosts") is Decision.ASK
+    assert decides("ls .??*") is Decision.ALLOW
     assert decides("cat loop") is Decision.ALLOW  # nobody can open it
     assert decides("cd src && sort *") is Decision.ASK  # -o is a name there
     assert decides("cd src && cat ./*") is Decision.ALLOW

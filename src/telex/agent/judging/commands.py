@@ -12,6 +12,7 @@ such a `cd` asks and moves nothing here either. Used by `judge`.
 
 from __future__ import annotations
 
+import fnmatch
 import posixpath
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -372,8 +373,12 @@ def _as_written(name: str, pattern: str) -> str:
 
 
 def _is_odd(pattern: str, cwd: str) -> bool:
-    """Where a pattern's own directory is one, or after a link `..` would be another."""
-    return ".." in pattern.split("/") or "*" in cwd or "?" in cwd
+    """Where a pattern's own directory is one, or after a link `..` would be another. To some shells
+    `.*` is `..` too."""
+    leads_up = any(
+        fnmatch.fnmatchcase("..", part) for part in pattern.split("/") if part[:1] == "."
+    )
+    return leads_up or "*" in cwd or "?" in cwd
 
 
 def _is_within(rule: Sequence[str], argv: Sequence[str]) -> bool:
