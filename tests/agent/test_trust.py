@@ -1,4 +1,5 @@
-"""Whose rules count, and whether git may be run, is for the root to say: not for where one stands."""
+"""Whose rules count, and whether git may be run, is for the root to say, not for where one stands;
+and an agent cannot say it for itself."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from permission_world import shell
-from telex.agent.judging import Decision
+from telex.agent.judging import Decision, Request
 from telex.cli.agent.making import Wanted, served_agent
 from telex.config import places, project
 from telex.config.load import load
@@ -60,3 +61,50 @@ async def test_a_root_that_is_trusted_is_so_from_anywhere(tmp_path: Path) -> Non
     permissions = await permissions_in(other, mine)
     assert permissions.trusted
     assert permissions.judge.judge(shell("make", str(mine))).decision is Decision.ALLOW
+
+
+def decides(permissions: Permissions, path: str) -> Decision:
+    request = Request("write", {"path": path, "content": ""}, permissions.root)
+    written = permissions.judge.judge(request).decision
+    shelled = permissions.judge.judge(shell(f"echo x > {path}", permissions.root)).decision
+    assert written is shelled
+    return written
+
+
+@pytest.mark.parametrize("above", [False, True], ids=["home", "above it"])
+async def test_no_agent_at_home_writes_what_telex_and_logins_obey(
+    tmp_path: Path, above: bool
+) -> None:
+    home = tmp_path / "home"
+    (home / "dots" / "zsh").mkdir(parents=True)
+    (home / ".zshrc").symlink_to(home / "dots" / "zsh" / "rc")
+    permissions = await permissions_in(home, tmp_path if above else home, "trusted")
+    for name in (
+        "telex/config.toml",
+        "telex/state/trusted/x.json",
+        "dots/zsh/rc",
+        ".zshenv",
+        ".bash_login",
+        ".config/autostart/x.desktop",
+        ".local/bin/ls",
+        ".pam_environment",
+        "bin/ls",
+    ):
+        assert decides(permissions, str(home / name)) is Decision.ASK, name
+    for name in ("project/x", "dots/zsh/other", "project/.config/x"):
+        assert decides(permissions, str(home / name)) is Decision.ALLOW, name
+
+
+async def test_no_directory_is_offered_that_the_home_is_in(tmp_path: Path) -> None:
+    (tmp_path / "home" / "x").mkdir()
+    judge = (await permissions_in(tmp_path, tmp_path)).judge
+    for path, kinds in (("home/new", ["path"]), ("home/x/new", ["path", "directory"])):
+        judged = judge.judge(Request("write", {"path": path}, str(tmp_path)))
+        assert [scope.kind for scope in judged.remember] == kinds
+
+
+async def test_a_root_in_a_hidden_place_of_the_home_is_written_like_any(tmp_path: Path) -> None:
+    root = tmp_path / "home" / ".config" / "editor"
+    root.mkdir(parents=True)
+    permissions = await permissions_in(root, root, "trusted")
+    assert decides(permissions, str(root / "init")) is Decision.ALLOW

@@ -73,13 +73,16 @@ class Judge:
     files: Files
     trusted: bool = False
     """Whether the person trusts the workspace; if not, `git` asks. Layers say it themselves."""
+    own: Sequence[str] = ()
+    """Where telex keeps its own; to write there is to grant oneself something."""
     rules: tuple[Rule, ...] = field(init=False)
     paths: Paths = field(init=False)
 
     def __post_init__(self) -> None:
         rules = tuple(counting(self.layers))
         object.__setattr__(self, "rules", rules)
-        object.__setattr__(self, "paths", Paths(self.root, self.home, self.mode, rules, self.files))
+        paths = Paths(self.root, self.home, self.mode, rules, self.files, self.own)
+        object.__setattr__(self, "paths", paths)
 
     def judge(self, request: Request) -> Judgement:
         # Each path is looked up once, so that all pieces are judged by the same state of the disk.

@@ -150,7 +150,9 @@ def _directory(tool: str, touched: Touched, paths: Paths) -> tuple[Scope, ...]:
     """The directory of a file inside the root, but neither a guarded one nor the root itself."""
     directory = posixpath.dirname(touched.real)
     root = paths.files.real(paths.root)
-    if directory == root or not paths.is_inside(directory) or paths.is_guarded(touched.real):
+    if directory == root or not paths.is_inside(directory):
+        return ()
+    if paths.is_guarded(touched.real) or paths.has_guarded(directory):
         return ()
     rule = Rule(Decision.ALLOW, tool, path=directory + "/**")
     return (Scope(Kind.DIRECTORY, f"{tool} whatever is in {directory}", rule),)

@@ -97,6 +97,7 @@ async def _runtime(wanted: Wanted, found: Places, store: Store, tools: Tools) ->
         Mode(wanted.mode),
         _layers(wanted.config.user_file, project),
         trusted=project is not None,
+        own=[str(place) for place in (found.config, found.data, found.state, found.runtime)],
     )
     await permissions.load(store)
     return Runtime(
