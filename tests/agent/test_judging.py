@@ -188,6 +188,60 @@ def test_a_denied_command_is_denied_in_every_mode(mode: Mode) -> None:
     assert not judged.remember
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "prlimit rm x",
+        "prlimit --cpu=1 /bin/rm x",
+        "setpriv --no-new-privs rm x",
+        "choom -n 1 -- rm x",
+        "setarch -R rm x",
+        "linux64 rm x",
+        "split --filter='rm x' a",
+        "tar -xf a --to-command='rm x'",
+        "tar -cf a b --checkpoint-action=exec='rm x'",
+        "git -c alias.y='!rm x' y",
+        "env -S'rm x'",
+        "sh -c \"r''m x\"",
+        "python3 -c 'import os; os.system(\"rm x\")'",
+        "find . -exec rm x ';'",
+        "unknown-program 'cd y && rm x'",
+    ],
+)
+@pytest.mark.parametrize("decision", ["deny", "ask"])
+def test_a_rule_that_restricts_is_found_in_what_any_program_may_run(
+    command: str, decision: str
+) -> None:
+    rules = [{"tool": "shell", "command": "rm", "decision": decision}]
+    judged = judge_of({"mode": "full", "rules": rules}).judge(shell(command))
+    assert judged.decision == decision
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "echo rm x",
+        "grep 'rm x' README.md",
+        "mkdir rm",
+        "touch 'rm x'",
+        "docker run --rm x",
+        "ls rm",
+    ],
+)
+def test_it_is_not_found_where_nothing_is_run(command: str) -> None:
+    rules = [{"tool": "shell", "command": "rm", "decision": "deny"}]
+    judged = judge_of({"mode": "full", "rules": rules}).judge(shell(command))
+    assert judged.decision is Decision.ALLOW
+
+
+def test_a_script_that_any_program_may_run_asks_where_a_rule_restricts() -> None:
+    rules = [{"tool": "shell", "command": "git push", "decision": "deny"}]
+    for command in ("prlimit sh x.sh", "nice -n 1 /bin/bash-5.2 x", "sh x.sh"):
+        judged = judge_of({"mode": "full", "rules": rules}).judge(shell(command))
+        assert judged.decision is Decision.ASK, command
+        assert judge_of({"mode": "full"}).judge(shell(command)).decision is Decision.ALLOW
+
+
 def test_readers_refuse_options_that_are_not_listed() -> None:
     for name in READERS:
         found = reading([*name.split(), "--no-such-option"])
@@ -233,7 +287,7 @@ def test_no_reader_lists_an_option_that_writes_or_runs() -> None:
 
 @pytest.mark.parametrize(
     ("name", "is_called"),
-    [("/usr/bin/python3.11", "python"), ("python3", "python3"), ("gcc-12", "gcc")],
+    [("/usr/bin/python3.11", "python"), ("bash", "bash"), ("zsh-5.9", "zsh")],
 )
 def test_a_program_is_known_by_its_name_without_path_and_version(name: str, is_called: str) -> None:
     assert base(name) == is_called

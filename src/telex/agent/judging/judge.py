@@ -21,7 +21,6 @@ from telex.agent.judging.modes import (
     PATH_ARGUMENTS,
     PATH_TOOLS,
     SHELL_ARGUMENT,
-    SHELL_TOOL,
     Mode,
     PathTool,
 )
@@ -105,7 +104,7 @@ class Judge:
         else:
             judged = self._read(request, script)
         exact = self._exact(request, text)
-        if exact and _overrides(exact, judged):
+        if exact and _overrides(exact, judged) and not _names_a_secret(exact, judged):
             return Judgement(exact.decision, "a rule names this exact text", exact, judged.pieces)
         if judged.decision is not Decision.ASK:
             return judged
@@ -148,7 +147,7 @@ class Judge:
         return _strongest(
             rule
             for rule in self.rules
-            if rule.text == text and rule.path is None and rule.is_for(SHELL_TOOL, request.cwd)
+            if rule.text == text and rule.path is None and rule.is_for(request.tool, request.cwd)
         )
 
     def _path_tool(self, request: Request, tool: PathTool) -> Judgement:
@@ -187,7 +186,10 @@ class Judge:
         return verdict
 
     def _other_tool(self, request: Request) -> Judgement:
-        rule = self._whole_tool(request) or self._tool_by_path(request)
+        text = remembering.written(request.arguments)
+        exact = self._exact(request, text) if text is not None else None
+        rules = (self._whole_tool(request), self._tool_by_path(request), exact)
+        rule = _strongest(one for one in rules if one)
         if rule:
             verdict = Verdict(
                 rule.decision, f"a rule says {rule.decision} for {request.tool}", rule
@@ -198,7 +200,7 @@ class Judge:
             verdict = Verdict(Decision.ALLOW, "mode full")
         else:
             verdict = Verdict(Decision.ASK, f"nothing is known about the tool {request.tool}")
-        scopes = remembering.for_tool(request.tool)
+        scopes = remembering.for_tool(request.tool, request.arguments)
         return _with_scopes(Judgement(verdict.decision, verdict.why, verdict.rule), scopes)
 
     def _tool_by_path(self, request: Request) -> Rule | None:
@@ -225,6 +227,13 @@ def _overrides(exact: Rule, judged: Judgement) -> bool:
     if exact.decision is Decision.ASK:
         return judged.decision is Decision.ALLOW and judged.rule is None
     return exact.decision is Decision.DENY or judged.decision is Decision.ASK
+
+
+def _names_a_secret(exact: Rule, judged: Judgement) -> bool:
+    """A text may have become about one, by a link; a secret is allowed by its path alone."""
+    asked = [p for p in judged.pieces if p.verdict.decision is Decision.ASK]
+    secret = any(one.is_secret for piece in asked for one in piece.touched)
+    return secret and exact.decision is Decision.ALLOW
 
 
 def _stays(text: str) -> bool:

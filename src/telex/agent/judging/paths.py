@@ -97,7 +97,7 @@ _GUARDED: Final = re.compile(
 any directory, whose `config` then names programs to run."""
 _OBEYED_AT_HOME: Final = ("bin", "Library")
 """Besides what is hidden there: login files, `.config`, `.local`, `.ssh`, `.gitconfig`."""
-_NOWHERE: Final = frozenset({"/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr"})
+NOWHERE: Final = frozenset({"/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr"})
 _ORDER: Final = (Decision.DENY, Decision.ALLOW, Decision.ASK)
 
 
@@ -231,7 +231,7 @@ class Paths:
     ) -> Verdict:
         if rule is not None:
             return Verdict(rule.decision, f"a rule says {rule.decision} for {absolute}", rule)
-        if absolute in _NOWHERE:
+        if absolute in NOWHERE:
             return Verdict(Decision.ALLOW, f"{absolute} is no file")
         if secret:
             return Verdict(Decision.ASK, f"{absolute} may hold secrets")
