@@ -7,7 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from permission_world import FILES, ROOT, WORLD, cases, judge_of, request_of, shell
-from telex.agent.judging import Decision, Judge, Layer, Mode, Request, from_tables, to_table
+from telex.agent.judging import (
+    Decision,
+    Judge,
+    Layer,
+    Mode,
+    Request,
+    Rule,
+    RuleRefused,
+    from_tables,
+    to_table,
+)
 from telex.agent.judging.lasting import CHANGING
 from telex.agent.judging.programs import READERS
 from telex.agent.judging.remembering import BY_FIRST_WORDS, Kind, Scope
@@ -123,6 +133,13 @@ def test_what_changes_files_in_the_root_and_nothing_else_is_offered_as_it_is(com
 
 def test_what_is_offered_by_its_first_words_runs_nothing() -> None:
     assert {words[0] for words in BY_FIRST_WORDS} <= set(CHANGING)
+
+
+def test_nothing_is_not_offered_and_no_rule_for_it_is_one_for_all() -> None:
+    for text in ("", " ", "\n", "# rm x"):
+        assert offered(text) == []
+    with pytest.raises(RuleRefused):
+        from_tables([to_table(Rule(Decision.ALLOW, "shell", text=""))], "remembered")
 
 
 def test_a_git_command_is_not_offered_since_its_repository_may_have_it_run_anything() -> None:

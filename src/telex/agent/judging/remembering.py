@@ -64,7 +64,7 @@ BY_FIRST_WORDS: Final = frozenset(
 def for_shell(
     cwd: str, text: str, script: Script | NotUnderstood, pieces: Sequence[Piece]
 ) -> tuple[Scope, ...]:
-    if isinstance(script, NotUnderstood) or not all(map(_is_offered, pieces)):
+    if isinstance(script, NotUnderstood) or not pieces or not all(map(_is_offered, pieces)):
         return ()
     return (_exact(cwd, text), *_of_one(script, pieces))
 
