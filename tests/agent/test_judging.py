@@ -45,6 +45,7 @@ MINIMAL = judge_of({})
 
 def test_the_corpus_is_large_enough() -> None:
     assert len(CASES) >= 150
+    assert len([case for case in CASES if "remember" in case]) >= 15
     assert len({json.dumps(case, sort_keys=True) for case in CASES}) == len(CASES)
 
 
@@ -53,8 +54,9 @@ def test_every_case_of_the_corpus_is_judged_as_it_says(file: str) -> None:
     wrong = []
     for case in (case for case in CASES if case["file"] == file):
         judged = judge_of(case).judge(request_of(case))
-        if judged.decision != case["expect"]:
-            wrong.append(f"{case}\n    is {judged.decision}: {judged.why}")
+        offered = [scope.kind for scope in judged.remember]
+        if judged.decision != case["expect"] or offered != case.get("remember", offered):
+            wrong.append(f"{case}\n    is {judged.decision}: {judged.why}; offered: {offered}")
     assert not wrong, "\n" + "\n".join(wrong)
 
 
