@@ -86,6 +86,7 @@ def test_no_option_of_git_hides_another_that_writes(repository: Path, hidden: st
         "git diff --unified=3 --stat=80",
         "git log --author me --since=yesterday",
         "head -n -5 README.md",
+        "cut -d - -f1 README.md",
         "grep -c -- --flag README.md",
         "ls --sort=time --color=never",
         "rg --color never TODO",

@@ -138,7 +138,7 @@ class _Walk:
             return
         if value is None:
             value = self._rest.pop(0)
-            if value.startswith("-") and not self._is_count(value):
+            if value.startswith("-") and value != "-" and not self._is_count(value):
                 self._used.refused = f"{value} may be an option and not the value of {option}"
         (self._used.texts if text else self._used.paths).append(value)
         self._has_pattern |= option in self._reader.pattern_options
