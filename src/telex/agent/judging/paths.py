@@ -40,6 +40,7 @@ class Once:
     def __init__(self, files: Files) -> None:
         self._files = files
         self._real: dict[str, str] = {}
+        self._names: dict[str, tuple[str, ...] | None] = {}
 
     def real(self, path: str) -> str:
         if path not in self._real:
@@ -47,7 +48,9 @@ class Once:
         return self._real[path]
 
     def names(self, pattern: str) -> tuple[str, ...] | None:
-        return self._files.names(pattern)
+        if pattern not in self._names:
+            self._names[pattern] = self._files.names(pattern)
+        return self._names[pattern]
 
     def is_directory(self, path: str) -> bool:
         return self._files.is_directory(path)
@@ -161,7 +164,8 @@ class Paths:
         """Places of the home that a login, a shell or a program obeys, whatever link leads there.
         Not one that the root itself is in: somebody chose to work there."""
         home, root = self.files.real(self.home), self.files.real(self.root)
-        places = list(map(self.files.real, self.files.names(posixpath.join(home, ".*")) or ()))
+        hidden = self.files.names(posixpath.join(home, ".*")) or ()
+        places = [leads for name in hidden if (leads := self.files.real(name)) != name]
         if _is_below(real, home) and real != home:
             first = real[len(home.rstrip("/")) + 1 :].split("/")[0]
             if first.startswith(".") or first in _OBEYED_AT_HOME:
