@@ -71,11 +71,12 @@ class _Change:
         return ABSENT if self.before is None else digest(self.before)
 
     def result(self, *, done: bool) -> ToolResult:
-        diff = difference(self.place, self.before or b"", self.after)
+        diff = difference(self.place, self.before, self.after)
         said = self.note if done else f"{self.note} (dry run: nothing was written)"
         sha256 = digest(self.after)
         details = {"path": self.place, "diff": diff.text, "truncated": diff.truncated}
-        text = "\n".join(filter(None, [said, diff.text, f"[sha256 {sha256}]"]))
+        told = diff.text.removesuffix("\n")
+        text = "\n".join(filter(None, [said, told, f"[sha256 {sha256}]"]))
         return ToolResult(text, details={**details, "sha256": sha256})
 
 
@@ -107,7 +108,7 @@ async def _preview_edit(asked: Edit, context: ToolContext) -> Preview[Edit]:
 
 def _shown(change: _Change, asked: S) -> Preview[S]:
     pinned = msgspec.structs.replace(asked, expected_hash=change.hash_before)
-    diff = difference(change.place, change.before or b"", change.after)
+    diff = difference(change.place, change.before, change.after)
     return Preview(change.place, diff.text, diff.truncated, pinned)
 
 
@@ -124,7 +125,7 @@ def _written(asked: Write, place: str, context: ToolContext) -> _Change:
     _expect(asked.expected_hash, before, place)
     after = _within(asked.content.encode(), place)
     made = "made" if before is None else "written"
-    return _Change(place, before, after, f"{place} {made}: {len(after)} bytes")
+    return _Change(place, before, after, f"{place} {made}: {_size(after)}")
 
 
 def _edited(asked: Edit, place: str, context: ToolContext) -> _Change:
@@ -158,6 +159,10 @@ def _expect(expected: str | None, before: bytes | None, place: str) -> None:
     if expected is not None and expected != found:
         told = f"its sha256 is {found}" if found else "it is not there"
         raise FileChanged(f"{place} is not the file that was expected: {told}; read it again")
+
+
+def _size(content: bytes) -> str:
+    return "1 byte" if len(content) == 1 else f"{len(content)} bytes"
 
 
 def _within(content: bytes, place: str) -> bytes:
