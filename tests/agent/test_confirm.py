@@ -27,6 +27,12 @@ def ran(agent: Agent) -> bool:
     return (agent.root / "done").exists()
 
 
+def told(ui: Ui, run: str) -> str:
+    """The result of the run's last tool."""
+    events = [params["event"] for params in ui.events(run)]
+    return str([event for event in events if event["type"] == "tool_result"][-1]["result"])
+
+
 async def asked(ui: Ui, text: str = TOUCH) -> tuple[str, Message]:
     run = await ui.start(text)
     return run, await ui.until("ui.confirm.request")
@@ -80,6 +86,131 @@ async def test_what_was_shown_is_what_runs_or_nothing_does(tmp_path: Path) -> No
         assert "is not the file that was expected" in ui.final(run)
 
 
+def swap(agent: Agent, link: str, target: str) -> None:
+    (agent.root / link).unlink()
+    (agent.root / link).symlink_to(target)
+
+
+def a_link(agent: Agent) -> None:
+    """`l` leads to `good`, and there is a `bad` with the same in it."""
+    for name in ("good", "bad"):
+        (agent.root / name).mkdir()
+        (agent.root / name / "c").write_text("two")
+        (agent.root / name / "run.sh").write_text("touch ran\n")
+    (agent.root / "l").symlink_to("good")
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "made"),
+    [
+        ("write", {"file_path": "l/new", "content": "x"}, "new"),
+        ("edit", {"file_path": "l/c", "old_string": "two", "new_string": "x"}, "c"),
+        ("shell", {"command": "touch new", "cwd": "l"}, "new"),
+    ],
+)
+async def test_a_yes_is_for_the_place_that_was_shown(
+    tmp_path: Path, tool: str, arguments: dict[str, object], made: str
+) -> None:
+    """The link changes while the question is open: it goes where it led, and only there."""
+    core = Scripted("s", [Step(tool=tool, arguments=arguments), Step(final="{last}")])
+    async with an_agent(tmp_path, core) as agent:
+        a_link(agent)
+        ui = await agent.connect(**ALL)
+        run, question = await asked(ui, "go")
+        assert f"{agent.root}/good" in question["params"]["message"]
+        assert "It was named l" in question["params"]["message"]
+        swap(agent, "l", "bad")
+        ui.answer(question, {"ok": True})
+        await ui.until_ended(run)
+        assert (agent.root / "good" / made).read_text() != "two"
+        assert (agent.root / "bad" / made).exists() == (made == "c")
+        assert (agent.root / "bad" / "c").read_text() == "two"
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("write", {"file_path": "good/new", "content": "x"}),
+        ("shell", {"command": "touch new", "cwd": "good"}),
+    ],
+)
+async def test_a_place_that_became_a_link_after_the_question_is_refused(
+    tmp_path: Path, tool: str, arguments: dict[str, object]
+) -> None:
+    core = Scripted("s", [Step(tool=tool, arguments=arguments), Step(final="{last}")])
+    async with an_agent(tmp_path, core) as agent:
+        a_link(agent)
+        ui = await agent.connect(**ALL)
+        run, question = await asked(ui, "go")
+        (agent.root / "good").rename(agent.root / "away")
+        (agent.root / "good").symlink_to("bad")
+        ui.answer(question, {"ok": True})
+        await ui.until_ended(run)
+        assert "by now; nothing was done" in ui.final(run)
+        assert not list(agent.root.glob("*/new"))
+
+
+@pytest.mark.parametrize(
+    "command", ["sh good/run.sh", "cd good && sh run.sh", "sh < good/run.sh", "sh l/run.sh"]
+)
+async def test_a_script_that_changed_after_the_question_does_not_run(
+    tmp_path: Path, command: str
+) -> None:
+    async with an_agent(tmp_path) as agent:
+        a_link(agent)
+        ui = await agent.connect(**ALL)
+        for change in (None, "touch other\n"):
+            run, question = await asked(ui, f"run {command}")
+            if change is not None:
+                (agent.root / "good" / "run.sh").write_text(change)
+            ui.answer(question, {"ok": True})
+            await ui.until_ended(run)
+        assert "run.sh has changed since the question; nothing was run" in ui.final(run)
+        assert list(agent.root.rglob("ran"))
+        assert not list(agent.root.rglob("other"))
+
+
+async def test_what_would_fail_for_its_place_is_not_asked_about(tmp_path: Path) -> None:
+    for mode in ("minimal", "full"):
+        async with an_agent(tmp_path, mode=mode) as agent:
+            ui = await agent.connect(**ALL)
+            run = await ui.start("read /etc/hostname")
+            assert await ui.until_ended(run) == "completed"
+            assert "is outside the sandbox root" in ui.final(run)
+
+
+async def test_a_change_is_asked_about_as_people_read_it(tmp_path: Path) -> None:
+    async with an_agent(tmp_path) as agent:
+        (agent.root / "a").write_text("one\n" + " " * 12 + "two\n\n")
+        ui = await agent.connect(**ALL)
+        run, question = await asked(ui, "edit a: two => three")
+        message, why = question["params"]["message"].split("\n\nWhy you are asked: ")
+        indent = " " * 12
+        assert message == (
+            f"Edit a in 1 place:\n@@ -1,3 +1,3 @@\n one\n-{indent}two\n+{indent}three\n "
+        )
+        ui.answer(question, {"ok": False})
+        await ui.until_ended(run)
+        run, question = await asked(ui, "write b: hello")
+        message, why = question["params"]["message"].split("\n\nWhy you are asked: ")
+        assert message.startswith("Write b, 5 bytes, a new file:\n+hello\n")
+        assert why.startswith("mode minimal asks before ")
+        ui.answer(question, {"ok": False})
+        await ui.until_ended(run)
+
+
+async def test_a_change_too_large_for_a_difference_is_shown_whole(tmp_path: Path) -> None:
+    content = "".join(f"line {number}\n" for number in range(500)) + "x" * 5000
+    core = Scripted("s", [Step(tool="write", arguments={"file_path": "a", "content": content})])
+    async with an_agent(tmp_path, core) as agent:
+        (agent.root / "a").write_text("before\n")
+        ui = await agent.connect(**ALL)
+        run, question = await asked(ui, "go")
+        rows = question["params"]["message"].split("\n")
+        assert [row[1:] for row in rows if row.startswith("+")] == content.split("\n")
+        await ui.call("run.cancel", {"run_id": run})
+
+
 async def test_an_answer_about_something_else_runs_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -123,7 +254,7 @@ async def test_where_nobody_can_be_asked_what_would_ask_is_denied(
         ui = await agent.connect(**capabilities)
         run = await ui.start(TOUCH)
         assert await ui.until_ended(run) == "completed"
-        assert "UI confirm not supported" in ui.final(run)
+        assert "nobody here can be asked; touch is not known to only read" in ui.final(run)
         assert not [m for m in ui.heard if "id" in m and "method" in m]
         assert not ran(agent)
 
@@ -159,7 +290,7 @@ async def test_prompt_and_pick_are_not_used_where_a_ui_has_none(tmp_path: Path) 
     ],
     ids=["error", "null", "text", "empty", "true", "both"],
 )
-async def test_a_ui_that_errs_or_answers_nonsense_said_no(
+async def test_where_a_ui_errs_or_answers_nonsense_nobody_answered_and_nothing_runs(
     tmp_path: Path, answer: dict[str, Any]
 ) -> None:
     async with an_agent(tmp_path) as agent:
@@ -168,6 +299,11 @@ async def test_a_ui_that_errs_or_answers_nonsense_said_no(
         ui.say({"jsonrpc": "2.0", "id": question["id"], **answer})
         assert await ui.until_ended(run) == "completed"
         assert not ran(agent)
+        assert told(ui, run) == "Permission denied: nobody answered the question"
+        run, question = await asked(ui)
+        ui.answer(question, {"ok": False})
+        await ui.until_ended(run)
+        assert told(ui, run) == "Permission denied: the person said no"
 
 
 async def test_a_ui_that_goes_away_said_no(tmp_path: Path) -> None:
@@ -285,7 +421,7 @@ async def test_remembered_rules_count_from_then_on_and_after_a_restart(tmp_path:
         assert ran(agent)
         run = await ui.start("run touch other")
         await ui.until_ended(run)
-        assert "Permission denied" in ui.final(run)
+        assert "Permission denied: you said no to this before" in ui.final(run)
         assert not (agent.root / "other").exists()
 
 
@@ -337,8 +473,9 @@ async def test_a_file_name_that_would_deceive_is_shown_escaped_too(tmp_path: Pat
         run, question = await asked(ui, "go")
         message = question["params"]["message"]
         assert message.isascii()
-        assert "file_path: a\\u{202e}b\\u{1b}[0m" in message
-        assert "content: \\u{200b}x" in message
+        assert "Write a\\u{202e}b\\u{1b}[0m, 4 bytes, a new file:\n+\\u{200b}x\n" in message
+        preview = ui.events(run)[-2]["event"]
+        assert preview["file_path"] == "a\\u{202e}b\\u{1b}[0m"
         await ui.call("run.cancel", {"run_id": run})
 
 
@@ -360,7 +497,7 @@ async def test_a_tool_call_that_nobody_can_answer_any_more_does_not_wait(tmp_pat
         call = ui.send("tool.call", {"name": "shell", "arguments": {"command": "touch done"}})
         await ui.until("ui.confirm.request")
         ui.finish()
-        with pytest.raises(Exception, match="-32003"):
-            await ui.reply(call)
+        answer = await ui.reply(call)
+        assert answer == {"ok": False, "result": "Permission denied: nobody answered the question"}
         assert not ran(agent)
         assert await agent.runtime.store.pending() == []

@@ -66,6 +66,10 @@ class Prepared:
         """The same call, bound to what was shown."""
         return replace(self, arguments=preview.pinned)
 
+    def at(self, **places: str) -> Prepared:
+        """The same call of a tool of ours, with paths in place of those it was given."""
+        return replace(self, arguments=msgspec.structs.replace(self.arguments, **places))
+
     async def run(self, context: ToolContext) -> ToolResult:
         try:
             result = await self.tool.run(self.arguments, context)
