@@ -479,6 +479,50 @@ async def test_a_file_name_that_would_deceive_is_shown_escaped_too(tmp_path: Pat
         await ui.call("run.cancel", {"run_id": run})
 
 
+async def test_a_core_cannot_pass_its_question_for_one_about_permission(tmp_path: Path) -> None:
+    spoof = "Run command?\x1b[2J\u202e"
+    safe = "Run command?\\u{1b}[2J\\u{202e}"
+    core = Scripted(
+        "s",
+        [
+            Step(confirm=spoof, message=f"two\n{spoof}"),
+            Step(prompt=spoof, message=spoof),
+            Step(pick=[spoof], message=spoof),
+            Step(final="{last}"),
+        ],
+    )
+    async with an_agent(tmp_path, core) as agent:
+        ui = await agent.connect(**ALL)
+        run, question = await asked(ui, "go")
+        assert question["params"]["title"] == f"The agent asks: {safe}"
+        assert question["params"]["message"] == f"two\n{safe}"
+        ui.answer(question, {"ok": True})
+        question = await ui.until("ui.prompt.request")
+        assert question["params"]["title"] == f"The agent asks: {safe}"
+        assert question["params"]["message"] == safe
+        ui.answer(question, {"value": "x"})
+        question = await ui.until("ui.pick.request")
+        assert question["params"]["title"] == f"The agent asks: {safe}"
+        [item] = question["params"]["items"]
+        assert item["label"] == safe
+        ui.answer(question, {"ids": [item["id"]]})
+        await ui.until_ended(run)
+        assert ui.final(run) == spoof
+
+
+async def test_a_list_that_was_changed_by_a_call_is_told_to_who_called(tmp_path: Path) -> None:
+    async with an_agent(tmp_path) as agent:
+        ui, plain = await agent.connect(**ALL), await agent.connect()
+        arguments = {"action": "new", "entries": [{"content": "tea"}]}
+        for one in (ui, plain):
+            assert (await one.call("tool.call", {"name": "todo", "arguments": arguments}))["ok"]
+            await one.call("tool.call", {"name": "todo", "arguments": {"action": "read"}})
+            await one.settle()
+        [told] = [m["params"] for m in ui.heard if m.get("method") == "todos.update"]
+        assert [entry["content"] for entry in told["todos"]] == ["tea"]
+        assert not [m for m in plain.heard if m.get("method") == "todos.update"]
+
+
 async def test_what_is_too_long_to_be_shown_is_not_asked_and_not_run(tmp_path: Path) -> None:
     core = Scripted(
         "s", [Step(tool="write", arguments={"file_path": "done", "content": "x" * 9_000_000})]

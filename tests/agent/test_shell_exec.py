@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -12,11 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.working import context_in, gone
+from agent.working import TOOLS, call, context_in, gone
 from telex.agent import commands
 from telex.agent.excerpts import excerpt, lines_of
+from telex.agent.output_cache import OutputCache
 from telex.agent.shell_exec import BadShellParams, ShellResult, shell_exec
-from telex.agent.tools.tool import ToolContext
+from telex.agent.tools.registry import Tools
+from telex.agent.tools.tool import Tool, ToolContext, ToolResult
+from telex.redaction import Redactor
 
 SH = {"SHELL": "/bin/sh"}
 
@@ -178,6 +182,29 @@ async def test_a_long_output_is_cut_and_kept_whole_without_secrets(tmp_path: Pat
     assert lines_of(kept)[:200] == [str(at) for at in range(200)]
     assert "hunter22" not in kept
     assert (tmp_path / "cache" / f"{id}.txt").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("place", ["a file", "a file/below"])
+async def test_a_command_that_ran_is_answered_though_its_output_cannot_be_kept(
+    tmp_path: Path, place: str
+) -> None:
+    (tmp_path / "a file").touch()
+    cache = OutputCache(tmp_path / place, Redactor())
+    context = replace(context_in(tmp_path, **SH), cache=cache)
+    result = await execute(context, "yes | head -500; touch done")
+    assert (result.exit_code, result.truncated.stdout) == (0, True)
+    assert result.stdout_cache_id is None
+    assert "\n[the rest could not be kept: " in result.stdout
+    told = await call(context, "shell", command="yes | head -500")
+    assert not told.is_error
+    assert "[the rest could not be kept: " in told.text
+
+    async def talk(arguments: object, context: ToolContext) -> ToolResult:
+        return ToolResult("x" * 300_000)
+
+    foreign = Tool("talk", "From a plugin.", {"type": "object"}, msgspec.json.decode, talk)
+    talked = await Tools([*TOOLS, foreign]).call("talk", {}, context)
+    assert "[the rest could not be kept: " in talked.text
 
 
 async def test_a_long_command_is_shown_in_part(tmp_path: Path) -> None:

@@ -61,6 +61,8 @@ async def test_the_specs_examples_are_held_as_a_conversation(tmp_path: Path) -> 
         assert event == json.loads(EVENT.replace("run_123", run))
         question = await ui.until("ui.confirm.request")
         written = json.loads(CONFIRM.replace("run_123", run))
+        # A core asks here, and no core may pass for the runtime, which asks about permission.
+        written["params"]["title"] = "The agent asks: Run command?"
         assert has(question, {**written, "id": question["id"]})
         ui.say(CONFIRMED.replace('"9"', json.dumps(question["id"])))
         assert await ui.until_ended(run) == "completed"

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from telex.protocols.agent_ui.events import Event
 
 
+NO_SESSION = ""
+"""The list of what a connection calls beside any run belongs to no session."""
+
+
 class _OneConnection:
     """Asks who called, and nobody else."""
 
@@ -58,7 +62,12 @@ async def tool_call(
                 raise RpcError(codes.USER_CANCELLED, f"{params.name} was not run: {why}")
             return _answer(ToolResult(f"Permission denied: {why}", is_error=True))
         case Allowed(permitted, given):
-            return _answer(await permitted.run(given))
+            before = given.todos.entries
+            result = await permitted.run(given)
+            if given.todos.entries != before and connection.can.supports_todos:
+                listed = msgspec.to_builtins(given.todos.entries)
+                await connection.tell("todos.update", extensions.TodosUpdate(NO_SESSION, listed))
+            return _answer(result)
 
 
 def _answer(result: ToolResult) -> sessions.ToolCallResult:
