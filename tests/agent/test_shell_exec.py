@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -156,6 +157,24 @@ async def test_a_cancelled_command_has_ended_with_its_whole_tree(tmp_path: Path)
     with pytest.raises(asyncio.CancelledError):
         await task
     assert all(gone(int(pid)) for pid in line.split())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has subreapers")
+@pytest.mark.parametrize("then", ["sleep 60", "exit"])
+async def test_a_daemon_that_hid_from_everybody_is_ended_too(tmp_path: Path, then: str) -> None:
+    """It has no parent of the command's, no session and no environment of its."""
+    os.mkfifo(tmp_path / "pids")
+    daemon = f"(sh -c 'echo $$ > {tmp_path}/pids; exec sleep 61') & exit"
+    command = f'setsid env -i /bin/sh -c "{daemon.replace("$", chr(92) + "$")}"; {then}'
+    task = asyncio.ensure_future(execute(context_in(tmp_path, **SH), command))
+    pid = int(await asyncio.to_thread(_first, tmp_path))
+    if then == "exit":
+        assert (await task).exit_code == 0
+    else:
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    assert gone(pid)
 
 
 def _first(directory: Path) -> str:
