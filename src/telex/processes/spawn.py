@@ -29,7 +29,7 @@ from telex.processes.environment import COOKIE, child_environment
 from telex.processes.launch import clear_of_stdio, dup, launch, null
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from telex.processes.launch import Action
 
@@ -122,9 +122,10 @@ def start(
     if env is None:
         env = child_environment(os.environ, terminal=isinstance(stdio, Terminal))
     path, argv = _command(argv, env, cwd)
-    blocked = signal.valid_signals() if (reaping := reaping and _IS_LINUX) else ()
-    if reaping:
+    blocked: Collection[int] = ()
+    if reaping and _IS_LINUX:
         path, argv = _reaped(path, argv)
+        blocked = signal.valid_signals()
     told = dict(env) if cwd is None else {**env, "PWD": os.path.abspath(cwd)}
     reap_abandoned()
     mark = _guarded()
