@@ -189,6 +189,27 @@ async def test_skills_are_kept_until_they_are_wanted_new(tmp_path: Path) -> None
         assert (await ui.refusal("skills.list", {"cwd": "/etc"})).code == -32602
 
 
+async def test_skills_are_kept_for_so_many_directories_and_for_none_that_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("telex.agent.surroundings.AGENT_SKILLS_PLACES", 2)
+    async with an_agent(tmp_path) as agent:
+        ui = await agent.connect()
+        places = ["a", "b", "c"]
+        for name in places:
+            (agent.root / name).mkdir()
+        for cwd in (*places, "not/there"):
+            assert (await ui.call("skills.list", {"cwd": cwd}))["skills"] == []
+        skill = agent.root / ".agents" / "skills" / "baking"
+        skill.mkdir(parents=True)
+        (skill / "SKILL.md").write_text("---\nname: baking\ndescription: Bread.\n---\n")
+        found = {
+            cwd: len((await ui.call("skills.list", {"cwd": cwd}))["skills"])
+            for cwd in ("b", "c", "not/there", "a")
+        }
+        assert found == {"b": 0, "c": 0, "not/there": 1, "a": 1}
+
+
 async def test_the_context_can_be_looked_at_and_the_uis_part_is_replaced_whole(
     tmp_path: Path,
 ) -> None:

@@ -1021,6 +1021,9 @@ AGENT_SKILLS_DIRECTORIES: Final = _limit(
     "directories",
     "Looked into for skills; a skill may bring a tree of its own.",
 )
+AGENT_SKILLS_PLACES: Final = _limit(
+    "AGENT_SKILLS_PLACES", 64, "catalogues", "Kept by a runtime; the one looked for first leaves."
+)
 AGENT_FRONTMATTER_BYTES: Final = _limit(
     "AGENT_FRONTMATTER_BYTES",
     8 * KIB,
