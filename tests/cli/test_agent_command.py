@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
 import shutil
 import signal
 import socket
-import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from serving import telex_child
 from telex.cli import main
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    import subprocess
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
     Here = Callable[..., tuple[int, str, str]]
 
@@ -40,22 +41,10 @@ def start(text: str) -> dict[str, object]:
     return {"jsonrpc": "2.0", "id": "2", "method": "run.start", "params": params}
 
 
-@contextlib.contextmanager
-def agent(environ: dict[str, str], work: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
-    with subprocess.Popen(
-        [sys.executable, "-m", "telex", "agent", *options],
-        env=environ,
-        cwd=work,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as child:
-        try:
-            yield child
-        finally:
-            child.terminate()
-            child.wait(10)
+def agent(
+    environ: dict[str, str], work: Path, *options: str
+) -> AbstractContextManager[subprocess.Popen[str]]:
+    return telex_child(environ, work, "agent", *options)
 
 
 def say(child: subprocess.Popen[str], *messages: object) -> None:
