@@ -375,7 +375,7 @@ async def test_an_id_is_never_used_for_another_question(tmp_path: Path) -> None:
 
 
 @pytest.mark.counted
-async def test_an_answer_that_races_with_a_cancel_or_a_leaving_runs_nothing_after_it(
+async def test_an_answer_that_races_with_a_cancel_runs_nothing_after_it(
     tmp_path: Path, counted: Callable[[int, int], int]
 ) -> None:
     """The answer and the end go out together, with so many turns of the loop between them."""
@@ -394,6 +394,29 @@ async def test_an_answer_that_races_with_a_cancel_or_a_leaving_runs_nothing_afte
             await ui.settle()
             assert ran(agent) == then
             assert answer["ok"] == (ui.statuses(run)[-1] == "cancelled")
+
+
+@pytest.mark.counted
+async def test_an_answer_that_races_with_a_leaving_counts_or_nothing_runs(
+    tmp_path: Path, counted: Callable[[int, int], int]
+) -> None:
+    """As above, but a run goes on without its UI: what runs then is what the store has a yes to."""
+    for turns in range(counted(6, 200)):
+        directory = tmp_path / str(turns)
+        directory.mkdir()
+        async with an_agent(directory) as agent:
+            ui = await agent.connect(**ALL)
+            run, question = await asked(ui)
+            ui.answer(question, {"ok": True})
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            await ui.leave()
+            if (going_on := agent.runtime.runs.get(run)) is not None:
+                await going_on.ended()
+            assert (await agent.runtime.store.run(run)).status == "completed"
+            found = await agent.runtime.store.answer(question["id"], b'{"ok":false}', "late")
+            assert not found.won
+            assert found.answer is not None or not ran(agent)
 
 
 async def test_remembered_rules_count_from_then_on_and_after_a_restart(tmp_path: Path) -> None:
