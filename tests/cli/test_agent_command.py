@@ -8,6 +8,7 @@ import re
 import shutil
 import signal
 import socket
+import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +19,6 @@ from serving import telex_child
 from telex.cli import main
 
 if TYPE_CHECKING:
-    import subprocess
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
@@ -288,6 +288,18 @@ def test_a_projects_rules_count_once_it_is_trusted(here: Here, work: Path) -> No
     assert main(["config", "trust"]) == 0
     here("exec", "run touch done")
     assert (work / "done").exists()
+
+
+def test_git_runs_unasked_only_in_a_workspace_that_is_trusted(
+    here: Here, work: Path, program: Callable[[str], str]
+) -> None:
+    """What a repository says of itself can make git run anything."""
+    subprocess.run([program("git"), "init", "-q"], cwd=work, check=True)
+    (work / ".telex").mkdir()
+    (work / ".telex" / "config.toml").write_text("")
+    assert "Permission denied" in here("exec", "run git status --short")[1]
+    assert main(["config", "trust"]) == 0
+    assert here("exec", "run git status --short")[1].endswith("\n?? .telex/\n")
 
 
 def test_configured_plugins_have_their_tools_in_it(
