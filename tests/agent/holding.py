@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pytest
 
+    from agent.ui_side import Ui
+
 
 class Gate:
     """Whoever comes to it waits until it is opened."""
@@ -38,3 +40,18 @@ def held(patch: pytest.MonkeyPatch, owner: type, method: str, *, done: bool = Fa
 
     patch.setattr(owner, method, waiting)
     return gate
+
+
+async def turns() -> None:
+    """Time enough for what can go on to do so."""
+    for _ in range(50):
+        await asyncio.sleep(0)
+
+
+async def lost_at(gate: Gate, ui: Ui) -> None:
+    """The connection is lost while something it asked for stands at the gate."""
+    await gate.reached.wait()
+    leaving = asyncio.create_task(ui.leave())
+    await turns()
+    gate.open()
+    await leaving

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
 
-from agent.holding import held
+from agent.holding import held, lost_at
 from agent.ui_side import ALL, an_agent
 from telex.agent.cores.scripted import Scripted, Step
 from telex.agent.store import Store
@@ -16,8 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from agent.holding import Gate
-    from agent.ui_side import Ui
     from telex.agent.cores import Context, Input, Said
 
 RETURNING = {**ALL, "supports_run_attach": True}
@@ -45,16 +42,6 @@ async def a_run_that_waits(directory: Path) -> str:
         await ui.until("ui.confirm.request")
         await ui.leave()
     return run
-
-
-async def lost_at(gate: Gate, ui: Ui) -> None:
-    """The connection is lost while something it asked for stands at the gate."""
-    await gate.reached.wait()
-    leaving = asyncio.create_task(ui.leave())
-    for _ in range(50):
-        await asyncio.sleep(0)
-    gate.open()
-    await leaving
 
 
 # A run that is taken up again.
