@@ -7,6 +7,7 @@ is here and in the files it names; how a refusal is spelled on the wire is `serv
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -20,9 +21,10 @@ from telex.agent.questions import Questions
 from telex.agent.recalling import Recall
 from telex.agent.runs import Run
 from telex.agent.spending import Spending
-from telex.agent.store import NewRun, Refused, RunNotOurs, Status
+from telex.agent.store import NewRun, Refused, RunEnded, RunNotOurs, Status, StoreProblem
 from telex.agent.tools.todo import Entry, Todos
 from telex.agent.turns import Turn
+from telex.agent.uninterrupted import to_the_end
 from telex.protocols.agent_ui import extensions, running
 from telex.wire.limits import AGENT_RUNS
 
@@ -42,6 +44,10 @@ PROVIDER = "builtin"
 
 class TooManyRuns(Exception):
     """As many as may be go on already."""
+
+
+class NotThatFar(Exception):
+    """The UI has an event that the run does not have: it means another run, or another store."""
 
 
 class NoSuchModel(Exception):
@@ -92,7 +98,7 @@ class Runtime:
         core = self.cores[self.model]
         self._starting += 1
         try:
-            run, todos = await self._kept(asked)
+            run, todos = await self._kept(asked, _may_return(connection))
         finally:
             self._starting -= 1
         self.listen(run, connection)
@@ -101,7 +107,7 @@ class Runtime:
         self._begin(run, core, said, todos, connection.ui_context)
         return running.RunStartResult(run.run_id, run.session_id)
 
-    async def _kept(self, asked: Asked) -> tuple[Run, Todos]:
+    async def _kept(self, asked: Asked, may_return: bool) -> tuple[Run, Todos]:
         run_id = f"run_{uuid.uuid4().hex}"
         session_id = asked.session_id or f"session_{uuid.uuid4().hex}"
         new = NewRun(
@@ -111,10 +117,20 @@ class Runtime:
             asked.text,
             _with_own(asked.meta, _Own(self.model, asked.compact)),
             asked.session_id is None,
+            may_return,
         )
-        await self.store.start_run(new)
         todos = Todos() if new.new_thread else await self._todos(session_id)
+        try:
+            await to_the_end(self.store.start_run(new))
+        except asyncio.CancelledError:
+            await to_the_end(self._never_began(run_id))
+            raise
         return self._run(run_id, session_id), todos
+
+    async def _never_began(self, run_id: str) -> None:
+        """Nobody was told of it, and nobody waits for it: its session is free again."""
+        with contextlib.suppress(StoreProblem):  # it is owed, or was never stored
+            await self.store.end_run(run_id, Status.CANCELLED, "its UI left before it began")
 
     def _run(self, run_id: str, session_id: str, recall: Recall | None = None) -> Run:
         spent = Spending() if self.diagnostics else None
@@ -135,7 +151,10 @@ class Runtime:
         meta = (await self.store.thread(session_id)).meta
         if meta is None:
             return Todos()
-        return Todos(tuple(msgspec.json.decode(meta, type=_ThreadMeta).todos))
+        try:
+            return Todos(tuple(msgspec.json.decode(meta, type=_ThreadMeta).todos))
+        except msgspec.ValidationError:  # of an import; a session is more than its list
+            return Todos()
 
     async def _keep_todos(self, session_id: str, todos: Todos) -> None:
         """With the thread, beside whatever else is kept with it."""
@@ -164,11 +183,12 @@ class Runtime:
     async def cancel(
         self, run_id: str, reason: str | None, connection: Connection
     ) -> running.RunCancelResult:
-        """Raises `UnknownRun`."""
+        """Raises `UnknownRun`, and `EndOwed`: an `ok` says that the run cannot come back."""
         if (run := self.runs.get(run_id)) is not None:
             ok = await run.cancel(reason)
             if (feed := connection.feeds.get(run_id)) is not None:
                 await feed.sent()
+            await self.store.settle(run_id)
             return running.RunCancelResult(ok, run.status)
         return await self._cancel_stored(run_id, reason)
 
@@ -176,10 +196,15 @@ class Runtime:
         """One that has ended; or one that waits for an answer, and whose runtime has ended."""
         stored = await self.store.run(run_id)
         if stored.status.ended:
-            return running.RunCancelResult(False, stored.status.value)
+            owed = self.store.owes(run_id)
+            await self.store.settle(run_id)
+            ok = owed and stored.status is Status.CANCELLED
+            return running.RunCancelResult(ok, stored.status.value)
         try:
             await self.store.adopt(run_id)
             await self.store.end_run(run_id, Status.CANCELLED, reason)
+        except RunEnded as ended:
+            return running.RunCancelResult(False, Status(ended.status).value)
         except RunNotOurs:
             return running.RunCancelResult(False, stored.status.value)
         return running.RunCancelResult(True, "cancelled")
@@ -187,8 +212,8 @@ class Runtime:
     async def attach(
         self, params: extensions.RunAttachParams, connection: Connection
     ) -> extensions.RunAttachResult:
-        """Raises `UnknownRun`. Its feed begins after the answer is sent, like a run."""
-        stored = await self.store.run(params.run_id)
+        """Its feed begins after the answer is sent, like a run."""
+        stored = await self._found(params, connection)
         begin = None
         if stored.status is Status.AWAITING_UI and params.run_id not in self.runs:
             async with self._resuming:
@@ -212,6 +237,18 @@ class Runtime:
         connection.replays.add(feed)
         feed.task.add_done_callback(lambda _: connection.replays.discard(feed))
         return extensions.RunAttachResult(stored.run_id, stored.session_id, status)
+
+    async def _found(self, params: extensions.RunAttachParams, connection: Connection) -> StoredRun:
+        """Raises `UnknownRun`, `NotThatFar`, and `RunNotOurs` where another runtime tells of it."""
+        stored = await self.store.run(params.run_id)
+        if not stored.status.ended and stored.run_id not in self.runs:
+            await self.store.look_after(stored.run_id)
+            stored = await self.store.run(stored.run_id)
+        if params.after_seq > (last := await self.store.last_seq(stored.run_id)):
+            raise NotThatFar(f"the last event of run {stored.run_id} is {last}")
+        if not stored.status.ended and not stored.may_return and _may_return(connection):
+            await self.store.may_return(stored.run_id)
+        return stored
 
     async def _resumed(
         self, stored: StoredRun, connection: Connection
@@ -290,11 +327,13 @@ class _Own(msgspec.Struct):
     compact: bool = False
 
 
-class _RunMeta(msgspec.Struct):
+class _RunMeta(msgspec.Struct, omit_defaults=True):
+    """What the UI gave stays as it was, beside ours."""
+
     telex: _Own = msgspec.field(default_factory=_Own)
+    meta: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
 
 def _with_own(meta: bytes | None, own: _Own) -> bytes:
-    """What the UI gave stays as it was, with a member of ours."""
-    members = msgspec.json.decode(meta or b"{}", type=dict[str, msgspec.Raw])
-    return msgspec.json.encode({**members, "telex": own})
+    given = msgspec.UNSET if meta is None else msgspec.Raw(meta)
+    return msgspec.json.encode(_RunMeta(own, given))
