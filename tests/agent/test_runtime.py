@@ -269,6 +269,65 @@ async def test_a_run_goes_on_without_its_ui(tmp_path: Path) -> None:
         assert (await agent.runtime.store.run(run)).status == "completed"
 
 
+async def test_a_ui_that_has_more_than_the_run_is_told_so(tmp_path: Path) -> None:
+    async with an_agent(tmp_path) as agent:
+        ui = await agent.connect(**ALL)
+        run = await ui.start("ask x")
+        question = await ui.until("ui.prompt.request")
+        last = max((params["seq"] for params in ui.events(run)), default=-1)
+        for _ in ("while it waits", "after its end"):
+            for beyond in (last + 1, 2**63, 2**70):
+                refused = await ui.refusal("run.attach", {"run_id": run, "after_seq": beyond})
+                assert refused.code == -32602
+            await ui.call("run.attach", {"run_id": run, "after_seq": last})
+            ui.answer(question, {"value": "y"})
+            await ui.until_ended(run)
+            last = await agent.runtime.store.last_seq(run)
+
+
+@pytest.mark.parametrize("number", [2**62, 2**63 - 1, 2**63, 2**64])
+async def test_more_than_can_be_counted_is_all(tmp_path: Path, number: int) -> None:
+    async with an_agent(tmp_path, Saying(Final("x"))) as agent:
+        ui = await agent.connect()
+        started = await ui.call("run.start", {"input": {"type": "text", "text": "go"}})
+        await ui.until_ended(started["run_id"])
+        assert len((await ui.call("session.list", {"limit": number}))["sessions"]) == 1
+        asked = {"session_id": started["session_id"], "max_runs": number, "max_events": number}
+        told = await ui.call("session.history", asked)
+        assert (told["runs"], told["truncated"]) == (1, False)
+
+
+async def test_what_a_ui_says_about_its_run_is_kept_byte_for_byte(tmp_path: Path) -> None:
+    meta = '{"a":1.50,"telex":"mine","a":2}'
+    async with an_agent(tmp_path, Saying(Final("x"))) as agent:
+        ui = await agent.connect()
+        ui.say(
+            '{"jsonrpc":"2.0","id":"m","method":"run.start","params":'
+            f'{{"input":{{"type":"text","text":"go"}},"meta":{meta}}}}}'
+        )
+        run = (await ui.reply("m"))["run_id"]
+        await ui.until_ended(run)
+        kept = (await agent.runtime.store.run(run)).meta
+        assert kept == b'{"telex":{"model":"saying","compact":false},"meta":%b}' % meta.encode()
+
+
+@pytest.mark.parametrize("todos", ['"x"', '[{"bad":1}]', '[{"id":1,"content":""}]'])
+async def test_a_session_whose_list_cannot_be_read_has_an_empty_one(
+    tmp_path: Path, todos: str
+) -> None:
+    async with an_agent(tmp_path) as agent:
+        ui = await agent.connect(**ALL)
+        started = await ui.call("run.start", {"input": {"type": "text", "text": "help"}})
+        await ui.until_ended(started["run_id"])
+        session, meta = started["session_id"], f'{{"todos":{todos},"other":1}}'.encode()
+        await agent.runtime.store.set_thread_meta(session, meta)
+        run = await ui.start("todo bread", session_id=session)
+        assert await ui.until_ended(run) == "completed"
+        kept = (await agent.runtime.store.thread(session)).meta or b""
+        assert [entry["content"] for entry in msgspec.json.decode(kept)["todos"]] == ["bread"]
+        assert msgspec.json.decode(kept)["other"] == 1
+
+
 # The tables.
 
 

@@ -6,6 +6,7 @@ import asyncio
 import json
 import sqlite3
 import tracemalloc
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
@@ -320,6 +321,22 @@ async def test_the_page_of_a_log_is_bounded_in_bytes(tmp_path: Path) -> None:
         span = await store._reader.read(reading.log, "a", -1)
         events, rest = await store._reader.read(reading.page, span)
         assert (len(events), rest.first, rest.end) == (2, 2, 5)
+
+
+async def test_of_a_log_with_a_hole_what_is_there_is_played_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("telex.agent.store.reading.STORE_PAGE_BYTES", 1)
+    async with await opened(tmp_path) as store:
+        await begun(store, "a")
+        for number in range(7):
+            await store.append("a", text(number))
+        with closing(sqlite3.connect(store.path, isolation_level=None)) as other:
+            other.execute("DELETE FROM events WHERE seq BETWEEN 1 AND 4")
+        assert await contents(store.events("a")) == [(n, n) for n in (0, 5, 6)]
+        with closing(sqlite3.connect(store.path, isolation_level=None)) as other:
+            other.execute("DELETE FROM events WHERE seq = 0")
+        assert await contents(store.events("a")) == [(5, 5), (6, 6)]
 
 
 async def test_sessions_are_listed_by_when_something_last_happened(tmp_path: Path) -> None:
