@@ -6,12 +6,25 @@ import asyncio
 import hashlib
 import json
 import os
+import sqlite3
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
 
 from agent.storing import begun, opened, text
-from telex.agent.store import AlreadyThere, BadExport, Status, Store, UnknownThread, verify
+from telex.agent.store import (
+    AlreadyThere,
+    BadExport,
+    NewRun,
+    Status,
+    Store,
+    UnknownRun,
+    UnknownThread,
+    export_file,
+    importing,
+    verify,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -108,6 +121,13 @@ def _signed(lines: list[bytes]) -> bytes:
     return b"".join([*body, json.dumps(end).encode() + b"\n"])
 
 
+def stored_in(path: Path) -> list[object]:
+    """Every row that a session is made of, seen or not."""
+    with closing(sqlite3.connect(path)) as database:
+        tables = ("threads", "runs", "events", "questions")
+        return [row for table in tables for row in database.execute(f"SELECT * FROM {table}")]
+
+
 FLAWS: dict[str, Callable[[bytes], bytes]] = {
     "empty": lambda export: b"",
     "cut in a line": lambda export: export[:-20],
@@ -124,24 +144,84 @@ FLAWS: dict[str, Callable[[bytes], bytes]] = {
     "an id of control characters": _line(1, lambda thread: thread.update(id="\x1b[2J")),
     "an event without a type": _line(4, lambda event: event.update(event={})),
     "a number too large": _line(1, lambda thread: thread.update(created_at=2**80)),
+    "a time in no calendar": _line(1, lambda thread: thread.update(updated_at=2**53)),
+    "nested too deeply": lambda export: export.replace(ODD, b"[" * 100_000 + b"]" * 100_000),
+    "a session twice": lambda export: _signed(
+        [*(lines := export.splitlines(keepends=True))[:-1], lines[1], lines[-1]]
+    ),
     "a run before its session": lambda export: _signed(
         [*(lines := export.splitlines(keepends=True))[:1], lines[2], lines[1], *lines[3:]]
     ),
 }
 
 
-async def test_of_a_file_that_is_not_right_nothing_is_imported(tmp_path: Path) -> None:
+@pytest.mark.parametrize("lines", [1, 1000])
+async def test_of_a_file_that_is_not_right_nothing_is_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: int
+) -> None:
+    monkeypatch.setattr("telex.agent.store.export_file.STORE_IMPORT_LINES", lines)
     async with await opened(tmp_path, "a/db") as one, await opened(tmp_path, "b/db") as two:
         await filled(one)
         export = (await exported(one, tmp_path / "x")).read_bytes()
         await begun(two, "mine", "my own")
         for number, (flaw, changed) in enumerate(FLAWS.items()):
             (tmp_path / "x").write_bytes(changed(export))
-            with pytest.raises(BadExport, match=r"/x\b"):
+            with pytest.raises((BadExport, AlreadyThere), match=r"/x\b|one is here already"):
                 await two.import_(tmp_path / "x")
             assert [thread.session_id for thread in await two.threads()] == ["my own"], flaw
+            assert len(stored_in(two.path)) == 2 + number, flaw
             assert await two.append("mine", text(flaw)) == number
     assert verify(tmp_path / "b/db").problems == ()
+
+
+async def test_an_import_is_not_seen_before_it_is_whole_and_holds_up_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("telex.agent.store.export_file.STORE_IMPORT_LINES", 3)
+    monkeypatch.setattr("telex.agent.store.files.STORE_BUSY_SECONDS", 1)
+    async with await opened(tmp_path, "a/db") as one, await opened(tmp_path, "b/db") as two:
+        for session in range(20):
+            await filled_with(one, f"session {session}", 12)
+        file = await exported(one, tmp_path / "x")
+        async with await Store.open(two.path) as other:
+            await begun(other, "mine", "my own")
+            importing, appended = asyncio.create_task(two.import_(file)), 0
+            while not importing.done():
+                assert await other.append("mine", text(appended)) == appended
+                appended += 1
+                seen = len(await other.threads())
+                assert seen == 1 or (seen == 21 and len(await two.threads()) == 21)
+            assert (await importing).events == 240
+            assert appended > 20, "it waited for the import"
+    assert verify(tmp_path / "b/db").problems == ()
+
+
+async def filled_with(store: Store, session: str, events: int) -> None:
+    await begun(store, f"run of {session}", session)
+    await asyncio.gather(*(store.append(f"run of {session}", text(n)) for n in range(events)))
+    await store.end_run(f"run of {session}", Status.COMPLETED)
+
+
+async def test_what_an_import_that_died_left_is_taken_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("telex.agent.store.importing.STORE_IMPORT_LINES", 5)
+    async with await opened(tmp_path, "a/db") as one, await opened(tmp_path, "b/db") as two:
+        await filled_with(one, "s", 12)
+        file = await exported(one, tmp_path / "x")
+        loading = importing.Loading(file, False)
+        [piece] = export_file.pieces(file)
+        await two._write(loading.take, piece)
+        async with await Store.open(two.path):
+            assert len(stored_in(two.path)) == 14, "who imports it lives"
+        with pytest.raises(UnknownThread):
+            await two.start_run(NewRun("x", "s", b"{}", ""))
+        with pytest.raises(UnknownRun):
+            await two.run("run of s")
+    async with await Store.open(two.path) as three:
+        assert stored_in(three.path) == []
+        assert (await three.import_(file)).events == 12
+        assert len(await played(three, "s")) == 13
 
 
 async def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:

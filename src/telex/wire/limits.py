@@ -1093,6 +1093,15 @@ STORE_LINE_BYTES: Final = _limit(
     "bytes",
     "One line of an exported session: a run's input, its text and its meta.",
 )
+STORE_IMPORT_LINES: Final = _limit(
+    "STORE_IMPORT_LINES",
+    2000,
+    "lines",
+    "Of an import in one commit: some 30 ms, so that runs of other processes hardly wait for it.",
+)
+STORE_IMPORT_BYTES: Final = _limit(
+    "STORE_IMPORT_BYTES", 1 * MIB, "bytes", "Of lines in one such commit, and the last beyond that."
+)
 STORE_PROBLEMS: Final = _limit(
     "STORE_PROBLEMS", 100, "problems", "Told by one `telex agent verify`."
 )

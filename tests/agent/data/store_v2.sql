@@ -66,12 +66,13 @@ CREATE TABLE threads (
     updated_at INTEGER NOT NULL,
     messages INTEGER NOT NULL DEFAULT 0,
     meta BLOB
-) STRICT;
-INSERT INTO "threads" VALUES(1,'s',1000,1009,2,NULL);
+, importing TEXT) STRICT;
+INSERT INTO "threads" VALUES(1,'s',1000,1009,2,NULL,NULL);
 CREATE INDEX threads_by_time ON threads (updated_at);
 CREATE INDEX runs_by_thread ON runs (thread);
 CREATE UNIQUE INDEX one_active_run ON runs (thread) WHERE ended_at IS NULL;
 CREATE INDEX questions_open ON questions (run) WHERE closed_at IS NULL;
+CREATE INDEX threads_importing ON threads (importing) WHERE importing IS NOT NULL;
 DELETE FROM "sqlite_sequence";
 INSERT INTO "sqlite_sequence" VALUES('questions',2);
 INSERT INTO "sqlite_sequence" VALUES('decisions',1);

@@ -17,7 +17,10 @@ FORMAT: Final = "telex.agent.export"
 NULL: Final = msgspec.Raw(b"null")
 
 Number = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
-"""A time or a count: SQLite keeps no integer of any size, as JSON does."""
+"""A count: SQLite keeps no integer of any size, as JSON does."""
+
+Time = Annotated[int, msgspec.Meta(ge=0, le=253_402_300_799_999)]
+"""In milliseconds, until the year 10000: a calendar has no later ones."""
 
 
 class Head(msgspec.Struct, frozen=True, tag_field="type", tag=FORMAT):
@@ -26,8 +29,8 @@ class Head(msgspec.Struct, frozen=True, tag_field="type", tag=FORMAT):
 
 class ThreadLine(msgspec.Struct, frozen=True, tag_field="type", tag="thread"):
     id: str
-    created_at: Number
-    updated_at: Number
+    created_at: Time
+    updated_at: Time
     meta: msgspec.Raw = NULL
 
 
@@ -37,8 +40,8 @@ class RunLine(msgspec.Struct, frozen=True, tag_field="type", tag="run"):
     message: str | None
     input: msgspec.Raw
     said: str
-    started_at: Number
-    ended_at: Number | None
+    started_at: Time
+    ended_at: Time | None
     meta: msgspec.Raw = NULL
 
 
@@ -46,15 +49,15 @@ class QuestionLine(msgspec.Struct, frozen=True, tag_field="type", tag="question"
     method: str
     params: msgspec.Raw
     digest: bytes
-    asked_at: Number
+    asked_at: Time
     answer: msgspec.Raw
     closed_by: str | None
-    closed_at: Number | None
+    closed_at: Time | None
 
 
 class EventLine(msgspec.Struct, frozen=True, tag_field="type", tag="event"):
     seq: Number
-    at: Number
+    at: Time
     event: msgspec.Raw
     meta: msgspec.Raw = NULL
 

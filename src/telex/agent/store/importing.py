@@ -1,43 +1,31 @@
-"""An exported file into the store: validated line by line, in one transaction, all or nothing.
+"""An exported file into the store: whole or not at all, and nobody who writes waits long for it.
 
-The whole import is one write of the writer's thread: while it lasts other writes wait, which is
-the price of "all or nothing" without a second copy. What did not end in the file has ended here,
+It is written a piece at a time, each in a commit of its own, in sessions that nobody sees while
+they are being imported; a last commit shows them all. What is refused on the way, or was left by an
+import that died, is taken away again in the same way. What did not end in the file has ended here,
 and no question of it can be answered any more: whoever had it is not this runtime.
 """
 
 from __future__ import annotations
 
-import hashlib
 import uuid
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, BinaryIO
-
-import msgspec
+from typing import TYPE_CHECKING
 
 from telex.agent.store import keeping
-from telex.agent.store.exported import (
-    EndLine,
-    EventLine,
-    Head,
-    Line,
-    QuestionLine,
-    RunLine,
-    ThreadLine,
-    kept,
-)
+from telex.agent.store.exported import EventLine, Line, QuestionLine, RunLine, ThreadLine, kept
 from telex.agent.store.ledger import first_link, next_link
 from telex.agent.store.problems import AlreadyThere, BadExport, NotKept
 from telex.agent.store.records import Status
-from telex.wire.limits import STORE_LINE_BYTES
+from telex.wire.limits import STORE_IMPORT_LINES
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterator
     from pathlib import Path
 
+    from telex.agent.store.export_file import Numbered
     from telex.agent.store.ledger import Ledger
 
-_LINE: msgspec.json.Decoder[Line] = msgspec.json.Decoder(Line)
 _NOT_ENDED = "it had not ended when it was exported"
 
 
@@ -50,72 +38,82 @@ class Imported:
     """Ids that were taken, and what they are here."""
 
 
-def load(ledger: Ledger, path: Path, new_ids: bool) -> Imported:
+class Loading:
+    """One import: `take` it piece by piece, then `show` it, or `undo` it."""
+
+    def __init__(self, path: Path, new_ids: bool) -> None:
+        self.imported = Imported()
+        self._path = path
+        self._new_ids = new_ids
+        self._token = uuid.uuid4().hex
+        self._place: _Place | None = None
+
+    def mark(self, ledger: Ledger) -> str:
+        """Of the sessions that it has made. With the owner, so that a dead one's are known."""
+        return f"{ledger.owner.name}/{self._token}"
+
+    def take(self, ledger: Ledger, piece: list[Numbered]) -> None:
+        """Some lines, or none of them: others are in the same commit."""
+        place = self._place or _Place(self.mark(ledger), self._new_ids, self.imported)
+        self._place = place
+        database = place.database = ledger.database
+        database.execute("SAVEPOINT piece")
+        try:
+            for number, line in piece:
+                self._take(place, line, number)
+        except BaseException:
+            if database.in_transaction:  # a full disk has rolled back by itself
+                database.execute("ROLLBACK TO piece")
+                database.execute("RELEASE piece")
+            raise
+        database.execute("RELEASE piece")
+
+    def _take(self, place: _Place, line: Line, number: int) -> None:
+        try:
+            place.take(line)
+        except (NotKept, _Misplaced) as problem:
+            raise BadExport(f"{self._path}:{number}: {problem}") from problem
+
+    def show(self, ledger: Ledger) -> None:
+        if self._place is not None:
+            self._place.database = ledger.database
+            self._place.finish()
+        ledger.database.execute(
+            "UPDATE threads SET importing = NULL WHERE importing = ?", (self.mark(ledger),)
+        )
+
+    def undo(self, ledger: Ledger) -> bool:
+        return undo(ledger, self.mark(ledger))
+
+
+def left_behind(ledger: Ledger) -> list[str]:
+    """The marks of imports whose processes died."""
+    rows = ledger.database.execute(
+        "SELECT DISTINCT importing FROM threads WHERE importing IS NOT NULL"
+    ).fetchall()
+    return [mark for (mark,) in rows if not ledger.owner.lives(mark.partition("/")[0])]
+
+
+def undo(ledger: Ledger, mark: str) -> bool:
+    """Take away a little of an import; whether there is more of it."""
     database = ledger.database
-    database.execute("SAVEPOINT import")
-    try:
-        loading = _Loading(database, new_ids)
-        with _opened(path) as file:
-            for number, line in enumerate(_lines(file, path), 2):
-                _taken(loading, line, f"{path}:{number}")
-        loading.finish()
-    except BaseException:
-        if database.in_transaction:  # a full disk has rolled back by itself
-            database.execute("ROLLBACK TO import")
-            database.execute("RELEASE import")
-        raise
-    database.execute("RELEASE import")
-    return loading.imported
-
-
-def _taken(loading: _Loading, line: Line, place: str) -> None:
-    try:
-        loading.take(line)
-    except (NotKept, _Misplaced) as problem:
-        raise BadExport(f"{place}: {problem}") from problem
-
-
-def _opened(path: Path) -> BinaryIO:
-    if path.exists() and not path.is_file():  # a named pipe would hold up all who write
-        raise BadExport(f"{path} cannot be read: it is not a regular file")
-    try:
-        return path.open("rb")
-    except OSError as error:
-        raise BadExport(f"{path} cannot be read: {error.strerror}") from error
-
-
-def _lines(file: BinaryIO, path: Path) -> Iterator[Line]:
-    """Those between the first and the last. Only the last tells whether all were right, so what
-    was taken until then counts when this has ended without complaint."""
-    count, digest, line = 0, hashlib.sha256(), None
-    while text := file.readline(STORE_LINE_BYTES):
-        if isinstance(line, EndLine):
-            raise BadExport(f"{path} goes on after its end")
-        line = _decoded(text, count + 1, path)
-        match line:
-            case EndLine():
-                if (line.lines, line.sha256) != (count, digest.hexdigest()):
-                    raise BadExport(f"{path} is not as it was written: its hash differs")
-            case Head() if count or line.version != 1:
-                raise BadExport(f"{path}:{count + 1}: an export of version {line.version}")
-            case Head():
-                pass
-            case _:
-                yield line
-        count += 1
-        digest.update(text)
-        if count == 1 and not isinstance(line, Head):
-            raise BadExport(f"{path} is not an export of telex agent")
-    if not isinstance(line, EndLine):
-        raise BadExport(f"{path} ends too early: its last line is missing")
-
-
-def _decoded(text: bytes, number: int, path: Path) -> Line:
-    try:
-        str(text, "utf-8")
-        return _LINE.decode(text)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise BadExport(f"{path}:{number}: {error}") from error
+    found = database.execute(
+        "SELECT r.number FROM runs r JOIN threads t ON t.number = r.thread"
+        " WHERE t.importing = ? LIMIT 1",
+        (mark,),
+    ).fetchone()
+    if found is None:
+        database.execute("DELETE FROM threads WHERE importing = ?", (mark,))
+        return False
+    taken = database.execute(
+        "DELETE FROM events WHERE run = ?1"
+        " AND seq > (SELECT max(seq) FROM events WHERE run = ?1) - ?2",
+        (found[0], STORE_IMPORT_LINES),
+    )
+    if not taken.rowcount:
+        database.execute("DELETE FROM questions WHERE run = ?", found)
+        database.execute("DELETE FROM runs WHERE number = ?", found)
+    return True
 
 
 class _Misplaced(Exception):
@@ -131,12 +129,14 @@ class _Here:
     chain: bytes
 
 
-class _Loading:
+class _Place:
     """Where an import stands: the thread and the run that the next lines belong to."""
 
-    def __init__(self, database: sqlite3.Connection, new_ids: bool) -> None:
-        self.imported = Imported()
-        self._database = database
+    database: sqlite3.Connection
+
+    def __init__(self, mark: str, new_ids: bool, imported: Imported) -> None:
+        self.imported = imported
+        self._mark = mark
         self._new_ids = new_ids
         self._thread: int | None = None
         self._run: _Here | None = None
@@ -159,7 +159,7 @@ class _Loading:
     def finish(self) -> None:
         """The run that was being added to is complete."""
         if (run := self._run) is not None:
-            self._database.execute(
+            self.database.execute(
                 "UPDATE runs SET events = ?, head = ? WHERE number = ?",
                 (run.seq, run.chain, run.number),
             )
@@ -167,10 +167,13 @@ class _Loading:
 
     def _take_thread(self, line: ThreadLine) -> None:
         keeping.check(kept(line.meta), "a session's meta")
-        made = self._database.execute(
-            "INSERT INTO threads (id, created_at, updated_at, meta) VALUES (?, ?, ?, ?)"
-            " RETURNING number",
-            (self._id("threads", line.id), line.created_at, line.updated_at, kept(line.meta)),
+        made = self.database.execute(
+            "INSERT INTO threads (id, created_at, updated_at, meta, importing)"
+            " VALUES (?, ?, ?, ?, ?) RETURNING number",
+            (
+                *(self._id("threads", line.id), line.created_at, line.updated_at),
+                *(kept(line.meta), self._mark),
+            ),
         ).fetchone()
         self._thread = made[0]
         self.imported.threads += 1
@@ -182,7 +185,7 @@ class _Loading:
         if not status.ended or ended_at is None:
             status, message, ended_at = Status.ERROR, _NOT_ENDED, line.started_at
         run_id = self._id("runs", line.id)
-        made = self._database.execute(
+        made = self.database.execute(
             "INSERT INTO runs (id, thread, status, message, started_at, ended_at, input, said,"
             " meta, owner) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'import') RETURNING number",
             (
@@ -200,7 +203,7 @@ class _Loading:
         by, at = line.closed_by, line.closed_at
         if by is None or at is None:
             by, at = _NOT_ENDED, line.asked_at
-        self._database.execute(
+        self.database.execute(
             "INSERT INTO questions (run, method, params, digest, asked_at, answer, closed_by,"
             " closed_at, owner) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'import')",
             (
@@ -217,7 +220,7 @@ class _Loading:
         if keeping.event_type(event) == "final":
             self._count_message()
         run.chain = next_link(run.chain, line.at, event, meta)
-        self._database.execute(
+        self.database.execute(
             "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)",
             (run.number, line.seq, line.at, event, meta, run.chain),
         )
@@ -225,7 +228,7 @@ class _Loading:
         self.imported.events += 1
 
     def _count_message(self) -> None:
-        self._database.execute(
+        self.database.execute(
             "UPDATE threads SET messages = messages + 1 WHERE number = ?", (self._thread,)
         )
 
@@ -233,7 +236,7 @@ class _Loading:
         if not id or len(id) > 200 or not id.isprintable():
             raise _Misplaced(f"{id[:200]!r} cannot be an id")
         taken = f"SELECT 1 FROM {table} WHERE id = ?"
-        if self._database.execute(taken, (id,)).fetchone() is None:
+        if self.database.execute(taken, (id,)).fetchone() is None:
             return id
         if not self._new_ids:
             raise AlreadyThere(f"{id} is here already; import it with new ids, or not at all")

@@ -24,11 +24,12 @@ if TYPE_CHECKING:
 _THREAD = (
     "SELECT t.id, t.created_at, t.updated_at, t.messages, r.id, r.said, t.meta FROM threads t"
     " LEFT JOIN runs r ON r.number = (SELECT max(number) FROM runs WHERE thread = t.number)"
+    " WHERE t.importing IS NULL"
 )
 _RUN = (
     "SELECT r.id, t.id, r.status, r.message, r.input, r.started_at, r.ended_at, r.meta,"
     " r.may_return"
-    " FROM runs r JOIN threads t ON t.number = r.thread"
+    " FROM runs r JOIN threads t ON t.number = r.thread WHERE t.importing IS NULL"
 )
 
 
@@ -72,14 +73,14 @@ def threads(database: sqlite3.Connection, limit: int | None) -> list[Thread]:
 
 
 def thread(database: sqlite3.Connection, session_id: str) -> Thread:
-    row = database.execute(f"{_THREAD} WHERE t.id = ?", (session_id,)).fetchone()
+    row = database.execute(f"{_THREAD} AND t.id = ?", (session_id,)).fetchone()
     if row is None:
         raise UnknownThread(f"there is no session {session_id}")
     return Thread(*row)
 
 
 def run(database: sqlite3.Connection, run_id: str) -> Run:
-    row = database.execute(f"{_RUN} WHERE r.id = ?", (run_id,)).fetchone()
+    row = database.execute(f"{_RUN} AND r.id = ?", (run_id,)).fetchone()
     if row is None:
         raise UnknownRun(f"there is no run {run_id}")
     return _run(row)
@@ -87,7 +88,7 @@ def run(database: sqlite3.Connection, run_id: str) -> Run:
 
 def active_runs(database: sqlite3.Connection) -> list[Run]:
     """All that have not ended, whoever has them."""
-    return [_run(row) for row in database.execute(f"{_RUN} WHERE r.ended_at IS NULL")]
+    return [_run(row) for row in database.execute(f"{_RUN} AND r.ended_at IS NULL")]
 
 
 _Row = tuple[str, str, str, str | None, bytes, int, int | None, bytes | None, int]
@@ -147,8 +148,9 @@ def window(database: sqlite3.Connection, session_id: str, max_runs: int, max_eve
 def log(database: sqlite3.Connection, run_id: str, after: int) -> Span:
     """What a run has after a sequence number, for `run.attach`. Without the person's input."""
     row = database.execute(
-        "SELECT number, coalesce((SELECT max(seq) FROM events WHERE run = number), -1)"
-        " FROM runs WHERE id = ?",
+        "SELECT r.number, coalesce((SELECT max(seq) FROM events WHERE run = r.number), -1)"
+        " FROM runs r JOIN threads t ON t.number = r.thread"
+        " WHERE r.id = ? AND t.importing IS NULL",
         (run_id,),
     ).fetchone()
     if row is None:

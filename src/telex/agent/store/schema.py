@@ -83,4 +83,7 @@ VERSION_1: Final = (
 VERSION_2: Final = (
     # Whether a UI of the run may come back to it. Where none may, nobody will answer after a crash.
     "ALTER TABLE runs ADD COLUMN may_return INTEGER NOT NULL DEFAULT 1",
+    # By whom, while it is being imported: nobody sees the session before it is whole.
+    "ALTER TABLE threads ADD COLUMN importing TEXT",
+    "CREATE INDEX threads_importing ON threads (importing) WHERE importing IS NOT NULL",
 )

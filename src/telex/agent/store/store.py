@@ -6,19 +6,21 @@ database at once; each run belongs to the one that started it (`owners`).
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
-from telex.agent.store import exporting, importing, keeping, pending, reading, writing
+from telex.agent.store import export_file, exporting, importing, keeping, pending, reading, writing
 from telex.agent.store.owed import Owed
 from telex.agent.store.problems import EndOwed, Refused, StoreProblem
 from telex.agent.store.reader import History, Reader, pages, played
 from telex.agent.store.records import Status
 from telex.agent.store.writer import Writer
+from telex.agent.uninterrupted import in_thread, to_the_end
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
     from types import TracebackType
@@ -51,10 +53,14 @@ class Store:
         writer = Writer(path, clock)
         try:
             await writer.do(writing.recover)
+            left = await writer.do(importing.left_behind)
         except BaseException:
             await writer.close()
             raise
-        return cls(path, writer, Reader(path))
+        store = cls(path, writer, Reader(path))
+        for mark in left:
+            await store._taken_away(partial(importing.undo, mark=mark))
+        return store
 
     async def close(self) -> None:
         for run_id in list(self._owed):
@@ -228,7 +234,29 @@ class Store:
 
     async def import_(self, path: Path, *, new_ids: bool = False) -> importing.Imported:
         """All that a file holds, or nothing. Ids that are taken are refused, or made anew."""
-        return await self._write(importing.load, path, new_ids)
+        await in_thread(lambda _: export_file.check(path))
+        loading, pieces = importing.Loading(path, new_ids), export_file.pieces(path)
+        try:
+            while (piece := await in_thread(lambda _: next(pieces, None))) is not None:
+                begun = time.monotonic()
+                await self._write(loading.take, piece)
+                # Who waits for SQLite looks only now and then, and would miss a shorter gap.
+                await asyncio.sleep(time.monotonic() - begun)
+            await self._write(loading.show)
+        except BaseException:
+            await to_the_end(self._taken_away(loading.undo))
+            raise
+        finally:
+            pieces.close()
+        return loading.imported
+
+    async def _taken_away(self, undo: Callable[[Ledger], bool]) -> None:
+        """In commits as short as those that made it."""
+        try:
+            while await self._write(undo):
+                pass
+        except StoreProblem as problem:  # nobody sees it; whoever opens the store next tries again
+            log.warning("what is left of an import is taken away later: %s", problem)
 
     async def _write(
         self, work: Callable[Concatenate[Ledger, P], T], *given: P.args, **named: P.kwargs

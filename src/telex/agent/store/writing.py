@@ -66,7 +66,7 @@ def _thread_for(ledger: Ledger, new: NewRun, now: int) -> int:
         if number is not None:
             raise AlreadyThere(f"there is a session {new.session_id} already")
         return _new_thread(ledger, new.session_id, now)
-    if number is None:
+    if number is None or _importing(ledger, number):
         raise UnknownThread(f"there is no session {new.session_id}")
     if (busy := _active(ledger, number)) is not None:
         recover(ledger)  # its process may have died since we looked
@@ -79,6 +79,11 @@ def _thread_number(ledger: Ledger, session_id: str) -> int | None:
     found = ledger.database.execute("SELECT number FROM threads WHERE id = ?", (session_id,))
     row = found.fetchone()
     return row[0] if row else None
+
+
+def _importing(ledger: Ledger, thread: int) -> bool:
+    found = ledger.database.execute("SELECT importing FROM threads WHERE number = ?", (thread,))
+    return found.fetchone()[0] is not None
 
 
 def _new_thread(ledger: Ledger, session_id: str, now: int) -> int:
