@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import fcntl
 import os
 import random
 import shutil
@@ -30,7 +31,9 @@ from telex.agent.store import (
     UnknownRun,
     Unusable,
     migrations,
+    problems,
     verify,
+    verifying,
 )
 from telex.config.errors import NotPrivate
 
@@ -72,6 +75,28 @@ async def test_what_others_could_touch_is_refused(tmp_path: Path, flaw: str) -> 
             path.mkdir()
     with pytest.raises((NotPrivate, DiskFailed), match="store"):
         await opened(tmp_path)
+
+
+async def test_what_who_was_killed_while_making_the_file_left_is_taken_away(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "store/telex.db"
+    path.parent.mkdir(mode=0o700)
+    left, made, busy, theirs = (
+        path.parent / name
+        for name in (".telex.db-a.new", ".telex.db-b.new", ".telex.db-c.new", ".other.new")
+    )
+    for one in (left, left.with_name(".telex.db-a.new-wal"), busy, theirs):
+        one.write_bytes(b"half of it")
+    with busy.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        async with await opened(tmp_path):
+            os.link(path, made)
+            async with await opened(tmp_path) as store:
+                await begun(store, "a")
+                found = {one.name for one in path.parent.iterdir() if one.name.startswith(".")}
+                assert found == {busy.name, theirs.name}
+    assert verify(path).runs == 1
 
 
 # Versions.
@@ -319,6 +344,30 @@ async def test_a_damaged_page_is_found_and_named(tmp_path: Path) -> None:
             file.write(os.urandom(64))
     with contextlib.suppress(Damaged):  # where not even the rows can be counted
         assert verify(store.path).problems
+
+
+async def test_text_that_is_no_text_any_more_is_damage(tmp_path: Path) -> None:
+    async with await opened(tmp_path) as store:
+        await begun(store, "a")
+        await store.append("a", text(0))
+        await store.end_run("a", Status.COMPLETED)
+        with closing(sqlite3.connect(store.path, isolation_level=None)) as other:
+            other.execute("UPDATE runs SET id = CAST(x'ff61' AS TEXT)")
+        with pytest.raises(Damaged, match="verify"):
+            await store.threads()
+    assert any("event 0" in problem for problem in verify(store.path).problems)
+
+
+@pytest.mark.parametrize("name", ["SQLITE_IOERR_READ", "SQLITE_IOERR_CORRUPTFS"])
+def test_a_disk_that_cannot_be_read_is_not_a_damaged_file(name: str) -> None:
+    code = getattr(sqlite3, name)
+    for kind in (code, sqlite3.SQLITE_IOERR):
+        assert isinstance(problems.condition(kind, "x", ""), DiskFailed)
+    assert "could not be read: Input/output error" in str(problems.condition(code, "x", ""))
+    page = f"Tree 4 page 9: unable to get the page. error code={code}"
+    with pytest.raises(DiskFailed, match="could not be read"):
+        verifying._check_it_was_read(page, Path("x"))
+    verifying._check_it_was_read("Tree 4 page 9: free space corruption", Path("x"))
 
 
 def test_nothing_to_verify_is_said(tmp_path: Path) -> None:

@@ -254,7 +254,7 @@ def test_what_is_stored_is_exported_verified_and_imported(here: Here, work: Path
     assert (work / "a.ndjson").stat().st_mode & 0o777 == 0o600
     assert here("export")[1] == (work / "a.ndjson").read_text()
     assert here("import", "a.ndjson")[0] == 1
-    assert here("import", "--new-ids", "a.ndjson")[1] == "1 sessions, 1 runs, 1 events\n"
+    assert here("import", "--new-ids", "a.ndjson")[1].endswith("1 sessions, 1 runs, 1 events\n")
     assert here("verify")[1] == "2 sessions, 2 runs, 2 events\n"
 
 

@@ -76,6 +76,8 @@ def read_script(path: Path) -> Scripted:
         script = msgspec.json.decode(path.read_bytes(), type=Script)
     except msgspec.DecodeError as error:
         raise BadScript(f"{path} is no script: {error}") from error
+    except RecursionError as error:
+        raise BadScript(f"{path} is no script: it is nested too deeply") from error
     return Scripted(script.name, script.steps)
 
 

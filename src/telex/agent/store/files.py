@@ -6,10 +6,12 @@ Effects only. WAL with `synchronous` FULL: a commit that returned survives the p
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import sqlite3
 import stat
 import tempfile
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,7 +30,7 @@ def conditions(path: Path) -> Iterator[None]:
     """What SQLite says of the disk and the file, as conditions; our own mistakes stay mistakes."""
     try:
         yield
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         if (problem := told(error, path)) is None:
             raise
         raise problem from error
@@ -39,6 +41,7 @@ def open_database(path: Path) -> sqlite3.Connection:
     make_private(path.parent)
     if not path.is_symlink() and not path.exists():
         _make(path)
+    _sweep(path)
     # Looked at, never opened: to close any descriptor of the file would let go of all the locks
     # that SQLite holds on it in this process.
     check_file(path)
@@ -49,17 +52,47 @@ def _make(path: Path) -> None:
     """Elsewhere first, then put in its place: two that turn the same new file into a database at
     once get in each other's way, and SQLite does not wait there."""
     try:
-        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".new")
+        descriptor, name = tempfile.mkstemp(".new", f".{path.name}-", path.parent)
     except OSError as error:
         raise DiskFailed(f"{path} cannot be made: {error.strerror}") from error
-    os.close(descriptor)
     try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)  # until we end, however we end
         _prepared(Path(name), path).close()
         with contextlib.suppress(FileExistsError):  # somebody was quicker; theirs is as good
             os.link(name, path)
     finally:
         os.unlink(name)
+        os.close(descriptor)
     _sync(path.parent)
+
+
+def _sweep(path: Path) -> None:
+    """Take away what was left by who was killed while making the file."""
+    for new in path.parent.glob(f".{path.name}-*.new"):
+        if _abandoned(new):
+            for name in (f"{new}-wal", f"{new}-shm", f"{new}-journal", new):
+                Path(name).unlink(missing_ok=True)
+
+
+def _abandoned(new: Path) -> bool:
+    try:
+        if new.lstat().st_nlink > 1:
+            return True  # it is in its place already: that one must not be opened (see below)
+        descriptor = os.open(new, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return False  # gone meanwhile, or not one of ours
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # One that was just made has no lock for a moment; it is empty then.
+        return os.fstat(descriptor).st_size > 0 or _old(descriptor)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(descriptor)
+
+
+def _old(descriptor: int) -> bool:
+    return time.time() - os.fstat(descriptor).st_mtime > STORE_BUSY_SECONDS
 
 
 def _sync(directory: Path) -> None:

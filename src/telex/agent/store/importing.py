@@ -36,6 +36,8 @@ class Imported:
     events: int = 0
     renamed: dict[str, str] = field(default_factory=dict)
     """Ids that were taken, and what they are here."""
+    sessions: dict[str, str] = field(default_factory=dict)
+    """Those of them that are sessions'."""
 
 
 class Loading:
@@ -241,4 +243,6 @@ class _Place:
         if not self._new_ids:
             raise AlreadyThere(f"{id} is here already; import it with new ids, or not at all")
         self.imported.renamed[id] = new = str(uuid.uuid4())
+        if table == "threads":
+            self.imported.sessions[id] = new
         return new

@@ -7,6 +7,8 @@ file: nothing of what was asked is stored, the store stays open, and the same ma
 from __future__ import annotations
 
 import sqlite3
+from errno import EIO
+from os import strerror
 
 
 class StoreProblem(Exception):
@@ -114,7 +116,10 @@ class StoreClosed(StoreProblem):
     """It was closed."""
 
 
+_NOT_READ = (DiskFailed, f"the file could not be read: {strerror(EIO)}. Look at the system's log")
 _SENTENCES: dict[int, tuple[type[StoreProblem], str]] = {
+    sqlite3.SQLITE_IOERR_READ: _NOT_READ,
+    sqlite3.SQLITE_IOERR_CORRUPTFS: _NOT_READ,  # SQLite's name for EIO while reading
     sqlite3.SQLITE_FULL: (DiskFull, "the disk is full; nothing was stored. Make room, and go on"),
     sqlite3.SQLITE_IOERR: (
         DiskFailed,
@@ -143,10 +148,16 @@ _SENTENCES: dict[int, tuple[type[StoreProblem], str]] = {
 }
 
 
-def told(error: sqlite3.Error, path: object) -> StoreProblem | None:
+def told(error: Exception, path: object) -> StoreProblem | None:
     """The condition behind an error of SQLite's; None for a mistake of ours."""
     code = getattr(error, "sqlite_errorcode", None)  # unset where Python itself objects
-    if code is None or (found := _SENTENCES.get(code & 0xFF)) is None:
-        return None
-    problem, sentence = found
-    return problem(f"{path}: {sentence} ({error.sqlite_errorname})")
+    if code is not None:
+        return condition(code, path, getattr(error, "sqlite_errorname", str(code)))
+    no_text = "decode" in str(error)  # bytes that are no text any more
+    return condition(sqlite3.SQLITE_CORRUPT, path, "no UTF-8") if no_text else None
+
+
+def condition(code: int, path: object, name: str) -> StoreProblem | None:
+    """What a number of SQLite's means, the exact one or else its kind."""
+    found = _SENTENCES.get(code) or _SENTENCES.get(code & 0xFF)
+    return found and found[0](f"{path}: {found[1]} ({name})")

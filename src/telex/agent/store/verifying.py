@@ -7,6 +7,7 @@ be run while others write.
 
 from __future__ import annotations
 
+import re
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import groupby, islice
@@ -17,7 +18,7 @@ from telex.agent.store import keeping
 from telex.agent.store.files import check_file, conditions, connect_reader
 from telex.agent.store.ledger import first_link, next_link
 from telex.agent.store.migrations import version_of
-from telex.agent.store.problems import NotKept, Unusable
+from telex.agent.store.problems import Damaged, DiskFailed, NotAStore, NotKept, Unusable, condition
 from telex.wire.limits import STORE_PROBLEMS
 
 if TYPE_CHECKING:
@@ -38,13 +39,22 @@ class Verified:
 def verify(path: Path) -> Verified:
     """Blocks for as long as reading the whole file takes. Raises `Damaged` where not even its
     problems can be read, and `Unusable` for what is no store of ours."""
-    if not path.exists():
+    if not path.exists() and not path.is_symlink():
         raise Unusable(f"there is no {path}")
     check_file(path)
+    try:
+        return _verified(path)
+    except Damaged as damaged:
+        raise Damaged(f"{path} cannot be read as a database. Put a copy in its place") from damaged
+
+
+def _verified(path: Path) -> Verified:
     with conditions(path), closing(connect_reader(path)) as database:
-        version_of(database, path)
+        database.text_factory = lambda text: text.decode(errors="replace")
+        if not version_of(database, path):
+            raise NotAStore(f"{path} is empty: it is no store, or was never finished. Remove it")
         database.execute("BEGIN")
-        problems = tuple(islice(_problems(database), STORE_PROBLEMS))
+        problems = tuple(islice(_problems(database, path), STORE_PROBLEMS))
         return Verified(problems, *(_count(database, t) for t in ("threads", "runs", "events")))
 
 
@@ -52,12 +62,14 @@ def _count(database: sqlite3.Connection, table: str) -> int:
     return int(database.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
 
 
-def _problems(database: sqlite3.Connection) -> Iterator[str]:
+def _problems(database: sqlite3.Connection, path: Path) -> Iterator[str]:
     damaged = [
         said
         for (said,) in database.execute(f"PRAGMA integrity_check({STORE_PROBLEMS})")
         if said != "ok"
     ]
+    for said in damaged:
+        _check_it_was_read(said, path)
     yield from damaged
     if damaged:
         return  # what else could be said about it would be a guess
@@ -65,6 +77,14 @@ def _problems(database: sqlite3.Connection) -> Iterator[str]:
         yield f"row {row} of {table} belongs to a row of {parent} that is not there"
     yield from _logs(database)
     yield from _waiting(database)
+
+
+def _check_it_was_read(said: str, path: Path) -> None:
+    """A page that the disk would not give is not a page that is wrong."""
+    if (failed := re.search(r"error code=(\d+)", said)) is not None:
+        problem = condition(int(failed[1]), path, said)
+        if isinstance(problem, DiskFailed):
+            raise problem
 
 
 def _logs(database: sqlite3.Connection) -> Iterator[str]:

@@ -33,11 +33,17 @@ async def _export(session: str | None, target: Path | None) -> None:
     from telex.config import places
 
     async with await Store.open(places.find().database) as store:
+        if session is not None:
+            await store.thread(session)  # before a line is written
         if target is None:
             async for piece in store.export(session):
                 sys.stdout.buffer.write(piece)
             return
         descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            async for piece in store.export(session):
-                file.write(piece)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                async for piece in store.export(session):
+                    file.write(piece)
+        except BaseException:
+            os.unlink(target)
+            raise

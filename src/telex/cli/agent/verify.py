@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import click
 
 from telex.cli.console import explain, say
@@ -19,7 +21,7 @@ def command() -> int:
     from telex.config import places
 
     path = places.find().database
-    if not path.exists():
+    if not os.path.lexists(path):
         say("nothing is stored yet")
         return 0
     found = verify(path)
