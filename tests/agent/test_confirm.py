@@ -394,6 +394,7 @@ async def test_an_answer_that_races_with_a_cancel_runs_nothing_after_it(
             await ui.settle()
             assert ran(agent) == then
             assert answer["ok"] == (ui.statuses(run)[-1] == "cancelled")
+    print(f"{turns + 1} answers raced with a cancel")
 
 
 @pytest.mark.counted

@@ -240,6 +240,7 @@ def test_a_write_cut_short_anywhere_is_answered_and_leaves_no_trace(
     assert done.stdout.decode() == f"failed {steps} stored {steps}\n", done.stderr.decode()
     found = verify(path)
     assert (found.problems, found.events) == ((), steps)
+    print(f"{steps} writes cut short, each answered")
 
 
 def test_a_full_disk_is_told_and_room_is_used_when_there_is_some(
@@ -275,12 +276,15 @@ async def test_a_log_cut_or_torn_anywhere_opens_with_a_prefix(
     log = (kept / "telex.db-wal").read_bytes()
     frames = list(range(32, len(log), 24 + 4096))
     blocks = list(range(0, len(log), 512))
-    chosen = random.Random(8).sample([*frames, *blocks], min(counted(24, 5000), len(blocks)))
+    cuts, chance = counted(24, 5000), random.Random(8)
+    places = chance.sample([*frames, *blocks], min(cuts, len(frames) + len(blocks)))
+    inside = [chance.randrange(len(log)) for _ in range(cuts - len(places))]
     longest = 0
-    for cut in [*chosen, len(log)]:
+    for cut in [*places, *inside, len(log)]:
         torn = bytes(random.Random(cut).randbytes(700)) if cut % 3 == 0 else b""
         longest = max(longest, await _prefix_after(kept, tmp_path / "cut", log, cut, torn))
     assert longest == 40
+    print(f"{cuts} cuts, {len(frames)} frames and {len(blocks)} blocks of 512 bytes among them")
 
 
 async def _prefix_after(kept: Path, place: Path, log: bytes, cut: int, torn: bytes) -> int:

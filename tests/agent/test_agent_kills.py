@@ -1,0 +1,162 @@
+"""`kill -9` of the real `telex agent`: what its UI had heard is what the next one tells, once."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from telex.agent.store import verify
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    Message = dict[str, Any]
+
+TEXTS = 8
+ENDS = ("completed", "error", "cancelled")
+CAPABLE = {"supports_confirm": True, "supports_run_attach": True}
+
+
+@dataclass
+class Told:
+    """Of one run: its events by number, whether it was allowed, and how it ended."""
+
+    run_id: str | None = None
+    events: dict[int, object] = field(default_factory=dict)
+    allowed: bool = False
+    status: str | None = None
+
+    def take(self, message: Message) -> None:
+        params = message.get("params", {})
+        if message.get("method") == "agent.event" and params["run_id"] == self.run_id:
+            assert params["seq"] == len(self.events), "lost, doubled or out of order"
+            self.events[params["seq"]] = params["event"]
+        elif message.get("method") == "run.status" and params["run_id"] == self.run_id:
+            self.status = params["status"]
+        elif message.get("id") == "start":
+            self.run_id = message["result"]["run_id"]
+
+
+class Driven:
+    """The process, and what is said to it."""
+
+    def __init__(self, child: subprocess.Popen[bytes]) -> None:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        self.child, self._in, self._out = child, child.stdin, child.stdout
+        hello = {"protocol_version": "0", "client": {"name": "a test", "version": "1"}}
+        self.say("hello", "initialize", {**hello, "ui_capabilities": CAPABLE})
+
+    def say(self, id: str, method: str, params: object) -> None:
+        self._write({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+
+    def _write(self, message: Message) -> None:
+        self._in.write(json.dumps(message).encode() + b"\n")
+        self._in.flush()
+
+    def hear(self, told: Told) -> bool:
+        """One message, a question answered with yes. False where nothing comes any more."""
+        line = self._out.readline()
+        if not line.endswith(b"\n"):
+            return False
+        message = json.loads(line)
+        told.take(message)
+        if message.get("method") == "ui.confirm.request":
+            told.allowed = True
+            self._write({"jsonrpc": "2.0", "id": message["id"], "result": {"ok": True}})
+        return True
+
+    def kill(self, told: Told) -> None:
+        """What was on its way arrives; nothing is answered any more."""
+        self.child.kill()
+        for line in self._out.readlines():
+            if line.endswith(b"\n"):
+                told.take(json.loads(line))
+
+
+@contextmanager
+def agent(home: Path, work: Path) -> Iterator[Driven]:
+    argv = [sys.executable, "-m", "telex", "agent", "--script", "s.json"]
+    environ = {**os.environ, "TELEX_HOME": str(home)}
+    with subprocess.Popen(
+        argv, env=environ, cwd=work, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as child:
+        try:
+            yield Driven(child)
+        finally:
+            child.kill()
+
+
+def script(work: Path) -> None:
+    """Each run adds a line to a file, once, if it is allowed to."""
+    texts = [{"text": f"{number}" * 50} for number in range(TEXTS)]
+    add = {"tool": "shell", "arguments": {"command": "echo x >> ran"}}
+    steps = [*texts, add, *texts, {"final": "{input}"}]
+    (work / "s.json").write_text(json.dumps({"name": "s", "steps": steps}))
+
+
+def until_killed(driven: Driven, lines: int) -> Told:
+    told = Told()
+    driven.say("start", "run.start", {"input": {"type": "text", "text": "go"}})
+    while lines > 0 and told.status not in ENDS and driven.hear(told):
+        lines -= 1
+    driven.kill(told)
+    return told
+
+
+def told_again(driven: Driven, run_id: str) -> Told:
+    told = Told(run_id)
+    driven.say("attach", "run.attach", {"run_id": run_id})
+    while told.status not in ENDS:
+        assert driven.hear(told), "it ended instead of telling how the run did"
+    return told
+
+
+def check(before: Told, after: Told, ran: int) -> None:
+    assert before.events.items() <= after.events.items(), "heard, and not there or not the same"
+    assert ran <= (before.allowed or after.allowed), "it ran without a yes, or twice"
+    results = [one for one in after.events.values() if _kind(one) == "tool_result"]
+    if results:
+        assert ran == 1, "its result is told, and it did not run"
+    if before.status in ENDS:
+        assert after.status == before.status
+
+
+def _kind(event: object) -> object:
+    assert isinstance(event, dict)
+    return event["type"]
+
+
+@pytest.mark.counted
+def test_nothing_heard_is_lost_doubled_or_done_twice_by_kill_9_of_the_agent(
+    tmp_path: Path, counted: Callable[[int, int], int]
+) -> None:
+    chance, kills, heard = random.Random(15), counted(4, 1000), 0
+    work, home, file = tmp_path / "work", tmp_path / "home", tmp_path / "work/ran"
+    work.mkdir()
+    script(work)
+    last: Told | None = None
+    ends: dict[str | None, int] = {}
+    for _ in range(kills + 1):
+        with agent(home, work) as driven:
+            if last is not None and last.run_id is not None:
+                after = told_again(driven, last.run_id)
+                check(last, after, len(file.read_text()) // 2 if file.exists() else 0)
+                heard += len(last.events)
+                ends[after.status] = ends.get(after.status, 0) + 1
+            file.unlink(missing_ok=True)
+            last = until_killed(
+                driven, chance.choice((2, chance.randrange(45), chance.randrange(45)))
+            )
+    [database] = home.rglob("telex.db")
+    assert verify(database).problems == ()
+    print(f"{kills} kills of telex agent, {heard} events heard before, all there; ends: {ends}")
