@@ -3,6 +3,7 @@
 `store_child.py write DATABASE ROUND`: several runs at once; a line for each event that is stored.
 `store_child.py full DATABASE STEPS`: a bound on file sizes that cuts a write at each of many places.
 `store_child.py fill DATABASE`: writes until the disk is full, removes `ballast`, and goes on.
+`store_child.py eio DATABASE CALL EVENTS`: after so many events a system call only ever fails.
 """
 
 from __future__ import annotations
@@ -15,7 +16,17 @@ import resource
 import sys
 from pathlib import Path
 
-from telex.agent.store import DiskFailed, DiskFull, NewRun, Store, Unavailable
+import refused
+
+from telex.agent.store import (
+    DiskFailed,
+    DiskFull,
+    NewRun,
+    Status,
+    Store,
+    StoreProblem,
+    Unavailable,
+)
 
 RUNS = 4
 
@@ -94,10 +105,32 @@ async def fill(path: Path) -> None:
     say(f"went on to {len(stored)}")
 
 
+async def eio(path: Path, call: str, events: str) -> None:
+    """The kernel itself answers EIO, for this process alone and for good."""
+    store = await Store.open(path)
+    await store.start_run(NewRun("a", "s", b"{}", "", new_thread=True))
+    for number in range(int(events)):
+        assert await store.append("a", event(number, 5_000)) == number
+    if not refused.from_now_on(call):
+        say("not allowed here")
+        return
+    for _ in range(3):
+        for work in (store.append("a", event("no", 5_000)), store.end_run("a", Status.ERROR)):
+            try:
+                await work
+                say(f"{call}: taken for stored")
+            except StoreProblem as problem:
+                say(f"told {type(problem).__name__}")
+    await store.close()
+    say("lives")
+
+
 def event(content: object, filling: int = 10) -> bytes:
     return json.dumps({"type": "text", "content": content, "x": "x" * filling}).encode()
 
 
 if __name__ == "__main__":
     name, database, *rest = sys.argv[1:]
-    asyncio.run({"write": write, "full": full, "fill": fill}[name](Path(database), *rest))
+    asyncio.run(
+        {"write": write, "full": full, "fill": fill, "eio": eio}[name](Path(database), *rest)
+    )

@@ -42,6 +42,12 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 CHILD = [sys.executable, str(HERE / "store_child.py")]
+MAY_BE = {
+    "fdatasync": ("told RunEnded",),  # the end that was told as not stored, and is there
+    "pwrite64": (),
+    # SQLite's word for it; and what is in memory it need not read.
+    "pread64": ("told Damaged", "pread64: taken for stored", "told RunEnded"),
+}
 FIXTURES = sorted((HERE / "data").glob("store_v*.sql"))
 
 
@@ -255,6 +261,29 @@ def test_a_full_disk_is_told_and_room_is_used_when_there_is_some(
     assert first.startswith("full after"), done.stderr.decode()
     assert told.startswith("told DiskFull: ")
     assert int(last.split()[-1]) == int(first.split()[-1]) + 5
+
+
+@pytest.mark.counted
+@pytest.mark.parametrize("call", ["fdatasync", "pwrite64", "pread64"])
+async def test_a_disk_that_fails_is_told_each_time_and_loses_nothing(
+    tmp_path: Path, counted: Callable[[int, int], int], call: str
+) -> None:
+    """Of what was refused, nobody can know: a write may be there whose `fsync` failed."""
+    rounds = counted(2, 70)
+    for turn in range(rounds):
+        path, events = tmp_path / str(turn) / "telex.db", turn * 7 % 100
+        argv = [*CHILD, "eio", path, call, str(events)]
+        done = subprocess.run(argv, capture_output=True, timeout=60)
+        *told, last = done.stdout.decode().splitlines() or [done.stderr.decode()]
+        if last == "not allowed here":
+            pytest.skip("seccomp is not allowed here")
+        assert last == "lives", (done.stdout, done.stderr)
+        assert set(told) <= {"told DiskFailed", *MAY_BE[call]}, told
+        async with await Store.open(path) as store:
+            found = await contents(store.events("a"))
+            assert found[:events] == [(n, n) for n in range(events)]
+        assert verify(path).problems == ()
+    print(f"{rounds} times {call} failed for good: told, and nothing lost")
 
 
 # A log that lost its end.

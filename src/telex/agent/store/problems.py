@@ -139,7 +139,8 @@ _SENTENCES: dict[int, tuple[type[StoreProblem], str]] = {
     ),
     sqlite3.SQLITE_CORRUPT: (
         Damaged,
-        "the file is damaged: `telex agent verify` says where. Put a copy in its place",
+        # SQLite says so too where the disk would not give it a page.
+        "the file is damaged, or was not read: `telex agent verify` says which",
     ),
     sqlite3.SQLITE_NOTADB: (
         NotAStore,
