@@ -28,8 +28,8 @@ def test_the_commands_on_the_page_print_what_it_says(name: str, tmp_path: Path) 
     check_typed(page, home, "work")
 
 
-def fits(shape: object, value: object) -> None:
-    jsonschema.validate(value, {"$defs": SCHEMA["$defs"], "allOf": [shape]})
+def fits(shape: dict[str, object], value: object) -> None:
+    jsonschema.Draft202012Validator({"$defs": SCHEMA["$defs"], **shape}).validate(value)
 
 
 async def test_what_a_run_tells_and_asks_is_as_the_schema_says(tmp_path: Path) -> None:
