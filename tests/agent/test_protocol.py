@@ -287,7 +287,7 @@ async def test_signing_out_asks_first_and_says_that_nothing_is_stored(tmp_path: 
         assert await ui.reply(asked) == no
         asked = ui.send("auth.logout", {})
         ui.answer(await ui.until("ui.confirm.request"), {"ok": True})
-        yes = {"ok": True, "auth_cleared": False, "session_cleared": True}
+        yes = {"ok": True, "auth_cleared": False, "session_cleared": False}
         assert await ui.reply(asked) == yes
 
 
