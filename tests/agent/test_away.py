@@ -121,6 +121,23 @@ async def test_who_attaches_anew_is_asked_anew_and_answers_once(tmp_path: Path) 
         assert [one["seq"] for one in ui.events(run)] == list(range(len(ui.events(run))))
 
 
+async def test_who_attaches_anew_is_nobody_who_came_back(tmp_path: Path) -> None:
+    async with an_agent(tmp_path) as agent:
+        ui, other = await agent.connect(**RETURNING), await agent.connect(**RETURNING)
+        run = await ui.start("run touch done")
+        await ui.until(CONFIRM)
+        for _ in range(2):
+            await other.call("run.attach", {"run_id": run})
+            question = await other.until(CONFIRM)
+            await ui.leave()
+        other.say(FAILURE % question["id"])
+        back = await agent.connect(**RETURNING)
+        await back.call("run.attach", {"run_id": run})
+        back.answer(await back.until(CONFIRM), {"ok": True})
+        assert await other.until_ended(run) == "completed"
+        assert (agent.root / "done").exists()
+
+
 async def test_an_answer_and_attaching_anew_at_once_are_one_answer(tmp_path: Path) -> None:
     async with an_agent(tmp_path) as agent:
         ui = await agent.connect(**ALL)

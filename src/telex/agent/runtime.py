@@ -158,10 +158,8 @@ class Runtime:
         known = run.run_id in connection.feeds
         feed = self._feed(run.run_id, connection, after)
         run.feeds.add(feed)
-        if not connection.gone:
-            run.away.came(connection.can)
-        elif not known:
-            run.away.left(connection.can)
+        if not known:  # one that attaches anew was here
+            (run.away.left if connection.gone else run.away.came)(connection.can)
         return feed
 
     def _feed(self, run_id: str, connection: Connection, after: int | None) -> Feed:
