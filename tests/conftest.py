@@ -146,10 +146,14 @@ def _open_files() -> dict[int, str]:
 
 
 def _children() -> set[int]:
-    found: set[int] = set()
-    for path in Path("/proc/self/task").glob("*/children"):
-        found.update(int(pid) for pid in path.read_text().split())
-    return found - guardian.pids()  # the one that stays on purpose, and ends when we do
+    """A thread that ends meanwhile leaves its children to one that may have been looked at before:
+    then all are looked at again."""
+    for _ in range(100):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            listed = [path.read_text() for path in Path("/proc/self/task").glob("*/children")]
+            found = {int(pid) for text in listed for pid in text.split()}
+            return found - guardian.pids()  # the one that stays on purpose, and ends when we do
+    raise AssertionError("threads ended faster than their children could be counted")
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""`telex serve` as a process of its own, for clients that are tested against it."""
+"""telex as a process of its own: with pipes to talk through, or `telex serve` for clients."""
 
 from __future__ import annotations
 
@@ -31,6 +31,25 @@ class Serve:
     def kill(self) -> None:
         self.process.kill()
         self.process.wait(10)
+
+
+@contextlib.contextmanager
+def telex_child(environ: dict[str, str], work: Path, *args: str) -> Iterator[subprocess.Popen[str]]:
+    """`telex ARGS` until the end of the block, with a pipe to each of its streams."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "telex", *args],
+        env=environ,
+        cwd=work,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as child:
+        try:
+            yield child
+        finally:
+            child.terminate()
+            child.wait(10)
 
 
 @contextlib.contextmanager

@@ -27,6 +27,12 @@ def ran(agent: Agent) -> bool:
     return (agent.root / "done").exists()
 
 
+def told(ui: Ui, run: str) -> str:
+    """The result of the run's last tool."""
+    events = [params["event"] for params in ui.events(run)]
+    return str([event for event in events if event["type"] == "tool_result"][-1]["result"])
+
+
 async def asked(ui: Ui, text: str = TOUCH) -> tuple[str, Message]:
     run = await ui.start(text)
     return run, await ui.until("ui.confirm.request")
@@ -80,6 +86,131 @@ async def test_what_was_shown_is_what_runs_or_nothing_does(tmp_path: Path) -> No
         assert "is not the file that was expected" in ui.final(run)
 
 
+def swap(agent: Agent, link: str, target: str) -> None:
+    (agent.root / link).unlink()
+    (agent.root / link).symlink_to(target)
+
+
+def a_link(agent: Agent) -> None:
+    """`l` leads to `good`, and there is a `bad` with the same in it."""
+    for name in ("good", "bad"):
+        (agent.root / name).mkdir()
+        (agent.root / name / "c").write_text("two")
+        (agent.root / name / "run.sh").write_text("touch ran\n")
+    (agent.root / "l").symlink_to("good")
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "made"),
+    [
+        ("write", {"file_path": "l/new", "content": "x"}, "new"),
+        ("edit", {"file_path": "l/c", "old_string": "two", "new_string": "x"}, "c"),
+        ("shell", {"command": "touch new", "cwd": "l"}, "new"),
+    ],
+)
+async def test_a_yes_is_for_the_place_that_was_shown(
+    tmp_path: Path, tool: str, arguments: dict[str, object], made: str
+) -> None:
+    """The link changes while the question is open: it goes where it led, and only there."""
+    core = Scripted("s", [Step(tool=tool, arguments=arguments), Step(final="{last}")])
+    async with an_agent(tmp_path, core) as agent:
+        a_link(agent)
+        ui = await agent.connect(**ALL)
+        run, question = await asked(ui, "go")
+        assert f"{agent.root}/good" in question["params"]["message"]
+        assert "It was named l" in question["params"]["message"]
+        swap(agent, "l", "bad")
+        ui.answer(question, {"ok": True})
+        await ui.until_ended(run)
+        assert (agent.root / "good" / made).read_text() != "two"
+        assert (agent.root / "bad" / made).exists() == (made == "c")
+        assert (agent.root / "bad" / "c").read_text() == "two"
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("write", {"file_path": "good/new", "content": "x"}),
+        ("shell", {"command": "touch new", "cwd": "good"}),
+    ],
+)
+async def test_a_place_that_became_a_link_after_the_question_is_refused(
+    tmp_path: Path, tool: str, arguments: dict[str, object]
+) -> None:
+    core = Scripted("s", [Step(tool=tool, arguments=arguments), Step(final="{last}")])
+    async with an_agent(tmp_path, core) as agent:
+        a_link(agent)
+        ui = await agent.connect(**ALL)
+        run, question = await asked(ui, "go")
+        (agent.root / "good").rename(agent.root / "away")
+        (agent.root / "good").symlink_to("bad")
+        ui.answer(question, {"ok": True})
+        await ui.until_ended(run)
+        assert "by now; nothing was done" in ui.final(run)
+        assert not list(agent.root.glob("*/new"))
+
+
+@pytest.mark.parametrize(
+    "command", ["sh good/run.sh", "cd good && sh run.sh", "sh < good/run.sh", "sh l/run.sh"]
+)
+async def test_a_script_that_changed_after_the_question_does_not_run(
+    tmp_path: Path, command: str
+) -> None:
+    async with an_agent(tmp_path) as agent:
+        a_link(agent)
+        ui = await agent.connect(**ALL)
+        for change in (None, "touch other\n"):
+            run, question = await asked(ui, f"run {command}")
+            if change is not None:
+                (agent.root / "good" / "run.sh").write_text(change)
+            ui.answer(question, {"ok": True})
+            await ui.until_ended(run)
+        assert "run.sh has changed since the question; nothing was run" in ui.final(run)
+        assert list(agent.root.rglob("ran"))
+        assert not list(agent.root.rglob("other"))
+
+
+async def test_what_would_fail_for_its_place_is_not_asked_about(tmp_path: Path) -> None:
+    for mode in ("minimal", "full"):
+        async with an_agent(tmp_path, mode=mode) as agent:
+            ui = await agent.connect(**ALL)
+            run = await ui.start("read /etc/hostname")
+            assert await ui.until_ended(run) == "completed"
+            assert "is outside the sandbox root" in ui.final(run)
+
+
+async def test_a_change_is_asked_about_as_people_read_it(tmp_path: Path) -> None:
+    async with an_agent(tmp_path) as agent:
+        (agent.root / "a").write_text("one\n" + " " * 12 + "two\n\n")
+        ui = await agent.connect(**ALL)
+        run, question = await asked(ui, "edit a: two => three")
+        message, why = question["params"]["message"].split("\n\nWhy you are asked: ")
+        indent = " " * 12
+        assert message == (
+            f"Edit a in 1 place:\n@@ -1,3 +1,3 @@\n one\n-{indent}two\n+{indent}three\n "
+        )
+        ui.answer(question, {"ok": False})
+        await ui.until_ended(run)
+        run, question = await asked(ui, "write b: hello")
+        message, why = question["params"]["message"].split("\n\nWhy you are asked: ")
+        assert message.startswith("Write b, 5 bytes, a new file:\n+hello\n")
+        assert why.startswith("mode minimal asks before ")
+        ui.answer(question, {"ok": False})
+        await ui.until_ended(run)
+
+
+async def test_a_change_too_large_for_a_difference_is_shown_whole(tmp_path: Path) -> None:
+    content = "".join(f"line {number}\n" for number in range(500)) + "x" * 5000
+    core = Scripted("s", [Step(tool="write", arguments={"file_path": "a", "content": content})])
+    async with an_agent(tmp_path, core) as agent:
+        (agent.root / "a").write_text("before\n")
+        ui = await agent.connect(**ALL)
+        run, question = await asked(ui, "go")
+        rows = question["params"]["message"].split("\n")
+        assert [row[1:] for row in rows if row.startswith("+")] == content.split("\n")
+        await ui.call("run.cancel", {"run_id": run})
+
+
 async def test_an_answer_about_something_else_runs_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -123,7 +254,7 @@ async def test_where_nobody_can_be_asked_what_would_ask_is_denied(
         ui = await agent.connect(**capabilities)
         run = await ui.start(TOUCH)
         assert await ui.until_ended(run) == "completed"
-        assert "UI confirm not supported" in ui.final(run)
+        assert "nobody here can be asked; touch is not known to only read" in ui.final(run)
         assert not [m for m in ui.heard if "id" in m and "method" in m]
         assert not ran(agent)
 
@@ -159,7 +290,7 @@ async def test_prompt_and_pick_are_not_used_where_a_ui_has_none(tmp_path: Path) 
     ],
     ids=["error", "null", "text", "empty", "true", "both"],
 )
-async def test_a_ui_that_errs_or_answers_nonsense_said_no(
+async def test_where_a_ui_errs_or_answers_nonsense_nobody_answered_and_nothing_runs(
     tmp_path: Path, answer: dict[str, Any]
 ) -> None:
     async with an_agent(tmp_path) as agent:
@@ -168,6 +299,11 @@ async def test_a_ui_that_errs_or_answers_nonsense_said_no(
         ui.say({"jsonrpc": "2.0", "id": question["id"], **answer})
         assert await ui.until_ended(run) == "completed"
         assert not ran(agent)
+        assert told(ui, run) == "Permission denied: nobody answered the question"
+        run, question = await asked(ui)
+        ui.answer(question, {"ok": False})
+        await ui.until_ended(run)
+        assert told(ui, run) == "Permission denied: the person said no"
 
 
 async def test_a_ui_that_goes_away_said_no(tmp_path: Path) -> None:
@@ -239,7 +375,7 @@ async def test_an_id_is_never_used_for_another_question(tmp_path: Path) -> None:
 
 
 @pytest.mark.counted
-async def test_an_answer_that_races_with_a_cancel_or_a_leaving_runs_nothing_after_it(
+async def test_an_answer_that_races_with_a_cancel_runs_nothing_after_it(
     tmp_path: Path, counted: Callable[[int, int], int]
 ) -> None:
     """The answer and the end go out together, with so many turns of the loop between them."""
@@ -258,6 +394,29 @@ async def test_an_answer_that_races_with_a_cancel_or_a_leaving_runs_nothing_afte
             await ui.settle()
             assert ran(agent) == then
             assert answer["ok"] == (ui.statuses(run)[-1] == "cancelled")
+
+
+@pytest.mark.counted
+async def test_an_answer_that_races_with_a_leaving_counts_or_nothing_runs(
+    tmp_path: Path, counted: Callable[[int, int], int]
+) -> None:
+    """As above, but a run goes on without its UI: what runs then is what the store has a yes to."""
+    for turns in range(counted(6, 200)):
+        directory = tmp_path / str(turns)
+        directory.mkdir()
+        async with an_agent(directory) as agent:
+            ui = await agent.connect(**ALL)
+            run, question = await asked(ui)
+            ui.answer(question, {"ok": True})
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            await ui.leave()
+            if (going_on := agent.runtime.runs.get(run)) is not None:
+                await going_on.ended()
+            assert (await agent.runtime.store.run(run)).status == "completed"
+            found = await agent.runtime.store.answer(question["id"], b'{"ok":false}', "late")
+            assert not found.won
+            assert found.answer is not None or not ran(agent)
 
 
 async def test_remembered_rules_count_from_then_on_and_after_a_restart(tmp_path: Path) -> None:
@@ -285,7 +444,7 @@ async def test_remembered_rules_count_from_then_on_and_after_a_restart(tmp_path:
         assert ran(agent)
         run = await ui.start("run touch other")
         await ui.until_ended(run)
-        assert "Permission denied" in ui.final(run)
+        assert "Permission denied: you said no to this before" in ui.final(run)
         assert not (agent.root / "other").exists()
 
 
@@ -337,9 +496,54 @@ async def test_a_file_name_that_would_deceive_is_shown_escaped_too(tmp_path: Pat
         run, question = await asked(ui, "go")
         message = question["params"]["message"]
         assert message.isascii()
-        assert "file_path: a\\u{202e}b\\u{1b}[0m" in message
-        assert "content: \\u{200b}x" in message
+        assert "Write a\\u{202e}b\\u{1b}[0m, 4 bytes, a new file:\n+\\u{200b}x\n" in message
+        preview = ui.events(run)[-2]["event"]
+        assert preview["file_path"] == "a\\u{202e}b\\u{1b}[0m"
         await ui.call("run.cancel", {"run_id": run})
+
+
+async def test_a_core_cannot_pass_its_question_for_one_about_permission(tmp_path: Path) -> None:
+    spoof = "Run command?\x1b[2J\u202e"
+    safe = "Run command?\\u{1b}[2J\\u{202e}"
+    core = Scripted(
+        "s",
+        [
+            Step(confirm=spoof, message=f"two\n{spoof}"),
+            Step(prompt=spoof, message=spoof),
+            Step(pick=[spoof], message=spoof),
+            Step(final="{last}"),
+        ],
+    )
+    async with an_agent(tmp_path, core) as agent:
+        ui = await agent.connect(**ALL)
+        run, question = await asked(ui, "go")
+        assert question["params"]["title"] == f"The agent asks: {safe}"
+        assert question["params"]["message"] == f"two\n{safe}"
+        ui.answer(question, {"ok": True})
+        question = await ui.until("ui.prompt.request")
+        assert question["params"]["title"] == f"The agent asks: {safe}"
+        assert question["params"]["message"] == safe
+        ui.answer(question, {"value": "x"})
+        question = await ui.until("ui.pick.request")
+        assert question["params"]["title"] == f"The agent asks: {safe}"
+        [item] = question["params"]["items"]
+        assert item["label"] == safe
+        ui.answer(question, {"ids": [item["id"]]})
+        await ui.until_ended(run)
+        assert ui.final(run) == spoof
+
+
+async def test_a_list_that_was_changed_by_a_call_is_told_to_who_called(tmp_path: Path) -> None:
+    async with an_agent(tmp_path) as agent:
+        ui, plain = await agent.connect(**ALL), await agent.connect()
+        arguments = {"action": "new", "entries": [{"content": "tea"}]}
+        for one in (ui, plain):
+            assert (await one.call("tool.call", {"name": "todo", "arguments": arguments}))["ok"]
+            await one.call("tool.call", {"name": "todo", "arguments": {"action": "read"}})
+            await one.settle()
+        [told] = [m["params"] for m in ui.heard if m.get("method") == "todos.update"]
+        assert [entry["content"] for entry in told["todos"]] == ["tea"]
+        assert not [m for m in plain.heard if m.get("method") == "todos.update"]
 
 
 async def test_what_is_too_long_to_be_shown_is_not_asked_and_not_run(tmp_path: Path) -> None:
@@ -360,7 +564,7 @@ async def test_a_tool_call_that_nobody_can_answer_any_more_does_not_wait(tmp_pat
         call = ui.send("tool.call", {"name": "shell", "arguments": {"command": "touch done"}})
         await ui.until("ui.confirm.request")
         ui.finish()
-        with pytest.raises(Exception, match="-32003"):
-            await ui.reply(call)
+        answer = await ui.reply(call)
+        assert answer == {"ok": False, "result": "Permission denied: nobody answered the question"}
         assert not ran(agent)
         assert await agent.runtime.store.pending() == []

@@ -45,6 +45,7 @@ MINIMAL = judge_of({})
 
 def test_the_corpus_is_large_enough() -> None:
     assert len(CASES) >= 150
+    assert len([case for case in CASES if "remember" in case]) >= 15
     assert len({json.dumps(case, sort_keys=True) for case in CASES}) == len(CASES)
 
 
@@ -53,8 +54,9 @@ def test_every_case_of_the_corpus_is_judged_as_it_says(file: str) -> None:
     wrong = []
     for case in (case for case in CASES if case["file"] == file):
         judged = judge_of(case).judge(request_of(case))
-        if judged.decision != case["expect"]:
-            wrong.append(f"{case}\n    is {judged.decision}: {judged.why}")
+        offered = [scope.kind for scope in judged.remember]
+        if judged.decision != case["expect"] or offered != case.get("remember", offered):
+            wrong.append(f"{case}\n    is {judged.decision}: {judged.why}; offered: {offered}")
     assert not wrong, "\n" + "\n".join(wrong)
 
 
@@ -188,6 +190,60 @@ def test_a_denied_command_is_denied_in_every_mode(mode: Mode) -> None:
     assert not judged.remember
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "prlimit rm x",
+        "prlimit --cpu=1 /bin/rm x",
+        "setpriv --no-new-privs rm x",
+        "choom -n 1 -- rm x",
+        "setarch -R rm x",
+        "linux64 rm x",
+        "split --filter='rm x' a",
+        "tar -xf a --to-command='rm x'",
+        "tar -cf a b --checkpoint-action=exec='rm x'",
+        "git -c alias.y='!rm x' y",
+        "env -S'rm x'",
+        "sh -c \"r''m x\"",
+        "python3 -c 'import os; os.system(\"rm x\")'",
+        "find . -exec rm x ';'",
+        "unknown-program 'cd y && rm x'",
+    ],
+)
+@pytest.mark.parametrize("decision", ["deny", "ask"])
+def test_a_rule_that_restricts_is_found_in_what_any_program_may_run(
+    command: str, decision: str
+) -> None:
+    rules = [{"tool": "shell", "command": "rm", "decision": decision}]
+    judged = judge_of({"mode": "full", "rules": rules}).judge(shell(command))
+    assert judged.decision == decision
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "echo rm x",
+        "grep 'rm x' README.md",
+        "mkdir rm",
+        "touch 'rm x'",
+        "docker run --rm x",
+        "ls rm",
+    ],
+)
+def test_it_is_not_found_where_nothing_is_run(command: str) -> None:
+    rules = [{"tool": "shell", "command": "rm", "decision": "deny"}]
+    judged = judge_of({"mode": "full", "rules": rules}).judge(shell(command))
+    assert judged.decision is Decision.ALLOW
+
+
+def test_a_script_that_any_program_may_run_asks_where_a_rule_restricts() -> None:
+    rules = [{"tool": "shell", "command": "git push", "decision": "deny"}]
+    for command in ("prlimit sh x.sh", "nice -n 1 /bin/bash-5.2 x", "sh x.sh"):
+        judged = judge_of({"mode": "full", "rules": rules}).judge(shell(command))
+        assert judged.decision is Decision.ASK, command
+        assert judge_of({"mode": "full"}).judge(shell(command)).decision is Decision.ALLOW
+
+
 def test_readers_refuse_options_that_are_not_listed() -> None:
     for name in READERS:
         found = reading([*name.split(), "--no-such-option"])
@@ -233,7 +289,7 @@ def test_no_reader_lists_an_option_that_writes_or_runs() -> None:
 
 @pytest.mark.parametrize(
     ("name", "is_called"),
-    [("/usr/bin/python3.11", "python"), ("python3", "python3"), ("gcc-12", "gcc")],
+    [("/usr/bin/python3.11", "python"), ("bash", "bash"), ("zsh-5.9", "zsh")],
 )
 def test_a_program_is_known_by_its_name_without_path_and_version(name: str, is_called: str) -> None:
     assert base(name) == is_called
@@ -338,7 +394,7 @@ def test_the_environment_of_what_was_not_asked_about_holds_nothing_that_acts() -
         "LD_PRELOAD": "x",
     }
     acting |= {
-        "RIPGREP_CONFIG_PATH": "x",
+        "GREP_OPTIONS": "-r",
         "CDPATH": "/etc",
         "PAGER": "sh",
         "LESSOPEN": "|sh",
@@ -347,6 +403,7 @@ def test_the_environment_of_what_was_not_asked_about_holds_nothing_that_acts() -
     kept = automatic(
         {
             **acting,
+            "RIPGREP_CONFIG_PATH": "x",
             "HOME": "/home/me",
             "PATH": "/bin:.:bin::/w/.venv/bin:/w:/wx:/usr/bin",
             "LANG": "C.UTF-8",
@@ -356,6 +413,36 @@ def test_the_environment_of_what_was_not_asked_about_holds_nothing_that_acts() -
     assert not set(acting) & set(kept)
     assert kept["PATH"] == "/bin:/wx:/usr/bin"
     assert kept["HOME"] == "/home/me"
+    assert kept["RIPGREP_CONFIG_PATH"] != "x"
+
+
+def test_no_link_of_path_leads_into_the_root(tmp_path: Path) -> None:
+    (tmp_path / "root" / "bin").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "root")
+    (tmp_path / "bin").symlink_to(tmp_path / "root" / "bin")
+    places = f"{tmp_path}/link/bin:{tmp_path}/bin:{tmp_path}:/usr/bin"
+    for root in (tmp_path / "root", tmp_path / "link"):
+        assert automatic({"PATH": places}, str(root))["PATH"] == f"{tmp_path}:/usr/bin"
+
+
+def test_no_ignore_file_of_a_workspace_has_rg_print_hidden_files(
+    tmp_path: Path, program: Callable[[str], str]
+) -> None:
+    for name in (".env", "plain", ".github/flow"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("TOKEN\n")
+    for name in (".ignore", ".rgignore"):
+        (tmp_path / name).write_text("!.*\n")
+
+    def found(*words: str) -> set[str]:
+        command = [program("rg"), "--files-with-matches", "TOKEN", *words]
+        environ = automatic(os.environ, "/nowhere")
+        done = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, timeout=20)
+        return set(done.stdout.decode().split())
+
+    assert found(".") == {"./plain"}
+    assert found(".github") == {".github/flow"}
+    assert MINIMAL.judge(shell("rg --no-config TOKEN")).decision is Decision.ASK
 
 
 def test_git_obeys_no_directory_that_only_looks_like_a_repository(
@@ -431,6 +518,10 @@ def test_on_a_real_disk_links_are_followed_and_patterns_name_what_a_shell_names(
     assert decides("cat src/*.py") is Decision.ALLOW
     assert decides("cat out/hosts") is Decision.ASK
     assert decides("cat */hosts") is Decision.ASK
+    assert decides("cd src && cat .h*") is Decision.ALLOW
+    assert decides("cd src && cat .*") is Decision.ASK  # .. is a name too, in some shells
+    assert decides("cat .?/hosts") is Decision.ASK
+    assert decides("ls .??*") is Decision.ALLOW
     assert decides("cat loop") is Decision.ALLOW  # nobody can open it
     assert decides("cd src && sort *") is Decision.ASK  # -o is a name there
     assert decides("cd src && cat ./*") is Decision.ALLOW

@@ -88,7 +88,7 @@ async def test_capabilities_and_numbers_may_be_null(tmp_path: Path) -> None:
         await ui.call("initialize", {**HELLO, "ui_capabilities": can})
         run = await ui.start("run touch x")
         await ui.until_ended(run)
-        assert "confirm not supported" in ui.final(run)
+        assert "Permission denied" in ui.final(run)
         assert (await ui.call("run.attach", {"run_id": run, "after_seq": None}))["run_id"] == run
 
 
@@ -281,6 +281,27 @@ async def test_skills_are_kept_until_they_are_wanted_new(tmp_path: Path) -> None
         assert (await ui.refusal("skills.list", {"cwd": "/etc"})).code == -32602
 
 
+async def test_skills_are_kept_for_so_many_directories_and_for_none_that_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("telex.agent.surroundings.AGENT_SKILLS_PLACES", 2)
+    async with an_agent(tmp_path) as agent:
+        ui = await agent.connect()
+        places = ["a", "b", "c"]
+        for name in places:
+            (agent.root / name).mkdir()
+        for cwd in (*places, "not/there"):
+            assert (await ui.call("skills.list", {"cwd": cwd}))["skills"] == []
+        skill = agent.root / ".agents" / "skills" / "baking"
+        skill.mkdir(parents=True)
+        (skill / "SKILL.md").write_text("---\nname: baking\ndescription: Bread.\n---\n")
+        found = {
+            cwd: len((await ui.call("skills.list", {"cwd": cwd}))["skills"])
+            for cwd in ("b", "c", "not/there", "a")
+        }
+        assert found == {"b": 0, "c": 0, "not/there": 1, "a": 1}
+
+
 async def test_the_context_can_be_looked_at_and_the_uis_part_is_replaced_whole(
     tmp_path: Path,
 ) -> None:
@@ -409,6 +430,10 @@ async def test_permission_can_be_explained_without_asking_or_running(tmp_path: P
         allowed = await ui.call("permission.explain", {"tool": "list"})
         assert allowed["decision"] == "allow"
         assert (await ui.refusal("permission.explain", {"tool": "nothing"})).code == -32602
+        for cwd in ("nowhere", "..", "file"):
+            (agent.root / "file").touch()
+            asked = {"tool": "shell", "arguments": {"command": "ls", "cwd": cwd}}
+            assert (await ui.refusal("permission.explain", asked)).code == -32602, cwd
 
 
 async def test_batches_and_what_is_no_json_are_answered(tmp_path: Path) -> None:

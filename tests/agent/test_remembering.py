@@ -7,11 +7,48 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from permission_world import FILES, ROOT, WORLD, cases, judge_of, request_of, shell
-from telex.agent.judging import Decision, Judge, Layer, Mode, Request, from_tables, to_table
-from telex.agent.judging.programs import FETCHERS, INTERPRETERS, NEVER_BY_PREFIX, RUNNERS, WRAPPERS
+from telex.agent.judging import (
+    Decision,
+    Judge,
+    Layer,
+    Mode,
+    Request,
+    Rule,
+    RuleRefused,
+    from_tables,
+    to_table,
+)
+from telex.agent.judging.lasting import CHANGING
+from telex.agent.judging.programs import READERS
 from telex.agent.judging.remembering import BY_FIRST_WORDS, Kind, Scope
 
 MINIMAL = judge_of({})
+RUNNING = """
+    . R Rscript act ansible ansible-playbook ant apk apt apt-get aria2c artisan asdf ash at
+    ava awk bash batch bazel bazelisk bc behave bmake brew buck buck2 builtin bun bundle
+    bundler bunx busybox bwrap cabal caffeinate capsh cargo choom chroot chrt clj clojure
+    cmake command composer conda corepack coverage crontab crystal csh ctest curl cypress dart
+    dash dbus-run-session dc deno direnv dnf doas docker doit dotnet dune ed elixir emacs entr
+    env erl esbuild eslint eval ex exec expect fab fakeroot fetch find firejail fish flake8
+    flock flutter foreman ftp gawk gcc gdb gem ghci git gmake go gradle gradlew groovy grunt
+    gtimeout guile guix gulp hatch helm honcho http httpie https hugo iex install inv invoke
+    ionice ipython irb java jekyll jest jq jshell julia just karma kotlin ksh kubectl latexmk
+    ld.so lein lerna less lftp links linux64 lksh ltrace lua luajit lualatex lynx m4 mage make
+    mamba man mawk meson mill mise mix mkdocs mksh mocha more mosh mvn mvnw mypy mysql nawk nc
+    ncat netcat nice nimble ninja nix nix-build nix-shell node nodejs nodemon nohup nox npm
+    npx nsenter nvim nx ocaml opam osascript overmind pacman pants parallel parcel pdb3
+    pdflatex pdm perl perl5.36-x86_64-linux-gnu php phpunit pip pip3 pipenv pipx pkexec
+    playwright pm2 pnpm pnpx podman poetry pre-commit prettier prlimit proot psql pub pulumi
+    pwsh py.test pylint pypy pypy3 pytest python python2 python3 python3.12 racket rails rake
+    rbash rebar3 robot rollup rspec rsync ruby run-parts runghc runuser sbcl sbt scala scons
+    scp screen script sed setarch setpriv setsid sftp sh shards skaffold socat source
+    sphinx-build split sqlite3 ssh stack start-stop-daemon stdbuf strace stylelint su sudo
+    swift systemd-run tar task taskset tclsh tcsh telnet terraform tex tilt time timeout tmux
+    tofu tox toybox trap trial ts-node tsx turbo unbuffer unittest unlink2 unshare uv uvx
+    vagrant vi vim vite vitest w3m waf watch watchexec webpack wget wish xargs xelatex xh
+    xterm xvfb-run yarn yum zig zsh
+"""
+"""Interpreters, wrappers, build tools and what fetches. No code has such a list: it is never whole."""
 
 
 def offered(command: str) -> list[Kind]:
@@ -26,34 +63,88 @@ def remembering(scope: Scope) -> Judge:
     )
 
 
-def test_no_fetcher_is_offered_by_its_first_word() -> None:
-    for program in FETCHERS:
-        for more in ("", " x", " -c x", " install x"):
-            assert set(offered(f"{program}{more}")) <= {Kind.EXACT}, program
-
-
-def test_what_runs_files_of_the_workspace_is_not_offered_at_all() -> None:
-    for program in INTERPRETERS | WRAPPERS | RUNNERS:
+def test_what_runs_something_else_is_not_offered_at_all() -> None:
+    for program in set(RUNNING.split()) - {"sed", "find"}:
         for more in ("", " x", " -c x", " > out"):
             for path in ("", "/usr/bin/"):
                 assert offered(f"{path}{program}{more}") == [], program
-    for command in (
+    for unread in ("for x in a; do $x; done", "rm x &", "$x y", "f() { make; }; f"):
+        assert offered(unread) == [], unread
+
+
+@given(
+    st.from_regex(r"[a-z][a-z0-9._+-]{0,12}", fullmatch=True), st.sampled_from(["", " x", " -r"])
+)
+def test_a_program_that_nobody_knows_is_not_offered(program: str, more: str) -> None:
+    known = (
+        {name.split()[0] for name in READERS} | set(CHANGING) | {"true", "false", "printf", "cd"}
+    )
+    if program not in known:
+        assert offered(program + more) == []
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
         "./x",
         "bin/x",
         "/work/project/x",
         "rm x; make",
         "mkdir $(make)",
-        "python3.12 x",
-    ):
-        assert offered(command) == [], command
-    for unread in ("for x in a; do $x; done", "rm x &", "$x y", "f() { make; }; f"):
-        assert offered(unread) == [], unread
+        "touch $(id)",
+        "touch *",
+        "sort -o x y",
+        "find . -exec rm x ';'",
+        "rg --pre sh x",
+        "sed -n 'e id' x",
+        "git status --no-such",
+        "git commit -m x",
+        "cp a /usr/local/bin/ls",
+        "cp a .git/hooks/pre-commit",
+        "cp -t /usr/bin a",
+        "cp --target-directory=/usr/bin a",
+        "ln -s /etc x",
+        "cat a > /etc/x",
+        "cat a > .git/hooks/pre-commit",
+        "cat a >> ~/.bashrc",
+        "cd src; rm ../../x",
+        "mv ~/x y",
+    ],
+)
+def test_what_may_do_something_else_tomorrow_is_not_offered(command: str) -> None:
+    assert MINIMAL.judge(shell(command)).decision is Decision.ASK
+    assert offered(command) == []
 
 
-def test_no_listed_first_word_is_one_of_those() -> None:
-    assert not [
-        words for words in BY_FIRST_WORDS if len(words) == 1 and words[0] in NEVER_BY_PREFIX
-    ]
+@pytest.mark.parametrize(
+    "command",
+    [
+        "rm -rf out",
+        "cp -r src out",
+        "cd src && mv a b",
+        "chmod +x a",
+        "ls /etc > /dev/null",
+        "ln -s a c",
+    ],
+)
+def test_what_changes_files_in_the_root_and_nothing_else_is_offered_as_it_is(command: str) -> None:
+    assert offered(command) == [Kind.EXACT]
+
+
+def test_what_is_offered_by_its_first_words_runs_nothing() -> None:
+    assert {words[0] for words in BY_FIRST_WORDS} <= set(CHANGING)
+
+
+def test_nothing_is_not_offered_and_no_rule_for_it_is_one_for_all() -> None:
+    for text in ("", " ", "\n", "# rm x"):
+        assert offered(text) == []
+    with pytest.raises(RuleRefused):
+        from_tables([to_table(Rule(Decision.ALLOW, "shell", text=""))], "remembered")
+
+
+def test_a_git_command_is_not_offered_since_its_repository_may_have_it_run_anything() -> None:
+    assert MINIMAL.judge(shell("git log > out/x")).remember == ()
+    assert judge_of({"trusted": False}).judge(shell("git status")).remember == ()
 
 
 @pytest.mark.parametrize(
@@ -76,7 +167,7 @@ def test_what_fetches_and_runs_is_not_offered_at_all(command: str) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    ["touch; rm x", "touch > out", "touch $(id)", "touch | cat", "touch *"],
+    ["touch; rm x", "touch > out", "touch | cat", "mkdir a && touch a/b"],
 )
 def test_more_than_one_simple_command_is_offered_as_a_whole(command: str) -> None:
     assert offered(command) == [Kind.EXACT]
@@ -153,7 +244,58 @@ def test_a_file_is_offered_with_its_directory_and_not_the_root() -> None:
 
 def test_a_secret_is_asked_about_each_time() -> None:
     assert MINIMAL.judge(Request("read", {"path": ".env"}, ROOT)).remember == ()
-    assert offered("cat .env") == [Kind.EXACT]
+    for command in (
+        "cat .env",
+        "cp .env out",
+        "cat < .env",
+        "cat link-env",
+        "echo x > .env",
+        "rm x; cat id_rsa",
+    ):
+        assert MINIMAL.judge(shell(command)).decision is Decision.ASK
+        assert offered(command) == [], command
+    assert MINIMAL.judge(Request("deploy", {"with": "keys/server.pem"}, ROOT)).remember == ()
+
+
+def test_a_text_that_was_allowed_asks_once_a_secret_is_in_it() -> None:
+    rules = [{"tool": "shell", "text": "cat link-env", "decision": "allow"}]
+    assert judge_of({"rules": rules}).judge(shell("cat link-env")).decision is Decision.ASK
+    rules.append({"tool": "read", "path": ".env", "decision": "allow"})
+    assert judge_of({"rules": rules}).judge(shell("cat link-env")).decision is Decision.ALLOW
+
+
+def test_a_tool_of_a_plugin_is_remembered_with_its_arguments() -> None:
+    (scope,) = MINIMAL.judge(Request("deploy", {"to": "test", "n": 1}, ROOT)).remember
+    judge = remembering(scope)
+    for arguments, decision in (
+        ({"n": 1, "to": "test"}, Decision.ALLOW),
+        ({"to": "test"}, Decision.ASK),
+        ({"to": "production", "n": 1}, Decision.ASK),
+        ({}, Decision.ASK),
+    ):
+        assert judge.judge(Request("deploy", arguments, ROOT)).decision is decision, arguments
+    assert judge.judge(Request("deploys", {"to": "test", "n": 1}, ROOT)).decision is Decision.ASK
+
+
+@pytest.mark.parametrize("name", ["counter.*", "*", "d?", "[a]", "a\u202eb"])
+def test_a_tool_whose_name_is_a_pattern_is_not_offered(name: str) -> None:
+    assert MINIMAL.judge(Request(name, {}, ROOT)).remember == ()
+
+
+def test_arguments_that_are_too_long_or_no_json_are_not_offered() -> None:
+    for value in ("x" * 70_000, "\ud800", object()):
+        judged = MINIMAL.judge(Request("deploy", {"x": value}, ROOT))
+        assert (judged.decision, judged.remember) == (Decision.ASK, ())
+
+
+def test_a_denied_path_denies_a_tool_that_a_rule_allows() -> None:
+    rules = [
+        {"tool": "deploy", "decision": "allow"},
+        {"tool": "deploy", "path": "private/**", "decision": "deny"},
+    ]
+    judge = judge_of({"rules": rules})
+    for path, decision in (("private/x", Decision.DENY), ("src/x", Decision.ALLOW)):
+        assert judge.judge(Request("deploy", {"path": path}, ROOT)).decision is decision
 
 
 def test_a_no_can_be_remembered_too() -> None:

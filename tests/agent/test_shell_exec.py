@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -12,11 +14,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.working import context_in, gone
+from agent.working import TOOLS, call, context_in, gone
 from telex.agent import commands
 from telex.agent.excerpts import excerpt, lines_of
+from telex.agent.output_cache import OutputCache
 from telex.agent.shell_exec import BadShellParams, ShellResult, shell_exec
-from telex.agent.tools.tool import ToolContext
+from telex.agent.tools.registry import Tools
+from telex.agent.tools.tool import Tool, ToolContext, ToolResult
+from telex.redaction import Redactor
 
 SH = {"SHELL": "/bin/sh"}
 
@@ -154,6 +159,24 @@ async def test_a_cancelled_command_has_ended_with_its_whole_tree(tmp_path: Path)
     assert all(gone(int(pid)) for pid in line.split())
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has subreapers")
+@pytest.mark.parametrize("then", ["sleep 60", "exit"])
+async def test_a_daemon_that_hid_from_everybody_is_ended_too(tmp_path: Path, then: str) -> None:
+    """It has no parent of the command's, no session and no environment of its."""
+    os.mkfifo(tmp_path / "pids")
+    daemon = f"(sh -c 'echo $$ > {tmp_path}/pids; exec sleep 61') & exit"
+    command = f'setsid env -i /bin/sh -c "{daemon.replace("$", chr(92) + "$")}"; {then}'
+    task = asyncio.ensure_future(execute(context_in(tmp_path, **SH), command))
+    pid = int(await asyncio.to_thread(_first, tmp_path))
+    if then == "exit":
+        assert (await task).exit_code == 0
+    else:
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    assert gone(pid)
+
+
 def _first(directory: Path) -> str:
     with (directory / "pids").open() as pipe:
         return pipe.readline()
@@ -178,6 +201,29 @@ async def test_a_long_output_is_cut_and_kept_whole_without_secrets(tmp_path: Pat
     assert lines_of(kept)[:200] == [str(at) for at in range(200)]
     assert "hunter22" not in kept
     assert (tmp_path / "cache" / f"{id}.txt").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("place", ["a file", "a file/below"])
+async def test_a_command_that_ran_is_answered_though_its_output_cannot_be_kept(
+    tmp_path: Path, place: str
+) -> None:
+    (tmp_path / "a file").touch()
+    cache = OutputCache(tmp_path / place, Redactor())
+    context = replace(context_in(tmp_path, **SH), cache=cache)
+    result = await execute(context, "yes | head -500; touch done")
+    assert (result.exit_code, result.truncated.stdout) == (0, True)
+    assert result.stdout_cache_id is None
+    assert "\n[the rest could not be kept: " in result.stdout
+    told = await call(context, "shell", command="yes | head -500")
+    assert not told.is_error
+    assert "[the rest could not be kept: " in told.text
+
+    async def talk(arguments: object, context: ToolContext) -> ToolResult:
+        return ToolResult("x" * 300_000)
+
+    foreign = Tool("talk", "From a plugin.", {"type": "object"}, msgspec.json.decode, talk)
+    talked = await Tools([*TOOLS, foreign]).call("talk", {}, context)
+    assert "[the rest could not be kept: " in talked.text
 
 
 async def test_a_long_command_is_shown_in_part(tmp_path: Path) -> None:

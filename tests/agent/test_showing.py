@@ -28,6 +28,7 @@ def test_nothing_is_left_out_and_no_two_commands_look_the_same(text: str) -> Non
 def test_nothing_in_it_acts_on_who_reads_it(text: str) -> None:
     for char in shown(text).replace("\n", ""):
         assert unicodedata.category(char)[0] not in "CMZ" or char == " "
+        assert unicodedata.bidirectional(char) not in ("R", "AL", "AN")
 
 
 @given(st.binary())
@@ -48,6 +49,9 @@ def test_bytes_that_are_no_text_are_shown_as_bytes(raw: bytes) -> None:
         ("a\u200bb\u2060c\ufeff", "a\\u{200b}b\\u{2060}c\\u{feff}"),
         ("\U000e0041\U000e007f", "\\u{e0041}\\u{e007f}"),
         ("a\ufe0f\U000e0100", "a\\u{fe0f}\\u{e0100}"),
+        ("cp \u05d0 \u05d1", "cp \\u{5d0} \\u{5d1}"),
+        ("cp \u0627 1 \u0661", "cp \\u{627} 1 \\u{661}"),
+        ("rm\U0001d159x", "rm\\u{1d159}x"),
         ("e\u0301", "e\\u{301}"),
         ("\u3164\u2800\u115f", "\\u{3164}\\u{2800}\\u{115f}"),
         ("a\u00a0b\u3000", "a\\u{a0}b\\u{3000}"),

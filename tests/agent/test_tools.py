@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+import subprocess
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import jsonschema
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent.working import TOOLS, call, context_in, gone, refused, said
@@ -158,8 +160,10 @@ async def test_text_that_is_not_utf_8_is_read_all_the_same(context: ToolContext)
 async def test_a_file_is_written_with_the_directories_to_it(context: ToolContext) -> None:
     result = await call(context, "write", file_path="a/b/f", content="hé\n")
     assert (context.cwd / "a" / "b" / "f").read_text() == "hé\n"
-    assert result.text.startswith("a/b/f made: 4 bytes\n--- a/b/f\n+++ a/b/f\n")
+    assert result.text.startswith("a/b/f made: 4 bytes\ndiff --git a/a/b/f b/a/b/f\n")
+    assert "\n--- /dev/null\n+++ b/a/b/f\n@@ -0,0 +1 @@\n+hé\n[sha256 " in result.text
     assert result.details["sha256"] == sha("hé\n")
+    assert (await said(context, "write", file_path="g", content="x")).startswith("g made: 1 byte\n")
 
 
 async def test_a_file_that_changed_meanwhile_is_not_overwritten(context: ToolContext) -> None:
@@ -223,7 +227,7 @@ async def test_a_change_is_bound_to_the_file_that_was_shown(context: ToolContext
     prepared = TOOLS.prepare("edit", {"file_path": "f", "old_string": "b", "new_string": "B"})
     preview = await prepared.preview(context)
     assert isinstance(preview, Preview)
-    assert preview.diff.splitlines()[2:] == ["@@ -1,4 +1,4 @@", " a", "-b", "+B", " c", " "]
+    assert preview.diff.splitlines()[3:] == ["@@ -1,3 +1,3 @@", " a", "-b", "+B", " c"]
     assert file.read_text() == "a\nb\nc\n", "showing changes nothing"
     file.write_text("b\n")
     assert (await prepared.pinned(preview).run(context)).is_error
@@ -242,11 +246,63 @@ def test_a_difference_is_bounded_in_lines_and_time() -> None:
     shown = difference("f", before, before.replace(b"old", b"new"))
     lines = shown.text.splitlines()
     assert shown.truncated
-    assert len(lines) == 123
-    assert lines[2].startswith("@@ -49998,")
+    assert len(lines) == 124
+    assert lines[3].startswith("@@ -49998,")
     assert lines[-1] == "...[difference truncated]..."
     assert difference("f", b"a", b"a").text == ""
-    assert difference("f", b"", b"a\n").text.splitlines()[3:] == ["+a", "+"]
+
+
+def test_what_a_difference_does_not_show_whole_it_says_to_be_truncated() -> None:
+    assert difference("f", b"", b"x" * 1001).truncated, "a line that is cut"
+    other = difference("f", b"\xe9\n", b"\xe8\n")
+    assert (other.rows, other.truncated) == (("@@ -1 +1 @@", "-\ufffd", "+\ufffd"), True)
+    for lines in (994, 995, 996, 997, 998):
+        before = b"0\n" * lines + b"1\n2\n3\n4\n"
+        shown = difference("f", b"a\n" + before, b"b\n" + before.replace(b"0\n1\n", b"0\n9\n1\n"))
+        added = [row for row in shown.rows if row.startswith("+")]
+        assert shown.truncated or added == ["+b", "+9"], "what is the same is no change"
+
+
+_LINES = st.lists(
+    st.sampled_from(["a", "b", "c", "", " ", "\r", "a\r", "-", "+b", "\\", "@@", "é"]), max_size=12
+)
+
+
+@given(
+    _LINES,
+    _LINES,
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from(["f", "a b", 'q"\\é', "new\nline", "t\tab", "d/e/f"]),
+    st.booleans(),
+)
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_a_difference_is_one_that_git_applies(
+    program: Callable[[str], str],
+    old: list[str],
+    new: list[str],
+    old_ended: bool,
+    new_ended: bool,
+    name: str,
+    is_new: bool,
+) -> None:
+    before = None if is_new else ("\n".join(old) + "\n" * old_ended).encode()
+    after = ("\n".join(new) + "\n" * new_ended).encode()
+    found = difference(name, before, after)
+    assert not found.truncated
+    assert (found.text == "") == (before == after)
+    with TemporaryDirectory() as directory:
+        file = Path(directory, name)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if before is not None:
+            file.write_bytes(before)
+        if found.text:
+            git = [program("git"), "apply", "--whitespace=nowarn", "--unsafe-paths", "-"]
+            given = found.text.encode()
+            subprocess.run(git, cwd=directory, input=given, check=True, timeout=10)
+        assert file.read_bytes() == after
 
 
 # list

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
@@ -16,10 +15,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from serving import telex_child
 from telex.cli import main
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
     Here = Callable[..., tuple[int, str, str]]
 
@@ -40,22 +41,10 @@ def start(text: str) -> dict[str, object]:
     return {"jsonrpc": "2.0", "id": "2", "method": "run.start", "params": params}
 
 
-@contextlib.contextmanager
-def agent(environ: dict[str, str], work: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
-    with subprocess.Popen(
-        [sys.executable, "-m", "telex", "agent", *options],
-        env=environ,
-        cwd=work,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as child:
-        try:
-            yield child
-        finally:
-            child.terminate()
-            child.wait(10)
+def agent(
+    environ: dict[str, str], work: Path, *options: str
+) -> AbstractContextManager[subprocess.Popen[str]]:
+    return telex_child(environ, work, "agent", *options)
 
 
 def say(child: subprocess.Popen[str], *messages: object) -> None:
@@ -171,10 +160,70 @@ def test_one_shot_as_json_has_every_notification(here: Here) -> None:
 
 
 def test_one_shot_denies_what_would_ask_where_nobody_can_be_asked(here: Here, work: Path) -> None:
-    assert "Permission denied" in here("exec", "run touch done")[1]
+    code, out, err = here("exec", "run touch done")
+    assert (code, err.count("nobody could be asked here")) == (1, 1)
+    assert "Permission denied" in out
     assert not (work / "done").exists()
     assert here("--mode", "full", "exec", "run touch done")[0] == 0
     assert (work / "done").exists()
+
+
+def test_what_went_wrong_is_said_once_and_is_an_exit_code(here: Here) -> None:
+    code, out, err = here("exec", "read nope")
+    assert (code, out) == (1, "nope: No such file or directory\n")
+    assert "No such file" not in err
+    assert here("exec", "read nope\nhelp")[0] == 1
+    assert here("exec", "read nope\nlist")[0] == 0
+
+
+def test_options_may_be_said_after_exec_and_win_over_those_before(here: Here, work: Path) -> None:
+    assert here("--mode", "minimal", "exec", "--mode", "full", "run touch done")[0] == 0
+    assert (work / "done").exists()
+
+
+def test_one_shot_reads_what_is_said_from_standard_input(
+    environ: dict[str, str], work: Path
+) -> None:
+    (work / "a.py").touch()
+    with agent(environ, work, "exec", "-") as child:
+        assert child.communicate("list\n", timeout=20)[0] == "a.py\n"
+
+
+def test_one_shot_ends_quietly_when_nobody_reads_on(environ: dict[str, str], work: Path) -> None:
+    done = subprocess.run(
+        [
+            "bash",
+            "-o",
+            "pipefail",
+            "-c",
+            f"{sys.executable} -m telex agent exec --json help | head -1",
+        ],
+        env=environ,
+        cwd=work,
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (141, "")
+    assert json.loads(done.stdout)["method"] == "run.start"
+
+
+def test_a_command_serves_nobody(here: Here) -> None:
+    code, _, err = here("--socket", "here.sock", "exec", "help")
+    assert (code, err.count("exec serves nobody")) == (2, 1)
+
+
+def test_the_last_session_goes_on_and_sessions_are_listed(here: Here) -> None:
+    assert here("sessions")[1] == "nothing is stored yet\n"
+    here("exec", "todo water the plants")
+    here("exec", "help")
+    assert here("exec", "todo")[1] == "[nothing to do]\n"
+    _, out, _ = here("sessions")
+    watering = next(line.split()[0] for line in out.splitlines() if "water the plants" in line)
+    assert len(out.splitlines()) == 3
+    assert "1. [ ] water the plants" in here("exec", "--session", watering, "todo")[1]
+    assert "1. [x]" in here("exec", "--last", "todo done 1")[1]
 
 
 def test_a_script_that_fails_is_an_exit_code(here: Here, work: Path) -> None:
@@ -239,6 +288,18 @@ def test_a_projects_rules_count_once_it_is_trusted(here: Here, work: Path) -> No
     assert main(["config", "trust"]) == 0
     here("exec", "run touch done")
     assert (work / "done").exists()
+
+
+def test_git_runs_unasked_only_in_a_workspace_that_is_trusted(
+    here: Here, work: Path, program: Callable[[str], str]
+) -> None:
+    """What a repository says of itself can make git run anything."""
+    subprocess.run([program("git"), "init", "-q"], cwd=work, check=True)
+    (work / ".telex").mkdir()
+    (work / ".telex" / "config.toml").write_text("")
+    assert "Permission denied" in here("exec", "run git status --short")[1]
+    assert main(["config", "trust"]) == 0
+    assert here("exec", "run git status --short")[1].endswith("\n?? .telex/\n")
 
 
 def test_configured_plugins_have_their_tools_in_it(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 
@@ -71,6 +71,38 @@ def test_always_is_not_asked_again(environ: dict[str, str], work: Path) -> None:
         term.wait(match.exited(0))
         assert ASKED not in term.text()
     assert (work / "one").exists()
+
+
+def test_what_is_remembered_is_listed_and_forgotten(environ: dict[str, str], work: Path) -> None:
+    def remembered(*more: str) -> str:
+        with on_a_terminal(
+            environ, work, sys.executable, "-m", "telex", "agent", "remembered", *more
+        ) as term:
+            term.wait(match.exited())
+            return term.text()
+
+    assert "nothing is remembered" in remembered()
+    with said(environ, work, "run touch one") as term:
+        term.wait(ASKED)
+        term.type("a\n")
+        term.wait(match.exited(0))
+    assert '1  allow shell: text="touch one"' in remembered()
+    assert "1 is forgotten" in remembered("--forget", "1")
+    assert "there is no 1" in remembered("--forget", "1")
+    with said(environ, work, "run touch one") as term:
+        term.wait(ASKED)
+
+
+@pytest.mark.parametrize("text", ["run touch one", "ask Who?"])
+@pytest.mark.parametrize("signal", ["int", "term"])
+def test_a_question_does_not_hold_up_an_end(
+    environ: dict[str, str], work: Path, text: str, signal: Literal["int", "term"]
+) -> None:
+    with said(environ, work, text) as term:
+        term.wait(match.any_of(ASKED, "Who?\n> "))
+        term.interrupt() if signal == "int" else term.signal(signal)
+        assert term.wait_exit() == 130
+    assert not (work / "one").exists()
 
 
 def test_always_is_offered_for_nothing_that_runs_what_is_in_the_workspace(

@@ -51,7 +51,9 @@ def test_show_prints_each_value_with_its_origin(telex: Run, config_file: Path) -
 def test_show_as_json_says_the_same(telex: Run, config_file: Path) -> None:
     config_file.write_text('zebra = 1\n[logging]\nlevel = "error"\n')
     shown = json.loads(telex("config", "show", "--json").stdout)
-    assert list(shown) == ["settings", "user_file", "project_file", "warnings"]
+    assert list(shown) == [
+        *("settings", "user_file", "project_file", "permission_rules", "warnings")
+    ]
     assert shown["settings"]["logging.level"] == {
         "value": "error",
         "hidden": 0,
@@ -171,3 +173,28 @@ def test_trust_is_kept_only_in_a_private_place(
     assert (ran.returncode, ran.stdout) == (1, "")
     assert "open to others (0777)" in ran.stderr
     assert project_file.exists()
+
+
+def test_rules_that_a_project_brings_are_named_when_it_is_trusted_and_when_shown(
+    telex: Run, project_file: Path, config_file: Path
+) -> None:
+    project_file.write_text('[[permission.rule]]\ndecision = "allow"\n')
+    config_file.write_text(
+        '[[permission.rule]]\ntool = "shell"\ncommand = "git push"\ndecision = "deny"\n'
+    )
+    own = f'permission.rule  deny shell: command="git push"  {config_file}'
+    assert telex("config", "show").stdout.endswith(f"{own}\n")
+    allows = "allow every tool: whatever it is given"
+    assert allows in telex("config", "trust").stdout
+    assert telex("config", "show").stdout.endswith(
+        f"{own}\npermission.rule  {allows}  {project_file}\n"
+    )
+
+
+def test_a_project_whose_rules_cannot_be_read_is_not_trusted(
+    telex: Run, project_file: Path
+) -> None:
+    project_file.write_text('[[permission.rule]]\ndecision = "perhaps"\n')
+    ran = telex("config", "trust")
+    assert (ran.returncode, ran.stderr.count("perhaps")) == (1, 1)
+    assert "trusted" not in ran.stdout

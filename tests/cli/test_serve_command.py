@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 import signal
 import socket
 import stat
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
+from serving import telex_child
 from telex.cli import main
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    import subprocess
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
     from pathlib import Path
     from subprocess import CompletedProcess
 
@@ -26,24 +26,10 @@ if TYPE_CHECKING:
 TOKEN = "a-token-of-forty-characters-or-more-0123456789"
 
 
-@contextlib.contextmanager
 def serve(
     environ: dict[str, str], work: Path, *options: str, **env: str
-) -> Iterator[subprocess.Popen[str]]:
-    with subprocess.Popen(
-        [sys.executable, "-m", "telex", "serve", *options],
-        env=environ | env,
-        cwd=work,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as child:
-        try:
-            yield child
-        finally:
-            child.terminate()
-            child.wait(10)
+) -> AbstractContextManager[subprocess.Popen[str]]:
+    return telex_child(environ | env, work, "serve", *options)
 
 
 def said(child: subprocess.Popen[str]) -> str:

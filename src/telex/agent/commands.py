@@ -2,9 +2,8 @@
 
 It leads a process group of its own and reads nothing. It is over when the command itself has
 exited; what it left in the background is ended then, as it is when the time is up, when it wrote
-too much, or when nobody wants it any more. Nothing of it runs when `run` is left, whichever way,
-with one gap: a daemon that left the process group, lost its parent and cleared its environment is
-known by nothing any more, and lives on.
+too much, or when nobody wants it any more. Nothing of it runs when `run` is left, whichever way: on
+Linux also no daemon that left the process group, lost its parent and cleared its environment.
 
 Output is kept as bytes and decoded once, so that no character is cut between two reads. Used by
 `shell_exec`, the shell tool and the search tool.
@@ -61,7 +60,9 @@ async def run(
     """Raises `spawn.StartFailed`, and `TreeSurvived` where something of it cannot be ended."""
     loop = asyncio.get_running_loop()
     began = loop.time()
-    child = spawn.start(argv, stdio=spawn.Pipes(stdin=spawn.End.NULL), env=env, cwd=str(cwd))
+    child = spawn.start(
+        argv, stdio=spawn.Pipes(stdin=spawn.End.NULL), env=env, cwd=str(cwd), reaping=True
+    )
     streams = _Streams(child, most_bytes)
     exited = asyncio.ensure_future(child.wait())
     ends: set[asyncio.Future[Exit] | asyncio.Future[None]] = {exited, streams.full}

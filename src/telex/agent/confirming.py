@@ -1,8 +1,9 @@
 """May this call be made? Judged first, asked where the judgement says so, and bound to the answer.
 
 The person is shown every byte that will be used, escaped, and the question carries a digest of it.
-What runs is the call that was shown: arguments that are pinned to the file as it was then, and a
-digest made again from them after the answer. If the two differ, nothing runs.
+What runs is the call that was shown: in the places that its paths led to when it was judged, on the
+file as it was then, with the digest made again after the answer. If anything differs, nothing runs.
+The places hold also for what is allowed without a question.
 
 Used for the calls of a core and for `tool.call`; whoever asks says how (`Asker`).
 """
@@ -11,16 +12,21 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
+from telex.agent.bound_files import bound_files
 from telex.agent.judging import Decision, Request, digest, explained, shown
 from telex.agent.judging.environment import automatic
-from telex.agent.sandbox import OutsideSandbox
+from telex.agent.judging.modes import PATH_ARGUMENTS, PATH_TOOLS, SHELL_TOOL
+from telex.agent.permissions import REMEMBERED
+from telex.agent.sandbox import OutsideSandbox, Sandbox
 from telex.agent.store import NotKept
 from telex.agent.tools.tool import Preview, ToolResult
 from telex.agent.uninterrupted import in_thread
+from telex.agent.wording import message
 from telex.protocols.agent_ui import events
 from telex.protocols.agent_ui.asking import CONFIRM, UiConfirmRequestParams, UiConfirmResult
 
@@ -32,7 +38,8 @@ if TYPE_CHECKING:
     from telex.agent.tools.registry import Prepared
     from telex.agent.tools.tool import ToolContext
 
-NO_CONFIRM = "UI confirm not supported"
+NO_CONFIRM = "nobody here can be asked"
+SAID_NO_BEFORE = "you said no to this before (`telex agent remembered` lists and forgets it)"
 
 
 class Asker(Protocol):
@@ -86,55 +93,58 @@ class Confirming:
     async def verdict(
         self, call: Prepared, context: ToolContext, asker: Asker, call_id: str | None = None
     ) -> Verdict:
-        try:
-            judged = await in_thread(lambda _: self.judge(call, context))
-        except (OutsideSandbox, OSError) as error:
-            return Failed(ToolResult(str(error), is_error=True))
+        request = await in_thread(lambda _: _judgeable(call, context))
+        if isinstance(request, ToolResult):
+            return Failed(request)
+        judged = await in_thread(lambda _: self.permissions.judge.judge(request))
+        there = _there(call, request, judged)
+        context = replace(context, sandbox=context.sandbox.exactly())
         match judged.decision:
             case Decision.ALLOW:
                 safe = automatic(context.environment, self.permissions.root)
-                return Allowed(call, replace(context, environment=safe))
+                return Allowed(there, replace(context, environment=safe))
             case Decision.DENY:
                 return Refused(_reason(judged))
-        return await self._asked(judged, call, context, asker, call_id)
-
-    async def _asked(
-        self,
-        judged: Judgement,
-        call: Prepared,
-        context: ToolContext,
-        asker: Asker,
-        call_id: str | None,
-    ) -> Verdict:
-        preview = await call.preview(context)
+        preview = await there.preview(context)
         if isinstance(preview, ToolResult):
             return Failed(preview)
         if preview is not None:
-            call = call.pinned(preview)
-            await asker.emit(_previewed(call, preview, call_id))
+            there = there.pinned(preview)
+            await asker.emit(_previewed(there, preview, call_id))
         await asker.emit(events.PermissionReady(call.tool.name, call_id))
-        bound = _digest(call, context)
-        params = self._question(judged, call, context, bound)
+        said = message(there, call, preview, context)
+        return await self._asked(judged, there, context, asker, said)
+
+    async def _asked(
+        self, judged: Judgement, call: Prepared, context: ToolContext, asker: Asker, said: str
+    ) -> Verdict:
+        files = await in_thread(lambda _: _files(judged, call, context))
+        bound = _digest(call, context, files)
         try:
+            params = self._question(judged, call, said, bound)
             answer = await asker.ask(CONFIRM, params, bound.encode())
         except NotKept as problem:
             return Refused(f"it is too long to be shown: {problem}")
         if answer is None:
             return Refused(f"{NO_CONFIRM}; {judged.why}")
-        if answer.digest != _digest(call, context).encode():
-            return Refused("the answer is about something else; nothing was run")
+        verdict = _told(answer.value, call, context)
+        if isinstance(verdict, Allowed):
+            now = await in_thread(lambda _: _files(judged, call, context))
+            if changed := [path for path in files if files[path] != now.get(path)]:
+                return Refused(f"{changed[0]} has changed since the question; nothing was run")
+            if answer.digest != _digest(call, context, now).encode():
+                return Refused("the answer is about something else; nothing was run")
         await self._remember(judged, answer)
-        return _told(answer.value, call, context)
+        return verdict
 
     def _question(
-        self, judged: Judgement, call: Prepared, context: ToolContext, bound: str
+        self, judged: Judgement, call: Prepared, said: str, bound: str
     ) -> UiConfirmRequestParams:
         scope = judged.remember[:1]
-        lines = [_message(call, context)]
-        lines += [f"Why you are asked: {shown(judged.why)}."]
+        lines = [said, f"Why you are asked: {shown(judged.why)}."]
         lines += [self._offer(one) for one in scope]
         return UiConfirmRequestParams(
-            title="Run command?" if call.tool.name == "shell" else "Run tool?",
+            title="Run command?" if call.tool.name == SHELL_TOOL else "Run tool?",
             message="\n\n".join(lines),
             confirm_label="Allow",
             cancel_label="Deny",
@@ -170,50 +180,67 @@ def _told(said: Any, call: Prepared, context: ToolContext) -> Verdict:
             return Allowed(call, context)
         case UiConfirmResult(reason=str(reason)) if reason.strip():
             return Refused(reason.strip(), by_person=True)
-    return Refused("the person said no", stop=True, by_person=True)
+        case UiConfirmResult():
+            return Refused("the person said no", stop=True, by_person=True)
+    return Refused("nobody answered the question", stop=True)
 
 
 def _request(call: Prepared, context: ToolContext) -> Request:
+    """What leads out of the sandbox would fail, so it is not judged."""
     arguments = msgspec.to_builtins(call.arguments)
     cwd = context.cwd
-    if call.tool.name == "shell":
+    if call.tool.name == SHELL_TOOL:
         cwd = context.sandbox.directory(arguments.get("cwd") or ".", context.cwd)
+    elif call.tool.name in PATH_TOOLS:
+        for name in PATH_ARGUMENTS:
+            if name in arguments:
+                context.sandbox.place(arguments[name], context.cwd)
     return Request(call.tool.name, arguments, os.fspath(cwd))
 
 
+def _judgeable(call: Prepared, context: ToolContext) -> Request | ToolResult:
+    try:
+        return _request(call, context)
+    except (OutsideSandbox, OSError) as error:
+        return ToolResult(str(error), is_error=True)
+
+
+def _there(call: Prepared, request: Request, judged: Judgement) -> Prepared:
+    """The same call with the very places that were judged, without links."""
+    if call.tool.name == SHELL_TOOL:
+        return call.at(cwd=request.cwd)
+    touched = [one for piece in judged.pieces for one in piece.touched]
+    if call.tool.name not in PATH_TOOLS or not touched:
+        return call
+    return call.at(
+        **{name: touched[0].real for name in PATH_ARGUMENTS if name in request.arguments}
+    )
+
+
+def _files(judged: Judgement, call: Prepared, context: ToolContext) -> dict[str, str]:
+    if call.tool.name != SHELL_TOOL:
+        return {}
+    return bound_files(judged, Sandbox(context.sandbox.root), Path(call.arguments.cwd))
+
+
 def _reason(judged: Judgement) -> str:
-    written = judged.rule.reason if judged.rule is not None else ""
-    return written or judged.why
+    if judged.rule is None:
+        return judged.why
+    before = SAID_NO_BEFORE if judged.rule.layer == REMEMBERED else ""
+    return judged.rule.reason or before or judged.why
 
 
-def _digest(call: Prepared, context: ToolContext) -> str:
-    """Of the tool, where it runs, and its arguments to the last byte."""
-    return digest(call.tool.name, os.fspath(context.cwd), msgspec.json.encode(call.arguments))
-
-
-def _message(call: Prepared, context: ToolContext) -> str:
-    """All that the call will use: a command as it is, other arguments one after the other."""
-    given = msgspec.to_builtins(call.arguments)
-    ours = isinstance(call.arguments, msgspec.Struct)
-    lines: list[str] = []
-    if call.tool.name == "shell":
-        lines = [shown(given.pop("command")), f"in {shown(os.fspath(context.cwd))}"]
-    else:
-        lines = [shown(call.tool.name)]
-    for name, value in given.items():
-        # A default of ours says nothing; a plugin is given what it is given.
-        if ours and (value is None or (name, value) == ("cwd", ".")):
-            continue
-        text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-        lines.append(f"{shown(name)}: {shown(text)}")
-    return "\n".join(lines)
+def _digest(call: Prepared, context: ToolContext, files: dict[str, str]) -> str:
+    """Of the tool, where it runs, its arguments to the last byte, and the files it names."""
+    parts = msgspec.json.encode(call.arguments), msgspec.json.encode(files)
+    return digest(call.tool.name, os.fspath(context.cwd), *parts)
 
 
 def _previewed(call: Prepared, preview: Preview[Any], call_id: str | None) -> events.Event:
     return events.PermissionPreview(
         call.tool.name,
         call_id,
-        file_path=preview.path,
+        file_path=shown(preview.path),
         diff=preview.diff,
         truncated=preview.truncated,
     )

@@ -1,11 +1,14 @@
 """What a change would do to a file, to be shown before it is made. Pure.
 
-Only what lies between the first and the last changed line is compared, and not much of that:
-comparing takes time that grows with the square, and only `AGENT_DIFF_LINES` are shown.
+In the unified format, as `git apply` takes it: whoever keeps the old file and a difference that is
+not truncated has the new one. Only what lies between the first and the last changed line is
+compared, and not much of that: comparing takes time that grows with the square, and only
+`AGENT_DIFF_LINES` are shown. Used by the tools that change files.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import islice
@@ -20,35 +23,79 @@ _COMPARED: Final = 1000
 """Lines of either side that are compared."""
 _AROUND: Final = 3
 _TRUNCATED: Final = "...[difference truncated]..."
+_UNENDED: Final = "\\ No newline at end of file"
+_QUOTED: Final = re.compile(r'[\x00-\x1f"\\\x7f]')
+_SURROGATES: Final = re.compile("[\udc80-\udcff]")
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """In the unified format."""
+    """Of one file."""
 
-    text: str
+    header: str
+    """Which file, and whether it is new."""
+    rows: tuple[str, ...]
+    """What changes, with what is around it."""
     truncated: bool
+    """It cannot be applied: it is too long, or a line of it, or it is about bytes that are no
+    UTF-8."""
+
+    @property
+    def text(self) -> str:
+        if not self.header:
+            return ""
+        cut = [_TRUNCATED] * self.truncated
+        return self.header + "".join(f"{row}\n" for row in (*self.rows, *cut))
 
 
-def difference(name: str, before: bytes, after: bytes) -> Difference:
-    """Empty where nothing changes."""
-    old, new = _lines(before), _lines(after)
+def difference(name: str, before: bytes | None, after: bytes) -> Difference:
+    """Empty where nothing changes; None is a file that is not there yet."""
+    old, new = _lines(before or b""), _lines(after)
     shared = _shared_at_start(old, new)
     tail = _shared_at_end(old, new, shared)
-    begin, removed, added = max(0, shared - _AROUND), len(old) - tail, len(new) - tail
-    cut = max(removed, added) - begin > _COMPARED
-    window = _window(old, begin, removed), _window(new, begin, added)
-    rows = list(islice(_rows(*window, begin), AGENT_DIFF_LINES + 1))
-    cut |= len(rows) > AGENT_DIFF_LINES
+    begin = max(0, shared - _AROUND)
+    removed, added = (lines[begin : len(lines) - tail + _AROUND] for lines in (old, new))
+    cut = max(len(removed), len(added)) > _COMPARED
+    rows_of = _rows(removed[:_COMPARED], added[:_COMPARED], begin)
+    found = list(islice(rows_of, AGENT_DIFF_LINES + 1))
+    if not found and before is not None:
+        return Difference("", (), truncated=False)
+    rows = tuple(map(_readable, found[:AGENT_DIFF_LINES]))
+    cut |= len(found) > AGENT_DIFF_LINES or rows != tuple(found[:AGENT_DIFF_LINES])
+    return Difference(_header(name, is_new=before is None, rows=bool(rows)), rows, cut)
+
+
+def marked(mark: str, text: str) -> list[str]:
+    """Each line of a text as a row of a difference."""
+    return list(_marked(mark, _split(text)))
+
+
+def _header(name: str, *, is_new: bool, rows: bool) -> str:
+    a, b = _quoted(f"a/{name}"), _quoted(f"b/{name}")
+    told = f"diff --git {a} {b}\n" + "new file mode 100644\n" * is_new
     if not rows:
-        return Difference("", truncated=False)
-    told = [f"--- {name}", f"+++ {name}", *rows[:AGENT_DIFF_LINES], *([_TRUNCATED] * cut)]
-    return Difference("\n".join(told), cut)
+        return told
+    # Behind a name with a space, git looks for the tab that ends it.
+    end = "\t\n" if " " in name else "\n"
+    return told + ("--- /dev/null\n" if is_new else f"--- {a}{end}") + f"+++ {b}{end}"
+
+
+def _quoted(path: str) -> str:
+    """As git does: a name cannot pass for another line."""
+    if not _QUOTED.search(path):
+        return path
+    return '"' + _QUOTED.sub(lambda found: f"\\{ord(found[0]):03o}", path) + '"'
 
 
 def _lines(content: bytes) -> list[str]:
+    # Bytes that are no UTF-8 stay apart while they are compared; nobody can be shown them.
+    return _split(content.decode("utf-8", "surrogateescape"))
+
+
+def _split(text: str) -> list[str]:
     """Each with its end, so that a missing one at the end of a file is a difference."""
-    return content.decode("utf-8", "replace").split("\n") if content else []
+    *whole, last = text.split("\n")
+    return [f"{line}\n" for line in whole] + ([last] if last else [])
 
 
 def _shared_at_start(old: list[str], new: list[str]) -> int:
@@ -61,23 +108,29 @@ def _shared_at_end(old: list[str], new: list[str], start: int) -> int:
     return next((at for at in range(most) if old[-1 - at] != new[-1 - at]), most)
 
 
-def _window(lines: list[str], begin: int, end: int) -> list[str]:
-    return lines[begin : min(end + _AROUND, begin + _COMPARED)]
-
-
 def _rows(old: list[str], new: list[str], begin: int) -> Iterator[str]:
     for group in SequenceMatcher(None, old, new).get_grouped_opcodes(_AROUND):
         first, last = group[0], group[-1]
-        yield (
-            f"@@ -{begin + first[1] + 1},{last[2] - first[1]} "
-            f"+{begin + first[3] + 1},{last[4] - first[3]} @@"
-        )
+        yield f"@@ -{_range(begin, first[1], last[2])} +{_range(begin, first[3], last[4])} @@"
         for tag, a, b, c, d in group:
             yield from _marked(" " if tag == "equal" else "-", old[a:b])
             if tag != "equal":
                 yield from _marked("+", new[c:d])
 
 
+def _range(begin: int, first: int, end: int) -> str:
+    """Of no lines, the one before them is named."""
+    count = end - first
+    return f"{begin + first + bool(count)}" + (f",{count}" if count != 1 else "")
+
+
 def _marked(mark: str, lines: list[str]) -> Iterator[str]:
     for line in lines:
-        yield mark + (line if len(line) <= AGENT_LINE_CHARS else line[:AGENT_LINE_CHARS] + "…")
+        yield mark + line.removesuffix("\n")
+        if not line.endswith("\n"):
+            yield _UNENDED
+
+
+def _readable(row: str) -> str:
+    clipped = row if len(row) <= AGENT_LINE_CHARS + 1 else row[: AGENT_LINE_CHARS + 1] + "…"
+    return _SURROGATES.sub("\ufffd", clipped)

@@ -34,6 +34,8 @@ class Permissions:
     mode: Mode = Mode.MINIMAL
     layers: Sequence[Layer] = ()
     trusted: bool = False
+    own: Sequence[str] = ()
+    """Telex's own places, which no mode but full writes to unasked."""
     remembered: tuple[Rule, ...] = ()
     judge: Judge = field(init=False)
 
@@ -64,4 +66,4 @@ class Permissions:
 
     def _renew(self) -> None:
         layers = (*self.layers, Layer(REMEMBERED, self.remembered))
-        self.judge = Judge(layers, self.mode, self.root, self.home, Disk(), self.trusted)
+        self.judge = Judge(layers, self.mode, self.root, self.home, Disk(), self.trusted, self.own)

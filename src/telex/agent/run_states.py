@@ -1,8 +1,8 @@
 """What may follow what in a run: its phases, and the order of its events. Two tables, no I/O.
 
-Nothing outside this file decides a transition. `Phases` says whether a run may act and whether it
-may tell: in CANCELLING it may do neither, so an old "allow" that arrives then finds nobody who acts
-on it. `Order` holds a core to the sequence that UIs rely on (docs/reference/agent-protocol.md).
+Nothing outside this file decides a transition. `Phases` says whether a run may act, and to tell is
+to act: in CANCELLING it may not, so an old "allow" that arrives then finds nobody who acts on it.
+`Order` holds a core to the sequence that UIs rely on (docs/reference/agent-protocol.md).
 """
 
 from __future__ import annotations

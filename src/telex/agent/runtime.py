@@ -7,6 +7,7 @@ is here and in the files it names; how a refusal is spelled on the wire is `serv
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -20,9 +21,10 @@ from telex.agent.questions import Questions
 from telex.agent.recalling import Recall
 from telex.agent.runs import Run
 from telex.agent.spending import Spending
-from telex.agent.store import NewRun, NotKept, Refused, RunEnded, RunNotOurs, Status
+from telex.agent.store import NewRun, NotKept, Refused, RunEnded, RunNotOurs, Status, StoreProblem
 from telex.agent.tools.todo import Entry, Todos
 from telex.agent.turns import Turn
+from telex.agent.uninterrupted import to_the_end
 from telex.protocols.agent_ui import extensions, running
 from telex.wire.limits import AGENT_RUNS
 
@@ -42,6 +44,10 @@ PROVIDER = "builtin"
 
 class TooManyRuns(Exception):
     """As many as may be go on already."""
+
+
+class NotThatFar(Exception):
+    """The UI has an event that the run does not have: it means another run, or another store."""
 
 
 class NoSuchModel(Exception):
@@ -96,7 +102,7 @@ class Runtime:
         core = self.cores[self.model]
         self._starting += 1
         try:
-            run, todos = await self._kept(asked)
+            run, todos = await self._kept(asked, _may_return(connection))
         finally:
             self._starting -= 1
         self.listen(run, connection)
@@ -106,7 +112,7 @@ class Runtime:
         self._begin(run, core, said, todos, connection.ui_context)
         return running.RunStartResult(run.run_id, run.session_id)
 
-    async def _kept(self, asked: Asked) -> tuple[Run, Todos]:
+    async def _kept(self, asked: Asked, may_return: bool) -> tuple[Run, Todos]:
         run_id = f"run_{uuid.uuid4().hex}"
         session_id = asked.session_id
         if session_id is None:
@@ -118,10 +124,20 @@ class Runtime:
             asked.text,
             _with_own(asked.meta, _Own(self.model, asked.compact)),
             asked.session_id is None,
+            may_return,
         )
-        await self.store.start_run(new)
         todos = Todos() if new.new_thread else await self._todos(session_id)
+        try:
+            await to_the_end(self.store.start_run(new))
+        except asyncio.CancelledError:
+            await to_the_end(self._never_began(run_id))
+            raise
         return self._run(run_id, session_id, new.meta), todos
+
+    async def _never_began(self, run_id: str) -> None:
+        """Nobody was told of it, and nobody waits for it: its session is free again."""
+        with contextlib.suppress(StoreProblem):  # it is owed, or was never stored
+            await self.store.end_run(run_id, Status.CANCELLED, "its UI left before it began")
 
     def _run(
         self, run_id: str, session_id: str, meta: bytes | None, recall: Recall | None = None
@@ -144,7 +160,10 @@ class Runtime:
         meta = (await self.store.thread(session_id)).meta
         if meta is None:
             return Todos()
-        return Todos(tuple(msgspec.json.decode(meta, type=_ThreadMeta).todos))
+        try:
+            return Todos(tuple(msgspec.json.decode(meta, type=_ThreadMeta).todos))
+        except msgspec.ValidationError:  # of an import; a session is more than its list
+            return Todos()
 
     async def _keep_todos(self, session_id: str, todos: Todos) -> None:
         """With the thread, beside whatever else is kept with it."""
@@ -182,9 +201,10 @@ class Runtime:
         """Whether it is said to the run; then it is stored. Raises `NotKept`."""
         if not run.can_be_steered():
             return False
-        before, own = run.meta, _own(run.meta)
-        meta = _with_own(before, msgspec.structs.replace(own, steered=[*own.steered, text]))
-        run.meta = meta  # before it is stored: what is said at the same time is added to it
+        before = run.meta
+        run.meta = meta = _with_said(
+            before, text
+        )  # before it is stored: what is said at the same time is added to it
         try:
             await self.store.set_run_meta(run.run_id, meta)
         except NotKept:
@@ -200,11 +220,12 @@ class Runtime:
     async def cancel(
         self, run_id: str, reason: str | None, connection: Connection
     ) -> running.RunCancelResult:
-        """Raises `UnknownRun`."""
+        """Raises `UnknownRun`, and `EndOwed`: an `ok` says that the run cannot come back."""
         if (run := self.runs.get(run_id)) is not None:
             ok = await run.cancel(reason)
             if (feed := connection.feeds.get(run_id)) is not None:
                 await feed.sent()
+            await self.store.settle(run_id)
             return running.RunCancelResult(ok, run.status)
         return await self._cancel_stored(run_id, reason)
 
@@ -212,10 +233,15 @@ class Runtime:
         """One that has ended; or one that waits for an answer, and whose runtime has ended."""
         stored = await self.store.run(run_id)
         if stored.status.ended:
-            return running.RunCancelResult(False, stored.status.value)
+            owed = self.store.owes(run_id)
+            await self.store.settle(run_id)
+            ok = owed and stored.status is Status.CANCELLED
+            return running.RunCancelResult(ok, stored.status.value)
         try:
             await self.store.adopt(run_id)
             await self.store.end_run(run_id, Status.CANCELLED, reason)
+        except RunEnded as ended:
+            return running.RunCancelResult(False, Status(ended.status).value)
         except RunNotOurs:
             return running.RunCancelResult(False, stored.status.value)
         for feed in self._watchers(run_id):
@@ -227,9 +253,9 @@ class Runtime:
     async def attach(
         self, params: extensions.RunAttachParams, connection: Connection
     ) -> extensions.RunAttachResult:
-        """Raises `UnknownRun`. Its feed begins after the answer is sent, like a run."""
-        stored = await self.store.run(params.run_id)
+        """Its feed begins after the answer is sent, like a run."""
         after = -1 if params.after_seq is None else params.after_seq
+        stored = await self._found(params.run_id, after, connection)
         begin = None
         if stored.status is Status.AWAITING_UI and params.run_id not in self.runs:
             async with self._resuming:
@@ -254,6 +280,18 @@ class Runtime:
         else:
             self._watching.add(feed)
         return extensions.RunAttachResult(stored.run_id, stored.session_id, status)
+
+    async def _found(self, run_id: str, after: int, connection: Connection) -> StoredRun:
+        """Raises `UnknownRun`, `NotThatFar`, and `RunNotOurs` where another runtime tells of it."""
+        stored = await self.store.run(run_id)
+        if not stored.status.ended and stored.run_id not in self.runs:
+            await self.store.look_after(stored.run_id)
+            stored = await self.store.run(stored.run_id)
+        if after > (last := await self.store.last_seq(stored.run_id)):
+            raise NotThatFar(f"the last event of run {stored.run_id} is {last}")
+        if not stored.status.ended and not stored.may_return and _may_return(connection):
+            await self.store.may_return(stored.run_id)
+        return stored
 
     def _watchers(self, run_id: str) -> set[Feed]:
         """Who watches a run that goes on, or ends, now; they are let go."""
@@ -329,6 +367,10 @@ class Runtime:
         await self.store.close()
 
 
+def _may_return(connection: Connection) -> bool:
+    return bool(connection.can.supports_run_attach)
+
+
 class _ThreadMeta(msgspec.Struct):
     todos: list[Entry] = []
 
@@ -342,15 +384,23 @@ class _Own(msgspec.Struct, omit_defaults=True):
     """All that was said to it meanwhile."""
 
 
-class _RunMeta(msgspec.Struct):
+class _RunMeta(msgspec.Struct, omit_defaults=True):
+    """What the UI gave stays as it was, beside ours."""
+
     telex: _Own = msgspec.field(default_factory=_Own)
+    meta: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
 
 def _own(meta: bytes | None) -> _Own:
     return msgspec.json.decode(meta or b"{}", type=_RunMeta).telex
 
 
+def _with_said(kept: bytes | None, text: str) -> bytes:
+    meta = msgspec.json.decode(kept or b"{}", type=_RunMeta)
+    meta.telex.steered = [*meta.telex.steered, text]
+    return msgspec.json.encode(meta)
+
+
 def _with_own(meta: bytes | None, own: _Own) -> bytes:
-    """What the UI gave stays as it was, with a member of ours."""
-    members = msgspec.json.decode(meta or b"{}", type=dict[str, msgspec.Raw])
-    return msgspec.json.encode({**members, "telex": own})
+    given = msgspec.UNSET if meta is None else msgspec.Raw(meta)
+    return msgspec.json.encode(_RunMeta(own, given))

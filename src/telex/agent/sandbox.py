@@ -4,6 +4,7 @@ A path is resolved with its links first, so that a link which stays inside is fi
 written, and one that leads out is refused with a sentence. That look proves nothing a moment later:
 the opening itself is confined (`config.beneath`), so a directory that becomes a link in between
 leads nowhere. Where a file is made, every step to it is taken by descriptor and follows no link.
+A call that was judged goes by the very places that were judged (`exactly`).
 
 It bounds the file tools. A command can go anywhere the person can; only its directory at the start
 is bounded, and what it may do is for the permissions to judge.
@@ -29,7 +30,7 @@ _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 class OutsideSandbox(Exception):
-    """A path that leads out of the sandbox root, or is none."""
+    """A path that leads out of the sandbox root, or elsewhere than it did, or is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +38,24 @@ class Sandbox:
     """A root without links in its path. `enclosing` finds it."""
 
     root: Path
+    exact: bool = False
+    """Paths are given without links, and one that has become a link is refused."""
+
+    def exactly(self) -> Sandbox:
+        return Sandbox(self.root, exact=True)
 
     def place(self, path: str, cwd: Path) -> str:
         """Where the path leads, from the root: no link, no `..`, `.` for the root itself."""
         try:
-            place = os.path.relpath(os.path.realpath(cwd / path), self.root)
+            real = os.path.realpath(cwd / path)
+            place = os.path.relpath(real, self.root)
             place.encode()  # a link may lead to a name that no answer can hold
         except ValueError as error:  # a NUL, or what is no character
             raise OutsideSandbox(f"{path!r} is not a path: {error}") from error
         if place == os.pardir or place.startswith(os.pardir + os.sep):
             raise OutsideSandbox(f"{path} is outside the sandbox root {self.root}")
+        if self.exact and real != os.path.normpath(cwd / path):
+            raise OutsideSandbox(f"{path} leads to {place} by now; nothing was done")
         return place
 
     def directory(self, path: str, cwd: Path) -> Path:

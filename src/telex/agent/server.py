@@ -16,10 +16,17 @@ from telex.agent.connection import DIALECT, Connection
 from telex.agent.gate import FIRST, Gate
 from telex.agent.leaving import Staying
 from telex.agent.methods import permitting, running, sessions, surroundings
-from telex.agent.runtime import NoSuchModel, TooManyRuns
+from telex.agent.runtime import NoSuchModel, NotThatFar, TooManyRuns
 from telex.agent.sandbox import OutsideSandbox
 from telex.agent.shell_exec import BadShellParams
-from telex.agent.store import NotKept, StoreProblem, ThreadBusy, UnknownRun, UnknownThread
+from telex.agent.store import (
+    NotKept,
+    RunNotOurs,
+    StoreProblem,
+    ThreadBusy,
+    UnknownRun,
+    UnknownThread,
+)
 from telex.agent.tools.registry import BadArguments, UnknownTool
 from telex.processes.ending import TreeSurvived
 from telex.processes.spawn import StartFailed
@@ -63,9 +70,9 @@ WAITING: Final[dict[str, Handler]] = {
 _NUMBERS: Final[tuple[tuple[int | Condition, tuple[type[Exception], ...]], ...]] = (
     (codes.SESSION_NOT_FOUND, (UnknownThread,)),
     (codes.RUN_NOT_FOUND, (UnknownRun,)),
-    (codes.BUSY, (ThreadBusy, TooManyRuns)),
+    (codes.BUSY, (ThreadBusy, TooManyRuns, RunNotOurs)),
     (Condition.PARAMS, (UnknownTool, BadArguments, BadShellParams, OutsideSandbox, NoSuchModel)),
-    (Condition.PARAMS, (NotKept, msgspec.DecodeError)),
+    (Condition.PARAMS, (NotKept, NotThatFar, msgspec.DecodeError)),
     (codes.INTERNAL, (StoreProblem, StartFailed, TreeSurvived, OSError)),
 )
 

@@ -20,6 +20,7 @@ from telex.agent import commands
 from telex.agent.excerpts import clipped, excerpt
 from telex.agent.sandbox import OutsideSandbox
 from telex.agent.uninterrupted import in_thread
+from telex.config.errors import ConfigError
 from telex.processes.environment import child_environment
 from telex.wire.limits import (
     AGENT_COMMAND_PREVIEW_CHARS,
@@ -93,15 +94,11 @@ async def shell_exec(
 
 
 async def answer(command: str, ran: commands.Ran, cache: OutputCache) -> ShellResult:
-    """The excerpts, with the whole in the cache."""
+    """The excerpts, with the whole in the cache. Where that has no room, the command ran all the
+    same, and an answer without it is still the answer."""
     id = uuid.uuid4().hex
-    stdout, stdout_cut = excerpt(ran.stdout)
-    stderr, stderr_cut = excerpt(ran.stderr)
-    ids = {
-        "stdout": f"{id}_stdout" if stdout_cut else None,
-        "stderr": f"{id}_stderr" if stderr_cut else None,
-    }
-    await in_thread(lambda _: _keep(cache, {ids["stdout"]: ran.stdout, ids["stderr"]: ran.stderr}))
+    stdout, stdout_cut, stdout_id = await _kept(ran.stdout, f"{id}_stdout", cache)
+    stderr, stderr_cut, stderr_id = await _kept(ran.stderr, f"{id}_stderr", cache)
     return ShellResult(
         command_preview=clipped(command, AGENT_COMMAND_PREVIEW_CHARS, "...[truncated]"),
         exit_code=ran.exit_code,
@@ -110,17 +107,28 @@ async def answer(command: str, ran: commands.Ran, cache: OutputCache) -> ShellRe
         stderr=stderr,
         truncated=Truncated(stdout_cut, stderr_cut, stdout_cut or stderr_cut or ran.overflowed),
         duration_ms=ran.duration_ms,
-        stdout_cache_id=ids["stdout"],
-        stderr_cache_id=ids["stderr"],
+        stdout_cache_id=stdout_id,
+        stderr_cache_id=stderr_id,
         timed_out=ran.timed_out,
         overflowed=ran.overflowed,
     )
 
 
-def _keep(cache: OutputCache, outputs: Mapping[str | None, str]) -> None:
-    for ref_id, whole in outputs.items():
-        if ref_id is not None:
-            cache.save(ref_id, whole)
+async def _kept(whole: str, id: str, cache: OutputCache) -> tuple[str, bool, str | None]:
+    """An excerpt, whether it is one, and where the whole is."""
+    shown, cut = excerpt(whole)
+    if not cut:
+        return shown, cut, None
+    try:
+        await in_thread(lambda _: cache.save(id, whole))
+    except (OSError, ConfigError) as error:
+        return f"{shown}\n{not_kept(error)}", cut, None
+    return shown, cut, id
+
+
+def not_kept(error: OSError | ConfigError) -> str:
+    why = error.strerror if isinstance(error, OSError) else error
+    return f"[the rest could not be kept: {why}]"
 
 
 def bounded(seconds: float | None) -> float:

@@ -1,11 +1,12 @@
 """Where a runtime works: its sandbox, what tools are given, AGENTS.md files, skills, the UI.
 
-Everything about files is looked at when it is asked for, in a thread; only the list of skills is
-kept, until somebody wants it new.
+Everything about files is looked at when it is asked for, in a thread; only the lists of skills are
+kept, of so many directories, until somebody wants one new.
 """
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ from telex.agent.tools.tool import ToolContext
 from telex.agent.uninterrupted import in_thread
 from telex.protocols.agent_ui import sessions
 from telex.protocols.agent_ui.running import UiContext
+from telex.wire.limits import AGENT_SKILLS_PLACES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -63,10 +65,20 @@ class Surroundings:
     async def skills(self, cwd: str | None, *, reload: bool) -> sessions.SkillsListResult:
         """Raises `OutsideSandbox`."""
         place = self.cwd if cwd is None else Path(self.sandbox.root, self._place(cwd))
-        if reload or place not in self._skills:
-            found = await in_thread(lambda _: catalogue(self.sandbox.root, place, self.home))
-            self._skills[place] = msgspec.convert(asdict(found), sessions.SkillsListResult)
-        return self._skills[place]
+        if not reload and place in self._skills:
+            return self._skills[place]
+        found, there = await in_thread(
+            lambda _: (catalogue(self.sandbox.root, place, self.home), os.path.isdir(place))
+        )
+        listed = msgspec.convert(asdict(found), sessions.SkillsListResult)
+        if there:  # a UI may name any place, and names of what is not there have no bound
+            self._keep(place, listed)
+        return listed
+
+    def _keep(self, place: Path, listed: sessions.SkillsListResult) -> None:
+        self._skills[place] = listed
+        while len(self._skills) > AGENT_SKILLS_PLACES:
+            del self._skills[next(iter(self._skills))]
 
     def _place(self, cwd: str) -> str:
         return self.sandbox.place(cwd, self.cwd)

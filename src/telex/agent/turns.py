@@ -15,8 +15,10 @@ import msgspec
 
 from telex.agent.confirming import Allowed, Failed, Refused
 from telex.agent.cores import Outcome, TurnStopped
+from telex.agent.judging import shown
 from telex.agent.tools.registry import BadArguments, UnknownTool
 from telex.agent.tools.tool import ToolResult
+from telex.agent.wording import lines_shown, of_the_agent
 from telex.protocols.agent_ui import events
 from telex.protocols.agent_ui.asking import (
     CONFIRM,
@@ -134,18 +136,24 @@ class Turn:
         return await self._run.ask(method, msgspec.json.encode(named), digest)
 
     async def confirm(self, title: str, message: str) -> UiConfirmResult | None:
-        params = UiConfirmRequestParams(title, message, allow_reason=True)
+        params = UiConfirmRequestParams(
+            of_the_agent(title), lines_shown(message), allow_reason=True
+        )
         said = await self._said(CONFIRM, params)
         return said if isinstance(said, UiConfirmResult) else None
 
     async def prompt(self, title: str, message: str, *, secret: bool = False) -> str | None:
-        said = await self._said(PROMPT, UiPromptRequestParams(title, message, secret=secret))
+        params = UiPromptRequestParams(of_the_agent(title), lines_shown(message), secret=secret)
+        said = await self._said(PROMPT, params)
         return None if said is None else said.value
 
     async def pick(
         self, title: str, items: Sequence[PickItem], *, multi: bool = False
     ) -> list[str]:
-        said = await self._said(PICK, UiPickRequestParams(title, list(items), multi=multi))
+        readable = [PickItem(one.id, shown(one.label), _maybe(one.detail)) for one in items]
+        said = await self._said(
+            PICK, UiPickRequestParams(of_the_agent(title), readable, multi=multi)
+        )
         offered = {item.id for item in items}
         chosen = [] if said is None else [id for id in said.ids if id in offered]
         return chosen if multi else chosen[:1]
@@ -159,6 +167,10 @@ class Turn:
         if (text := self._run.take()) is not None:
             await self._run.emit(events.HiddenUserMessage(text))
         return text
+
+
+def _maybe(text: str | None) -> str | None:
+    return None if text is None else shown(text)
 
 
 def _called(tool: str, arguments: Mapping[str, object] | bytes, call_id: str) -> events.ToolCall:

@@ -10,9 +10,11 @@ import click
 
 from telex.cli.console import say, warn
 from telex.cli.loading import load_config
+from telex.cli.permission_rules import rules_of
 from telex.config import places, project
 from telex.config.layers import Origin, Source, Value, from_file
 from telex.config.load import Config, find_project
+from telex.config.private import read_file
 
 HELP = """Show what is configured, and where it comes from.
 
@@ -43,6 +45,7 @@ def show(context: click.Context, as_json: bool) -> None:
                     origins (each with source and where)
       user_file     path, exists
       project_file  path, trust; null where there is none
+      permission_rules  each with rule and where
       warnings      the lines that otherwise go to stderr
     """
     config = load_config(context)
@@ -55,6 +58,8 @@ def show(context: click.Context, as_json: bool) -> None:
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
     for key, value, origin in rows:
         say(f"{key:{widths[0]}}  {value:{widths[1]}}  {origin}")
+    for rule, where in _rules(config):
+        say(f"permission.rule  {rule}  {where}")
 
 
 @command.command()
@@ -79,8 +84,11 @@ def trust(where: Path | None) -> None:
     layer = from_file(file.content, Origin(Source.PROJECT, str(file.path)))
     for warning in layer.warnings:
         warn(warning)
+    rules = rules_of(file.content, str(file.path))
     project.trust(file, here.trusted)
     say(f"trusted {file.path}; it sets {', '.join(layer.given) or 'nothing'}")
+    for rule in rules:
+        say(f"and lets the agent's permissions be: {rule}")
 
 
 @command.command()
@@ -93,6 +101,19 @@ def untrust(where: Path | None) -> None:
         raise click.ClickException(f"there is no {project.NAME} {_said(where)}")
     was = project.untrust(file, here.trusted)
     say(f"{file.resolve()} is no longer trusted" if was else f"{file.resolve()} was not trusted")
+
+
+def _rules(config: Config) -> list[tuple[str, str]]:
+    """Those that hold, each with its file."""
+    files = [(config.user_file, read_file(config.user_file))]
+    if (found := config.project_file) is not None and found.trust is project.Trust.TRUSTED:
+        files.append((found.path, found.content))
+    return [
+        (rule, str(path))
+        for path, content in files
+        if content is not None
+        for rule in rules_of(content, str(path))
+    ]
 
 
 def _file_of(where: Path) -> Path:
@@ -119,6 +140,7 @@ def _object(config: Config) -> dict[str, Any]:
         "settings": {one.setting.key: _setting(one) for one in config.values},
         "user_file": {"path": str(config.user_file), "exists": config.user_file.exists()},
         "project_file": found and {"path": str(found.path), "trust": str(found.trust)},
+        "permission_rules": [{"rule": rule, "where": where} for rule, where in _rules(config)],
         "warnings": list(config.warnings),
     }
 

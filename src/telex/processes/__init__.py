@@ -12,6 +12,7 @@ starts a child ends it, also after it has exited: what it left in the background
     table        one look at the system's processes; a signal that cannot miss
     guardian     the small process that outlives us by a moment
     ledger       what we leave written for it
+    reaper       the small process between us and a command, which loses no orphan
     launch       the one call that makes a process
 
 Importing the package imports none of them: the guardian uses all below `child` in this list, and

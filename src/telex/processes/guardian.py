@@ -29,7 +29,9 @@ from telex.processes.launch import clear_of_stdio, dup, launch, null
 from telex.processes.tree import Tree, members
 
 if TYPE_CHECKING:
-    from telex.processes.tree import Identity, Root
+    from collections.abc import Callable
+
+    from telex.processes.tree import Identity, Root, Table
 
 _PROGRAM: Final = (
     "import sys; sys.path.append(sys.argv[1]); from telex.processes.guardian import main; main()"
@@ -215,8 +217,18 @@ def main() -> None:
     os.read(_PIPE_FD, 1)  # nobody ever writes: this returns when the last writer is gone
     tree = Tree(ledger.read(_LEDGER_FD, now=table.now()), f":{token}.", since)
     with Ending(BRISK, {}) as ending:
-        while ending.proceed(table.scan(), tree, time.monotonic()):
-            _wait(ending)
+        while proceeded(ending, lambda moment: tree):
+            pass
+
+
+def proceeded(ending: Ending, tree: Callable[[Table], Tree]) -> bool:
+    """One look and what it asks for, in a process without an event loop; False when nobody is left.
+    Also for `reaper`, whose tree is another at each look."""
+    moment = table.scan()
+    if not ending.proceed(moment, tree(moment), time.monotonic()):
+        return False
+    _wait(ending)
+    return True
 
 
 def _wait(ending: Ending) -> None:

@@ -23,13 +23,13 @@ from dataclasses import dataclass
 from io import FileIO
 from typing import TYPE_CHECKING, Final
 
-from telex.processes import guardian
+from telex.processes import guardian, reaper
 from telex.processes.child import Child, reap_abandoned
 from telex.processes.environment import COOKIE, child_environment
 from telex.processes.launch import clear_of_stdio, dup, launch, null
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from telex.processes.launch import Action
 
@@ -76,10 +76,9 @@ Plug = End | int
 _Command = tuple[str, list[str]]
 """What is run, and the arguments it sees."""
 
+_IS_LINUX: Final = sys.platform == "linux"
 _GNU_ENV: Final = "/usr/bin/env"
-_HAS_GNU_ENV: Final = (
-    sys.platform == "linux" and os.path.basename(os.path.realpath(_GNU_ENV)) == "env"
-)
+_HAS_GNU_ENV: Final = _IS_LINUX and os.path.basename(os.path.realpath(_GNU_ENV)) == "env"
 """Whether `env` is a program of its own, not a busybox, whose `env` cannot change directory."""
 
 
@@ -109,16 +108,24 @@ def start(
     stdio: Pipes | Terminal = PIPED,
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
+    reaping: bool = False,
 ) -> Child:
     """A new child of the running event loop. Raises `StartFailed` in one of its kinds.
 
     `argv[0]` is looked up as the child would: in its own PATH, from its own directory. Without
     an environment it gets ours by the rules of `child_environment`.
+
+    With `reaping`, on Linux, the child is a `reaper` that runs the command: it ends as that does,
+    some milliseconds later, and nobody of the command's tree gets lost while it lives.
     """
     asyncio.get_running_loop()  # without one to watch the child, nothing is started
     if env is None:
         env = child_environment(os.environ, terminal=isinstance(stdio, Terminal))
     path, argv = _command(argv, env, cwd)
+    blocked: Collection[int] = ()
+    if reaping and _IS_LINUX:
+        path, argv = _reaped(path, argv)
+        blocked = signal.valid_signals()
     told = dict(env) if cwd is None else {**env, "PWD": os.path.abspath(cwd)}
     reap_abandoned()
     mark = _guarded()
@@ -126,7 +133,7 @@ def start(
     try:
         with ExitStack() as theirs, ExitStack() as ours:
             actions, files = _wire(stdio, theirs, ours)
-            child = _adopted(launch(path, argv, told, actions), mark, files)
+            child = _adopted(launch(path, argv, told, actions, blocked=blocked), mark, files)
             ours.pop_all()
     except OSError as error:
         raise _refusal(path, error) from error
@@ -169,6 +176,12 @@ def _command(argv: Sequence[str], env: Mapping[str, str], cwd: str | None) -> _C
     if os.path.samefile(directory, os.curdir):
         return path, list(argv)
     return _from(directory, path, argv)
+
+
+def _reaped(path: str, argv: Sequence[str]) -> _Command:
+    signals = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
+    words = ",".join(str(int(number)) for number in signals)
+    return sys.executable, [sys.executable, "-I", "-S", reaper.__file__, words, path, *argv]
 
 
 def _from(directory: str, path: str, argv: Sequence[str]) -> _Command:

@@ -10,8 +10,8 @@ A tree is a child we started and everything that came of it. Any one of four sig
 - an earlier look already knew it (`known`), which keeps those that have moved since.
 
 What escapes all four: a process that cleared its environment, left its session and lost its parent,
-all before anybody looked. Being a subreaper would find it too, and would make every orphan of the
-host program ours to reap: too much to take over for a library.
+all before anybody looked. Behind a `reaper` it loses no parent for good. Being the subreaper
+ourselves would make every orphan of the host program ours to reap: too much for a library.
 
 Used by `ending` and `guardian`; `table` fills in the facts.
 """

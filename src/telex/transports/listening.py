@@ -15,6 +15,7 @@ import asyncio
 import contextlib
 import ipaddress
 import logging
+import os
 import select
 import socket
 from contextlib import ExitStack, asynccontextmanager
@@ -134,7 +135,8 @@ async def _bound(host: str, port: int, allow_remote: bool) -> socket.socket:
         family, _, _, _, address = found[0]
         sock = socket.create_server(address[:2], family=family, backlog=128)
     except OSError as error:
-        reason = error.strerror or error
+        number = error.errno or 0  # negative where the name is not known
+        reason = os.strerror(number) if number > 0 else error.strerror
         raise CannotListen(f"cannot listen at {host}, port {port}: {reason}") from error
     # Accepted sockets inherit both. Left alone, the kernel takes megabytes off our hands for a
     # reader who stopped, and what he then reads is old; and it holds a response's body back until

@@ -1021,6 +1021,9 @@ AGENT_SKILLS_DIRECTORIES: Final = _limit(
     "directories",
     "Looked into for skills; a skill may bring a tree of its own.",
 )
+AGENT_SKILLS_PLACES: Final = _limit(
+    "AGENT_SKILLS_PLACES", 64, "catalogues", "Kept by a runtime; the one looked for first leaves."
+)
 AGENT_FRONTMATTER_BYTES: Final = _limit(
     "AGENT_FRONTMATTER_BYTES",
     8 * KIB,
@@ -1041,6 +1044,12 @@ AGENT_COMMAND_DEPTH: Final = _limit(
 )
 AGENT_COMMAND_PLACES: Final = _limit(
     "AGENT_COMMAND_PLACES", 8, "directories", "That a command with `cd` may be in by its end."
+)
+AGENT_BOUND_PATHS: Final = _limit(
+    "AGENT_BOUND_PATHS",
+    1000,
+    "paths",
+    "Named by one command that a person is asked about, and looked at again before it runs.",
 )
 AGENT_GLOB_NAMES: Final = _limit(
     "AGENT_GLOB_NAMES", 500, "names", "That `*` and `?` may stand for; one with more asks."

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 import time
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final
 
 from telex.agent.cores import ContextLeft
@@ -38,6 +39,7 @@ I am the builtin core: no language model, only plain commands.
   todo [THING]           a list of things to do; `todo done N` ends one
   help                   this"""
 
+WORDS: Final = ("list", "read", "search", "run", "edit", "write", "ask", "pick", "todo", "help")
 _EDIT: Final = re.compile(r"(?P<file>[^:]+):\s?(?P<old>.*?) => ?(?P<new>.*)", re.DOTALL)
 _WRITE: Final = re.compile(r"(?P<file>[^:]+):\s?(?P<text>.*)", re.DOTALL)
 _DONE: Final = re.compile(r"done (\d+)")
@@ -93,9 +95,15 @@ async def _obeyed(line: str, context: Context) -> str:
     except Misread as misread:
         return str(misread)
     if call is None:
-        return f"I am no language model, and do not know {word!r}.\n\n{HELP}"
+        return _unknown(word)
     tool, arguments = call
     return (await context.call(tool, arguments, line)).text
+
+
+def _unknown(word: str) -> str:
+    near = get_close_matches(word.lower(), WORDS, 1)
+    meant = f" Did you mean `{near[0]}`?" if near else ""
+    return f"I am no language model, and do not know {word!r}.{meant}\n\n{HELP}"
 
 
 def call_of(line: str) -> Call | None:
@@ -104,9 +112,9 @@ def call_of(line: str) -> Call | None:
     rest = rest.strip()
     match word.lower():
         case "list":
-            return "list", {"pattern": rest} if rest else {}
+            return "list", {"pattern": _unquoted(rest)} if rest else {}
         case "read":
-            return "read", {"file_path": _needed(rest, "read FILE")}
+            return "read", {"file_path": _unquoted(_needed(rest, "read FILE"))}
         case "search":
             return "search", {"pattern": _needed(rest, "search TEXT")}
         case "run":
@@ -124,6 +132,12 @@ def _needed(rest: str, how: str) -> str:
     if not rest:
         raise Misread(f"Write it as: {how}")
     return rest
+
+
+def _unquoted(name: str) -> str:
+    """Quotes around a whole name are a habit from shells."""
+    quoted = len(name) > 2 and name[0] == name[-1] and name[0] in "\"'"
+    return name[1:-1] if quoted else name
 
 
 def _parts(form: re.Pattern[str], rest: str, how: str, *names: str) -> dict[str, Any]:

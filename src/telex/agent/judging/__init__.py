@@ -10,7 +10,8 @@ What there is:
     programs        which programs only read, by which options; `options` reads their words
     rules, modes    what the person wrote, and what holds where nothing is written
     shell_reading   text to a `script`, or `NotUnderstood`
-    remembering     what may be offered not to be asked again
+    remembering     what may be offered not to be asked again; `lasting` is what does not change
+    nested          a rule's words among those of a program that may run them
     showing         the command as a person sees it, and its digest
     explaining      a judgement as JSON
     environment     variables that would make a judged command another one

@@ -1,8 +1,9 @@
 """Simple commands and redirects of a script, each judged. Pure, but for `Files`.
 
 Rules first: one that denies matches also when other words stand between its own, when the program
-is written with a path, and inside `env`, `sudo` and their like; one that allows matches the words
-as they are. Then readers, which may read inside the root. All else asks, but in mode full.
+is written with a path, and among the words of any program that may run another; one that allows
+matches the words as they are. Then readers, which may read inside the root. All else asks, but in
+mode full.
 
 `cd` moves the rest. Whether it succeeded is not known, so that every directory the script may be in
 is tried, and a command is allowed only if it is in all of them. It moves only as a command of its
@@ -12,13 +13,16 @@ such a `cd` asks and moves nothing here either. Used by `judge`.
 
 from __future__ import annotations
 
+import fnmatch
 import posixpath
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from telex.agent.judging.lasting import is_lasting, runs_nothing, writes_lastingly
 from telex.agent.judging.modes import SHELL_TOOL, Access, Mode
+from telex.agent.judging.nested import is_about, is_told, may_run_a_shell
 from telex.agent.judging.paths import Paths, Touched, Verdict
-from telex.agent.judging.programs import SHELLS, TAKES_ANYTHING, WRAPPERS, base, reading
+from telex.agent.judging.programs import TAKES_ANYTHING, reading
 from telex.agent.judging.rules import Decision, Rule
 from telex.agent.judging.script import (
     Command,
@@ -29,7 +33,6 @@ from telex.agent.judging.script import (
     Script,
     Word,
 )
-from telex.agent.judging.shell_reading import parse
 from telex.wire.limits import AGENT_COMMAND_PLACES
 
 if TYPE_CHECKING:
@@ -46,6 +49,8 @@ class Piece:
     argv: tuple[str, ...]
     verdict: Verdict
     touched: tuple[Touched, ...] = ()
+    lasting: bool = False
+    """It does the same tomorrow (`lasting`)."""
 
 
 @dataclass(slots=True)
@@ -120,7 +125,8 @@ class Commands:
         if len(where.seen) > AGENT_COMMAND_PLACES:
             where.now = where.seen = where.seen[:AGENT_COMMAND_PLACES]
             return _piece(command, argv, Verdict(Decision.ASK, "cd too often to follow"))
-        return _piece(command, argv, Verdict(Decision.ALLOW, "cd inside the root"))
+        verdict = Verdict(Decision.ALLOW, "cd inside the root")
+        return _piece(command, argv, verdict, lasting=True)
 
     def _redirect(self, redirect: Redirect, cwds: tuple[str, ...]) -> Piece:
         access = Access.READ if redirect.direction is Direction.READ else Access.WRITE
@@ -131,7 +137,10 @@ class Commands:
         path = self._text(word)
         touched = tuple(self.paths.touched(access, path, cwd, SHELL_TOOL) for cwd in cwds)
         verdict = _worst([one.verdict for one in touched])
-        return Piece("redirect", redirect.source, (path,), verdict, touched)
+        lasting = access is Access.READ or all(
+            writes_lastingly(path, cwd, self.paths) for cwd in cwds
+        )
+        return Piece("redirect", redirect.source, (path,), verdict, touched, lasting)
 
     def _command(
         self, command: Command, cwds: tuple[str, ...], changing: bool, *, moved: bool
@@ -141,11 +150,15 @@ class Commands:
         verdicts: list[Verdict] = []
         touched: list[Touched] = []
         for cwd in cwds:
-            known = self._expanded(words, cwd, changing)
-            verdict, found = self._one(written, known, cwd, words[0], moved=moved)
+            expanded = self._expanded(words, cwd, changing)
+            verdict, found = self._one(written, expanded, cwd, words[0], moved=moved)
             verdicts.append(verdict)
             touched += found
-        return _piece(command, written, _worst(verdicts), tuple(dict.fromkeys(touched)))
+        known = not any(word.is_pattern or word.scripts for word in words)
+        lasting = known and all(is_lasting(written, cwd, self.paths) for cwd in cwds)
+        return _piece(
+            command, written, _worst(verdicts), tuple(dict.fromkeys(touched)), lasting=lasting
+        )
 
     def _one(
         self,
@@ -222,7 +235,7 @@ class Commands:
                 return one.verdict
         if written := self._may_write(argv, cwd):
             return Verdict(Decision.ASK, f"it may write {written.path}", written.verdict.rule)
-        if base(argv[0]) in SHELLS or argv[0] in ("eval", "source", ".", "exec", "trap"):
+        if may_run_a_shell(argv) or argv[0] in ("eval", "source", ".", "exec", "trap"):
             return self._unless_restricted(why)
         return self._unless_full(why)
 
@@ -255,7 +268,7 @@ class Commands:
         if rule.text is not None or (rule.command is None and rule.path is not None):
             return False
         if rule.decision is not Decision.ALLOW:
-            about = rule.command is None or _in_order(rule.command, argv)
+            about = rule.command is None or is_about(rule.command, argv)
             return about and (rule.path is None or any(self._covered(rule, argv[1:], cwd)))
         if rule.command is None:
             return True
@@ -281,12 +294,12 @@ class Commands:
         )
 
     def _hidden(self, argv: Sequence[str], cwd: str, decision: Decision) -> Rule | None:
-        """A rule about something that another program is told to run."""
-        if base(argv[0]) not in WRAPPERS | SHELLS:
+        """A rule about something that another program may be told to run."""
+        if runs_nothing(argv):
             return None
         for rule in self.rules:
             about = rule.decision is decision and rule.is_for(SHELL_TOOL, cwd)
-            if about and rule.command and _is_within(rule.command, argv):
+            if about and rule.command and is_told(rule.command, argv):
                 return rule
         return None
 
@@ -372,30 +385,12 @@ def _as_written(name: str, pattern: str) -> str:
 
 
 def _is_odd(pattern: str, cwd: str) -> bool:
-    """Where a pattern's own directory is one, or after a link `..` would be another."""
-    return ".." in pattern.split("/") or "*" in cwd or "?" in cwd
-
-
-def _is_within(rule: Sequence[str], argv: Sequence[str]) -> bool:
-    """Whether a rule's words are further on in the words, or in a script that is one of them."""
-    for at in range(1, len(argv)):
-        if _in_order(rule, argv[at:]):
-            return True
-        match parse(argv[at]) if " " in argv[at] or "\n" in argv[at] else None:
-            case Script() as script:
-                for command in script.commands():
-                    words = [word.text for word in command.words]
-                    if words and (_in_order(rule, words) or _is_within(rule, words)):
-                        return True
-    return False
-
-
-def _in_order(rule: Sequence[str], argv: Sequence[str]) -> bool:
-    """Whether the rule's words are all there in this order, the first as the program."""
-    if argv[0] != rule[0] and argv[0].rpartition("/")[2] != rule[0]:
-        return False
-    rest = iter(argv[1:])
-    return all(word in rest for word in rule[1:])
+    """Where a pattern's own directory is one, or after a link `..` would be another. To some shells
+    `.*` is `..` too."""
+    leads_up = any(
+        fnmatch.fnmatchcase("..", part) for part in pattern.split("/") if part[:1] == "."
+    )
+    return leads_up or "*" in cwd or "?" in cwd
 
 
 def _by_rule(rule: Rule) -> Verdict:
@@ -409,6 +404,11 @@ def _worst(verdicts: Sequence[Verdict]) -> Verdict:
 
 
 def _piece(
-    command: Command, argv: tuple[str, ...], verdict: Verdict, touched: tuple[Touched, ...] = ()
+    command: Command,
+    argv: tuple[str, ...],
+    verdict: Verdict,
+    touched: tuple[Touched, ...] = (),
+    *,
+    lasting: bool = False,
 ) -> Piece:
-    return Piece("command", command.source, argv, verdict, touched)
+    return Piece("command", command.source, argv, verdict, touched, lasting)

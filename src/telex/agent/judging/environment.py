@@ -1,4 +1,4 @@
-"""The environment in which a judged command means what it was judged to mean. Pure.
+"""The environment in which a judged command means what it was judged to mean. Pure but for `Files`.
 
 A variable may give a program options, a pager, or a file to run first. Whoever runs a command that
 nobody was asked about gives it this environment; one that the person approved may have the whole.
@@ -8,10 +8,15 @@ from __future__ import annotations
 
 import posixpath
 import re
+from importlib.resources import files
 from typing import TYPE_CHECKING, Final
+
+from telex.agent.judging.on_disk import Disk
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from telex.agent.judging.paths import Files
 
 _ACTING: Final = re.compile(
     r"BASH_ENV|BASH_FUNC_.*|BASHOPTS|SHELLOPTS|ENV|CDPATH|IFS|GLOBIGNORE|PS4|PROMPT_COMMAND|POSIXLY_CORRECT"
@@ -31,7 +36,10 @@ _GIT: Final = {
 """Said as on the command line, so that it counts more than what a repository says of itself. A
 directory that looks like a repository and has no `.git` is none. Filters and `textconv` are named
 by the repository's own `config`; that is why writing it asks, and git needs a trusted workspace."""
+_RIPGREP: Final = str(files(__package__).joinpath("ripgreprc"))
+"""Without it, a workspace's `.ignore` with `!.env` in it would have rg print hidden files."""
 _ADDED: Final = {
+    "RIPGREP_CONFIG_PATH": _RIPGREP,
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_PAGER": "cat",
@@ -41,16 +49,20 @@ _ADDED: Final = {
 }
 
 
-def automatic(environ: Mapping[str, str], root: str) -> dict[str, str]:
-    """Without what changes a command's meaning. Nor does PATH lead into the root, where an agent
-    may have written an `ls` of its own."""
+def automatic(
+    environ: Mapping[str, str], root: str, looked_up: Files | None = None
+) -> dict[str, str]:
+    """Without what changes a command's meaning. Nor does PATH lead into the root, by a link or
+    without, where an agent may have written an `ls` of its own."""
+    disk = looked_up or Disk()
     kept = {name: value for name, value in environ.items() if not _ACTING.fullmatch(name)}
     if "PATH" in kept:
-        places = [place for place in kept["PATH"].split(":") if _is_elsewhere(place, root)]
+        places = [place for place in kept["PATH"].split(":") if _is_elsewhere(place, root, disk)]
         kept["PATH"] = ":".join(places)
     return {**kept, **_ADDED}
 
 
-def _is_elsewhere(place: str, root: str) -> bool:
-    inside = posixpath.normpath(place) + "/"
-    return place.startswith("/") and not inside.startswith(posixpath.normpath(root) + "/")
+def _is_elsewhere(place: str, root: str, disk: Files) -> bool:
+    within = (posixpath.normpath(root) + "/", disk.real(root) + "/")
+    leads = (posixpath.normpath(place) + "/", disk.real(place) + "/")
+    return place.startswith("/") and not any(one.startswith(within) for one in leads)

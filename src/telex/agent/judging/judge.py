@@ -21,7 +21,6 @@ from telex.agent.judging.modes import (
     PATH_ARGUMENTS,
     PATH_TOOLS,
     SHELL_ARGUMENT,
-    SHELL_TOOL,
     Mode,
     PathTool,
 )
@@ -73,13 +72,16 @@ class Judge:
     files: Files
     trusted: bool = False
     """Whether the person trusts the workspace; if not, `git` asks. Layers say it themselves."""
+    own: Sequence[str] = ()
+    """Where telex keeps its own; to write there is to grant oneself something."""
     rules: tuple[Rule, ...] = field(init=False)
     paths: Paths = field(init=False)
 
     def __post_init__(self) -> None:
         rules = tuple(counting(self.layers))
         object.__setattr__(self, "rules", rules)
-        object.__setattr__(self, "paths", Paths(self.root, self.home, self.mode, rules, self.files))
+        paths = Paths(self.root, self.home, self.mode, rules, self.files, self.own)
+        object.__setattr__(self, "paths", paths)
 
     def judge(self, request: Request) -> Judgement:
         # Each path is looked up once, so that all pieces are judged by the same state of the disk.
@@ -102,7 +104,7 @@ class Judge:
         else:
             judged = self._read(request, script)
         exact = self._exact(request, text)
-        if exact and _overrides(exact, judged):
+        if exact and _overrides(exact, judged) and not _names_a_secret(exact, judged):
             return Judgement(exact.decision, "a rule names this exact text", exact, judged.pieces)
         if judged.decision is not Decision.ASK:
             return judged
@@ -145,7 +147,7 @@ class Judge:
         return _strongest(
             rule
             for rule in self.rules
-            if rule.text == text and rule.path is None and rule.is_for(SHELL_TOOL, request.cwd)
+            if rule.text == text and rule.path is None and rule.is_for(request.tool, request.cwd)
         )
 
     def _path_tool(self, request: Request, tool: PathTool) -> Judgement:
@@ -184,7 +186,10 @@ class Judge:
         return verdict
 
     def _other_tool(self, request: Request) -> Judgement:
-        rule = self._whole_tool(request) or self._tool_by_path(request)
+        text = remembering.written(request.arguments)
+        exact = self._exact(request, text) if text is not None else None
+        rules = (self._whole_tool(request), self._tool_by_path(request), exact)
+        rule = _strongest(one for one in rules if one)
         if rule:
             verdict = Verdict(
                 rule.decision, f"a rule says {rule.decision} for {request.tool}", rule
@@ -195,7 +200,7 @@ class Judge:
             verdict = Verdict(Decision.ALLOW, "mode full")
         else:
             verdict = Verdict(Decision.ASK, f"nothing is known about the tool {request.tool}")
-        scopes = remembering.for_tool(request.tool)
+        scopes = remembering.for_tool(request.tool, request.arguments)
         return _with_scopes(Judgement(verdict.decision, verdict.why, verdict.rule), scopes)
 
     def _tool_by_path(self, request: Request) -> Rule | None:
@@ -222,6 +227,13 @@ def _overrides(exact: Rule, judged: Judgement) -> bool:
     if exact.decision is Decision.ASK:
         return judged.decision is Decision.ALLOW and judged.rule is None
     return exact.decision is Decision.DENY or judged.decision is Decision.ASK
+
+
+def _names_a_secret(exact: Rule, judged: Judgement) -> bool:
+    """A text may have become about one, by a link; a secret is allowed by its path alone."""
+    asked = [p for p in judged.pieces if p.verdict.decision is Decision.ASK]
+    secret = any(one.is_secret for piece in asked for one in piece.touched)
+    return secret and exact.decision is Decision.ALLOW
 
 
 def _stays(text: str) -> bool:

@@ -1,11 +1,13 @@
 """A reader's words, told apart: options that are known to do no harm, values, and paths. Pure.
 
 What is not listed is refused, so that an option nobody here knows (of a newer version, of another
-system, an abbreviation of `--output`) asks. The lists are in readers.toml.
+system, an abbreviation of `--output`) asks. So is a word that begins with `-` where a value or an
+operand is due: if the program has it otherwise, it is an option. The lists are in readers.toml.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -35,6 +37,8 @@ class Reader:
     """Letters of those with a value, which is looked at like a path."""
     texts: str = ""
     """And of those whose value is never opened: patterns, separators."""
+    numbered: str = ""
+    """And of those with or without a number, which is never a word of its own: `-U`, `-U5`."""
     long: frozenset[str] = frozenset()
     long_texts: frozenset[str] = frozenset()
     operands: Operands = Operands.PATHS
@@ -79,7 +83,7 @@ class _Walk:
         while self._rest and not self._used.refused:
             word = self._rest.pop(0)
             if word == "--":
-                self._operands += self._rest
+                self._after_dashes()
                 break
             if word.startswith("--"):
                 self._long(word)
@@ -90,6 +94,13 @@ class _Walk:
         if not self._used.refused:
             self._place_operands()
         return self._used
+
+    def _after_dashes(self) -> None:
+        # To git, `--` may be the value of an option before it, and what follows an option again.
+        looks = [word for word in self._rest if word.startswith("-") and word != "-"]
+        if looks and (self._reader.needs_trust or self._reader.operands is Operands.PATHS):
+            self._used.refused = f"{looks[0]} may be an option"
+        self._operands += self._rest
 
     def _long(self, word: str) -> None:
         name, equals, value = word[2:].partition("=")
@@ -104,22 +115,31 @@ class _Walk:
 
     def _short(self, word: str) -> None:
         reader = self._reader
-        if reader.counts and word[1:].isascii() and word[1:].isdigit():
+        if self._is_count(word):
             return
         for at, letter in enumerate(word[1:], start=2):
             if letter in reader.flags:
                 continue
+            if letter in reader.numbered and re.fullmatch(r"[0-9]*", word[at:], re.ASCII):
+                return
             if letter not in reader.values and letter not in reader.texts:
                 self._used.refused = f"the option -{letter} is not known to be harmless"
             else:
                 self._value(letter, word[at:] or None, text=letter in reader.texts)
             return
 
+    def _is_count(self, word: str) -> bool:
+        """`-20`; after `-n` it is harmless too, whichever of the two the program takes it for."""
+        return self._reader.counts and re.fullmatch(r"-[0-9]+", word, re.ASCII) is not None
+
     def _value(self, option: str, value: str | None, *, text: bool) -> None:
         if value is None and not self._rest:
             self._used.refused = f"the option {option} has no value"
             return
-        value = self._rest.pop(0) if value is None else value
+        if value is None:
+            value = self._rest.pop(0)
+            if value.startswith("-") and value != "-" and not self._is_count(value):
+                self._used.refused = f"{value} may be an option and not the value of {option}"
         (self._used.texts if text else self._used.paths).append(value)
         self._has_pattern |= option in self._reader.pattern_options
 

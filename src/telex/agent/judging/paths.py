@@ -40,6 +40,7 @@ class Once:
     def __init__(self, files: Files) -> None:
         self._files = files
         self._real: dict[str, str] = {}
+        self._names: dict[str, tuple[str, ...] | None] = {}
 
     def real(self, path: str) -> str:
         if path not in self._real:
@@ -47,7 +48,9 @@ class Once:
         return self._real[path]
 
     def names(self, pattern: str) -> tuple[str, ...] | None:
-        return self._files.names(pattern)
+        if pattern not in self._names:
+            self._names[pattern] = self._files.names(pattern)
+        return self._names[pattern]
 
     def is_directory(self, path: str) -> bool:
         return self._files.is_directory(path)
@@ -95,7 +98,9 @@ _GUARDED: Final = re.compile(
 )
 """What programs and agents obey: who writes here, commands later. `HEAD` makes a git repository of
 any directory, whose `config` then names programs to run."""
-_NOWHERE: Final = frozenset({"/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr"})
+_OBEYED_AT_HOME: Final = ("bin", "Library")
+"""Besides what is hidden there: login files, `.config`, `.local`, `.ssh`, `.gitconfig`."""
+NOWHERE: Final = frozenset({"/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr"})
 _ORDER: Final = (Decision.DENY, Decision.ALLOW, Decision.ASK)
 
 
@@ -126,6 +131,8 @@ class Paths:
     mode: Mode
     rules: Sequence[Rule]
     files: Files
+    own: Sequence[str] = ()
+    """Where telex keeps its configuration, its state and what was remembered."""
 
     def absolute(self, path: str, cwd: str) -> str:
         """Dots stay: after a link, `..` is somewhere else."""
@@ -141,9 +148,29 @@ class Paths:
         """Below the root only: a checkout may itself lie in a directory of such a name."""
         real, root = self.files.real(path), self.files.real(self.root)
         below = _seen(real).removeprefix(root.rstrip("/"))
-        return _GUARDED.search(below) is not None or any(
-            self._holds(place, "HEAD") for place in self._up(posixpath.dirname(real))
+        return (
+            _GUARDED.search(below) is not None
+            or any(_is_below(real, place) for place in map(self.files.real, self.own))
+            or any(_is_below(real, place) for place in self._at_home(real))
+            or any(self._holds(place, "HEAD") for place in self._up(posixpath.dirname(real)))
         )
+
+    def has_guarded(self, directory: str) -> bool:
+        """Whether it holds the home or what is telex's own, so that all below is too much."""
+        places = map(self.files.real, (self.home, *self.own))
+        return any(_is_below(place, directory) for place in places)
+
+    def _at_home(self, real: str) -> Iterator[str]:
+        """Places of the home that a login, a shell or a program obeys, whatever link leads there.
+        Not one that the root itself is in: somebody chose to work there."""
+        home, root = self.files.real(self.home), self.files.real(self.root)
+        hidden = self.files.names(posixpath.join(home, ".*")) or ()
+        places = [leads for name in hidden if (leads := self.files.real(name)) != name]
+        if _is_below(real, home) and real != home:
+            first = real[len(home.rstrip("/")) + 1 :].split("/")[0]
+            if first.startswith(".") or first in _OBEYED_AT_HOME:
+                places.append(posixpath.join(home, first))
+        return (place for place in places if not _is_below(root, place))
 
     def is_other_repository(self, cwd: str) -> bool:
         """Whether git, looking upwards from here, comes by another repository than the root's."""
@@ -208,7 +235,7 @@ class Paths:
     ) -> Verdict:
         if rule is not None:
             return Verdict(rule.decision, f"a rule says {rule.decision} for {absolute}", rule)
-        if absolute in _NOWHERE:
+        if absolute in NOWHERE:
             return Verdict(Decision.ALLOW, f"{absolute} is no file")
         if secret:
             return Verdict(Decision.ASK, f"{absolute} may hold secrets")

@@ -1,5 +1,5 @@
-"""Programs by name: those that only read, with the options known to do no harm, and those that run
-something else. The first are in readers.toml; here are those with a language of their own. Pure.
+"""Programs by name: those that only read, with the options known to do no harm. Pure. Most are in
+readers.toml; here are those with a language of their own.
 
 Left out on purpose, so that they ask: `awk`, `jq` and all of sed but printing lines (languages of
 their own), `env` and `ps` (they print secrets), `grep -r` (it reads hidden files; `rg` and the tool
@@ -26,49 +26,12 @@ def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-INTERPRETERS: Final = _names("""
-    sh bash dash ash ksh mksh zsh fish csh tcsh rbash pwsh python python2 python3 pypy pypy3
-    ipython node nodejs deno bun ruby perl php lua luajit tclsh wish expect awk gawk mawk nawk
-    sed ed ex vi vim nvim emacs jq gdb irb julia R Rscript osascript make m4 bc dc sqlite3 psql
-    mysql groovy java jshell scala ghci runghc erl elixir iex guile racket sbcl swift kotlin
-    dotnet
-""")
-SHELLS: Final = _names("""
-    sh bash dash ash ksh mksh zsh fish rbash
-""")
-WRAPPERS: Final = _names("""
-    env sudo doas su pkexec timeout nohup nice ionice chrt taskset setsid stdbuf unbuffer script
-    watch xargs parallel time command builtin exec eval source . trap flock chroot unshare
-    nsenter bwrap firejail systemd-run busybox toybox strace ltrace ssh scp sftp rsync mosh
-    docker podman kubectl npx bunx pnpx uvx pipx uv find git entr at batch crontab screen tmux
-    run-parts start-stop-daemon ld.so proot fakeroot dbus-run-session xvfb-run caffeinate
-    gtimeout less more man vim
-""")
-FETCHERS: Final = _names("""
-    curl wget aria2c http https httpie xh fetch nc ncat netcat socat telnet ftp lftp lynx w3m
-    links pip pip3 npm pnpm yarn gem brew apt apt-get dnf yum apk pacman
-""")
-RUNNERS: Final = _names("""
-    make gmake bmake cmake ctest ninja meson scons waf bazel bazelisk buck buck2 pants just task
-    mage rake tox nox pytest py.test unittest coverage trial behave robot mypy pylint flake8
-    pre-commit hatch poetry pdm pipenv pip pip3 conda mamba inv fab doit npm pnpm yarn corepack
-    npx bun deno tsx ts-node jest vitest mocha ava karma cypress playwright eslint prettier
-    stylelint webpack vite rollup esbuild parcel gulp grunt turbo nx lerna cargo go gradle gradlew
-    mvn mvnw ant sbt mill lein clj clojure mix rebar3 dune opam stack cabal composer phpunit
-    artisan rspec bundle bundler rails gem zig nimble crystal shards flutter dart pub vagrant
-    terraform tofu pulumi ansible ansible-playbook helm skaffold tilt nix nix-shell nix-build guix
-    direnv mise asdf act foreman honcho overmind watchexec nodemon pm2 sphinx-build mkdocs hugo
-    invoke jekyll latexmk tex pdflatex xelatex lualatex
-""")
-"""They run what the workspace's own files say."""
-NEVER_BY_PREFIX: Final = INTERPRETERS | WRAPPERS | RUNNERS | FETCHERS
-"""To remember one of these by its first word would be to remember anything."""
+SHELLS: Final = _names("sh bash dash ash ksh mksh lksh zsh fish rbash csh tcsh busybox toybox")
 
 
 def base(program: str) -> str:
-    """`/usr/bin/python3.11` is python; for what restricts, never for what allows."""
-    name = program.rpartition("/")[2]
-    return name if name in NEVER_BY_PREFIX else re.sub(r"[-.]?[0-9][0-9.]*$", "", name)
+    """`/usr/bin/bash-5.2` is bash; for what restricts, never for what allows."""
+    return re.sub(r"[-.]?[0-9][0-9.]*$", "", program.rpartition("/")[2])
 
 
 def reading(argv: Sequence[str]) -> tuple[Reader, Used] | None:
@@ -123,7 +86,7 @@ def _sed(arguments: Sequence[str]) -> Used:
 
 def _date(arguments: Sequence[str]) -> Used:
     result = used(READERS["date"], arguments)
-    if not all(text.startswith("+") for text in result.texts):
+    if not all(word.startswith(("+", "-")) for word in arguments):
         result.refused = "this may set the clock"
     return result
 
@@ -147,6 +110,7 @@ class _Written(msgspec.Struct, forbid_unknown_fields=True):
     flags: str = ""
     values: str = ""
     texts: str = ""
+    numbered: str = ""
     long: str = ""
     long_texts: str = ""
     operands: Operands = Operands.PATHS
@@ -167,6 +131,7 @@ def _read(name: str, written: _Written) -> Reader:
         written.flags,
         written.values,
         written.texts,
+        written.numbered,
         _names(written.long),
         _names(written.long_texts),
         written.operands,

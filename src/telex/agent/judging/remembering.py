@@ -1,35 +1,30 @@
 """What a person may be offered not to be asked about again. Pure.
 
 Exact scopes only: this text in this directory, these first words followed by nothing but plain
-names, this path, this directory. By first words only what `BY_FIRST_WORDS` lists. A command of more
-than one piece is offered as a whole. What runs something else is not offered at all: an
-interpreter, a wrapper, a build tool, a program of the workspace itself. The agent may change the
-file that is run, so that the same text is another program tomorrow. Nor is what was not read, since
-nobody knows what it runs. Used by `judge`; the answer is stored as the scope's rule.
+names, this path, this directory, this tool with these arguments. A text is offered as a whole, and
+only if each piece of it is known to do the same tomorrow (`lasting`): the agent may change the file
+that is run, so that the same text is another program then. Nothing is offered that names a secret.
+Used by `judge`; the answer is stored as the scope's rule.
 """
 
 from __future__ import annotations
 
 import posixpath
-import re
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from telex.agent.judging.modes import SHELL_TOOL, Access
-from telex.agent.judging.programs import (
-    FETCHERS,
-    INTERPRETERS,
-    RUNNERS,
-    WRAPPERS,
-    base,
-    reading,
-)
+from telex.agent.judging.paths import is_secret
+from telex.agent.judging.programs import reading
 from telex.agent.judging.rules import Decision, Rule
-from telex.agent.judging.script import Command, NotUnderstood, Script, Word
+from telex.agent.judging.script import Command, NotUnderstood, Script
+from telex.wire.limits import AGENT_COMMAND_CHARS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from telex.agent.judging.commands import Piece
     from telex.agent.judging.paths import Paths, Touched
@@ -65,31 +60,17 @@ BY_FIRST_WORDS: Final = frozenset(
 )
 """What follows them has to be plain: no option, no `NAME=VALUE`, nothing outside the root."""
 
-_WORD: Final = re.compile(r"[A-Za-z0-9_.+-]+")
-_RUNNING: Final = INTERPRETERS | WRAPPERS | RUNNERS
-
 
 def for_shell(
     cwd: str, text: str, script: Script | NotUnderstood, pieces: Sequence[Piece]
 ) -> tuple[Scope, ...]:
-    match script:
-        case NotUnderstood():
-            return ()
-        case Script():
-            programs = [command.words[0] for command in script.commands() if command.words]
-            words = [word.text for command in script.commands() for word in command.words]
-            if any(map(_runs_another, programs)) or _fetches_to_run(" ".join(words)):
-                return ()
-            return (_exact(cwd, text), *_of_one(script, pieces))
+    if isinstance(script, NotUnderstood) or not pieces or not all(map(_is_offered, pieces)):
+        return ()
+    return (_exact(cwd, text), *_of_one(script, pieces))
 
 
-def _runs_another(program: Word) -> bool:
-    return not program.is_plain or "/" in program.text or base(program.text) in _RUNNING
-
-
-def _fetches_to_run(text: str) -> bool:
-    names = {base(word) for word in _WORD.findall(text)}
-    return not names.isdisjoint(FETCHERS) and not names.isdisjoint(_RUNNING)
+def _is_offered(piece: Piece) -> bool:
+    return piece.lasting and not any(one.is_secret for one in piece.touched)
 
 
 def _exact(cwd: str, text: str) -> Scope:
@@ -138,8 +119,23 @@ def _is_pattern(path: str) -> bool:
     return "*" in path or "?" in path or not path.isprintable()
 
 
-def for_tool(tool: str) -> tuple[Scope, ...]:
-    return (Scope(Kind.TOOL, f"the tool {tool}, whatever it is given", Rule(Decision.ALLOW, tool)),)
+def for_tool(tool: str, arguments: Mapping[str, object]) -> tuple[Scope, ...]:
+    """A plugin's tool with these arguments. As a rule's, a name with `*` would be many."""
+    text = written(arguments)
+    secret = any(isinstance(one, str) and is_secret("/" + one) for one in arguments.values())
+    if text is None or secret or not tool.isprintable() or not set("*?[").isdisjoint(tool):
+        return ()
+    rule = Rule(Decision.ALLOW, tool, text=text)
+    return (Scope(Kind.TOOL, f"the tool {tool} with exactly these arguments", rule),)
+
+
+def written(arguments: Mapping[str, object]) -> str | None:
+    """As the `text` of a rule: JSON with sorted members; None if it is too much for one."""
+    try:
+        text = msgspec.json.encode(arguments, order="sorted").decode()
+    except (TypeError, ValueError, RecursionError):  # half a surrogate pair, or no end of depth
+        return None
+    return text if len(text) <= AGENT_COMMAND_CHARS else None
 
 
 def _path(tool: str, touched: Touched) -> Scope:
@@ -150,7 +146,9 @@ def _directory(tool: str, touched: Touched, paths: Paths) -> tuple[Scope, ...]:
     """The directory of a file inside the root, but neither a guarded one nor the root itself."""
     directory = posixpath.dirname(touched.real)
     root = paths.files.real(paths.root)
-    if directory == root or not paths.is_inside(directory) or paths.is_guarded(touched.real):
+    if directory == root or not paths.is_inside(directory):
+        return ()
+    if paths.is_guarded(touched.real) or paths.has_guarded(directory):
         return ()
     rule = Rule(Decision.ALLOW, tool, path=directory + "/**")
     return (Scope(Kind.DIRECTORY, f"{tool} whatever is in {directory}", rule),)

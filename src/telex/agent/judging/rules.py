@@ -107,9 +107,11 @@ def to_table(rule: Rule) -> dict[str, Any]:
     table: dict[str, Any] = {"tool": rule.tool}
     if rule.command is not None:
         table["command"] = " ".join(map(quoted, rule.command))
-    for name in ("plain", "text", "cwd", "path", "reason"):
-        if value := getattr(rule, name):
+    for name in ("text", "cwd", "path"):
+        # Also when it is empty: left out, it would be a rule for everything.
+        if (value := getattr(rule, name)) is not None:
             table[name] = value
+    table |= {name: value for name in ("plain", "reason") if (value := getattr(rule, name))}
     return {**table, "decision": str(rule.decision)}
 
 

@@ -21,7 +21,11 @@ _RUN: Final = re.compile(
 _MANY_SPACES: Final = 8
 _DEEP_INDENT: Final = 32
 """More spaces than these could push what follows out of a window."""
-_LOOKS_EMPTY: Final = frozenset("\u115f\u1160\u2800\u3164\uffa0\u00b7\u2424")
+_LOOKS_EMPTY: Final = frozenset(
+    "\u115f\u1160\u2800\u3164\uffa0\u00b7\u2424\U00013441\U00013442\U0001d159"
+)
+_RIGHT_TO_LEFT: Final = frozenset({"R", "AL", "AN"})
+"""A screen that knows of them may show the words beside them in another order."""
 _LIKE_LATIN: Final = frozenset(
     "аеорсухіјѕһԁԛԝАВЕКМНОРСТХУІЈЅԌ"  # Cyrillic
     "ορνικυαγτρχωΑΒΕΖΗΙΚΜΝΟΡΤΥΧ"  # Greek
@@ -96,7 +100,9 @@ def _char(char: str) -> str:
         return char if char.isprintable() else _escaped(char)
     category = unicodedata.category(char)
     folded = unicodedata.normalize("NFKC", char)
-    if category[0] in "CMZ" or char in _LOOKS_EMPTY or folded != char or category in _SIGNS:
+    turns = unicodedata.bidirectional(char) in _RIGHT_TO_LEFT
+    looks_other = char in _LOOKS_EMPTY or folded != char or category in _SIGNS
+    if category[0] in "CMZ" or turns or looks_other:
         return _escaped(char)
     return char
 

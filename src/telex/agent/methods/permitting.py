@@ -12,6 +12,7 @@ import msgspec
 
 from telex.agent.confirming import Allowed, Failed, Refused
 from telex.agent.judging import explained
+from telex.agent.tools.registry import BadArguments
 from telex.agent.tools.tool import ToolResult
 from telex.agent.uninterrupted import in_thread
 from telex.protocols.agent_ui import codes, extensions, sessions
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
     from telex.agent.questions import Answer
     from telex.agent.runtime import Runtime
     from telex.protocols.agent_ui.events import Event
+
+
+NO_SESSION = ""
+"""The list of what a connection calls beside any run belongs to no session."""
 
 
 class _OneConnection:
@@ -57,7 +62,12 @@ async def tool_call(
                 raise RpcError(codes.USER_CANCELLED, f"{params.name} was not run: {why}")
             return _answer(ToolResult(f"Permission denied: {why}", is_error=True))
         case Allowed(permitted, given):
-            return _answer(await permitted.run(given))
+            before = given.todos.entries
+            result = await permitted.run(given)
+            if given.todos.entries != before and connection.can.supports_todos:
+                listed = msgspec.to_builtins(given.todos.entries)
+                await connection.tell("todos.update", extensions.TodosUpdate(NO_SESSION, listed))
+            return _answer(result)
 
 
 def _answer(result: ToolResult) -> sessions.ToolCallResult:
@@ -75,7 +85,10 @@ async def permission_explain(
 ) -> extensions.PermissionExplainResult:
     call = runtime.tools.prepare(params.tool, _arguments(params.arguments))
     context = runtime.surroundings.for_tools(connection.todos)
-    judged = await in_thread(lambda _: runtime.confirming.judge(call, context))
+    try:
+        judged = await in_thread(lambda _: runtime.confirming.judge(call, context))
+    except OSError as error:  # the directory it would run in is none
+        raise BadArguments(f"bad arguments for {params.tool}: {error}") from error
     details = explained(runtime.confirming.permissions.judge, judged)
     return extensions.PermissionExplainResult(judged.decision.value, judged.why, details)
 

@@ -96,6 +96,16 @@ class DiskFailed(Unavailable):
     """The disk, or a bound on the size of files, refused to read or to write."""
 
 
+class EndOwed(Unavailable):
+    """A run has ended, and the disk would not keep that. It is written before anything else is."""
+
+    def __init__(self, run_id: str, problem: Exception) -> None:
+        super().__init__(
+            f"nothing of run {run_id} goes on, and its end is not stored: {problem}. "
+            "Until it is, a restart may bring the run back; ask again to store it"
+        )
+
+
 class StoreBusy(Unavailable):
     """Another process held the database for too long."""
 

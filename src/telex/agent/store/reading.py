@@ -8,7 +8,7 @@ reads the same however many pages it takes, and SQLite's log can be shortened me
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -26,9 +26,14 @@ _THREAD = (
     " LEFT JOIN runs r ON r.number = (SELECT max(number) FROM runs WHERE thread = t.number)"
 )
 _RUN = (
-    "SELECT r.id, t.id, r.status, r.message, r.input, r.started_at, r.ended_at, r.meta"
+    "SELECT r.id, t.id, r.status, r.message, r.input, r.started_at, r.ended_at, r.meta,"
+    " r.may_return"
     " FROM runs r JOIN threads t ON t.number = r.thread"
 )
+
+
+MOST: Final = 1 << 62
+"""As good as all, where more is asked for than SQLite can count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +66,7 @@ def threads(database: sqlite3.Connection, limit: int | None) -> list[Thread]:
     """The latest first; with None, all."""
     rows = database.execute(
         f"{_THREAD} ORDER BY t.updated_at DESC, t.number DESC LIMIT ?",
-        (-1 if limit is None else limit,),
+        (-1 if limit is None else min(limit, MOST),),
     )
     return [Thread(*row) for row in rows]
 
@@ -85,9 +90,13 @@ def active_runs(database: sqlite3.Connection) -> list[Run]:
     return [_run(row) for row in database.execute(f"{_RUN} WHERE r.ended_at IS NULL")]
 
 
-def _run(row: tuple[str, str, str, str | None, bytes, int, int | None, bytes | None]) -> Run:
-    run_id, session_id, status, message, given, started_at, ended_at, meta = row
-    return Run(run_id, session_id, Status(status), message, given, started_at, ended_at, meta)
+_Row = tuple[str, str, str, str | None, bytes, int, int | None, bytes | None, int]
+
+
+def _run(row: _Row) -> Run:
+    run_id, session_id, status, message, given, started_at, ended_at, meta, may_return = row
+    ended = Status(status), message, given, started_at, ended_at, meta
+    return Run(run_id, session_id, *ended, bool(may_return))
 
 
 def questions(database: sqlite3.Connection, run_id: str | None) -> list[Question]:
@@ -132,14 +141,15 @@ def window(database: sqlite3.Connection, session_id: str, max_runs: int, max_eve
     """The last `max_events` of the last `max_runs` runs, inputs counted as the events they become.
     The newest are kept: a person who comes back wants to see where things stand."""
     thread(database, session_id)
+    most_runs = max(0, min(max_runs, MOST))
     rows = database.execute(
         "SELECT r.number, r.id, coalesce((SELECT max(seq) FROM events WHERE run = r.number), -1)"
         " FROM runs r JOIN threads t ON t.number = r.thread WHERE t.id = ?"
         " ORDER BY r.number DESC LIMIT ?",
-        (session_id, max(0, max_runs) + 1),
+        (session_id, most_runs + 1),
     ).fetchall()
     room, spans = max(0, max_events), []
-    for number, run_id, last in rows[: max(0, max_runs)]:
+    for number, run_id, last in rows[:most_runs]:
         if room:
             first = max(-1, last + 1 - room)
             room -= last + 1 - first
@@ -170,7 +180,12 @@ def page(database: sqlite3.Connection, span: Span) -> tuple[list[Event], Span]:
         size += len(event.event) + len(event.meta or b"")
         if size >= STORE_PAGE_BYTES:
             break
-    return events, Span(span.number, span.run_id, span.first + len(events), span.end)
+    return events, Span(span.number, span.run_id, _after(events, span), span.end)
+
+
+def _after(events: list[Event], span: Span) -> int:
+    """Where the next page begins. A hole is `verify`'s to tell; what is there is played once."""
+    return events[-1].seq + 1 if events else span.end
 
 
 def _events(database: sqlite3.Connection, span: Span) -> Iterator[Event]:

@@ -48,6 +48,8 @@ class Run:
     started_at: int
     ended_at: int | None
     meta: bytes | None
+    may_return: bool
+    """Whether a UI of it may come back to it."""
 
 
 @dataclass(frozen=True, slots=True)

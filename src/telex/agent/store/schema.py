@@ -79,3 +79,8 @@ VERSION_1: Final = (
     CHECK ((revoked_at IS NULL) = (revoked_by IS NULL))
 ) STRICT""",
 )
+
+VERSION_2: Final = (
+    # Whether a UI of the run may come back to it. Where none may, nobody will answer after a crash.
+    "ALTER TABLE runs ADD COLUMN may_return INTEGER NOT NULL DEFAULT 1",
+)

@@ -6,11 +6,15 @@ database at once; each run belongs to the one that started it (`owners`).
 
 from __future__ import annotations
 
+import logging
 import time
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from telex.agent.store import exporting, importing, keeping, pending, reading, writing
+from telex.agent.store.owed import Owed
+from telex.agent.store.problems import EndOwed, Refused, StoreProblem
 from telex.agent.store.reader import History, Reader, pages, played
+from telex.agent.store.records import Status
 from telex.agent.store.writer import Writer
 
 if TYPE_CHECKING:
@@ -20,10 +24,12 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from telex.agent.store.ledger import Ledger
-    from telex.agent.store.records import Closed, Decision, Event, Question, Run, Status, Thread
+    from telex.agent.store.records import Closed, Decision, Event, Question, Run, Thread
 
 T = TypeVar("T")
 P = ParamSpec("P")
+
+log = logging.getLogger("telex.agent")
 
 
 def _now() -> int:
@@ -37,6 +43,7 @@ class Store:
         self.path = path
         self._writer = writer
         self._reader = reader
+        self._owed = Owed()
 
     @classmethod
     async def open(cls, path: Path, clock: Callable[[], int] = _now) -> Store:
@@ -50,6 +57,11 @@ class Store:
         return cls(path, writer, Reader(path))
 
     async def close(self) -> None:
+        for run_id in list(self._owed):
+            try:
+                await self.settle(run_id)
+            except StoreProblem as problem:
+                log.error("%s", problem)
         await self._reader.close()
         await self._writer.close()
 
@@ -82,7 +94,13 @@ class Store:
         """Refused while the session has another (`ThreadBusy`), in whichever process."""
         keeping.check(new.input, "a run's input")
         keeping.check(new.meta, "a run's meta")
-        await self._write(writing.start_run, new)
+        try:
+            await self._write(writing.start_run, new)
+        except Refused:
+            raise
+        except Exception:  # a commit whose `fsync` failed may be there after all
+            self._owed.owe(new.run_id, Status.ERROR, "it could not be stored")
+            raise
 
     async def set_run_meta(self, run_id: str, meta: bytes) -> None:
         """Replaces it, while the run goes on."""
@@ -90,17 +108,45 @@ class Store:
         await self._write(writing.set_run_meta, run_id, meta)
 
     async def end_run(self, run_id: str, status: Status, message: str | None = None) -> None:
-        """Once it has returned nothing is added to the run, and no answer to its questions wins."""
+        """Once it has returned nothing is added to the run, and no answer to its questions wins.
+        Where it cannot be stored it is owed: written before whatever is written next."""
         if not status.ended:
             raise ValueError(f"{status} is not how a run ends")
-        await self._write(writing.end_run, run_id, status, message)
+        try:
+            await self._write(writing.end_run, run_id, status, message)
+        except Refused:
+            raise
+        except Exception:
+            self._owed.owe(run_id, status, message)
+            raise
+
+    def owes(self, run_id: str) -> bool:
+        """Whether it has ended, and that is not stored yet."""
+        return run_id in self._owed
+
+    async def settle(self, run_id: str) -> None:
+        """Store the end of a run, where it is owed. Raises `EndOwed`."""
+        if run_id in self._owed:
+            try:
+                await self._write(lambda ledger: None)
+            except Exception as problem:
+                raise EndOwed(run_id, problem) from problem
 
     async def adopt(self, run_id: str) -> None:
         """Go on with a run that waits for an answer and whose runtime has ended."""
         await self._write(writing.adopt, run_id)
 
+    async def look_after(self, run_id: str) -> None:
+        """Of a run that nobody here runs: ends it where its runtime died and nothing of it waits.
+        Raises `RunNotOurs` where another runtime has it, which lives."""
+        await self._write(writing.look_after, run_id)
+
+    async def may_return(self, run_id: str) -> None:
+        """A UI of it may come back from now on: so what it is asked outlives this runtime."""
+        await self._write(writing.may_return, run_id)
+
     async def run(self, run_id: str) -> Run:
-        return await self._reader.read(reading.run, run_id)
+        return self._owed.seen(await self._reader.read(reading.run, run_id))
 
     async def active_runs(self) -> list[Run]:
         """All that have not ended, also those of other runtimes."""
@@ -119,15 +165,17 @@ class Store:
         refused unless it is the next, as it is not where an earlier one could not be stored."""
         final = keeping.event_type(event) == "final"
         keeping.check(meta, "an event's meta", beside=len(event))
-        return self._writer.do(
-            lambda ledger: writing.append(ledger, run_id, event, meta, final, seq)
-        )
+        return self._do(lambda ledger: writing.append(ledger, run_id, event, meta, final, seq))
 
     async def events(self, run_id: str, after: int = -1) -> AsyncIterator[Event]:
         """What a run has by now after a sequence number."""
         span = await self._reader.read(reading.log, run_id, after)
         async for event in played(self._reader, span):
             yield event
+
+    async def last_seq(self, run_id: str) -> int:
+        """Of the last event that a run has by now; -1 for none."""
+        return (await self._reader.read(reading.log, run_id, -1)).end - 1
 
     async def history(self, session_id: str, max_runs: int = 20, max_events: int = 1500) -> History:
         """The end of a session, to be played again."""
@@ -194,4 +242,11 @@ class Store:
     async def _write(
         self, work: Callable[Concatenate[Ledger, P], T], *given: P.args, **named: P.kwargs
     ) -> T:
-        return await self._writer.do(lambda ledger: work(ledger, *given, **named))
+        return await self._do(lambda ledger: work(ledger, *given, **named))
+
+    def _do(self, work: Callable[[Ledger], T]) -> asyncio.Future[T]:
+        if not (ends := list(self._owed)):
+            return self._writer.do(work)
+        answer = self._writer.do(self._owed.before(work))
+        answer.add_done_callback(lambda answer: self._owed.paid(ends, answer))
+        return answer

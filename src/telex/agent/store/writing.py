@@ -38,6 +38,8 @@ class NewRun:
     meta: bytes | None = None
     new_thread: bool = False
     """The session is made with it; otherwise it must be there."""
+    may_return: bool = True
+    """A UI of it may come back to it (`run.attach`): a question of it outlives the runtime."""
 
 
 def start_run(ledger: Ledger, new: NewRun) -> None:
@@ -46,9 +48,12 @@ def start_run(ledger: Ledger, new: NewRun) -> None:
         raise AlreadyThere(f"there is a run {new.run_id} already")
     thread = _thread_for(ledger, new, now)
     number = database.execute(
-        "INSERT INTO runs (id, thread, status, input, said, started_at, owner, meta)"
-        " VALUES (?, ?, 'running', ?, ?, ?, ?, ?) RETURNING number",
-        (new.run_id, thread, new.input, new.said, now, ledger.owner.name, new.meta),
+        "INSERT INTO runs (id, thread, status, input, said, started_at, owner, meta, may_return)"
+        " VALUES (?, ?, 'running', ?, ?, ?, ?, ?, ?) RETURNING number",
+        (
+            *(new.run_id, thread, new.input, new.said, now),
+            *(ledger.owner.name, new.meta, new.may_return),
+        ),
     ).fetchone()[0]
     database.execute("UPDATE threads SET messages = messages + 1 WHERE number = ?", (thread,))
     ledger.touched[thread] = now
@@ -169,12 +174,30 @@ def adopt(ledger: Ledger, run_id: str) -> None:
     ledger.database.execute("UPDATE runs SET owner = ? WHERE id = ?", (ledger.owner.name, run_id))
 
 
+def may_return(ledger: Ledger, run_id: str) -> None:
+    """From now on a UI hears of the run that may come back to it."""
+    ledger.database.execute("UPDATE runs SET may_return = 1 WHERE id = ?", (run_id,))
+
+
+def look_after(ledger: Ledger, run_id: str) -> None:
+    """See to a run that nobody here runs: it ends with the runtime that died, and is refused
+    where another has it."""
+    recover(ledger)
+    owner = ledger.database.execute(
+        "SELECT owner FROM runs WHERE id = ? AND ended_at IS NULL", (run_id,)
+    ).fetchone()
+    if owner is not None and owner[0] != ledger.owner.name and ledger.owner.lives(owner[0]):
+        raise RunNotOurs(f"run {run_id} is another runtime's, which still runs; attach to it there")
+
+
 def recover(ledger: Ledger) -> None:
-    """End what runtimes that died were doing. What waits for a person's answer goes on waiting:
-    nothing of it has happened yet, and it may be answered after the restart."""
+    """End what runtimes that died were doing. What waits for a person who may come back goes on
+    waiting: nothing of it has happened yet, and it may be answered after the restart."""
     for owner in _dead(ledger):
         left = ledger.database.execute(
-            "SELECT number, id FROM runs WHERE owner = ? AND status = 'running'", (owner,)
+            "SELECT number, id FROM runs WHERE owner = ? AND ended_at IS NULL"
+            " AND (status = 'running' OR NOT may_return)",
+            (owner,),
         ).fetchall()
         for number, run_id in left:
             _end(ledger, number, run_id, Status.ERROR, RUNTIME_ENDED)

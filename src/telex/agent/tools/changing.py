@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 import msgspec
 from msgspec import Meta
 
-from telex.agent.differences import difference
+from telex.agent.differences import difference, marked
 from telex.agent.files import FileChanged, FileRefused, digest, read_text, replace
+from telex.agent.judging import shown
 from telex.agent.tools.reading import Path
 from telex.agent.tools.tool import Preview, S, ToolContext, ToolFailed, ToolResult, tool
 from telex.agent.uninterrupted import in_thread
@@ -65,17 +66,20 @@ class _Change:
     before: bytes | None
     after: bytes
     note: str
+    asked: str
+    """What a person is asked about, in a line."""
 
     @property
     def hash_before(self) -> str:
         return ABSENT if self.before is None else digest(self.before)
 
     def result(self, *, done: bool) -> ToolResult:
-        diff = difference(self.place, self.before or b"", self.after)
+        diff = difference(self.place, self.before, self.after)
         said = self.note if done else f"{self.note} (dry run: nothing was written)"
         sha256 = digest(self.after)
         details = {"path": self.place, "diff": diff.text, "truncated": diff.truncated}
-        text = "\n".join(filter(None, [said, diff.text, f"[sha256 {sha256}]"]))
+        told = diff.text.removesuffix("\n")
+        text = "\n".join(filter(None, [said, told, f"[sha256 {sha256}]"]))
         return ToolResult(text, details={**details, "sha256": sha256})
 
 
@@ -97,18 +101,29 @@ async def _edit(asked: Edit, context: ToolContext) -> ToolResult:
 
 async def _preview_write(asked: Write, context: ToolContext) -> Preview[Write]:
     place = context.sandbox.place(asked.file_path, context.cwd)
-    return await in_thread(lambda _: _shown(_written(asked, place, context), asked))
+    return await in_thread(
+        lambda _: _shown(_written(asked, place, context), asked, marked("+", asked.content))
+    )
 
 
 async def _preview_edit(asked: Edit, context: ToolContext) -> Preview[Edit]:
     place = context.sandbox.place(asked.file_path, context.cwd)
-    return await in_thread(lambda _: _shown(_edited(asked, place, context), asked))
+    whole = [*marked("-", asked.old_string), *marked("+", asked.new_string)]
+    return await in_thread(lambda _: _shown(_edited(asked, place, context), asked, whole))
 
 
-def _shown(change: _Change, asked: S) -> Preview[S]:
+def _shown(change: _Change, asked: S, whole: list[str]) -> Preview[S]:
+    """`whole` is all that the call brings, for where the difference has not all of it."""
     pinned = msgspec.structs.replace(asked, expected_hash=change.hash_before)
-    diff = difference(change.place, change.before or b"", change.after)
-    return Preview(change.place, diff.text, diff.truncated, pinned)
+    diff = difference(change.place, change.before, change.after)
+    rows = whole if diff.truncated or change.before is None else diff.rows
+    says = "\n".join([change.asked, *map(_row, rows)])
+    return Preview(change.place, diff.text, diff.truncated, says, pinned)
+
+
+def _row(row: str) -> str:
+    # Behind a new line, `shown` takes spaces for what they are: an indent.
+    return row[:1] + shown(f"\n{row[1:]}").removeprefix("\\u{a}").removeprefix("\n")
 
 
 def _done(sandbox: Sandbox, change: _Change, unwanted: threading.Event) -> ToolResult:
@@ -124,7 +139,10 @@ def _written(asked: Write, place: str, context: ToolContext) -> _Change:
     _expect(asked.expected_hash, before, place)
     after = _within(asked.content.encode(), place)
     made = "made" if before is None else "written"
-    return _Change(place, before, after, f"{place} {made}: {len(after)} bytes")
+    instead = "a new file" if before is None else f"in place of {_size(before)}"
+    asked_as = f"Write {shown(place)}, {_size(after)}, {instead}"
+    same = ": it stays as it is" if before == after else ":"
+    return _Change(place, before, after, f"{place} {made}: {_size(after)}", asked_as + same)
 
 
 def _edited(asked: Edit, place: str, context: ToolContext) -> _Change:
@@ -143,7 +161,11 @@ def _edited(asked: Edit, place: str, context: ToolContext) -> _Change:
         )
     after = _within(before.replace(old, new) if old else new, place)
     times = "1 place" if count == 1 else f"{count} places"
-    return _Change(place, before, after, f"{place} edited in {times}")
+    dry = " (dry run: nothing is written)" if asked.dry_run else ""
+    return _Change(
+        *(place, before, after, f"{place} edited in {times}"),
+        asked=f"Edit {shown(place)} in {times}{dry}:",
+    )
 
 
 def _before(sandbox: Sandbox, place: str) -> bytes | None:
@@ -158,6 +180,10 @@ def _expect(expected: str | None, before: bytes | None, place: str) -> None:
     if expected is not None and expected != found:
         told = f"its sha256 is {found}" if found else "it is not there"
         raise FileChanged(f"{place} is not the file that was expected: {told}; read it again")
+
+
+def _size(content: bytes) -> str:
+    return "1 byte" if len(content) == 1 else f"{len(content)} bytes"
 
 
 def _within(content: bytes, place: str) -> bytes:

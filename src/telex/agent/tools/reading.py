@@ -44,13 +44,13 @@ class ReadLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 async def _read(asked: Read, context: ToolContext) -> ToolResult:
     place = context.sandbox.place(asked.file_path, context.cwd)
-    return await in_thread(lambda _: _page(asked, read_text(context.sandbox, place)))
+    return await in_thread(lambda _: _page(asked, place, read_text(context.sandbox, place)))
 
 
-def _page(asked: Read, content: bytes) -> ToolResult:
+def _page(asked: Read, place: str, content: bytes) -> ToolResult:
     found, told = page(content, asked.offset, asked.limit, first=1), []
     if asked.offset and asked.offset >= found.total:
-        raise _too_far(asked.file_path, found.total)
+        raise _too_far(place, found.total)
     if found.clipped:
         told.append("long lines are clipped: read_line has them whole")
     if (after := asked.offset + found.shown) < found.total:
@@ -68,12 +68,12 @@ async def _read_line(asked: ReadLine, context: ToolContext) -> ToolResult:
     content = await in_thread(lambda _: read_text(context.sandbox, place))
     line = nth_line(content, asked.line_number - 1)
     if line is None:
-        raise _too_far(asked.file_path, count_lines(content))
+        raise _too_far(place, count_lines(content))
     return ToolResult(part_of_line(line, asked.char_offset, asked.char_limit))
 
 
-def _too_far(path: str, lines: int) -> ToolFailed:
-    return ToolFailed(f"{path} has {lines} lines; ask for an earlier one")
+def _too_far(place: str, lines: int) -> ToolFailed:
+    return ToolFailed(f"{place} has {lines} lines; ask for an earlier one")
 
 
 READ: Final = tool("read", Read, _read)

@@ -15,6 +15,7 @@ from telex.agent.excerpts import excerpt
 from telex.agent.files import FileRefused
 from telex.agent.output_cache import NoSuchOutput
 from telex.agent.sandbox import OutsideSandbox
+from telex.agent.shell_exec import not_kept
 from telex.agent.tools.tool import ToolContext, ToolFailed, ToolResult, new_id
 from telex.agent.uninterrupted import in_thread
 from telex.config.errors import ConfigError
@@ -65,6 +66,10 @@ class Prepared:
     def pinned(self, preview: Preview[Any]) -> Prepared:
         """The same call, bound to what was shown."""
         return replace(self, arguments=preview.pinned)
+
+    def at(self, **places: str) -> Prepared:
+        """The same call of a tool of ours, with paths in place of those it was given."""
+        return replace(self, arguments=msgspec.structs.replace(self.arguments, **places))
 
     async def run(self, context: ToolContext) -> ToolResult:
         try:
@@ -126,6 +131,10 @@ async def _bounded(result: ToolResult, context: ToolContext) -> ToolResult:
     if len(result.text.encode("utf-8", "replace")) <= AGENT_TOOL_RESULT_BYTES:
         return result
     ref_id = new_id()
-    await in_thread(lambda _: context.cache.save(ref_id, result.text))
+    told = f"[the whole is in the tool output cache: {ref_id}]"
+    try:
+        await in_thread(lambda _: context.cache.save(ref_id, result.text))
+    except (OSError, ConfigError) as error:  # what was done is done, and is told
+        told = not_kept(error)
     shown, _ = excerpt(result.text, AGENT_READ_BYTES)
-    return replace(result, text=f"{shown}\n[the whole is in the tool output cache: {ref_id}]")
+    return replace(result, text=f"{shown}\n{told}")

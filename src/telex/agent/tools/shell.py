@@ -28,8 +28,7 @@ _SHELLS: Final = ("/bin/bash", "/usr/bin/bash", "/bin/sh")
 
 class Shell(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Run a command with bash, or with sh where there is none. It reads nothing, has 120 seconds
-    unless told otherwise, and what it leaves in the background is ended with it, unless that is a
-    daemon with a session and an environment of its own."""
+    unless told otherwise, and what it leaves in the background is ended with it."""
 
     command: Annotated[str, Meta(min_length=1)]
     label: Annotated[str, Meta(max_length=80, description="What it is for.")] | None = None

@@ -61,6 +61,8 @@ class Preview(Generic[A]):
     path: str
     diff: str
     truncated: bool
+    says: str
+    """The same for a person: whole and escaped."""
     pinned: A
     """The arguments, bound to the file as it was looked at: run these, and a file that has changed
     since is refused."""

@@ -3,12 +3,14 @@ the file of its name."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
 
 from telex.cli.address import address
 from telex.cli.agent.options import behaving
+from telex.cli.console import explain
 from telex.cli.lazy import Lazy
 from telex.cli.loading import load_config
 
@@ -58,6 +60,10 @@ def command(
     config = load_config(context)
     wanted = Wanted(config, root, mode, script, diagnostics)
     if context.invoked_subcommand is not None:
+        if stdio or socket or http:
+            raise click.UsageError(
+                f"{context.invoked_subcommand} serves nobody: leave out the door"
+            )
         context.obj = wanted
         return
     from telex.cli.agent.serving import serve_agent
@@ -70,6 +76,8 @@ def command(
         http=http,
         allow_remote=allow_remote,
     )
+    if doors.stdio and sys.stdin.isatty():
+        explain('telex: a UI speaks here, in JSON. Say something yourself: telex agent exec "help"')
     run(serve_agent(wanted, doors))
 
 

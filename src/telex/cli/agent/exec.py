@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 
 HELP = """Say one thing to the agent, and print what it does.
 
-What it answers goes to stdout, what it does on the way to stderr. With --json every notification is
-a line of JSON on stdout instead. On a terminal you are asked before anything that needs permission;
-elsewhere that is denied. Ctrl-C cancels the run. A TEXT of `-` is read from standard input.
+What it answers goes to stdout, what it does on the way to stderr. On a terminal you are asked
+before anything that needs permission; elsewhere that is denied, and so it is with --json, which
+prints every notification as a line of JSON. Ctrl-C cancels the run. A TEXT of `-` is read from
+standard input.
 
 \b
   telex agent exec "list *.py"
@@ -26,7 +27,8 @@ elsewhere that is denied. Ctrl-C cancels the run. A TEXT of `-` is read from sta
   telex agent exec --json "run make test" | jq .
   telex agent exec --last "and now this"
 
-The exit code is 0 when the run completed, 1 when it failed, 130 when it was cancelled.
+The exit code is 0 when the run completed, 1 when it failed or its last step did, 130 when it was
+cancelled.
 """
 
 
@@ -46,13 +48,16 @@ def command(
     text: str,
     **behaviour: Any,
 ) -> int:
-    from telex.cli.agent.one_shot import LAST, one_shot
+    from telex.cli.agent.one_shot import LAST, Said, one_shot
     from telex.cli.event_loop import run
 
-    may_ask = not as_json and sys.stdin.isatty() and sys.stderr.isatty()
-    said = sys.stdin.read() if text == "-" else text
-    goes_on = LAST if last else session
-    return run(one_shot(_wanted(context, behaviour), as_json, may_ask, said, goes_on))
+    said = Said(
+        sys.stdin.read() if text == "-" else text,
+        LAST if last else session,
+        as_json,
+        may_ask=not as_json and sys.stdin.isatty() and sys.stderr.isatty(),
+    )
+    return run(one_shot(_wanted(context, behaviour), said))
 
 
 def _wanted(context: click.Context, behaviour: dict[str, Any]) -> Wanted:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from telex.agent.cores.builtin import Builtin
 from telex.agent.cores.scripted import read_script
-from telex.agent.judging import Layer, Mode, from_tables
+from telex.agent.judging import Layer, Mode, RuleRefused, from_tables
 from telex.agent.output_cache import OutputCache
 from telex.agent.permissions import Permissions
 from telex.agent.runtime import Runtime
@@ -23,6 +23,8 @@ from telex.agent.tools.builtin import BUILTIN
 from telex.agent.tools.registry import Tools
 from telex.cli.redacting import redactor_of
 from telex.config import places
+from telex.config.errors import Unreadable
+from telex.config.load import find_project
 from telex.config.private import read_file
 from telex.config.project import Trust
 
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from telex.agent.sandbox import Sandbox
     from telex.config.load import Config
     from telex.config.places import Places
+    from telex.config.project import ProjectFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +90,14 @@ async def _runtime(wanted: Wanted, found: Places, store: Store, tools: Tools) ->
         os.environ,
         redactor,
     )
-    project = wanted.config.project_file
+    project = _trusted_project(found, sandbox)
     permissions = Permissions(
         str(sandbox.root),
         str(Path.home()),
         Mode(wanted.mode),
-        _layers(wanted.config),
-        trusted=project is not None and project.trust is Trust.TRUSTED,
+        _layers(wanted.config.user_file, project),
+        trusted=project is not None,
+        own=[str(place) for place in (found.config, found.data, found.state, found.runtime)],
     )
     await permissions.load(store)
     return Runtime(
@@ -114,18 +118,29 @@ def _cores(wanted: Wanted) -> dict[str, Core]:
     return {core.name: core for core in cores}
 
 
-def _layers(config: Config) -> list[Layer]:
-    """The person's own rules, and the project's once it is trusted."""
+def _trusted_project(found: Places, sandbox: Sandbox) -> ProjectFile | None:
+    """The root's, which need not be that of the directory telex was started in."""
+    try:
+        project = find_project(found, sandbox.root)
+    except Unreadable:  # nobody can have trusted it
+        return None
+    return project if project is not None and project.trust is Trust.TRUSTED else None
+
+
+def _layers(user_file: Path, project: ProjectFile | None) -> list[Layer]:
+    """The person's own rules, and those of a project that is trusted."""
     layers = []
-    if (content := read_file(config.user_file)) is not None:
-        layers.append(_layer("user", content, config.user_file))
-    project = config.project_file
-    if project is not None and project.trust is Trust.TRUSTED:
+    if (content := read_file(user_file)) is not None:
+        layers.append(_layer("user", content, user_file))
+    if project is not None:
         layers.append(_layer("project", project.content, project.path))
     return layers
 
 
 def _layer(name: str, content: bytes, path: Path) -> Layer:
-    """Raises `RuleRefused`. That the file is TOML was seen when the settings were read."""
-    table: dict[str, Any] = tomllib.loads(content.decode()).get("permission", {})
+    """Raises `RuleRefused`."""
+    try:
+        table: dict[str, Any] = tomllib.loads(content.decode()).get("permission", {})
+    except (tomllib.TOMLDecodeError, UnicodeError) as error:
+        raise RuleRefused(f"{path}: {error}") from error
     return Layer(name, from_tables(table.get("rule", []), str(path)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from telex.cli.console import say
+from telex.cli.permission_rules import in_words
 
 HELP = """List the answers that you asked to be remembered, or forget one.
 
@@ -34,9 +35,8 @@ async def _list() -> int:
         decisions = await store.decisions()
     for one in decisions:
         rule = json.loads(one.rule)
-        root, decision = rule.pop("root", ""), rule.pop("decision", "")
-        told = "  ".join(f"{name}={json.dumps(value)}" for name, value in rule.items())
-        say(f"{one.id}  {decision}  {told}  in {root}")
+        root = rule.pop("root", "")
+        say(f"{one.id}  {in_words(rule)}  in {root}")
     if not decisions:
         say("nothing is remembered")
     return 0

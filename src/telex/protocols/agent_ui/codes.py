@@ -26,7 +26,7 @@ ERRORS: Final[dict[int, str]] = {
     -32601: "Method not found.",
     -32602: "Invalid params.",
     INTERNAL: "The runtime failed inside.",
-    BUSY: "The runtime is busy: the session has a run already, or too many run at once.",
+    BUSY: "Busy: the session has a run already, too many run at once, or another runtime has it.",
     RUN_NOT_FOUND: "There is no such run.",
     USER_CANCELLED: "The person said no.",
     SESSION_NOT_FOUND: "There is no such session.",

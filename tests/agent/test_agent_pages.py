@@ -1,0 +1,71 @@
+"""The pages about the agent: what they type prints what they say, what they show is as it comes."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from agent.ui_side import ALL, an_agent
+from telex.protocols.agent_ui import METHODS
+from typed_pages import check_typed
+
+DOCS = Path(__file__).parents[2] / "docs"
+SCHEMA = json.loads((DOCS / "reference/agent-ui.schema.json").read_text())
+
+
+@pytest.mark.parametrize("name", ["tutorial/ask-the-agent.md", "how-to/script-an-agent.md"])
+def test_the_commands_on_the_page_print_what_it_says(name: str, tmp_path: Path) -> None:
+    page = (DOCS / name).read_text()
+    home = tmp_path / "home"
+    work = home / "work"
+    work.mkdir(parents=True)
+    for script in re.findall(r"```json\n(.*?)```", page, re.DOTALL):
+        (work / "demo.json").write_text(script)
+    check_typed(page, home, "work")
+
+
+def fits(shape: object, value: object) -> None:
+    jsonschema.validate(value, {"$defs": SCHEMA["$defs"], "allOf": [shape]})
+
+
+async def test_what_a_run_tells_and_asks_is_as_the_schema_says(tmp_path: Path) -> None:
+    async with an_agent(tmp_path) as agent:
+        ui = await agent.connect(**ALL)
+        run = await ui.start("list\nrun touch one\ntodo rest")
+        question = await ui.until("ui.confirm.request")
+        ui.answer(question, {"ok": True})
+        await ui.until_ended(run)
+        told = [message for message in ui.heard if "method" in message and "id" not in message]
+    assert {message["method"] for message in told} >= {"agent.event", "run.status", "todos.update"}
+    for message in told:
+        fits(SCHEMA["notifications"][message["method"]]["params"], message["params"])
+    fits(SCHEMA["requests"]["ui.confirm.request"]["params"], question["params"])
+
+
+async def test_what_is_answered_is_as_the_schema_says(tmp_path: Path) -> None:
+    asked = {
+        "session.list": {},
+        "model.list": {"include_details": True},
+        "tool.call": {"name": "list"},
+        "mcp.list": {},
+        "skills.list": {},
+        "context.inspect": {"include_agents": True, "include_skills": True},
+        "shell.exec": {"command": "echo hi"},
+        "permission.explain": {"tool": "shell", "arguments": {"command": "ls"}},
+    }
+    async with an_agent(tmp_path) as agent:
+        ui = await agent.connect(**ALL)
+        for method, params in asked.items():
+            fits(SCHEMA["methods"][method]["params"], params)
+            fits(SCHEMA["methods"][method]["result"], await ui.call(method, params))
+
+
+def test_the_schema_has_every_method_and_refuses_what_is_none() -> None:
+    assert SCHEMA["methods"].keys() == METHODS.keys()
+    event = {"run_id": "r", "seq": 0, "event": {"type": "no such event"}}
+    with pytest.raises(jsonschema.ValidationError):
+        fits(SCHEMA["notifications"]["agent.event"]["params"], event)

@@ -1,0 +1,299 @@
+"""What stands between a mistake and its effect: each of these fails when one guard is taken away."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from agent.ui_side import ALL, an_agent
+from telex.agent.cores import ContextLeft
+from telex.agent.cores.builtin import Builtin
+from telex.agent.cores.scripted import Scripted, Step
+from telex.agent.store import writing
+from telex.protocols.agent_ui.events import Final, Text
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+    from pathlib import Path
+
+    from agent.ui_side import Message, Ui
+    from telex.agent.cores import Context, Input, Said
+
+
+def of(ui: Ui, method: str) -> list[Message]:
+    return [message for message in ui.heard if message.get("method") == method]
+
+
+# What a UI did not say it can, it is not sent.
+
+
+async def test_who_knows_no_todos_is_told_of_none(tmp_path: Path) -> None:
+    async with an_agent(tmp_path) as agent:
+        plain, full = await agent.connect(), await agent.connect(**ALL)
+        for ui, told in ((plain, 0), (full, 1)):
+            assert await ui.until_ended(await ui.start("todo bread")) == "completed"
+            assert len(of(ui, "todos.update")) == told
+
+
+async def test_who_knows_no_taking_back_is_not_told_that_a_question_is_taken_back(
+    tmp_path: Path,
+) -> None:
+    async with an_agent(tmp_path) as agent:
+        ui = await agent.connect(supports_confirm=True)
+        run = await ui.start("run touch done")
+        await ui.until("ui.confirm.request")
+        assert (await ui.call("run.cancel", {"run_id": run}))["ok"] is True
+        assert of(ui, "ui.request.cancel") == []
+
+
+class Waiting:
+    """Says something, waits until it may go on, and asks."""
+
+    name = "waiting"
+    details = Builtin.details
+
+    def __init__(self) -> None:
+        self.go_on = asyncio.Event()
+
+    async def run(self, asked: Input, context: Context) -> AsyncIterator[Said]:
+        yield Text("about this")
+        await self.go_on.wait()
+        yield Final(f"{await context.prompt('Who?', '')}")
+
+
+async def test_who_says_no_more_is_not_asked_and_hears_the_end(tmp_path: Path) -> None:
+    core = Waiting()
+    async with an_agent(tmp_path, core) as agent:
+        ui = await agent.connect(**ALL)
+        run = await ui.start("go")
+        await ui.until("agent.event")
+        ui.finish()
+        await ui.settle()
+        core.go_on.set()
+        assert await ui.until_ended(run) == "completed"
+        assert ui.final(run) == "None"
+        assert of(ui, "ui.prompt.request") == []
+
+
+# What is asked, told and ended, in that order.
+
+
+async def test_nobody_is_asked_about_what_could_not_be_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append = writing.append
+
+    def full(ledger: Any, run_id: str, event: bytes, *rest: Any) -> int:
+        if b"about this" not in event:
+            return append(ledger, run_id, event, *rest)
+        problem = sqlite3.OperationalError("database or disk is full")
+        problem.sqlite_errorcode, problem.sqlite_errorname = sqlite3.SQLITE_FULL, "SQLITE_FULL"
+        raise problem
+
+    monkeypatch.setattr(writing, "append", full)
+    monkeypatch.setattr("telex.agent.store.writer.STORE_COMMIT_WRITES", 1)  # alone
+    core = Waiting()
+    core.go_on.set()
+    async with an_agent(tmp_path, core) as agent:
+        ui = await agent.connect(**ALL)
+        run = await ui.start("go")
+        assert await ui.until_ended(run) == "error"
+        assert of(ui, "ui.prompt.request") == []
+        assert await agent.runtime.store.pending() == []
+
+
+async def test_a_run_has_not_ended_while_its_events_are_on_their_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append, reached, go_on = writing.append, threading.Event(), threading.Event()
+
+    def slow(*given: Any) -> int:
+        reached.set()
+        go_on.wait(10)
+        return append(*given)
+
+    monkeypatch.setattr(writing, "append", slow)
+    async with an_agent(tmp_path, Waiting()) as agent:
+        ui, other = await agent.connect(**ALL), await agent.connect(**ALL)
+        run = await ui.start("go")
+        assert await asyncio.to_thread(reached.wait, 10)
+        cancel = ui.send("run.cancel", {"run_id": run})
+        await ui.settle()
+        assert (await other.call("run.attach", {"run_id": run}))["status"] == "running"
+        go_on.set()
+        assert (await ui.reply(cancel))["ok"] is True
+        for one in (ui, other):
+            assert await one.until_ended(run) == "cancelled"
+            assert one.statuses(run) == ["running", "cancelled"]
+            assert one.kinds(run) == ["text"]
+
+
+class Counting:
+    """Says how much context is left after each of its texts."""
+
+    name = "counting"
+    details = Builtin.details
+
+    async def run(self, asked: Input, context: Context) -> AsyncIterator[Said]:
+        for number in range(40):
+            yield Text(str(number))
+            yield ContextLeft(99 - number)
+        yield Final("done")
+
+
+async def test_for_a_ui_that_reads_nothing_only_so_much_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is beyond that is read from the store later; of what is not stored, the latest is."""
+    monkeypatch.setattr("telex.agent.feeds.AGENT_FEED_ITEMS", 8)
+    async with an_agent(tmp_path, Counting()) as agent:
+        slow, quick = await agent.connect(**ALL), await agent.connect(**ALL)
+        peer, reading = next(iter(agent.server._connections)), asyncio.Event()
+        notify = peer.notify
+
+        async def held(method: str, params: object) -> None:
+            await reading.wait()
+            await notify(method, params)
+
+        monkeypatch.setattr(peer, "notify", held)
+        run = await slow.start("go")
+        await quick.call("run.attach", {"run_id": run})
+        assert await quick.until_ended(run) == "completed"
+        reading.set()
+        assert await slow.until_ended(run) == "completed"
+        assert [params["seq"] for params in slow.events(run)] == list(range(41))
+        left = [message["params"]["context_left_percent"] for message in of(slow, "run.context")]
+        assert left[-1] == 60
+        assert len(left) <= 9
+
+
+# Permission.
+
+
+async def test_a_command_that_nobody_was_asked_about_means_what_it_says(
+    tmp_path: Path, program: Callable[[str], str]
+) -> None:
+    """bash runs no file of the environment's before it, and no `ls` of the workspace's instead."""
+    program("bash")
+    async with an_agent(tmp_path) as agent:
+        own, first = agent.root / "bin" / "ls", agent.root / "first"
+        own.parent.mkdir()
+        own.write_text("#!/bin/sh\ntouch own-ran\n")
+        own.chmod(0o755)
+        first.write_text("touch first-ran\n")
+        agent.runtime.surroundings.environment = {
+            "PATH": f"{own.parent}:{os.environ['PATH']}",
+            "BASH_ENV": str(first),
+            "ENV": str(first),
+        }
+        ui = await agent.connect(**ALL)
+        run = await ui.start("run ls")
+        assert await ui.until_ended(run) == "completed"
+        assert of(ui, "ui.confirm.request") == []
+        assert ui.final(run).split() == ["bin", "first"]
+        assert sorted(os.listdir(agent.root)) == ["bin", "first"]
+
+
+@pytest.mark.parametrize("is_asked", [False, True])
+async def test_only_a_command_that_was_asked_about_has_what_changes_programs(
+    tmp_path: Path, is_asked: bool
+) -> None:
+    acting = {"GIT_EXTERNAL_DIFF": "a", "LD_AUDIT": "", "LESSOPEN": "b", "PYTHONPATH": "c"}
+    async with an_agent(tmp_path, mode="minimal" if is_asked else "full") as agent:
+        agent.runtime.surroundings.environment = {"PATH": os.environ["PATH"], "X": "x", **acting}
+        ui = await agent.connect(**ALL)
+        run = await ui.start("run printenv")
+        if is_asked:
+            ui.answer(await ui.until("ui.confirm.request"), {"ok": True})
+        assert await ui.until_ended(run) == "completed"
+        assert of(ui, "ui.confirm.request") == [] or is_asked
+        has = {line.partition("=")[0] for line in ui.final(run).splitlines()}
+        assert has & {"X", *acting} == ({"X", *acting} if is_asked else {"X"})
+
+
+@pytest.mark.parametrize("answer", [{"ok": True}, {"ok": False, "reason": "no"}])
+async def test_what_was_not_offered_to_be_remembered_is_not(
+    tmp_path: Path, answer: dict[str, object]
+) -> None:
+    async with an_agent(tmp_path) as agent:
+        (agent.root / "it").write_text("touch done\n")
+        ui = await agent.connect(**ALL)
+        for _ in range(2):
+            run = await ui.start("run sh it")
+            question = await ui.until("ui.confirm.request")
+            assert not question["params"].get("allow_remember")
+            ui.answer(question, {**answer, "remember": True})
+            assert await ui.until_ended(run) == "completed"
+        assert await agent.runtime.store.decisions() == []
+        assert (agent.root / "done").exists() is answer["ok"]
+
+
+@pytest.mark.parametrize(
+    ("ids", "chosen"),
+    [
+        (["7", "2"], "You chose: b"),
+        (["7"], "Nobody chose."),
+        (["2", "1"], "You chose: b"),
+    ],
+    ids=["one of them unknown", "unknown", "several"],
+)
+async def test_of_what_was_picked_the_first_that_was_offered_counts(
+    tmp_path: Path, ids: list[str], chosen: str
+) -> None:
+    async with an_agent(tmp_path) as agent:
+        ui = await agent.connect(**ALL)
+        run = await ui.start("pick a, b")
+        ui.answer(await ui.until("ui.pick.request"), {"ids": ids})
+        await ui.until_ended(run)
+        assert ui.final(run) == chosen
+
+
+async def test_nobody_signs_out_while_a_run_goes_on(tmp_path: Path) -> None:
+    async with an_agent(tmp_path) as agent:
+        ui = await agent.connect(**ALL)
+        run = await ui.start("ask x")
+        await ui.until("ui.prompt.request")
+        assert (await ui.refusal("auth.logout", {})).code == -32001
+        assert of(ui, "ui.confirm.request") == []
+        await ui.call("run.cancel", {"run_id": run})
+        logout = ui.send("auth.logout", {})
+        ui.answer(await ui.until("ui.confirm.request"), {"ok": True})
+        assert (await ui.reply(logout))["ok"] is True
+
+
+@pytest.mark.parametrize("link", [False, True])
+async def test_a_command_of_the_persons_own_begins_inside(tmp_path: Path, link: bool) -> None:
+    async with an_agent(tmp_path) as agent:
+        ui, cwd = await agent.connect(), ".."
+        if link:
+            (agent.root / "out").symlink_to("..")
+            cwd = "out"
+        refused = await ui.refusal("shell.exec", {"command": "touch done", "cwd": cwd})
+        assert refused.code == -32602
+        assert "outside" in refused.message
+        assert not (tmp_path / "done").exists()
+
+
+async def test_a_file_that_changed_after_it_was_shown_is_as_it_was(tmp_path: Path) -> None:
+    """Also where the change would fit it still, and where no file was there."""
+    steps = [
+        Step(tool="edit", arguments={"file_path": "a", "old_string": "1", "new_string": "2"}),
+        Step(tool="write", arguments={"file_path": "b", "content": "ours"}),
+    ]
+    async with an_agent(tmp_path, Scripted("s", steps)) as agent:
+        (agent.root / "a").write_text("1")
+        ui = await agent.connect(**ALL)
+        run = await ui.start("go")
+        for name, theirs in (("a", "1 and more"), ("b", "theirs")):
+            question = await ui.until("ui.confirm.request")
+            (agent.root / name).write_text(theirs)
+            ui.answer(question, {"ok": True})
+            await ui.until("agent.event")
+            assert (await ui.until("agent.event"))["params"]["event"]["type"] == "step_complete"
+            assert (agent.root / name).read_text() == theirs
+        assert await ui.until_ended(run) == "completed"

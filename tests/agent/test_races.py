@@ -1,0 +1,173 @@
+"""Two things at once: runs taken up again, and connections that are lost while they ask."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agent.holding import held, lost_at
+from agent.ui_side import ALL, an_agent
+from telex.agent.cores.scripted import Scripted, Step
+from telex.agent.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from telex.agent.cores import Context, Input, Said
+
+RETURNING = {**ALL, "supports_run_attach": True}
+TOUCH = {"name": "shell", "arguments": {"command": "touch done"}}
+
+
+class Counted(Scripted):
+    """A script that counts how often it was begun."""
+
+    def __init__(self) -> None:
+        write = Step(tool="write", arguments={"file_path": "one", "content": "1"})
+        super().__init__("counted", [Step(text="first"), write, Step(final="{last}")])
+        self.begun = 0
+
+    def run(self, asked: Input, context: Context) -> AsyncIterator[Said]:
+        self.begun += 1
+        return super().run(asked, context)
+
+
+async def a_run_that_waits(directory: Path) -> str:
+    """Of a runtime that has ended since."""
+    async with an_agent(directory, Counted()) as agent:
+        ui = await agent.connect(**RETURNING)
+        run = await ui.start("go")
+        await ui.until("ui.confirm.request")
+        await ui.leave()
+    return run
+
+
+# A run that is taken up again.
+
+
+@pytest.mark.parametrize("count", [2, 3])
+async def test_attaching_at_once_takes_a_run_up_once(tmp_path: Path, count: int) -> None:
+    run, core = await a_run_that_waits(tmp_path), Counted()
+    async with an_agent(tmp_path, core) as agent:
+        uis = [await agent.connect(**RETURNING) for _ in range(count)]
+        ids = [ui.send("run.attach", {"run_id": run}) for ui in uis]
+        for ui, id in zip(uis, ids, strict=True):
+            assert (await ui.reply(id))["run_id"] == run
+        asked = [await ui.until("ui.confirm.request") for ui in uis]
+        assert len({question["id"] for question in asked}) == 1
+        uis[-1].answer(asked[-1], {"ok": True})
+        for ui in uis:
+            assert await ui.until_ended(run) == "completed"
+            assert [params["seq"] for params in ui.events(run)] == list(range(len(ui.events(run))))
+            assert ui.kinds(run).count("tool_result") == 1
+        assert core.begun == 1
+
+
+async def test_attaching_again_while_a_run_is_taken_up_takes_it_up_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, core = await a_run_that_waits(tmp_path), Counted()
+    adopting = held(monkeypatch, Store, "adopt", done=True)
+    async with an_agent(tmp_path, core) as agent:
+        first, second = await agent.connect(**RETURNING), await agent.connect(**RETURNING)
+        early = first.send("run.attach", {"run_id": run})
+        await adopting.reached.wait()
+        late = second.send("run.attach", {"run_id": run})
+        await second.settle()
+        adopting.open()
+        for ui, id in ((first, early), (second, late)):
+            assert (await ui.reply(id))["run_id"] == run
+            await ui.until("ui.confirm.request")
+        assert core.begun == 1
+        assert (await second.call("run.cancel", {"run_id": run}))["ok"] is True
+        assert await first.until_ended(run) == "cancelled"
+
+
+async def test_a_run_is_not_taken_up_where_as_many_go_on_as_may_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("telex.agent.runtime.AGENT_RUNS", 1)
+    run, core = await a_run_that_waits(tmp_path), Counted()
+    async with an_agent(tmp_path, core) as agent:
+        ui, other = await agent.connect(**RETURNING), await agent.connect(**RETURNING)
+        going_on = await other.start("go")
+        await other.until("ui.confirm.request")
+        assert (await ui.call("run.attach", {"run_id": run}))["status"] == "awaiting_ui"
+        await ui.settle()
+        assert core.begun == 1
+        assert (await agent.runtime.store.run(run)).status == "awaiting_ui"
+        await other.call("run.cancel", {"run_id": going_on})
+        await ui.call("run.attach", {"run_id": run})
+        ui.answer(await ui.until("ui.confirm.request"), {"ok": True})
+        assert await ui.until_ended(run) == "completed"
+
+
+async def test_a_question_about_what_has_changed_is_withdrawn_when_another_is_asked(
+    tmp_path: Path,
+) -> None:
+    async with an_agent(tmp_path) as agent:
+        (agent.root / "a").write_text("old")
+        ui = await agent.connect(**RETURNING)
+        run = await ui.start("edit a: old => new")
+        stale = await ui.until("ui.confirm.request")
+        await ui.leave()
+    (tmp_path / "work" / "a").write_text("old and more")
+    async with an_agent(tmp_path) as agent:
+        back = await agent.connect(**RETURNING)
+        await back.call("run.attach", {"run_id": run})
+        fresh = await back.until("ui.confirm.request")
+        assert [one.id for one in await agent.runtime.store.pending(run)] == [fresh["id"]]
+        closed = await agent.runtime.store.answer(stale["id"], b'{"ok":true}', "too late")
+        assert not closed.won
+        back.answer(fresh, {"ok": True})
+        assert await back.until_ended(run) == "completed"
+
+
+# Connections that are lost.
+
+
+async def test_a_tool_call_whose_ui_leaves_while_it_is_asked_takes_its_question_along(
+    tmp_path: Path,
+) -> None:
+    async with an_agent(tmp_path) as agent:
+        ui, other = await agent.connect(**RETURNING), await agent.connect(**RETURNING)
+        ui.send("tool.call", TOUCH)
+        question = await ui.until("ui.confirm.request")
+        await ui.leave()
+        assert await agent.runtime.store.pending() == []
+        other.answer(question, {"ok": True})
+        await other.call("session.list")
+        assert not (agent.root / "done").exists()
+
+
+@pytest.mark.parametrize("done", [False, True])
+async def test_a_tool_call_whose_ui_leaves_while_its_question_is_kept_runs_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, done: bool
+) -> None:
+    keeping = held(monkeypatch, Store, "ask", done=done)
+    async with an_agent(tmp_path) as agent:
+        ui = await agent.connect(**RETURNING)
+        ui.send("tool.call", TOUCH)
+        await lost_at(keeping, ui)
+        assert await agent.runtime.store.pending() == []
+        assert not (agent.root / "done").exists()
+
+
+@pytest.mark.parametrize("method", ["run", "pending", "adopt", "thread"])
+@pytest.mark.parametrize("done", [False, True])
+async def test_a_run_whose_ui_leaves_while_it_is_taken_up_waits_for_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, done: bool
+) -> None:
+    run, core = await a_run_that_waits(tmp_path), Counted()
+    taking_up = held(monkeypatch, Store, method, done=done)
+    async with an_agent(tmp_path, core) as agent:
+        ui, back = await agent.connect(**RETURNING), await agent.connect(**RETURNING)
+        ui.send("run.attach", {"run_id": run})
+        await lost_at(taking_up, ui)
+        await back.call("run.attach", {"run_id": run})
+        back.answer(await back.until("ui.confirm.request"), {"ok": True})
+        assert await back.until_ended(run) == "completed"
+        assert (agent.root / "one").read_text() == "1"
+        assert core.begun == 1

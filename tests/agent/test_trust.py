@@ -1,0 +1,110 @@
+"""Whose rules count, and whether git may be run, is for the root to say, not for where one stands;
+and an agent cannot say it for itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from permission_world import shell
+from telex.agent.judging import Decision, Request
+from telex.cli.agent.making import Wanted, served_agent
+from telex.config import places, project
+from telex.config.load import load
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from telex.agent.permissions import Permissions
+
+RULE = '[[permission.rule]]\ntool = "shell"\ncommand = "make"\ndecision = "allow"\n'
+
+
+@pytest.fixture(autouse=True)
+def at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("TELEX_HOME", str(tmp_path / "home" / "telex"))
+    (tmp_path / "home").mkdir()
+
+
+def a_project(path: Path, *, trusted: bool, content: str = RULE) -> Path:
+    (path / ".telex").mkdir(parents=True)
+    (path / ".telex" / "config.toml").write_text(content)
+    records = places.find().trusted
+    file = project.read(path / ".telex" / "config.toml", records)
+    assert file is not None
+    if trusted:
+        project.trust(file, records)
+    return path
+
+
+async def permissions_in(cwd: Path, root: Path | None, mode: str = "minimal") -> Permissions:
+    config = load(places.find(), directory=cwd)
+    async with served_agent(Wanted(config, root, mode)) as server:
+        return server.runtime.confirming.permissions
+
+
+async def test_a_root_is_not_trusted_because_the_directory_one_stands_in_is(
+    tmp_path: Path,
+) -> None:
+    mine, other = a_project(tmp_path / "mine", trusted=True), tmp_path / "other"
+    other.mkdir()
+    permissions = await permissions_in(mine, other)
+    assert not permissions.trusted
+    assert permissions.judge.judge(shell("make", str(other))).decision is Decision.ASK
+
+
+async def test_a_root_that_is_trusted_is_so_from_anywhere(tmp_path: Path) -> None:
+    mine = a_project(tmp_path / "mine", trusted=True)
+    other = a_project(tmp_path / "other", trusted=False)
+    permissions = await permissions_in(other, mine)
+    assert permissions.trusted
+    assert permissions.judge.judge(shell("make", str(mine))).decision is Decision.ALLOW
+
+
+def decides(permissions: Permissions, path: str) -> Decision:
+    request = Request("write", {"path": path, "content": ""}, permissions.root)
+    written = permissions.judge.judge(request).decision
+    shelled = permissions.judge.judge(shell(f"echo x > {path}", permissions.root)).decision
+    assert written is shelled
+    return written
+
+
+@pytest.mark.parametrize("above", [False, True], ids=["home", "above it"])
+async def test_no_agent_at_home_writes_what_telex_and_logins_obey(
+    tmp_path: Path, above: bool
+) -> None:
+    home = tmp_path / "home"
+    (home / "dots" / "zsh").mkdir(parents=True)
+    (home / ".zshrc").symlink_to(home / "dots" / "zsh" / "rc")
+    permissions = await permissions_in(home, tmp_path if above else home, "trusted")
+    for name in (
+        "telex/config.toml",
+        "telex/state/trusted/x.json",
+        "dots/zsh/rc",
+        ".zshenv",
+        ".bash_login",
+        ".config/autostart/x.desktop",
+        ".local/bin/ls",
+        ".pam_environment",
+        "bin/ls",
+    ):
+        assert decides(permissions, str(home / name)) is Decision.ASK, name
+    for name in ("project/x", "dots/zsh/other", "project/.config/x"):
+        assert decides(permissions, str(home / name)) is Decision.ALLOW, name
+
+
+async def test_no_directory_is_offered_that_the_home_is_in(tmp_path: Path) -> None:
+    (tmp_path / "home" / "x").mkdir()
+    judge = (await permissions_in(tmp_path, tmp_path)).judge
+    for path, kinds in (("home/new", ["path"]), ("home/x/new", ["path", "directory"])):
+        judged = judge.judge(Request("write", {"path": path}, str(tmp_path)))
+        assert [scope.kind for scope in judged.remember] == kinds
+
+
+async def test_a_root_in_a_hidden_place_of_the_home_is_written_like_any(tmp_path: Path) -> None:
+    root = tmp_path / "home" / ".config" / "editor"
+    root.mkdir(parents=True)
+    permissions = await permissions_in(root, root, "trusted")
+    assert decides(permissions, str(root / "init")) is Decision.ALLOW

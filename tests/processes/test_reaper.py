@@ -1,0 +1,95 @@
+"""A command behind a reaper: none of its orphans is lost, and it ends as it would without one."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from signal import SIGHUP, SIGKILL, SIGTERM
+from typing import TYPE_CHECKING
+
+import pytest
+
+from processes.trees import SHAPES, Lifeline, shape
+from telex.processes.child import Exit
+from telex.processes.ending import Rung
+from telex.processes.spawn import End, Pipes, start
+
+if TYPE_CHECKING:
+    from telex.processes.child import Child
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has subreapers")
+
+HURRIED = (Rung(SIGHUP, 0.02), Rung(SIGTERM, 0.02), Rung(SIGKILL, 20.0))
+HIDDEN = """setsid env -i sh -c '(setsid sh "$0" &)' "$0" & """
+"""It leaves its session, its parent and its environment."""
+BESIDE = 'exec sh "$0" willing'
+
+
+def grow(script: str, lifeline: Lifeline, *, reaping: bool = True) -> Child:
+    argv = ["sh", "-c", script, shape("alone")[0][-1]]
+    return start(argv, stdio=Pipes(End.NULL, End.NULL, lifeline.writing), reaping=reaping)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+async def test_nobody_of_any_tree_is_left(name: str, lifeline: Lifeline) -> None:
+    script, count = SHAPES[name]
+    child = grow(script, lifeline)
+    await lifeline.ready(count)
+    await child.end(HURRIED)
+    await lifeline.gone()
+
+
+async def test_who_hid_completely_is_ended_with_the_command(lifeline: Lifeline) -> None:
+    child = grow(HIDDEN + BESIDE, lifeline)
+    await lifeline.ready(2)
+    await child.end(HURRIED)
+    await lifeline.gone()
+
+
+async def test_who_hid_completely_is_ended_when_the_command_has(lifeline: Lifeline) -> None:
+    child = grow(HIDDEN + "wait", lifeline)
+    await lifeline.ready(1)
+    assert await child.wait() == Exit(code=0)
+    await lifeline.gone()
+
+
+async def test_who_killed_the_reaper_is_found_as_before(lifeline: Lifeline) -> None:
+    child = grow('kill -9 $PPID; sh "$0" & exec sh "$0"', lifeline)
+    await lifeline.ready(2)
+    assert await child.end(HURRIED) == Exit(signal=SIGKILL)
+    await lifeline.gone()
+
+
+@pytest.mark.parametrize(
+    ("script", "ended"),
+    [
+        ("exit 0", Exit(code=0)),
+        ("exit 77", Exit(code=77)),
+        *((f"kill -{int(n)} $$", Exit(signal=n)) for n in (SIGTERM, SIGKILL, signal.SIGPIPE)),
+    ],
+)
+async def test_it_ends_as_the_command_did(script: str, ended: Exit, lifeline: Lifeline) -> None:
+    async with grow(script, lifeline) as child:
+        assert await child.wait() == ended
+
+
+async def test_the_command_has_what_it_would_have_without(lifeline: Lifeline) -> None:
+    """Its words, its directory, its environment, no signal blocked or ignored, no descriptor."""
+    script = 'echo "$0" "$@"; pwd; env | sort; grep ^Sig /proc/self/status; ls /proc/self/fd'
+    said = []
+    for reaping in (False, True):
+        reading, writing = os.pipe()
+        async with start(
+            ["sh", "-c", script, "a b", "\u00e9", ""],
+            stdio=Pipes(End.NULL, writing, End.NULL),
+            env={"PATH": os.environ["PATH"], "X": "1\n2"},
+            cwd="/",
+            reaping=reaping,
+        ) as child:
+            os.close(writing)
+            assert await child.wait() == Exit(code=0)
+        with open(reading) as output:
+            rows = output.read().splitlines()
+        said.append([row for row in rows if not row.startswith(("TELEX_TREE=", "SigQ"))])
+    assert said[0] == said[1]
