@@ -200,15 +200,16 @@ async def test_who_is_behind_hears_of_every_question_that_was_taken_back(tmp_pat
         ui = Listening()
         feed = Feed("run", ui, store, after=-1)  # type: ignore[arg-type]  # as above
         taken_back = [UiRequestCancel(f"ui_{n}", "answered", "run") for n in range(3)]
-        for status in ("running", "completed"):
+        for status in ("running", "awaiting_ui"):
             feed.notice(Notice("run.status", RunStatusNotify("run", status)))
         for told in taken_back:
             feed.notice(Notice("ui.request.cancel", told))
+        feed.notice(Notice("run.status", RunStatusNotify("run", "completed")))
         feed.finish()
         await feed.sent()
         assert ui.told == [
-            ("run.status", RunStatusNotify("run", "completed")),
             *(("ui.request.cancel", told) for told in taken_back),
+            ("run.status", RunStatusNotify("run", "completed")),
         ]
     finally:
         await store.close()

@@ -8,7 +8,7 @@ import pytest
 
 from agent.ui_side import ALL, an_agent
 from telex.agent.cores.builtin import Misread, call_of, commands
-from telex.agent.cores.scripted import BadScript, read_script
+from telex.agent.cores.scripted import BadScript, Scripted, Step, read_script
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -86,6 +86,24 @@ async def test_the_builtin_core_has_nothing_to_make_smaller(tmp_path: Path) -> N
         await ui.until_ended(run)
         assert ui.kinds(run) == ["compaction_start", "compaction_complete", "final"]
         assert ui.events(run)[1]["event"].get("compacted", False) is False
+
+
+async def test_a_script_has_nothing_to_make_smaller_either(tmp_path: Path) -> None:
+    async with an_agent(tmp_path, Scripted("s", [Step(final="x")])) as agent:
+        ui = await agent.connect(**ALL)
+        run = await ui.start("", force_compaction=True)
+        await ui.until_ended(run)
+        assert ui.kinds(run) == ["compaction_start", "compaction_complete", "final"]
+
+
+async def test_only_what_was_offered_can_be_chosen_and_one_of_it(tmp_path: Path) -> None:
+    async with an_agent(tmp_path, Scripted("s", [Step(pick=["a", "b"])])) as agent:
+        ui = await agent.connect(**ALL)
+        for ids, chosen in ((["c"], ""), (["c", "b", "a"], "b"), ([], "")):
+            run = await ui.start("go")
+            ui.answer(await ui.until("ui.pick.request"), {"ids": ids})
+            await ui.until_ended(run)
+            assert ui.final(run) == chosen
 
 
 SCRIPT = """

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, get_args
 
+import msgspec
 import pytest
 
 from agent.ui_side import ALL, an_agent
+from telex.agent.store import NewRun, Status
+from telex.protocols.agent_ui import METHODS
+from telex.protocols.agent_ui.running import UiCapabilities
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,6 +45,51 @@ async def test_whatever_version_a_ui_speaks_ours_is_told(tmp_path: Path) -> None
         for version in ("0", "1", "2031-01-01", ""):
             answer = await agent.raw().call("initialize", {**HELLO, "protocol_version": version})
             assert answer["protocol_version"] == "0"
+
+
+async def test_an_initialize_that_wants_no_answer_opens_nothing(tmp_path: Path) -> None:
+    async with an_agent(tmp_path) as agent:
+        ui = agent.raw()
+        ui.say({"jsonrpc": "2.0", "method": "initialize", "params": HELLO})
+        assert (await ui.refusal("session.list")).code == -32600
+        await ui.call("initialize", HELLO)
+
+
+async def test_a_null_id_is_refused_and_nothing_runs(tmp_path: Path) -> None:
+    async with an_agent(tmp_path) as agent:
+        ui = await agent.connect()
+        params = {"input": {"type": "text", "text": "help"}}
+        ui.say({"jsonrpc": "2.0", "id": None, "method": "run.start", "params": params})
+        answer = await ui.hear()
+        assert (answer["id"], answer["error"]["code"]) == (None, -32600)
+        assert (await ui.call("session.list"))["sessions"] == []
+
+
+def optional(kind: Any) -> list[Any]:
+    """The types of all members that may be omitted, of a message and of what it holds."""
+    found: list[Any] = []
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        for field in msgspec.structs.fields(kind):
+            found += [] if field.required else [field.type]
+            found += optional(field.type)
+    return found + [one for inner in get_args(kind) for one in optional(inner)]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_null_is_as_good_as_omitted(method: str) -> None:
+    for kind in optional(METHODS[method][0]):
+        msgspec.json.decode(b"null", type=kind)
+
+
+async def test_capabilities_and_numbers_may_be_null(tmp_path: Path) -> None:
+    async with an_agent(tmp_path) as agent:
+        ui = agent.raw()
+        can = dict.fromkeys(UiCapabilities.__struct_fields__)
+        await ui.call("initialize", {**HELLO, "ui_capabilities": can})
+        run = await ui.start("run touch x")
+        await ui.until_ended(run)
+        assert "Permission denied" in ui.final(run)
+        assert (await ui.call("run.attach", {"run_id": run, "after_seq": None}))["run_id"] == run
 
 
 async def test_requests_that_come_with_initialize_in_one_read_are_served_after_it(
@@ -114,6 +164,48 @@ async def test_a_session_goes_on_and_an_unknown_one_is_not_found(tmp_path: Path)
             "run.start", {"input": {"type": "text", "text": "x"}, "session_id": "nowhere"}
         )
         assert refused.code == -32004
+        refused = await ui.refusal(
+            "run.start", {"input": {"type": "text", "text": "x"}, "session_id": ""}
+        )
+        assert refused.code == -32004
+        assert "session_" not in refused.message
+
+
+async def test_sessions_and_history_have_bounds_where_none_are_said(tmp_path: Path) -> None:
+    async with an_agent(tmp_path) as agent:
+        store, said = agent.runtime.store, b'{"type":"text","content":""}'
+        for number in range(60):
+            session = "long" if number < 25 else f"s{number}"
+            new = number == 0 or number >= 25
+            await store.start_run(NewRun(f"r{number}", session, b"{}", "", new_thread=new))
+            if number == 24:
+                kept = [store.appending("r24", said) for _ in range(1600)]
+                await asyncio.gather(*kept)
+            await store.end_run(f"r{number}", Status.COMPLETED)
+        ui = await agent.connect()
+        assert len((await ui.call("session.list"))["sessions"]) == 36
+        for number in range(60, 80):
+            await store.start_run(NewRun(f"r{number}", f"s{number}", b"{}", "", new_thread=True))
+            await store.end_run(f"r{number}", Status.COMPLETED)
+        assert len((await ui.call("session.list"))["sessions"]) == 50
+        assert len((await ui.call("session.list", {"limit": 0}))["sessions"]) == 56
+        long = await ui.call("session.history", {"session_id": "long"})
+        assert long == {"runs": 1, "events_sent": 1500, "truncated": True}
+        more = await ui.call("session.history", {"session_id": "long", "max_events": 9999})
+        assert (more["runs"], more["truncated"]) == (20, True)
+        every = {"session_id": "long", "max_events": 9999, "max_runs": 30}
+        assert (await ui.call("session.history", every))["truncated"] is False
+
+
+async def test_a_run_that_is_refused_leaves_the_context_as_it_was(tmp_path: Path) -> None:
+    async with an_agent(tmp_path) as agent:
+        ui = await agent.connect()
+        await ui.call("ui.context.update", {"cwd": "/a"})
+        params = {"input": {"type": "text", "text": "x"}, "ui_context": {"cwd": "/b"}}
+        assert (await ui.refusal("run.start", {**params, "session_id": "no"})).code == -32004
+        assert (await ui.call("context.inspect"))["ui_context"] == {"cwd": "/a"}
+        await ui.until_ended((await ui.call("run.start", params))["run_id"])
+        assert (await ui.call("context.inspect"))["ui_context"] == {"cwd": "/b"}
 
 
 async def test_history_is_sent_before_its_answer_and_marked(tmp_path: Path) -> None:
@@ -308,7 +400,7 @@ async def test_signing_out_asks_first_and_says_that_nothing_is_stored(tmp_path: 
         assert await ui.reply(asked) == no
         asked = ui.send("auth.logout", {})
         ui.answer(await ui.until("ui.confirm.request"), {"ok": True})
-        yes = {"ok": True, "auth_cleared": False, "session_cleared": True}
+        yes = {"ok": True, "auth_cleared": False, "session_cleared": False}
         assert await ui.reply(asked) == yes
 
 
@@ -351,4 +443,8 @@ async def test_batches_and_what_is_no_json_are_answered(tmp_path: Path) -> None:
         assert (await ui.hear())["error"]["code"] == -32600
         ui.say("{")
         assert (await ui.hear())["error"]["code"] == -32700
+        ui.say(r'{"jsonrpc":"2.0","id":"1","method":"session.list","params":{"x":"\ud800"}}')
+        error = (await ui.hear())["error"]
+        assert error["code"] == -32700
+        assert "surrogate" in error["message"]
         assert (await ui.call("session.list"))["sessions"] == []

@@ -25,17 +25,17 @@ if TYPE_CHECKING:
     from telex.agent.store import Question
     from telex.rpc.peer import Peer
 
-DIALECT: Final = JsonRpc(codes=codes.CODES)
+DIALECT: Final = JsonRpc(codes=codes.CODES, null_ids=False)
 
 
 def can_answer(can: UiCapabilities, method: str) -> bool:
     match method:
         case asking.CONFIRM:
-            return can.supports_confirm
+            return bool(can.supports_confirm)
         case asking.PROMPT:
-            return can.supports_prompt
+            return bool(can.supports_prompt)
         case asking.PICK:
-            return can.supports_pick
+            return bool(can.supports_pick)
     return False
 
 
@@ -50,11 +50,7 @@ class Connection:
         self.gone = False
         """It hears no more questions, or nothing at all."""
         self.ui_context: bytes | None = None
-        self.session_id: str | None = None
-        """Of the run it started last."""
         self.feeds: dict[str, Feed] = {}
-        self.replays: set[Feed] = set()
-        """Of runs that are over."""
         self.todos = Todos()
         """For tools that it calls beside any run."""
         self._in_service = 0
@@ -87,6 +83,11 @@ class Connection:
         )
         return bytes(answer)
 
+    def ask_again(self, question: Question) -> None:
+        """For who lost it; whichever answer comes is the answer."""
+        with contextlib.suppress(PeerGone):
+            self.peer.repeat(question.id, question.method, Raw(question.params))
+
     async def tell(self, method: str, params: object) -> None:
         """Beside any run; silently nothing where it is gone."""
         with contextlib.suppress(PeerGone):
@@ -94,5 +95,5 @@ class Connection:
 
     def close(self) -> None:
         self.gone = True
-        for feed in (*self.feeds.values(), *self.replays):
+        for feed in list(self.feeds.values()):
             feed.close()

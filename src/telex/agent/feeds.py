@@ -55,7 +55,7 @@ class Feed:
     ) -> None:
         """With `after`, the events behind that number come first, from the store."""
         self.connection = connection
-        self._run_id = run_id
+        self.run_id = run_id
         self._store = store
         self._queue: deque[Event | Notice | Callable[[], None]] = deque()
         self._held: dict[tuple[object, ...], Notice] = {}
@@ -88,6 +88,7 @@ class Feed:
 
     def notice(self, notice: Notice) -> None:
         if self._behind:
+            self._held.pop(notice.about, None)  # the latest comes last: after an end comes nothing
             self._held[notice.about] = notice
         else:
             self._queue.append(notice)
@@ -131,11 +132,11 @@ class Feed:
         except PeerGone:
             pass  # the connection's end closes what is left of it
         except StoreProblem as problem:
-            log.error("run %s cannot be told on: %s", self._run_id, problem)
+            log.error("run %s cannot be told on: %s", self.run_id, problem)
 
     async def _catch_up(self) -> None:
         """As far as the store goes now. What happened meanwhile is the next round's."""
-        async for event in self._store.events(self._run_id, self._sent):
+        async for event in self._store.events(self.run_id, self._sent):
             await self._send(event)
         if self._sent >= self._latest:
             self._behind = False

@@ -23,6 +23,8 @@ from telex.protocols.agent_ui.extensions import UiRequestCancel
 from telex.rpc.errors import CallError, PeerGone
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from telex.agent.connection import Connection
     from telex.agent.store import Question, Store
 
@@ -39,6 +41,21 @@ class Answer:
     by: str
 
 
+def answer_of(question: Question, closed: Closed) -> Answer:
+    """As it was stored."""
+    raw = closed.answer
+    value = None if raw is None else msgspec.json.decode(raw, type=_kind(question))
+    return Answer(value, closed.digest, question.id, closed.by)
+
+
+def _kind(question: Question) -> Any:
+    return REQUESTS[question.method][1]
+
+
+def _nobody() -> bool:
+    return False
+
+
 @dataclass(slots=True, eq=False)
 class Open:
     """One question that has no answer yet."""
@@ -49,13 +66,11 @@ class Open:
     asked: dict[Connection, asyncio.Task[None]] = field(default_factory=dict)
     expected: set[Connection] = field(default_factory=set)
     """Connections that will be asked when they have heard what came before."""
-    may_return: bool = False
+    answered: set[Connection] = field(default_factory=set)
+    may_return: Callable[[], bool] = _nobody
+    """Whether one is away who could answer and may come back."""
     winner: Connection | None = None
     """Whose answer it was."""
-
-    @property
-    def kind(self) -> Any:
-        return REQUESTS[self.question.method][1]
 
     @property
     def can_wait(self) -> bool:
@@ -64,44 +79,42 @@ class Open:
         here = self.question.run_id is not None and any(
             one.can.supports_run_attach for one in known
         )
-        return self.may_return or here
+        return self.may_return() or here
 
     def expect(self, connection: Connection) -> None:
         self.expected.add(connection)
 
     def put(self, connection: Connection) -> None:
-        """Ask this one too; a connection is asked once."""
+        """Ask this one too. One that has been asked is asked again, as it attached anew."""
         self.expected.discard(connection)
-        if self.closed.done() or connection in self.asked:
+        if self.closed.done() or connection.gone or connection in self.answered:
             return
-        task = asyncio.create_task(self._ask(connection))
-        self.asked[connection] = task
+        if (task := self.asked.get(connection)) is not None and not task.done():
+            connection.ask_again(self.question)  # its answer may be on its way already
+        else:
+            self.asked[connection] = asyncio.create_task(self._ask(connection))
 
     def left(self, connection: Connection) -> None:
-        """A connection answers no more."""
-        task = self.asked.get(connection)
-        if connection in self.expected or (task is not None and not task.done()):
-            self.expected.discard(connection)
-            self._note(connection)
-            if task is not None:
-                task.cancel()
-            self._nobody_left(but=connection)
-
-    def _note(self, connection: Connection) -> None:
-        """It went away, and may come back: to a run, by `run.attach`."""
-        in_a_run = self.question.run_id is not None
-        self.may_return = self.may_return or (in_a_run and connection.can.supports_run_attach)
+        """A connection answers no more. Whether it may come back, `may_return` knows by now."""
+        self.expected.discard(connection)
+        if connection in self.answered:
+            return
+        if (task := self.asked.get(connection)) is not None:
+            task.cancel()
+        self._nobody_left(but=connection)
 
     async def _ask(self, connection: Connection) -> None:
         try:
             raw = await connection.ask(self.question)
-            msgspec.json.decode(raw, type=self.kind)
+            msgspec.json.decode(raw, type=_kind(self.question))
+        except PeerGone:
+            await asyncio.Event().wait()  # `left` ends this, when it is known if it may come back
+            return
         except (CallError, msgspec.DecodeError) as problem:
             log.info("%s: no answer from %s: %s", self.question.id, connection.name, problem)
-            if isinstance(problem, PeerGone):
-                self._note(connection)
             self._nobody_left(but=connection)
             return
+        self.answered.add(connection)
         await self._close(raw, connection)
 
     async def _close(self, raw: bytes, connection: Connection) -> None:
@@ -118,7 +131,7 @@ class Open:
 
     def _nobody_left(self, but: Connection | None = None) -> None:
         waiting = {c for c, task in self.asked.items() if not task.done()} - {but}
-        if waiting or self.expected or self.may_return or self.closed.done():
+        if waiting or self.expected or self.may_return() or self.closed.done():
             return
         self.closed.set_result(Closed(True, None, "nobody could answer", 0, self.question.digest))
 
@@ -174,8 +187,7 @@ class Questions:
             await to_the_end(self._settle(one, "withdrawn"))
             raise
         await to_the_end(self._settle(one, "answered" if closed.answer else "withdrawn"))
-        value = None if closed.answer is None else msgspec.json.decode(closed.answer, type=one.kind)
-        return Answer(value, closed.digest, one.question.id, closed.by)
+        return answer_of(one.question, closed)
 
     async def _settle(self, one: Open, how: str | None) -> None:
         """Nobody is asked any more; those who were are told, also who answered too late."""

@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from telex.agent.connection import can_answer
+from telex.agent.away import Away
 from telex.agent.cores import ContextLeft, Delta, ModelCalled, RawEvent, TurnStopped
 from telex.agent.feeds import Notice
+from telex.agent.questions import answer_of
 from telex.agent.recalling import CannotGoOn, Recall
 from telex.agent.run_states import Order, OutOfOrder, Phase, Phases, Place, Step
 from telex.agent.store import RunEnded, Status, StoreProblem
@@ -63,11 +64,15 @@ class Run:
         questions: Questions,
         spending: Spending | None = None,
         recall: Recall | None = None,
+        meta: bytes | None = None,
     ) -> None:
         self.run_id = run_id
         self.session_id = session_id
         self.phases = Phases()
         self.steered: deque[str] = deque()
+        """What the person said meanwhile, until the core takes it."""
+        self.meta = meta
+        """As it is stored."""
         self.spent = spending
         """Where diagnostics are asked for."""
         self.recall = recall or Recall()
@@ -83,8 +88,7 @@ class Run:
         self._supervisor: asyncio.Task[None] | None = None
         self._left_behind = asyncio.Event()
         self.suspended = False
-        self.returning: list[running.UiCapabilities] = []
-        """Of UIs that left and may come back: they can be asked then."""
+        self.away = Away()
         self.waits = asyncio.Event()
         """Set while it waits for an answer."""
 
@@ -152,6 +156,7 @@ class Run:
         if not self.suspended:
             for one in self._questions.of_run(self.run_id):  # of a task that the core left
                 await self._questions.drop(one)
+            await self._tell_the_rest()
             await self._store_end()
         if self.spent is not None:
             self.telling.notice("run.diagnostics", self.spent.summary(self.run_id))
@@ -211,7 +216,8 @@ class Run:
         self.check()
         match said:
             case Delta(kind, content):
-                self.telling.delta(f"{kind}.delta", DeltaNotify(self.run_id, content))
+                if self.recall.over:  # else the whole has been told
+                    self.telling.delta(f"{kind}.delta", DeltaNotify(self.run_id, content))
             case ContextLeft(percent):
                 if percent != self._context_left:
                     self._context_left = percent
@@ -239,12 +245,28 @@ class Run:
         self.check()
         kind = _kind(event)
         self._order.take(kind)
-        if not self.recall.told(kind):
-            self.telling.event(event, meta)
+        if self.recall.told(event):
+            return
+        if kind == "final":
+            self._tell_untaken()
+        self.telling.event(event, meta)
+
+    def _tell_untaken(self) -> None:
+        """What the person said and the core did not hear before its end: still it was said."""
+        while self.steered:
+            said = events.HiddenUserMessage(self.steered.popleft())
+            self.telling.event(msgspec.json.encode(said), None)
+
+    async def _tell_the_rest(self) -> None:
+        try:
+            self._tell_untaken()
+        except StoreProblem as problem:
+            log.error("run %s: what was said to it is not stored: %s", self.run_id, problem)
+        await self.telling.sent()
 
     def tell_todos(self, todos: Any) -> None:
         told = TodosUpdate(self.session_id, todos, self.run_id)
-        self.telling.notice("todos.update", told, lambda can: can.supports_todos)
+        self.telling.notice("todos.update", told, lambda can: bool(can.supports_todos))
 
     def tell_status(self) -> None:
         self.telling.notice("run.status", self._now())
@@ -267,8 +289,12 @@ class Run:
         """None: nobody is there who could be asked."""
         await self.telling.settled()
         self.check()
+        if not digest and (closed := self.recall.closed(method, params)) is not None:
+            return answer_of(*closed)
+        if not digest and self.recall.unasked:
+            return None
         here = any(feed.connection.can_be_asked(method) for feed in self.feeds)
-        if not here and not any(can_answer(can, method) for can in self.returning):
+        if not here and not self.away.may_answer(method):
             return None
         if (open_since := self.recall.question(method, params, digest)) is not None:
             return await self._await_answer(self._questions.adopt(open_since))
@@ -282,7 +308,7 @@ class Run:
             await to_the_end(self._questions.drop(one))
             self.check()
         self.tell_status()
-        one.may_return = bool(self.returning)
+        one.may_return = lambda: self.away.may_answer(one.question.method)
         for feed in list(self.feeds):
             self.offer(one, feed)
         self.waits.set()
@@ -299,12 +325,17 @@ class Run:
             one.expect(feed.connection)
             feed.question(lambda: one.put(feed.connection))
 
-    def steer(self, text: str) -> bool:
-        """Whether there is room for it."""
-        if self.phases.ended or len(self.steered) >= AGENT_STEERED:
-            return False
-        self.steered.append(text)
-        return True
+    # What is said to it.
+
+    def can_be_steered(self) -> bool:
+        over = self._order.place is Place.OVER or self.phases.phase is Phase.CANCELLING
+        return not (over or self.phases.ended) and len(self.steered) < AGENT_STEERED
+
+    def take(self) -> str | None:
+        """What was said meanwhile, oldest first; after a restart, where it was heard before."""
+        if not self.recall.over:
+            return self.recall.steered()
+        return self.steered.popleft() if self.steered else None
 
 
 class _Kind(msgspec.Struct):

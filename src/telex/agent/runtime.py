@@ -21,7 +21,7 @@ from telex.agent.questions import Questions
 from telex.agent.recalling import Recall
 from telex.agent.runs import Run
 from telex.agent.spending import Spending
-from telex.agent.store import NewRun, Refused, RunEnded, RunNotOurs, Status, StoreProblem
+from telex.agent.store import NewRun, NotKept, Refused, RunEnded, RunNotOurs, Status, StoreProblem
 from telex.agent.tools.todo import Entry, Todos
 from telex.agent.turns import Turn
 from telex.agent.uninterrupted import to_the_end
@@ -63,6 +63,8 @@ class Asked:
     session_id: str | None = None
     compact: bool = False
     meta: bytes | None = None
+    ui_context: bytes | None = None
+    """Replaces what the connection told before, once the run begins."""
 
 
 class Runtime:
@@ -88,6 +90,8 @@ class Runtime:
         self.questions = Questions(store)
         self.confirming = Confirming(permissions, store)
         self.runs: dict[str, Run] = {}
+        self._watching: set[Feed] = set()
+        """Feeds of runs that wait since before a restart, from UIs that cannot answer them."""
         self._starting = 0
         self._resuming = asyncio.Lock()
 
@@ -102,14 +106,17 @@ class Runtime:
         finally:
             self._starting -= 1
         self.listen(run, connection)
-        connection.session_id = run.session_id
+        if asked.ui_context is not None:
+            connection.ui_context = asked.ui_context
         said = Input(asked.text, asked.compact)
         self._begin(run, core, said, todos, connection.ui_context)
         return running.RunStartResult(run.run_id, run.session_id)
 
     async def _kept(self, asked: Asked, may_return: bool) -> tuple[Run, Todos]:
         run_id = f"run_{uuid.uuid4().hex}"
-        session_id = asked.session_id or f"session_{uuid.uuid4().hex}"
+        session_id = asked.session_id
+        if session_id is None:
+            session_id = f"session_{uuid.uuid4().hex}"
         new = NewRun(
             run_id,
             session_id,
@@ -125,16 +132,18 @@ class Runtime:
         except asyncio.CancelledError:
             await to_the_end(self._never_began(run_id))
             raise
-        return self._run(run_id, session_id), todos
+        return self._run(run_id, session_id, new.meta), todos
 
     async def _never_began(self, run_id: str) -> None:
         """Nobody was told of it, and nobody waits for it: its session is free again."""
         with contextlib.suppress(StoreProblem):  # it is owed, or was never stored
             await self.store.end_run(run_id, Status.CANCELLED, "its UI left before it began")
 
-    def _run(self, run_id: str, session_id: str, recall: Recall | None = None) -> Run:
+    def _run(
+        self, run_id: str, session_id: str, meta: bytes | None, recall: Recall | None = None
+    ) -> Run:
         spent = Spending() if self.diagnostics else None
-        return Run(run_id, session_id, self.store, self.questions, spent, recall)
+        return Run(run_id, session_id, self.store, self.questions, spent, recall, meta)
 
     def _begin(
         self, run: Run, core: Core, asked: Input, todos: Todos, ui_context: bytes | None
@@ -165,20 +174,48 @@ class Runtime:
 
     def listen(self, run: Run, connection: Connection, after: int | None = None) -> Feed:
         """From now on this connection hears of the run; with `after`, of what was before too."""
-        if (earlier := connection.feeds.pop(run.run_id, None)) is not None:
-            run.feeds.discard(earlier)
-            earlier.close()
-        feed = Feed(run.run_id, connection, self.store, after=after)
-        connection.feeds[run.run_id] = feed
+        known = run.run_id in connection.feeds
+        feed = self._feed(run.run_id, connection, after)
         run.feeds.add(feed)
-        run.returning = [connection.can] if connection.gone and _may_return(connection) else []
-        feed.task.add_done_callback(lambda _: self._sent(run, connection, feed))
+        if not known:  # one that attaches anew was here
+            (run.away.left if connection.gone else run.away.came)(connection.can)
         return feed
 
-    def _sent(self, run: Run, connection: Connection, feed: Feed) -> None:
-        run.feeds.discard(feed)
-        if connection.feeds.get(run.run_id) is feed:
-            del connection.feeds[run.run_id]
+    def _feed(self, run_id: str, connection: Connection, after: int | None) -> Feed:
+        """In place of the one that the connection had."""
+        if (earlier := connection.feeds.pop(run_id, None)) is not None:
+            self._sent(run_id, connection, earlier)
+            earlier.close()
+        feed = connection.feeds[run_id] = Feed(run_id, connection, self.store, after=after)
+        feed.task.add_done_callback(lambda _: self._sent(run_id, connection, feed))
+        return feed
+
+    def _sent(self, run_id: str, connection: Connection, feed: Feed) -> None:
+        if (run := self.runs.get(run_id)) is not None:
+            run.feeds.discard(feed)
+        self._watching.discard(feed)
+        if connection.feeds.get(run_id) is feed:
+            del connection.feeds[run_id]
+
+    async def steer(self, run: Run, text: str) -> bool:
+        """Whether it is said to the run; then it is stored. Raises `NotKept`."""
+        if not run.can_be_steered():
+            return False
+        before = run.meta
+        run.meta = meta = _with_said(
+            before, text
+        )  # before it is stored: what is said at the same time is added to it
+        try:
+            await self.store.set_run_meta(run.run_id, meta)
+        except NotKept:
+            run.meta = before
+            raise
+        except RunEnded:
+            return False
+        if not run.can_be_steered():
+            return False
+        run.steered.append(text)
+        return True
 
     async def cancel(
         self, run_id: str, reason: str | None, connection: Connection
@@ -207,19 +244,24 @@ class Runtime:
             return running.RunCancelResult(False, Status(ended.status).value)
         except RunNotOurs:
             return running.RunCancelResult(False, stored.status.value)
+        for feed in self._watchers(run_id):
+            told = running.RunStatusNotify(run_id, "cancelled", reason)
+            feed.notice(Notice("run.status", told))
+            feed.finish()
         return running.RunCancelResult(True, "cancelled")
 
     async def attach(
         self, params: extensions.RunAttachParams, connection: Connection
     ) -> extensions.RunAttachResult:
         """Its feed begins after the answer is sent, like a run."""
-        stored = await self._found(params, connection)
+        after = -1 if params.after_seq is None else params.after_seq
+        stored = await self._found(params.run_id, after, connection)
         begin = None
         if stored.status is Status.AWAITING_UI and params.run_id not in self.runs:
             async with self._resuming:
                 begin = await self._resumed(stored, connection)
         if (run := self.runs.get(params.run_id)) is not None:
-            feed = self.listen(run, connection, params.after_seq)
+            feed = self.listen(run, connection, after)
             feed.begin_after(run.telling.last_seq)
             run.tell_status_to(feed)
             for one in self.questions.of_run(run.run_id):
@@ -229,26 +271,33 @@ class Runtime:
             return extensions.RunAttachResult(run.run_id, run.session_id, run.status)
         if not stored.status.ended:
             stored = await self.store.run(params.run_id)  # it may have ended just now
-        feed = Feed(stored.run_id, connection, self.store, after=params.after_seq)
+        feed = self._feed(stored.run_id, connection, after)
         status: running.RunStatus = stored.status.value
         told = running.RunStatusNotify(stored.run_id, status, stored.message)
         feed.notice(Notice("run.status", told))
-        feed.finish()
-        connection.replays.add(feed)
-        feed.task.add_done_callback(lambda _: connection.replays.discard(feed))
+        if stored.status.ended or connection.gone:
+            feed.finish()
+        else:
+            self._watching.add(feed)
         return extensions.RunAttachResult(stored.run_id, stored.session_id, status)
 
-    async def _found(self, params: extensions.RunAttachParams, connection: Connection) -> StoredRun:
+    async def _found(self, run_id: str, after: int, connection: Connection) -> StoredRun:
         """Raises `UnknownRun`, `NotThatFar`, and `RunNotOurs` where another runtime tells of it."""
-        stored = await self.store.run(params.run_id)
+        stored = await self.store.run(run_id)
         if not stored.status.ended and stored.run_id not in self.runs:
             await self.store.look_after(stored.run_id)
             stored = await self.store.run(stored.run_id)
-        if params.after_seq > (last := await self.store.last_seq(stored.run_id)):
+        if after > (last := await self.store.last_seq(stored.run_id)):
             raise NotThatFar(f"the last event of run {stored.run_id} is {last}")
         if not stored.status.ended and not stored.may_return and _may_return(connection):
             await self.store.may_return(stored.run_id)
         return stored
+
+    def _watchers(self, run_id: str) -> set[Feed]:
+        """Who watches a run that goes on, or ends, now; they are let go."""
+        found = {feed for feed in self._watching if feed.run_id == run_id}
+        self._watching -= found
+        return found
 
     async def _resumed(
         self, stored: StoredRun, connection: Connection
@@ -256,7 +305,7 @@ class Runtime:
         """A run that waited when its runtime ended, if this connection can be asked; it is there,
         and begins again when the caller says so."""
         questions = await self.store.pending(stored.run_id)
-        own = msgspec.json.decode(stored.meta or b"{}", type=_RunMeta).telex
+        own = _own(stored.meta)
         core = self.cores.get(own.model)
         able = all(connection.can_be_asked(one.method) for one in questions)
         if core is None or not able or stored.run_id in self.runs or len(self.runs) >= AGENT_RUNS:
@@ -268,7 +317,12 @@ class Runtime:
         told = [event async for event in self.store.events(stored.run_id)]
         todos = await self._todos(stored.session_id)
         text = msgspec.json.decode(stored.input, type=running.TextInput).text
-        run = self._run(stored.run_id, stored.session_id, Recall(told, questions))
+        recall = Recall(told, questions, await self.store.closed(stored.run_id))
+        run = self._run(stored.run_id, stored.session_id, stored.meta, recall)
+        run.steered.extend(recall.untaken(own.steered))
+        run.feeds.update(self._watchers(run.run_id))
+        for feed in run.feeds:
+            feed.begin_after(recall.last_seq)
         self.runs[run.run_id] = run
         said, ui_context = Input(text, own.compact), connection.ui_context
         return lambda: self._begin(run, core, said, todos, ui_context)
@@ -286,10 +340,11 @@ class Runtime:
         if connection.gone:
             return
         connection.gone = True
-        for run_id in connection.feeds:
-            run = self.runs.get(run_id)
-            if run is not None and _may_return(connection):
-                run.returning.append(connection.can)
+        for run_id, feed in connection.feeds.items():
+            if (run := self.runs.get(run_id)) is not None:
+                run.away.left(connection.can)
+            else:
+                feed.finish()
         self.questions.left(connection)
 
     def choose(self, name: str, provider: str | None) -> None:
@@ -313,18 +368,20 @@ class Runtime:
 
 
 def _may_return(connection: Connection) -> bool:
-    return connection.can.supports_run_attach
+    return bool(connection.can.supports_run_attach)
 
 
 class _ThreadMeta(msgspec.Struct):
     todos: list[Entry] = []
 
 
-class _Own(msgspec.Struct):
+class _Own(msgspec.Struct, omit_defaults=True):
     """What a run needs beside its input to go on after a restart."""
 
     model: str = ""
     compact: bool = False
+    steered: list[str] = []
+    """All that was said to it meanwhile."""
 
 
 class _RunMeta(msgspec.Struct, omit_defaults=True):
@@ -332,6 +389,16 @@ class _RunMeta(msgspec.Struct, omit_defaults=True):
 
     telex: _Own = msgspec.field(default_factory=_Own)
     meta: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+
+def _own(meta: bytes | None) -> _Own:
+    return msgspec.json.decode(meta or b"{}", type=_RunMeta).telex
+
+
+def _with_said(kept: bytes | None, text: str) -> bytes:
+    meta = msgspec.json.decode(kept or b"{}", type=_RunMeta)
+    meta.telex.steered = [*meta.telex.steered, text]
+    return msgspec.json.encode(meta)
 
 
 def _with_own(meta: bytes | None, own: _Own) -> bytes:

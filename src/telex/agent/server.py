@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Raw
 
 from telex.agent.connection import DIALECT, Connection
-from telex.agent.gate import Gate
+from telex.agent.gate import FIRST, Gate
 from telex.agent.leaving import Staying
 from telex.agent.methods import permitting, running, sessions, surroundings
 from telex.agent.runtime import NoSuchModel, NotThatFar, TooManyRuns
@@ -125,6 +125,8 @@ class AgentServer:
     def _at_once(self, name: str, handler: Handler) -> Handler:
         def served(params: Any, call: Call) -> Any:
             try:
+                if name == FIRST and call.id is None:
+                    raise RpcError(Condition.REQUEST, f"{name!r} is a request: it needs an id.")
                 return handler(self.runtime, params, self._connections[call.peer])
             except Exception as error:
                 raise answered(error) from error

@@ -164,10 +164,8 @@ class Turn:
 
     async def steered(self) -> str | None:
         self._run.check()
-        if not self._run.steered:
-            return None
-        text = self._run.steered.popleft()
-        await self._run.emit(events.HiddenUserMessage(text))
+        if (text := self._run.take()) is not None:
+            await self._run.emit(events.HiddenUserMessage(text))
         return text
 
 

@@ -96,6 +96,10 @@ class Calling:
             task.add_done_callback(self._pouring.discard)
         return id
 
+    def repeat(self, id: Id, method: str, params: object) -> None:
+        if (pending := self._pending.get(id)) is not None:
+            self._send(Request(id, method, params, pending.timeout))
+
     def forget(self, id: Id) -> None:
         """The caller is done; if the answer has not come, it is not wanted any more."""
         if self._pending.pop(id, None) is not None:

@@ -148,6 +148,10 @@ class Peer:
         result: T = _decoded(method, reply, returns)
         return result
 
+    def repeat(self, id: Id, method: str, params: object = ABSENT) -> None:
+        """Say a request of ours once more, for who lost it; nothing if its answer has come."""
+        self._calling.repeat(id, method, params)
+
     async def stream(
         self,
         method: str,

@@ -1,6 +1,7 @@
 """The spec's own examples (§10), held as one conversation with a runtime, line by line as written.
 
-A name, a version and an id are ours where the runtime gives them; all else is as the spec has it.
+A name, a version and an id are ours where the runtime gives them. The example's `initialize` has no
+capabilities and would be asked nothing; for the question one is announced. All else is as written.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ import msgspec
 from agent.ui_side import an_agent
 from telex.agent.cores.scripted import Scripted, Step
 from telex.protocols.agent_ui import METHODS, NOTIFICATIONS, REQUESTS
-from telex.protocols.agent_ui.running import UiCapabilities
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,15 +50,23 @@ async def test_the_specs_examples_are_held_as_a_conversation(tmp_path: Path) -> 
         written = json.loads(INITIALIZED)
         written["result"]["server"] = {"name": "telex-agent"}
         assert has(await ui.hear(), written)
-        # The example announces no capabilities, and would be asked nothing; the next test has that.
-        [connection] = agent.server._connections.values()
-        connection.can = UiCapabilities(supports_confirm=True)
         ui.say(START)
         started = await ui.hear()
         run = started["result"]["run_id"]
         assert has(started, json.loads(STARTED.replace("run_123", run)))
         event = await ui.until("agent.event")
         assert event == json.loads(EVENT.replace("run_123", run))
+        assert await ui.until_ended(run) == "completed"
+
+
+async def test_the_specs_question_is_put_to_a_ui_that_announces_it(tmp_path: Path) -> None:
+    hello = json.loads(INITIALIZE)
+    hello["params"]["ui_capabilities"] = {"supports_confirm": True}
+    async with an_agent(tmp_path, Scripted("s", SCRIPT)) as agent:
+        ui = agent.raw()
+        ui.say(hello)
+        ui.say(START)
+        run = (await ui.reply("2"))["run_id"]
         question = await ui.until("ui.confirm.request")
         written = json.loads(CONFIRM.replace("run_123", run))
         # A core asks here, and no core may pass for the runtime, which asks about permission.

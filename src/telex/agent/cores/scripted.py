@@ -11,7 +11,8 @@
       {"wait": 0.5}, {"fail": "as if something broke"},
       {"final": "You said {input}; the last answer was {last}."}]}
 
-`{input}` is what the person said and `{last}` what the step before brought. Without a `final` step,
+`{input}` is what the person said, `{steered}` what they said since then (`run.steer`), and `{last}`
+what the step before brought. Without a `final` step,
 the last answer is the final one.
 """
 
@@ -92,6 +93,9 @@ class Scripted:
 
     async def run(self, asked: Input, context: Context) -> AsyncIterator[Said]:
         playing = _Playing(asked, context)
+        if asked.compact:
+            for said in _compacted(False):
+                yield said
         for step in self._steps:
             async for said in playing.play(step):
                 yield said
@@ -109,7 +113,8 @@ class _Playing:
     async def play(self, step: Step) -> AsyncIterator[Said]:
         """What a step says. Steps that ask or act bring `last`."""
         if step.text is not None or step.reasoning is not None:
-            for said in self._spoken(step):
+            content = await self._filled(step.text or step.reasoning or "")
+            for said in _spoken(step, content):
                 yield said
         elif not isinstance(step.event, UnsetType):
             yield RawEvent(Raw(msgspec.json.format(bytes(step.event), indent=-1)))
@@ -118,23 +123,12 @@ class _Playing:
         elif step.retry is not None:
             yield events.LlmRetry("scripted", "overloaded", 2, 3, 0)
         elif step.compact is not None:
-            yield events.CompactionStart(time.time_ns() // 1_000_000)
-            yield events.CompactionComplete(time.time_ns() // 1_000_000, step.compact)
+            for said in _compacted(step.compact):
+                yield said
         elif step.final is not None:
-            yield events.Final(self._filled(step.final))
+            yield events.Final(await self._filled(step.final))
         else:
             self.last = await self._done(step)
-
-    def _spoken(self, step: Step) -> list[Said]:
-        is_text = step.text is not None
-        content = self._filled(step.text or step.reasoning or "")
-        size = -(-len(content) // step.deltas) if step.deltas else 0
-        pieces = [content[at : at + size] for at in range(0, len(content), size)] if size else []
-        whole = events.Text if is_text else events.Reasoning
-        return [
-            *(Delta("text" if is_text else "reasoning", piece) for piece in pieces),
-            whole(content, time.time_ns() // 1_000_000),
-        ]
 
     async def _done(self, step: Step) -> str:
         context = self._context
@@ -154,5 +148,32 @@ class _Playing:
             raise ScriptFailed(step.fail)
         return self.last
 
-    def _filled(self, text: str) -> str:
+    async def _filled(self, text: str) -> str:
+        if "{steered}" in text:
+            text = text.replace("{steered}", await self._steered())
         return text.replace("{input}", self._asked.text).replace("{last}", self.last)
+
+    async def _steered(self) -> str:
+        heard = []
+        while (said := await self._context.steered()) is not None:
+            heard.append(said)
+        return "\n".join(heard)
+
+
+def _spoken(step: Step, content: str) -> list[Said]:
+    is_text = step.text is not None
+    size = -(-len(content) // step.deltas) if step.deltas else 0
+    pieces = [content[at : at + size] for at in range(0, len(content), size)] if size else []
+    whole = events.Text if is_text else events.Reasoning
+    return [
+        *(Delta("text" if is_text else "reasoning", piece) for piece in pieces),
+        whole(content, _now()),
+    ]
+
+
+def _compacted(done: bool) -> list[Said]:
+    return [events.CompactionStart(_now()), events.CompactionComplete(_now(), done)]
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000

@@ -96,20 +96,15 @@ async def permission_explain(
 async def auth_logout(
     runtime: Runtime, params: sessions.AuthLogoutParams, connection: Connection
 ) -> sessions.AuthLogoutResult:
-    """Nothing is signed in to yet, and the question says so; a session is let go, not deleted."""
+    """Nothing is signed in to yet, and a connection has no session: there is nothing to clear."""
     if runtime.runs:
         raise RpcError(codes.BUSY, "a run goes on; wait for it, or cancel it")
-    clear = params.clear_session is not False
-    session = " The current session is let go; its history stays." if clear else ""
     question = UiConfirmRequestParams(
         "Sign out?",
-        f"No credentials are stored, so there is nothing to delete.{session}",
+        "No credentials are stored, so there is nothing to delete. Sessions stay as they are.",
         danger_level="danger",
     )
     answer = await _OneConnection(runtime, connection).ask(CONFIRM, question, b"")
     if answer is None or not (isinstance(answer.value, UiConfirmResult) and answer.value.ok):
         return sessions.AuthLogoutResult(False, False, False, cancelled=True)
-    cleared = clear and connection.session_id is not None
-    if clear:
-        connection.session_id = None
-    return sessions.AuthLogoutResult(True, False, cleared)
+    return sessions.AuthLogoutResult(True, False, False)

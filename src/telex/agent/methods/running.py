@@ -38,16 +38,14 @@ async def run_start(
     meta = _kept(params.meta)
     if meta is not None:
         msgspec.json.decode(meta, type=dict[str, Raw])
-    context = _context(params.ui_context)
     asked = Asked(
         said.text,
         _one_line(bytes(params.input)),
         params.session_id,
         bool(params.force_compaction),
         meta,
+        _context(params.ui_context),
     )
-    if context is not None:
-        connection.ui_context = context
     try:
         return await runtime.start(asked, connection)
     except Refused:
@@ -79,7 +77,7 @@ async def run_steer(
 ) -> extensions.RunSteerResult:
     """The core hears it when it next looks; `ok` is false once the run is over."""
     if (run := runtime.runs.get(params.run_id)) is not None:
-        return extensions.RunSteerResult(run.steer(params.text), run.status)
+        return extensions.RunSteerResult(await runtime.steer(run, params.text), run.status)
     stored = await runtime.store.run(params.run_id)
     return extensions.RunSteerResult(False, stored.status.value)
 

@@ -14,7 +14,7 @@ import msgspec
 
 from telex.agent.store.pending import PREFIX
 from telex.agent.store.problems import UnknownRun, UnknownThread
-from telex.agent.store.records import Decision, Event, Question, Run, Status, Thread
+from telex.agent.store.records import Closed, Decision, Event, Question, Run, Status, Thread
 from telex.wire.limits import STORE_PAGE_BYTES
 
 if TYPE_CHECKING:
@@ -109,6 +109,20 @@ def questions(database: sqlite3.Connection, run_id: str | None) -> list[Question
         (run_id,),
     )
     return [Question(f"{PREFIX}{number}", *rest) for number, *rest in rows]
+
+
+def closed_questions(database: sqlite3.Connection, run_id: str) -> list[tuple[Question, Closed]]:
+    """Of one run, in the order they were asked, each with how it ended."""
+    rows = database.execute(
+        "SELECT q.number, r.id, q.method, q.params, q.digest, q.asked_at,"
+        " q.answer, q.closed_by, q.closed_at FROM questions q JOIN runs r ON r.number = q.run"
+        " WHERE q.closed_at IS NOT NULL AND r.id = ? ORDER BY q.number",
+        (run_id,),
+    )
+    return [
+        (Question(f"{PREFIX}{number}", *rest), Closed(False, answer, by, at, rest[3]))
+        for number, *rest, answer, by, at in rows
+    ]
 
 
 def decisions(database: sqlite3.Connection, revoked: bool) -> list[Decision]:

@@ -108,6 +108,11 @@ class Store:
             self._owed.owe(new.run_id, Status.ERROR, "it could not be stored")
             raise
 
+    async def set_run_meta(self, run_id: str, meta: bytes) -> None:
+        """Replaces it, while the run goes on."""
+        keeping.check(meta, "a run's meta")
+        await self._write(writing.set_run_meta, run_id, meta)
+
     async def end_run(self, run_id: str, status: Status, message: str | None = None) -> None:
         """Once it has returned nothing is added to the run, and no answer to its questions wins.
         Where it cannot be stored it is owed: written before whatever is written next."""
@@ -204,6 +209,10 @@ class Store:
     async def pending(self, run_id: str | None = None) -> list[Question]:
         """The open questions of one run, or all."""
         return await self._reader.read(reading.questions, run_id)
+
+    async def closed(self, run_id: str) -> list[tuple[Question, Closed]]:
+        """What one run asked and how it ended, in order."""
+        return await self._reader.read(reading.closed_questions, run_id)
 
     async def remember(self, rule: bytes, by: str, request_id: str | None = None) -> int:
         """Keep a rule that a person decided on, and in answer to which question."""

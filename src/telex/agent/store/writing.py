@@ -109,6 +109,11 @@ def set_thread_meta(ledger: Ledger, session_id: str, meta: bytes | None) -> None
         raise UnknownThread(f"there is no session {session_id}")
 
 
+def set_run_meta(ledger: Ledger, run_id: str, meta: bytes) -> None:
+    number = ledger.end_of(run_id).number
+    ledger.database.execute("UPDATE runs SET meta = ? WHERE number = ?", (meta, number))
+
+
 def append(
     ledger: Ledger,
     run_id: str,

@@ -22,8 +22,8 @@ from telex.protocols.agent_ui.running import RunStatus
 
 class RunAttachParams(Struct, frozen=True):
     run_id: str
-    after_seq: Annotated[int, Meta(ge=-1)] = -1
-    """The last event that the UI has."""
+    after_seq: Annotated[int, Meta(ge=-1)] | None = None
+    """The last event that the UI has; -1 where it has none, or does not say."""
 
 
 class RunAttachResult(Struct, frozen=True):

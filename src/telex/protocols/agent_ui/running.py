@@ -21,19 +21,20 @@ class Named(Struct, frozen=True):
 class UiCapabilities(Struct, frozen=True, omit_defaults=True):
     """What a UI can do; what it does not say, it cannot. The last five are ours."""
 
-    supports_confirm: bool = False
-    supports_prompt: bool = False
-    supports_pick: bool = False
-    supports_markdown: bool = False
-    supports_images: bool = False
-    supports_clipboard_read: bool = False
-    supports_permission_preflight_events: bool = False
-    supports_run_attach: bool = False
+    supports_confirm: bool | None = False
+    supports_prompt: bool | None = False
+    supports_pick: bool | None = False
+    supports_markdown: bool | None = False
+    supports_images: bool | None = False
+    supports_clipboard_read: bool | None = False
+    supports_permission_preflight_events: bool | None = False
+    """Changes nothing: events are numbered without holes, so every UI hears of every one."""
+    supports_run_attach: bool | None = False
     """It may come back: a question that it leaves open waits for it."""
-    supports_request_cancel: bool = False
+    supports_request_cancel: bool | None = False
     """It understands `ui.request.cancel`."""
-    supports_deltas: bool = False
-    supports_todos: bool = False
+    supports_deltas: bool | None = False
+    supports_todos: bool | None = False
 
 
 class ServerCapabilities(Struct, frozen=True):

@@ -1,10 +1,11 @@
 """JSON-RPC 2.0, strictly, and the same both ways.
 
-Decisions where the specs differ: an explicit null id makes a notification; ids are integers or
-strings, and anything else is an invalid request; null members are as good as omitted, so that a
-success may carry `"error": null`; an answer with both or neither of result and error is malformed.
-Batches are taken where the protocol takes them. A cancel has a spelling only where the protocol
-gives it one (`$/cancelRequest`).
+Decisions where the specs differ: an explicit null id makes a notification, or is refused where the
+protocol says so; ids are integers or strings, and anything else is an invalid request; null members
+are as good as omitted, so that a success may carry `"error": null`; an answer with both or neither
+of result and error is malformed, as is a request with either, and the call of ours that has its id
+fails. Batches are taken where the protocol takes them. A cancel has a spelling only where the
+protocol gives it one (`$/cancelRequest`).
 
 Used by automation, plugins and the agent, each with its own error numbers.
 """
@@ -92,6 +93,8 @@ class JsonRpc:
     codes: Mapping[Condition, int] = field(default_factory=lambda: RESERVED)
     """The protocol's numbers for conditions; those it does not name are internal errors."""
     batches: bool = False
+    null_ids: bool = True
+    """Whether a request may say `"id": null`, which makes it a notification."""
     cancel_method: str | None = None
     id_prefix: str = ""
     """Of this side's own ids; without one they are integers."""
@@ -167,6 +170,11 @@ class JsonRpc:
 
     def _asked(self, envelope: _Envelope, method: str) -> Message | Malformed:
         id = envelope.id if isinstance(envelope.id, (int, str)) else None
+        if id is None and envelope.id is not UNSET and not self.null_ids:
+            return _invalid("The id is null: leave it out, or give it a value.")
+        if _answers(envelope):
+            problem = Problem.of(Condition.REQUEST, "It has a method, and a result or an error.")
+            return Malformed(problem, Failure(id, problem), id)
         params = envelope.params
         if isinstance(params, Raw) and memoryview(params)[0] not in b"{[":
             if not _is_null(params):
@@ -190,14 +198,16 @@ def _answered(envelope: _Envelope) -> Message | Malformed:
         return Failure(id, Problem(error.code, error.message, error.data))
     if result is UNSET:
         problem = Problem.of(Condition.REQUEST, "It has no method, nor result, nor error.")
-        return (
-            Malformed(problem, Failure(id, problem))
-            if error is UNSET
-            else Malformed(problem, None, id)
-        )
+        return Malformed(problem, Failure(id, problem) if error is UNSET else None, id)
     if id is None:
         return Malformed(Problem.of(Condition.REQUEST, "It is a result without an id."))
     return Reply(id, result)
+
+
+def _answers(envelope: _Envelope) -> bool:
+    result = envelope.result
+    given = isinstance(result, Raw) and not _is_null(result)
+    return given or isinstance(envelope.error, _Error)
 
 
 def _is_null(value: Raw) -> bool:

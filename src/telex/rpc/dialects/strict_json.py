@@ -17,6 +17,8 @@ from telex.wire import limits
 
 _STRINGS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?+', re.DOTALL)
 """Possessive, so that a string without its end costs one look and not one for each quote."""
+_HALF_A_PAIR = re.compile(rb"(?<!\\)(?:\\\\)*\\u[dD][89abAB]..(?!\\u[dD][c-fC-F])", re.DOTALL)
+_HALF = "Half of a surrogate pair (\\ud800 to \\udbff) stands alone in it."
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _ONE_KIND = bytes.maketrans(b"{}", b"[]")
 
@@ -38,7 +40,12 @@ def decode(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
     except msgspec.ValidationError:
         raise
     except msgspec.DecodeError as error:
-        raise NotStrictJson(str(error)) from None
+        raise NotStrictJson(_sentence(str(error), body)) from None
+
+
+def _sentence(said: str, body: bytes) -> str:
+    """msgspec takes half of a pair for the end of its input."""
+    return _HALF if "truncated" in said and _HALF_A_PAIR.search(body) else said
 
 
 def _check_utf8(body: bytes) -> None:

@@ -1,0 +1,149 @@
+"""Who may still answer: UIs that left, that only watch, that came back, that say nonsense."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agent.ui_side import ALL, an_agent
+from telex.agent.away import Away
+from telex.agent.cores.scripted import Scripted, Step
+from telex.protocols.agent_ui.asking import CONFIRM, PICK
+from telex.protocols.agent_ui.running import UiCapabilities
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RETURNING = {**ALL, "supports_run_attach": True}
+MUTE = {"supports_run_attach": True}
+FAILURE = '{"jsonrpc":"2.0","id":"%s","error":{"code":-32000,"message":"no window"}}'
+
+
+def can(*what: str) -> UiCapabilities:
+    return UiCapabilities(**dict.fromkeys((f"supports_{one}" for one in what), True))
+
+
+def test_only_who_can_answer_as_much_comes_back_for_one_who_left() -> None:
+    away = Away()
+    away.left(can("confirm"))
+    assert not away.may_answer(CONFIRM)
+    away.left(can("confirm", "run_attach"))
+    for other in (can(), can("run_attach"), can("confirm"), can("pick", "run_attach")):
+        away.came(other)
+        assert away.may_answer(CONFIRM)
+        assert not away.may_answer(PICK)
+    away.left(can("confirm", "run_attach"))
+    away.came(can("confirm", "run_attach"))
+    assert away.may_answer(CONFIRM)
+    away.came(can("confirm", "pick", "run_attach"))
+    assert not away.may_answer(CONFIRM)
+
+
+@pytest.mark.parametrize("watching", [{}, MUTE, ALL])
+async def test_who_watches_does_not_answer_for_who_is_away(
+    tmp_path: Path, watching: dict[str, bool]
+) -> None:
+    steps = [Step(text="a"), Step(wait=0.02), Step(confirm="Go on?"), Step(final="{last}")]
+    async with an_agent(tmp_path, Scripted("s", steps)) as agent:
+        ui = await agent.connect(**RETURNING)
+        run = await ui.start("go")
+        await ui.until("agent.event", seq=0)
+        await ui.leave()
+        watcher = await agent.connect(**watching)
+        await watcher.call("run.attach", {"run_id": run})
+        await agent.runtime.runs[run].waits.wait()
+        if watching is ALL:
+            await watcher.until(CONFIRM)
+        await watcher.leave()
+        back = await agent.connect(**RETURNING)
+        await back.call("run.attach", {"run_id": run, "after_seq": 0})
+        back.answer(await back.until(CONFIRM), {"ok": True})
+        assert await back.until_ended(run) == "completed"
+        assert back.final(run) == "yes"
+
+
+async def test_who_cannot_answer_and_may_come_back_is_not_waited_for(tmp_path: Path) -> None:
+    async with an_agent(tmp_path) as agent:
+        ui, watcher = await agent.connect(supports_confirm=True), await agent.connect(**MUTE)
+        run = await ui.start("run touch done")
+        question = await ui.until(CONFIRM)
+        await watcher.call("run.attach", {"run_id": run})
+        await watcher.leave()
+        ui.say(FAILURE % question["id"])
+        assert await ui.until_ended(run) == "completed"
+        assert not (agent.root / "done").exists()
+
+
+async def test_one_who_came_back_and_fails_is_not_waited_for_again(tmp_path: Path) -> None:
+    async with an_agent(tmp_path) as agent:
+        ui = await agent.connect(**RETURNING)
+        run = await ui.start("run touch done")
+        await ui.until(CONFIRM)
+        await ui.leave()
+        back = await agent.connect(**RETURNING)
+        await back.call("run.attach", {"run_id": run})
+        back.say(FAILURE % (await back.until(CONFIRM))["id"])
+        assert await back.until_ended(run) == "completed"
+        assert not (agent.root / "done").exists()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        '{"jsonrpc":"2.0","id":"%s"}',
+        '{"jsonrpc":"2.0","id":"%s","error":null}',
+        '{"jsonrpc":"2.0","id":"%s","method":"ui.confirm.request","result":{"ok":true}}',
+        '{"jsonrpc":"2.0","id":"%s","method":"x","error":{"code":1,"message":"y"}}',
+    ],
+)
+async def test_an_answer_that_is_none_is_a_no(tmp_path: Path, answer: str) -> None:
+    async with an_agent(tmp_path) as agent:
+        ui = await agent.connect(**ALL)
+        run = await ui.start("run touch done")
+        ui.say(answer % (await ui.until(CONFIRM))["id"])
+        assert await ui.until_ended(run) == "completed"
+        assert not (agent.root / "done").exists()
+
+
+async def test_who_attaches_anew_is_asked_anew_and_answers_once(tmp_path: Path) -> None:
+    async with an_agent(tmp_path) as agent:
+        ui = await agent.connect(**ALL)
+        run = await ui.start("run echo x >> log")
+        question = await ui.until(CONFIRM)
+        for _ in range(2):
+            await ui.call("run.attach", {"run_id": run, "after_seq": 2})
+            assert await ui.until(CONFIRM) == question
+        ui.answer(question, {"ok": True})
+        ui.answer(question, {"ok": True})
+        assert await ui.until_ended(run) == "completed"
+        assert (agent.root / "log").read_text() == "x\n"
+        assert [one["seq"] for one in ui.events(run)] == list(range(len(ui.events(run))))
+
+
+async def test_who_attaches_anew_is_nobody_who_came_back(tmp_path: Path) -> None:
+    async with an_agent(tmp_path) as agent:
+        ui, other = await agent.connect(**RETURNING), await agent.connect(**RETURNING)
+        run = await ui.start("run touch done")
+        await ui.until(CONFIRM)
+        for _ in range(2):
+            await other.call("run.attach", {"run_id": run})
+            question = await other.until(CONFIRM)
+            await ui.leave()
+        other.say(FAILURE % question["id"])
+        back = await agent.connect(**RETURNING)
+        await back.call("run.attach", {"run_id": run})
+        back.answer(await back.until(CONFIRM), {"ok": True})
+        assert await other.until_ended(run) == "completed"
+        assert (agent.root / "done").exists()
+
+
+async def test_an_answer_and_attaching_anew_at_once_are_one_answer(tmp_path: Path) -> None:
+    async with an_agent(tmp_path) as agent:
+        ui = await agent.connect(**ALL)
+        run = await ui.start("run touch done")
+        question = await ui.until(CONFIRM)
+        ui.answer(question, {"ok": True})
+        ui.send("run.attach", {"run_id": run})
+        assert await ui.until_ended(run) == "completed"
+        assert (agent.root / "done").exists()

@@ -1,0 +1,258 @@
+"""A run that waited when its runtime ended, and goes on in the next one."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+from msgspec import Raw
+
+from agent.ui_side import ALL, an_agent
+from telex.agent.cores.scripted import Scripted, Step
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RETURNING = {**ALL, "supports_run_attach": True}
+WRITE = Step(tool="write", arguments={"file_path": "one", "content": "1"})
+
+
+async def test_a_steered_run_survives_a_restart(tmp_path: Path) -> None:
+    async with an_agent(tmp_path) as agent:
+        ui = await agent.connect(**RETURNING)
+        run = await ui.start("run mkdir b1")
+        question = await ui.until("ui.confirm.request")
+        said = {"run_id": run, "text": "run mkdir b2"}
+        assert (await ui.call("run.steer", said))["ok"] is True
+        ui.answer(question, {"ok": True})
+        question = await ui.until("ui.confirm.request")
+        await ui.leave()
+    async with an_agent(tmp_path) as agent:
+        back = await agent.connect(**RETURNING)
+        await back.call("run.attach", {"run_id": run})
+        again = await back.until("ui.confirm.request")
+        assert again == question
+        back.answer(again, {"ok": True})
+        assert await back.until_ended(run) == "completed"
+        assert (agent.root / "b2").is_dir()
+        assert back.kinds(run).count("hidden_user_message") == 1
+
+
+async def test_what_was_said_to_a_run_and_not_heard_yet_survives_a_restart(tmp_path: Path) -> None:
+    async with an_agent(tmp_path, mode="trusted") as agent:
+        ui = await agent.connect(**RETURNING)
+        run = await ui.start("ask first\nask second")
+        question = await ui.until("ui.prompt.request")
+        for text in ("list", "write a: b"):
+            assert (await ui.call("run.steer", {"run_id": run, "text": text}))["ok"] is True
+        ui.answer(question, {"value": "1"})
+        await ui.until("ui.prompt.request")
+        await ui.leave()
+    async with an_agent(tmp_path, mode="trusted") as agent:
+        back = await agent.connect(**RETURNING)
+        await back.call("run.attach", {"run_id": run})
+        back.answer(await back.until("ui.prompt.request"), {"value": "2"})
+        assert await back.until_ended(run) == "completed"
+        said = [
+            one["event"]["content"]
+            for one in back.events(run)
+            if one["event"]["type"] == "hidden_user_message"
+        ]
+        assert said == ["list", "write a: b"]
+        assert (agent.root / "a").read_text() == "b"
+
+
+async def test_answers_that_were_given_are_not_asked_for_again(tmp_path: Path) -> None:
+    core = Scripted(
+        "s",
+        [
+            WRITE,
+            Step(confirm="Go on?"),
+            Step(text="{last}"),
+            Step(prompt="Who?"),
+            Step(text="{last}"),
+            Step(confirm="Go on?"),
+            Step(text="{last}"),
+            Step(pick=["a", "b"]),
+            Step(final="{last}"),
+        ],
+    )
+    async with an_agent(tmp_path, core) as agent:
+        ui = await agent.connect(**RETURNING)
+        run = await ui.start("go")
+        for _ in range(2):
+            ui.answer(await ui.until("ui.confirm.request"), {"ok": True})
+        ui.answer(await ui.until("ui.prompt.request"), {"value": "Ada"})
+        ui.answer(await ui.until("ui.confirm.request"), {"ok": False})
+        question = await ui.until("ui.pick.request")
+        await ui.leave()
+    async with an_agent(tmp_path, core) as agent:
+        back = await agent.connect(**RETURNING)
+        await back.call("run.attach", {"run_id": run})
+        again = await back.until("ui.pick.request")
+        assert again == question
+        back.answer(again, {"ids": ["b"]})
+        assert await back.until_ended(run) == "completed"
+        said = [one["event"]["content"] for one in back.events(run) if "content" in one["event"]]
+        assert said == ["yes", "Ada", "no", "b"]
+        assert len([m for m in back.heard if m.get("id") and "method" in m]) == 1
+
+
+async def test_a_question_that_nobody_could_be_asked_is_not_asked_later(tmp_path: Path) -> None:
+    steps = [Step(pick=["a"]), Step(text="{last}"), Step(prompt="?"), Step(final="{last}")]
+    core = Scripted("s", steps)
+    async with an_agent(tmp_path, core) as agent:
+        ui = await agent.connect(supports_prompt=True, supports_run_attach=True)
+        run = await ui.start("go")
+        await ui.until("ui.prompt.request")
+        await ui.leave()
+    async with an_agent(tmp_path, core) as agent:
+        back = await agent.connect(**RETURNING)
+        await back.call("run.attach", {"run_id": run})
+        back.answer(await back.until("ui.prompt.request"), {"value": "x"})
+        assert await back.until_ended(run) == "completed"
+        assert [one["event"]["content"] for one in back.events(run)] == ["", "x"]
+
+
+async def test_a_yes_to_a_call_counts_for_that_call_and_not_for_the_same_one_later(
+    tmp_path: Path,
+) -> None:
+    core = Scripted("s", [Step(tool="shell", arguments={"command": "echo x >> log"})] * 2)
+    async with an_agent(tmp_path, core) as agent:
+        ui = await agent.connect(**RETURNING)
+        run = await ui.start("go")
+        ui.answer(await ui.until("ui.confirm.request"), {"ok": True})
+        question = await ui.until("ui.confirm.request")
+        await ui.leave()
+    async with an_agent(tmp_path, core) as agent:
+        back = await agent.connect(**RETURNING)
+        await back.call("run.attach", {"run_id": run})
+        assert await back.until("ui.confirm.request") == question
+        assert (agent.root / "log").read_text() == "x\n"
+        back.answer(question, {"ok": True})
+        await back.until_ended(run)
+        assert (agent.root / "log").read_text() == "x\nx\n"
+
+
+async def test_pieces_of_what_was_told_are_not_told_again(tmp_path: Path) -> None:
+    core = Scripted(
+        "s",
+        [Step(text="before", deltas=2), Step(prompt="?"), Step(text="after", deltas=2)],
+    )
+    async with an_agent(tmp_path, core) as agent:
+        ui = await agent.connect(**RETURNING)
+        run = await ui.start("go")
+        await ui.until("ui.prompt.request")
+        assert len([m for m in ui.heard if m.get("method") == "text.delta"]) == 2
+        await ui.leave()
+    async with an_agent(tmp_path, core) as agent:
+        watcher = await agent.connect(supports_deltas=True)
+        await watcher.call("run.attach", {"run_id": run})
+        await watcher.until("run.status")
+        back = await agent.connect(**RETURNING)
+        await back.call("run.attach", {"run_id": run})
+        back.answer(await back.until("ui.prompt.request"), {"value": ""})
+        await watcher.until_ended(run)
+        pieces = [m["params"]["content"] for m in watcher.heard if m.get("method") == "text.delta"]
+        assert "".join(pieces) == "after"
+
+
+@pytest.mark.parametrize("number", [b"1e999", b"9" * 5000])
+async def test_numbers_that_no_type_holds_keep_no_run_from_going_on(
+    tmp_path: Path, number: bytes
+) -> None:
+    odd = Raw(b'{"type":"text","content":"x","odd":' + number + b"}")
+    core = Scripted("s", [Step(event=odd), Step(prompt="?"), Step(final="{last}")])
+    async with an_agent(tmp_path, core) as agent:
+        ui = await agent.connect(**RETURNING)
+        run = await ui.start("go")
+        await agent.runtime.runs[run].waits.wait()
+    async with an_agent(tmp_path, core) as agent:
+        back = await agent.connect(**RETURNING)
+        await back.call("run.attach", {"run_id": run, "after_seq": 0})
+        back.answer(await back.until("ui.prompt.request"), {"value": "here"})
+        assert await back.until_ended(run) == "completed"
+        assert back.final(run) == "here"
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        [Step(text="b"), WRITE],
+        [Step(text="a"), Step(tool="write", arguments={"file_path": "two", "content": "1"})],
+        [Step(text="a"), Step(tool="read", arguments={"file_path": "one"})],
+    ],
+)
+async def test_a_script_that_was_changed_meanwhile_does_nothing(
+    tmp_path: Path, changed: list[Step]
+) -> None:
+    async with an_agent(tmp_path, Scripted("s", [Step(text="a"), WRITE])) as agent:
+        ui = await agent.connect(**RETURNING)
+        run = await ui.start("go")
+        await ui.until("ui.confirm.request")
+        await ui.leave()
+    async with an_agent(tmp_path, Scripted("s", [*changed, WRITE]), mode="full") as agent:
+        back = await agent.connect(**RETURNING)
+        await back.call("run.attach", {"run_id": run})
+        assert await back.until_ended(run) == "error"
+        assert list(agent.root.iterdir()) == []
+
+
+async def test_a_call_that_needs_no_question_any_more_is_made(tmp_path: Path) -> None:
+    core = Scripted("s", [WRITE, Step(final="{last}")])
+    async with an_agent(tmp_path, core) as agent:
+        ui = await agent.connect(**RETURNING)
+        run = await ui.start("go")
+        await ui.until("ui.confirm.request")
+        await ui.leave()
+    async with an_agent(tmp_path, core, mode="full") as agent:
+        back = await agent.connect(**RETURNING)
+        await back.call("run.attach", {"run_id": run})
+        assert await back.until_ended(run) == "completed"
+        assert (agent.root / "one").read_text() == "1"
+        assert [one["seq"] for one in back.events(run)] == list(range(len(back.events(run))))
+        assert await agent.runtime.store.pending() == []
+
+
+async def test_who_watched_a_waiting_run_hears_how_it_goes_on(tmp_path: Path) -> None:
+    async with an_agent(tmp_path) as agent:
+        ui = await agent.connect(**RETURNING)
+        runs = [await ui.start("run touch done") for _ in range(2)]
+        for _ in runs:
+            await ui.until("ui.confirm.request")
+        await ui.leave()
+    async with an_agent(tmp_path) as agent:
+        watcher = await agent.connect()
+        for run in runs:
+            assert (await watcher.call("run.attach", {"run_id": run}))["status"] == "awaiting_ui"
+        await watcher.until("run.status", run_id=runs[1])
+        back = await agent.connect(**RETURNING)
+        await back.call("run.attach", {"run_id": runs[0]})
+        back.answer(await back.until("ui.confirm.request"), {"ok": True})
+        await back.call("run.cancel", {"run_id": runs[1]})
+        assert await watcher.until_ended(runs[0]) == "completed"
+        assert await watcher.until_ended(runs[1]) == "cancelled"
+        told = watcher.events(runs[0])
+        assert [one["seq"] for one in told] == list(range(len(told)))
+        assert [one["seq"] for one in told if "replay" in one.get("meta", {})] == [0, 1, 2]
+        assert told[-1]["event"]["type"] == "final"
+
+
+async def test_who_watches_a_waiting_run_and_says_no_more_is_let_go(tmp_path: Path) -> None:
+    async with an_agent(tmp_path) as agent:
+        ui = await agent.connect(**RETURNING)
+        run = await ui.start("run touch done")
+        await ui.until("ui.confirm.request")
+        await ui.leave()
+    async with an_agent(tmp_path) as agent:
+        quick, slow = await agent.connect(), await agent.connect()
+        quick.send("run.attach", {"run_id": run})
+        quick.finish()
+        await slow.call("run.attach", {"run_id": run})
+        for watcher in (quick, slow):
+            await watcher.until("run.status", run_id=run)
+            assert watcher.kinds(run) == ["step_start", "tool_call", "permission.ready"]
+        slow.finish()
+        for watcher in (quick, slow):
+            await asyncio.wait_for(watcher._serving, 10)

@@ -1,0 +1,107 @@
+"""What a person says to a run that goes on: the core hears it, or the history at least."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from agent.ui_side import ALL, an_agent
+from telex.agent.cores.scripted import Scripted, Step
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from agent.ui_side import Ui
+
+SAID = "hidden_user_message"
+
+
+def said(ui: Ui, run: str) -> list[str]:
+    told = [params["event"] for params in ui.events(run)]
+    return [event["content"] for event in told if event["type"] == SAID]
+
+
+async def history(ui: Ui, session: str) -> list[dict[str, Any]]:
+    ui.heard.clear()
+    await ui.call("session.history", {"session_id": session})
+    return [m["params"]["event"] for m in ui.heard if m.get("method") == "agent.event"]
+
+
+async def test_a_script_hears_what_was_said_to_its_run(tmp_path: Path) -> None:
+    core = Scripted("s", [Step(prompt="?"), Step(text="{steered}"), Step(final="[{steered}]")])
+    async with an_agent(tmp_path, core) as agent:
+        ui = await agent.connect(**ALL)
+        run = await ui.start("go")
+        question = await ui.until("ui.prompt.request")
+        for text in ("one", "two"):
+            assert (await ui.call("run.steer", {"run_id": run, "text": text}))["ok"] is True
+        ui.answer(question, {"value": ""})
+        await ui.until_ended(run)
+        assert ui.kinds(run) == [SAID, SAID, "text", "final"]
+        assert ui.events(run)[2]["event"]["content"] == "one\ntwo"
+        assert ui.final(run) == "[]"
+
+
+@pytest.mark.parametrize(
+    ("steps", "answer", "end"),
+    [
+        ([Step(prompt="?"), Step(final="x")], {"value": ""}, "completed"),
+        ([Step(tool="shell", arguments={"command": "touch x"})], {"ok": False}, "completed"),
+        ([Step(prompt="?"), Step(fail="broken")], {"value": ""}, "error"),
+        ([Step(prompt="?")], None, "cancelled"),
+    ],
+)
+async def test_what_nobody_heard_is_in_the_history_before_the_end(
+    tmp_path: Path, steps: list[Step], answer: Any, end: str
+) -> None:
+    async with an_agent(tmp_path, Scripted("s", steps)) as agent:
+        ui = await agent.connect(**ALL)
+        started = await ui.call("run.start", {"input": {"type": "text", "text": "go"}})
+        run = started["run_id"]
+        while "method" not in (question := await ui.hear()) or "id" not in question:
+            pass
+        assert (await ui.call("run.steer", {"run_id": run, "text": "wait!"}))["ok"] is True
+        if answer is None:
+            await ui.call("run.cancel", {"run_id": run})
+        else:
+            ui.answer(question, answer)
+        assert await ui.until_ended(run) == end
+        assert said(ui, run) == ["wait!"]
+        last = ui.kinds(run)[-2:] if end == "completed" else ui.kinds(run)[-1:]
+        assert last == [SAID, "final"][: len(last)]
+        assert [m.get("method") for m in ui.heard if m.get("method")][-1] == "run.status"
+        kept = await history(ui, started["session_id"])
+        assert {"type": SAID, "content": "wait!"} in kept
+        assert (await ui.call("run.steer", {"run_id": run, "text": "?"}))["ok"] is False
+
+
+async def test_what_is_too_long_to_be_kept_is_refused_and_the_run_goes_on(tmp_path: Path) -> None:
+    async with an_agent(tmp_path) as agent:
+        ui = await agent.connect(**ALL)
+        run = await ui.start("ask something")
+        question = await ui.until("ui.prompt.request")
+        refused = await ui.refusal("run.steer", {"run_id": run, "text": "x" * 9_000_000})
+        assert refused.code == -32602
+        assert (await ui.call("run.steer", {"run_id": run, "text": "help"}))["ok"] is True
+        ui.answer(question, {"value": "y"})
+        assert await ui.until_ended(run) == "completed"
+        assert said(ui, run) == ["help"]
+
+
+async def test_what_is_said_at_once_is_all_heard_in_order(tmp_path: Path) -> None:
+    async with an_agent(tmp_path) as agent:
+        ui = await agent.connect(**ALL)
+        run = await ui.start("ask something")
+        question = await ui.until("ui.prompt.request")
+        texts = [f"todo {number}" for number in range(64)]
+        asked = [ui.send("run.steer", {"run_id": run, "text": text}) for text in texts]
+        for id in asked:
+            assert (await ui.reply(id))["ok"] is True
+        assert (await ui.call("run.steer", {"run_id": run, "text": "more"}))["ok"] is False
+        ui.answer(question, {"value": "y"})
+        assert await ui.until_ended(run) == "completed"
+        assert said(ui, run) == texts
+        kept = json.loads((await agent.runtime.store.run(run)).meta or b"")
+        assert kept["telex"]["steered"] == texts
