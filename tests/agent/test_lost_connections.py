@@ -1,0 +1,121 @@
+"""A connection that is lost, or says no more, in the middle of something: no run is left without an
+end, no call without an answer, and what the store has is what happened."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agent.holding import held, lost_at, turns
+from agent.ui_side import ALL, Refused, an_agent
+from telex.agent.cores.scripted import Scripted, Step
+from telex.agent.store import Store
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RETURNING = {**ALL, "supports_run_attach": True}
+WRITE = Step(tool="write", arguments={"file_path": "done", "content": "x"})
+
+
+@pytest.mark.parametrize("done", [False, True])
+@pytest.mark.parametrize("method", ["start_run", "thread"])
+async def test_a_run_whose_ui_is_lost_while_it_starts_comes_to_an_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, done: bool
+) -> None:
+    """In a session that goes on, which is free again then."""
+    async with an_agent(tmp_path, Scripted("s", [WRITE])) as agent:
+        ui, other = await agent.connect(), await agent.connect()
+        text = {"input": {"type": "text", "text": "go"}}
+        first = await other.call("run.start", text)
+        await other.until_ended(first["run_id"])
+        session = {"session_id": first["session_id"]}
+        with monkeypatch.context() as patch:
+            starting = held(patch, Store, method, done=done)
+            ui.send("run.start", {**text, **session})
+            await lost_at(starting, ui)
+        for run in list(agent.runtime.runs.values()):
+            await run.ended()
+        assert await agent.runtime.store.active_runs() == []
+        again = await other.start("go", **session)
+        assert await other.until_ended(again) == "completed"
+
+
+@pytest.mark.parametrize("done", [False, True])
+async def test_a_run_whose_ui_is_lost_while_its_session_is_made_comes_to_an_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, done: bool
+) -> None:
+    starting = held(monkeypatch, Store, "start_run", done=done)
+    async with an_agent(tmp_path, Scripted("s", [WRITE])) as agent:
+        ui = await agent.connect()
+        ui.send("run.start", {"input": {"type": "text", "text": "go"}})
+        await lost_at(starting, ui)
+        for run in list(agent.runtime.runs.values()):
+            await run.ended()
+        assert await agent.runtime.store.active_runs() == []
+
+
+@pytest.mark.parametrize("done", [False, True])
+async def test_a_tool_call_whose_ui_says_no_more_while_its_question_is_kept_is_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, done: bool
+) -> None:
+    keeping = held(monkeypatch, Store, "ask", done=done)
+    async with an_agent(tmp_path) as agent:
+        ui = await agent.connect(**ALL)
+        call = ui.send("tool.call", {"name": "shell", "arguments": {"command": "touch done"}})
+        await keeping.reached.wait()
+        ui.finish()
+        await turns()
+        keeping.open()
+        with contextlib.suppress(Refused):
+            assert (await ui.reply(call))["ok"] is False
+        assert await agent.runtime.store.pending() == []
+        assert not (agent.root / "done").exists()
+
+
+@pytest.mark.parametrize("done", [False, True])
+@pytest.mark.parametrize("method", ["pending", "adopt", "thread"])
+async def test_a_cancel_while_a_run_is_taken_up_ends_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, done: bool
+) -> None:
+    async with an_agent(tmp_path, Scripted("s", [WRITE])) as agent:
+        ui = await agent.connect(**RETURNING)
+        run = await ui.start("go")
+        await ui.until("ui.confirm.request")
+        await ui.leave()
+    taking_up = held(monkeypatch, Store, method, done=done)
+    async with an_agent(tmp_path, Scripted("s", [WRITE])) as agent:
+        ui, other = await agent.connect(**RETURNING), await agent.connect(**RETURNING)
+        attach = ui.send("run.attach", {"run_id": run})
+        await taking_up.reached.wait()
+        cancel = other.send("run.cancel", {"run_id": run})
+        await turns()
+        taking_up.open()
+        assert await other.reply(cancel) == {"ok": True, "status": "cancelled"}
+        await ui.reply(attach)
+        assert await ui.until_ended(run) == "cancelled"
+        assert (await agent.runtime.store.run(run)).status == "cancelled"
+        assert await agent.runtime.store.pending() == []
+        await ui.settle()
+        assert ui.statuses(run)[-1] == "cancelled"
+        assert run not in agent.runtime.runs
+        assert not (agent.root / "done").exists()
+
+
+@pytest.mark.parametrize("returning", [False, True])
+async def test_an_answer_that_was_being_kept_when_its_ui_was_lost_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, returning: bool
+) -> None:
+    """The store has it, so nobody may act as if nothing had been said."""
+    answering = held(monkeypatch, Store, "answer", done=True)
+    async with an_agent(tmp_path, Scripted("s", [WRITE])) as agent:
+        ui = await agent.connect(**ALL, supports_run_attach=returning)
+        run = await ui.start("go")
+        ui.answer(await ui.until("ui.confirm.request"), {"ok": True})
+        await lost_at(answering, ui)
+        if (going_on := agent.runtime.runs.get(run)) is not None:
+            await asyncio.wait_for(going_on.ended(), 5)
+        assert (agent.root / "done").exists()
