@@ -15,8 +15,9 @@ from msgspec import Raw
 from telex.agent.connection import DIALECT, Connection
 from telex.agent.gate import FIRST, Gate
 from telex.agent.leaving import Staying
-from telex.agent.methods import permitting, running, sessions, surroundings
-from telex.agent.runtime import NoSuchModel, NotThatFar, TooManyRuns
+from telex.agent.methods import attaching, permitting, running, sessions, surroundings
+from telex.agent.methods.attaching import NotThatFar
+from telex.agent.runtime import NoSuchModel, TooManyRuns
 from telex.agent.sandbox import OutsideSandbox
 from telex.agent.shell_exec import BadShellParams
 from telex.agent.store import (
@@ -51,7 +52,7 @@ AT_ONCE: Final[dict[str, Handler]] = {
 WAITING: Final[dict[str, Handler]] = {
     "run.start": running.run_start,
     "run.cancel": running.run_cancel,
-    "run.attach": running.run_attach,
+    "run.attach": attaching.run_attach,
     "run.steer": running.run_steer,
     "run.diff": running.run_diff,
     "session.list": sessions.session_list,
@@ -102,7 +103,7 @@ class AgentServer:
             await peer.closed()
         finally:
             listening.cancel()
-            self.runtime.left(connection)
+            self.runtime.listening.left(connection)
             await peer.close()
             await asyncio.wait({listening})
             del self._connections[peer]
@@ -113,7 +114,7 @@ class AgentServer:
     async def _last_words(self, staying: Staying, connection: Connection) -> None:
         """They say no more, and may still listen: their runs go on, as long as nobody is asked."""
         await staying.said_all.wait()
-        self.runtime.deafened(connection)
+        self.runtime.listening.deafened(connection)
         await connection.served()
         for run_id, feed in list(connection.feeds.items()):
             if (run := self.runtime.runs.get(run_id)) is not None:

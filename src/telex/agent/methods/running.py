@@ -66,12 +66,6 @@ def ui_context_update(runtime: Runtime, params: Raw, connection: Connection) -> 
     connection.ui_context = _context(params)
 
 
-async def run_attach(
-    runtime: Runtime, params: extensions.RunAttachParams, connection: Connection
-) -> extensions.RunAttachResult:
-    return await runtime.attach(params, connection)
-
-
 async def run_steer(
     runtime: Runtime, params: extensions.RunSteerParams, connection: Connection
 ) -> extensions.RunSteerResult:
