@@ -137,6 +137,19 @@ async def test_what_is_no_event_keeps_its_place_between_the_events(tmp_path: Pat
         assert {method for method, _ in told[1:40:2]} == {"agent.event"}
 
 
+async def test_only_so_many_pieces_wait_behind_an_event(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("telex.agent.telling.AGENT_FEED_ITEMS", 8)
+    said = [Text("first"), *(Delta("text", f"{n}") for n in range(100)), Text("all"), Final("end")]
+    async with an_agent(tmp_path, Saying(*said)) as agent:
+        ui = await agent.connect(**ALL)
+        run = await ui.start("go")
+        await ui.until_ended(run)
+        assert ui.kinds(run) == ["text", "text", "final"]
+        assert len([one for one in ui.heard if one.get("method") == "text.delta"]) == 8
+
+
 async def test_a_tool_does_not_begin_before_the_store_knows_of_its_call(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,8 +4,8 @@ What happens live is queued. When the queue is full, or for a UI that comes late
 events are left to the store and read from there, by sequence number, until the feed has caught up;
 so a slow reader costs no memory, holds up nobody, and misses nothing. Notices that are not events
 (a status, the context) keep only their latest value meanwhile, each kind and each question that is
-taken back by itself. Questions take their place in the
-same queue: a UI hears what a question is about before it is asked.
+taken back by itself. Questions take their place in the same queue: a UI hears what a question is
+about before it is asked.
 """
 
 from __future__ import annotations
@@ -80,14 +80,12 @@ class Feed:
 
     def event(self, event: Event) -> None:
         self._latest = event.seq
-        if len(self._queue) >= AGENT_FEED_ITEMS:
-            self._behind = True
-        if not self._behind:
+        if not self._is_behind():
             self._queue.append(event)
         self._news.set()
 
     def notice(self, notice: Notice) -> None:
-        if self._behind:
+        if self._is_behind():
             self._held.pop(notice.about, None)  # the latest comes last: after an end comes nothing
             self._held[notice.about] = notice
         else:
@@ -99,6 +97,11 @@ class Feed:
         if not self._behind and len(self._queue) < AGENT_FEED_ITEMS:
             self._queue.append(notice)
             self._news.set()
+
+    def _is_behind(self) -> bool:
+        if len(self._queue) >= AGENT_FEED_ITEMS:
+            self._behind = True
+        return self._behind
 
     def question(self, put: Callable[[], None]) -> None:
         """Called when all that happened before has been sent."""

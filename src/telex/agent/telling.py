@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from telex.agent.feeds import Notice
 from telex.agent.store import Event
-from telex.wire.limits import AGENT_EVENTS_AHEAD
+from telex.wire.limits import AGENT_EVENTS_AHEAD, AGENT_FEED_ITEMS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,6 +71,8 @@ class Telling:
 
     def delta(self, method: str, params: object) -> None:
         """What may be missed."""
+        if self._on_the_way and len(self._on_the_way[-1].then) >= AGENT_FEED_ITEMS:
+            return
         notice = Notice(method, params)
         self._in_turn(
             lambda feed: feed.delta(notice) if feed.connection.can.supports_deltas else None
