@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from agent.holding import held
 from agent.ui_side import ALL, an_agent
 from telex.agent.cores.builtin import Builtin
 from telex.agent.cores.scripted import Scripted, Step
 from telex.agent.feeds import Feed, Notice
 from telex.agent.questions import Questions
-from telex.agent.store import NewRun, Store
+from telex.agent.store import DiskFailed, NewRun, Store
 from telex.protocols.agent_ui.events import Final, Text
 from telex.protocols.agent_ui.extensions import UiRequestCancel
 from telex.protocols.agent_ui.running import RunStatusNotify, UiCapabilities
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from telex.agent.cores import Context, Input, Said
-    from telex.agent.store import Question
+    from telex.agent.store import Event, Question
 
 RETURNING = {**ALL, "supports_run_attach": True}
 
@@ -377,3 +378,64 @@ async def test_a_runtime_that_ends_first_leaves_the_question_open_too(tmp_path: 
         back = await agent.connect(**RETURNING)
         await back.call("run.cancel", {"run_id": run})
         assert not (agent.root / "done").exists()
+
+
+async def test_who_attaches_while_a_run_ends_hears_its_end_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ending = held(monkeypatch, Store, "end_run")
+    async with an_agent(tmp_path) as agent:
+        ui, other = await agent.connect(**ALL), await agent.connect(**ALL)
+        run = await ui.start("list")
+        await ending.reached.wait()
+        assert (await other.call("run.attach", {"run_id": run}))["status"] == "completed"
+        await other.settle()
+        ending.open()
+        for one in (ui, other):
+            assert await one.until_ended(run) == "completed"
+            await one.settle()
+        assert other.statuses(run) == ["completed"]
+        assert other.kinds(run) == ui.kinds(run)
+        assert other.heard[-1]["method"] == "run.status"
+
+
+async def test_who_is_behind_hears_all_once_the_disk_can_be_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("telex.agent.feeds.AGENT_FEED_RETRY_SECONDS", 0.01)
+    events, failures = Store.events, iter(range(3))
+
+    async def failing(self: Store, run_id: str, after: int = -1) -> AsyncIterator[Event]:
+        if next(failures, None) is not None:
+            raise DiskFailed("the disk does not answer")
+        async for event in events(self, run_id, after):
+            yield event
+
+    async with an_agent(tmp_path) as agent:
+        ui, other = await agent.connect(**ALL), await agent.connect(**ALL)
+        run = await ui.start("list\nask x")
+        question = await ui.until("ui.prompt.request")
+        monkeypatch.setattr(Store, "events", failing)
+        await other.call("run.attach", {"run_id": run})
+        await other.until("ui.prompt.request")
+        ui.answer(question, {"value": "y"})
+        for one in (ui, other):
+            assert await one.until_ended(run) == "completed"
+        assert other.kinds(run) == ui.kinds(run)
+
+
+async def test_a_disk_that_cannot_be_read_does_not_keep_the_end_from_anybody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def failing(self: Store, run_id: str, after: int = -1) -> AsyncIterator[Event]:
+        raise DiskFailed("the disk does not answer")
+        yield
+
+    async with an_agent(tmp_path) as agent:
+        ui, other = await agent.connect(**ALL), await agent.connect(**ALL)
+        run = await ui.start("list\nask x")
+        await ui.until("ui.prompt.request")
+        monkeypatch.setattr(Store, "events", failing)
+        await other.call("run.attach", {"run_id": run})
+        assert (await other.call("run.cancel", {"run_id": run}))["ok"] is True
+        assert await other.until_ended(run) == "cancelled"

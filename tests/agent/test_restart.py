@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec import Raw
 
+from agent.holding import held
 from agent.ui_side import ALL, an_agent
 from telex.agent.cores.scripted import Scripted, Step
+from telex.agent.tools.registry import Prepared
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -256,3 +258,90 @@ async def test_who_watches_a_waiting_run_and_says_no_more_is_let_go(tmp_path: Pa
         slow.finish()
         for watcher in (quick, slow):
             await asyncio.wait_for(watcher._serving, 10)
+
+
+async def test_a_call_that_needs_no_question_any_more_leaves_none_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else it would look as if it still waited, and be done again after a crash."""
+    async with an_agent(tmp_path) as agent:
+        ui = await agent.connect(**RETURNING)
+        run = await ui.start("run touch done")
+        await ui.until("ui.confirm.request")
+        await ui.leave()
+    async with an_agent(tmp_path, mode="full") as agent:
+        began = held(monkeypatch, Prepared, "run")
+        back = await agent.connect(**RETURNING)
+        await back.call("run.attach", {"run_id": run})
+        await began.reached.wait()
+        assert await agent.runtime.store.pending() == []
+        assert (await agent.runtime.store.run(run)).status == "running"
+        began.open()
+        assert await back.until_ended(run) == "completed"
+
+
+async def test_a_question_that_is_worded_otherwise_takes_the_place_of_the_one_before(
+    tmp_path: Path,
+) -> None:
+    def asking(title: str) -> Scripted:
+        steps = [Step(prompt=title), Step(text="{last}"), Step(confirm="Sure?"), Step(final="x")]
+        return Scripted("s", steps)
+
+    async with an_agent(tmp_path, asking("Who?")) as agent:
+        ui = await agent.connect(**RETURNING)
+        run = await ui.start("go")
+        await ui.until("ui.prompt.request")
+        await ui.leave()
+    async with an_agent(tmp_path, asking("Who are you?")) as agent:
+        ui = await agent.connect(**RETURNING)
+        await ui.call("run.attach", {"run_id": run})
+        ui.answer(await ui.until("ui.prompt.request"), {"value": "Ada"})
+        open_now = await ui.until("ui.confirm.request")
+        assert [one.id for one in await agent.runtime.store.pending()] == [open_now["id"]]
+        await ui.leave()
+    async with an_agent(tmp_path, asking("Who are you?")) as agent:
+        ui = await agent.connect(**RETURNING)
+        await ui.call("run.attach", {"run_id": run})
+        ui.answer(await ui.until("ui.confirm.request"), {"ok": True})
+        assert await ui.until_ended(run) == "completed"
+        assert [e["event"]["content"] for e in ui.events(run)] == ["Ada", "x"]
+
+
+async def test_what_was_said_to_a_run_that_is_cancelled_without_going_on_is_in_its_history(
+    tmp_path: Path,
+) -> None:
+    async with an_agent(tmp_path) as agent:
+        ui = await agent.connect(**RETURNING)
+        run = await ui.start("ask x")
+        await ui.until("ui.prompt.request")
+        assert (await ui.call("run.steer", {"run_id": run, "text": "WORD"}))["ok"] is True
+        await ui.leave()
+    async with an_agent(tmp_path) as agent:
+        ui = await agent.connect(**ALL)
+        assert (await ui.call("run.cancel", {"run_id": run}))["ok"] is True
+        await ui.call("run.attach", {"run_id": run})
+        assert await ui.until_ended(run) == "cancelled"
+        assert [one["event"] for one in ui.events(run)] == [
+            {"type": "hidden_user_message", "content": "WORD"}
+        ]
+
+
+async def test_after_a_restart_a_question_still_waits_for_who_may_come_back(
+    tmp_path: Path,
+) -> None:
+    async with an_agent(tmp_path) as agent:
+        ui = await agent.connect(**RETURNING)
+        run = await ui.start("run touch done")
+        question = await ui.until("ui.confirm.request")
+        await ui.leave()
+    async with an_agent(tmp_path) as agent:
+        passing_by = await agent.connect(**ALL)
+        await passing_by.call("run.attach", {"run_id": run})
+        await passing_by.until("ui.confirm.request")
+        await passing_by.leave()
+        back = await agent.connect(**RETURNING)
+        await back.call("run.attach", {"run_id": run})
+        assert (await back.until("ui.confirm.request"))["id"] == question["id"]
+        back.answer(question, {"ok": True})
+        assert await back.until_ended(run) == "completed"
+        assert (agent.root / "done").exists()

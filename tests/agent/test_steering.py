@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent.ui_side import ALL, an_agent
+from agent.ui_side import ALL, Refused, an_agent
 from telex.agent.cores.scripted import Scripted, Step
+from telex.agent.store import DiskFailed, Store
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -105,3 +106,43 @@ async def test_what_is_said_at_once_is_all_heard_in_order(tmp_path: Path) -> Non
         assert said(ui, run) == texts
         kept = json.loads((await agent.runtime.store.run(run)).meta or b"")
         assert kept["telex"]["steered"] == texts
+
+
+async def test_what_was_refused_is_never_heard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a disk that failed, or as one too many."""
+    monkeypatch.setattr("telex.agent.runs.AGENT_STEERED", 3)
+    set_run_meta, failures = Store.set_run_meta, iter([True, False, True])
+
+    async def failing(self: Store, run_id: str, meta: bytes) -> None:
+        await set_run_meta(self, run_id, meta)
+        if next(failures, False):
+            raise DiskFailed("its `fsync` failed, and it is there after all")
+
+    monkeypatch.setattr(Store, "set_run_meta", failing)
+    returning = {**ALL, "supports_run_attach": True}
+    async with an_agent(tmp_path) as agent:
+        ui = await agent.connect(**returning)
+        run = await ui.start("ask x\nask y")
+        question = await ui.until("ui.prompt.request")
+        ids = [ui.send("run.steer", {"run_id": run, "text": f"todo {n}"}) for n in range(8)]
+        heard = [await answered(ui, id) for id in ids]
+        assert heard == [None, True, None, True, True, False, False, False]
+        ui.answer(question, {"value": ""})
+        await ui.until("ui.prompt.request")
+        await ui.leave()
+    async with an_agent(tmp_path) as agent:
+        ui = await agent.connect(**returning)
+        await ui.call("run.attach", {"run_id": run})
+        ui.answer(await ui.until("ui.prompt.request"), {"value": ""})
+        assert await ui.until_ended(run) == "completed"
+        assert said(ui, run) == ["todo 1", "todo 3", "todo 4"]
+
+
+async def answered(ui: Ui, id: str) -> bool | None:
+    """None: with an error."""
+    try:
+        return bool((await ui.reply(id))["ok"])
+    except Refused:
+        return None

@@ -150,3 +150,21 @@ async def test_what_is_owed_is_stored_with_the_next_event_of_any_run(tmp_path: P
         assert found.ended_at is not None
         with pytest.raises(RunEnded):
             await store.append("a", text(0))
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_what_is_owed_is_stored_though_nothing_else_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another runtime may wait for the session."""
+    monkeypatch.setattr("telex.agent.store.store.STORE_OWED_SECONDS", 0.02)
+    async with an_agent(tmp_path) as agent:
+        ui = await agent.connect(**RETURNING)
+        started, _ = await asked(ui)
+        store = agent.runtime.store
+        with nothing_is_kept(store):
+            await ui.refusal("run.cancel", {"run_id": started["run_id"]})
+        async with asyncio.timeout(10):
+            while store.owes(started["run_id"]):
+                await asyncio.sleep(0.01)
+        assert (await store.run(started["run_id"])).status == "cancelled"

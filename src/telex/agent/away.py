@@ -11,10 +11,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from telex.agent.connection import can_answer
-from telex.protocols.agent_ui import REQUESTS
+from telex.protocols.agent_ui import REQUESTS, asking
+from telex.protocols.agent_ui.running import UiCapabilities
 
 if TYPE_CHECKING:
-    from telex.protocols.agent_ui.running import UiCapabilities
+    from collections.abc import Iterable
 
 
 class Away:
@@ -36,6 +37,17 @@ class Away:
 
     def may_answer(self, method: str) -> bool:
         return any(can_answer(can, method) for can in self._left)
+
+
+def who_answers(methods: Iterable[str]) -> UiCapabilities:
+    """One of whom nothing else is known, as after a restart."""
+    asked = set(methods)
+    return UiCapabilities(
+        supports_confirm=asking.CONFIRM in asked,
+        supports_prompt=asking.PROMPT in asked,
+        supports_pick=asking.PICK in asked,
+        supports_run_attach=True,
+    )
 
 
 def _covers(can: UiCapabilities, other: UiCapabilities) -> bool:

@@ -11,6 +11,7 @@ about before it is asked.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections import deque
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from msgspec import UNSET, Raw
 from telex.agent.store.problems import StoreProblem
 from telex.protocols.agent_ui.running import AgentEventNotify
 from telex.rpc.errors import PeerGone
-from telex.wire.limits import AGENT_FEED_ITEMS
+from telex.wire.limits import AGENT_FEED_ITEMS, AGENT_FEED_RETRY_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,7 +67,7 @@ class Feed:
         """The last event that happened, as far as we were told."""
         self._old = -1 if after is None else MOST
         """The last event that happened before this feed began: all, unless somebody knows."""
-        self._over = False
+        self._over = asyncio.Event()
         self._news = asyncio.Event()
         self.task = asyncio.create_task(self._pump())
 
@@ -113,7 +114,7 @@ class Feed:
 
     def finish(self) -> None:
         """Nothing comes any more."""
-        self._over = True
+        self._over.set()
         self._news.set()
 
     def close(self) -> None:
@@ -127,26 +128,38 @@ class Feed:
                     await self._send(self._queue.popleft())
                 if self._behind:
                     await self._catch_up()
-                elif self._over:
+                elif self._over.is_set():
                     return
                 else:
                     self._news.clear()
                     await self._news.wait()
         except PeerGone:
             pass  # the connection's end closes what is left of it
-        except StoreProblem as problem:
-            log.error("run %s cannot be told on: %s", self.run_id, problem)
 
     async def _catch_up(self) -> None:
         """As far as the store goes now. What happened meanwhile is the next round's."""
-        async for event in self._store.events(self.run_id, self._sent):
-            await self._send(event)
-        if self._sent >= self._latest:
-            self._behind = False
-            self._queue.extend(self._held.values())
-            self._queue.extend(self._held_questions)
-            self._held.clear()
-            self._held_questions.clear()
+        try:
+            async for event in self._store.events(self.run_id, self._sent):
+                await self._send(event)
+        except StoreProblem as problem:
+            log.error("run %s cannot be told on for now: %s", self.run_id, problem)
+            if not await self._over_within(AGENT_FEED_RETRY_SECONDS):
+                return
+        else:
+            if self._sent < self._latest:
+                return
+        self._behind = False
+        self._queue.extend(self._held.values())
+        self._queue.extend(self._held_questions)
+        self._held.clear()
+        self._held_questions.clear()
+
+    async def _over_within(self, seconds: float) -> bool:
+        """Then the end is told without what came before it: who hears that can attach."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._over.wait()
+        return self._over.is_set()
 
     async def _send(self, item: Event | Notice | Callable[[], None]) -> None:
         peer = self.connection.peer

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 SAID = "hidden_user_message"
+STALE = "what it was about has changed"
+"""Why a question from before was withdrawn: it is as if it had not been asked."""
 
 
 class CannotGoOn(Exception):
@@ -69,7 +71,8 @@ class Recall:
         self._events = deque(events)
         self._questions = list(questions)
         # A call's confirm is not among them: with it the call's result is stored, or nothing.
-        self._closed = deque(pair for pair in closed if not pair[0].digest)
+        asked = (pair for pair in closed if not pair[0].digest)
+        self._closed = deque(pair for pair in asked if pair[1].by != STALE)
         self.last_seq = self._events[-1].seq if self._events else -1
         self._beyond = False
 
@@ -150,10 +153,9 @@ class Recall:
                 return one
         return None
 
-    def stale(self, method: str, digest: bytes) -> list[Question]:
-        """Questions about something that has changed since: they are to be withdrawn."""
-        found = [one for one in self._questions if digest and one.method == method and one.digest]
-        self._questions = [one for one in self._questions if one not in found]
+    def stale(self) -> list[Question]:
+        """Questions that are not asked this time, as the core goes on without: to be withdrawn."""
+        found, self._questions = self._questions, []
         return found
 
 

@@ -21,7 +21,7 @@ from telex.agent.away import Away
 from telex.agent.cores import ContextLeft, Delta, ModelCalled, RawEvent, TurnStopped
 from telex.agent.feeds import Notice
 from telex.agent.questions import answer_of
-from telex.agent.recalling import CannotGoOn, Recall
+from telex.agent.recalling import STALE, CannotGoOn, Recall
 from telex.agent.run_states import Order, OutOfOrder, Phase, Phases, Place, Step
 from telex.agent.store import RunEnded, Status, StoreProblem
 from telex.agent.telling import Telling
@@ -73,6 +73,7 @@ class Run:
         """What the person said meanwhile, until the core takes it."""
         self.meta = meta
         """As it is stored."""
+        self.steering = asyncio.Lock()
         self.spent = spending
         """Where diagnostics are asked for."""
         self.recall = recall or Recall()
@@ -298,10 +299,18 @@ class Run:
             return None
         if (open_since := self.recall.question(method, params, digest)) is not None:
             return await self._await_answer(self._questions.adopt(open_since))
-        for stale in self.recall.stale(method, digest):
-            await self._store.withdraw(stale.id, "what it was about has changed")
+        await self._withdraw_stale()
         one = await self._questions.begin(self.run_id, method, params, digest)
         return await self._await_answer(one)
+
+    async def ready_to_act(self) -> None:
+        """The store knows all that was told and asked; a crash from here on is the run's end."""
+        await self.telling.settled()
+        await self._withdraw_stale()
+
+    async def _withdraw_stale(self) -> None:
+        for stale in self.recall.stale():
+            await self._store.withdraw(stale.id, STALE)
 
     async def _await_answer(self, one: Open) -> Answer:
         if not self.phases.step(Step.ASKED):

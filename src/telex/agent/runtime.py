@@ -12,19 +12,22 @@ import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from telex.agent import run_meta
 from telex.agent.confirming import Confirming
 from telex.agent.cores import Input
 from telex.agent.listening import Listening
 from telex.agent.questions import Questions
+from telex.agent.recalling import Recall
 from telex.agent.runs import Run
 from telex.agent.spending import Spending
-from telex.agent.store import NewRun, NotKept, RunEnded, RunNotOurs, Status, StoreProblem
+from telex.agent.store import NewRun, RunEnded, RunNotOurs, Status, StoreProblem
 from telex.agent.todo_lists import TodoLists
 from telex.agent.tools.todo import Todos
 from telex.agent.turns import Turn
 from telex.agent.uninterrupted import to_the_end
-from telex.protocols.agent_ui import running
+from telex.protocols.agent_ui import events, running
 from telex.wire.limits import AGENT_RUNS
 
 if TYPE_CHECKING:
@@ -33,7 +36,7 @@ if TYPE_CHECKING:
     from telex.agent.connection import Connection
     from telex.agent.cores import Core
     from telex.agent.permissions import Permissions
-    from telex.agent.recalling import Recall
+    from telex.agent.store import Run as StoredRun
     from telex.agent.store import Store
     from telex.agent.surroundings import Surroundings
     from telex.agent.tools.registry import Tools
@@ -159,22 +162,22 @@ class Runtime:
 
     async def steer(self, run: Run, text: str) -> bool:
         """Whether it is said to the run; then it is stored. Raises `NotKept`."""
-        if not run.can_be_steered():
-            return False
-        before = run.meta
-        # Before it is stored: what is said at the same time is added to it.
-        run.meta = meta = run_meta.with_said(before, text)
-        try:
-            await self.store.set_run_meta(run.run_id, meta)
-        except NotKept:
-            run.meta = before
-            raise
-        except RunEnded:
-            return False
-        if not run.can_be_steered():
-            return False
-        run.steered.append(text)
-        return True
+        return await to_the_end(self._steer(run, text))
+
+    async def _steer(self, run: Run, text: str) -> bool:
+        async with run.steering:  # each adds to what the one before it stored
+            if not run.can_be_steered():
+                return False
+            meta = run_meta.with_said(run.meta, text)
+            try:
+                await self.store.set_run_meta(run.run_id, meta)
+            except RunEnded:
+                return False
+            run.meta = meta
+            if not run.can_be_steered():
+                return run.suspended  # it goes on later, and hears it then
+            run.steered.append(text)
+            return True
 
     async def cancel(
         self, run_id: str, reason: str | None, connection: Connection
@@ -201,6 +204,7 @@ class Runtime:
             return running.RunCancelResult(ok, stored.status.value)
         try:
             await self.store.adopt(run_id)
+            await self._tell_untaken(stored)
             await self.store.end_run(run_id, Status.CANCELLED, reason)
         except RunEnded as ended:
             return running.RunCancelResult(False, Status(ended.status).value)
@@ -208,6 +212,13 @@ class Runtime:
             return running.RunCancelResult(False, stored.status.value)
         self.listening.over(running.RunStatusNotify(run_id, "cancelled", reason))
         return running.RunCancelResult(True, "cancelled")
+
+    async def _tell_untaken(self, stored: StoredRun) -> None:
+        """What was said to a run that will not hear it stands in its history all the same."""
+        told = [event async for event in self.store.events(stored.run_id)]
+        for text in Recall(told).untaken(run_meta.own(stored.meta).steered):
+            said = msgspec.json.encode(events.HiddenUserMessage(text))
+            await self.store.append(stored.run_id, said)
 
     def choose(self, name: str, provider: str | None) -> None:
         """For the runs that begin from now on."""

@@ -117,7 +117,7 @@ class Turn:
     async def _permitted(self, call: Prepared, context: ToolContext) -> ToolResult:
         """The one place where a core's call has its effect, of which the store knows. The check is
         in the same step of the event loop as the tool's beginning: no cancel fits between them."""
-        await self._run.telling.settled()
+        await self._run.ready_to_act()
         self._run.check()
         before = context.todos.entries
         result = await call.run(context)

@@ -1102,6 +1102,12 @@ STORE_IMPORT_LINES: Final = _limit(
 STORE_IMPORT_BYTES: Final = _limit(
     "STORE_IMPORT_BYTES", 1 * MIB, "bytes", "Of lines in one such commit, and the last beyond that."
 )
+STORE_OWED_SECONDS: Final = _limit(
+    "STORE_OWED_SECONDS",
+    2,
+    "seconds",
+    "Between two tries to store the end of a run that the disk would not keep.",
+)
 STORE_PROBLEMS: Final = _limit(
     "STORE_PROBLEMS", 100, "problems", "Told by one `telex agent verify`."
 )
@@ -1122,6 +1128,12 @@ AGENT_FEED_ITEMS: Final = _limit(
     1024,
     "notices",
     "Kept for a UI that reads slowly. Beyond it, events are read from the store when it does.",
+)
+AGENT_FEED_RETRY_SECONDS: Final = _limit(
+    "AGENT_FEED_RETRY_SECONDS",
+    1,
+    "seconds",
+    "Before what a UI has not heard yet is read again from a store that could not be read.",
 )
 AGENT_STEERED: Final = _limit(
     "AGENT_STEERED", 64, "messages", "Said to a run that its core has not looked at yet."

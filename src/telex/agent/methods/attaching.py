@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from telex.agent import run_meta
+from telex.agent.away import who_answers
 from telex.agent.cores import Input
 from telex.agent.feeds import Notice
 from telex.agent.recalling import Recall
@@ -65,7 +66,8 @@ async def _found(runtime: Runtime, run_id: str, after: int, connection: Connecti
 def _listens(runtime: Runtime, run: Run, connection: Connection, after: int) -> None:
     feed = runtime.listening.to(run, connection, after)
     feed.begin_after(run.telling.last_seq)
-    run.tell_status_to(feed)
+    if not run.phases.ended:  # else it is told in a moment, to all
+        run.tell_status_to(feed)
     for one in runtime.questions.of_run(run.run_id):
         run.offer(one, feed)
 
@@ -102,6 +104,8 @@ async def _taken_up(
     recall = Recall(told, questions, await store.closed(stored.run_id))
     run = runtime.made(stored.run_id, stored.session_id, stored.meta, recall)
     run.steered.extend(recall.untaken(own.steered))
+    if stored.may_return:
+        run.away.left(who_answers(one.method for one in questions))
     run.feeds.update(runtime.listening.watchers(run.run_id))
     for feed in run.feeds:
         feed.begin_after(recall.last_seq)

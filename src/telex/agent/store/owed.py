@@ -34,6 +34,9 @@ class Owed:
     def __init__(self) -> None:
         self._ends: dict[str, Owing] = {}
 
+    def __bool__(self) -> bool:
+        return bool(self._ends)
+
     def __contains__(self, run_id: str) -> bool:
         return run_id in self._ends
 

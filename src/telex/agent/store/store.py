@@ -7,6 +7,7 @@ database at once; each run belongs to the one that started it (`owners`).
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from functools import partial
@@ -19,6 +20,7 @@ from telex.agent.store.reader import History, Reader, pages, played
 from telex.agent.store.records import Status
 from telex.agent.store.writer import Writer
 from telex.agent.uninterrupted import in_thread, to_the_end
+from telex.wire.limits import STORE_OWED_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -46,6 +48,7 @@ class Store:
         self._writer = writer
         self._reader = reader
         self._owed = Owed()
+        self._paying: asyncio.Task[None] | None = None
 
     @classmethod
     async def open(cls, path: Path, clock: Callable[[], int] = _now) -> Store:
@@ -63,6 +66,8 @@ class Store:
         return store
 
     async def close(self) -> None:
+        if self._paying is not None:
+            self._paying.cancel()
         for run_id in list(self._owed):
             try:
                 await self.settle(run_id)
@@ -105,7 +110,7 @@ class Store:
         except Refused:
             raise
         except Exception:  # a commit whose `fsync` failed may be there after all
-            self._owed.owe(new.run_id, Status.ERROR, "it could not be stored")
+            self._owe(new.run_id, Status.ERROR, "it could not be stored")
             raise
 
     async def set_run_meta(self, run_id: str, meta: bytes) -> None:
@@ -123,8 +128,20 @@ class Store:
         except Refused:
             raise
         except Exception:
-            self._owed.owe(run_id, status, message)
+            self._owe(run_id, status, message)
             raise
+
+    def _owe(self, run_id: str, status: Status, message: str | None) -> None:
+        self._owed.owe(run_id, status, message)
+        if self._paying is None or self._paying.done():
+            self._paying = asyncio.create_task(self._pay())
+
+    async def _pay(self) -> None:
+        """Others wait for the session: what is owed is not left until we happen to write."""
+        while self._owed:
+            await asyncio.sleep(STORE_OWED_SECONDS)
+            with contextlib.suppress(StoreProblem):
+                await self._write(lambda ledger: None)
 
     def owes(self, run_id: str) -> bool:
         """Whether it has ended, and that is not stored yet."""

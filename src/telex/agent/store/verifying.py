@@ -55,11 +55,18 @@ def _verified(path: Path) -> Verified:
             raise NotAStore(f"{path} is empty: it is no store, or was never finished. Remove it")
         database.execute("BEGIN")
         problems = tuple(islice(_problems(database, path), STORE_PROBLEMS))
-        return Verified(problems, *(_count(database, t) for t in ("threads", "runs", "events")))
+        return Verified(problems, *(_count(database, sql) for sql in _COUNTS))
 
 
-def _count(database: sqlite3.Connection, table: str) -> int:
-    return int(database.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
+_THREADS = "FROM threads WHERE importing IS NULL"
+_RUNS = f"FROM runs WHERE thread IN (SELECT number {_THREADS})"
+_EVENTS = f"FROM events WHERE run IN (SELECT number {_RUNS})"
+_COUNTS = tuple(f"SELECT count(*) {what}" for what in (_THREADS, _RUNS, _EVENTS))
+"""What an import that was killed left is not counted: nobody sees it, and it is taken away."""
+
+
+def _count(database: sqlite3.Connection, sql: str) -> int:
+    return int(database.execute(sql).fetchone()[0])
 
 
 def _problems(database: sqlite3.Connection, path: Path) -> Iterator[str]:
