@@ -4,12 +4,15 @@
     python examples/agent_ui.py                  # options go to `telex agent`
     python examples/agent_ui.py --mode trusted
 
-Ctrl-C stops what the agent does, Ctrl-D ends the UI. docs/how-to/write-a-ui.md explains it.
+Ctrl-C stops what the agent does; Ctrl-D, and Ctrl-C when it does nothing, ends the UI.
+docs/how-to/write-a-ui.md explains it.
 """
 
 import json
+import signal
 import subprocess
 import sys
+import termios
 
 ENDED = ("completed", "error", "cancelled")
 CAPABILITIES = {"supports_confirm": True, "supports_prompt": True, "supports_pick": True}
@@ -20,12 +23,15 @@ def visible(text):
     return "".join(c if c.isprintable() or c in "\n\t" else repr(c)[1:-1] for c in text)
 
 
-def typed(question):
-    """Empty at the end of the input: a no."""
+def typed(question, fresh=False):
+    """None at the end of the input. `fresh`: what was typed before the question is no answer."""
+    if fresh and sys.stdin.isatty():
+        termios.tcflush(sys.stdin, termios.TCIFLUSH)
     try:
         return input(question)
     except EOFError:
-        return ""
+        print()
+        return None
 
 
 class Agent:
@@ -79,7 +85,10 @@ class Agent:
             try:
                 self.handle(self.read())
             except KeyboardInterrupt:
+                print("\nstopping it")
+                signal.signal(signal.SIGINT, signal.SIG_IGN)
                 self.request("run.cancel", {"run_id": self.running})
+                signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def handle(self, message):
         params = message.get("params", {})
@@ -93,12 +102,13 @@ class Agent:
             case "ui.confirm.request":
                 self.send({"id": message["id"], "result": self.confirm(params)})
             case "ui.prompt.request":
-                value = typed(f"{visible(params['message'])} ")
+                value = typed(f"{visible(params['title'])}: {visible(params['message'])} ")
                 self.send({"id": message["id"], "result": {"value": value}})
             case "ui.pick.request":
+                print(visible(params["title"]))
                 for item in params["items"]:
                     print(f"  {visible(item['id'])}  {visible(item['label'])}")
-                self.send({"id": message["id"], "result": {"ids": typed("> ").split()}})
+                self.send({"id": message["id"], "result": {"ids": (typed("> ") or "").split()}})
 
     def show(self, event):
         match event:
@@ -113,7 +123,7 @@ class Agent:
         """Show all of `message`: the answer is bound to it. It has no control characters."""
         print(f"\n{params['title']}\n{params['message']}")
         always = "[a]lways, " if params.get("allow_remember") else ""
-        said = typed(f"[y]es, {always}[n]o, or why not: ").strip()
+        said = (typed(f"[y]es, {always}[n]o, or why not: ", fresh=True) or "").strip()
         match said.lower():
             case "y" | "yes":
                 return {"ok": True}
@@ -126,16 +136,15 @@ class Agent:
 
 def main():
     agent = Agent(["telex", "agent", *sys.argv[1:]])
-    while True:
-        try:
-            text = input("> ")
-        except (EOFError, KeyboardInterrupt):
-            break
+    while (text := typed("> ")) is not None:
         if text.strip():
             agent.say(text)
     agent.process.stdin.close()  # the runtime ends when its UI does
-    sys.exit(agent.process.wait())
+    return agent.process.wait()
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -140,8 +140,14 @@ def schema() -> str:
     ref = dict(zip(map(id, kinds), refs, strict=True))
     # What is kept as it came has no type there; here it has.
     definitions["AgentEventNotify"]["properties"]["event"] = {"$ref": "#/$defs/Event"}
-    definitions["RunStartParams"]["properties"]["input"] = ref[id(running.TextInput)]
-    definitions["Event"] = {"anyOf": [ref[id(kind)] for kind in events.EVENTS]}
+    started = definitions["RunStartParams"]["properties"]
+    started["input"] = ref[id(running.TextInput)]
+    started["ui_context"] = {"anyOf": [ref[id(running.UiContext)], {"type": "null"}]}
+    started["meta"] = {"type": ["object", "null"]}
+    known = [kind.__struct_config__.tag for kind in events.EVENTS]
+    other = {"type": "object", "required": ["type"], "properties": {"type": {"type": "string"}}}
+    other["properties"]["type"]["not"] = {"enum": known}
+    definitions["Event"] = {"anyOf": [*(ref[id(kind)] for kind in events.EVENTS), other]}
 
     def pair(table: dict[str, tuple[Any, Any]]) -> dict[str, Any]:
         return {
@@ -197,19 +203,22 @@ def _event(kind: type[events.Event]) -> Iterator[str]:
 def _tool(tool: Any) -> Iterator[str]:
     yield f"### `{tool.name}`\n\n{tool.description}\n"
     yield "| argument | type | default | |\n|---|---|---|---|\n" + "".join(
-        f"| `{name}` | {cell(_json_type(one))} | {_json_default(tool, name, one)} |"
+        f"| `{name}` | {cell(_json_type(tool, one))} | {_json_default(tool, name, one)} |"
         f" {cell(one.get('description', ''))} |\n"
         for name, one in tool.schema["properties"].items()
     )
 
 
-def _json_type(one: dict[str, Any]) -> str:
+def _json_type(tool: Any, one: dict[str, Any]) -> str:
     if "anyOf" in one:
-        return " or ".join(_json_type(each) for each in one["anyOf"])
+        return " or ".join(_json_type(tool, each) for each in one["anyOf"])
+    if "$ref" in one:
+        shape = tool.schema["$defs"][one["$ref"].rpartition("/")[2]]
+        return f"`{{{', '.join(shape['properties'])}}}`"
     if "enum" in one:
         return " or ".join(f"`{json.dumps(value)}`" for value in one["enum"])
     kind = str(one.get("type", "object"))
-    return f"list of {_json_type(one['items'])}" if kind == "array" else kind
+    return f"list of {_json_type(tool, one['items'])}" if kind == "array" else kind
 
 
 def _json_default(tool: Any, name: str, one: dict[str, Any]) -> str:

@@ -52,7 +52,9 @@ class Tables:
         assert isinstance(info, StructType)
         words = {**self.common, **_words(kind)}
         head = "| field | type | default | |\n|---|---|---|---|\n"
-        rows = [
+        tag = f"| `{info.tag_field}` | `{json.dumps(info.tag)}` |" if info.tag_field else ""
+        rows = [f"{tag}{' required |' if asked else ''}  |\n"] if tag else []
+        rows += [
             f"| `{one.encode_name}` | {cell(self.type(one.type))} |"
             + (f" {_default(one)} |" if asked else "")
             + f" {cell(words.get(one.name, '') + ('' if asked else _if_asked(one)))} |\n"

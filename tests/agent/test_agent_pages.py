@@ -66,6 +66,8 @@ async def test_what_is_answered_is_as_the_schema_says(tmp_path: Path) -> None:
 
 def test_the_schema_has_every_method_and_refuses_what_is_none() -> None:
     assert SCHEMA["methods"].keys() == METHODS.keys()
-    event = {"run_id": "r", "seq": 0, "event": {"type": "no such event"}}
-    with pytest.raises(jsonschema.ValidationError):
-        fits(SCHEMA["notifications"]["agent.event"]["params"], event)
+    told = SCHEMA["notifications"]["agent.event"]["params"]
+    fits(told, {"run_id": "r", "seq": 0, "event": {"type": "of a core's own"}})
+    for event in ({"type": "text"}, {"content": "x"}, 3):
+        with pytest.raises(jsonschema.ValidationError):
+            fits(told, {"run_id": "r", "seq": 0, "event": event})

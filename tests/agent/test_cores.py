@@ -152,3 +152,17 @@ def test_a_file_that_is_no_script_is_refused_with_the_place(tmp_path: Path, text
     (tmp_path / "s.json").write_text(text)
     with pytest.raises(BadScript, match=r"s\.json is no script"):
         read_script(tmp_path / "s.json")
+
+
+@pytest.mark.parametrize(
+    ("step", "why"),
+    [
+        ('{"text": "a", "final": "b"}', "step 1: text and final are two steps"),
+        ('{"message": "a"}', "step 1: it says nothing to do"),
+        ('{"context": 800}', "<= 100"),
+    ],
+)
+def test_a_step_is_one_thing_and_within_its_bounds(tmp_path: Path, step: str, why: str) -> None:
+    (tmp_path / "s.json").write_text(f'{{"steps": [{step}]}}')
+    with pytest.raises(BadScript, match=why):
+        read_script(tmp_path / "s.json")

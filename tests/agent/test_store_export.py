@@ -93,7 +93,7 @@ async def test_ids_that_are_taken_are_refused_or_made_anew(tmp_path: Path) -> No
         await filled(store)
         file = await exported(store, tmp_path / "x")
         before = await store.threads()
-        with pytest.raises(AlreadyThere, match="new ids"):
+        with pytest.raises(AlreadyThere, match="--new-ids"):
             await store.import_(file)
         assert await store.threads() == before
         renamed = (await store.import_(file, new_ids=True)).renamed

@@ -189,15 +189,11 @@ def test_one_shot_reads_what_is_said_from_standard_input(
         assert child.communicate("list\n", timeout=20)[0] == "a.py\n"
 
 
-def test_one_shot_ends_quietly_when_nobody_reads_on(environ: dict[str, str], work: Path) -> None:
-    done = subprocess.run(
-        [
-            "bash",
-            "-o",
-            "pipefail",
-            "-c",
-            f"{sys.executable} -m telex agent exec --json help | head -1",
-        ],
+def in_bash(line: str, environ: dict[str, str], work: Path) -> subprocess.CompletedProcess[str]:
+    """With `telex` as this one."""
+    telex = f'telex() {{ {sys.executable} -m telex "$@"; }}'
+    return subprocess.run(
+        ["bash", "-o", "pipefail", "-c", f"{telex}\n{line}"],
         env=environ,
         cwd=work,
         capture_output=True,
@@ -205,8 +201,42 @@ def test_one_shot_ends_quietly_when_nobody_reads_on(environ: dict[str, str], wor
         timeout=20,
         check=False,
     )
+
+
+def test_one_shot_ends_quietly_when_nobody_reads_on(environ: dict[str, str], work: Path) -> None:
+    more_than_a_pipe_holds = "printf 'list\\n%.0s' {1..200}"
+    line = f"{more_than_a_pipe_holds} | telex agent exec --json - | head -1"
+    done = in_bash(line, environ, work)
     assert (done.returncode, done.stderr) == (141, "")
     assert json.loads(done.stdout)["method"] == "run.start"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+@pytest.mark.parametrize("how", ["", "--json"])
+def test_an_answer_that_cannot_be_written_is_a_failure(
+    environ: dict[str, str], work: Path, how: str
+) -> None:
+    done = in_bash(f"telex agent exec {how} help > /dev/full", environ, work)
+    assert (done.returncode, done.stderr) == (1, "telex: No space left on device\n")
+
+
+def test_what_is_said_is_text(environ: dict[str, str], work: Path) -> None:
+    for line in ("telex agent exec $'list \\xff'", "printf '\\xff' | telex agent exec -"):
+        done = in_bash(line, environ, work)
+        assert (done.returncode, done.stderr.count("TEXT is not UTF-8")) == (2, 1)
+
+
+def test_a_session_is_named_once_and_an_empty_name_is_none(here: Here) -> None:
+    here("exec", "help")
+    code, _, err = here("exec", "--session", "x", "--last", "help")
+    assert (code, err.count("two sessions")) == (2, 1)
+    assert here("exec", "--session", "", "help")[0] == 1
+
+
+def test_only_what_was_denied_is_said_to_be(here: Here, work: Path) -> None:
+    (work / "log").write_text("Permission denied: of old\n")
+    code, _, err = here("exec", "read log")
+    assert (code, err) == (0, '> read {"file_path": "log"}\n')
 
 
 def test_a_command_serves_nobody(here: Here) -> None:
@@ -229,8 +259,7 @@ def test_the_last_session_goes_on_and_sessions_are_listed(here: Here) -> None:
 def test_a_script_that_fails_is_an_exit_code(here: Here, work: Path) -> None:
     (work / "s.json").write_text('{"steps": [{"fail": "as told"}]}')
     code, _, err = here("--script", "s.json", "exec", "go")
-    assert code == 1
-    assert "as told" in err
+    assert (code, err) == (1, "telex: the run failed: as told\n")
     (work / "s.json").write_text("{")
     code, _, err = here("--script", "s.json", "exec", "go")
     assert (code, err.count("\n")) == (1, 1)

@@ -50,6 +50,24 @@ def test_anything_but_a_yes_is_a_no(environ: dict[str, str], work: Path, typed: 
     assert not (work / "one").exists()
 
 
+def test_what_was_typed_before_the_question_is_no_answer_to_it(
+    environ: dict[str, str], work: Path
+) -> None:
+    os.mkfifo(work / "began")
+    with said(environ, work, "run echo it runs > began; read x < began\nrun touch one") as term:
+        term.wait(ASKED)
+        term.type("y\n")
+        with telex.spawn(["cat", str(work / "began")]) as began:
+            began.wait("it runs")
+        mark = term.type("y\n")
+        (work / "began").write_text("go on\n")
+        term.wait("touch one\n", since=mark)
+        term.wait(ASKED, since=mark)
+        term.type("n\n")
+        term.wait(match.exited())
+    assert not (work / "one").exists()
+
+
 def test_a_no_with_a_reason_lets_the_turn_go_on(environ: dict[str, str], work: Path) -> None:
     (work / "kept").touch()
     with said(environ, work, "run touch one\nlist") as term:
@@ -121,7 +139,7 @@ def test_a_prompt_and_a_pick_are_answered_on_the_terminal(
     with said(environ, work, "ask Who?\npick red, blue") as term:
         term.wait("Who?")
         term.type("Ada\n")
-        term.wait("2. blue")
+        term.wait("2  blue")
         term.type("2\n")
         term.wait("You said: Ada\nYou chose: blue")
         term.wait(match.exited(0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -182,13 +183,18 @@ def test_rules_that_a_project_brings_are_named_when_it_is_trusted_and_when_shown
     config_file.write_text(
         '[[permission.rule]]\ntool = "shell"\ncommand = "git push"\ndecision = "deny"\n'
     )
-    own = f'permission.rule  deny shell: command="git push"  {config_file}'
-    assert telex("config", "show").stdout.endswith(f"{own}\n")
+    own = ["permission.rule", 'deny shell: command="git push"', str(config_file)]
+    assert _last_rows(telex("config", "show")) == [own]
     allows = "allow every tool: whatever it is given"
-    assert allows in telex("config", "trust").stdout
-    assert telex("config", "show").stdout.endswith(
-        f"{own}\npermission.rule  {allows}  {project_file}\n"
-    )
+    said = f"trusted {project_file}; it sets what the agent may do\n  {allows}\n"
+    assert telex("config", "trust").stdout == said
+    project = ["permission.rule", allows, str(project_file)]
+    assert _last_rows(telex("config", "show")) == [own, project]
+
+
+def _last_rows(shown: CompletedProcess[str]) -> list[list[str]]:
+    lines = [line for line in shown.stdout.splitlines() if line.startswith("permission.rule ")]
+    return [re.split(r" {2,}", line) for line in lines]
 
 
 def test_a_project_whose_rules_cannot_be_read_is_not_trusted(

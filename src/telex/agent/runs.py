@@ -187,9 +187,12 @@ class Run:
             log.warning("run %s failed: %s", self.run_id, problem)
             self._fail(str(problem))
         except Exception as error:
-            log.exception("run %s failed", self.run_id)
-            told = str(error) if type(error).__module__.startswith("telex.") else FAILED
-            self._fail(told)
+            if type(error).__module__.startswith("telex."):  # a sentence of ours
+                log.warning("run %s failed: %s", self.run_id, error)
+                self._fail(str(error))
+            else:
+                log.exception("run %s failed", self.run_id)
+                self._fail(FAILED)
 
     async def _play(self, core: Core, asked: Input, context: Context) -> None:
         async with aclosing(core.run(asked, context)) as said:  # type: ignore[type-var]  # a generator

@@ -59,7 +59,7 @@ def show(context: click.Context, as_json: bool) -> None:
     for key, value, origin in rows:
         say(f"{key:{widths[0]}}  {value:{widths[1]}}  {origin}")
     for rule, where in _rules(config):
-        say(f"permission.rule  {rule}  {where}")
+        say(f"{'permission.rule':{widths[0]}}  {rule:{widths[1]}}  {where}")
 
 
 @command.command()
@@ -86,9 +86,10 @@ def trust(where: Path | None) -> None:
         warn(warning)
     rules = rules_of(file.content, str(file.path))
     project.trust(file, here.trusted)
-    say(f"trusted {file.path}; it sets {', '.join(layer.given) or 'nothing'}")
+    sets = [*layer.given, *(["what the agent may do"] if rules else [])]
+    say(f"trusted {file.path}; it sets {', '.join(sets) or 'nothing'}")
     for rule in rules:
-        say(f"and lets the agent's permissions be: {rule}")
+        say(f"  {rule}")
 
 
 @command.command()

@@ -21,11 +21,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-async def typed(question: str, *, hide: bool = False) -> str:
-    """What was typed on standard input, a terminal; empty at its end."""
+async def typed(question: str, *, hide: bool = False, fresh: bool = False) -> str | None:
+    """What was typed on standard input, a terminal; None at its end. `fresh`: what was typed before
+    the question was there is no answer to it."""
+    descriptor = sys.stdin.fileno()
+    if fresh:
+        termios.tcflush(descriptor, termios.TCIFLUSH)
     click.echo(question, nl=False, err=True)
     came: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-    descriptor = sys.stdin.fileno()
     with _silent(descriptor, hide), _reading(descriptor, came):
         try:
             line = await came
@@ -34,7 +37,7 @@ async def typed(question: str, *, hide: bool = False) -> str:
             raise
     if hide or not line.endswith(b"\n"):
         click.echo(err=True)
-    return line.decode(errors="replace").rstrip("\r\n")
+    return line.decode(errors="replace").rstrip("\r\n") if line else None
 
 
 @contextmanager

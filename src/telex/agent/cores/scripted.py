@@ -20,10 +20,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from telex.agent.cores import ContextLeft, Delta, RawEvent
 from telex.protocols.agent_ui import events
@@ -57,7 +57,7 @@ class Step(Struct, frozen=True, forbid_unknown_fields=True):
     prompt: str | None = None
     pick: list[str] | None = None
     message: str = ""
-    context: int | None = None
+    context: Annotated[int, Meta(ge=0, le=100)] | None = None
     retry: str | None = None
     compact: bool | None = None
     event: Raw | UnsetType = UNSET
@@ -79,7 +79,20 @@ def read_script(path: Path) -> Scripted:
         raise BadScript(f"{path} is no script: {error}") from error
     except RecursionError as error:
         raise BadScript(f"{path} is no script: it is nested too deeply") from error
+    for number, step in enumerate(script.steps, 1):
+        if len(kinds := _kinds(step)) != 1:
+            what = f"{' and '.join(kinds)} are two steps" if kinds else "it says nothing to do"
+            raise BadScript(f"{path}, step {number}: {what}")
     return Scripted(script.name, script.steps)
+
+
+_BESIDE = {"deltas", "arguments", "message"}
+
+
+def _kinds(step: Step) -> list[str]:
+    """What it is to do: one thing, if it is a good step."""
+    given = (name for name in step.__struct_fields__ if name not in _BESIDE)
+    return [name for name in given if getattr(step, name) not in (None, UNSET)]
 
 
 class Scripted:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from telex.agent.store import keeping
 from telex.agent.store.exported import EventLine, Line, QuestionLine, RunLine, ThreadLine, kept
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from telex.agent.store.ledger import Ledger
 
 _NOT_ENDED = "it had not ended when it was exported"
+
+
+_NAMED: Final = {"threads": "session", "runs": "run"}
 
 
 @dataclass(slots=True)
@@ -241,8 +244,10 @@ class _Place:
         if self.database.execute(taken, (id,)).fetchone() is None:
             return id
         if not self._new_ids:
-            raise AlreadyThere(f"{id} is here already; import it with new ids, or not at all")
-        self.imported.renamed[id] = new = str(uuid.uuid4())
+            raise AlreadyThere(
+                f"{id} is here already; `telex agent import --new-ids` gives it another id"
+            )
+        self.imported.renamed[id] = new = f"{_NAMED[table]}_{uuid.uuid4().hex}"
         if table == "threads":
             self.imported.sessions[id] = new
         return new

@@ -48,16 +48,27 @@ def command(
     text: str,
     **behaviour: Any,
 ) -> int:
-    from telex.cli.agent.one_shot import LAST, Said, one_shot
+    from telex.cli.agent.one_shot import Said, one_shot
     from telex.cli.event_loop import run
 
+    if last and session is not None:
+        raise click.UsageError("--last and --session name two sessions; say one of them")
     said = Said(
-        sys.stdin.read() if text == "-" else text,
-        LAST if last else session,
+        _text(text),
+        session,
+        last,
         as_json,
         may_ask=not as_json and sys.stdin.isatty() and sys.stderr.isatty(),
     )
     return run(one_shot(_wanted(context, behaviour), said))
+
+
+def _text(given: str) -> str:
+    """Raises `UsageError`: what is said is text."""
+    try:
+        return sys.stdin.buffer.read().decode() if given == "-" else given.encode().decode()
+    except UnicodeError:
+        raise click.UsageError("TEXT is not UTF-8") from None
 
 
 def _wanted(context: click.Context, behaviour: dict[str, Any]) -> Wanted:

@@ -22,13 +22,11 @@ from telex.rpc.testing import memory_channels
 from telex.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from telex.cli.agent.making import Wanted
     from telex.cli.agent.printing import Printing
 
-LAST: Final = ""
-"""Instead of a session's id: the one that was used last."""
 NOBODY_ASKED: Final = (
     "telex: nobody could be asked here. Say it on a terminal, or allow it: --mode, or a rule"
     " (docs/reference/permissions.md)"
@@ -42,6 +40,8 @@ class Said:
 
     text: str
     session: str | None = None
+    last: bool = False
+    """Go on with the session that was used last."""
     as_json: bool = False
     may_ask: bool = False
 
@@ -83,10 +83,16 @@ class OneShot:
     def _diagnostics(self, params: running.RunDiagnosticsNotify) -> None:
         self._told("run.diagnostics", params)
 
+    def started(self, run: running.RunStartResult) -> None:
+        self._print(self._printing.started, run)
+
     def _told(self, method: str, params: object) -> None:
+        self._print(self._printing.told, method, params)
+
+    def _print(self, how: Callable[..., None], *what: object) -> None:
         try:
-            self._printing.told(method, params)
-        except BrokenPipeError as gone:  # `| head -1`: nobody reads on, so the run is over
+            how(*what)
+        except OSError as gone:  # `| head -1`, a full disk: nobody reads on, so the run is over
             if not self.code.done():
                 self.code.set_exception(gone)
 
@@ -100,7 +106,7 @@ async def one_shot(wanted: Wanted, said: Said) -> int:
         serving = asyncio.create_task(server.converse(theirs))
         async with Peer(ours, JsonRpc(codes=codes.CODES), ui.methods) as peer:
             started = await _start(peer, ui.can, said)
-            printing.started(started)
+            ui.started(started)
             code = await _until_ended(peer, ui, started.run_id)
         await serving
     return code
@@ -109,7 +115,7 @@ async def one_shot(wanted: Wanted, said: Said) -> int:
 async def _start(peer: Peer, can: running.UiCapabilities, said: Said) -> running.RunStartResult:
     client = running.Named("telex agent exec", __version__)
     await peer.call("initialize", running.InitializeParams(codes.VERSION, client, can))
-    session = await _last(peer) if said.session == LAST else said.session
+    session = await _last(peer) if said.last else said.session
     asked = {"input": {"type": "text", "text": said.text}, "session_id": session}
     started: running.RunStartResult = await peer.call(
         "run.start", asked, returns=running.RunStartResult

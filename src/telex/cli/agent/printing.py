@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import click
 import msgspec
 
+from telex.agent.turns import DENIED
 from telex.cli.console import explain, say
 from telex.protocols.agent_ui import running
 
@@ -39,8 +40,9 @@ class AsText:
 
     def __init__(self, hint: str = "") -> None:
         self._hint = hint
-        """Said once, when something was denied."""
+        """Said at the end, when something was denied."""
         self._error = ""
+        self._denied = False
 
     def started(self, run: RunStartResult) -> None:
         """Nobody needs to know."""
@@ -59,7 +61,8 @@ class AsText:
                     self._error = ""
                 self._failed()
                 say(content)
-                self._hint_once(content)
+                if self._denied and self._hint:
+                    explain(self._hint)
             case {"type": "text" | "reasoning", "content": str(content)}:
                 self._failed()
                 explain(content)
@@ -68,12 +71,9 @@ class AsText:
                 explain(f"> {tool} {json.dumps(args, ensure_ascii=False)}")
             case {"type": "tool_result", "is_error": True, "result": str(result)}:
                 self._error = result
+                self._denied = self._denied or result.startswith(DENIED)
 
     def _failed(self) -> None:
         if self._error:
             explain(f"! {self._error}")
         self._error = ""
-
-    def _hint_once(self, content: str) -> None:
-        if self._hint and "Permission denied" in content:
-            explain(self._hint)

@@ -94,4 +94,5 @@ class TodosUpdate(Struct, frozen=True, omit_defaults=True):
 
     session_id: str
     todos: Any
+    """A list of `{id, content, status, …}`, as the tool `todo` keeps it."""
     run_id: str | None = None

@@ -125,7 +125,9 @@ class RunStartParams(Struct, frozen=True):
 
 class RunStartResult(Struct, frozen=True):
     run_id: str
+    """Stands in all that is told of this run."""
     session_id: str
+    """For the next run that goes on here."""
 
 
 class RunCancelParams(Struct, frozen=True):
