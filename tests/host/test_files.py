@@ -7,7 +7,7 @@ import json
 import os
 import re
 import sys
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -382,7 +382,11 @@ print("ended", flush=True); sys.stdin.readline()
 def is_open(person: Seated, path: Path) -> bool:
     """Whether telex has it open."""
     open_ = Path(f"/proc/{person.pid}/fd")
-    return str(path) in [os.readlink(open_ / fd) for fd in os.listdir(open_)]
+    for fd in os.listdir(open_):
+        with suppress(FileNotFoundError):  # closed just now
+            if os.readlink(open_ / fd) == str(path):
+                return True
+    return False
 
 
 async def test_a_caller_that_hangs_up_halfway_leaves_nothing(stage: Stage) -> None:
