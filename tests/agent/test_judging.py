@@ -425,6 +425,23 @@ def test_no_link_of_path_leads_into_the_root(tmp_path: Path) -> None:
         assert automatic({"PATH": places}, str(root))["PATH"] == f"{tmp_path}:/usr/bin"
 
 
+def test_a_path_with_no_place_outside_the_root_is_not_the_working_directory(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "ls").write_text("#!/bin/sh\necho mine\n")
+    (tmp_path / "ls").chmod(0o755)
+    for environ in ({"PATH": f"{tmp_path}/bin:{tmp_path}"}, {"PATH": ""}, {}):
+        done = subprocess.run(
+            ["/bin/sh", "-c", "ls"],
+            cwd=tmp_path,
+            env=automatic(environ, str(tmp_path)),
+            capture_output=True,
+            timeout=20,
+        )
+        assert done.stdout == b"ls\n", environ
+    assert automatic({"PATH": "/usr/bin"}, "/usr")["PATH"] == "/bin" or os.path.islink("/bin")
+
+
 def test_no_ignore_file_of_a_workspace_has_rg_print_hidden_files(
     tmp_path: Path, program: Callable[[str], str]
 ) -> None:

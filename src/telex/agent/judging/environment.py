@@ -47,6 +47,9 @@ _ADDED: Final = {
     **{f"GIT_CONFIG_KEY_{at}": name for at, name in enumerate(_GIT)},
     **{f"GIT_CONFIG_VALUE_{at}": value for at, value in enumerate(_GIT.values())},
 }
+_PATH: Final = "/usr/local/bin:/usr/bin:/bin"
+_NOWHERE: Final = "/nonexistent"
+"""An empty PATH is the working directory to a shell, and a missing one may have it at its end."""
 
 
 def automatic(
@@ -56,9 +59,11 @@ def automatic(
     without, where an agent may have written an `ls` of its own."""
     disk = looked_up or Disk()
     kept = {name: value for name, value in environ.items() if not _ACTING.fullmatch(name)}
-    if "PATH" in kept:
-        places = [place for place in kept["PATH"].split(":") if _is_elsewhere(place, root, disk)]
-        kept["PATH"] = ":".join(places)
+    found = (
+        ":".join(place for place in places.split(":") if _is_elsewhere(place, root, disk))
+        for places in (kept.get("PATH", ""), _PATH)
+    )
+    kept["PATH"] = next(filter(None, found), _NOWHERE)
     return {**kept, **_ADDED}
 
 
