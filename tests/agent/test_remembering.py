@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +12,7 @@ from hypothesis import strategies as st
 from permission_world import FILES, ROOT, WORLD, cases, judge_of, request_of, shell
 from telex.agent.judging import (
     Decision,
+    Disk,
     Judge,
     Layer,
     Mode,
@@ -20,7 +24,10 @@ from telex.agent.judging import (
 )
 from telex.agent.judging.lasting import CHANGING
 from telex.agent.judging.programs import READERS
-from telex.agent.judging.remembering import BY_FIRST_WORDS, Kind, Scope
+from telex.agent.judging.remembering import BY_FIRST_WORDS, LAYER, Kind, Scope
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 MINIMAL = judge_of({})
 RUNNING = """
@@ -119,8 +126,8 @@ def test_what_may_do_something_else_tomorrow_is_not_offered(command: str) -> Non
 @pytest.mark.parametrize(
     "command",
     [
-        "rm -rf out",
-        "cp -r src out",
+        "rm -f out/x",
+        "cp -p src/main.py out",
         "cd src && mv a b",
         "chmod +x a",
         "ls /etc > /dev/null",
@@ -262,6 +269,35 @@ def test_a_text_that_was_allowed_asks_once_a_secret_is_in_it() -> None:
     assert judge_of({"rules": rules}).judge(shell("cat link-env")).decision is Decision.ASK
     rules.append({"tool": "read", "path": ".env", "decision": "allow"})
     assert judge_of({"rules": rules}).judge(shell("cat link-env")).decision is Decision.ALLOW
+
+
+@pytest.mark.parametrize(
+    "command", ["cp a b", "cp a d", "echo x > b", "chmod 700 b", "touch b", "mv a d"]
+)
+@pytest.mark.parametrize("leads", ["home/.bashrc", "root/.git/hooks/x", "elsewhere"])
+def test_a_remembered_text_asks_again_once_a_link_leads_elsewhere(
+    command: str, leads: str, tmp_path: Path
+) -> None:
+    root, home = tmp_path / "root", tmp_path / "home"
+    (root / "d").mkdir(parents=True)
+    judge = Judge([], Mode.MINIMAL, str(root), str(home), Disk())
+    asked = shell(command, str(root))
+    (scope, *_) = judge.judge(asked).remember
+    after = replace(judge, layers=[Layer(LAYER, (scope.rule,))])
+    assert after.judge(asked).decision is Decision.ALLOW
+    for link in (root / "b", root / "d" / "a"):
+        link.symlink_to(tmp_path / leads)
+    assert after.judge(asked).decision is Decision.ASK
+    by_hand = replace(judge, layers=[Layer("user", (scope.rule,))])
+    assert by_hand.judge(asked).decision is Decision.ALLOW
+
+
+def test_in_the_home_nothing_is_offered_that_puts_a_program_where_it_is_run(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    judge = Judge([], Mode.TRUSTED, str(tmp_path), str(tmp_path), Disk())
+    for command in ("cp -r docs/. .", "cp docs/bin .", "mv docs bin", f"chmod 700 {tmp_path}"):
+        judged = judge.judge(shell(command, str(tmp_path)))
+        assert (judged.decision, judged.remember) == (Decision.ASK, ()), command
 
 
 def test_a_tool_of_a_plugin_is_remembered_with_its_arguments() -> None:

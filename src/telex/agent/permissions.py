@@ -7,11 +7,20 @@ in the workspace it was said in: a tool that is fine here may do something else 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from telex.agent.judging import Judge, Layer, Mode, Rule, RuleRefused, from_tables, to_table
+from telex.agent.judging import (
+    Judge,
+    Layer,
+    Mode,
+    Rule,
+    RuleRefused,
+    from_tables,
+    remembering,
+    to_table,
+)
 from telex.agent.judging.on_disk import Disk
 
 if TYPE_CHECKING:
@@ -20,7 +29,7 @@ if TYPE_CHECKING:
     from telex.agent.judging import Scope
     from telex.agent.store import Store
 
-REMEMBERED = "remembered"
+REMEMBERED: Final = remembering.LAYER
 _ROOT = "root"
 """The workspace's, beside the members of the rule."""
 

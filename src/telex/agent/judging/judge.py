@@ -103,12 +103,13 @@ class Judge:
             judged = self._unread(request, script)
         else:
             judged = self._read(request, script)
-        exact = self._exact(request, text)
+        scopes = remembering.for_shell(request.cwd, text, script, judged.pieces)
+        exact = self._exact(request, text, offered=bool(scopes))
         if exact and _overrides(exact, judged) and not _names_a_secret(exact, judged):
             return Judgement(exact.decision, "a rule names this exact text", exact, judged.pieces)
         if judged.decision is not Decision.ASK:
             return judged
-        return _with_scopes(judged, remembering.for_shell(request.cwd, text, script, judged.pieces))
+        return _with_scopes(judged, scopes)
 
     def _read(self, request: Request, script: Script) -> Judgement:
         pieces = Commands(self.paths, self.rules, self.mode, trusted=self.trusted).judge(
@@ -143,11 +144,16 @@ class Judge:
             and rule.path is None
         )
 
-    def _exact(self, request: Request, text: str) -> Rule | None:
+    def _exact(self, request: Request, text: str, *, offered: bool = True) -> Rule | None:
+        """A remembered yes counts only while it would be offered again: by a link, the same text
+        may lead elsewhere today."""
         return _strongest(
             rule
             for rule in self.rules
-            if rule.text == text and rule.path is None and rule.is_for(request.tool, request.cwd)
+            if rule.text == text
+            and rule.path is None
+            and rule.is_for(request.tool, request.cwd)
+            and (offered or rule.layer != remembering.LAYER or rule.decision is not Decision.ALLOW)
         )
 
     def _path_tool(self, request: Request, tool: PathTool) -> Judgement:

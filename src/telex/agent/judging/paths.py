@@ -156,9 +156,13 @@ class Paths:
         )
 
     def has_guarded(self, directory: str) -> bool:
-        """Whether it holds the home or what is telex's own, so that all below is too much."""
+        """Whether it holds the home, what is telex's own or what programs obey, so that all below
+        is too much."""
         places = map(self.files.real, (self.home, *self.own))
-        return any(_is_below(place, directory) for place in places)
+        return any(_is_below(place, directory) for place in places) or any(
+            names is None or any(_GUARDED.search("/" + posixpath.basename(n)) for n in names)
+            for names in (self.files.names(posixpath.join(directory, p)) for p in ("*", ".*"))
+        )
 
     def _at_home(self, real: str) -> Iterator[str]:
         """Places of the home that a login, a shell or a program obeys, whatever link leads there.

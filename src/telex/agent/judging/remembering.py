@@ -4,7 +4,8 @@ Exact scopes only: this text in this directory, these first words followed by no
 names, this path, this directory, this tool with these arguments. A text is offered as a whole, and
 only if each piece of it is known to do the same tomorrow (`lasting`): the agent may change the file
 that is run, so that the same text is another program then. Nothing is offered that names a secret.
-Used by `judge`; the answer is stored as the scope's rule.
+Used by `judge`, also to see whether what was remembered still holds; the answer is stored as the
+scope's rule.
 """
 
 from __future__ import annotations
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
 
     from telex.agent.judging.commands import Piece
     from telex.agent.judging.paths import Paths, Touched
+
+
+LAYER: Final = "remembered"
+"""The name of the layer that what was remembered is in."""
 
 
 class Kind(StrEnum):
@@ -70,7 +75,13 @@ def for_shell(
 
 
 def _is_offered(piece: Piece) -> bool:
-    return piece.lasting and not any(one.is_secret for one in piece.touched)
+    return piece.lasting and not any(one.is_secret or _leads_out(one) for one in piece.touched)
+
+
+def _leads_out(one: Touched) -> bool:
+    """A link that leads to what is asked about may lead to something else tomorrow."""
+    asks = one.access is Access.READ and one.verdict.decision is Decision.ASK
+    return asks and one.real != posixpath.normpath(one.path)
 
 
 def _exact(cwd: str, text: str) -> Scope:
