@@ -33,6 +33,7 @@ from telex.agent.judging.script import (
     Script,
     Word,
 )
+from telex.agent.judging.within import parts
 from telex.wire.limits import AGENT_COMMAND_PLACES
 
 if TYPE_CHECKING:
@@ -132,8 +133,10 @@ class Commands:
         access = Access.READ if redirect.direction is Direction.READ else Access.WRITE
         word = redirect.target
         if word.is_pattern or word.scripts:
-            verdict = self._unless_restricted("nobody knows the redirect's file")
-            return Piece("redirect", redirect.source, (word.text,), verdict)
+            named = tuple(one for cwd in cwds for one in self._printed((word,), cwd))
+            why = "nobody knows the redirect's file"
+            verdict = _asked(named) or self._unless_restricted(why)
+            return Piece("redirect", redirect.source, (word.text,), verdict, named)
         path = self._text(word)
         touched = tuple(self.paths.touched(access, path, cwd, SHELL_TOOL) for cwd in cwds)
         verdict = _worst([one.verdict for one in touched])
@@ -151,7 +154,7 @@ class Commands:
         touched: list[Touched] = []
         for cwd in cwds:
             expanded = self._expanded(words, cwd, changing)
-            verdict, found = self._one(written, expanded, cwd, words[0], moved=moved)
+            verdict, found = self._one(written, expanded, cwd, words, moved=moved)
             verdicts.append(verdict)
             touched += found
         known = not any(word.is_pattern or word.scripts for word in words)
@@ -165,13 +168,13 @@ class Commands:
         written: tuple[str, ...],
         known: tuple[str, ...] | None,
         cwd: str,
-        first: Word,
+        words: tuple[Word, ...],
         *,
         moved: bool,
     ) -> tuple[Verdict, tuple[Touched, ...]]:
         """A command in one directory. `known` are its words, if they are all known."""
         argv = written if known is None else known
-        named = self._named(argv, cwd)
+        named = (*self._named(argv, cwd), *self._printed(words, cwd))
         denied = [one.verdict for one in named if one.verdict.decision is Decision.DENY]
         if rule := self._rule(argv, cwd, (Decision.DENY,)) or self._hidden(
             argv, cwd, Decision.DENY
@@ -180,17 +183,21 @@ class Commands:
         if denied:
             return denied[0], named
         if known is None:
-            return self._unknown(argv, cwd, first), named
+            return self._unknown(argv, cwd, words[0], named), named
         verdict, touched = self._plain(argv, cwd, named, moved=moved)
         return verdict, (*named, *touched)
 
-    def _unknown(self, argv: tuple[str, ...], cwd: str, first: Word) -> Verdict:
+    def _unknown(
+        self, argv: tuple[str, ...], cwd: str, first: Word, named: tuple[Touched, ...]
+    ) -> Verdict:
         """A word of it stands for names, or is printed by another command: an option, any path."""
         if rule := self._rule(argv, cwd, (Decision.ASK,)):
             return _by_rule(rule)
         if first.is_plain and argv[0] in TAKES_ANYTHING:
             return Verdict(Decision.ALLOW, f"{argv[0]} may get any arguments")
-        return self._unless_restricted("nobody knows what a pattern or a substitution stands for")
+        return _asked(named) or self._unless_restricted(
+            "nobody knows what a pattern or a substitution stands for"
+        )
 
     def _plain(
         self, argv: tuple[str, ...], cwd: str, named: tuple[Touched, ...], *, moved: bool
@@ -230,9 +237,8 @@ class Commands:
         self, argv: tuple[str, ...], cwd: str, named: tuple[Touched, ...], why: str
     ) -> Verdict:
         """Whatever is no reader: only mode full lets it, and even there a secret is asked about."""
-        for one in named:
-            if one.verdict.decision is not Decision.ALLOW:
-                return one.verdict
+        if asked := _asked(named):
+            return asked
         if written := self._may_write(argv, cwd):
             return Verdict(Decision.ASK, f"it may write {written.path}", written.verdict.rule)
         if may_run_a_shell(argv) or argv[0] in ("eval", "source", ".", "exec", "trap"):
@@ -241,18 +247,15 @@ class Commands:
 
     def _may_write(self, argv: tuple[str, ...], cwd: str) -> Touched | None:
         """A path among the words that a rule keeps from being written."""
-        for word in argv[1:]:
-            one = self.paths.touched(Access.WRITE, word, cwd, SHELL_TOOL)
+        for part in (part for word in argv[1:] for part in parts(word)):
+            one = self.paths.touched(Access.WRITE, part, cwd, SHELL_TOOL)
             if one.verdict.rule and one.verdict.decision is not Decision.ALLOW:
                 return one
         return None
 
     def _allowed(self, rule: Rule, named: tuple[Touched, ...]) -> Verdict:
         """What a rule allows by its words may still name a secret."""
-        for one in named if rule.path is None else ():
-            if one.verdict.decision is not Decision.ALLOW:
-                return one.verdict
-        return _by_rule(rule)
+        return (_asked(named) if rule.path is None else None) or _by_rule(rule)
 
     def _rule(
         self, argv: tuple[str, ...], cwd: str, decisions: tuple[Decision, ...]
@@ -307,12 +310,17 @@ class Commands:
         """Paths that a rule denies or that are secrets, wherever among the words they are."""
         found: list[Touched] = []
         for word in argv[1:]:
-            parts = (word, word.partition("=")[2], word.rpartition(":")[2], word[2:])
-            for part in dict.fromkeys(parts):
-                one = self.paths.touched(Access.READ, part, cwd, SHELL_TOOL) if part else None
-                if one and (one.is_secret or one.verdict.decision is Decision.DENY):
+            for part in parts(word):
+                one = self.paths.touched(Access.READ, part, cwd, SHELL_TOOL)
+                if one.is_secret or one.verdict.decision is Decision.DENY:
                     found.append(one)
         return tuple(found)
+
+    def _printed(self, words: Sequence[Word], cwd: str) -> Iterator[Touched]:
+        """The same in substitutions: what is a word there may be printed, and be a path here."""
+        for script in (script for word in words for script in word.scripts):
+            for command in script.commands():
+                yield from self._named(tuple(self._text(word) for word in command.words), cwd)
 
     def _expanded(
         self, words: tuple[Word, ...], cwd: str, changing: bool
@@ -401,6 +409,12 @@ def _by_rule(rule: Rule) -> Verdict:
 def _worst(verdicts: Sequence[Verdict]) -> Verdict:
     order = (Decision.DENY, Decision.ASK, Decision.ALLOW)
     return min(verdicts, key=lambda verdict: order.index(verdict.decision))
+
+
+def _asked(named: Sequence[Touched]) -> Verdict | None:
+    """The first that is not allowed."""
+    found = (one.verdict for one in named if one.verdict.decision is not Decision.ALLOW)
+    return next(found, None)
 
 
 def _piece(

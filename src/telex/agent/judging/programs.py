@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from telex.agent.judging.options import Operands, Reader, Used, used
+from telex.agent.judging.within import parts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -99,8 +100,8 @@ def _git(arguments: Sequence[str]) -> tuple[Reader, Used] | None:
     if reader is None:
         return None
     result = used(reader, rest[1:])
-    # `HEAD:.env` is a path too.
-    result.paths += [path.partition(":")[2] for path in result.paths if ":" in path[:-1]]
+    # `HEAD:.env` has a path in it.
+    result.paths = [part for path in result.paths for part in parts(path)]
     return reader, result
 
 
