@@ -507,6 +507,41 @@ def test_in_another_repository_below_the_root_git_asks(tmp_path: Path) -> None:
         assert judge.judge(shell("git status", cwd)).decision is decision, place
 
 
+def test_who_trusts_a_directory_does_not_trust_the_repository_above_it(
+    tmp_path: Path, program: Callable[[str], str]
+) -> None:
+    git, sub, ran = program("git"), tmp_path / "sub", tmp_path / "ran"
+    (sub / "deep").mkdir(parents=True)
+    (sub / "deep" / "x").touch()
+    for words in (["init", "-q"], ["add", "."], ["config", "diff.external", f"touch {ran};"]):
+        subprocess.run([git, *words], cwd=tmp_path, check=True, timeout=20)
+    (sub / "deep" / "x").write_text("y\n")
+    for root, decision in ((tmp_path, Decision.ALLOW), (sub, Decision.ASK)):
+        judge = Judge([], Mode.MINIMAL, str(root), "/home/me", Disk(), trusted=True)
+        assert judge.judge(shell("git diff", str(sub / "deep"))).decision is decision
+        assert judge.judge(shell("git branch", str(tmp_path.parent))).decision is Decision.ASK
+        environ = automatic(os.environ, str(root))
+        for cwd in (sub, sub / "deep"):
+            subprocess.run([git, "diff"], cwd=cwd, env=environ, capture_output=True, timeout=20)
+            assert ran.exists() is (root == tmp_path)
+            ran.unlink(missing_ok=True)
+
+
+def test_a_rule_holds_for_git_in_a_directory_beside_what_it_is_about() -> None:
+    rules = [{"tool": "read", "path": "private/**", "decision": "deny"}]
+    judge = judge_of({"rules": rules})
+    for command in ("git log -p", "git diff", "git show HEAD:private/x"):
+        assert judge.judge(shell(command, f"{ROOT}/src")).decision is not Decision.ALLOW, command
+
+
+def test_a_root_in_a_hidden_directory_is_searched_like_any_other(tmp_path: Path) -> None:
+    (tmp_path / ".cache" / "root" / ".github").mkdir(parents=True)
+    root = str(tmp_path / ".cache" / "root")
+    judge = Judge([], Mode.MINIMAL, root, "/home/me", Disk())
+    assert judge.judge(shell("rg x", root)).decision is Decision.ALLOW
+    assert judge.judge(shell("rg x .github", root)).decision is Decision.ASK
+
+
 def test_a_reader_s_option_broken_over_two_lines_is_refused() -> None:
     with pytest.raises(ValueError, match="half a name"):
         _read("grep", _Written(long="count with- filename"))

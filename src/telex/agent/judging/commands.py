@@ -224,8 +224,15 @@ class Commands:
             why = f"{argv[0]} reads the hidden files of a directory too"
             return self._unread(argv, cwd, named, why), ()
         touched = tuple(
-            self.paths.touched(Access.READ, path, cwd, SHELL_TOOL, recursive=reader.recursive)
-            for path in used.paths
+            self.paths.touched(
+                Access.READ,
+                path,
+                cwd,
+                SHELL_TOOL,
+                recursive=reader.recursive,
+                skips_hidden=reader.skips_hidden,
+            )
+            for path in (*used.paths, *((self.paths.root,) if used.everywhere else ()))
         )
         fine = Verdict(Decision.ALLOW, f"{argv[0]} only reads, and inside the root")
         return _worst([*(one.verdict for one in touched), fine]), touched

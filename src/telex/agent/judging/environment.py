@@ -56,7 +56,8 @@ def automatic(
     environ: Mapping[str, str], root: str, looked_up: Files | None = None
 ) -> dict[str, str]:
     """Without what changes a command's meaning. Nor does PATH lead into the root, by a link or
-    without, where an agent may have written an `ls` of its own."""
+    without, where an agent may have written an `ls` of its own. git looks for no repository above
+    the root."""
     disk = looked_up or Disk()
     kept = {name: value for name, value in environ.items() if not _ACTING.fullmatch(name)}
     found = (
@@ -64,7 +65,7 @@ def automatic(
         for places in (kept.get("PATH", ""), _PATH)
     )
     kept["PATH"] = next(filter(None, found), _NOWHERE)
-    return {**kept, **_ADDED}
+    return {**kept, **_ADDED, "GIT_CEILING_DIRECTORIES": posixpath.dirname(disk.real(root))}
 
 
 def _is_elsewhere(place: str, root: str, disk: Files) -> bool:

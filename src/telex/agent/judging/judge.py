@@ -168,7 +168,12 @@ class Judge:
         if not is_name(path):
             return Judgement(Decision.ASK, "no file can have such a path")
         touched = self.paths.touched(
-            tool.access, path, request.cwd, request.tool, recursive=tool.recursive
+            tool.access,
+            path,
+            request.cwd,
+            request.tool,
+            recursive=tool.recursive,
+            skips_hidden=tool.skips_hidden,
         )
         verdict = self._filtered(request, tool, touched.verdict)
         judged = _worst((Piece(request.tool, path, (path,), verdict, (touched,)),))

@@ -38,6 +38,8 @@ class PathTool:
     access: Access
     recursive: bool = False
     """It goes below a directory, and without a path it is about the working directory."""
+    skips_hidden: bool = False
+    """It reads what is there, but nothing hidden, unless it begins there."""
     filters: tuple[str, ...] = ()
     """Arguments that say which names below."""
 
@@ -46,7 +48,7 @@ PATH_TOOLS: Final = {
     "read": PathTool(Access.READ),
     "read_line": PathTool(Access.READ),
     "list": PathTool(Access.READ, recursive=True, filters=("pattern", "glob")),
-    "search": PathTool(Access.READ, recursive=True, filters=("glob",)),
+    "search": PathTool(Access.READ, recursive=True, skips_hidden=True, filters=("glob",)),
     "write": PathTool(Access.WRITE),
     "edit": PathTool(Access.WRITE),
 }

@@ -55,6 +55,8 @@ class Reader:
     pattern_options: frozenset[str] = frozenset({"e", "regexp"})
     files_only: bool = False
     """Given a directory, it reads all that is in it, hidden files too."""
+    skips_hidden: bool = False
+    """It reads all that is below a directory but what is hidden, unless it begins there."""
 
 
 @dataclass(slots=True)
@@ -63,6 +65,8 @@ class Used:
 
     paths: list[str] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
+    everywhere: bool = False
+    """It goes through all of the root, whatever the directory and its words."""
     refused: str = ""
     """Why this is not a reader's use; empty when it is."""
 

@@ -177,12 +177,20 @@ class Paths:
         return (place for place in places if not _is_below(root, place))
 
     def is_other_repository(self, cwd: str) -> bool:
-        """Whether git, looking upwards from here, comes by another repository than the root's."""
+        """Whether git, looking upwards from here, comes by another repository than the root's. One
+        above the root is another: who trusts a directory has not seen what is above it."""
         real, root = self.files.real(cwd), self.files.real(self.root)
+        if not _is_below(real, root) or not self._holds(root, ".git"):
+            return True
         return any(
             self._holds(place, "HEAD") or (place != root and self._holds(place, ".git"))
             for place in self._up(real)
         )
+
+    def _is_hidden_directory(self, real: str) -> bool:
+        """Below the root only: the root may itself lie in one."""
+        below = real.removeprefix(self.files.real(self.root).rstrip("/"))
+        return "/." in below and self.files.is_directory(real)
 
     def _up(self, real: str) -> Iterator[str]:
         """A directory and those above it, up to the root."""
@@ -197,11 +205,20 @@ class Paths:
         return self.files.names(posixpath.join(directory, name)) != ()
 
     def touched(
-        self, access: Access, path: str, cwd: str, tool: str, *, recursive: bool = False
+        self,
+        access: Access,
+        path: str,
+        cwd: str,
+        tool: str,
+        *,
+        recursive: bool = False,
+        skips_hidden: bool = False,
     ) -> Touched:
         absolute = self.absolute(path, cwd)
         real = self.files.real(absolute)
         secret = is_secret(absolute) or is_secret(real)
+        # What is told to begin in `.git` comes by `.git/config`.
+        secret = secret or (skips_hidden and self._is_hidden_directory(real))
         rule = self._rule(access, absolute, real, cwd, tool, secret=secret)
         verdict = self._verdict(access, absolute, real, rule, secret=secret, recursive=recursive)
         return Touched(access, absolute, real, secret, verdict)

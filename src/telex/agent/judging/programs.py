@@ -100,9 +100,20 @@ def _git(arguments: Sequence[str]) -> tuple[Reader, Used] | None:
     if reader is None:
         return None
     result = used(reader, rest[1:])
+    result.everywhere = reader.recursive and not _is_limited(rest, result)
     # `HEAD:.env` has a path in it.
     result.paths = [part for path in result.paths for part in parts(path)]
     return reader, result
+
+
+def _is_limited(words: Sequence[str], found: Used) -> bool:
+    """Whether git is given paths and goes nowhere else: a word before `--` may be a revision, and
+    after it a pattern, or what is left out."""
+    after = words[words.index("--") + 1 :] if "--" in words else ()
+    return bool(after) and all(
+        word in found.paths and not word.startswith(":") and set("*?[\\").isdisjoint(word)
+        for word in after
+    )
 
 
 class _Written(msgspec.Struct, forbid_unknown_fields=True):
@@ -122,6 +133,7 @@ class _Written(msgspec.Struct, forbid_unknown_fields=True):
     needs_trust: bool = False
     pattern_options: str = "e regexp"
     files_only: bool = False
+    skips_hidden: bool = False
 
 
 def _read(name: str, written: _Written) -> Reader:
@@ -143,6 +155,7 @@ def _read(name: str, written: _Written) -> Reader:
         written.needs_trust,
         _names(written.pattern_options),
         written.files_only,
+        written.skips_hidden,
     )
 
 
