@@ -520,6 +520,8 @@ def test_who_trusts_a_directory_does_not_trust_the_repository_above_it(
         judge = Judge([], Mode.MINIMAL, str(root), "/home/me", Disk(), trusted=True)
         assert judge.judge(shell("git diff", str(sub / "deep"))).decision is decision
         assert judge.judge(shell("git branch", str(tmp_path.parent))).decision is Decision.ASK
+    (sub / ".git").mkdir()  # no repository: git passes it by
+    for root in (tmp_path, sub):
         environ = automatic(os.environ, str(root))
         for cwd in (sub, sub / "deep"):
             subprocess.run([git, "diff"], cwd=cwd, env=environ, capture_output=True, timeout=20)

@@ -56,8 +56,8 @@ def automatic(
     environ: Mapping[str, str], root: str, looked_up: Files | None = None
 ) -> dict[str, str]:
     """Without what changes a command's meaning. Nor does PATH lead into the root, by a link or
-    without, where an agent may have written an `ls` of its own. git looks for no repository above
-    the root."""
+    without, where an agent may have written an `ls` of its own. Where the root has
+    a `.git`, git looks for none above it."""
     disk = looked_up or Disk()
     kept = {name: value for name, value in environ.items() if not _ACTING.fullmatch(name)}
     found = (
@@ -65,7 +65,10 @@ def automatic(
         for places in (kept.get("PATH", ""), _PATH)
     )
     kept["PATH"] = next(filter(None, found), _NOWHERE)
-    return {**kept, **_ADDED, "GIT_CEILING_DIRECTORIES": posixpath.dirname(disk.real(root))}
+    if disk.names(posixpath.join(root, ".git")):
+        # It was judged to be the root's own; one that is no repository git would pass by.
+        kept["GIT_CEILING_DIRECTORIES"] = posixpath.dirname(disk.real(root))
+    return {**kept, **_ADDED}
 
 
 def _is_elsewhere(place: str, root: str, disk: Files) -> bool:
