@@ -170,6 +170,71 @@ async def test_a_script_that_changed_after_the_question_does_not_run(
         assert not list(agent.root.rglob("other"))
 
 
+async def test_a_script_that_is_named_in_one_word_with_its_option_is_bound_too(
+    tmp_path: Path,
+) -> None:
+    async with an_agent(tmp_path) as agent:
+        (agent.root / "p.awk").write_text("BEGIN { print }")
+        ui = await agent.connect(**ALL)
+        run, question = await asked(ui, "run awk -fp.awk")
+        (agent.root / "p.awk").write_text('BEGIN { system("touch done") }')
+        ui.answer(question, {"ok": True})
+        await ui.until_ended(run)
+        assert "p.awk has changed since the question; nothing was run" in ui.final(run)
+        assert not ran(agent)
+
+
+LED_ELSEWHERE = ["cp good/c d/", "cp good/c ./d", "echo evil > d/c", "echo evil >> o"]
+
+
+@pytest.mark.parametrize("command", LED_ELSEWHERE)
+async def test_a_yes_is_not_for_where_the_words_of_a_command_lead_later(
+    tmp_path: Path, command: str
+) -> None:
+    async with an_agent(tmp_path) as agent:
+        a_link(agent)
+        (agent.root / "d").mkdir()
+        ui = await agent.connect(**ALL)
+        run, question = await asked(ui, f"run {command}")
+        assert "leads to" not in question["params"]["message"]
+        (agent.root / "d").rmdir()
+        (agent.root / "d").symlink_to("bad")
+        (agent.root / "o").symlink_to(tmp_path / "outside")
+        (agent.root / "bad" / "c").unlink()
+        ui.answer(question, {"ok": True})
+        await ui.until_ended(run)
+        assert "by now; nothing was done" in ui.final(run)
+        assert not (agent.root / "bad" / "c").exists()
+        assert not (tmp_path / "outside").exists()
+
+
+@pytest.mark.parametrize("command", [*LED_ELSEWHERE, "rm -rf d/", "cd d && cp a b", "tar -Cd"])
+async def test_a_question_says_where_the_words_of_a_command_lead(
+    tmp_path: Path, command: str
+) -> None:
+    async with an_agent(tmp_path) as agent:
+        a_link(agent)
+        (agent.root / "d").symlink_to("bad")
+        (agent.root / "o").symlink_to(tmp_path / "outside")
+        ui = await agent.connect(**ALL)
+        _, question = await asked(ui, f"run {command} 2> /dev/stderr")
+        said = question["params"]["message"]
+        name, place = ("o", tmp_path / "outside") if " o" in command else ("d", agent.root / "bad")
+        assert f"It names {agent.root}/{name}" in said
+        assert f"and that leads to {place}" in said
+        assert "names /dev" not in said
+
+
+async def test_what_is_in_a_file_that_is_only_written_may_change(tmp_path: Path) -> None:
+    async with an_agent(tmp_path) as agent:
+        ui = await agent.connect(**ALL)
+        run, question = await asked(ui, "run echo mine >> log")
+        (agent.root / "log").write_text("another's\n")
+        ui.answer(question, {"ok": True})
+        await ui.until_ended(run)
+        assert (agent.root / "log").read_text() == "another's\nmine\n"
+
+
 async def test_what_would_fail_for_its_place_is_not_asked_about(tmp_path: Path) -> None:
     for mode in ("minimal", "full"):
         async with an_agent(tmp_path, mode=mode) as agent:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from telex.agent.bound_files import bound_files
+from telex.agent.bound_files import Bound, bound_files
 from telex.agent.judging import Decision, Request, digest, explained, shown
 from telex.agent.judging.environment import automatic
 from telex.agent.judging.modes import PATH_ARGUMENTS, PATH_TOOLS, SHELL_TOOL
@@ -26,7 +26,7 @@ from telex.agent.sandbox import OutsideSandbox, Sandbox
 from telex.agent.store import NotKept
 from telex.agent.tools.tool import Preview, ToolResult
 from telex.agent.uninterrupted import in_thread
-from telex.agent.wording import message
+from telex.agent.wording import message, words_lead
 from telex.protocols.agent_ui import events
 from telex.protocols.agent_ui.asking import CONFIRM, UiConfirmRequestParams, UiConfirmResult
 
@@ -121,7 +121,8 @@ class Confirming:
         files = await in_thread(lambda _: _files(judged, call, context))
         bound = _digest(call, context, files)
         try:
-            params = self._question(judged, call, said, bound)
+            whole = "\n\n".join([said, *words_lead(files)])
+            params = self._question(judged, call, whole, bound)
             answer = await asker.ask(CONFIRM, params, bound.encode())
         except NotKept as problem:
             return Refused(f"it is too long to be shown: {problem}")
@@ -130,8 +131,8 @@ class Confirming:
         verdict = _told(answer.value, call, context)
         if isinstance(verdict, Allowed):
             now = await in_thread(lambda _: _files(judged, call, context))
-            if changed := [path for path in files if files[path] != now.get(path)]:
-                return Refused(f"{changed[0]} has changed since the question; nothing was run")
+            if changed := [path for path in files if files[path] != now[path]]:
+                return Refused(_changed(changed[0], files, now))
             if answer.digest != _digest(call, context, now).encode():
                 return Refused("the answer is about something else; nothing was run")
         await self._remember(judged, answer)
@@ -217,10 +218,16 @@ def _there(call: Prepared, request: Request, judged: Judgement) -> Prepared:
     )
 
 
-def _files(judged: Judgement, call: Prepared, context: ToolContext) -> dict[str, str]:
+def _files(judged: Judgement, call: Prepared, context: ToolContext) -> dict[str, Bound]:
     if call.tool.name != SHELL_TOOL:
         return {}
     return bound_files(judged, Sandbox(context.sandbox.root), Path(call.arguments.cwd))
+
+
+def _changed(path: str, then: dict[str, Bound], now: dict[str, Bound]) -> str:
+    if then[path].leads != now[path].leads:
+        return f"{path} leads to {now[path].leads} by now; nothing was done"
+    return f"{path} has changed since the question; nothing was run"
 
 
 def _reason(judged: Judgement) -> str:
@@ -230,7 +237,7 @@ def _reason(judged: Judgement) -> str:
     return judged.rule.reason or before or judged.why
 
 
-def _digest(call: Prepared, context: ToolContext, files: dict[str, str]) -> str:
+def _digest(call: Prepared, context: ToolContext, files: dict[str, Bound]) -> str:
     """Of the tool, where it runs, its arguments to the last byte, and the files it names."""
     parts = msgspec.json.encode(call.arguments), msgspec.json.encode(files)
     return digest(call.tool.name, os.fspath(context.cwd), *parts)

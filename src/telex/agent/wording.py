@@ -16,6 +16,9 @@ from telex.agent.judging import shown
 from telex.agent.judging.modes import PATH_ARGUMENTS, SHELL_ARGUMENT, SHELL_TOOL
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from telex.agent.bound_files import Bound
     from telex.agent.tools.registry import Prepared
     from telex.agent.tools.tool import Preview, ToolContext
 
@@ -46,6 +49,12 @@ def message(
     if preview is None:
         lines += _arguments(call, given)
     return "\n\n".join(["\n".join(lines), *_leads(call, named, context)])
+
+
+def words_lead(files: Mapping[str, Bound]) -> list[str]:
+    """Where the words of a command lead, those that do not lead where they seem to."""
+    led = {one.seems: one.leads for one in files.values() if one.seems != one.leads}
+    return [f"It names {seems}, and that leads to {leads}." for seems, leads in led.items()]
 
 
 def _arguments(call: Prepared, given: dict[str, Any]) -> list[str]:
