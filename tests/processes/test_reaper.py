@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import sys
@@ -16,6 +17,8 @@ from telex.processes.ending import Rung
 from telex.processes.spawn import End, Pipes, start
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from telex.processes.child import Child
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has subreapers")
@@ -54,6 +57,38 @@ async def test_who_hid_completely_is_ended_when_the_command_has(lifeline: Lifeli
     await lifeline.gone()
 
 
+@pytest.mark.parametrize("milliseconds", [0, 5, 10, 15, 20, 30, 50])
+async def test_who_is_ended_while_it_starts_does_not_wait_for_the_next_rung(
+    milliseconds: int, lifeline: Lifeline
+) -> None:
+    """Whether or not there was a command yet when its reaper was told."""
+    child = grow("exec sleep 1000", lifeline)
+    await asyncio.sleep(milliseconds / 1000)
+    async with asyncio.timeout(30):
+        assert await child.end((Rung(SIGTERM, 900.0),)) == Exit(signal=SIGTERM)
+    await lifeline.gone()
+
+
+async def test_a_reaper_that_was_told_to_end_starts_nothing(
+    tmp_path: Path, lifeline: Lifeline
+) -> None:
+    async with grow(f"touch {tmp_path}/ran", lifeline) as child:
+        os.kill(child.pid, SIGTERM)
+        assert await child.wait() == Exit(signal=SIGTERM)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("unknown", ["", None])
+async def test_without_a_python_a_command_runs_by_itself(
+    unknown: str | None, lifeline: Lifeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with grow("exit 0", lifeline):
+        pass  # the guardian runs, which needs one
+    monkeypatch.setattr(sys, "executable", unknown)
+    async with grow("exit 77", lifeline) as child:
+        assert await child.wait() == Exit(code=77)
+
+
 async def test_who_killed_the_reaper_is_found_as_before(lifeline: Lifeline) -> None:
     child = grow('kill -9 $PPID; sh "$0" & exec sh "$0"', lifeline)
     await lifeline.ready(2)
@@ -74,7 +109,8 @@ async def test_it_ends_as_the_command_did(script: str, ended: Exit, lifeline: Li
         assert await child.wait() == ended
 
 
-async def test_the_command_has_what_it_would_have_without(lifeline: Lifeline) -> None:
+@pytest.mark.parametrize("locale", [{}, *({"LC_CTYPE": it} for it in ("", "C", "POSIX", "x"))])
+async def test_the_command_has_what_it_would_have_without(locale: dict[str, str]) -> None:
     """Its words, its directory, its environment, no signal blocked or ignored, no descriptor."""
     script = 'echo "$0" "$@"; pwd; env | sort; grep ^Sig /proc/self/status; ls /proc/self/fd'
     said = []
@@ -83,7 +119,7 @@ async def test_the_command_has_what_it_would_have_without(lifeline: Lifeline) ->
         async with start(
             ["sh", "-c", script, "a b", "\u00e9", ""],
             stdio=Pipes(End.NULL, writing, End.NULL),
-            env={"PATH": os.environ["PATH"], "X": "1\n2"},
+            env={"PATH": os.environ["PATH"], "X": "1\n2", **locale},
             cwd="/",
             reaping=reaping,
         ) as child:

@@ -3,7 +3,8 @@
 It leads a process group of its own and reads nothing. It is over when the command itself has
 exited; what it left in the background is ended then, as it is when the time is up, when it wrote
 too much, or when nobody wants it any more. Nothing of it runs when `run` is left, whichever way: on
-Linux also no daemon that left the process group, lost its parent and cleared its environment.
+Linux also no daemon that left the process group, lost its parent and cleared its environment. (One
+that did all that and killed its `reaper` before is found by nobody.)
 
 Output is kept as bytes and decoded once, so that no character is cut between two reads. Used by
 `shell_exec`, the shell tool and the search tool.

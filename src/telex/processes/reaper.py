@@ -9,15 +9,19 @@ it lives until nobody else does.
 What it does not help against is a command that kills it first (`kill -9 $PPID`): that one is looked
 for as others are.
 
-`spawn` starts it, with every signal blocked: `python -I -S reaper.py SIGNALS PATH ARGV…`. Unless
-there is somebody to end it imports next to nothing: each command waits for its start.
+`spawn` starts it, with every signal blocked: `python -I -S reaper.py SIGNALS PATH ARGV…`. Who was
+told to end before there is a command starts none; afterwards whoever ends our tree tells the
+command itself. Unless there is somebody to end it imports next to nothing: each command waits for
+its start. (`_signal` is there anyway, and `signal` takes as long as the rest of Python.)
 """
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]  # unknown to mypy: see above
 import os
 import sys
 
+_ENDING = {_signal.SIGHUP, _signal.SIGINT, _signal.SIGTERM}
 _SET_CHILD_SUBREAPER = 36
 _NO_MARK = "\0"
 """Nobody carries it: who belongs is known by being a child."""
@@ -26,6 +30,8 @@ _NO_MARK = "\0"
 def main() -> None:
     signals, path, *argv = sys.argv[1:]
     _become_subreaper()
+    for number in _told():
+        _end_as(-number)
     try:
         command = os.posix_spawn(
             path,
@@ -38,6 +44,8 @@ def main() -> None:
     except OSError as error:
         os.write(2, f"{path} cannot be run: {error.strerror}\n".encode("utf-8", "surrogateescape"))
         os._exit(126)
+    for number in _told():  # in between: nobody who looked before saw the command
+        os.killpg(command, number)
     _let_go_of_stdio()
     status = _waited_for(command)
     if _has_children():
@@ -50,6 +58,11 @@ def _become_subreaper() -> None:
 
     # Where a sandbox forbids it, the command has what it has without us.
     ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, *map(ctypes.c_ulong, (1, 0, 0, 0)))
+
+
+def _told() -> set[int]:
+    pending: set[int] = _signal.sigpending()
+    return _ENDING & pending
 
 
 def _let_go_of_stdio() -> None:
@@ -99,22 +112,23 @@ def _end_as(code: int) -> None:
     if code >= 0:
         os._exit(code)
     import resource
-    import signal
 
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the command has left its own
-    if -code != signal.SIGKILL:
-        signal.signal(-code, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, [-code])
+    if -code != _signal.SIGKILL:
+        _signal.signal(-code, _signal.SIG_DFL)
+        _signal.pthread_sigmask(_signal.SIG_UNBLOCK, [-code])
     os.kill(os.getpid(), -code)
     os._exit(128 - code)
 
 
 def _environment() -> dict[bytes, bytes]:
-    """As it was given to us: without a locale, Python sets LC_CTYPE for itself."""
+    """As it was given to us: where the locale says nothing, Python sets LC_CTYPE for itself."""
     environment = dict(os.environb)
+    environment.pop(b"LC_CTYPE", None)
     with open("/proc/self/environ", "rb") as file:
-        if b"\0LC_CTYPE=" not in b"\0" + file.read():
-            environment.pop(b"LC_CTYPE", None)
+        for given in file.read().split(b"\0"):
+            if given.startswith(b"LC_CTYPE="):
+                environment[b"LC_CTYPE"] = given.removeprefix(b"LC_CTYPE=")
     return environment
 
 

@@ -116,14 +116,15 @@ def start(
     an environment it gets ours by the rules of `child_environment`.
 
     With `reaping`, on Linux, the child is a `reaper` that runs the command: it ends as that does,
-    some milliseconds later, and nobody of the command's tree gets lost while it lives.
+    some milliseconds later, and nobody of the command's tree gets lost while it lives. A program
+    that does not know its Python starts the command itself.
     """
     asyncio.get_running_loop()  # without one to watch the child, nothing is started
     if env is None:
         env = child_environment(os.environ, terminal=isinstance(stdio, Terminal))
     path, argv = _command(argv, env, cwd)
     blocked: Collection[int] = ()
-    if reaping and _IS_LINUX:
+    if reaping and _IS_LINUX and sys.executable:
         path, argv = _reaped(path, argv)
         blocked = signal.valid_signals()
     told = dict(env) if cwd is None else {**env, "PWD": os.path.abspath(cwd)}
