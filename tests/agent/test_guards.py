@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent.ui_side import ALL, an_agent
+from telex.agent.confirming import Allowed
 from telex.agent.cores import ContextLeft
 from telex.agent.cores.builtin import Builtin
 from telex.agent.cores.scripted import Scripted, Step
+from telex.agent.judging import Decision, Layer, Rule
 from telex.agent.store import writing
+from telex.agent.tools.todo import Todos
 from telex.protocols.agent_ui.events import Final, Text
 
 if TYPE_CHECKING:
@@ -303,3 +306,23 @@ async def test_a_file_that_changed_after_it_was_shown_is_as_it_was(tmp_path: Pat
             assert (await ui.until("agent.event"))["params"]["event"]["type"] == "step_complete"
             assert (agent.root / name).read_text() == theirs
         assert await ui.until_ended(run) == "completed"
+
+
+@pytest.mark.parametrize("mode", ["minimal", "full"])
+@pytest.mark.parametrize("has_rule", [False, True])
+async def test_only_what_is_to_read_alone_has_a_git_that_runs_nothing_else(
+    tmp_path: Path, mode: str, has_rule: bool
+) -> None:
+    """A `git push` that a rule or the mode allows needs its ssh and its hooks."""
+    async with an_agent(tmp_path, mode=mode) as agent:
+        confirming = agent.runtime.confirming
+        call = agent.runtime.tools.prepare("shell", {"command": "ls"})
+        context = agent.runtime.surroundings.for_tools(Todos())
+        if has_rule:
+            rule = Rule(Decision.ALLOW, "shell", command=("ls",))
+            confirming.permissions.layers = [Layer("user", (rule,))]
+            confirming.permissions._renew()
+        verdict = await confirming.verdict(call, context, asker=None)  # type: ignore[arg-type]  # nobody is asked
+        assert isinstance(verdict, Allowed)
+        restricted = "GIT_CONFIG_COUNT" in verdict.context.environment
+        assert restricted == (mode == "minimal" and not has_rule)

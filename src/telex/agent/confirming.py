@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from telex.agent.bound_files import Bound, bound_files
-from telex.agent.judging import Decision, Request, digest, explained, shown
+from telex.agent.judging import Decision, Mode, Request, digest, explained, shown
 from telex.agent.judging.environment import automatic
 from telex.agent.judging.modes import PATH_ARGUMENTS, PATH_TOOLS, SHELL_TOOL
 from telex.agent.permissions import REMEMBERED
@@ -101,8 +101,7 @@ class Confirming:
         context = replace(context, sandbox=context.sandbox.exactly())
         match judged.decision:
             case Decision.ALLOW:
-                safe = automatic(context.environment, self.permissions.root)
-                return Allowed(there, replace(context, environment=safe))
+                return Allowed(there, replace(context, environment=self._safe(judged, context)))
             case Decision.DENY:
                 return Refused(_reason(judged))
         preview = await there.preview(context)
@@ -114,6 +113,11 @@ class Confirming:
         await asker.emit(events.PermissionReady(call.tool.name, call_id))
         said = message(there, call, preview, context)
         return await self._asked(judged, there, context, asker, said)
+
+    def _safe(self, judged: Judgement, context: ToolContext) -> dict[str, str]:
+        by_rule = any(piece.verdict.rule is not None for piece in judged.pieces)
+        only_reads = not by_rule and self.permissions.mode is not Mode.FULL
+        return automatic(context.environment, self.permissions.root, only_reads=only_reads)
 
     async def _asked(
         self, judged: Judgement, call: Prepared, context: ToolContext, asker: Asker, said: str

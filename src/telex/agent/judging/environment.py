@@ -53,11 +53,16 @@ _NOWHERE: Final = "/nonexistent"
 
 
 def automatic(
-    environ: Mapping[str, str], root: str, looked_up: Files | None = None
+    environ: Mapping[str, str],
+    root: str,
+    looked_up: Files | None = None,
+    *,
+    only_reads: bool = True,
 ) -> dict[str, str]:
     """Without what changes a command's meaning. Nor does PATH lead into the root, by a link or
-    without, where an agent may have written an `ls` of its own. Where the root has
-    a `.git`, git looks for none above it."""
+    without, where an agent may have written an `ls` of its own. What is to read only has git run
+    nothing else and look for no repository above the root; a `git push` that a rule or the mode
+    allows is a whole one."""
     disk = looked_up or Disk()
     kept = {name: value for name, value in environ.items() if not _ACTING.fullmatch(name)}
     found = (
@@ -65,6 +70,8 @@ def automatic(
         for places in (kept.get("PATH", ""), _PATH)
     )
     kept["PATH"] = next(filter(None, found), _NOWHERE)
+    if not only_reads:
+        return kept
     if disk.names(posixpath.join(root, ".git")):
         # It was judged to be the root's own; one that is no repository git would pass by.
         kept["GIT_CEILING_DIRECTORIES"] = posixpath.dirname(disk.real(root))
