@@ -128,24 +128,6 @@ def test_the_http_door_has_it_at_rpc_agent(environ: dict[str, str], work: Path) 
         assert httpx.post(found[1], json=HELLO, timeout=10).status_code == 401
 
 
-@pytest.fixture
-def here(
-    environ: dict[str, str],
-    work: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-) -> Callable[..., tuple[int, str, str]]:
-    """The same in this process, which is quicker: exit code, stdout, stderr."""
-    monkeypatch.chdir(work)
-    monkeypatch.setenv("TELEX_HOME", environ["TELEX_HOME"])
-
-    def run(*args: str) -> tuple[int, str, str]:
-        code = main(["agent", *args])
-        return code, *capfd.readouterr()
-
-    return run
-
-
 def test_one_shot_prints_the_answer_and_what_it_did_beside_it(here: Here, work: Path) -> None:
     (work / "a.py").touch()
     assert here("exec", "list *.py") == (0, "a.py\n", '> list {"pattern": "*.py"}\n')

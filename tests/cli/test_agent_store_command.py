@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from telex.cli import main
 from telex.config import places
 
 if TYPE_CHECKING:
@@ -15,24 +14,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     Here = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def here(
-    environ: dict[str, str],
-    work: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-) -> Here:
-    """In this process: exit code, stdout, stderr."""
-    monkeypatch.chdir(work)
-    monkeypatch.setenv("TELEX_HOME", environ["TELEX_HOME"])
-
-    def run(*args: str) -> tuple[int, str, str]:
-        code = main(["agent", *args])
-        return code, *capfd.readouterr()
-
-    return run
 
 
 def test_a_session_that_is_not_there_is_exported_to_nowhere(here: Here, work: Path) -> None:
