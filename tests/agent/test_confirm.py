@@ -492,7 +492,7 @@ async def test_remembered_rules_count_from_then_on_and_after_a_restart(tmp_path:
         assert question["params"]["allow_remember"] is True
         said = question["params"]["message"]
         assert f"Remember (don't ask again): exactly this command, in {agent.root}." in said
-        assert f"nothing else, in the workspace {agent.root}." in said
+        assert f"nothing else, in the workspace\n{agent.root}." in said
         ui.answer(question, {"ok": True, "remember": True})
         await ui.until_ended(run)
         (agent.root / "done").unlink()

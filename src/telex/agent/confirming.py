@@ -162,8 +162,9 @@ class Confirming:
     def _offer(self, scope: Scope) -> str:
         """The one thing that is remembered. Wider ones are in the details, for rules by hand."""
         return (
-            f"Remember (don't ask again): {shown(scope.says)}. Your answer, yes or no, then counts "
-            f"for that and nothing else, in the workspace {shown(self.permissions.root)}."
+            f"Remember (don't ask again): {shown(scope.says)}.\n"
+            "Your answer, yes or no, then counts for that and nothing else, "
+            f"in the workspace\n{shown(self.permissions.root)}."
         )
 
     async def _remember(self, judged: Judgement, answer: Answer) -> None:
