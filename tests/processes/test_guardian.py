@@ -111,6 +111,7 @@ async def test_of_many_trees_whose_host_is_killed_nobody_is_left(
         lifeline = Lifeline()
         names = [list(SHAPES)[(n + at) % len(SHAPES)] for at in range(each)]
         with host(names, lifeline) as process:
+            line(process)  # all are written down; who is not is known by its cookie, if it has one
             await lifeline.ready(count(names))
             process.kill()
             await lifeline.gone()
