@@ -16,15 +16,7 @@ import pytest
 
 from processes.trees import SHAPES, Lifeline, shape
 from telex.processes.child import Exit
-from telex.processes.ending import (
-    AT_ONCE,
-    DOUBTS,
-    LOOK_AGAIN_SECONDS,
-    POLITE,
-    Ending,
-    Rung,
-    TreeSurvived,
-)
+from telex.processes.ending import AT_ONCE, DOUBTS, POLITE, Ending, Rung, TreeSurvived
 from telex.processes.spawn import End, Pipes, start
 from telex.processes.tree import Process, Root, Table, Tree
 
@@ -285,16 +277,6 @@ async def test_who_was_a_member_once_stays_one_when_nothing_shows_it_any_more() 
         assert ending.proceed(seen(replace(below, ppid=1)), tree, 1.0)
     assert await child.wait() == Exit(signal=SIGTERM)
     await child.end()
-
-
-async def test_who_was_started_while_others_were_told_is_soon_seen() -> None:
-    async with start(["sleep", "1000"]) as child:
-        shown = Process(child.pid, os.getpid(), child.pid, child.pid, child.started)
-        with Ending((Rung(SIGCONT, 9.0),), {}) as ending:
-            assert ending.proceed(seen(shown), child.tree, 0.0)
-            assert ending.until == LOOK_AGAIN_SECONDS
-            assert ending.proceed(seen(shown), child.tree, 1.0)
-            assert ending.until == 9.0  # all had it, so that there is only to wait
 
 
 def test_an_unsettled_look_that_shows_nobody_is_not_believed_at_once() -> None:

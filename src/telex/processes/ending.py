@@ -44,8 +44,7 @@ BRISK: Final[Ladder] = (Rung(SIGTERM, 0.5), Rung(SIGKILL, 10.0))
 AT_ONCE: Final[Ladder] = (Rung(SIGKILL, 5.0),)
 
 LOOK_AGAIN_SECONDS: Final = 0.02
-"""Where the kernel does not tell of exits (see `Ending.blind`), how soon to look; and how soon
-after a signal, for who was started while it was sent."""
+"""Where the kernel does not tell of exits (see `Ending.blind`), how soon to look."""
 
 DOUBTS: Final = 50
 """How many unsettled looks in a row that show nobody are taken to mean nobody."""
@@ -76,8 +75,7 @@ class Ending:
         self._told = told
         self._grips: dict[Identity, Grip] = {}
         self._doubts = 0
-        self._step_at = float("-inf")
-        self.until = self._step_at
+        self.until = float("-inf")
         """When to proceed at the latest, even if those waited for are still there."""
 
     @property
@@ -98,12 +96,9 @@ class Ending:
             self._doubts += 1
             return not table.settled and self._doubts < DOUBTS
         self._doubts = 0
-        if now >= self._step_at:
+        if now >= self.until:
             self._step(left, now)
-        # Who was started between the look and the signal has had none, and those who had it may
-        # wait for it: there is another look before long, until one shows nobody new.
-        soon = now + LOOK_AGAIN_SECONDS if self._tell_all(left) else self._step_at
-        self.until = min(soon, self._step_at)
+        self._tell_all(left)
         if self._rung.signal is SIGKILL:
             _kill_groups(left)
         return True
@@ -112,10 +107,10 @@ class Ending:
         rung = next(self._rungs, None)
         if rung is None:
             raise TreeSurvived(left)
-        self._rung, self._step_at = rung, now + rung.seconds
+        self._rung, self.until = rung, now + rung.seconds
 
-    def _tell_all(self, left: list[Process]) -> bool:
-        """The rung's signal to all who have not had it, as if at one moment. False: all had it.
+    def _tell_all(self, left: list[Process]) -> None:
+        """The rung's signal to all who have not had it, as if at one moment.
 
         One by one would not do: a shell whose child ends before it is told itself goes on with its
         next command, and a reader takes what its writer left unfinished for the whole. So all are
@@ -128,14 +123,12 @@ class Ending:
             for member, had in zip(left, told, strict=True)
             if (grip := self._grip(member)) and (number not in had or number is SIGKILL)
         ]
-        some_had_not = any(number not in had for _, had in due)
         for each in (SIGSTOP, number, SIGCONT):  # who is stopped hears it only when it goes on
             for grip, had in due:
                 had.add(number)
                 # It has ended since the look, or it is not ours: the next look will say which.
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     grip.send(each)
-        return some_had_not
 
     def _grip(self, member: Process) -> Grip | None:
         if member.identity not in self._grips:

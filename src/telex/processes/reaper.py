@@ -10,9 +10,10 @@ What it does not help against is a command that kills it first (`kill -9 $PPID`)
 for as others are.
 
 `spawn` starts it, with every signal blocked: `python -I -S reaper.py SIGNALS PATH ARGV…`. Who was
-told to end before there is a command starts none; afterwards whoever ends our tree tells the
-command itself. Unless there is somebody to end it imports next to nothing: each command waits for
-its start. (`_signal` is there anyway, and `signal` takes as long as the rest of Python.)
+told to end before there is a command starts none, and passes it on in the command's first moments;
+afterwards whoever ends our tree tells the command itself. Unless there is somebody to end it
+imports next to nothing: each command waits for its start. (`_signal` is there anyway, and `signal`
+takes as long as the rest of Python.)
 """
 
 from __future__ import annotations
@@ -20,9 +21,11 @@ from __future__ import annotations
 import _signal  # type: ignore[import-not-found]  # unknown to mypy: see above
 import os
 import sys
+import time
 
 _ENDING = {_signal.SIGHUP, _signal.SIGINT, _signal.SIGTERM}
 _SET_CHILD_SUBREAPER = 36
+_YOUNG_SECONDS = 0.3
 _NO_MARK = "\0"
 """Nobody carries it: who belongs is known by being a child."""
 
@@ -44,10 +47,10 @@ def main() -> None:
     except OSError as error:
         os.write(2, f"{path} cannot be run: {error.strerror}\n".encode("utf-8", "surrogateescape"))
         os._exit(126)
-    for number in _told():  # in between: nobody who looked before saw the command
-        os.killpg(command, number)
     _let_go_of_stdio()
-    status = _waited_for(command)
+    status = _young(command)
+    if status is None:
+        status = _waited_for(command)
     if _has_children():
         _end_the_rest()
     _end_as(os.waitstatus_to_exitcode(status))
@@ -70,6 +73,23 @@ def _let_go_of_stdio() -> None:
     null = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1, 2):
         os.dup2(null, fd)
+
+
+def _young(command: int) -> int | None:
+    """Its status, if it ends in its first moments. Who ends us then may have looked before there
+    was a command, so it hears of it through us; one that was seen hears it twice. Later it was
+    seen for sure, and is left to say its farewell."""
+    until = time.monotonic() + _YOUNG_SECONDS
+    while (left := until - time.monotonic()) > 0:
+        told = _signal.sigtimedwait({_signal.SIGCHLD, *_ENDING}, left)
+        if told is None:
+            return None
+        if told.si_signo in _ENDING:
+            os.killpg(command, told.si_signo)
+        done, status = os.waitpid(command, os.WNOHANG)
+        if done:
+            return status
+    return None
 
 
 def _waited_for(command: int) -> int:
