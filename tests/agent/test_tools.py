@@ -322,6 +322,19 @@ async def test_a_directory_is_listed(context: ToolContext) -> None:
     assert (await said(context, "list", limit=1)).startswith("b.py\n[the first 1;")
 
 
+async def test_a_pattern_finds_nothing_in_hidden_directories_unless_it_names_one(
+    context: ToolContext,
+) -> None:
+    for place in (".venv/lib", ".git", "src/.cache"):
+        (context.cwd / place).mkdir(parents=True)
+        (context.cwd / place / "a.py").touch()
+    (context.cwd / ".b.py").touch()
+    assert await said(context, "list", pattern="*.py") == ".b.py"
+    assert await said(context, "list", pattern=".venv/**/*.py") == ".venv/lib/a.py"
+    assert await said(context, "list", pattern="src/.cache/*") == "src/.cache/a.py"
+    assert await said(context, "list", path=".venv", pattern="*.py") == ".venv/lib/a.py"
+
+
 @pytest.mark.parametrize(
     ("glob", "fits", "not_"),
     [

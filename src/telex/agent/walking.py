@@ -1,7 +1,9 @@
 """Everything beneath a directory of the sandbox, in order, and without following a link.
 
-Version control's own directories are passed over. Directories that cannot be read are too: what a
-search may not see it does not find. Blocks; the callers run it in a thread and may stop it.
+Version control's own directories are passed over, and hidden ones unless they are asked for: what
+tools keep there (`.venv`, `.cache`) is often more than all else. So are directories that cannot be
+read: what a search may not see it does not find. Blocks; the callers run it in a thread and may
+stop it.
 """
 
 from __future__ import annotations
@@ -46,7 +48,9 @@ def entries(sandbox: Sandbox, place: str, prefix: str = "") -> list[Entry]:
     return sorted(listed, key=lambda entry: entry.path)
 
 
-def walk(sandbox: Sandbox, place: str, unwanted: threading.Event) -> Iterator[Entry]:
+def walk(
+    sandbox: Sandbox, place: str, unwanted: threading.Event, *, hidden: bool = False
+) -> Iterator[Entry]:
     """All of it, a directory before what is in it. Raises `WalkedTooFar` at the limit."""
     left = AGENT_WALKED
     waiting = entries(sandbox, place)[::-1]
@@ -55,7 +59,9 @@ def walk(sandbox: Sandbox, place: str, unwanted: threading.Event) -> Iterator[En
             raise WalkedTooFar(f"only the first {AGENT_WALKED} entries were looked at")
         entry = waiting.pop()
         yield entry
-        if entry.is_directory and os.path.basename(entry.path) not in PASSED_OVER:
+        name = os.path.basename(entry.path)
+        is_entered = name not in PASSED_OVER and (hidden or not name.startswith("."))
+        if entry.is_directory and is_entered:
             below = _below(sandbox, os.path.join(place, entry.path), entry.path + "/")
             waiting.extend(reversed(below))
 

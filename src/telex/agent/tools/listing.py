@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 class List(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """List a directory; with a pattern, the files beneath it that fit, at any depth. Directories
-    end in `/`, links in `@`."""
+    """List a directory; with a pattern, the files beneath it that fit, at any depth, in hidden
+    directories only if the pattern names one. Directories end in `/`, links in `@`."""
 
     path: str = "."
     pattern: (
@@ -62,7 +62,8 @@ def _fitting(
 ) -> tuple[list[Entry], list[str]]:
     found: list[Entry] = []
     try:
-        for entry in walk(context.sandbox, place, unwanted):
+        hidden = "/." in f"/{asked.pattern}"
+        for entry in walk(context.sandbox, place, unwanted, hidden=hidden):
             if not entry.is_directory and glob.matches(entry.path):
                 found.append(entry)
                 if len(found) > asked.limit:
