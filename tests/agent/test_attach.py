@@ -286,6 +286,7 @@ async def test_after_a_restart_a_question_about_a_changed_file_is_asked_anew(
         await back.call("run.attach", {"run_id": run})
         again = await back.until("ui.confirm.request")
         assert again["id"] != question["id"]
+        assert [one.id for one in await agent.runtime.store.pending(run)] == [again["id"]]
         back.answer(question, {"ok": True})
         await back.settle()
         assert (agent.root / "a").read_text() == "old and more"

@@ -104,27 +104,6 @@ async def test_a_run_is_not_taken_up_where_as_many_go_on_as_may_be(
         assert await ui.until_ended(run) == "completed"
 
 
-async def test_a_question_about_what_has_changed_is_withdrawn_when_another_is_asked(
-    tmp_path: Path,
-) -> None:
-    async with an_agent(tmp_path) as agent:
-        (agent.root / "a").write_text("old")
-        ui = await agent.connect(**RETURNING)
-        run = await ui.start("edit a: old => new")
-        stale = await ui.until("ui.confirm.request")
-        await ui.leave()
-    (tmp_path / "work" / "a").write_text("old and more")
-    async with an_agent(tmp_path) as agent:
-        back = await agent.connect(**RETURNING)
-        await back.call("run.attach", {"run_id": run})
-        fresh = await back.until("ui.confirm.request")
-        assert [one.id for one in await agent.runtime.store.pending(run)] == [fresh["id"]]
-        closed = await agent.runtime.store.answer(stale["id"], b'{"ok":true}', "too late")
-        assert not closed.won
-        back.answer(fresh, {"ok": True})
-        assert await back.until_ended(run) == "completed"
-
-
 # Connections that are lost.
 
 

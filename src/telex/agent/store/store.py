@@ -152,7 +152,7 @@ class Store:
         if run_id in self._owed:
             try:
                 await self._write(lambda ledger: None)
-            except Exception as problem:
+            except StoreProblem as problem:
                 raise EndOwed(run_id, problem) from problem
 
     async def adopt(self, run_id: str) -> None:
