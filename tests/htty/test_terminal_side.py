@@ -8,14 +8,17 @@ import os
 import shlex
 import signal
 import subprocess
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, strategies
 
 from htty.serving_pages import PROGRAM, PYTHON, SERVER, SETTINGS
+from telex.escapes.foreground import answerable
 from telex.htty import carried
 from telex.htty.announcement import Leaving, opens
+from telex.htty.carried import listens
 from telex.htty.errors import ConnectionOver
 from telex.htty.members import Members
 from telex.htty.terminal_side import Offer, TerminalSide
@@ -28,6 +31,8 @@ from telex.wire.events import Claimed, Fault, Visible
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
+
+    from telex.terminal.discipline import Characters
 
 FINAL = b"\0\0\x08\x07\0\0\0\0\0" + b"\0\0\0\x05" + bytes(4)
 FIRST = b"\0\0\x08\x07\0\0\0\0\0" + b"\x7f\xff\xff\xff" + bytes(4)
@@ -343,6 +348,26 @@ async def test_a_file_with_chunks_that_is_shown_makes_no_page(tmp_path: Path) ->
         assert here.offers == []
         assert here.side.swallowed == 50
         assert here.line.typed == b""
+
+
+async def test_a_shell_that_comes_back_between_two_looks_is_not_taken_for_its_program() -> None:
+    class Late(Recorded):
+        """Told how the terminal is only when the shell has it again."""
+
+        def characters(self) -> Characters:
+            while (now := self._pty.characters()).canonical:
+                time.sleep(0.001)
+            return now
+
+    async with terminal(*BASH) as here:
+        await here.shows("$ ")
+        here.pty.write(b"echo sle''eps; sleep 0.5\r")
+        await here.shows("sleeps")
+        async with asyncio.timeout(10):
+            while (group := answerable(here.pty.foreground())) is None:
+                await asyncio.sleep(0)
+        assert not listens(Late(here.pty), group)  # type: ignore[arg-type]  # all else is the Pty's
+        assert here.pty.foreground() == here.pty.child.pid
 
 
 async def test_a_killed_program_leaves_nothing_at_the_prompt(tmp_path: Path) -> None:

@@ -129,7 +129,7 @@ def flawed(directory: Path, flaws: Flaws) -> Path:
 async def results(path: Path, ids: Collection[str], command: str = "hello") -> dict[str, Result]:
     needed = {"handshake", "handshake.other-protocol", *ids}
     clauses = [clause for clause in CLAUSES if clause.id in needed]
-    report = await check(path, seconds=1.0, command=command, clauses=clauses)
+    report = await check(path, seconds=2.0, command=command, clauses=clauses)
     return {one.clause.id: one.result for one in report.outcomes if one.clause.id in ids}
 
 
@@ -247,7 +247,7 @@ def test_a_directory_without_a_manifest_is_told_what_to_name(tmp_path: Path) -> 
 async def test_a_header_that_is_not_understood_is_shown_as_it_was_sent(tmp_path: Path) -> None:
     path = flawed(tmp_path, {"frame.fields": MORE_SILENT["frame.fields"]})
     clauses = [clause for clause in CLAUSES if clause.id in ("handshake", "frame.fields")]
-    report = await check(path, seconds=0.5, clauses=clauses)
+    report = await check(path, seconds=3.0, clauses=clauses)
     assert "whose header begins 'content-length:" in report.outcomes[-1].seen
     assert "{" not in report.outcomes[-1].seen
 

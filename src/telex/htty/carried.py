@@ -59,7 +59,8 @@ def listens(line: Line, group: int) -> bool:
     if line.foreground() != group or answerable(group) is None:
         return False
     now = line.characters()
-    return not now.canonical and not now.echo
+    # Another look, for they are two questions: the shell that came between them made it raw.
+    return not now.canonical and not now.echo and line.foreground() == group
 
 
 class Carried:
