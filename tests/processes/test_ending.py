@@ -62,22 +62,22 @@ SLEEPS = "sh -c 'echo up >&2; exec sleep 60'"
 
 @pytest.mark.counted
 @pytest.mark.parametrize(
-    "script",
+    ("script", "count"),
     [
-        f"{SLEEPS}; touch after",
-        f"({SLEEPS} & wait); touch after",
-        f"{SLEEPS} | (cat; touch after)",
+        (f"{SLEEPS}; touch after", 1),
+        (f"({SLEEPS} & wait); touch after", 1),
+        (f"{SLEEPS} | (echo up >&2; cat; touch after)", 2),
     ],
 )
 async def test_nobody_goes_on_because_another_ended_first(
-    script: str, tmp_path: Path, counted: Callable[[int, int], int]
+    script: str, count: int, tmp_path: Path, counted: Callable[[int, int], int]
 ) -> None:
     for _ in range(counted(10, 200)):
         lifeline = Lifeline()
         try:
             stdio = Pipes(End.NULL, End.NULL, lifeline.writing)
             child = start(["sh", "-c", script], stdio=stdio, cwd=str(tmp_path))
-            await lifeline.ready(1)
+            await lifeline.ready(count)
             await child.end((Rung(SIGTERM, 5.0), Rung(SIGKILL, 5.0)))
             await lifeline.gone()
         finally:
