@@ -1,8 +1,6 @@
 """Simple commands and redirects of a script, each judged. Pure, but for `Files`.
 
-Rules first: one that denies matches also when other words stand between its own, when the program
-is written with a path, and among the words of any program that may run another; one that allows
-matches the words as they are. Then readers, which may read inside the root. All else asks, but in
+Rules first (`command_rules`). Then readers, which may read inside the root. All else asks, but in
 mode full.
 
 `cd` moves the rest. Whether it succeeded is not known, so that every directory the script may be in
@@ -13,14 +11,15 @@ such a `cd` asks and moves nothing here either. Used by `judge`.
 
 from __future__ import annotations
 
-import fnmatch
 import posixpath
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from telex.agent.judging.lasting import is_lasting, runs_nothing, writes_lastingly
+from telex.agent.judging.command_rules import CommandRules
+from telex.agent.judging.expanding import as_text, changes_files, expanded
+from telex.agent.judging.lasting import is_lasting, writes_lastingly
 from telex.agent.judging.modes import SHELL_TOOL, Access, Mode
-from telex.agent.judging.nested import is_about, is_told, may_run_a_shell
+from telex.agent.judging.nested import may_run_a_shell
 from telex.agent.judging.paths import Paths, Touched, Verdict
 from telex.agent.judging.programs import TAKES_ANYTHING, reading
 from telex.agent.judging.rules import Decision, Rule
@@ -72,12 +71,12 @@ class _Where:
 @dataclass(frozen=True, slots=True)
 class Commands:
     paths: Paths
-    rules: Sequence[Rule]
+    rules: CommandRules
     mode: Mode
     trusted: bool
 
     def judge(self, script: Script, cwd: str) -> tuple[Piece, ...]:
-        return tuple(self._script(script, _Where((cwd,), (cwd,)), _changes_files(script)))
+        return tuple(self._script(script, _Where((cwd,), (cwd,)), changes_files(script)))
 
     def _script(self, script: Script, where: _Where, changing: bool) -> Iterator[Piece]:
         # After `||` nobody knows which of the commands before were run at all.
@@ -101,7 +100,7 @@ class Commands:
 
     def _cd(self, command: Command, where: _Where, *, alone: bool) -> Piece:
         argv = tuple(word.text for word in command.words)
-        restricting = self._rule(argv, where.now[0], (Decision.DENY, Decision.ASK))
+        restricting = self.rules.about(argv, where.now[0], Decision.DENY, Decision.ASK)
         if restricting:
             return _piece(command, argv, _by_rule(restricting))
         if where.fixed or not alone:
@@ -116,7 +115,7 @@ class Commands:
             case _:
                 # Without a known place, nothing after it can be judged.
                 return _piece(command, argv, self._unless_restricted("cd to an unknown place"))
-        path = self._text(target)
+        path = as_text(target, self.paths)
         places = tuple(
             place for cwd in where.now for place in _places(self.paths.absolute(path, cwd))
         )
@@ -137,7 +136,7 @@ class Commands:
             why = "nobody knows the redirect's file"
             verdict = _asked(named) or self._unless_restricted(why)
             return Piece("redirect", redirect.source, (word.text,), verdict, named)
-        path = self._text(word)
+        path = as_text(word, self.paths)
         touched = tuple(self.paths.touched(access, path, cwd, SHELL_TOOL) for cwd in cwds)
         verdict = _worst([one.verdict for one in touched])
         lasting = access is Access.READ or all(
@@ -149,16 +148,16 @@ class Commands:
         self, command: Command, cwds: tuple[str, ...], changing: bool, *, moved: bool
     ) -> Piece:
         words = command.words
-        written = tuple(self._text(word) for word in words)
+        written = tuple(as_text(word, self.paths) for word in words)
         verdicts: list[Verdict] = []
         touched: list[Touched] = []
         for cwd in cwds:
-            expanded = self._expanded(words, cwd, changing)
-            verdict, found = self._one(written, expanded, cwd, words, moved=moved)
+            known = expanded(words, cwd, self.paths, changing=changing)
+            verdict, found = self._one(written, known, cwd, words, moved=moved)
             verdicts.append(verdict)
             touched += found
-        known = not any(word.is_pattern or word.scripts for word in words)
-        lasting = known and all(is_lasting(written, cwd, self.paths) for cwd in cwds)
+        varying = any(word.is_pattern or word.scripts for word in words)
+        lasting = not varying and all(is_lasting(written, cwd, self.paths) for cwd in cwds)
         return _piece(
             command, written, _worst(verdicts), tuple(dict.fromkeys(touched)), lasting=lasting
         )
@@ -176,9 +175,7 @@ class Commands:
         argv = written if known is None else known
         named = (*self._named(argv, cwd), *self._printed(words, cwd))
         denied = [one.verdict for one in named if one.verdict.decision is Decision.DENY]
-        if rule := self._rule(argv, cwd, (Decision.DENY,)) or self._hidden(
-            argv, cwd, Decision.DENY
-        ):
+        if rule := self.rules.restricting(argv, cwd, Decision.DENY):
             return _by_rule(rule), named
         if denied:
             return denied[0], named
@@ -191,7 +188,7 @@ class Commands:
         self, argv: tuple[str, ...], cwd: str, first: Word, named: tuple[Touched, ...]
     ) -> Verdict:
         """A word of it stands for names, or is printed by another command: an option, any path."""
-        if rule := self._rule(argv, cwd, (Decision.ASK,)):
+        if rule := self.rules.about(argv, cwd, Decision.ASK):
             return _by_rule(rule)
         if first.is_plain and argv[0] in TAKES_ANYTHING:
             return Verdict(Decision.ALLOW, f"{argv[0]} may get any arguments")
@@ -203,9 +200,9 @@ class Commands:
         self, argv: tuple[str, ...], cwd: str, named: tuple[Touched, ...], *, moved: bool
     ) -> tuple[Verdict, tuple[Touched, ...]]:
         """A command whose words are all known."""
-        if rule := self._rule(argv, cwd, (Decision.ALLOW,)):
+        if rule := self.rules.about(argv, cwd, Decision.ALLOW):
             return self._allowed(rule, named), ()
-        if rule := self._rule(argv, cwd, (Decision.ASK,)) or self._hidden(argv, cwd, Decision.ASK):
+        if rule := self.rules.restricting(argv, cwd, Decision.ASK):
             return _by_rule(rule), ()
         found = reading(argv)
         if found is None:
@@ -264,55 +261,6 @@ class Commands:
         """What a rule allows by its words may still name a secret."""
         return (_asked(named) if rule.path is None else None) or _by_rule(rule)
 
-    def _rule(
-        self, argv: tuple[str, ...], cwd: str, decisions: tuple[Decision, ...]
-    ) -> Rule | None:
-        for decision in decisions:
-            for rule in self.rules:
-                about = rule.decision is decision and rule.is_for(SHELL_TOOL, cwd)
-                if about and self._matches(rule, argv, cwd):
-                    return rule
-        return None
-
-    def _matches(self, rule: Rule, argv: tuple[str, ...], cwd: str) -> bool:
-        if rule.text is not None or (rule.command is None and rule.path is not None):
-            return False
-        if rule.decision is not Decision.ALLOW:
-            about = rule.command is None or is_about(rule.command, argv)
-            return about and (rule.path is None or any(self._covered(rule, argv[1:], cwd)))
-        if rule.command is None:
-            return True
-        if not rule.begins(argv):
-            return False
-        rest = argv[len(rule.command) :]
-        if rule.plain and not all(self._is_plain(word, cwd) for word in rest):
-            return False
-        return rule.path is None or (bool(rest) and all(self._covered(rule, rest, cwd)))
-
-    def _covered(self, rule: Rule, words: Sequence[str], cwd: str) -> Iterator[bool]:
-        for word in words:
-            absolute = self.paths.absolute(word, cwd)
-            yield self.paths.covers(rule, absolute, self.paths.files.real(absolute))
-
-    def _is_plain(self, word: str, cwd: str) -> bool:
-        absolute = self.paths.absolute(word, cwd)
-        return (
-            not word.startswith(("-", "+", "@"))
-            and "=" not in word
-            and self.paths.is_inside(absolute)
-            and not self.paths.is_guarded(absolute)
-        )
-
-    def _hidden(self, argv: Sequence[str], cwd: str, decision: Decision) -> Rule | None:
-        """A rule about something that another program may be told to run."""
-        if runs_nothing(argv):
-            return None
-        for rule in self.rules:
-            about = rule.decision is decision and rule.is_for(SHELL_TOOL, cwd)
-            if about and rule.command and is_told(rule.command, argv):
-                return rule
-        return None
-
     def _named(self, argv: tuple[str, ...], cwd: str) -> tuple[Touched, ...]:
         """Paths that a rule denies or that are secrets, wherever among the words they are."""
         found: list[Touched] = []
@@ -327,28 +275,9 @@ class Commands:
         """The same in substitutions: what is a word there may be printed, and be a path here."""
         for script in (script for word in words for script in word.scripts):
             for command in script.commands():
-                yield from self._named(tuple(self._text(word) for word in command.words), cwd)
-
-    def _expanded(
-        self, words: tuple[Word, ...], cwd: str, changing: bool
-    ) -> tuple[str, ...] | None:
-        """The words with names in place of patterns; a name that looks like an option is one."""
-        if any(word.scripts for word in words):
-            return None
-        argv: list[str] = []
-        for word in words:
-            if not word.is_pattern:
-                argv.append(self._text(word))
-                continue
-            text = self._text(word)
-            names = self.paths.files.names(self.paths.absolute(text, cwd))
-            if changing or names is None or word is words[0] or _is_odd(text, cwd):
-                return None
-            argv += [_as_written(name, text) for name in names] or [text]
-        return tuple(argv)
-
-    def _text(self, word: Word) -> str:
-        return self.paths.home + word.text[1:] if word.is_home else word.text
+                yield from self._named(
+                    tuple(as_text(word, self.paths) for word in command.words), cwd
+                )
 
     def _unless_full(self, why: str) -> Verdict:
         if self._is_free():
@@ -356,56 +285,18 @@ class Commands:
         return Verdict(Decision.ASK, why)
 
     def _is_free(self) -> bool:
-        return self.mode is Mode.FULL or any(
-            rule.is_for(SHELL_TOOL, "") and rule.decision is Decision.ALLOW
-            for rule in self.rules
-            if rule.command is None and rule.text is None and rule.path is None
-        )
+        return self.mode is Mode.FULL or self.rules.free
 
     def _unless_restricted(self, why: str) -> Verdict:
         """As above, but what is not known may be what a rule is about."""
-        if any(rule.decision is not Decision.ALLOW for rule in self.rules):
+        if self.rules.restrict:
             return Verdict(Decision.ASK, why)
         return self._unless_full(why)
-
-
-def _changes_files(script: Script) -> bool:
-    """Whether a pattern may stand for other names by the time it is its turn."""
-    commands = list(script.commands())
-    writes = any(
-        redirect.direction is not Direction.READ and redirect.target.text != "/dev/null"
-        for command in commands
-        for redirect in command.redirects
-    )
-    programs = [[word.text for word in command.words] for command in commands if command.words]
-    return writes or (len(programs) > 1 and any(_may_change(argv) for argv in programs))
 
 
 def _places(path: str) -> tuple[str, ...]:
     """After a link, `..` is the directory the link is in to a shell, and another to all others."""
     return tuple(dict.fromkeys((path, posixpath.normpath(path))))
-
-
-def _may_change(argv: list[str]) -> bool:
-    found = reading(argv)
-    return argv[0] != "cd" and (found is None or found[1].refused != "")
-
-
-def _as_written(name: str, pattern: str) -> str:
-    """As the shell gives it: relative where the pattern is, with as many parts as that has."""
-    if pattern.startswith("/"):
-        return name
-    parts = [part for part in pattern.split("/") if part]
-    return "/".join(name.split("/")[-len(parts) :])
-
-
-def _is_odd(pattern: str, cwd: str) -> bool:
-    """Where a pattern's own directory is one, or after a link `..` would be another. To some shells
-    `.*` is `..` too."""
-    leads_up = any(
-        fnmatch.fnmatchcase("..", part) for part in pattern.split("/") if part[:1] == "."
-    )
-    return leads_up or "*" in cwd or "?" in cwd
 
 
 def _by_rule(rule: Rule) -> Verdict:

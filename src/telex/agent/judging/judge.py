@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from telex.agent.judging import remembering
+from telex.agent.judging.command_rules import CommandRules
 from telex.agent.judging.commands import Commands, Piece
 from telex.agent.judging.modes import (
     HARMLESS_TOOLS,
@@ -112,9 +113,9 @@ class Judge:
         return _with_scopes(judged, scopes)
 
     def _read(self, request: Request, script: Script) -> Judgement:
-        pieces = Commands(self.paths, self.rules, self.mode, trusted=self.trusted).judge(
-            script, request.cwd
-        )
+        pieces = Commands(
+            self.paths, CommandRules(self.paths, self.rules), self.mode, trusted=self.trusted
+        ).judge(script, request.cwd)
         if not pieces:
             return Judgement(Decision.ASK, "there is no command in it")
         return _worst(pieces)
