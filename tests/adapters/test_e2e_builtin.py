@@ -209,8 +209,11 @@ async def test_bash_without_marks_is_known_by_its_look(starting: Any) -> None:
         assert (await bash.turn("interrupt"))["state"] == "prompt"
 
 
-async def test_what_the_shell_starts_does_not_inherit_the_marks(starting: Any) -> None:
-    async with starting("shell") as bash:
+@pytest.mark.parametrize("exported", [{}, {"PS1": "(venv) $ ", "PS0": "", "PS2": "> "}])
+async def test_what_the_shell_starts_does_not_inherit_the_marks(
+    starting: Any, exported: dict[str, str]
+) -> None:
+    async with starting("shell", env=exported) as bash:
         await bash.turn("run", command="env | grep -c -e 133 -e __telex")
         assert "\n0\n" in await bash.screen()
         state = await bash.turn("run", command="bash --norc")
