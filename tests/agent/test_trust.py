@@ -3,6 +3,8 @@ and an agent cannot say it for itself."""
 
 from __future__ import annotations
 
+import contextlib
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,11 +13,8 @@ from permission_world import shell
 from telex.agent.judging import Decision, Request
 from telex.cli.agent.making import Wanted, served_agent
 from telex.config import places, project
-from telex.config.load import load
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from telex.agent.permissions import Permissions
 
 RULE = '[[permission.rule]]\ntool = "shell"\ncommand = "make"\ndecision = "allow"\n'
@@ -40,9 +39,11 @@ def a_project(path: Path, *, trusted: bool, content: str = RULE) -> Path:
 
 
 async def permissions_in(cwd: Path, root: Path | None, mode: str = "minimal") -> Permissions:
-    config = load(places.find(), directory=cwd)
-    async with served_agent(Wanted(config, root, mode)) as server:
-        return server.runtime.confirming.permissions
+    wanted = Wanted(root=root, mode=mode)
+    with contextlib.chdir(cwd):
+        config = wanted.load()
+        async with served_agent(wanted, config) as server:
+            return server.runtime.confirming.permissions
 
 
 async def test_a_root_is_not_trusted_because_the_directory_one_stands_in_is(
@@ -61,6 +62,25 @@ async def test_a_root_that_is_trusted_is_so_from_anywhere(tmp_path: Path) -> Non
     permissions = await permissions_in(other, mine)
     assert permissions.trusted
     assert permissions.judge.judge(shell("make", str(mine))).decision is Decision.ALLOW
+
+
+async def test_settings_are_those_of_the_root_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = a_project(tmp_path / "mine", trusted=True, content='agent.plugins = ["mine"]')
+    here = a_project(tmp_path / "here", trusted=True, content='agent.plugins = ["here"]')
+    monkeypatch.chdir(here)
+    assert Wanted(root=mine).load().settings.agent.plugins == ("mine",)
+    monkeypatch.chdir(tmp_path)
+    assert Wanted(root=Path("mine")).load().settings.agent.plugins == ("mine",)
+
+
+async def test_a_project_whose_rules_do_not_count_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = a_project(tmp_path / "other", trusted=False)
+    await permissions_in(tmp_path, other)
+    assert "other/.telex/config.toml: not read, it is not trusted" in capsys.readouterr().err
 
 
 def decides(permissions: Permissions, path: str) -> Decision:

@@ -12,7 +12,7 @@ from telex.cli.address import address
 from telex.cli.agent.options import behaving
 from telex.cli.console import explain
 from telex.cli.lazy import Lazy
-from telex.cli.loading import load_config
+from telex.cli.loading import flags_of
 
 HELP = """Serve an agent to any UI, by JSON-RPC.
 
@@ -57,8 +57,7 @@ def command(
 ) -> None:
     from telex.cli.agent.making import Wanted
 
-    config = load_config(context)
-    wanted = Wanted(config, root, mode, script, diagnostics)
+    wanted = Wanted(flags_of(context), root, mode, script, diagnostics)
     if context.invoked_subcommand is not None:
         if stdio or socket or http:
             raise click.UsageError(

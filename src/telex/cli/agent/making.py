@@ -21,10 +21,12 @@ from telex.agent.store import Store
 from telex.agent.surroundings import Surroundings
 from telex.agent.tools.builtin import BUILTIN
 from telex.agent.tools.registry import Tools
+from telex.cli.console import warn
 from telex.cli.redacting import redactor_of
 from telex.config import places
-from telex.config.errors import Unreadable
-from telex.config.load import find_project
+from telex.config.layers import EMPTY
+from telex.config.layers import Layer as Flags
+from telex.config.load import load
 from telex.config.private import read_file
 from telex.config.project import Trust
 
@@ -32,7 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from telex.agent.cores import Core
-    from telex.agent.sandbox import Sandbox
     from telex.config.load import Config
     from telex.config.places import Places
     from telex.config.project import ProjectFile
@@ -42,21 +43,33 @@ if TYPE_CHECKING:
 class Wanted:
     """What the person said on the command line."""
 
-    config: Config
+    flags: Flags = EMPTY
     root: Path | None = None
     mode: str = "minimal"
     script: Path | None = None
     diagnostics: bool = False
 
+    @property
+    def cwd(self) -> Path:
+        """Where relative paths begin."""
+        return Path(os.path.realpath(self.root or Path.cwd()))
+
+    def load(self) -> Config:
+        """The root's, not that of the directory one stands in. Says what is wrong with it."""
+        config = load(places.find(), directory=self.cwd, flags=self.flags)
+        for warning in config.warnings:
+            warn(warning)
+        return config
+
 
 @asynccontextmanager
-async def served_agent(wanted: Wanted) -> AsyncIterator[AgentServer]:
+async def served_agent(wanted: Wanted, config: Config) -> AsyncIterator[AgentServer]:
     """Closed at the end of the block."""
     found = places.find()
-    async with _tools(wanted.config, found) as tools:
+    async with _tools(config, found) as tools:
         store = await Store.open(found.database)
         try:
-            server = AgentServer(await _runtime(wanted, found, store, tools))
+            server = AgentServer(await _runtime(wanted, config, found, store, tools))
         except BaseException:
             await store.close()
             raise
@@ -79,23 +92,25 @@ async def _tools(config: Config, found: Places) -> AsyncIterator[Tools]:
         yield Tools(BUILTIN, Plugged(keepers).named)
 
 
-async def _runtime(wanted: Wanted, found: Places, store: Store, tools: Tools) -> Runtime:
-    sandbox, cwd = _place(wanted.root)
-    redactor = redactor_of(wanted.config.settings)
+async def _runtime(
+    wanted: Wanted, config: Config, found: Places, store: Store, tools: Tools
+) -> Runtime:
+    sandbox = enclosing(wanted.cwd, wanted.root)
+    redactor = redactor_of(config.settings)
     surroundings = Surroundings(
         sandbox,
-        cwd,
+        wanted.cwd,
         Path.home(),
         OutputCache(found.state / "tool-output", redactor),
         os.environ,
         redactor,
     )
-    project = _trusted_project(found, sandbox)
+    project = _trusted(config.project_file)
     permissions = Permissions(
         str(sandbox.root),
         str(Path.home()),
         Mode(wanted.mode),
-        _layers(wanted.config.user_file, project),
+        _layers(config.user_file, project),
         trusted=project is not None,
         own=[str(place) for place in (found.config, found.data, found.state, found.runtime)],
     )
@@ -105,12 +120,6 @@ async def _runtime(wanted: Wanted, found: Places, store: Store, tools: Tools) ->
     )
 
 
-def _place(root: Path | None) -> tuple[Sandbox, Path]:
-    """The sandbox, and where in it relative paths begin."""
-    cwd = Path(os.path.realpath(root or Path.cwd()))
-    return enclosing(cwd, root), cwd
-
-
 def _cores(wanted: Wanted) -> dict[str, Core]:
     cores: list[Core] = [Builtin()]
     if wanted.script is not None:
@@ -118,12 +127,7 @@ def _cores(wanted: Wanted) -> dict[str, Core]:
     return {core.name: core for core in cores}
 
 
-def _trusted_project(found: Places, sandbox: Sandbox) -> ProjectFile | None:
-    """The root's, which need not be that of the directory telex was started in."""
-    try:
-        project = find_project(found, sandbox.root)
-    except Unreadable:  # nobody can have trusted it
-        return None
+def _trusted(project: ProjectFile | None) -> ProjectFile | None:
     return project if project is not None and project.trust is Trust.TRUSTED else None
 
 

@@ -101,7 +101,7 @@ async def one_shot(wanted: Wanted, said: Said) -> int:
     """The exit code."""
     printing = AsJson() if said.as_json else AsText("" if said.may_ask else NOBODY_ASKED)
     ui = OneShot(printing, said.may_ask)
-    async with served_agent(wanted) as server:
+    async with served_agent(wanted, wanted.load()) as server:
         theirs, ours = memory_channels()
         serving = asyncio.create_task(server.converse(theirs))
         async with Peer(ours, JsonRpc(codes=codes.CODES), ui.methods) as peer:

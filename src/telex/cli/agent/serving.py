@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 async def serve_agent(wanted: Wanted, doors: Doors) -> None:
     """Its runs end before its doors close: who listens hears how."""
-    settings = wanted.config.settings
-    log_to_stderr(settings.logging.level, redactor_of(settings))
-    async with served_agent(wanted) as server:
+    config = wanted.load()
+    log_to_stderr(config.settings.logging.level, redactor_of(config.settings))
+    async with served_agent(wanted, config) as server:
         await serve("agent", server.converse, doors, stopping=server.close)
