@@ -19,7 +19,6 @@ import sys
 import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from telex.host import own_socket
@@ -29,6 +28,7 @@ from telex.host.backlog import Backlog
 from telex.host.overlooked import Overlooked
 from telex.host.paging import PagesWanted, Paging
 from telex.host.whereabouts import Whereabouts
+from telex.terminal.loading import load
 from telex.wire import htty_chunk, json_escape, limits
 from telex.wire.demux import Demux
 from telex.wire.events import Event, Visible
@@ -344,7 +344,7 @@ def _load() -> None:
     sys.setswitchinterval(_SWITCH_SECONDS)
     gc.disable()
     try:
-        import_module(_ANSWERING)
+        load(_ANSWERING)
         from telex.terminal.cells import Size
         from telex.terminal.screen import Screen
 

@@ -7,10 +7,10 @@ machine would be another host.
 from __future__ import annotations
 
 import asyncio
-import importlib
 import threading
 from typing import TYPE_CHECKING, Protocol
 
+from telex.terminal.loading import load
 from telex.wire import limits
 
 if TYPE_CHECKING:
@@ -32,8 +32,7 @@ def warm_up() -> None:
     It takes a quarter of a second, which a server should not need to answer its first request. The
     thread ends with that; a server that ends sooner does not wait for it.
     """
-    loading = ("telex.terminal.session",)
-    threading.Thread(target=importlib.import_module, args=loading, daemon=True).start()
+    threading.Thread(target=load, args=("telex.terminal.session",), daemon=True).start()
 
 
 class UnknownSession(Exception):
