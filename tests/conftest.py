@@ -134,6 +134,7 @@ def _leaves_nothing_behind(_scratch: Path) -> Iterator[None]:
     assert _children() <= children, "the test left processes behind"
     forgotten = sorted(path.name for path in set(_scratch.iterdir()) - files)
     assert not forgotten, f"the test left temporary files behind: {forgotten}"
+    gc.freeze()  # what outlives a test (modules, caches) no later one has to look at
 
 
 def _open_files() -> dict[int, str]:

@@ -237,7 +237,7 @@ async def test_no_input_slips_into_a_turn_but_reading_goes_on(automation: Servin
                 wait={"intent": "wait_text_matcher", "params": {"text": "never"}, "wait_id": "w"},
             )
         )
-        await other.call("adapter.wait", **waits(adapter, "did one"))
+        await other.call("adapter.wait", adapter=adapter, intent="wait_turn_matcher", params={})
         second = asyncio.create_task(say(other, adapter, "two"))
         for _ in range(3):
             assert (await state(other, adapter))["state"] == "ready"
