@@ -105,6 +105,27 @@ def test_a_reader_who_has_seen_enough_ends_it_quietly(environ: dict[str, str]) -
         assert child.wait(20) == 128 + signal.SIGPIPE
 
 
+def test_a_program_that_stops_when_it_is_ended_does_not_stop_us(environ: dict[str, str]) -> None:
+    """Nor who runs in our process group: a shell would have a stopped job, a pipeline hang."""
+    stops = "signal.signal(signal.SIGHUP, lambda *_: os.kill(os.getpid(), signal.SIGSTOP))"
+    script = f"import os, signal; {stops}; print('up', flush=True)\nwhile True: signal.pause()"
+    with subprocess.Popen(
+        [*RUN, sys.executable, "-c", script],
+        env=environ,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        process_group=0,
+    ) as child:
+        assert child.stdout is not None
+        assert child.stdout.read(3) == b"up\n"
+        child.terminate()
+        seen = os.waitid(os.P_PID, child.pid, os.WEXITED | os.WSTOPPED | os.WNOWAIT)
+        child.kill()
+        assert seen is not None
+        assert seen.si_code == os.CLD_EXITED
+        assert child.wait(20) == 128 + signal.SIGTERM
+
+
 def test_the_pipes_it_was_given_stay_blocking(environ: dict[str, str]) -> None:
     done = subprocess.run(
         ["sh", "-c", f"{' '.join(RUN)} true; cat /proc/self/fdinfo/0 /proc/self/fdinfo/1 >&2"],

@@ -320,7 +320,8 @@ class Host:
     # --- stops
 
     def _child_changed(self) -> None:
-        if job_control.has_stopped(self.pty.child.pid):
+        # Not when it is being ended, which stops it too, and whose end we would put off.
+        if job_control.has_stopped(self.pty.child.pid) and not self._outcome.over.done():
             self._outcome.start(self._stop())
 
     async def _stop(self) -> None:

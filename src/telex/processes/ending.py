@@ -114,21 +114,24 @@ class Ending:
 
         One by one would not do: a shell whose child ends before it is told itself goes on with its
         next command, and a reader takes what its writer left unfinished for the whole. So all are
-        stopped first, and go on when each has its signal. SIGKILL needs that no less.
+        stopped first, and go on when each has its signal. SIGKILL needs that no less. The
+        youngest goes on first, mostly a child: a parent that has an eye on its children's stops
+        (a shell, our own `host.leader`) must not find one that is still stopped.
         """
         number = self._rung.signal
+        left = sorted(left, key=lambda member: (member.started, member.pid))
         told = [self._told.setdefault(member.identity, set()) for member in left]
         due = [
             (grip, had)
             for member, had in zip(left, told, strict=True)
             if (grip := self._grip(member)) and (number not in had or number is SIGKILL)
         ]
-        for each in (SIGSTOP, number, SIGCONT):  # who is stopped hears it only when it goes on
-            for grip, had in due:
-                had.add(number)
-                # It has ended since the look, or it is not ours: the next look will say which.
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    grip.send(each)
+        for _, had in due:
+            had.add(number)
+        grips = [grip for grip, _ in due]
+        _send(SIGSTOP, grips)
+        _send(number, grips)
+        _send(SIGCONT, grips[::-1])  # who is stopped hears it only when it goes on
 
     def _grip(self, member: Process) -> Grip | None:
         if member.identity not in self._grips:
@@ -152,6 +155,13 @@ class Ending:
         trace: TracebackType | None,
     ) -> None:
         self._let_go(set())
+
+
+def _send(number: Signals, grips: Sequence[Grip]) -> None:
+    for grip in grips:
+        # It has ended since the look, or it is not ours: the next look will say which.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            grip.send(number)
 
 
 def _kill_groups(left: list[Process]) -> None:
