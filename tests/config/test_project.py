@@ -125,7 +125,7 @@ def test_an_untrusted_file_changes_nothing_and_is_mentioned(repository: Path, he
     assert config.settings.logging.level == "warning"
     (warning,) = config.warnings
     assert warning.startswith(f"{path}: not read, it is not trusted;")
-    assert "telex config trust" in warning
+    assert warning.endswith(f"telex config trust {repository}")
 
 
 def test_a_trusted_file_is_stronger_than_the_users_and_weaker_than_the_environment(

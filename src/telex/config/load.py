@@ -6,6 +6,7 @@ Precedence, strongest first: flag, environment, project (once trusted), user, de
 from __future__ import annotations
 
 import os
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -87,5 +88,6 @@ def _project(places: Places, directory: Path | None) -> tuple[ProjectFile | None
     if file.trust is Trust.TRUSTED:
         return file, from_file(file.content, Origin(Source.PROJECT, str(file.path)))
     why = "it changed since you trusted it" if file.trust is Trust.CHANGED else "it is not trusted"
-    warning = f"{file.path}: not read, {why}; look at it, then: telex config trust"
+    its = shlex.quote(str(file.path.parent.parent))  # which need not be where one stands
+    warning = f"{file.path}: not read, {why}; look at it, then: telex config trust {its}"
     return file, Layer({}, (warning,))
