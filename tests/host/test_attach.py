@@ -324,12 +324,12 @@ async def test_no_such_session_leaves_the_terminal_untouched(served: Serve) -> N
 
 async def test_two_are_attached_at_once(served: Serve) -> None:
     async with (
-        session(served, "cat") as term,
+        session(served, "sh", "-c", "echo begun; exec cat") as term,
         at_terminal(*attach(served, term)) as one,
         at_terminal(*attach(served, term)) as other,
     ):
-        await one.takes_keys()
-        await other.takes_keys()
+        await one.sees("begun")
+        await other.sees("begun")  # from now on it is shown what is printed, and not a screen
         await one.asks("from one\r", "from one\r\nfrom one")
         await other.sees("from one\r\nfrom one")
         other.type("from other\r")
