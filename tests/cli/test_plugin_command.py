@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from telex.cli import main
 from telex.cli.lazy import Lazy
 from telex.cli.plugin import COMMANDS, command
 
@@ -77,28 +76,6 @@ def plugins(tmp_path: Path) -> Path:
     directory = tmp_path / "home" / "data" / "plugins"
     directory.mkdir(parents=True, mode=0o700)
     return directory
-
-
-@pytest.fixture
-def inside(
-    environ: dict[str, str],
-    work: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> Run:
-    """As `telex`, in this process: a third of the time."""
-    monkeypatch.setenv("TELEX_HOME", environ["TELEX_HOME"])
-    monkeypatch.chdir(work)
-
-    def run(*args: str, **more: str) -> CompletedProcess[str]:
-        with pytest.MonkeyPatch.context() as patch:
-            for name, value in more.items():
-                patch.setenv(name, value)
-            code = main(args)
-        said = capsys.readouterr()
-        return CompletedProcess(args, code, said.out, said.err)
-
-    return run
 
 
 def written(path: Path, source: str) -> Path:
