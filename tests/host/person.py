@@ -104,7 +104,8 @@ class Person:
                 if self._mark in (directory / "environ").read_bytes():
                     command = (directory / "cmdline").read_bytes().replace(b"\0", b" ").decode()
                     if (
-                        int(directory.name) != self.pid
+                        command  # else it ended between the two readings, as a guardian may
+                        and int(directory.name) != self.pid
                         and "telex.processes.guardian" not in command
                     ):
                         found.append(command)
