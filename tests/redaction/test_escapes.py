@@ -21,6 +21,9 @@ SEQUENCES = {
     "link, ST": "\x1b]8;;https://example.org/\x1b\\",
     "request": "\x1bP$qm\x1b\\",
     "8-bit control": "\x9c",
+    "zero-width space": "\u200b",
+    "soft hyphen": "\u00ad",
+    "byte order mark": "\ufeff",
 }
 
 

@@ -76,12 +76,43 @@ def test_a_literal_of_several_lines_is_hidden_line_by_line() -> None:
     assert redactor.redact(text) == f"  {MARKER}\r\n\t{MARKER}\r\n=="
 
 
-@pytest.mark.parametrize("literal", ["", "a", "abc", "  abc  ", "a\nb\nc", "\x1b[1mabc"])
-def test_a_literal_that_would_mask_everything_is_refused_and_not_quoted(literal: str) -> None:
-    with pytest.raises(LiteralRefused, match="literal 2 is too short") as refused:
+@pytest.mark.parametrize("literal", ["", "  ", "\n \n", "\x1b[1m", "\t"])
+def test_a_literal_of_blanks_alone_is_refused(literal: str) -> None:
+    with pytest.raises(LiteralRefused, match="literal 2 is empty") as refused:
         Redactor(extra_literals=("long enough", literal))
     assert isinstance(refused.value, RuleRefused)
-    assert "abc" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("literal", "text", "said"),
+    [
+        ("a", "a cat", f"{MARKER} c{MARKER}t"),
+        ("é", "café", f"caf{MARKER}"),
+        ("ab", "cab ab a b", f"c{MARKER} {MARKER} a b"),
+        ("abc", "xabcabcx", f"x{MARKER}x"),
+        ("  abc  ", "abc", MARKER),
+        ("\x1b[1mab", "ab", MARKER),
+        ("ab", "a\x1b[1mb", f"{MARKER}\x1b[1m"),
+        ("aa", "aaa", MARKER),
+        ("a\nb", "a b c", f"{MARKER} {MARKER} c"),
+        ("long line\n}", "} long line", f"}} {MARKER}"),
+    ],
+)
+def test_a_literal_may_be_short_and_is_hidden_wherever_it_stands(
+    literal: str, text: str, said: str
+) -> None:
+    redactor = Redactor(extra_literals=(literal,))
+    assert redactor.redact(text) == said
+    assert in_feeds(redactor, list(text)) == said
+
+
+def test_nothing_of_a_short_literal_escapes_wherever_the_reads_fall() -> None:
+    text = "the pin is 42; 4\x1b[0m2 is it, and 4 2 is not, nor is 24"
+    redactor = Redactor(extra_literals=("42", "7"))
+    whole = redactor.redact(text)
+    assert "42" not in whole.replace("\x1b[0m", "")
+    for cut in range(len(text) + 1):
+        assert in_feeds(redactor, [text[:cut], text[cut:]]) == whole
 
 
 def test_a_literal_too_long_to_be_held_is_refused() -> None:

@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from redaction.examples import EXAMPLES, INNOCENT, KEY, some
 from telex.redaction import MARKER, Redactor, StreamRedactor, visible
 from telex.redaction.lane import Lane
-from telex.redaction.rules import RULES, Rulebook
+from telex.redaction.rules import RULES, Rule, Rulebook
 from telex.redaction.shapes import Token
+from telex.redaction.values import is_mixed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 LITERALS = ("hunter22", "aaaab", "п漢роль")
 REDACTORS = (Redactor(), Redactor(extra_literals=LITERALS))
@@ -29,7 +30,20 @@ PIECES = [
     *("://", "u:p@h", "://я:", "eyJ", f"eyJ{some(9)}."),
     *("-----BEGIN RSA PRIVATE KEY-----", "-----END RSA PRIVATE KEY-----", KEY[:65], "-----"),
     *("\x1b", "\x1b[31m", "\x1b[", "\x1b]0;", "\x1bP", "\x07", "\x1b\\", "\x1b(B", "\x9b", "\x00"),
-    *("'", '"', "\\", '\\"', ",", "}", " ", " \r", "\r\n", "\n", "\t"),
+    *("'", '"', "\\", '\\"', ",", "}", " ", " \r", "\r\n", "\n", "\t", ";", ")", "(", "&", "`"),
+    *("key=", "X_KEY=", "_PASS=", ";pwd=", "--token ", "curl -u ", "mysql -p", "sshpass -p "),
+    *(
+        "<password>",
+        "</",
+        "Cookie: a=",
+        "; ",
+        "login me password ",
+        "Basic ",
+        "?sig=",
+        "str",
+        "None",
+    ),
+    *("\u200b", "\u00ad", "$X", "{x}", "self."),
     *("/", "@", ":", "=", ".", "-", "s", "k", "a", "b'", "Some(", "aaaa"),
     *(*LITERALS, "hunt", "п漢", some(5), some(20), some(40), "Ab" * 30),
     *("é", "漢", "\ud800", "ſ", "\u212a", MARKER, "[RED"),
@@ -86,8 +100,8 @@ def test_the_quick_look_finds_all_that_a_thorough_one_does(text: str, cuts: list
 def test_the_last_characters_of_a_text_are_found_without_reading_all_of_it(
     text: str, least: int
 ) -> None:
-    (parts, unfinished), (runs, rest) = visible.split(text), visible.last_runs(text, least)
-    assert "".join(runs)[-least:] == "".join(parts[::2])[-least:]
+    (parts, unfinished), (last, rest) = visible.split(text), visible.last_parts(text, least)
+    assert "".join(last[::2])[-least:] == "".join(parts[::2])[-least:]
     assert rest == unfinished
 
 
@@ -119,15 +133,40 @@ PLAIN = [
 ]
 WORD = r"[A-Za-z0-9_\-]"
 AUTHORITY = r"""[^\s/?#"'<>`\\]"""
+
+
+def is_mixed_enough(rule: Rule) -> Callable[[re.Match[str]], bool]:
+    def check(match: re.Match[str]) -> bool:
+        assert isinstance(rule.shape, Token)
+        return not rule.shape.mixed or is_mixed(match["rest"][: rule.shape.least])
+
+    return check
+
+
 BY_REGEX = [
     *(
-        f"(?<![A-Za-z0-9])(?P<secret>(?:{rule.pattern})[{rule.shape.rest}]{{{rule.shape.least},}})"
+        (
+            re.compile(
+                f"(?<![A-Za-z0-9])(?P<secret>{re.escape(prefix)}"
+                f"(?P<rest>[{rule.shape.rest}]{{{rule.shape.least},}}))"
+                if rule.hides_prefix
+                else f"(?<![A-Za-z0-9]){re.escape(prefix)}"
+                f"(?P<secret>(?P<rest>[{rule.shape.rest}]{{{rule.shape.least},}}))"
+            ),
+            is_mixed_enough(rule),
+        )
         for rule in TOKENS
         if isinstance(rule.shape, Token)
+        for prefix in rule.prefixes
     ),
-    rf"(?<![A-Za-z0-9])(?P<secret>eyJ{WORD}{{8,}}+\.{WORD}{{2,}}+\.{WORD}*+(?:\.{WORD}+)*+)",
-    r"(?i:bearer)[ \t]+(?P<secret>[A-Za-z0-9._~+/=\-]{8,})",
-    rf"://[^\s/#\"'<>`\\:]{{0,90}}+:(?P<secret>{AUTHORITY}*)@{AUTHORITY}*+",
+    *(
+        (re.compile(pattern), bool)
+        for pattern in (
+            rf"(?<![A-Za-z0-9])(?P<secret>eyJ{WORD}{{8,}}+\.{WORD}{{2,}}+\.{WORD}*+(?:\.{WORD}+)*+)",
+            r"(?i:bearer)[ \t]+(?P<secret>[A-Za-z0-9._~+/=\-]{8,})",
+            rf"://[^\s/#\"'<>`\\:]{{0,90}}+:(?P<secret>{AUTHORITY}*)@{AUTHORITY}*+",
+        )
+    ),
 ]
 
 
@@ -135,9 +174,9 @@ BY_REGEX = [
 def test_in_one_plain_text_rules_agree_with_regexes_tried_at_every_place(text: str) -> None:
     """The reader never goes back to a place it passed, and loses nothing by that but a last dot."""
     hidden = set()
-    for pattern in map(re.compile, BY_REGEX):
+    for pattern, is_secret in BY_REGEX:
         for start in range(len(text)):
-            if match := pattern.match(text, start):
+            if (match := pattern.match(text, start)) and is_secret(match):
                 hidden.update(range(*match.span("secret")))
     hidden ^= {at for span in REDACTORS[0].spans(text) for at in range(*span)}
     assert {text[at] for at in hidden} <= {"."}
@@ -157,6 +196,22 @@ ADVERSARIAL = {
     "control strings": "\x1b]0;token=",
     "sequences": "s\x1b[m",
     "literals": "aaaa",
+    "options": "--token ",
+    "quoted options": "--token '",
+    "commands": "curl -u a:",
+    "programs": "mysql ",
+    "passwords of programs": "mysql -p",
+    "cookies": "Cookie: a=bcdefghij; ",
+    "elements": "<token>",
+    "keys with a label": "key=",
+    "fields": ";pwd=a;pwd=",
+    "logins": "login a password ",
+    "schemes": "Basic ",
+    "parameters": "?key=",
+    "shown prefixes": "-xai-",
+    "mentions": "token=a(",
+    "names": 'password"value=',
+    "characters without a width": "s\u200b",
 }
 
 

@@ -25,6 +25,13 @@ def moments(*feeds: str) -> list[str]:
         "$ ",
         "Password: ",
         "token=",
+        "login: ",
+        "Key: ",
+        "Enter password ",
+        *(f"press {key}" for key in "abcfijklmoqtuvz0123456789BCDEFHIJKLMNOPQRTUVWXYZ"),
+        "Enter the key",
+        "run test_",
+        "Basic ",
         "Login successful\r\n$ ",
         "token: \r\n>>> ",
         "[y/N] ",
@@ -36,7 +43,10 @@ def test_text_that_cannot_begin_a_secret_is_visible_at_once(text: str) -> None:
 
 
 def test_a_label_is_visible_at_once_and_its_value_never() -> None:
-    assert moments("password=", "hun", "ter2", " ok") == ["password=", MARKER, "", " ok", ""]
+    """A short value is judged when it ends: `password=getpass()` is none."""
+    assert moments("password=", "hun", "ter2", " ok") == ["password=", "", "", f"{MARKER} ok", ""]
+    assert moments("password=", "h" * 30, "i" * 30, " ok") == ["password=", "", MARKER, " ok", ""]
+    assert moments("password=", "get", "pass", "(", ")") == ["password=", *[""] * 4, "getpass()"]
 
 
 def test_a_key_is_held_from_its_first_letter_until_it_is_long_enough() -> None:
@@ -63,7 +73,7 @@ def test_what_is_undecided_at_the_end_is_decided_then() -> None:
 def test_the_scheme_of_a_header_stays_and_its_credentials_do_not() -> None:
     assert moments("Authorization: Bea", "rer", " ", "x", "\n") == [
         *("Authorization: ", "", "Bearer "),
-        *(MARKER, "\n", ""),
+        *("", f"{MARKER}\n", ""),
     ]
 
 

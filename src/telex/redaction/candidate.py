@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from telex.redaction.shapes import LINE_ENDS, run_of
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Generator
 
     from telex.redaction.lane import Lane
@@ -90,8 +91,8 @@ class Candidate:
                 return self.position - start
             yield
 
-    def run_out(self, characters: str) -> Reading:
-        """Read these characters to the end of the value.
+    def run_out(self, characters: str, *, ends: bool = True) -> Reading:
+        """Read these characters to the end of the value, with which the candidate `ends` too.
 
         A shell's line editor that reaches the right margin prints ` \\r` there and goes on.
         """
@@ -100,7 +101,7 @@ class Candidate:
             if (yield from self.peek()) != " ":
                 return
             self.show()
-            self.exclusive = False
+            self.exclusive = not ends
             yield from self.run(" ", 1)
             if not (yield from self.reads("\r")) or (yield from self.peek()) in LINE_ENDS:
                 return
@@ -124,14 +125,27 @@ class Candidate:
                 return False
             yield
 
-    def ahead(self, characters: str, most: int) -> Generator[None, None, str]:
-        """The run of these characters that comes next and the one after it, all unread."""
+    def at_once(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        """A match of what comes next, if all of it is there; nothing is read."""
+        return self._lane.match(pattern, self.position)
+
+    def hide_group(self, found: re.Match[str], group: str) -> None:
+        """Hide a group of such a match, and read on after it."""
+        start = self.position - found.start() + found.start(group)
+        self.position = start + len(found[group])
+        self._lane.hide(start, self.position)
+
+    def word(self, characters: str, most: int) -> Generator[None, None, tuple[str, str]]:
+        """The run of these characters that comes next and, unless it is cut at `most`, the
+        character after it; all unread."""
         lane, pattern = self._lane, run_of(characters)
         stop = self.position + most
         while True:
             end = lane.end_of(pattern, self.position, stop)
-            if end == stop or not lane.waits_at(end):
-                return lane.slice(self.position, end + 1)
+            if end == stop:
+                return lane.slice(self.position, end), ""
+            if not lane.waits_at(end):
+                return lane.slice(self.position, end), lane.character(end)
             yield
 
     def _take(self, end: int) -> None:

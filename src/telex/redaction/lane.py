@@ -15,7 +15,14 @@ from itertools import accumulate, islice
 from typing import TYPE_CHECKING, Final
 
 from telex.redaction.candidate import Candidate
-from telex.redaction.rules import LEAD_CHARS, LITERAL_LEAD, UNFINISHED_CHARS, UNFINISHED_LEADS, Rule
+from telex.redaction.rules import (
+    LEAD_CHARS,
+    LITERAL_LEAD,
+    PREFIX_CHARACTERS,
+    UNFINISHED_CHARS,
+    UNFINISHED_LEADS,
+    Rule,
+)
 from telex.redaction.shapes import Token
 
 if TYPE_CHECKING:
@@ -43,10 +50,12 @@ _HIDDEN: Final = (Verdict.HIDDEN, Verdict.STILL_HIDDEN)
 class _Literal:
     """A caller's literal, and up to where it was looked for."""
 
-    __slots__ = ("at", "text")
+    __slots__ = ("at", "lead", "text")
 
     def __init__(self, text: str) -> None:
         self.text = text
+        self.lead = min(LITERAL_LEAD, len(text))
+        """So much of it makes it likely; a shorter one has to be whole."""
         self.at = 0
         """What comes before this is decided; from here on the text may be the literal."""
 
@@ -55,7 +64,7 @@ class _Literal:
         text, base, size = lane.text, lane.base, len(self.text)
         at = max(self.at, base) - base
         while (found := text.find(self.text, at)) >= 0:
-            shown = LITERAL_LEAD - 1 if base + found < lane.let_go else 0
+            shown = self.lead - 1 if base + found < lane.let_go else 0
             lane.hide(base + found + shown, base + found + size)
             at = found + 1
         at = len(text) if lane.ended else max(at, len(text) - size + 1)
@@ -66,7 +75,7 @@ class _Literal:
 
     def is_likely(self, lane: Lane) -> bool:
         """So much of it came that the rest is expected, not merely possible."""
-        return lane.end - self.at >= LITERAL_LEAD
+        return lane.end - self.at >= self.lead
 
 
 class Lane:
@@ -123,29 +132,55 @@ class Lane:
         self._forget()
         before = len(self.text)
         self._append(runs)
-        for end, start, rule in self.book.leads(self.text, max(0, before - LEAD_CHARS), before):
+        breaks = [each - self.base for each in self._breaks]
+        begin = max(0, before - LEAD_CHARS)
+        for end, start, rule in self.book.leads(self.text, begin, before, breaks):
             self._read_to(self.base + end)
             self._begin(rule, self.base + start)
         self._read_to(self.end)
         self._settle()
 
-    def skip(self, runs: Sequence[str]) -> bool:
-        """Pass over text without a lead, given its last runs, when idle.
+    def skip(self, runs: Sequence[str], most: int) -> int | None:
+        """Pass over a text without a secret, given the last runs of it, when idle; but for its end,
+        which may begin one. How many characters that are.
 
-        False, and nothing is done, if the end of it may be the beginning of a secret.
+        None, and nothing is done, if they are more than `most`, or if what begins a secret is to be
+        shown, so that it must be read.
         """
-        text, breaks, looked = self.text, self._breaks, [literal.at for literal in self._literals]
+        text, breaks, emitted = self.text, self._breaks, self.emitted
+        looked = [literal.at for literal in self._literals]
         self._append(runs)
         self._settle()
-        if self.settled < self.end:
-            self.text, self._breaks, self.settled = text, breaks, self.emitted
+        late = self._late_lead()
+        start = self.settled if late is None else min(self.settled, late)
+        undecided = self.end - start
+        if late is None or undecided > most:
+            self.text, self._breaks, self.settled = text, breaks, emitted
             for literal, at in zip(self._literals, looked, strict=True):
                 literal.at = at
-            return False
-        self.emitted = self.end
-        self._hiding = self._hiding and not any(runs)
+            return None
+        if undecided:
+            self.text = self.text[:-undecided]
+            self._breaks = [each for each in self._breaks if each <= start]
+            for literal in self._literals:
+                literal.at = min(literal.at, start)
+        self.emitted = self.settled = start
+        self._hiding = self._hiding and start == emitted
         self._forget()
-        return True
+        return undecided
+
+    def unread(self) -> int:
+        """Forget the end that may begin a secret, if that is all there is, so that it can be read
+        again with what comes next. How long that was."""
+        if self._candidates or self._hidden:
+            return 0
+        undecided = self.end - self.emitted
+        if undecided:
+            self.text = self.text[:-undecided]
+            self._breaks = [each for each in self._breaks if each <= self.emitted]
+            for literal in self._literals:
+                literal.at = min(literal.at, self.emitted)
+        return undecided
 
     def force(self) -> None:
         """What has been held the longest has been held too long: take it for a secret.
@@ -209,6 +244,9 @@ class Lane:
         found = run.match(self.text, position - base, min(self._limit, stop) - base)
         return base + found.end() if found else position
 
+    def match(self, pattern: re.Pattern[str], position: int) -> re.Match[str] | None:
+        return pattern.match(self.text, position - self.base, self._limit - self.base)
+
     def waits_at(self, position: int) -> bool:
         return position >= self._limit and not self.ended
 
@@ -221,15 +259,22 @@ class Lane:
 
     def _read_to(self, limit: int) -> None:
         self._limit = limit
-        self._candidates = [each for each in self._candidates if each.advance()]
+        reading: list[Candidate] = []
+        rules: set[int] = set()  # that are being read to the end of a value already
+        for each in self._candidates:
+            if each.advance() and not (each.exclusive and id(each.rule) in rules):
+                reading.append(each)
+                if each.exclusive:
+                    rules.add(id(each.rule))
+        self._candidates = reading
 
     def _begin(self, rule: Rule, start: int) -> None:
-        if rule.prefixes and not self._opens_word(start):
+        if not self._may_lead(rule, start):
             return
         for each in self._candidates:
             if each.rule is rule and each.exclusive:
                 return
-        held = (start if start >= self.let_go else self._limit) if rule.prefixes else None
+        held = (start if start >= self.let_go else self._limit) if rule.hides_prefix else None
         self._candidates.append(Candidate(self, rule, self._limit, held))
 
     def _settle(self) -> None:
@@ -253,16 +298,36 @@ class Lane:
 
     def _unfinished_lead(self) -> int:
         """Where the end of the text may be the beginning of a hidden lead, or the end itself."""
-        if not self.ended:
+        if not self.ended and self.text[-1:] in PREFIX_CHARACTERS:
             begin = max(self.emitted, self.let_go, self.end - UNFINISHED_CHARS)
             for offset in range(begin, self.end):
                 if self.text[offset - self.base :] in UNFINISHED_LEADS and self._opens_word(offset):
                     return offset
         return self.end
 
+    def _late_lead(self) -> int | None:
+        """Where a hidden prefix stands so near the end that it cannot be told what it leads to, or
+        the end; None if another lead does. What must come next comes in the same line."""
+        line = max(self.text.rfind("\n") + 1, len(self.text) - LEAD_CHARS, 0)
+        first = self.end
+        if line < len(self.text):
+            breaks = [each - self.base for each in self._breaks]
+            for end, start, rule in self.book.leads(self.text, line, 0, breaks):
+                if rule.waits_after(self.text[end:]) and self._may_lead(rule, self.base + start):
+                    if not rule.hides_prefix:
+                        return None
+                    first = min(first, self.base + start)
+        return first
+
+    def _may_lead(self, rule: Rule, start: int) -> bool:
+        return not (rule.prefixes or rule.whole_word) or self._opens_word(start)
+
     def _opens_word(self, offset: int) -> bool:
-        before = self.text[max(0, offset - self.base - 1) : offset - self.base]
-        return not (before.isascii() and before.isalnum()) or offset in self._breaks
+        """Whether a word may begin here; a mark may stand anywhere, but for a dash in a word."""
+        at = offset - self.base
+        before, here = self.text[max(0, at - 1) : at], self.text[at : at + 1]
+        inside = before.isascii() and before.isalnum() and (here.isalnum() or here == "-")
+        return not inside or offset in self._breaks
 
     def _forget(self) -> None:
         """Drop what was emitted and is no longer needed to recognise a lead."""

@@ -14,7 +14,25 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol
+
+from telex.redaction.commands import COMMANDS, PERCENT, SAME, USER, WITHOUT_SECRETS
+from telex.redaction.values import (
+    JUDGED_CHARS,
+    LABEL_CHARS,
+    Label,
+    is_argument_mention,
+    is_example,
+    is_mention,
+    is_mixed,
+    is_path,
+    is_plain,
+    is_quoted_mention,
+    is_reference,
+    is_template,
+    looks_random,
+    wraps,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -31,6 +49,10 @@ class Shape(Protocol):
     def rest(self) -> str:
         """The characters of the rest of the value, once it is too long to be held."""
 
+    @property
+    def ahead(self) -> str:
+        """A pattern for what must come next; empty if anything may."""
+
     def read(self, candidate: Candidate) -> Reading: ...
 
 
@@ -45,14 +67,29 @@ _BLANKS: Final = r" \t"
 _BLANK: Final = frozenset(" \t")
 _QUOTES: Final = frozenset("\"'")
 _UNQUOTED: Final = r"""^\s,'"\]}"""
+_SEPARATORS: Final = ";&|)`"
+"""They end a shell's command, unless the value goes on after them."""
+_PLAIN: Final = rf"{_UNQUOTED}{_SEPARATORS}"
+_JUDGED: Final = r"""^\s,;'\""""
 _NEVER_FIRST: Final = frozenset(" \t\r\n\f\v,;'\")]}") | {""}
 """What follows a label in source code and prose when there is no value: `input("Password: ")`."""
 LINE_ENDS: Final = frozenset({"", "\r", "\n"})
+_ENDS: Final = LINE_ENDS | _BLANK
 _OPENING: Final = re.compile(r"(?:[(:=>]|(?<![A-Za-z0-9])[bBfFrRuU]{1,2})(\\{0,3})\Z")
 """After `b`, `Some(` or another label's `=` a quote opens the value instead of ending it."""
+_PLAIN_VALUE: Final = re.compile(
+    r"""[=>]?[ \t]{0,24}(?P<quote>["'])?(?P<value>[A-Za-z0-9]++)(?(quote)(?P=quote)|[\n,])"""
+)
+"""A value that needs no closer look: most have letters and digits and nothing else."""
+_STRING_PREFIX: Final = re.compile(r"[bBfFrRuU]{1,2}")
+_FIELD: Final = re.compile(r"[A-Za-z][A-Za-z _]{1,30}=")
 _SCHEME: Final = "A-Za-z"
 _SCHEMES: Final = frozenset({"apikey", "basic", "bearer", "digest", "negotiate", "token"})
 _KEY: Final = "A-Za-z0-9+/="
+FEW: Final = 8
+MANY: Final = 16
+"""So many characters of a secret are looked for before any closer look: few after a lead that is
+hardly ever anything else, many after a common one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +98,55 @@ class Token:
 
     rest: str
     least: int
+    mixed: bool = False
+    """They must look random: else it is a word."""
+
+    @property
+    def ahead(self) -> str:
+        return f"[{self.rest}]{{{min(self.least, MANY if self.mixed else FEW)}}}"
+
+    def may_go_on(self, text: str) -> bool:
+        """Whether this may be the beginning of one, too short to be told."""
+        told = min(self.least, MANY if self.mixed else FEW)
+        return len(text) < told and run_of(self.rest).fullmatch(text) is not None
 
     def read(self, candidate: Candidate) -> Reading:
         if not candidate.holds:
-            yield from candidate.run(_BLANKS)
             candidate.hold()
-        if (yield from candidate.run(self.rest, self.least)) == self.least:
+        if (yield from candidate.run(self.rest, self.least)) < self.least:
+            return
+        if not self.mixed or is_mixed(candidate.behind(self.least)):
             candidate.hide()
             yield from candidate.run_out(self.rest)
+
+
+@dataclass(frozen=True, slots=True)
+class Scheme:
+    """What follows `Bearer` or `Basic`, unless it is a word: `bearer authentication`."""
+
+    rest: str
+    least: int
+
+    @property
+    def ahead(self) -> str:
+        return rf"[ \t]{{0,8}}[{self.rest}]{{{FEW}}}"
+
+    def may_go_on(self, text: str) -> bool:
+        """Whether this may be the beginning of one, too short to be told."""
+        return run_of(self.rest).fullmatch(text.lstrip(" \t")) is not None
+
+    def read(self, candidate: Candidate) -> Reading:
+        yield from candidate.run(_BLANKS, 8)
+        candidate.hold()
+        count = yield from candidate.run(self.rest, self.least)
+        if count < self.least:
+            return
+        if candidate.behind(count).isalpha() and candidate.behind(count)[1:].islower():
+            count += yield from candidate.run("a-z", JUDGED_CHARS)
+            if count <= JUDGED_CHARS and not (yield from candidate.word(self.rest, 1))[0]:
+                return
+        candidate.hide()
+        yield from candidate.run_out(self.rest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +154,11 @@ class Dotted:
     """A JWT or a JWE: three or more base64url parts, joined by dots."""
 
     rest: str = WORD + "."
+    ahead: str = f"[{WORD}]{{{FEW}}}"
+
+    def may_go_on(self, text: str) -> bool:
+        """Whether this may be the beginning of one, too short to be told."""
+        return len(text) < FEW and run_of(WORD).fullmatch(text) is not None
 
     def read(self, candidate: Candidate) -> Reading:
         for least in (8, 2):
@@ -96,44 +179,98 @@ class Value:
     """What a label names: bare up to a separator, or everything between quotes."""
 
     rest: str = _UNQUOTED
+    ahead: str = ""
+    is_plain: ClassVar[bool] = True
+    """Whether what is plainly a secret need not be judged."""
 
     def read(self, candidate: Candidate) -> Reading:
-        if (yield from candidate.peek()) == ":" == candidate.behind(1):  # `Token::new`
+        if (
+            self.is_plain
+            and (plain := candidate.at_once(_PLAIN_VALUE))
+            and is_plain(plain["value"])
+        ):
+            candidate.hide_group(plain, "value")
             return
-        yield from candidate.run("=>", 1)
-        yield from candidate.run(_BLANKS, 8)
+        candidate.exclusive = False  # of what only mentions a secret, a part may be one
+        before = candidate.behind(LABEL_CHARS)
+        if (yield from candidate.peek()) == ":" == before[-1:]:  # `Token::new`
+            return
+        operator = before[-1:] + candidate.behind((yield from candidate.run("=>~", 1)))
+        blanks = yield from candidate.run(_BLANKS, 24)
+        label = Label(before, bool(blanks))
         candidate.hold()
         slashes = yield from candidate.run(r"\\", 3)
         quote = yield from candidate.peek()
         if quote not in _QUOTES:
-            yield from self.bare(candidate)
+            candidate.position -= slashes
+            if operator != "==":
+                yield from self.bare(candidate, label)
             return
         quotes = yield from candidate.run(quote, 3)
         candidate.show()
         if quotes != 2:  # two are the empty string, three are Python's
-            yield from self.quoted(candidate, quote, slashes)
+            compared = operator == "=="
+            yield from (_RANDOM if compared else self).quoted(candidate, label, quote, slashes)
 
-    def bare(self, candidate: Candidate) -> Reading:
+    def bare(self, candidate: Candidate, label: Label) -> Reading:
         if (yield from candidate.peek()) in _NEVER_FIRST:
             return
         already = yield from candidate.reads(candidate.marker)
-        if already and (yield from candidate.peek()) in _NEVER_FIRST:
+        if already and (yield from candidate.peek()) in _NEVER_FIRST | {"\\"}:
             return
+        value, after = yield from candidate.word(_JUDGED, JUDGED_CHARS)
+        if after in _QUOTES and _STRING_PREFIX.fullmatch(value):
+            candidate.show()
+            yield from candidate.run(_JUDGED, len(value))
+            yield from candidate.run(after, 1)
+            candidate.hold()
+            text, _ = yield from candidate.word(rf"^\r\n{after}", JUDGED_CHARS)
+            if not is_template(value, text):
+                yield from self.quoted(candidate, label, after, 0)
+        elif len(value) >= JUDGED_CHARS or self.is_secret(label, value, after):
+            yield from self.secret(candidate, label)
+        elif after in _QUOTES and value.endswith("("):
+            candidate.show()
+            yield from candidate.run(_JUDGED, len(value))
+            yield from candidate.run(after, 1)
+            inner = self if wraps(value) else _RANDOM
+            yield from inner.quoted(candidate, label, after, 0)
+
+    def secret(self, candidate: Candidate, label: Label) -> Reading:
+        """Hide a bare value: up to a blank or a quote, or to what ends a command."""
         candidate.hide()
-        yield from candidate.run_out(_UNQUOTED)
+        candidate.exclusive = True
+        while True:
+            yield from candidate.run_out(_PLAIN)
+            if (yield from candidate.peek()) not in _SEPARATORS_AND_END:
+                break
+            candidate.hold()
+            yield from candidate.run(_SEPARATORS)
+            if (yield from candidate.peek()) in _ENDS:
+                return
+            if candidate.behind(1) == ";":
+                field, after = yield from candidate.word("A-Za-z _", 32)
+                if _FIELD.match(field + after):
+                    return
+            candidate.hide()
         quote = yield from candidate.peek()
         if quote in _QUOTES and (opening := _OPENING.search(candidate.behind(6))):
             candidate.show()
             yield from candidate.run(quote, 1)
-            yield from self.quoted(candidate, quote, len(opening[1]))
+            yield from self.quoted(candidate, label, quote, len(opening[1]))
 
-    def quoted(self, candidate: Candidate, quote: str, slashes: int) -> Reading:
+    def quoted(self, candidate: Candidate, label: Label, quote: str, slashes: int) -> Reading:
         """Up to the closing quote, or the end of the line.
 
         `slashes` stood before the opening quote, in JSON inside JSON; so they do before its peer.
         """
         candidate.exclusive = False  # a label inside the quotes may well outlast them
         if (yield from candidate.peek()) in _NEVER_FIRST:
+            return
+        candidate.hold()
+        value, after = yield from candidate.word(rf"^\r\n{quote}", JUDGED_CHARS)
+        inner = value[: len(value) - slashes]
+        if after == quote and not self.is_quoted_secret(label, inner):
             return
         candidate.hide()
         while True:
@@ -153,6 +290,152 @@ class Value:
                 return
             yield from candidate.run(quote, 1)
 
+    def is_secret(self, label: Label, value: str, after: str) -> bool:
+        return not is_mention(label, value, after)
+
+    def is_quoted_secret(self, label: Label, value: str) -> bool:
+        return not is_quoted_mention(label, value)
+
+
+_SEPARATORS_AND_END: Final = frozenset(_SEPARATORS)
+
+
+@dataclass(frozen=True, slots=True)
+class RandomValue(Value):
+    """The value of a label that names many other things too: `SORT_KEY`, `"key"`.
+
+    An environment variable of that name is a secret whatever it is; else it must look like one.
+    """
+
+    is_plain: ClassVar[bool] = False
+
+    def is_secret(self, label: Label, value: str, after: str) -> bool:
+        if _OPEN_NAMES.search(label.name):
+            return False
+        if label.is_variable and len(label.name) > 3:
+            return not is_mention(label, value, after) and not is_path(value)
+        return looks_random(value) and not is_mention(label, value, after)
+
+    def is_quoted_secret(self, label: Label, value: str) -> bool:
+        if _OPEN_NAMES.search(label.name):
+            return False
+        if label.is_variable and len(label.name) > 3:
+            return not is_quoted_mention(label, value) and not is_path(value)
+        return looks_random(value)
+
+
+_RANDOM: Final = RandomValue()
+_OPEN_NAMES: Final = re.compile(
+    r"(?i)(?:public|pub|primary|foreign|sort|partition|cache|gpg|host|registry|hot|idempotency)[_-]?key\Z"
+)
+"""Keys that are no secrets."""
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryOrValue(Value):
+    """The value of `pwd`: a password in a connection, and a directory in a shell."""
+
+    is_plain: ClassVar[bool] = False
+
+    def is_secret(self, label: Label, value: str, after: str) -> bool:
+        return not is_path(value) and not is_mention(label, value, after)
+
+    def is_quoted_secret(self, label: Label, value: str) -> bool:
+        return not is_path(value) and not is_quoted_mention(label, value)
+
+
+@dataclass(frozen=True, slots=True)
+class Field(Value):
+    """`Pwd=…;Server=…`: a password only where another field follows, else a directory."""
+
+    def read(self, candidate: Candidate) -> Reading:
+        candidate.hold()
+        fields, after = yield from candidate.word(r"""^\s'"=""", JUDGED_CHARS)
+        value, _, name = fields.partition(";")
+        named = after == "=" and name.isalpha()
+        if named and value and not is_path(value) and not is_reference(value):
+            candidate.hide()
+            yield from candidate.run("^;")
+
+
+@dataclass(frozen=True, slots=True)
+class Argument(Value):
+    """What follows an option, after a blank: `--token …`."""
+
+    def read(self, candidate: Candidate) -> Reading:
+        yield from candidate.run(_BLANKS, 8)
+        label = Label("", False)
+        candidate.hold()
+        quote = yield from candidate.peek()
+        if quote in _QUOTES:
+            yield from candidate.run(quote, 1)
+            candidate.show()
+            yield from self.quoted(candidate, label, quote, 0)
+        else:
+            yield from self.bare(candidate, label)
+
+    def is_secret(self, label: Label, value: str, after: str) -> bool:
+        return not is_argument_mention(value)
+
+
+@dataclass(frozen=True, slots=True)
+class QuotedOnly(Value):
+    """A value in quotes after a word: SQL's `IDENTIFIED BY '…'`."""
+
+    is_plain: ClassVar[bool] = False
+
+    def bare(self, candidate: Candidate, label: Label) -> Reading:
+        yield from ()
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """The text of an element, up to its closing tag: `<password>…</password>`."""
+
+    rest: str = r"^<\r\n"
+    ahead: str = ""
+
+    def read(self, candidate: Candidate) -> Reading:
+        candidate.hold()
+        if (yield from candidate.peek()) in _NEVER_FIRST | {"$", "{"}:
+            return
+        value, _ = yield from candidate.word(self.rest, JUDGED_CHARS)
+        count = yield from candidate.run(self.rest, 1024)
+        if count and (yield from candidate.reads("</")) and not is_reference(value):
+            candidate.hide_before("</")
+
+
+@dataclass(frozen=True, slots=True)
+class Cookies:
+    """The values of a `Cookie` header; of `Set-Cookie`, all but the attributes."""
+
+    rest: str = r"""^\s;,'\""""
+    ahead: str = ""
+
+    def read(self, candidate: Candidate) -> Reading:
+        for _ in range(64):
+            yield from candidate.run(_BLANKS, 8)
+            candidate.show()
+            name, after = yield from candidate.word(r"A-Za-z0-9_.\-", JUDGED_CHARS)
+            yield from candidate.run(r"A-Za-z0-9_.\-", JUDGED_CHARS)
+            if after == "=":
+                yield from candidate.run("=", 1)
+                candidate.hold()
+                value, _ = yield from candidate.word(self.rest, JUDGED_CHARS)
+                is_value = len(value) >= 8 and not is_reference(value)
+                if is_value and name.lower() not in _COOKIE_ATTRIBUTES:
+                    candidate.hide()
+                    yield from candidate.run_out(self.rest, ends=False)
+                candidate.show()
+                yield from candidate.run(r"""^;\r\n'\"""", 64)
+            if not (yield from candidate.reads(";")):
+                return
+
+
+_COOKIE_ATTRIBUTES: Final = frozenset(
+    {"domain", "expires", "max-age", "path", "priority", "samesite", "version"}
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Credentials(Value):
@@ -161,24 +444,31 @@ class Credentials(Value):
     A first word that is no scheme we know may be either, so the second is hidden with it.
     """
 
-    def bare(self, candidate: Candidate) -> Reading:
+    is_plain: ClassVar[bool] = False
+
+    def bare(self, candidate: Candidate, label: Label) -> Reading:
         known = yield from self._scheme(candidate)
-        yield from Value.bare(self, candidate)
+        if known is None:
+            return
+        yield from Value.bare(self, candidate, label)
         candidate.show()
         yield from candidate.run(_BLANKS, 8)
         if not known and candidate.behind(1) in _BLANK:
             candidate.hold()
-            yield from Value.bare(self, candidate)
+            yield from Value.bare(self, candidate, label)
 
-    def quoted(self, candidate: Candidate, quote: str, slashes: int) -> Reading:
+    def quoted(self, candidate: Candidate, label: Label, quote: str, slashes: int) -> Reading:
         yield from self._scheme(candidate)
-        yield from Value.quoted(self, candidate, quote, slashes)
+        yield from Value.quoted(self, candidate, label, quote, slashes)
 
-    def _scheme(self, candidate: Candidate) -> Generator[None, None, bool]:
+    def _scheme(self, candidate: Candidate) -> Generator[None, None, bool | None]:
+        """Whether one came; None where it is only mentioned."""
         candidate.hold()
-        word = yield from candidate.ahead(_SCHEME, 16)
-        if word[:-1].lower() not in _SCHEMES or word[-1:] not in _BLANK:
+        word, after = yield from candidate.word(_SCHEME, 16)
+        if word.lower() not in _SCHEMES:
             return False
+        if after not in _BLANK:
+            return None if after and after in "`.,;)" else False
         yield from candidate.run(_SCHEME)
         candidate.show()
         yield from candidate.run(_BLANKS, 8)
@@ -191,11 +481,14 @@ class UrlPassword:
     """From the colon after the user to the last `@` of the host: few people encode theirs."""
 
     rest: str = r"""^\s/?#"'<>`\\"""
+    ahead: str = ""
 
     def read(self, candidate: Candidate) -> Reading:
         candidate.hold()
+        password, after = yield from candidate.word(self.rest + "@", JUDGED_CHARS)
         yield from candidate.run(self.rest)
-        candidate.hide_before("@")
+        if after != "@" or not is_example(password):
+            candidate.hide_before("@")
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,26 +500,139 @@ class Armour:
     """
 
     rest: str = rf"{_KEY}\s\-"
+    ahead: str = ""
     silence: int = 256
     """With no line of key in so many characters the block is over, or was only mentioned."""
     line: int = 40
+    sign: int = 16
+    """So many characters of key are the first sign of one; a block without is only mentioned."""
 
     def read(self, candidate: Candidate) -> Reading:
         yield from candidate.run(r"\-")
         yield from candidate.run(r"\s")
-        candidate.hide()
-        silent = 0
+        candidate.hold()
+        silent, is_key = 0, False
         while silent < self.silence and (yield from candidate.peek()):
-            key = yield from candidate.run(_KEY)
+            key = yield from candidate.run(_KEY, self.sign)
+            if key == self.sign:
+                candidate.hide()
+                is_key = True
+                key += yield from candidate.run(_KEY)
             silent = 0 if key >= self.line else silent + key
             silent += yield from candidate.run(rf"^{_KEY}\-", max(0, self.silence - silent))
-            candidate.hold()
+            if is_key:
+                candidate.hold()
             dashes = yield from candidate.run(r"\-")
             silent += dashes
             if dashes >= 4 and (yield from self._ends(candidate)):
                 return
-            candidate.hide()
+            if is_key:
+                candidate.hide()
 
     def _ends(self, candidate: Candidate) -> Generator[None, None, bool]:
         yield from candidate.run(" ", 1)
         return (yield from candidate.reads("END"))
+
+
+_SHELL_WORD: Final = r"""^\s'"\\;|&`"""
+_OPTION: Final = r"""^\s'"\\;|&`="""
+_COMMAND_ENDS: Final = frozenset(";|&`)\n") | {""}
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """The arguments of a program that takes a secret as one: `sshpass -p …`, `curl -u user:…`.
+
+    It reads word by word to the end of the command, and shows all but the secret.
+    """
+
+    rest: str = r"""^\s'";|&"""
+    ahead: str = ""
+
+    def read(self, candidate: Candidate) -> Reading:
+        before = candidate.behind(LABEL_CHARS)
+        options: dict[str, str] = {}
+        for program, its in COMMANDS.items():
+            if before.rstrip().endswith(program):
+                options |= its
+        while (yield from self._next_word(candidate)):
+            candidate.hold()
+            word, after = yield from candidate.word(_OPTION, JUDGED_CHARS)
+            candidate.show()
+            kind = options.get(word)
+            flags = _FLAGS.fullmatch(word)
+            together = flags and options.get(f"-{flags[1]}")
+            if kind is not None and kind != SAME:
+                yield from candidate.run(_OPTION, len(word))
+                yield from candidate.run("=", 1)
+                if (yield from self._next_word(candidate)):
+                    yield from self._value(candidate, kind)
+            elif options.get(word[:2]) and word[1:2] != "-" and (kind is None or after in _QUOTES):
+                yield from candidate.run(_OPTION, 2)
+                yield from self._value(candidate, options[word[:2]])
+            elif together and together != SAME:
+                yield from candidate.run(_OPTION, len(word))
+                if (yield from self._next_word(candidate)):
+                    yield from self._value(candidate, together)
+            else:
+                program = word.rpartition("/")[2]
+                if program in COMMANDS or program in WITHOUT_SECRETS:
+                    options = dict(COMMANDS.get(program, {}))
+                yield from self._skip_word(candidate)
+
+    def _next_word(self, candidate: Candidate) -> Generator[None, None, bool]:
+        """Go to the next word, also on the next line of the screen or after a backslash."""
+        while True:
+            yield from candidate.run(_BLANKS)
+            character = yield from candidate.peek()
+            if character == "\\":
+                yield from candidate.run(r"\\", 1)
+                yield from candidate.run("\r", 1)
+                if not (yield from candidate.run("\n", 1)):
+                    return True
+            elif character == "\r":
+                yield from candidate.run("\r", 1)
+                if (yield from candidate.peek()) in LINE_ENDS:
+                    return False
+            else:
+                return character not in _COMMAND_ENDS
+
+    def _skip_word(self, candidate: Candidate) -> Reading:
+        while True:
+            yield from candidate.run(_SHELL_WORD)
+            character = yield from candidate.peek()
+            if character in _QUOTES:
+                yield from candidate.run(character, 1)
+                yield from candidate.run(rf"^{character}\r\n")
+                yield from candidate.run(character, 1)
+            elif character == "\\":
+                yield from candidate.run(r"\\", 1)
+                yield from candidate.run(r"^\r\n", 1)
+            else:
+                return
+
+    def _value(self, candidate: Candidate, kind: str) -> Reading:
+        quote = yield from candidate.peek()
+        is_quoted = quote in _QUOTES
+        if is_quoted:
+            yield from candidate.run(quote, 1)
+        mark = _MARKS.get(kind)
+        if mark:
+            yield from candidate.run(rf"{self.rest}{mark}")
+            if not (yield from candidate.reads(mark)):
+                return
+        candidate.hold()
+        characters = rf"^{quote}\r\n" if is_quoted else self.rest
+        value, _ = yield from candidate.word(characters, JUDGED_CHARS)
+        if value and not is_argument_mention(value):
+            candidate.hide()
+            yield from candidate.run_out(characters, ends=False)
+        candidate.show()
+        if is_quoted:
+            yield from candidate.run(quote, 1)
+        if candidate.behind(1) not in _BLANK:  # `run_out` looks for a margin beyond a blank
+            yield from self._skip_word(candidate)
+
+
+_MARKS: Final = {USER: ":", PERCENT: "%"}
+_FLAGS: Final = re.compile(r"-[A-Za-z]{1,6}([A-Za-z])")

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 MARKER: Final = "[REDACTED]"
 CLOSE_LOOK_CHARS: Final = 512
 """A longer text with something in it is halved first: most of it can be passed over after all."""
+LOOK_ON_CHARS: Final = 2048
+"""While something is undecided, so much is looked at before passing over text is tried again."""
 
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
@@ -42,8 +44,7 @@ class RuleRefused(ValueError):
 
 
 class LiteralRefused(RuleRefused):
-    """A literal too short to hide, which would mask half of all text and give itself away by what
-    is missing, or one too long to hold back."""
+    """A literal of blanks alone, of which nothing could be hidden, or one too long to hold back."""
 
 
 class RegexRefused(RuleRefused):
@@ -71,8 +72,9 @@ class Redactor:
     """The default rules with a caller's own, ready for any number of texts and streams."""
 
     extra_literals: tuple[str, ...] = field(default=(), repr=False)
-    """Hidden wherever they stand. One of several lines is hidden line by line, because a terminal
-    ends lines in its own way; its lines of fewer than four characters are left alone."""
+    """Hidden wherever they stand, from one character on: what is short hides much else, as its
+    owner asked. One of several lines is hidden line by line, because a terminal ends lines in its
+    own way; its lines of fewer than four characters are left alone, unless it has no others."""
     extra_regexes: tuple[str, ...] = ()
     """RE2 patterns, for whole texts only; whatever they match is hidden."""
     replacement: str = MARKER
@@ -111,9 +113,15 @@ class Redactor:
         return StreamRedactor(self._book)
 
     def _fragments(self, text: str) -> Iterator[Fragment]:
-        if not self._patterns and self._book.quiet(text):
+        if not self._patterns and self._is_quiet(text):
             return iter(((text, Verdict.SHOWN),))
         return StreamRedactor(self._book, self._matches(text)).whole(text)
+
+    def _is_quiet(self, text: str) -> bool:
+        if len(text) > HELD_SECRET_CHARS and "\x1b" in text:
+            return False  # a flood of sequences would have to be told from a few
+        apart = visible.apart(text)
+        return apart is not None and all(map(self._book.quiet, apart))
 
     def _matches(self, text: str) -> list[Ranges]:
         """What the regexes match, on the screen and in each control string."""
@@ -138,6 +146,7 @@ class StreamRedactor:
         "_owner",
         "_queue",
         "_queued",
+        "_tail",
         "_unfinished",
         "_untold",
     )
@@ -149,6 +158,7 @@ class StreamRedactor:
         self._lane = self._ground = self._lane_of_owner()
         self._queue: deque[tuple[Lane | None, str]] = deque()
         self._queued = 0
+        self._tail = ""  # the end of the text, where it may begin a secret and nothing else is held
         self._unfinished = ""  # half an escape sequence says nothing until its other half comes
         self._untold = 0  # of what is held, the part that was read by `follow`
         self._ended = False
@@ -156,20 +166,21 @@ class StreamRedactor:
     @property
     def held(self) -> int:
         """How many characters are held back."""
-        return self._queued + len(self._unfinished)
+        return self._queued + len(self._tail) + len(self._unfinished)
 
     def feed(self, text: str) -> str:
         """What can be said now, of this text and of what was held back before."""
         if self._ended:
             raise StreamEnded("this stream was finished; ask the redactor for another one")
-        return _rendered(self._told(self._read(text)), self._book.marker)
+        read = self._read(text)
+        return _rendered(self._told(read) if self._untold else read, self._book.marker)
 
     def follow(self, text: str) -> None:
         """Go on from a text that was told elsewhere, or is not to be told: of a secret that began
         in it the rest is hidden. Of the text itself nothing is said, but for a sequence cut off at
         its end, which means nothing without what follows."""
         deque(self._read(text), maxlen=0)
-        self._untold = self._queued
+        self._untold = self._queued + len(self._tail)
 
     def finish(self) -> str:
         """The text has ended: everything held back, decided."""
@@ -181,12 +192,8 @@ class StreamRedactor:
         yield from self._end()
 
     def _read(self, text: str) -> Iterator[Fragment]:
-        """In steps that end, at the latest, where something will have been held for too long."""
-        at = 0
-        while at < len(text):
-            room = HELD_SECRET_CHARS - self.held
-            yield from self._step(text[at : at + room])
-            at += room
+        for at in range(0, len(text), HELD_SECRET_CHARS):
+            yield from self._step(text[at : at + HELD_SECRET_CHARS])
 
     def _told(self, fragments: Iterator[Fragment]) -> Iterator[Fragment]:
         """All but what `follow` read; a secret that began there has its marker here."""
@@ -196,34 +203,75 @@ class StreamRedactor:
             yield (text[passed:], verdict) if verdict is Verdict.SHOWN else (text, verdict)
 
     def _step(self, text: str) -> Iterator[Fragment]:
-        text, self._unfinished = self._unfinished + text, ""
-        if passed := self._pass(text):
-            yield text[:passed], Verdict.SHOWN
-        elif self._idle and len(text) > CLOSE_LOOK_CHARS:
-            yield from self._step(text[: len(text) // 2])
-            yield from self._step(text[len(text) // 2 :])
-            return
-        self._route(text[passed:])
-        yield from self._release()
+        pieces = [text]
+        while pieces:
+            text = self._waiting() + pieces.pop()
+            passed = None
+            most = CLOSE_LOOK_CHARS
+            if self._idle:
+                passed = self._pass(text)
+                cut = len(text) // 2
+            else:
+                cut = most = min(LOOK_ON_CHARS, HELD_SECRET_CHARS - self.held)
+            if passed is not None:
+                yield text[:passed], Verdict.SHOWN
+            elif len(text) > most:
+                pieces += text[cut:], text[:cut]
+            else:
+                yield from self._look(text)
+
+    def _look(self, text: str) -> list[Fragment]:
+        """Read closely, rule by rule, no more than may be held."""
+        self._route(text)
+        told = [*self._release()]
         while self.held >= HELD_SECRET_CHARS:
             lane, _ = self._queue[0]
             if lane is not None:
                 lane.force()
-            yield from self._release()
+            told += self._release()
+        self._take_back()
+        return told
+
+    def _waiting(self) -> str:
+        """What waits for more text, outside of any lane."""
+        text, self._tail, self._unfinished = self._tail + self._unfinished, "", ""
+        return text
+
+    def _take_back(self) -> None:
+        """If only the end of the text waits for what comes next, let it wait outside of the lane:
+        most often nothing comes of it, and no closer look is needed."""
+        if len(self._queue) == 1 and self._lane is self._ground is self._queue[0][0]:
+            _, text = self._queue[0]
+            if self._ground.unread():
+                self._queue.clear()
+                self._queued = 0
+                self._tail = text
 
     @property
     def _idle(self) -> bool:
         return not self._queue and self._lane is self._ground and self._ground.idle
 
-    def _pass(self, text: str) -> int:
-        """How much of the text can be shown as it is: nearly always all, without a closer look."""
-        if not self._idle or not self._book.quiet(self._ground.text + text):
-            return 0
-        for stop in (len(text), max(0, len(text) - LEAD_CHARS)):  # its end may begin a secret
-            runs, unfinished = visible.last_runs(text[:stop], LEAD_CHARS)
-            if self._ground.skip(runs):
-                return stop - len(unfinished)
-        return 0
+    def _pass(self, text: str) -> int | None:
+        """How much of the text can be shown as it is: nearly always all, without a closer look.
+
+        The end of it, which may begin a secret, waits for what comes next. None if there is a
+        secret, or if that end is long.
+        """
+        apart = visible.apart(text)
+        if apart is None or (apart[1] and (self._hidden or not self._book.quiet(apart[1]))):
+            return None
+        screen = apart[0]
+        if not self._book.quiet(self._ground.text + screen):
+            return None
+        parts, unfinished = visible.last_parts(screen, LEAD_CHARS)
+        last = parts[-1:] if apart[1] else parts  # what stands before a control string is decided
+        undecided = self._ground.skip(parts[::2], visible.count_at_end(last, LEAD_CHARS))
+        if undecided is None:
+            return None
+        length = visible.length_of_end(parts, undecided) if undecided else 0
+        stop = len(text) - len(unfinished) - length
+        self._tail, self._unfinished = text[stop : stop + length], unfinished
+        return stop
 
     def _route(self, text: str) -> None:
         """Give each run to the lane it belongs to, and queue everything in its order."""
@@ -271,6 +319,8 @@ class StreamRedactor:
 
     def _end(self) -> Iterator[Fragment]:
         self._ended = True
+        if self._tail:
+            self._route(self._waiting())
         self._lane.finish()
         self._ground.finish()
         self._enqueue(None, self._unfinished)
@@ -294,11 +344,10 @@ def _rendered(fragments: Iterator[Fragment], marker: str) -> str:
 def _lines(number: int, literal: str) -> list[str]:
     """What of a literal a terminal would show: its lines, without the blanks around them."""
     shown = visible.texts(literal)[0]
-    lines = [line for line in map(str.strip, shown.splitlines()) if len(line) >= LITERAL_LEAD]
-    if not lines:
-        raise LiteralRefused(
-            f"literal {number} is too short: without blanks it needs {LITERAL_LEAD} characters"
-        )
+    every = [line for line in map(str.strip, shown.splitlines()) if line]
+    if not every:
+        raise LiteralRefused(f"literal {number} is empty: it has nothing but blanks")
+    lines = [line for line in every if len(line) >= LITERAL_LEAD] or every
     if any(len(line) >= HELD_SECRET_CHARS for line in lines):
         raise LiteralRefused(
             f"literal {number} is too long: a line may have {HELD_SECRET_CHARS - 1} characters"

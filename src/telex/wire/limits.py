@@ -105,7 +105,7 @@ QUEUED_BYTES: Final = _limit(
 )
 OUTBOUND_BYTES: Final = _limit(
     "OUTBOUND_BYTES",
-    1 * MIB,
+    256 * KIB,
     "bytes",
     "Bytes written but not yet taken by the other side, above which callers wait and requests are "
     "not served: backpressure instead of memory.",
@@ -125,6 +125,13 @@ IDS_REMEMBERED: Final = _limit(
 )
 BATCH_MESSAGES: Final = _limit(
     "BATCH_MESSAGES", 1000, "messages", "Messages in one JSON-RPC batch."
+)
+MISSPELT_NAME_CHARS: Final = _limit(
+    "MISSPELT_NAME_CHARS",
+    64,
+    "characters",
+    "An unknown method for which the nearest names are looked up: twice the longest method's name, "
+    "and under a millisecond of work.",
 )
 SOCKET_PATH_BYTES: Final = _limit(
     "SOCKET_PATH_BYTES",
@@ -207,6 +214,13 @@ TURN_BYTES: Final = _limit(
     "bytes",
     "Output of one terminal taken before all others get a turn.",
 )
+LIGHT_BYTES: Final = _limit(
+    "LIGHT_BYTES",
+    64 * KIB,
+    "bytes",
+    "Output of one terminal that is taken as it comes. One that prints more, and goes on with more "
+    "than four times as much in a second, waits its turn behind the others that do.",
+)
 TURN_MILLISECONDS: Final = _limit(
     "TURN_MILLISECONDS",
     2,
@@ -239,6 +253,18 @@ SCROLLBACK_BYTES: Final = _limit(
     24 * MIB,
     "bytes",
     "Memory of one scrollback: 10,000 rows of 240 columns. Wider screens keep fewer rows.",
+)
+SCROLLBACKS_BYTES: Final = _limit(
+    "SCROLLBACKS_BYTES",
+    28 * MIB,
+    "bytes",
+    "Memory of all scrollbacks in one process. When they need more, the longest become shorter.",
+)
+SCROLLBACK_LEAST_BYTES: Final = _limit(
+    "SCROLLBACK_LEAST_BYTES",
+    256 * KIB,
+    "bytes",
+    "What each may keep, however many there are.",
 )
 TITLE_CHARS: Final = _limit(
     "TITLE_CHARS", 1024, "characters", "A window title: what a program says of itself in one line."
@@ -290,9 +316,10 @@ SESSIONS: Final = _limit(
 )
 ATTACHED_BYTES: Final = _limit(
     "ATTACHED_BYTES",
-    MIB,
+    256 * KIB,
     "bytes",
-    "Kept for one attachment that has no credit. Beyond it, it gets the screen anew instead.",
+    "Kept for all attachments of a connection that have no credit, each its share. Beyond it, one "
+    "gets the screen anew instead.",
 )
 ATTACHED_PIECE_BYTES: Final = _limit(
     "ATTACHED_PIECE_BYTES",
@@ -336,6 +363,19 @@ PLAN_ACTIONS: Final = _limit(
     256,
     "actions",
     "In one plan of a plugin's intent. Nobody else can type meanwhile.",
+)
+PLAN_STEPS: Final = _limit(
+    "PLAN_STEPS",
+    32,
+    "plans",
+    "That one intent may lead to, each by the `next` of the one before. Enough to clear a long "
+    "draft, paste and press Enter a few times; a plugin that goes on for ever is stopped.",
+)
+PLAN_STEP_SECONDS: Final = _limit(
+    "PLAN_STEP_SECONDS",
+    30,
+    "seconds",
+    "That a plan waits for its `next`. On a slow machine too, what was typed is drawn by then.",
 )
 INTENT_PARAMS_BYTES: Final = _limit(
     "INTENT_PARAMS_BYTES",
@@ -399,7 +439,7 @@ CELLS_TOLD: Final = _limit(
 )
 OUTPUT_CHARS_TOLD: Final = _limit(
     "OUTPUT_CHARS_TOLD",
-    256 * KIB,
+    64 * KIB,
     "characters",
     "In one `session.output`. A reader who was away gets several.",
 )
@@ -536,6 +576,12 @@ NEWS_WAITING: Final = _limit(
     "notices",
     "Of one session, each for itself, that one connection has not been told. More are dropped.",
 )
+FILE_FAILURES: Final = _limit(
+    "FILE_FAILURES",
+    16,
+    "failures",
+    "Recordings and raw transcripts of one session that failed, told to who subscribes later.",
+)
 ANSWERS_REMEMBERED: Final = _limit(
     "ANSWERS_REMEMBERED",
     256,
@@ -547,6 +593,19 @@ QUESTIONS_WAITING: Final = _limit(
     8,
     "questions",
     "To the person, behind the one that stands. Whoever asks more wants a yes out of weariness.",
+)
+QUESTIONS_REFUSED: Final = _limit(
+    "QUESTIONS_REFUSED",
+    3,
+    "questions",
+    "Of one program in a row, that the person did not answer with yes. Then it is no, unasked, "
+    "until they allow it to ask: whoever asks on wants a yes out of weariness.",
+)
+QUESTIONS_REFUSED_A_MINUTE: Final = _limit(
+    "QUESTIONS_REFUSED_A_MINUTE",
+    9,
+    "questions",
+    "Of all programs on a terminal. One that becomes another for each question is stopped by this.",
 )
 QUESTION_SECONDS: Final = _limit(
     "QUESTION_SECONDS", 30, "seconds", "How long a question stands. No answer is a no."
@@ -966,7 +1025,8 @@ AGENT_WALKED: Final = _limit(
     "AGENT_WALKED",
     200_000,
     "entries",
-    "Looked at by one `list` or `search` of our own: a few seconds; a repository has fewer.",
+    "Looked at by one `list` or `search` of our own, and for links before a write goes without a "
+    "question: a few seconds; a repository has fewer.",
 )
 AGENT_TODOS: Final = _limit("AGENT_TODOS", 200, "entries", "In one thread's list of things to do.")
 AGENT_SHELL_SECONDS: Final = _limit(
@@ -1047,12 +1107,45 @@ AGENT_COMMAND_PLACES: Final = _limit(
 )
 AGENT_BOUND_PATHS: Final = _limit(
     "AGENT_BOUND_PATHS",
-    1000,
+    10_000,
     "paths",
-    "Named by one command that a person is asked about, and looked at again before it runs.",
+    "Named by one command that a person is asked about, and looked at again before it runs: half a "
+    "second; a command with more is refused.",
 )
 AGENT_GLOB_NAMES: Final = _limit(
     "AGENT_GLOB_NAMES", 500, "names", "That `*` and `?` may stand for; one with more asks."
+)
+AGENT_LINK_NAMES: Final = _limit(
+    "AGENT_LINK_NAMES",
+    20_000,
+    "names",
+    "Followed in long links to judge one command, a quarter of a second; where there are more, "
+    "nobody can say where a path leads.",
+)
+AGENT_GIT_CONFIG_BYTES: Final = _limit(
+    "AGENT_GIT_CONFIG_BYTES",
+    MIB,
+    "bytes",
+    "Of a git configuration that is read before git runs unasked: thousands of branches. A longer "
+    "one asks.",
+)
+AGENT_GIT_INDEX_BYTES: Final = _limit(
+    "AGENT_GIT_INDEX_BYTES",
+    64 * MIB,
+    "bytes",
+    "Of a git index that is searched for submodules: half a million files. A longer one asks.",
+)
+AGENT_GIT_REPOSITORIES: Final = _limit(
+    "AGENT_GIT_REPOSITORIES",
+    64,
+    "repositories",
+    "That git may look into from one, by submodules; one with more asks.",
+)
+AGENT_TEXT_NAMES: Final = _limit(
+    "AGENT_TEXT_NAMES",
+    2000,
+    "names",
+    "That the text of a command may hold, looked at as paths; one with more asks.",
 )
 
 AGENT_EVENT_BYTES: Final = _limit(

@@ -1,0 +1,278 @@
+"""What stands after a label: a secret, or code, a placeholder or prose that only mentions one.
+
+A word after `password=` is a secret. `password: str`, `token = self.next()`, `secret=secret` and
+`TOKEN=${TOKEN}` are none, and a redactor that hides them spoils source code, diffs and manuals. The
+judgement is made of the label, how the value is assigned, the value, and the one character after
+it; so a stream holds a short value until it ends. In doubt it is a secret.
+
+Functions over text, for `shapes`.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from functools import cached_property
+from itertools import pairwise
+from typing import Final
+
+JUDGED_CHARS: Final = 48
+"""A longer value is not judged: it is a secret."""
+LABEL_CHARS: Final = 64
+"""So much of the text before a value is looked at."""
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_KEYWORDS: Final = _words(
+    """
+    any annotated async await bool boolean bytearray bytes callable char dict false final
+    float function int lambda list literal long nil no none not null number object optional
+    required self str string true tuple type undefined union unset void yes yield
+    """
+)
+"""What a value is in source code when it is a type or nothing at all."""
+_PROSE: Final = _words(
+    """
+    a all an and any are argument arguments as at be been but by can cannot could do does each
+    either every for from had has have here how if in into is it its itself may more must my
+    never no not nothing of on only option options or other our over see set shall should since so
+    some such than that the their them then there these they this those to under until use
+    used value values was we were what when where which while who whoever whose why will with
+    without would you your
+    """
+)
+_WRAPPERS: Final = _words(
+    """
+    b64decode bytes decode just new ok password quote secret secretbytes secretstr some str
+    string token
+    """
+)
+_EXAMPLES: Final = _words("pass passwd password pwd")
+_IDENTIFIER: Final = string.ascii_letters + string.digits + "_.-"
+_OWNERS: Final = ("self.", "cls.", "this.")
+_ESCAPES: Final = re.compile(r"\\[rn].*", re.DOTALL)
+"""The end of a line in source code, and what comes after it."""
+_ONLY_ESCAPES: Final = re.compile(r"(?:\\(?:[abfnrtv0]|x[0-9a-f]{2}|u[0-9a-f]{4})\W?)+")
+_LOWER_PATH: Final = re.compile(r"(?:~|\.{1,2})?(?:/[a-z0-9._-]+){2,}/?")
+"""A path, and not the base64 that may look like one."""
+_TEMPLATE: Final = re.compile(r"\{[A-Za-z_][\w.()]*[!:}]", re.ASCII)
+_BEGINNING: Final = re.compile(r"[A-Za-z0-9]{1,8}[_-]")
+"""What is public of a token: `"ghp_" + …`."""
+_TAG: Final = re.compile(r"![a-z]+")
+"""YAML's, before a value that is encrypted."""
+_FORMAT: Final = re.compile(r"[<>^=+\- #0-9.,]*[a-zA-Z%]?\}")
+_COMPOUND: Final = re.compile(r"[A-Za-z_-]+")
+_LAST_WORDS: Final = re.compile(r"(?:token|passw(?:or)?d|secret|key|passphrase)\Z")
+_NO_LETTERS: Final = re.compile(r"[^a-z]")
+_NUMBER: Final = re.compile(r"[0-9]{1,3}|0x[0-9a-f]{1,4}")
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z_]*")
+_DOTTED: Final = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+", re.ASCII)
+_PART: Final = re.compile(r"[A-Za-z_][\w.]*", re.ASCII)
+_CALL: Final = re.compile(r"(?:[A-Za-z_]+|[A-Za-z_]\w*[._][\w.]*)[(\[]", re.ASCII)
+_SPACED_CALL: Final = re.compile(r"[A-Za-z_][\w.]*[(\[]", re.ASCII)
+_AFTER_CALL: Final = frozenset("\"'\r\n")
+"""What comes after the opening bracket of a call, if it is no argument."""
+_REFERENCE: Final = re.compile(
+    r"""
+      \$\{?\{?[ ]?[A-Z_][A-Z0-9_]*[ ]?\}{0,2}      # $NAME, ${NAME}
+    | \$\{[^{}]*\}? | \$\{\{.*                      # ${name:-default}, ${{ secrets.NAME }}
+    | \$\(.* | `[^`]*` | `[^`A-Za-z0-9]*                                  # $(command)
+    | \$\w*(?:pass|pw|token|secret|key|cred)\w*     # $password
+    | [fFrRbB]?\{[^{}]*\}? | \{\{.*                 # {name}, {{name}}
+    | %(?:\([^()]*\)?)?[sdrSDR]? | %[A-Z_]+%        # %s, %(name)s, %NAME%
+    | <[^<>]*>? | «[^«»]*»?                         # <password>
+    | \[[A-Z_ ]*\]? | \^[A-Z].*                     # [PASSWORD], ^C
+    | [A-Za-z0-9-]{0,12}(?:\.{3}|…|\*{3,})[A-Za-z0-9]{0,6}  # sk-...k3Ja
+    | \*+ | x{3,12} | X{3,12} | \.{2,} | …+ | •+ | -+ | _+ | \++ | \#+ | \?+ | @ | &
+    """,
+    re.VERBOSE | re.ASCII,
+)
+"""The whole of it names a secret, or stands for one."""
+_TAIL: Final = re.compile(r"[)\]}][)\]}.].*\Z|[)\]};:.`>&|]*\Z", re.DOTALL)
+"""What ends an expression, or a sentence."""
+_PATH: Final = re.compile(
+    r"(?:~|\.{1,2}|[A-Za-z]:)?[/\\][A-Za-z._-]|~\Z|\.{1,2}\Z|/\Z|https?:|file:"
+)
+_PLACEHOLDER: Final = re.compile(
+    r"[A-Z][A-Z_-]*|\[.*|<.*|\{.*|\$.*|%.*|`.*|\.{2,}.*|….*|-.*|=.*|\|.*"
+)
+
+
+class Label:
+    """What a value stands after. It is taken apart when somebody asks: most values tell enough."""
+
+    def __init__(self, text: str, spaced: bool) -> None:
+        self.separator = text[-1:]
+        self._text = text[:-1]
+        self._spaced = spaced
+
+    @cached_property
+    def _parts(self) -> tuple[str, bool, str]:
+        name = self._text.rstrip(" \t")
+        spaced = self._spaced or len(name) < len(self._text)
+        name = name.rstrip("\"'").rstrip("\\")
+        start = len(name.rstrip(_IDENTIFIER))
+        return name[start:], spaced, name[:start].rstrip(" \t")[-1:]
+
+    @property
+    def name(self) -> str:
+        """The identifier, as far as it is near."""
+        return self._parts[0]
+
+    @property
+    def spaced(self) -> bool:
+        """Blanks stand around the separator."""
+        return self._parts[1]
+
+    @property
+    def before(self) -> str:
+        """The character before the name, blanks left out."""
+        return self._parts[2]
+
+    @property
+    def is_variable(self) -> bool:
+        """A shell's assignment, or a line of a file of them: `DB_PASSWORD=`."""
+        return not self.spaced and self.separator == "=" and self.name[-1:].isupper()
+
+    @property
+    def is_code(self) -> bool:
+        """One of several targets, or an attribute: `user, password = …`, `self.token = …`."""
+        return self.spaced and (self.before == "," or self.name.startswith(_OWNERS))
+
+
+def is_plain(value: str) -> bool:
+    """Whether it needs no judgement: letters and digits, and no word or number."""
+    return len(value) > 3 and value.isalnum() and not value.isalpha() and not value.isdigit()
+
+
+def is_mention(label: Label, value: str, after: str) -> bool:
+    """Whether a bare value is code, a placeholder or prose. `after` is the character after it."""
+    if is_plain(value):
+        return False
+    value = _ESCAPES.sub("", value)
+    bare = _TAIL.sub("", value)
+    if not bare or _LOWER_PATH.fullmatch(bare):
+        return True
+    if _REFERENCE.fullmatch(value) or _REFERENCE.fullmatch(bare) or _repeats(label.name, bare):
+        return True
+    if bare.lower() in _KEYWORDS or _TEMPLATE.match(value):
+        return True
+    return not label.is_variable and _is_code_or_prose(label, value, bare, after)
+
+
+def _is_code_or_prose(label: Label, value: str, bare: str, after: str) -> bool:
+    closed = value[len(bare) :][:1] in {")", "]"} or after == ")"
+    named = _NAME.fullmatch(bare) is not None
+    opened = (_SPACED_CALL if label.spaced else _CALL).match(value)
+    return (
+        value.startswith("(")
+        or (label.spaced and value.startswith("["))
+        or (label.spaced and len(value) < 4 and not any(map(str.isalnum, value)))
+        or (label.separator == ":" and label.spaced and bare.lower() in _PROSE)
+        or (label.spaced and after == " " and _TAG.fullmatch(value) is not None)
+        or (label.before == "{" and _FORMAT.match(value) is not None)
+        or (label.spaced and _NUMBER.fullmatch(bare) is not None)
+        or (opened is not None and (opened.end() < len(value) or after in _AFTER_CALL))
+        or (after in {"(", "["} and _PART.fullmatch(value) is not None)
+        or (named and (closed or label.is_code or (after in {",", "}"} and bare.isupper())))
+        or (_DOTTED.fullmatch(bare) is not None and not _digits(bare) and (label.spaced or closed))
+        or _names(label.name, bare)
+    )
+
+
+def is_quoted_mention(label: Label, value: str) -> bool:
+    """Whether a quoted value only names a secret, or stands for one."""
+    if is_plain(value):
+        return False
+    if "\\" in value:
+        return _ONLY_ESCAPES.fullmatch(value) is not None
+    return (
+        len(value) < 3
+        or _LOWER_PATH.fullmatch(value) is not None
+        or _REFERENCE.fullmatch(value) is not None
+        or _TEMPLATE.match(value) is not None
+        or _BEGINNING.fullmatch(value) is not None
+        or _repeats(label.name, value)
+        or _names(label.name, value)
+    )
+
+
+def is_template(prefix: str, value: str) -> bool:
+    """Whether a string with this prefix has its value filled in: `f"sk-{key}"`."""
+    return "{" in value and "f" in prefix.lower()
+
+
+def is_argument_mention(value: str) -> bool:
+    """Whether what follows an option is prose or a placeholder: `--token TOKEN`, `--token is`."""
+    value = _ESCAPES.sub("", value)
+    bare = _TAIL.sub("", value)
+    lower = bare.lower()
+    return (
+        not any(map(str.isalnum, value))
+        or lower in _PROSE
+        or lower in _KEYWORDS
+        or bool(_PLACEHOLDER.fullmatch(bare or value))
+        or bool(_REFERENCE.fullmatch(value))
+    )
+
+
+def is_reference(value: str) -> bool:
+    """Whether the whole of it names a secret, or stands for one: `${NAME}`, `<password>`, `…`."""
+    return _REFERENCE.fullmatch(value) is not None
+
+
+def is_example(password: str) -> bool:
+    """Whether the password of a URL is one of a manual: `https://user:pass@host`."""
+    return password.lower() in _EXAMPLES or _REFERENCE.fullmatch(password) is not None
+
+
+def wraps(value: str) -> bool:
+    """Whether the call that a value begins with only wraps it: `Some("…")`, `SecretStr("…")`."""
+    return value.rstrip("(").rpartition(".")[2].lower() in _WRAPPERS
+
+
+def is_path(value: str) -> bool:
+    return _PATH.match(value) is not None
+
+
+def looks_random(value: str) -> bool:
+    """Whether nobody would have made this up as a name: long, and letters and digits mixed."""
+    letters, digits = sum(map(str.isalpha, value)), _digits(value)
+    if len(value) < 12 or letters < 2 or digits < 2 or is_path(value):
+        return False
+    changes = sum(a.isdigit() != b.isdigit() for a, b in pairwise(value))
+    return changes >= (4 if len(value) >= 16 else 6) or _changes(value) * 3 >= len(value)
+
+
+def is_mixed(value: str) -> bool:
+    """Whether digits, capitals and small letters alternate as they do in no word."""
+    return _digits(value) > 0 and _changes(value) >= (4 if len(value) >= 20 else 3)
+
+
+def _changes(value: str) -> int:
+    """How often small letters, capitals and digits follow on one another."""
+    kinds = [c.islower() + 2 * c.isdigit() for c in value if c.isalnum()]
+    return sum(a != b for a, b in pairwise(kinds))
+
+
+def _digits(text: str) -> int:
+    return sum(map(str.isdigit, text))
+
+
+def _repeats(name: str, value: str) -> bool:
+    """A value that says no more than its label does: `secret=secret`, `self.token = token`."""
+    if not _PART.fullmatch(value):
+        return False
+    last = value.rpartition(".")[2].strip("_").lower()
+    return len(last) > 2 and name.rpartition(".")[2].lower().replace("-", "_").endswith(last)
+
+
+def _names(name: str, value: str) -> bool:
+    """A compound name with the label in it: `AccessTokenType`, `my-client-secret`."""
+    if not _COMPOUND.fullmatch(value) or (value.islower() and value.isalpha()):
+        return False
+    last = _LAST_WORDS.search(name.lower())
+    return last is not None and last[0] in _NO_LETTERS.sub("", value.lower())
