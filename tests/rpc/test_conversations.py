@@ -113,6 +113,28 @@ CONVERSATIONS = {
         << {"jsonrpc":"2.0","method":"sum","params":[1],"id":{}}
         >> {"jsonrpc":"2.0","error":{"code":-32600,"message":...},"id":null}
     """,
+    "an id that is a whole number is that integer, however it is spelled": """
+        << {"jsonrpc":"2.0","method":"sum","params":[1],"id":1.0}
+        >> {"jsonrpc":"2.0","result":1,"id":1}
+        << {"jsonrpc":"2.0","method":"sum","params":[1],"id":2e1}
+        >> {"jsonrpc":"2.0","result":1,"id":20}
+        << {"jsonrpc":"2.0","method":"sum","params":[1],"id":-0.0}
+        >> {"jsonrpc":"2.0","result":1,"id":0}
+        << {"jsonrpc":"1.0","method":"sum","params":[1],"id":3.0}
+        >> {"jsonrpc":"2.0","error":{"code":-32600,"message":...},"id":3}
+    """,
+    "a number too large to be exact is no id": """
+        << {"jsonrpc":"2.0","method":"sum","params":[1],"id":1e300}
+        >> {"jsonrpc":"2.0","error":{"code":-32600,"message":...},"id":null}
+        << {"jsonrpc":"2.0","method":"sum","params":[1],"id":9007199254740994.0}
+        >> {"jsonrpc":"2.0","error":{"code":-32600,"message":...},"id":null}
+    """,
+    "no parameters by position are none by name": """
+        << {"jsonrpc":"2.0","method":"subtract","params":[],"id":1}
+        >> {"jsonrpc":"2.0","error":{"code":-32602,"message":"The parameters are not valid. Object missing required field `minuend`"},"id":1}
+        << {"jsonrpc":"2.0","method":"sum","params":[ ],"id":2}
+        >> {"jsonrpc":"2.0","result":0,"id":2}
+    """,
     "another jsonrpc, or none, is -32600 with the id": """
         << {"jsonrpc":"1.0","method":"sum","params":[1],"id":7}
         >> {"jsonrpc":"2.0","error":{"code":-32600,"message":...},"id":7}

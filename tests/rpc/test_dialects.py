@@ -264,6 +264,8 @@ def test_the_standard_errors_of_escapes_never_quote_what_was_asked() -> None:
         body = ESCAPES.encode(failure)
         assert b"evil" not in body
         assert json.loads(body)["error"].startswith("EC")
+    hostile = Problem.of(Condition.METHOD, data={"nearest": ["evil \x1b]0;text\x07"]})
+    assert b"evil" not in ESCAPES.encode(Failure("1", hostile))
 
 
 def test_the_five_reserved_codes_are_json_rpcs_and_a_protocol_may_add_its_own() -> None:

@@ -545,6 +545,61 @@ async def test_a_stranger_gets_a_sentence_and_nothing_of_his_request_is_read() -
     assert told["message"].startswith("This needs the token")
 
 
+REFUSED_REQUESTS: list[tuple[Headers, dict[str, str], str]] = [
+    ([HOST], {}, "token"),
+    ([HOST, ("authorization", "Bearer wrong")], {}, "token"),
+    ([HOST], {"query": "code=spent"}, "code"),
+    ([("host", "evil.example")], {}, "host"),
+    ([HOST, HOST], {}, "host"),
+    ([HOST, ("origin", "http://evil.example")], {"method": "POST"}, "origin"),
+    ([HOST], {"path": "http://proxy/"}, "target"),
+]
+A_BROWSER = ("accept", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8")
+
+
+@pytest.mark.parametrize(("headers", "more", "reason"), REFUSED_REQUESTS)
+async def test_every_refusal_is_a_page_with_a_way_on_to_a_person_and_json_to_a_program(
+    headers: Headers, more: dict[str, str], reason: str
+) -> None:
+    person, program = Exchange(), Exchange()
+    guarded = Doorway(hello, a_door(), advice=lambda why: f"try `this {why}`", title="<mine>")
+    for exchange, accepts in ((person, A_BROWSER), (program, ("accept", "*/*"))):
+        request = knock(*headers, accepts, **more)
+        await guarded(scope_of(request), exchange.receive, exchange.send)
+    told = msgspec.json.decode(program.sent[1]["body"])
+    page = person.sent[1]["body"].decode()
+    assert program.headers()["content-type"] == "application/json"
+    assert told["reason"] == reason
+    assert person.sent[0]["status"] == program.sent[0]["status"]
+    assert person.headers()["content-type"] == "text/html; charset=utf-8"
+    assert f"<p>{told['message']}</p>" in page
+    assert f"<code>this {reason}</code>" in page
+    assert "&lt;mine&gt;" in page
+    for word in ("evil", "spent", "wrong", "proxy"):
+        assert word not in page
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+async def test_who_comes_from_another_site_is_let_in_by_a_step_that_brings_the_cookie(
+    site: str,
+) -> None:
+    door = a_door(names=["demo-1.localhost"], shared=True)
+    at = ("host", f"demo-1.localhost:{PORT}")
+    exchange = Exchange()
+    query = f"telex-code={door.new_code(0.0)}"
+    request = knock(at, A_BROWSER, ("sec-fetch-site", site), path="/x", query=query)
+    await through(exchange, request, door)
+    assert exchange.sent[0]["status"] == 200
+    assert exchange.headers()["set-cookie"].startswith(f"telex-{PORT}=")
+    assert 'content="0; url=/x"' in exchange.sent[1]["body"].decode()
+    again = Exchange()
+    await through(again, request, door)
+    page = again.sent[1]["body"].decode()
+    assert (again.sent[0]["status"], "set-cookie" in again.headers()) == (401, False)
+    assert '<a href="/">' in page, "the front, and not where a stranger's link leads"
+    assert "refresh" not in page, "a person decides"
+
+
 @pytest.mark.parametrize("headers", [[HOST, BEARER], [HOST], [("host", "evil.example")]])
 async def test_every_response_keeps_pages_to_themselves_and_allows_no_other_origin(
     headers: Headers,

@@ -251,6 +251,99 @@ async def test_a_body_without_end_is_not_read_to_its_end() -> None:
     assert received == 0
 
 
+CHUNKED = "5\r\nhello\r\n0\r\n\r\n"
+SMUGGLED = f"GET /?smuggled HTTP/1.1\r\nHost: {{host}}\r\nAuthorization: Bearer {TOKEN}\r\n\r\n"
+TWO_LENGTHS = {
+    "both": "Content-Length: 5\r\nTransfer-Encoding: chunked",
+    "both, the other way round": "Transfer-Encoding: chunked\r\nContent-Length: 5",
+    "both, in another case": "content-LENGTH: 0\r\nTRANSFER-encoding: CHUNKED",
+    "both, one on a line that goes on": "Content-Length: 5\r\nTransfer-Encoding:\r\n chunked",
+    "both, one of them empty": "Content-Length: 5\r\nTransfer-Encoding:",
+    "both, after a tab": "Content-Length:\t5\r\nTransfer-Encoding:\tchunked",
+    "both, one with a blank before its colon": "Content-Length: 5\r\nTransfer-Encoding : chunked",
+    "two lengths": "Content-Length: 5\r\nContent-Length: 6",
+    "two lengths in one": "Content-Length: 5, 6",
+    "a length with a sign": "Content-Length: +5",
+    "a length in hex": "Content-Length: 0x5",
+    "a length of nothing": "Content-Length:",
+    "a coding nobody knows": "Transfer-Encoding: chunked, identity",
+    "a coding that is almost one": "Transfer-Encoding: xchunked",
+    "identity": "Transfer-Encoding: identity",
+    "two codings": "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked",
+}
+
+
+@pytest.mark.parametrize("headers", TWO_LENGTHS.values(), ids=TWO_LENGTHS.keys())
+async def test_a_request_without_one_clear_end_is_refused_with_all_that_follows(
+    headers: str,
+) -> None:
+    async with site() as here:
+        status, rest = await _said(here, f"POST / HTTP/1.1\r\n{headers}")
+        assert status == 400
+        assert "the page" not in rest
+        assert "HTTP/1.1" not in rest, "nothing after it is served"
+
+
+async def test_a_coding_in_http_1_0_and_an_upgrade_with_two_lengths_are_refused() -> None:
+    async with site() as here:
+        status, _ = await _said(here, "POST / HTTP/1.0\r\nTransfer-Encoding: chunked")
+        assert status == 400
+        upgrade = (
+            "GET /rpc/automation HTTP/1.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+        )
+        status, _ = await _said(here, upgrade + TWO_LENGTHS["both"])
+        assert status == 400
+
+
+@pytest.mark.parametrize("headers", ["Content-Length: 15", "Transfer-Encoding: chunked"])
+async def test_either_length_alone_is_fine_and_what_follows_is_served(headers: str) -> None:
+    async with site() as here:
+        status, rest = await _said(here, f"POST / HTTP/1.1\r\n{headers}")
+        assert status == 405
+        assert "the page" in rest
+
+
+async def _said(here: Any, head: str) -> tuple[int, str]:
+    """The status of the first answer, and all that comes after it, if another request follows."""
+    host = here.address.url.removeprefix("http://")
+    reader, writer = await asyncio.open_connection("127.0.0.1", here.address.port)
+    proof = f"Host: {host}\r\nAuthorization: Bearer {TOKEN}\r\n\r\n"
+    last = SMUGGLED.format(host=host).replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n")
+    writer.write(f"{head}\r\n{proof}{CHUNKED}{last}".encode())
+    try:
+        async with asyncio.timeout(10):
+            answer = (await reader.read()).decode()
+    finally:
+        writer.close()
+        await writer.wait_closed()
+    first, _, rest = answer.partition("\r\n")
+    return int(first.split()[1]), rest
+
+
+@pytest.mark.parametrize("events", [False, True])
+async def test_an_answer_with_two_lengths_is_none(events: bool) -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        kind = b"text/event-stream" if events else b"application/json"
+        both = b"Content-Length: 2\r\nTransfer-Encoding: chunked"
+        writer.write(
+            b"HTTP/1.1 200 OK\r\nContent-Type: %b\r\n%b\r\n\r\n2\r\n{}\r\n0\r\n\r\n" % (kind, both)
+        )
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/rpc/automation"
+        if events:
+            with pytest.raises(NobodyThere, match="no clear end"):
+                await http_client.connect(url, TOKEN, events=True)
+            return
+        async with closing(await http_client.connect(url, TOKEN)) as ear:
+            ear.channel.send(HELLO.encode())
+            assert "both Content-Length and Transfer-Encoding" in await ear.end()
+
+
 async def test_the_largest_message_passes() -> None:
     def size(params: Text) -> int:
         return len(params.text)
@@ -518,7 +611,7 @@ async def test_nobody_there_is_said_plainly() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     url = f"http://127.0.0.1:{port}/rpc"
-    with pytest.raises(NobodyThere, match="is the server running"):
+    with pytest.raises(NobodyThere, match="nobody answers at"):
         await http_client.connect(url, TOKEN, events=True)
     async with closing(await http_client.connect(url, TOKEN)) as ear:
         ear.channel.send(HELLO.encode())
@@ -695,10 +788,10 @@ async def test_it_listens_on_ipv6_and_by_name_too() -> None:
 async def test_it_is_ready_at_once_and_takes_no_signal() -> None:
     handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     async with listen(_nothing, door=Door(TOKEN)) as address:
-        with socket.create_connection(("127.0.0.1", address.port), timeout=1):
+        with socket.create_connection(("127.0.0.1", address.port), timeout=20):
             assert handlers == [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)]
     with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(("127.0.0.1", address.port), timeout=1)
+        socket.create_connection(("127.0.0.1", address.port), timeout=20)
 
 
 @pytest.mark.counted

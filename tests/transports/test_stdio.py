@@ -6,8 +6,9 @@ import json
 import os
 import subprocess
 import sys
+import termios
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pytest
 
@@ -146,3 +147,26 @@ def test_a_terminal_is_left_in_blocking_mode(server: Program) -> None:
     finally:
         os.close(master)
         os.close(slave)
+
+
+def test_a_request_typed_at_a_terminal_is_answered_there(server: Program) -> None:
+    """Both ways are one terminal: what looks after the output must not take the input."""
+    master, slave = os.openpty()
+    attributes = termios.tcgetattr(slave)
+    attributes[3] &= ~termios.ECHO
+    termios.tcsetattr(slave, termios.TCSANOW, attributes)
+    with subprocess.Popen(server.command(), stdin=slave, stdout=slave) as process:
+        os.close(slave)
+        with open(master, "r+b", buffering=0) as terminal:
+            for number in range(1, 21):
+                terminal.write(line(number, "later"))
+                assert answers(_read_line(terminal)) == {number: number}
+            terminal.write(b"\x04")
+            assert process.wait(30) == 0
+
+
+def _read_line(terminal: BinaryIO) -> bytes:
+    said = b""
+    while not said.endswith(b"\n"):
+        said += terminal.read(1)
+    return said

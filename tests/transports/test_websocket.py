@@ -143,7 +143,7 @@ async def test_a_wrong_token_is_refused_in_the_handshake_with_the_reason() -> No
 async def test_nobody_there_and_no_address_are_said_plainly() -> None:
     async with ends() as server:
         url = server.site.websocket_url
-    with pytest.raises(NobodyThere, match="is the server running"):
+    with pytest.raises(NobodyThere, match="nobody answers at"):
         await websocket.connect(url, TOKEN)
     with pytest.raises(CannotConnect, match="cannot be used"):
         await websocket.connect("http://127.0.0.1:1/rpc", TOKEN)

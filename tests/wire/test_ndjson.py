@@ -70,11 +70,23 @@ def test_an_endless_line_takes_no_more_memory_than_its_limit() -> None:
     assert peak < 3 << 20
 
 
-def test_a_last_line_without_its_newline_is_truncation() -> None:
-    decoder = ndjson.Decoder()
-    decoder.feed(b"{}\n{")
-    assert decoder.eof() == [Fault(Reason.TRUNCATED, 3, "the input ended inside a line")]
-    assert ndjson.Decoder().eof() == []
+def test_a_last_line_needs_no_newline() -> None:
+    for end in (b"{", b"{}", b"{}\r", b"{} "):
+        decoder = ndjson.Decoder()
+        decoder.feed(b"{}\n" + end)
+        assert decoder.eof() == [Frame(end.removesuffix(b"\r"))]
+        assert decoder.eof() == []
+    for blank in (b"", b"{}\n", b"{}\n \r", b"\n\n"):
+        decoder = ndjson.Decoder()
+        decoder.feed(blank)
+        assert decoder.eof() == []
+
+
+def test_a_last_line_over_the_limit_is_told_once() -> None:
+    for size in (11, 12, 30):
+        decoder = ndjson.Decoder(max_line=10)
+        events = [*decoder.feed(b"x" * size), *decoder.eof()]
+        assert events == [Fault(Reason.TOO_LONG, 0, "a line of more than 10 bytes")]
 
 
 def test_a_body_with_a_newline_cannot_be_encoded() -> None:

@@ -76,8 +76,10 @@ class Calling:
         parts: AsyncIterable[object] | None,
         answer: Answer,
         id: Id | None = None,
+        grace: float = 0.0,
     ) -> Id:
-        """Send a request, when it is its turn. The answer goes where it is told to."""
+        """Send a request, when it is its turn. The answer goes where it is told to. The other side
+        is told the timeout, and may take so much longer (`grace`) for what it does not count."""
         try:
             if not self._may_call():
                 await self._turn_to_call()
@@ -88,7 +90,8 @@ class Calling:
         except BaseException:
             self._next_turn()  # ours was not used
             raise
-        self._conversation.ask(id, asyncio.get_running_loop().time(), timeout)
+        until = None if timeout is None else timeout + grace
+        self._conversation.ask(id, asyncio.get_running_loop().time(), until)
         self._pending[id] = _Pending(method, timeout, answer)
         if parts is not None:
             task = asyncio.create_task(self._pour(id, parts))

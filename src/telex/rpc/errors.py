@@ -65,6 +65,12 @@ class Problem:
         return cls(condition, f"{condition.value} {detail}".rstrip(), data)
 
 
+ENDING: Final = Problem(
+    Condition.CLOSING, "The server is ending: it was told to stop.", {"kind": "server_ending"}
+)
+"""What a server that ends answers to all that it has not answered."""
+
+
 class CallError(Exception):
     """A call brought no result."""
 

@@ -20,7 +20,9 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 import msgspec
 
+from telex.rpc.errors import Problem
 from telex.rpc.messages import ABSENT
+from telex.rpc.nearest import unknown_method
 
 Handler = Callable[..., Any]
 
@@ -41,6 +43,8 @@ class Method:
     """Whether it answers on the spot, without a task."""
     doc: str
     decoder: msgspec.json.Decoder[Any]
+    named: bool
+    """Whether its parameters are an object: none by position are then none by name."""
 
     def arguments(self, data: object) -> tuple[object, ...]:
         """The decoded parameters, as a tuple to call with. Raises msgspec.ValidationError."""
@@ -48,13 +52,18 @@ class Method:
             return ()
         if isinstance(data, bytes):
             return (data,)
+        if data is ABSENT or (self.named and _is_empty_array(data)):
+            data = b"{}"
         return (
-            self.decoder.decode(b"{}" if data is ABSENT else data),  # type: ignore[arg-type]  # Raw, by the door
+            self.decoder.decode(data),  # type: ignore[arg-type]  # Raw, by the door
         )
 
 
 class Methods:
     """The table a peer serves from."""
+
+    positional = True
+    """Whether parameters could come in an array, so that an empty one has none of them."""
 
     def __init__(self) -> None:
         self._methods: dict[str, Method] = {}
@@ -63,10 +72,14 @@ class Methods:
         """Serve `name` with this handler. A name is given once."""
         if name in self._methods:
             raise ValueError(f"the method {name!r} has a handler already")
-        self._methods[name] = _inspected(name, handler)
+        self._methods[name] = _inspected(name, handler, self.positional)
 
     def get(self, name: str) -> Method | None:
         return self._methods.get(name)
+
+    def unknown(self, name: str, detail: str = "") -> Problem:
+        """What is answered for a name that is not in the table: with the nearest ones that are."""
+        return unknown_method(name, self._methods, detail)
 
     def __iter__(self) -> Iterator[Method]:
         return iter(self._methods.values())
@@ -84,7 +97,7 @@ class Methods:
         return {"methods": methods, "$defs": defs}
 
 
-def _inspected(name: str, handler: Handler) -> Method:
+def _inspected(name: str, handler: Handler, positional: bool) -> Method:
     hints = get_type_hints(handler)
     result = hints.pop("return", Any)
     parameters = list(inspect.signature(handler).parameters.values())
@@ -99,4 +112,18 @@ def _inspected(name: str, handler: Handler) -> Method:
     decoder = msgspec.json.Decoder(Any if params is None else params)
     doc = inspect.getdoc(handler) or ""
     quick = not streams and not inspect.iscoroutinefunction(inspect.unwrap(handler))
-    return Method(name, handler, params, result, streams, len(kinds) > 1, quick, doc, decoder)
+    wants_call, named = len(kinds) > 1, positional and _is_object(params)
+    return Method(name, handler, params, result, streams, wants_call, quick, doc, decoder, named)
+
+
+def _is_object(params: Any) -> bool:
+    return (
+        isinstance(params, type)
+        and issubclass(params, msgspec.Struct)
+        and not params.__struct_config__.array_like
+    )
+
+
+def _is_empty_array(data: object) -> bool:
+    text = bytes(data) if isinstance(data, msgspec.Raw) else b""
+    return text[:1] == b"[" and not text[1:-1].strip()

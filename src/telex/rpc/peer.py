@@ -12,6 +12,7 @@ closing fails what is pending with a clear error and leaves no task behind.
 from __future__ import annotations
 
 import asyncio
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
@@ -40,7 +41,7 @@ from telex.wire import limits
 from telex.wire.events import Event, Fault, Frame
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, AsyncIterator, Callable
+    from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator
     from types import TracebackType
 
     from telex.rpc.channel import Channel
@@ -98,6 +99,8 @@ class Peer:
         self._redact = redact or _REDACT
         self._on_binary = on_binary
         self._still = still
+        self._stopped: set[Id] = set()
+        """Requests of theirs whose time does not run."""
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
         self._leaving: set[asyncio.Task[None]] = set()
@@ -130,16 +133,18 @@ class Peer:
         timeout: float | None = DEFAULT_TIMEOUT,
         parts: AsyncIterable[object] | None = None,
         id: Id | None = None,
+        grace: float = 0.0,
     ) -> T:
         """Ask, and wait for the whole answer. An `id` of the caller's must be new in this
-        conversation, and none that the dialect would choose.
+        conversation, and none that the dialect would choose. We wait `grace` longer than the other
+        side is told to take: it may have a person to ask, whose time does not count.
 
         Raises a `CallError`: what the other side said, or why it said nothing. Cancelling it tells
         the other side, which may have acted by then.
         """
         seconds = self._dialect.default_timeout if timeout == DEFAULT_TIMEOUT else timeout
         answer: asyncio.Future[Reply] = self._loop.create_future()
-        asked = await self._calling.ask(method, params, seconds, parts, answer, id)
+        asked = await self._calling.ask(method, params, seconds, parts, answer, id, grace)
         try:
             self._arm()
             reply = await answer
@@ -160,13 +165,14 @@ class Peer:
         returns: type[T] | Any = Any,
         timeout: float | None = None,
         parts: AsyncIterable[object] | None = None,
+        grace: float = 0.0,
     ) -> AsyncIterator[T]:
         """Ask, and get the answer in parts as they come. Leaving early tells the other side.
 
         With `returns=Reply` the messages themselves, for who needs to see their datatype.
         """
         inbox: Inbox[Reply] = Inbox()
-        id = await self._calling.ask(method, params, timeout, parts, inbox)
+        id = await self._calling.ask(method, params, timeout, parts, inbox, grace=grace)
         try:
             self._arm()
             async for reply in inbox:
@@ -192,9 +198,12 @@ class Peer:
         await self._calling.room_to_send()
         self._channel.send(BINARY + data)
 
-    async def close(self, why: str = "this side closed the conversation") -> None:
-        """End the conversation and wait until nothing of it is left. Idempotent."""
-        self._end(why, Problem.of(Condition.CLOSING))
+    async def close(
+        self, why: str = "this side closed the conversation", tell: Problem | None = None
+    ) -> None:
+        """End the conversation and wait until nothing of it is left. Idempotent. What they asked
+        and we have not answered is answered with `tell`, or that this side is closing."""
+        self._end(why, tell or Problem.of(Condition.CLOSING))
         await self._channel.close()
         await self.closed()
 
@@ -208,6 +217,17 @@ class Peer:
     def renew(self) -> None:
         """We were stopped for a while: the time for each of our calls begins anew."""
         self._conversation.renew_calls(self._loop.time())
+
+    @contextmanager
+    def clock_stopped(self, id: Id) -> Iterator[None]:
+        """While something happens that is not the caller's to wait for, its request cannot time
+        out; afterwards its time begins anew."""
+        self._stopped.add(id)
+        try:
+            yield
+        finally:
+            self._stopped.discard(id)
+            self._conversation.renew(id, self._loop.time(), ours=False)
 
     def untold(self, problem: Problem) -> None:
         """From `serving`: a notification failed, which is counted, traced, and never answered."""
@@ -339,8 +359,11 @@ class Peer:
 
     def _expire(self) -> None:
         self._timer = None
-        self._apply(self._conversation.expire(self._loop.time(), self._still))
+        self._apply(self._conversation.expire(self._loop.time(), self._stands_still))
         self._arm()
+
+    def _stands_still(self, id: Id) -> bool:
+        return id in self._stopped or self._still(id)
 
     def _leave(self) -> None:
         if not self._ended.is_set():

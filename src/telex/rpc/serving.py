@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from contextlib import aclosing
+from contextlib import AbstractContextManager, aclosing, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -62,6 +62,12 @@ class Call:
     method: str
     parts: Inbox[Part]
     """The further parts of a request that comes in parts; else none."""
+    in_parts: bool = False
+    """Whether the request comes in parts."""
+
+    def clock_stopped(self) -> AbstractContextManager[None]:
+        """While this lasts, the request's time does not run. A notification has none."""
+        return nullcontext() if self.id is None else self.peer.clock_stopped(self.id)
 
 
 class Job:
@@ -218,7 +224,7 @@ class Serving:
     def _start(self, job: Job) -> None:
         method = self._methods.get(job.message.method)
         if method is None:
-            self._fail(job, Problem.of(Condition.METHOD))
+            self._fail(job, self._unknown(job))
             return
         try:
             arguments = method.arguments(job.message.data)
@@ -226,9 +232,16 @@ class Serving:
             self._fail(job, Problem.of(Condition.PARAMS, str(error)))
             return
         if method.wants_call:
-            call = Call(self._peer, job.id, method.name, job.parts)
+            in_parts = isinstance(job.message, Request) and job.message.more
+            call = Call(self._peer, job.id, method.name, job.parts, in_parts)
             arguments = (*arguments, call)
         self._run(job, method, arguments)
+
+    def _unknown(self, job: Job) -> Problem:
+        """Nobody reads the nearest names where nothing is answered, so none are looked for."""
+        if job.id is None:
+            return Problem.of(Condition.METHOD)
+        return self._methods.unknown(job.message.method)
 
     def _run(self, job: Job, method: Method, arguments: tuple[object, ...]) -> None:
         if method.streams:

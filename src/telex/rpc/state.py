@@ -181,6 +181,9 @@ class Conversation:
         self._asked: dict[Id, _Exchange] = {}
         self._served: dict[Id, _Exchange] = {}
         self._abandoned: OrderedDict[Id, _Exchange] = OrderedDict()
+        self._cut_short: OrderedDict[Id, None] = OrderedDict()
+        """Requests of theirs that ended before their last part came: the rest is absorbed, also
+        where it says the command again."""
         self._deadlines: list[tuple[float, int, _Exchange]] = []
         """A heap. Exchanges that ended before their time are skipped, and swept out at times."""
         self._serial = itertools.count()
@@ -210,12 +213,17 @@ class Conversation:
                 return self._answered(id, Step.PART if more else Step.LAST, Deliver(message))
             case Failure(id, problem) if id is not None:
                 return self._answered(id, Step.FAILED, Fail(id, problem))
+            case Request(id, more=more) | Part(id, _, more) if id in self._cut_short:
+                self.counts.unknown += 1
+                if not more:
+                    del self._cut_short[id]
             case Request():
                 return self._requested(message, now)
             case Part(id, _, more):
                 self.renew(id, now, ours=False)
                 return self._stepped(id, Step.PART if more else Step.LAST, Feed(message))
             case Cancel(id):
+                self._cut_short.pop(id, None)  # nothing more comes
                 return self._stepped(id, Step.CANCELLED, Stop(id, Problem.of(Condition.CANCELLED)))
             case Failure():
                 self.counts.unknown += 1
@@ -238,7 +246,16 @@ class Conversation:
     def answered(self, id: Id) -> bool:
         """We give the last answer to a request. False if it is not ours to give any more."""
         exchange = self._served.pop(id, None)
-        return exchange is not None and exchange.step(Step.ANSWERED)
+        if exchange is None:
+            return False
+        if exchange.state is State.RECEIVING:
+            self._cut(id)
+        return exchange.step(Step.ANSWERED)
+
+    def _cut(self, id: Id) -> None:
+        self._cut_short[id] = None
+        if len(self._cut_short) > limits.IDS_REMEMBERED:
+            self._cut_short.popitem(last=False)
 
     def renew(self, id: Id, now: float, *, ours: bool) -> None:
         """A packet of a stream came or goes out: the time for it begins anew."""
@@ -265,6 +282,7 @@ class Conversation:
             if exchange.due > now and exchange.state in _WAITING:
                 self._push(exchange)
                 continue
+            receiving = exchange.state is State.RECEIVING
             if not exchange.step(Step.TIMED_OUT):
                 continue
             if exchange.ours:
@@ -272,6 +290,8 @@ class Conversation:
                 effects += [Fail(exchange.id, None), Send(Cancel(exchange.id))]
             else:
                 del self._served[exchange.id]
+                if receiving:
+                    self._cut(exchange.id)
                 effects.append(Stop(exchange.id, Problem.of(Condition.TIMED_OUT)))
         return effects
 

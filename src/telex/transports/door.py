@@ -120,7 +120,7 @@ Verdict = Admitted | Redeemed | Unproven | Refused
 
 _NO_TARGET = Refused(400, Reason.TARGET, "The request target is not a path.")
 _NO_HOST = Refused(400, Reason.HOST, "The request does not name one host.")
-_OTHER_HOST = Refused(403, Reason.HOST, "We do not go by that name; allow it if it is ours.")
+_OTHER_HOST = Refused(403, Reason.HOST, "telex does not go by that host name.")
 _TWO_ORIGINS = Refused(400, Reason.ORIGIN, "The request names several origins.")
 _OTHER_ORIGIN = Refused(403, Reason.ORIGIN, "Pages of other origins may not do this.")
 _NO_ORIGIN = Refused(403, Reason.ORIGIN, "With a cookie, this needs the Origin of our own page.")

@@ -1,10 +1,11 @@
 """Where the door stands in a web server: ASGI in front, ASGI behind, `door` decides.
 
 Every request passes here before any of it is read. Refusals say no more than the door's own
-sentence; every response leaves with headers that keep pages to themselves, and none with a CORS
-header, unless the pages are not ours (`Door.shared`) and their keeper sees to it. A WebSocket
-without proof is let in as far as the mat: its first message must be `{"token": "…"}`, soon and
-short, and the app behind never sees it.
+sentence, as JSON, and to a person in a browser as a page that also says what to do; every response
+leaves with headers that keep pages to themselves, and none with a CORS header, unless the pages are
+not ours (`Door.shared`) and their keeper sees to it. A WebSocket without proof is let in as far as
+the mat: its first message must be `{"token": "…"}`, soon and short, and the app behind never sees
+it.
 """
 
 from __future__ import annotations
@@ -19,16 +20,22 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from telex.transports.door import Admitted, Knock, Redeemed, Refused, Unproven
+from telex.transports.door import Admitted, Knock, Reason, Redeemed, Refused, Unproven
+from telex.transports.error_page import ErrorPage, wants_html
 from telex.transports.queued import printable
 from telex.wire import limits
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from telex.transports.door import Door
 
 log = logging.getLogger("telex.transports")
+
+Advice = Callable[[Reason], str]
+"""What a person can do who is refused for a reason; commands stand between backticks."""
 
 TOKEN_SECONDS: Final = limits.FIRST_MESSAGE_SECONDS
 """How long a WebSocket may stand on the mat. How much it may say there is `Line.widen`'s matter."""
@@ -95,11 +102,21 @@ class Doorway:
     """An ASGI app: the one behind it, for those whom the door admits."""
 
     def __init__(
-        self, app: ASGIApp, door: Door, clock: Callable[[], float] = time.monotonic
+        self,
+        app: ASGIApp,
+        door: Door,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        advice: Advice = lambda reason: "",
+        title: str = "telex",
     ) -> None:
+        """`advice` says what a person who is refused can do, and `title` where they wanted to go:
+        for the page in their browser."""
         self._app = app
         self._door = door
         self._clock = clock
+        self._advice = advice
+        self._title = title
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -112,15 +129,40 @@ class Doorway:
                 Line.under(scope).widen()
                 await self._app(scope, receive, unsealed if self._door.shared else send)
             case Redeemed(cookie, location):
-                headers = [(b"location", location.encode())]
-                if cookie is not None:
-                    headers.append((b"set-cookie", cookie.encode()))
-                await respond(scope, send, 303, b"", headers)
-            case Refused(status, reason, sentence):
-                log.info("refused a %s: %s", scope["type"], reason.value)
-                await refuse(scope, send, status, reason.value, sentence)
+                await self._let_in(scope, send, cookie, location)
+            case Refused() as refused:
+                log.info("refused a %s: %s", scope["type"], refused.reason.value)
+                await self._refuse(scope, send, refused)
             case Unproven():
                 await self._from_the_mat(scope, receive, send)
+
+    async def _let_in(self, scope: Scope, send: Send, cookie: str | None, location: str) -> None:
+        """To the plain address, with the cookie. A browser that came from another site would not
+        send the cookie along with a redirect; with a step from a page of ours it does."""
+        headers = [] if cookie is None else [(b"set-cookie", cookie.encode())]
+        if not _from_elsewhere(scope):
+            await respond(scope, send, 303, b"", [(b"location", location.encode()), *headers])
+            return
+        page = ErrorPage(
+            "The page opens.",
+            title=self._title,
+            link=(location, "Open it"),
+            refresh=(0, location),
+        )
+        await respond(scope, send, 200, page.body(), [*page.headers(), *headers])
+
+    async def _refuse(self, scope: Scope, send: Send, refused: Refused) -> None:
+        """The way in is offered to who may have the cookie and was sent here by another site, for
+        then it was not shown. Only to the front: where a stranger's link leads is not for us."""
+        unproven = refused.reason in (Reason.CODE, Reason.TOKEN)
+        offer = self._door.shared and unproven and _from_elsewhere(scope)
+        page = ErrorPage(
+            refused.sentence,
+            self._advice(refused.reason),
+            self._title,
+            link=("/", "Open the page, if this browser was let in before") if offer else None,
+        )
+        await refuse(scope, send, refused.status, refused.reason.value, refused.sentence, page)
 
     async def _from_the_mat(self, scope: Scope, receive: Receive, send: Send) -> None:
         connect = await receive()
@@ -198,13 +240,36 @@ def _accepted(send: Send) -> Send:
     return once_more
 
 
-async def refuse(scope: Scope, send: Send, status: int, reason: str, sentence: str) -> None:
-    """Answer with a status, a word for programs and a sentence for people."""
-    body = msgspec.json.encode(_Refusal(reason, sentence))
-    headers = [(b"content-type", b"application/json")]
-    if status == 401:
-        headers.append((b"www-authenticate", b"Bearer"))
-    await respond(scope, send, status, body, headers)
+def _from_elsewhere(scope: Scope) -> bool:
+    """Whether a page of another site sent a browser here."""
+    sites = [value for name, value in scope["headers"] if name.lower() == b"sec-fetch-site"]
+    return is_opened_by_a_person(scope) and sites in ([b"cross-site"], [b"same-site"])
+
+
+def is_opened_by_a_person(scope: Scope) -> bool:
+    """Whether the answer is looked at in a browser, and not read by a program."""
+    return scope["type"] == "http" and wants_html(scope["headers"])
+
+
+async def refuse(
+    scope: Scope,
+    send: Send,
+    status: int,
+    reason: str,
+    sentence: str,
+    page: ErrorPage | None = None,
+    headers: Sequence[tuple[bytes, bytes]] = (),
+) -> None:
+    """Answer with a status, a word for programs and a sentence for people; or, to a person in a
+    browser, with a page, which may say more."""
+    page = page or ErrorPage(sentence)
+    if is_opened_by_a_person(scope):
+        body, kind = page.body(), page.headers()
+    else:
+        body = msgspec.json.encode(_Refusal(reason, sentence))
+        kind = [(b"content-type", b"application/json")]
+    proof = [(b"www-authenticate", b"Bearer")] if status == 401 else []
+    await respond(scope, send, status, body, [*kind, *proof, *headers])
 
 
 def told(body: bytes) -> str:

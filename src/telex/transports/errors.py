@@ -6,7 +6,10 @@ class CannotConnect(Exception):
 
 
 class NobodyThere(CannotConnect):
-    """Nothing answers at that address."""
+    """Nothing answers at that address. Which server it should be, and how it is started, is known
+    to who dialled, and not to the transport."""
+
+    exit_code = 5
 
 
 class NotAdmitted(CannotConnect):

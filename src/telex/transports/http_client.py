@@ -24,6 +24,7 @@ from telex.transports import event_stream
 from telex.transports.doorway import told
 from telex.transports.envelope import CONVERSATION, JSON, LINES, Kind, kind
 from telex.transports.errors import CannotConnect, NobodyThere, NotAdmitted
+from telex.transports.one_length import OneLengthTransport
 from telex.transports.queued import Ended, QueuedChannel, printable
 from telex.wire import limits
 
@@ -77,7 +78,7 @@ def _transport() -> httpx.AsyncHTTPTransport:
         idle = socket.TCP_KEEPALIVE
     else:
         idle = socket.TCP_KEEPIDLE
-    return httpx.AsyncHTTPTransport(
+    return OneLengthTransport(
         limits=httpx.Limits(
             max_connections=limits.CALLS_IN_FLIGHT + 1,
             max_keepalive_connections=16,
@@ -100,9 +101,7 @@ async def _opened(client: httpx.AsyncClient, url: str) -> httpx.Response:
     try:
         response = await client.send(request, stream=True)
     except httpx.HTTPError as error:
-        raise NobodyThere(
-            f"nobody answers at {url} ({_named(error)}); is the server running?"
-        ) from None
+        raise NobodyThere(f"nobody answers at {url} ({_named(error)})") from None
     try:
         await _expect(response, event_stream.MEDIA_TYPE)
     except Ended as refused:

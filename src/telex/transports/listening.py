@@ -6,7 +6,8 @@ the socket is bound and listening when the block is entered, and at its end ever
 task is gone, politely for a few seconds and then not.
 
 The two protocol classes below mend what a door for strangers needs: no request line or header in
-any log, a limit for those who connect and say nothing, and small messages until the token is shown.
+any log, a limit for those who connect and say nothing, small messages until the token is shown, and
+no request with two lengths.
 """
 
 from __future__ import annotations
@@ -22,11 +23,13 @@ from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+import h11
 from uvicorn import Config, Server
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-from telex.transports.doorway import Doorway, Line
+from telex.transports.doorway import Advice, Doorway, Line
+from telex.transports.one_length import OneLengthConnection
 from telex.transports.queued import CLOSE_SECONDS
 from telex.transports.websocket import PING_SECONDS, discreet_logger
 from telex.wire import limits
@@ -86,10 +89,12 @@ async def listen(
     host: str = "127.0.0.1",
     port: int = 0,
     allow_remote: bool = False,
+    advice: Advice = lambda reason: "",
 ) -> AsyncIterator[Address]:
-    """Serve an app to whom the door admits, until the end of the block. Port 0 takes a free one."""
+    """Serve an app to whom the door admits, until the end of the block. Port 0 takes a free one.
+    `advice` is for people who come with a browser and are refused."""
     async with listen_behind_doors(
-        Doorway(app, door), host=host, port=port, allow_remote=allow_remote
+        Doorway(app, door, advice=advice), host=host, port=port, allow_remote=allow_remote
     ) as address:
         door.opens_at(address.host, address.port)
         yield address
@@ -309,6 +314,7 @@ class _Http(H11Protocol):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
+        self.conn = OneLengthConnection(h11.SERVER)
         self.access_log = False
         self.logger = _OUR_MISTAKES
         self._leaving = asyncio.Event()

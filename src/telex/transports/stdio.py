@@ -11,7 +11,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import select
 import stat
+import sys
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, cast
 
@@ -46,7 +48,12 @@ async def attach(channel: FramedChannel, source: int, sink: int) -> None:
 
 @contextlib.contextmanager
 def _claimed() -> Iterator[tuple[int, int]]:
-    """Private copies of 0 and 1, and harmless things in their places until the end."""
+    """Private copies of 0 and 1, and harmless things in their places until the end.
+
+    Python's own buffer of standard output is emptied before each change: what was printed before
+    belongs to standard output, and what is printed meanwhile to standard error.
+    """
+    _flush_stdout()
     kept = [(fd, os.dup(fd), os.get_blocking(fd)) for fd in (0, 1)]
     source, sink = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -56,10 +63,16 @@ def _claimed() -> Iterator[tuple[int, int]]:
     try:
         yield source, sink
     finally:
+        _flush_stdout()
         for fd, copy, blocking in kept:
             os.set_blocking(copy, blocking)
             os.dup2(copy, fd)
             os.close(copy)
+
+
+def _flush_stdout() -> None:
+    if sys.stdout is not None and not sys.stdout.closed:
+        sys.stdout.flush()
 
 
 async def _reading(channel: FramedChannel, fd: int) -> asyncio.ReadTransport:
@@ -72,7 +85,8 @@ async def _reading(channel: FramedChannel, fd: int) -> asyncio.ReadTransport:
 
 
 async def _writing(channel: FramedChannel, fd: int) -> asyncio.WriteTransport:
-    if not _can_be_watched(fd):
+    # A loop reads from what it writes to, to see its end; from a terminal it would take the input.
+    if not _can_be_watched(fd) or os.isatty(fd):
         return _FileWriter(channel, fd)
     file = os.fdopen(fd, "wb", buffering=0)
     loop = asyncio.get_running_loop()
@@ -178,7 +192,10 @@ class _FileWriter(asyncio.WriteTransport):
         view = memoryview(data)
         try:
             while self._fd is not None and view:
-                view = view[os.write(self._fd, view) :]
+                try:
+                    view = view[os.write(self._fd, view) :]
+                except BlockingIOError:  # a terminal that is read without waiting is written so too
+                    select.select([], [self._fd], [])
         except OSError as error:  # a full disk, mostly
             self._end(error)
 

@@ -161,7 +161,7 @@ async def connect(path: Path, framing: Framing = NDJSON) -> Channel:
             lambda: FramedChannel(framing), str(path)
         )
     except (FileNotFoundError, ConnectionRefusedError) as error:
-        raise NobodyThere(f"nobody listens at {path}; is the server running?") from error
+        raise NobodyThere(f"nobody listens at {path}") from error
     except PermissionError as error:
         raise NotAdmitted(f"the socket {path} belongs to another user") from error
     if (user := peer_user(transport.get_extra_info("socket"))) != os.getuid():
@@ -202,11 +202,15 @@ def _locked(path: Path) -> int:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(lock)
-            raise AlreadyServed(f"another server listens at {path}") from None
+            raise AlreadyServed(_listened_at(path)) from None
         opened = os.fstat(lock)
         if _identity(_lock_path(path)) == (opened.st_dev, opened.st_ino):
             return lock
         os.close(lock)  # its last holder removed the file while we took the lock: take the new one
+
+
+def _listened_at(path: Path) -> str:
+    return f"another server listens at {path}; talk to that one, or give a path of your own"
 
 
 def _bound(path: Path) -> socket.socket:
@@ -233,8 +237,8 @@ def _remove_stale(path: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.setblocking(False)
         if (error := probe.connect_ex(str(path))) != errno.ECONNREFUSED:
-            told = "another server listens at" if error in (0, errno.EAGAIN) else "cannot use"
-            raise AlreadyServed(f"{told} {path}")
+            taken = error in (0, errno.EAGAIN)
+            raise AlreadyServed(_listened_at(path) if taken else f"cannot use {path}")
     path.unlink()
 
 

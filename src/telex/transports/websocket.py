@@ -82,7 +82,7 @@ async def connect(url: str, token: str) -> Channel:
         status, body = refused.response.status_code, refused.response.body
         raise NotAdmitted(f"{url} refused us: {status}{told(bytes(body))}") from None
     except (OSError, TimeoutError) as error:
-        raise NobodyThere(f"nobody answers at {url}; is the server running?") from error
+        raise NobodyThere(f"nobody answers at {url}") from error
     except (InvalidHandshake, InvalidURI) as error:
         raise CannotConnect(f"{url} cannot be used: {printable(str(error))}") from None
     return QueuedChannel(_Dialled(connection))

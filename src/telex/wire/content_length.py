@@ -21,7 +21,9 @@ _PLAIN_BLOCK = re.compile(rb"Content-Length: ([0-9]{1,10})\r\n\r\n")
 _BLOCK_END = re.compile(rb"\n\r?\n")
 _BLANK = re.compile(rb"[\r\n]*")
 _FIELD = re.compile(rb"([!-9;-~]+)[ \t]*:[ \t]*([ -~\t]*?)[ \t]*")
-_LENGTH = re.compile(rb"[0-9]{1,10}")
+_LENGTH = re.compile(rb"[0-9]+")
+_LENGTH_DIGITS = 10
+"""More than the limit has; longer numbers are not read."""
 _HEADER_BEGINS = re.compile(rb"content-length[ \t]*:[ \t]*[0-9]", re.IGNORECASE)
 _KEPT_WHILE_SEEKING = 64
 """More than the beginning of a field that a read may have cut in two."""
@@ -34,9 +36,10 @@ def encode(body: bytes) -> bytes:
 class _BadHeader(Exception):
     """Inside this module only: why a block says no length, and where reading may go on."""
 
-    def __init__(self, why: str, go_on: int) -> None:
+    def __init__(self, why: str, go_on: int, reason: Reason = Reason.HEADER) -> None:
         super().__init__(why)
         self.go_on = go_on
+        self.reason = reason
 
 
 class Decoder:
@@ -106,7 +109,7 @@ class Decoder:
             self._searched = max(0, len(self._head) - 2)  # the block's end may have begun
             return len(data)
         try:
-            length = _content_length(data[at:end])
+            length = self._content_length(data[at:end])
         except _BadHeader as bad:
             return self._recover(at, bad, events)
         return self._begin_content(length, at, end, events)
@@ -122,7 +125,7 @@ class Decoder:
         return found.start() if found else max(at, len(data) - _KEPT_WHILE_SEEKING)
 
     def _recover(self, at: int, bad: _BadHeader, events: list[Event]) -> int:
-        events.append(Fault(Reason.HEADER, self._offset + at, str(bad)))
+        events.append(Fault(bad.reason, self._offset + at, str(bad)))
         self._seeking = True
         self._searched = 0
         return at + bad.go_on
@@ -133,10 +136,21 @@ class Decoder:
         self._missing, self._content = length, bytearray()
         if length > self._max:
             self._content = None
-            events.append(Fault(Reason.TOO_LONG, self._began, f"over {self._max} bytes of content"))
+            events.append(Fault(Reason.TOO_LONG, self._began, self._over_the_limit()))
         elif length == 0:
             self._end_content(events)
         return end
+
+    def _over_the_limit(self) -> str:
+        return f"over {self._max} bytes of content"
+
+    def _content_length(self, block: bytes) -> int:
+        """The length a header block declares. One that nobody could send is not waited out: reading
+        goes on at the next header."""
+        digits = _declared_length(block)
+        if len(digits) > _LENGTH_DIGITS:
+            raise _BadHeader(self._over_the_limit(), len(block), Reason.TOO_LONG)
+        return int(digits)
 
     def _read_content(self, data: bytes, at: int, missing: int, events: list[Event]) -> int:
         end = min(at + missing, len(data))
@@ -153,8 +167,8 @@ class Decoder:
         self._missing, self._content = None, None
 
 
-def _content_length(block: bytes) -> int:
-    """The one length a header block declares."""
+def _declared_length(block: bytes) -> bytes:
+    """The digits of the one length a header block declares, without zeros before them."""
     lengths: list[bytes] = []
     at = 0
     lines = block.split(b"\n")[:-2]  # the block ends in an empty line
@@ -169,7 +183,7 @@ def _content_length(block: bytes) -> int:
             lengths.append(field[2])
     match lengths:
         case [length] if _LENGTH.fullmatch(length):
-            return int(length)
+            return length.lstrip(b"0") or b"0"
         case [_]:
             raise _BadHeader("a Content-Length that is no plain decimal number", len(block))
         case []:

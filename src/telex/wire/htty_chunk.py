@@ -4,6 +4,9 @@ The envelope is exact and the base64 canonical: what does not come out the same 
 is refused, because two spellings of one payload are a place to hide things (Python's strict
 decoders take `aGVsbG9=` for `hello`). An empty chunk is legal and carries nothing. Any fault on a
 direction that has begun aborts the carried connection; that is `htty`'s to do, not ours.
+
+Later releases of HTTY say `ESC P +Hraw ESC \\` once, and then the bytes as they are, until the end.
+That form is recognised here, so that it can be named to who waits for chunks; it is not spoken.
 """
 
 from __future__ import annotations
@@ -16,6 +19,9 @@ from telex.wire.escape import Claim, Kind
 from telex.wire.events import Claimed, Fault, Frame, Reason
 
 CHUNK = Claim(Kind.DCS, b"HTTY;")
+RAW = Claim(Kind.DCS, b"+H")
+"""How a program announces the raw form."""
+RAW_FORM = "the raw form of later HTTY releases, and telex speaks chunks (HTTY;1)"
 VERSION = b"1"
 _VERSION = VERSION + b";"
 _BEGIN = CHUNK.introducer + _VERSION
@@ -57,8 +63,13 @@ def _other(claimed: Claimed) -> Fault:
     return claimed.fault(Reason.VERSION, "only version 1 is spoken here")
 
 
+def parse_raw(claimed: Claimed) -> Fault:
+    """What a program says that speaks another form."""
+    return claimed.fault(Reason.VERSION, RAW_FORM)
+
+
 class Decoder(Unwrap):
     """Chunks of one direction, with the visible bytes between them."""
 
     def __init__(self) -> None:
-        super().__init__({CHUNK: parse})
+        super().__init__({CHUNK: parse, RAW: parse_raw})

@@ -2,8 +2,8 @@
 
 `num-bytes` counts the bytes of the JSON; 0 means "until the terminator". It is a check and never an
 allocation: on a mismatch the frame is dropped and reported, not cut where the number says. Frames
-without the length field (Wave's dialect) are read too: a body that begins with `{` is all JSON.
-Whether the JSON is any good is for `rpc.dialects` to say.
+without the length field (Wave's form) are read too, where a body that begins with `{` is all JSON;
+and written, for who reads no other. Whether the JSON is any good is for `rpc.dialects` to say.
 
 Used by `escapes` on both sides of a terminal.
 """
@@ -28,22 +28,24 @@ _ONE_LINE = bytes.maketrans(b"\n\r\t", b"   ")
 _NOT_PLAIN_ASCII = re.compile(r"[^ -~]")
 
 
-def encode(body: bytes, claim: Claim = TO_TERMINAL) -> bytes:
-    """One frame around compact JSON, made printable ASCII on the way.
+def encode(body: bytes, claim: Claim = TO_TERMINAL, *, length: bool = True) -> bytes:
+    """One frame around compact JSON, made printable ASCII on the way; in Wave's form, without its
+    `length`.
 
     Outside ASCII a character can only stand inside a JSON string, so spelling it `\\uXXXX` changes
     nothing a decoder sees, and no terminal between here and there can take offence.
     """
-    body = _printable(body)
-    return escape.encode(claim, b"%d;%b" % (len(body), body))
+    body = printable(body)
+    return escape.encode(claim, b"%d;%b" % (len(body), body) if length else body)
 
 
 def json_bytes(body: bytes) -> int:
     """How many bytes of JSON this is in a frame."""
-    return len(body) if body.isascii() and b"\x7f" not in body else len(_printable(body))
+    return len(body) if body.isascii() and b"\x7f" not in body else len(printable(body))
 
 
-def _printable(body: bytes) -> bytes:
+def printable(body: bytes) -> bytes:
+    """The same JSON in printable ASCII, on one line."""
     body = body.translate(_ONE_LINE)  # JSON has raw layout only between its tokens
     if body.isascii() and b"\x7f" not in body:
         return body
@@ -59,10 +61,15 @@ AROUND: Final = len(encode(b"{}")) - 2 + 8
 """Bytes of a frame beside its JSON, and eight digits of its length."""
 
 
+def has_length(beginning: bytes) -> bool:
+    """Whether a frame that begins so has the spec's form, and not Wave's."""
+    return not beginning.startswith(b"{")
+
+
 def parse(claimed: Claimed) -> Frame | Fault:
     """The JSON a claimed string carries."""
     body = claimed.body
-    if body.startswith(b"{"):
+    if not has_length(body):
         return Frame(body)
     found = _BODY.fullmatch(body)
     if found is None:

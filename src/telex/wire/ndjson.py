@@ -1,8 +1,9 @@
 """One line, one frame.
 
-`\\n` or `\\r\\n` ends a line, blank lines are skipped, and there is no 64 KiB cliff: a line may be
-as long as `limits.LINE_BYTES`, and a longer one is a `Fault` that is skipped to its newline without
-being kept. What a line says is not known here. Used on stdio, unix sockets and by the agent.
+`\\n`, `\\r\\n` or the end of the input ends a line, blank lines are skipped, and there is no 64 KiB
+cliff: a line may be as long as `limits.LINE_BYTES`, and a longer one is a `Fault` that is skipped
+to its newline without being kept. What a line says is not known here. Used on stdio, unix sockets
+and by the agent.
 """
 
 from __future__ import annotations
@@ -47,12 +48,12 @@ class Decoder:
         return []
 
     def eof(self) -> list[Event]:
-        """A last line without its newline was cut short."""
-        cut_short = bool(self._line and self._line.strip())
-        self._line = bytearray()
-        if not cut_short:
-            return []
-        return [Fault(Reason.TRUNCATED, self._offset, "the input ended inside a line")]
+        """The last line needs no newline: `printf` and many clients write none. One that was cut
+        short is no JSON any more, which its reader says."""
+        events: list[Event] = []
+        if self._size:
+            self._end_line(self._whole_line(), events)
+        return events
 
     def _take(self, piece: bytes, events: list[Event]) -> None:
         self._size += len(piece)

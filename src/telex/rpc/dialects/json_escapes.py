@@ -1,12 +1,12 @@
 """The packets of JSON terminal escapes, both ways.
 
 `command`, `rpcid`/`resid`, `timeout`, `cont`, `error`, `datatype`, `data`, `data64` as the spec has
-them; `cancel` is an extension. Wave's `reqid` is read as `rpcid`. Bytes travel as `data64` with the
-datatype `binary`; other `data64` is JSON in base64.
+them; `cancel` is an extension. Wave's `reqid` is read as `rpcid`, and written by `WaveEscapes`.
+Bytes travel as `data64` with the datatype `binary`; other `data64` is JSON in base64.
 
 Replies land on a program's input, so what goes into them is ours alone: an id that is not plain
 (`[A-Za-z0-9._:-]`, up to 64) gets no reply at all, and the standard errors are fixed sentences that
-never quote what was asked.
+never quote what was asked. That there is no such command may be followed by the nearest of ours.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from telex.rpc.messages import (
     Reply,
     Request,
 )
+from telex.rpc.nearest import Nearest, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,6 +72,10 @@ class _Packet(Struct, omit_defaults=True):
     data64: str | UnsetType = UNSET
 
 
+class _WavePacket(_Packet, omit_defaults=True):
+    reqid: str | UnsetType = UNSET
+
+
 class _Incoming(_Packet):
     data: Raw | UnsetType = UNSET
     reqid: str | UnsetType = UNSET
@@ -78,6 +83,7 @@ class _Incoming(_Packet):
 
 _packet = msgspec.json.Decoder(_Incoming)
 _any = msgspec.json.Decoder(Raw)
+_near = msgspec.json.Decoder(Nearest)
 _encode = msgspec.json.Encoder().encode
 
 
@@ -121,6 +127,18 @@ class JsonEscapes:
         return None
 
 
+@dataclass(frozen=True, slots=True)
+class WaveEscapes(JsonEscapes):
+    """The same, written as Wave's programs read it: the id of a request is its `reqid`."""
+
+    def encode(self, message: Message) -> bytes:
+        packet = _outgoing(message)
+        if isinstance(packet.rpcid, str):
+            members = {name: getattr(packet, name) for name in packet.__struct_fields__}
+            packet = _WavePacket(**{**members, "rpcid": UNSET}, reqid=packet.rpcid)
+        return _encode(packet)
+
+
 def _outgoing(message: Message) -> _Packet:
     match message:
         case Request(id, method, timeout=timeout, more=more):
@@ -148,8 +166,19 @@ def _with_data(message: Request | Part | Notification | Reply, **members: Any) -
 
 def _error(problem: Problem) -> str:
     if isinstance(problem.code, Condition):
-        return f"{CODES[problem.code]}: {problem.code.value}"
+        near = did_you_mean(_nearest(problem)) if problem.code is Condition.METHOD else ""
+        return f"{CODES[problem.code]}: {problem.code.value} {near}".rstrip()
     return f"{problem.code}: {problem.message}" if problem.code else problem.message
+
+
+def _nearest(problem: Problem) -> tuple[str, ...]:
+    """The commands of ours that are nearest to an unknown one, if each is as plain as ours are."""
+    data = problem.data
+    try:
+        near = _near.decode(data if isinstance(data, Raw) else _encode(data)).nearest
+    except (msgspec.DecodeError, TypeError):  # no nearest names, or none at all
+        return ()
+    return near if all(_PLAIN_ID.fullmatch(name) for name in near) else ()
 
 
 def _response(packet: _Incoming) -> Message:

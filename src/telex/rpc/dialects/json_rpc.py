@@ -1,7 +1,8 @@
 """JSON-RPC 2.0, strictly, and the same both ways.
 
 Decisions where the specs differ: an explicit null id makes a notification, or is refused where the
-protocol says so; ids are integers or strings, and anything else is an invalid request; null members
+protocol says so; ids are integers, however they are spelled (`1.0` is 1), or strings, and anything
+else is an invalid request; null members
 are as good as omitted, so that a success may carry `"error": null`; an answer with both or neither
 of result and error is malformed, as is a request with either, and the call of ours that has its id
 fails. Batches are taken where the protocol takes them. A cancel has a spelling only where the
@@ -51,7 +52,7 @@ class _Envelope(Struct):
     """Any message, as it comes in."""
 
     jsonrpc: str
-    id: int | str | UnsetType | None = UNSET
+    id: int | float | str | UnsetType | None = UNSET
     method: str | UnsetType | None = UNSET
     params: Raw | UnsetType = UNSET
     result: Raw | UnsetType = UNSET
@@ -75,7 +76,7 @@ class _Answered(Struct, omit_defaults=True, tag_field="jsonrpc", tag="2.0"):
 
 
 class _CancelParams(Struct):
-    id: int | str
+    id: int | float | str
 
 
 _NULL = Raw(b"null")
@@ -164,6 +165,10 @@ class JsonRpc:
             return _misshapen(body, str(error))
         if envelope.jsonrpc != "2.0":
             return _misshapen(body, 'The member `jsonrpc` is not "2.0".')
+        if isinstance(envelope.id, float):
+            if (whole := _whole(envelope.id)) is None:
+                return _misshapen(body, f"The id {envelope.id!r} is no whole number up to 2**53.")
+            envelope.id = whole
         if isinstance(envelope.method, str):
             return self._asked(envelope, envelope.method)
         return _answered(envelope)
@@ -216,9 +221,19 @@ def _is_null(value: Raw) -> bool:
 
 def _cancelled(params: Raw | UnsetType) -> Message | Malformed:
     try:
-        return Cancel(_cancel_params.decode(params if isinstance(params, Raw) else b"{}").id)
+        id = _cancel_params.decode(params if isinstance(params, Raw) else b"{}").id
     except msgspec.DecodeError as error:
         return Malformed(Problem.of(Condition.PARAMS, str(error)))
+    if isinstance(id, float) and (whole := _whole(id)) is not None:
+        id = whole
+    if isinstance(id, float):
+        return Malformed(Problem.of(Condition.PARAMS, f"The id {id!r} is no whole number."))
+    return Cancel(id)
+
+
+def _whole(number: float) -> int | None:
+    """The integer that a peer without integers means. Beyond 2**53 it could be another's."""
+    return int(number) if number.is_integer() and abs(number) <= 2**53 else None
 
 
 def _unparsable(detail: str) -> Malformed:
@@ -242,6 +257,7 @@ def _misshapen(body: bytes, detail: str) -> Malformed:
         return _unparsable(str(error))
     members = value if isinstance(value, dict) else {}
     id = members.get("id")
+    id = _whole(id) if isinstance(id, float) else id
     if not isinstance(id, (int, str)) or isinstance(id, bool):
         id = None
     if members.get("method") is None and ("result" in members or "error" in members):

@@ -1,0 +1,94 @@
+"""The known names that are nearest to an unknown one, for the answer to a misspelt method.
+
+Three readings are compared, and the first that finds something counts: the whole name, its words in
+another order (`list_sessions`), and its last word alone (`snapshot`). Case and separators do not
+matter. An answer holds names of our own table and nothing of what was asked, so that it may be
+typed into a program. Pure; used by `serving`, and wherever else names are looked up in a table.
+"""
+
+from __future__ import annotations
+
+import re
+from difflib import SequenceMatcher
+from typing import TYPE_CHECKING, Final
+
+from msgspec import UNSET, Struct
+
+from telex.rpc.errors import Condition, Problem
+from telex.wire import limits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+_SHOWN: Final = 3
+"""Names in one answer: more is a list, and lists are in the reference."""
+_ALIKE: Final = 0.7
+"""Below it, a likeness is chance: `session.` alone makes names of one namespace half alike."""
+_AS_GOOD: Final = 0.05
+"""What is so much less alike than the best is not meant."""
+_HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_WORD: Final = re.compile(r"[a-z0-9]+")
+
+
+class Nearest(Struct, frozen=True):
+    """The `data` of the error."""
+
+    nearest: tuple[str, ...]
+
+
+def nearest_names(name: str, known: Iterable[str]) -> tuple[str, ...]:
+    """Up to three of the known names, the nearest first; none for a name too long to be one."""
+    if len(name) > limits.MISSPELT_NAME_CHARS:
+        return ()
+    wanted = _words(name)
+    table = {other: _words(other) for other in known}
+    for reading in (".".join, _reordered, _last):
+        if found := _closest(reading(wanted), table, reading):
+            return found
+    return ()
+
+
+def unknown_method(name: str, known: Iterable[str], detail: str = "") -> Problem:
+    """The answer to a method that is not in the table."""
+    near = nearest_names(name, known)
+    hint = f"{detail} {did_you_mean(near)}".strip()
+    data = Nearest(near) if near else UNSET
+    return Problem.of(Condition.METHOD, hint, data)
+
+
+def did_you_mean(names: tuple[str, ...]) -> str:
+    """A question with the names in it; nothing if there are none."""
+    if not names:
+        return ""
+    *others, last = names
+    return f"Did you mean {', '.join(others)} or {last}?" if others else f"Did you mean {last}?"
+
+
+def _closest(
+    wanted: str, table: dict[str, list[str]], reading: Callable[[list[str]], str]
+) -> tuple[str, ...]:
+    matcher = SequenceMatcher(None, b=wanted, autojunk=False)
+    scored = [(_likeness(matcher, reading(words)), name) for name, words in table.items()]
+    best = max((score for score, _ in scored), default=0.0)
+    good = [(-score, name) for score, name in scored if score >= max(_ALIKE, best - _AS_GOOD)]
+    return tuple(name for _, name in sorted(good)[:_SHOWN])
+
+
+def _likeness(matcher: SequenceMatcher[str], text: str) -> float:
+    """The upper bounds come first: they cost little, and most names are not alike."""
+    matcher.set_seq1(text)
+    if matcher.real_quick_ratio() < _ALIKE or matcher.quick_ratio() < _ALIKE:
+        return 0.0
+    return matcher.ratio()
+
+
+def _words(name: str) -> list[str]:
+    return _WORD.findall(_HUMP.sub(".", name).lower())
+
+
+def _reordered(words: list[str]) -> str:
+    return ".".join(sorted(words))
+
+
+def _last(words: list[str]) -> str:
+    return words[-1] if words else ""
