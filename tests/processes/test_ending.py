@@ -124,10 +124,10 @@ async def read_line(child: Child) -> bytes:
 
 
 NOTES_SIGNALS = """
-import signal, sys
-def note(number, _): print(signal.Signals(number).name, flush=True)
+import os, signal
+def note(number, _): os.write(1, signal.Signals(number).name.encode() + b"\\n")
 for number in (signal.SIGHUP, signal.SIGTERM): signal.signal(number, note)
-print("up", flush=True)
+os.write(1, b"up\\n")
 while True: signal.pause()
 """
 

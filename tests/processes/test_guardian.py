@@ -306,5 +306,5 @@ def test_the_ledger_keeps_who_was_entered_and_uses_places_again() -> None:
         Root(9, 90, 500),
     }
     assert set(ledger.read(fd, now=500)) == expected
-    assert os.fstat(fd).st_size == 5 * 24
+    assert os.fstat(fd).st_size == ledger.NOTE_BYTES + 5 * 24
     os.close(fd)

@@ -14,6 +14,7 @@ import pytest
 from processes.trees import SHAPES, Lifeline, shape
 from telex.processes.child import Exit
 from telex.processes.ending import Rung
+from telex.processes.sandbox import Confinement
 from telex.processes.spawn import End, Pipes, start
 
 if TYPE_CHECKING:
@@ -114,7 +115,8 @@ async def test_the_command_has_what_it_would_have_without(locale: dict[str, str]
     """Its words, its directory, its environment, no signal blocked or ignored, no descriptor."""
     script = 'echo "$0" "$@"; pwd; env | sort; grep ^Sig /proc/self/status; ls /proc/self/fd'
     said = []
-    for reaping in (False, True):
+    held = Confinement(filtered=True, limits=())
+    for reaping, confinement in ((False, None), (True, None), (True, held)):
         reading, writing = os.pipe()
         async with start(
             ["sh", "-c", script, "a b", "\u00e9", ""],
@@ -122,10 +124,11 @@ async def test_the_command_has_what_it_would_have_without(locale: dict[str, str]
             env={"PATH": os.environ["PATH"], "X": "1\n2", **locale},
             cwd="/",
             reaping=reaping,
+            confinement=confinement,
         ) as child:
             os.close(writing)
             assert await child.wait() == Exit(code=0)
         with open(reading) as output:
             rows = output.read().splitlines()
         said.append([row for row in rows if not row.startswith(("TELEX_TREE=", "SigQ"))])
-    assert said[0] == said[1]
+    assert said[0] == said[1] == said[2]

@@ -12,7 +12,10 @@ starts a child ends it, also after it has exited: what it left in the background
     table        one look at the system's processes; a signal that cannot miss
     guardian     the small process that outlives us by a moment
     ledger       what we leave written for it
+    terminal_note  how it is to leave the person's terminal
     reaper       the small process between us and a command, which loses no orphan
+    sandbox      what the kernel can hold a child to (`syscall_filter` is a part of it)
+    restrict     does that, in the child
     launch       the one call that makes a process
 
 Importing the package imports none of them: the guardian uses all below `child` in this list, and

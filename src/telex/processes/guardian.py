@@ -1,8 +1,9 @@
 """The guardian: a small process that outlives us by a moment and ends what we started.
 
 It does nothing until our end of a pipe closes, which the kernel does for us however we die. Then
-it reads the ledger and ends the trees of the children in it; children we had no time to write down
-carry our token in their environment.
+it makes the person's terminal what it was, if we had taken it (`hold_terminal`), reads the ledger
+and ends the trees of the children in it; children we had no time to write down carry our token in
+their environment.
 
 Sharing a ledger makes the two independent. Starting a child costs one small write and wakes nobody,
 no message can be lost or block us, and a guardian that was killed is replaced by one that reads the
@@ -26,6 +27,7 @@ from typing import TYPE_CHECKING, Final
 from telex.processes import ledger, table
 from telex.processes.ending import BRISK, LOOK_AGAIN_SECONDS, Ending
 from telex.processes.launch import clear_of_stdio, dup, launch, null
+from telex.processes.terminal_note import TerminalNote, restore
 from telex.processes.tree import Tree, members
 
 if TYPE_CHECKING:
@@ -37,7 +39,7 @@ _PROGRAM: Final = (
     "import sys; sys.path.append(sys.argv[1]); from telex.processes.guardian import main; main()"
 )
 _SOURCE: Final = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-_PIPE_FD, _LEDGER_FD = 0, 1
+_PIPE_FD, _LEDGER_FD, _TERMINAL_FD = 0, 1, 2
 
 _UNRESOLVED: Final = 64
 """So many exited children may stay written down before we look which of them left nobody behind."""
@@ -62,6 +64,8 @@ class _Watch:
                 os.close(end)
             raise
         self.pid: int | None = None
+        self.terminal: int | None = None
+        """The person's terminal, while we have it."""
         self._living: set[Identity] = set()
         self._since = table.now()
         self._exited: dict[Identity, Tree] = {}
@@ -95,10 +99,30 @@ class _Watch:
             python,
             [python, "-I", "-S", "-c", _PROGRAM, _SOURCE, self.token, str(self._since)],
             os.environ,
-            [dup(self.pipe[0], _PIPE_FD), dup(self.ledger.fd, _LEDGER_FD), null(2)],
+            [
+                dup(self.pipe[0], _PIPE_FD),
+                dup(self.ledger.fd, _LEDGER_FD),
+                null(_TERMINAL_FD) if self.terminal is None else dup(self.terminal, _TERMINAL_FD),
+            ],
             # Blocked from its first instruction on: there is no moment at which to hit it.
             blocked=signal.valid_signals(),
         )
+
+    def hold(self, terminal: int) -> None:
+        """One that runs already cannot be given a terminal: another takes its place."""
+        self.drop_terminal()
+        self.terminal = clear_of_stdio(os.dup(terminal))
+        if self.pid is not None:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+            self.pid = None
+        self.ensure()
+
+    def drop_terminal(self) -> None:
+        self.ledger.note(b"")
+        if self.terminal is not None:
+            os.close(self.terminal)
+            self.terminal = None
 
     def enter(self, root: Root) -> None:
         self.ledger.write(root)
@@ -164,6 +188,29 @@ def ensure() -> str:
         return f":{watch.token}.{next(watch.numbers)}:"
 
 
+def hold_terminal(terminal: int) -> None:
+    """Have a guardian that can reach this terminal too. Raises GuardianFailed."""
+    with _lock:
+        try:
+            _ours().hold(terminal)
+        except OSError as error:
+            raise GuardianFailed(f"the system did not start it: {error.strerror}") from error
+
+
+def note_terminal(note: TerminalNote | None) -> None:
+    """How the terminal is to be left from now on if we are killed; None: as it is."""
+    with _lock:
+        if _watch is not None:
+            _watch.ledger.note(b"" if note is None else note.encode())
+
+
+def drop_terminal() -> None:
+    """The terminal is the person's again."""
+    with _lock:
+        if _watch is not None:
+            _watch.drop_terminal()
+
+
 def enter(root: Root) -> None:
     """A child was started."""
     with _lock:
@@ -198,7 +245,10 @@ def pids() -> set[int]:
 
 def fds() -> set[int]:
     """The descriptors that stay open for the guardian, from the first start to our end."""
-    return {*_watch.pipe, _watch.ledger.fd} if _watch else set()
+    if _watch is None:
+        return set()
+    terminal = set() if _watch.terminal is None else {_watch.terminal}
+    return {*_watch.pipe, _watch.ledger.fd} | terminal
 
 
 def _interpreter() -> str:
@@ -214,7 +264,14 @@ def main() -> None:
     """The guardian's whole life."""
     token, since = sys.argv[2], int(sys.argv[3])
     os.chdir("/")
+    terminal = os.dup(_TERMINAL_FD)
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nowhere, _TERMINAL_FD)  # whatever goes wrong here is not for the person's screen
+    os.close(nowhere)
     os.read(_PIPE_FD, 1)  # nobody ever writes: this returns when the last writer is gone
+    if (note := TerminalNote.decode(ledger.read_note(_LEDGER_FD))) is not None:
+        restore(terminal, note)
+    os.close(terminal)
     tree = Tree(ledger.read(_LEDGER_FD, now=table.now()), f":{token}.", since)
     with Ending(BRISK, {}) as ending:
         while proceeded(ending, lambda moment: tree):

@@ -2,6 +2,7 @@
 
 A little anonymous memory, one record of fixed size per child, each written with one call. It
 survives us because the guardian holds it too, and a write is never half done when we are killed.
+Before the records there is a page for a note about the person's terminal (`terminal_note`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
 
 _RECORD: Final = struct.Struct("=qqq")
 """A pid, when it started, and when it was reaped (0: not yet). All zero is a free place."""
+
+
+NOTE_BYTES: Final = 4096
+"""Of a note. Longer ones are not written."""
 
 
 class Ledger:
@@ -41,8 +46,13 @@ class Ledger:
             self._free.append(place)
             self._put(place, bytes(_RECORD.size))
 
+    def note(self, note: bytes) -> None:
+        """In the place of the note before; an empty one is none."""
+        if len(note) <= NOTE_BYTES:
+            os.pwrite(self.fd, note.ljust(NOTE_BYTES, b"\0"), 0)
+
     def _put(self, place: int, record: bytes) -> None:
-        os.pwrite(self.fd, record, place * _RECORD.size)
+        os.pwrite(self.fd, record, NOTE_BYTES + place * _RECORD.size)
 
 
 def memory() -> int:
@@ -57,9 +67,14 @@ def memory() -> int:
 
 def read(fd: int, *, now: int) -> tuple[Root, ...]:
     """The guardian's side, when the writer is gone: who was not reaped yet, was so until now."""
-    written = os.pread(fd, os.fstat(fd).st_size, 0)
+    written = os.pread(fd, os.fstat(fd).st_size, NOTE_BYTES)
     return tuple(
         Root(pid, started, ended or now)
         for pid, started, ended in _RECORD.iter_unpack(written)
         if pid
     )
+
+
+def read_note(fd: int) -> bytes:
+    """The note, with what fills its place."""
+    return os.pread(fd, NOTE_BYTES, 0)

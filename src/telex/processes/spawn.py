@@ -4,9 +4,7 @@ What can be known beforehand is checked beforehand: a missing program, a program
 run, a missing directory are exceptions named for it, and nothing was started then. No descriptor
 leaks on any way out.
 
-`start` does not await: between the start and its entry in the ledger nothing can cancel it. Limits
-on a child's resources would go where the directory goes, in `_command`: a small program that sets
-them and becomes the child.
+`start` does not await: between the start and its entry in the ledger nothing can cancel it.
 """
 
 from __future__ import annotations
@@ -32,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from telex.processes.launch import Action
+    from telex.processes.sandbox import Confinement
 
 
 class StartFailed(Exception):
@@ -109,6 +108,7 @@ def start(
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
     reaping: bool = False,
+    confinement: Confinement | None = None,
 ) -> Child:
     """A new child of the running event loop. Raises `StartFailed` in one of its kinds.
 
@@ -118,14 +118,22 @@ def start(
     With `reaping`, on Linux, the child is a `reaper` that runs the command: it ends as that does,
     some milliseconds later, and nobody of the command's tree gets lost while it lives. A program
     that does not know its Python starts the command itself.
+
+    With a confinement the command is behind a reaper too, and held to it as far as this kernel can
+    (`sandbox`); what it can and then does not do is an error, and nothing runs.
     """
     asyncio.get_running_loop()  # without one to watch the child, nothing is started
     if env is None:
         env = child_environment(os.environ, terminal=isinstance(stdio, Terminal))
     path, argv = _command(argv, env, cwd)
     blocked: Collection[int] = ()
-    if reaping and _IS_LINUX and sys.executable:
-        path, argv = _reaped(path, argv)
+    words = confinement.words() if confinement else []
+    if words and not sys.executable:
+        raise StartRefused(
+            f"{path} is not started: its sandbox needs Python, and has no path to it"
+        )
+    if (reaping or words) and _IS_LINUX and sys.executable:
+        path, argv = _reaped(path, argv, words)
         blocked = signal.valid_signals()
     told = dict(env) if cwd is None else {**env, "PWD": os.path.abspath(cwd)}
     reap_abandoned()
@@ -179,10 +187,11 @@ def _command(argv: Sequence[str], env: Mapping[str, str], cwd: str | None) -> _C
     return _from(directory, path, argv)
 
 
-def _reaped(path: str, argv: Sequence[str]) -> _Command:
-    signals = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
-    words = ",".join(str(int(number)) for number in signals)
-    return sys.executable, [sys.executable, "-I", "-S", reaper.__file__, words, path, *argv]
+def _reaped(path: str, argv: Sequence[str], words: Sequence[str]) -> _Command:
+    defaults = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
+    signals = ",".join(str(int(number)) for number in defaults)
+    program = [sys.executable, "-I", "-S", reaper.__file__]
+    return sys.executable, [*program, signals, *words, "--", path, *argv]
 
 
 def _from(directory: str, path: str, argv: Sequence[str]) -> _Command:
@@ -216,7 +225,10 @@ def resolve(program: str, env: Mapping[str, str], directory: str) -> str:
     if there:
         raise NotExecutable(f"{there[0]} cannot be run: it is not a file we may execute")
     looked = "" if os.sep in program else ", nor anywhere in its PATH"
-    raise NoSuchProgram(f"there is no program {program}{looked}; check its name, or install it")
+    remedy = "check its name, or install it"
+    if " " in program:
+        remedy = "its arguments are given apart from its name"
+    raise NoSuchProgram(f"there is no program {program}{looked}; {remedy}")
 
 
 def _wire(
