@@ -17,6 +17,7 @@ PARTS = [
     "terminal",
     "passthrough",
     "sessions",
+    "floods",
     "adapters",
     "escapes",
     "plugins",

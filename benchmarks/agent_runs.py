@@ -52,7 +52,7 @@ class Ui:
         raise EOFError("the agent is gone")
 
     def start(self) -> None:
-        self.say("run.start", {"input": {"type": "text", "text": "go"}})
+        self.say("run.start", {"input": {"type": "text", "text": "go"}, "new_session": True})
 
     def close(self) -> None:
         self._lines.close()

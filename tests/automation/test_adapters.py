@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from automating import SECRET, Client, Serving
-from plugins import CHATTY, SOURCE, TARGET, plugin
+from plugins import CHATTY, SOURCE, TARGET, plugin, serving
 from telex.adapters import service
 from telex.protocols import pty_automation as spec
 from telex.protocols.pty_adapters import DefaultTarget
@@ -376,10 +376,17 @@ async def test_the_count_of_sessions_is_one(automation: Serving) -> None:
 async def test_inspect_shows_what_the_classifier_sees(automation: Serving) -> None:
     async with automation(plugin()) as client:
         adapter = await ready(client)
-        for text in ("one", "two"):
+        for text in ("one", "two", "three"):
+            small = await client.call("adapter.inspect", adapter=adapter)
             await say(client, adapter, text)
             await client.call("adapter.wait", **waits(adapter, f"did {text}\nready>"))
         seen = await client.call("adapter.inspect", adapter=adapter)
+    assert (
+        small["plain_text"]
+        == small["body_text"]
+        == "ready>one\ndid one\nready>two\ndid two\nready>"
+    )
+    assert small["status_text"] == ""
     assert set(seen) == {
         "adapter",
         "plugin",
@@ -392,8 +399,8 @@ async def test_inspect_shows_what_the_classifier_sees(automation: Serving) -> No
         "sequence",
     }
     assert seen["plain_text"] == f"{seen['body_text']}\n{seen['status_text']}"
-    assert seen["status_text"] == "ready>two\ndid two\nready>"
-    assert seen["transcript_tail"].endswith("did two\r\nready>")
+    assert seen["status_text"] == "ready>three\ndid three\nready>"
+    assert seen["transcript_tail"].endswith("did three\r\nready>")
     assert seen["state"]["state"] == "ready"
 
 
@@ -509,6 +516,51 @@ async def test_a_lua_matcher_works_wherever_a_matcher_does(automation: Serving) 
             "adapter.wait", adapter=adapter, intent="wait_predicate_matcher", params={"text": "re"}
         )
         assert found["matched"] == {**told, "evidence": "at 1", "capture": "re"}
+
+
+SAYS = """
+local M = {}
+function M.classify() return {state = "x", confidence = 1, evidence = "x"} end
+function M.says(input)
+  if not input.screen:find("over", 1, true) then return false end
+  local key = input.screen:match("password=(%w+)")
+  local made = input.params.said:gsub("KEY", key)
+  if input.params.lower then made = made:lower() end
+  return {matched = true, evidence = "it says " .. made, capture = made}
+end
+return M
+"""
+
+
+async def test_a_predicates_own_capture_is_told_unless_it_quotes_a_secret() -> None:
+    """Made of what stands nowhere on the screen, it is still its own; a secret is still one."""
+    secret = "Correct" + "Horse7Battery"
+    async with serving(plugin(SAYS, name="says")) as caller:
+        program = {"program": "sh", "args": ["-c", f"echo password={secret}; echo over; cat"]}
+        session = (await caller.call("session.create", **program))["session"]
+
+        async def told(said: str, **more: Any) -> dict[str, Any]:
+            asked = {"plugin": "says", "predicate": "says", "params": {"said": said, **more}}
+            matcher = {"type": "any", "value": [{"type": "lua", "value": asked}]}
+            found = await caller.call("session.wait", session=session, matcher=matcher)
+            evidence: dict[str, Any] = found["evidence"]["matched"]
+            return evidence
+
+        for said in ("3 files, 2 of them new", "over", "Cor", "a horse", "over and out"):
+            assert await told(said) == {
+                "kind": "lua",
+                "plugin": "says",
+                "predicate": "says",
+                "evidence": f"it says {said}",
+                "capture": said,
+            }
+        for said in ("KEY", "it is KEY now", secret[3:12], secret[:9] + "?"):
+            for lower in (False, True):
+                one = await told(said, lower=lower)
+                assert one["capture"] == one["evidence"] == "[REDACTED]", (said, lower)
+        assert (await told(secret[-4:]))["capture"] == "[REDACTED]"
+        ruled = await told("password=another")
+        assert ruled["capture"] == "password=[REDACTED]"
 
 
 async def test_a_lua_matcher_is_woken_by_what_comes_later(automation: Serving) -> None:

@@ -49,6 +49,34 @@ async def test_a_mistake_is_answered_and_the_conversation_goes_on(
         }
 
 
+@pytest.mark.parametrize(
+    ("method", "nearest"),
+    [
+        ("session.crate", ["session.create"]),
+        ("adapter.snapshoot", ["adapter.snapshot"]),
+        ("listSessions", ["session.list"]),
+        ("snapshot", ["adapter.snapshot", "session.snapshot"]),
+        ("nothing.here", None),
+        ("s" * 10_000, None),
+    ],
+    ids=lambda given: str(given)[:30],
+)
+async def test_an_unknown_method_is_answered_with_the_nearest_names(
+    automation: Serving, method: str, nearest: list[str] | None
+) -> None:
+    async with automation.server() as served:
+        ear = await served.listen()
+        ear.channel.send(request(1, method))
+        error = json.loads(await ear.hear())["error"]
+        assert error["code"] == -32601
+        if nearest is None:
+            assert error["message"] == "There is no such method."
+            assert "data" not in error
+        else:
+            assert error["message"].endswith(f"Did you mean {' or '.join(nearest)}?")
+            assert error["data"] == {"nearest": nearest}
+
+
 @pytest.mark.parametrize("side", ["rows", "cols"])
 @pytest.mark.parametrize(
     "size", [0, -1, 1001, 10**9, 10**30, "24", 24.5, None, True, [24]], ids=str

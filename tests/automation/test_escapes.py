@@ -202,6 +202,24 @@ key()
         ]
 
 
+async def test_a_misspelt_command_is_answered_with_the_nearest_whether_somebody_listens_or_not(
+    automation: Serving,
+) -> None:
+    script = """
+say("alone " + ask("term:titel", timeout=200)["error"])
+key()
+say("heard " + ask("term:titel", timeout=200)["error"])
+key()
+"""
+    meant = "ECNOCMD: There is no such method. Did you mean term:title?"
+    async with automation() as client:
+        session = await program(client, script)
+        await client.shows(session, f"alone {meant}")
+        await subscribe(client)
+        await client.act(session, "text", "x")
+        await client.shows(session, f"heard {meant}")
+
+
 async def test_when_nobody_answers_in_time_there_is_no_such_command(automation: Serving) -> None:
     script = """
 say(json.dumps(ask("x:unknown", timeout=200)))

@@ -100,6 +100,25 @@ async def test_what_scrolled_away_can_be_read(automation: Serving) -> None:
         assert len(full["cells"]) == 2 * 80
 
 
+@pytest.mark.parametrize(
+    "printed",
+    [
+        r"\033[?1049hx\033[22J\033[48He\033[22J",
+        r"\033[?47hx\033[22J\033[48He\033[22J",
+        r"\033[?1047h\033[2J\033[99Hx\033[22J\033[99S",
+    ],
+)
+async def test_reading_the_scrollback_of_the_alternate_screen_ends_at_once(
+    automation: Serving, printed: str
+) -> None:
+    async with automation() as client:
+        session = await client.start(f"printf '{printed}'; echo; echo here; cat")
+        await client.shows(session, "here")
+        told = await client.call("session.scrollback", session=session)
+        assert (told["total"], told["lines"]) == (0, [])
+        assert await client.call("session.list")
+
+
 async def test_scrollback_tells_wrapped_rows_and_hides_secrets(automation: Serving) -> None:
     async with automation() as client:
         script = f"echo 0123456789{SECRET}; seq 30; cat"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import shlex
 import sys
 from typing import TYPE_CHECKING, Any
@@ -52,8 +53,25 @@ async def test_a_page_is_told_and_opened_by_its_one_time_address(automation: Ser
         async with visiting(opened["url"]) as visitor:
             assert (await visitor.get()).text == "session 1"
             await client.act(session, "text", "k")
+            person = {"accept": "text/html", "cookie": ""}
+            stranger = await visitor.get(headers=person)
+            asked = f'{{"session": "{session}", "page": "p1"}}'
+            command = f"telex call session.page_open '{asked}'"
+            assert f"<code>{html.escape(command)}</code>" in stranger.text
             await client.shows(session, "key b'k'")
             assert "HTTY" not in await client.transcript(session)
+
+
+async def test_a_program_of_the_raw_form_is_named_once_and_has_no_page(unix: Serving) -> None:
+    raw = r"printf '\033P+Hraw\033\\%.0s' 1 2 3; echo said; exec sleep 1000"
+    async with unix() as client:
+        await client.call("server.set_notifications", enabled=True)
+        session = await client.start("sh", "-c", raw, pages=True)
+        page = await told(client)
+        assert (page["session"], page["page"], page["state"]) == (session, "", "unsupported")
+        assert page["why"].startswith("the program speaks the raw form of later HTTY releases")
+        await client.shows(session, "said")
+        assert len(pages(client)) == 1
 
 
 async def test_until_a_page_is_opened_its_program_hears_nothing(unix: Serving) -> None:

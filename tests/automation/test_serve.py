@@ -18,9 +18,11 @@ from typing import Any
 import httpx
 import pytest
 
+import telex
 import web
 from automating import SECRET, Client, alive, request
-from telex.transports import stdio, unix, websocket
+from telex.rpc.errors import RpcError
+from telex.transports import http_client, stdio, unix, websocket
 from telex.transports.framed import FRAMINGS, FramedChannel
 
 SERVE = [sys.executable, "-m", "telex", "serve"]
@@ -304,6 +306,110 @@ async def test_a_signal_ends_a_server_on_standard_streams_too(environ: dict[str,
         server.process.send_signal(signal.SIGTERM)
         assert await server.end() == 0
         assert not alive(pid)
+
+
+NEVER = {"type": "contains_text", "value": "never"}
+
+
+async def refused(client: Client, method: str, params: dict[str, Any]) -> tuple[int, str, Any]:
+    with pytest.raises(RpcError) as caught:
+        await client.peer.call(method, params, timeout=60)
+    problem = caught.value.problem
+    return problem.code, problem.message, problem.data
+
+
+async def test_whoever_waits_is_told_that_the_server_ends(
+    environ: dict[str, str], tmp_path: Path
+) -> None:
+    """By every way, and whatever they wait for; one who never reads holds nobody up for long."""
+    path = tmp_path / "t.sock"
+    doors = ["--stdio", "--socket", str(path), "--http", "127.0.0.1:0"]
+    async with serving({**environ, "TELEX_TOKEN": web.TOKEN}, *doors) as server:
+        await server.said("telex: listening at unix:")
+        url = await server.said("telex: listening at ")
+        clients = [
+            await server.on_stdio(),
+            await server.at(path),
+            await server.on_the_web(url.replace("http://", "ws://")),
+            server._client(Client(await http_client.connect(url, web.TOKEN))),
+            server._client(Client(await http_client.connect(url, web.TOKEN, events=True))),
+        ]
+        session = await clients[0].start("cat")
+        shell = (await clients[0].call("adapter.start", plugin="shell"))["adapter"]
+        deaf = await server.at(path)
+        await deaf.call("server.set_notifications", enabled=True)
+        deaf.peer._channel.pause()
+        flood = await clients[0].start("yes")
+        slow = {"text": "x" * 1000, "chunk_chars": 1, "delay_ms": 100}
+        pending = {
+            "session.wait": {"session": session, "matcher": NEVER, "timeout_ms": 60_000},
+            "session.input": {
+                "session": session,
+                "action": {"type": "stream_text", "value": slow},
+            },
+            "adapter.turn": {
+                "adapter": shell,
+                "send": {"intent": "run", "params": {"command": "sleep 100", "force": True}},
+                "wait": {"intent": "wait_turn_matcher", "timeout_ms": 60_000},
+            },
+        }
+        waiting = [
+            asyncio.create_task(refused(client, *asked))
+            for client in clients
+            for asked in pending.items()
+        ]
+        for client in clients:  # whose requests are read in their order
+            await client.shows(flood, "y")
+        server.process.send_signal(signal.SIGTERM)
+        async with asyncio.timeout(20):
+            refusals = await asyncio.gather(*waiting)
+        told = (-32002, "The server is ending: it was told to stop.", {"kind": "server_ending"})
+        assert [one for one in refusals if one != told] == []
+        assert await server.end() == 0
+
+
+async def test_a_batch_and_what_waits_in_a_queue_are_told_that_the_server_ends(
+    environ: dict[str, str], tmp_path: Path
+) -> None:
+    path = tmp_path / "t.sock"
+    async with serving(environ, "--socket", str(path), "--serial") as server:
+        await server.said("telex: listening at unix:")
+        client = await server.at(path)
+        session = await client.start("printf ready; cat")
+        await client.shows(session, "ready")
+        reader, writer = await asyncio.open_unix_connection(path)
+        asked = [request(id, "session.wait", session=session, matcher=NEVER) for id in range(4)]
+        writer.write(b"[%b,%b]\n%b\n%b\n" % tuple(asked))
+        await writer.drain()
+        await client.call("session.list")
+        server.process.send_signal(signal.SIGTERM)
+        async with asyncio.timeout(20):
+            batch, *others = [json.loads(line) for line in (await reader.read()).splitlines()]
+        writer.close()
+        await writer.wait_closed()
+        assert await server.end() == 0
+        assert [one["id"] for one in batch + others] == [0, 1, 2, 3]
+        kinds = {one["error"]["data"]["kind"] for one in batch + others}
+        assert kinds == {"server_ending"}
+
+
+async def test_a_program_in_python_is_told_that_the_server_ends(
+    environ: dict[str, str], tmp_path: Path
+) -> None:
+    path = tmp_path / "t.sock"
+    async with serving(environ, "--socket", str(path)) as server:
+        await server.said("telex: listening at unix:")
+        async with telex.connect(f"unix:{path}") as there:
+            term = await there.spawn(["sh", "-c", "printf ready; cat"])
+            await term.wait("ready")
+            waiting = asyncio.create_task(term.wait("never", 60))
+            await term.text()
+            server.process.send_signal(signal.SIGTERM)
+            with pytest.raises(telex.ServerGone, match="is ending"):
+                await waiting
+            with pytest.raises(telex.ServerGone):
+                await term.text()
+        assert await server.end() == 0
 
 
 async def test_several_doors_lead_to_the_same_sessions(

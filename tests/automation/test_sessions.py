@@ -54,7 +54,7 @@ async def test_capabilities_name_the_server_its_methods_and_its_notifications(
     assert (told["name"], told["version"]) == ("telex", __version__)
     assert told["framing"] == ["ndjson", "lsp"]
     assert told["methods"][: len(SPEC_METHODS)] == SPEC_METHODS
-    spoken = ["changed", "output", "exited", "escape", "page"]
+    spoken = ["changed", "output", "exited", "recording_failed", "escape", "page"]
     assert told["notifications"] == [f"session.{name}" for name in spoken]
 
 
@@ -142,6 +142,29 @@ async def test_a_transcript_keeps_as_many_characters_as_was_asked(automation: Se
         assert text.endswith("999\r\n1000\r\nend")
 
 
+@pytest.mark.parametrize("method", ["server.capabilities", "session.list", "adapter.list"])
+async def test_a_method_without_parameters_takes_an_empty_array_of_them(
+    automation: Serving, method: str
+) -> None:
+    async with automation() as client:
+        assert await client.peer.call(method, [], timeout=20) == await client.call(method)
+
+
+async def test_a_transcript_that_was_cut_says_so(automation: Serving) -> None:
+    async with automation() as client:
+        for command, cut in (
+            ("seq 1000; printf end", True),
+            ("printf 'twenty characters...'", False),
+        ):
+            session = await client.start(command, transcript_max_chars=20)
+            await client.over(session)
+            for redact in (True, False):
+                read = await client.call("session.transcript", session=session, redact=redact)
+                assert (len(read["text"]), read["dropped"]) == (20, cut)
+                rest = {"session": session, "cursor": read["cursor"] - 3, "redact": redact}
+                assert (await client.call("session.transcript", **rest))["dropped"] is False
+
+
 async def test_a_transcript_keeps_128_kib_of_characters_unless_asked_otherwise(
     automation: Serving,
 ) -> None:
@@ -181,6 +204,11 @@ async def test_an_exited_session_takes_no_input_and_no_size_but_can_be_read(
         for refusal in (typed, resized):
             assert refusal.code == -32002
             assert refusal.data["child"] == {"state": "exited", "exit_code": 3, "signal": None}
+        assert typed.message.endswith("nothing reads what is typed")
+        assert resized.message.endswith("its terminal keeps the size it had")
+        signal = {"type": "signal", "value": "term"}
+        late = await client.refused("session.input", session=session, action=signal)
+        assert late.message.endswith("there is nothing left to signal")
         assert await client.screen(session) == "last"
         assert await client.transcript(session) == "last"
 

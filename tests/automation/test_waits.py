@@ -189,11 +189,10 @@ async def test_stability_counts_from_the_wait_unless_asked_from_the_change(
     async with automation() as client:
         session = await client.start("printf ready; cat")
         await client.shows(session, "ready")
-        await wait(client, session, {"type": "screen_stable", "value": {"min_ms": 100}})
-        strict = await wait(client, session, {"type": "screen_stable", "value": {"min_ms": 100}})
-        assert strict["elapsed_ms"] >= 100
-        quick = {"type": "screen_stable", "value": {"min_ms": 100, "since": "change"}}
-        assert (await wait(client, session, quick))["elapsed_ms"] < 100
+        strict = await wait(client, session, {"type": "screen_stable", "value": {"min_ms": 600}})
+        assert strict["elapsed_ms"] >= 600
+        quick = {"type": "screen_stable", "value": {"min_ms": 600, "since": "change"}}
+        assert (await wait(client, session, quick))["elapsed_ms"] < 600
 
 
 async def test_a_wait_has_thirty_seconds_unless_told_otherwise() -> None:
@@ -265,8 +264,8 @@ async def test_a_pattern_that_is_none_is_refused_at_once(automation: Serving, ki
         {"type": "contains_text"},
         {"type": "cursor_at", "value": {"row": 1}},
         {"type": "screen_stable", "value": {"min_ms": -1}},
-        {"type": "any", "value": []},
-        {"type": "all", "value": "x"},
+        {"type": "any", "value": "x"},
+        {"type": "all", "value": [[]]},
     ],
     ids=str,
 )
@@ -276,6 +275,25 @@ async def test_a_matcher_that_is_none_is_invalid_params(automation: Serving, mat
         refusal = await failed(client, session, matcher)
         assert refusal.code == -32602
         assert "matcher" in refusal.message
+
+
+async def test_none_of_nothing_is_ever_true_and_all_of_nothing_is_at_once(
+    automation: Serving,
+) -> None:
+    nothing = {"type": "any", "value": []}
+    everything: dict[str, Any] = {"type": "all", "value": []}
+    async with automation() as client:
+        session = await client.start("cat")
+        assert (await failed(client, session, nothing, timeout_ms=50)).code == -32001
+        found = await wait(client, session, everything)
+        assert found["evidence"] == {"kind": "all", "matched": []}
+        either = {"type": "any", "value": [nothing, everything]}
+        assert (await wait(client, session, either))["evidence"]["matched"]["kind"] == "all"
+        both = {"type": "all", "value": [nothing, everything]}
+        assert (await failed(client, session, both, timeout_ms=50)).code == -32001
+        await client.call("session.kill", session=session)
+        assert (await failed(client, session, nothing)).code == -32002
+        assert (await wait(client, session, everything))["matched"]
 
 
 async def test_a_pending_wait_blocks_nothing(automation: Serving) -> None:

@@ -21,7 +21,7 @@ class Slow:
 begun = threading.Event()
 sys.meta_path.insert(0, Slow())
 threading.Thread(target=load, args=("telex.terminal.session",), daemon=True).start()
-begun.wait(10)
+begun.wait(30)
 """
 
 

@@ -12,6 +12,7 @@ from redaction.examples import EXAMPLES, INNOCENT, KEY_LINES, Example, some
 from telex.redaction import MARKER, Redactor
 from telex.terminal.cells import BLANK, PLAIN, Cell, Cursor, Row, Size, Snapshot, Style
 from telex.terminal.masking import FILL, Masker, mask, mask_rows
+from telex.terminal.screen import Screen
 
 REDACTOR = Redactor()
 SECRET = f"sk-{some(40)}"
@@ -197,6 +198,47 @@ def test_a_regex_of_the_caller_reads_wrapped_lines_too() -> None:
         "see *****",
         "******.",
     ]
+
+
+# What a stream cannot know and a screen shows (decision 0009).
+
+
+def drawn_by(data: bytes) -> Snapshot:
+    screen = Screen(Size(4, 60))
+    try:
+        screen.feed(data)
+        return screen.snapshot(1)
+    finally:
+        screen.close()
+
+
+def test_a_prefix_that_is_drawn_last_gives_its_secret_away_on_the_screen() -> None:
+    """The bytes came the other way round, and a stream had let the rest go by then."""
+    prefix, rest = "ghp_", some(36)
+    written = f"key \x1b[1;9H{rest} ok\x1b[1;5H{prefix}"
+    assert mask(drawn_by(written.encode()), REDACTOR).plain_text.rstrip() == (
+        f"key {MARKER}{FILL * 30} ok"
+    )
+    assert rest in REDACTOR.redact(written)
+
+
+def test_characters_without_a_width_do_not_break_a_secret_on_the_screen() -> None:
+    secret = "ghp_" + some(36)
+    for mark in ("\u200b", "\u00ad", "\ufeff"):
+        shown = mask(drawn_by(f"key {secret[:9]}{mark}{secret[9:]} ok".encode()), REDACTOR)
+        assert not {secret[at : at + 8] for at in range(33)} & set(windows(shown.plain_text))
+
+
+def windows(text: str) -> Iterator[str]:
+    dense = "".join(c for c in text if c.isprintable())
+    return (dense[at : at + 8] for at in range(len(dense)))
+
+
+def test_a_line_break_of_the_program_ends_a_secret_unless_the_row_was_full() -> None:
+    """A break in the middle of a row may as well begin something else."""
+    secret = "ghp_" + some(36)
+    broken = drawn_by(f"{secret[:30]}\r\n{secret[30:]}".encode())
+    assert mask(broken, REDACTOR).plain_text.split() == [f"{MARKER}{FILL * 20}", secret[30:]]
 
 
 # Blocks of several rows.

@@ -120,13 +120,13 @@ def test_a_large_tree_gets_a_few_answers() -> None:
 
 
 @pytest.mark.parametrize("line", ["abcdefghij" * 100, "a" * 1000])
-def test_the_largest_screen_takes_milliseconds(line: str) -> None:
+def test_the_largest_screen_does_not_take_quadratic_time(line: str) -> None:
     rows = (Row.of(line, 1000),) * 1000
     large: Any = Scene(rows)
     assert len(large.text) > 1_000_000
     took = []
     for wanted in ("abcdefghijabcdefghijX" * 8, "aXbXc" * 40, "zzz"):
-        begun = time.perf_counter()
+        begun = time.process_time()
         Search(large).for_text(wanted, None)
-        took.append(time.perf_counter() - begun)
-    assert min(took) < 0.2  # a figure for a noisy machine; the benchmark has the real one
+        took.append(time.process_time() - begun)
+    assert min(took) < 5  # what is quadratic takes hours; the benchmark has the figure

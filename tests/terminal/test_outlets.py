@@ -204,6 +204,10 @@ class Rig:
         asked = spec.Attach(session=self.id, credit=credit)
         return self.service.handlers["session.attach"](asked, self.there).attachment
 
+    async def drawn(self, attachment: str) -> None:
+        """Until the screen was sent, which happens in its turn."""
+        await self.client.until(lambda: self.client.bytes(attachment))
+
     def detach(self, attachment: str) -> None:
         self.service.handlers["session.detach"](spec.Detach(attachment), self.there)
 
@@ -553,13 +557,13 @@ async def test_no_attachment_is_sent_a_secret(counted: Callable[[int, int], int]
             rig.clear(case.cols, rows=8)
             first, second = case.writes
             before = rig.attach()
-            await asyncio.sleep(0)
+            await rig.drawn(before)
             rig.session._output(first)
             middle = rig.attach()
-            await asyncio.sleep(0)
+            await rig.drawn(middle)
             rig.session._output(second)
             after = rig.attach()
-            await asyncio.sleep(0)
+            await rig.drawn(after)
             rig.session._output(b"\r\n.\r\nThe End\r\n")
             for when, attachment in ("before", before), ("middle", middle), ("after", after):
                 await rig.client.until(
@@ -586,7 +590,7 @@ async def test_an_attachment_draws_the_screen_wherever_it_begins(redact: bool) -
             rig.session._output(text[:cut])
             asked = spec.Attach(session=rig.id, redact=redact)
             attachment = rig.service.handlers["session.attach"](asked, rig.there).attachment
-            await asyncio.sleep(0)
+            await rig.drawn(attachment)
             rig.session._output(text[cut:] + b"\r\n.The End")
             await rig.client.until(
                 lambda each=attachment: b"The End" in rig.client.bytes(each)  # type: ignore[misc]

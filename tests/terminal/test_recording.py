@@ -191,13 +191,13 @@ def test_nothing_gets_out_unredacted_after_the_end() -> None:
 def test_input_markers_and_header_are_redacted_too() -> None:
     told = {
         "title": f"t {SECRET}",
-        "command": f"c {SECRET}",
+        "command": f"export MY_TOKEN={SECRET}; ls",
         "env": {"MY_TOKEN": "abc", "SHELL": "sh"},
     }
     recording = recorder(2, Redactor(), **told)
     header = json.loads(recording.header())
     assert header["env"] == {"MY_TOKEN": MARKER, "SHELL": "sh"}
-    assert (header["title"], header["command"]) == (f"t {MARKER}", f"c {MARKER}")
+    assert (header["title"], header["command"]) == (f"t {MARKER}", f"export MY_TOKEN={MARKER}; ls")
     typed = recording.input(SECRET[:9], 101.0) + recording.input(f"{SECRET[9:]}\r", 102.0)
     assert json.loads(typed)[2] == MARKER + "\r"
     assert json.loads(recording.marker(f"m {SECRET}", 103.0))[2] == f"m {MARKER}"

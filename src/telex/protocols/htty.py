@@ -26,17 +26,21 @@ class PageOpened(Struct, frozen=True):
     """On this machine, for a browser. It works once, and only for some minutes."""
 
 
-class SessionPage(Struct, frozen=True):
-    """The program on a session serves a page, or does so no more."""
+class SessionPage(Struct, frozen=True, omit_defaults=True):
+    """The program on a session serves a page, or does so no more; or it wants to, and cannot."""
 
     session: str
     page: str
-    """An id. Another program of the same name on the same session gets the same one."""
+    """An id. Another program of the same name on the same session gets the same one. Empty if there
+    is no page."""
     name: str
     """The first part of its host name."""
     title: str
     """The command that serves it."""
-    state: Literal["opened", "closed"]
+    state: Literal["opened", "closed", "unsupported"]
+    """`unsupported`: the program speaks a form of HTTY that telex does not. There is no page."""
+    why: str = ""
+    """Of `unsupported`: a sentence."""
 
 
 NOTIFICATIONS: Final = ("session.page",)

@@ -1,10 +1,11 @@
 """The plugin protocol, version 0, as data: methods with params and results, errors, manifest.
 
 The published text (`docs/specs/plugin_v0.md`) ends before its methods. There are two generations of
-the original, which differ in names: A says `rpp`, tells all about itself in its handshake and is
-initialised; B says `reginald`, has a manifest beside it, and is not. We speak A, understand both,
-and add what has to be announced as a capability before it is used. The chapter in words is
-`docs/reference/plugin-protocol.md`, with schemas that come from here.
+the original, which differ in names and numbers: A says `rpp`, tells all about itself in its
+handshake and is initialised; B says `reginald`, has a manifest beside it, is not initialised, and
+refuses members that it does not know. We speak A, understand both, and add what has to be announced
+as a capability before it is used. The chapter in words is `docs/reference/plugin-protocol.md`, with
+schemas that come from here.
 
 `null` is as good as omitted everywhere, as the text says. Unknown members are tolerated.
 """
@@ -50,11 +51,38 @@ ERRORS: Final[dict[int, str]] = {
     SHUTTING_DOWN: "The plugin is shutting down.",
 }
 
+_NUMBERS_OF_B: Final = {
+    HANDSHAKE: -32000,
+    INVALID_COMMAND: -32001,
+    NOT_RUNNABLE: -32002,
+    COMMAND_FAILED: -32003,
+    TASK_FAILED: -32003,
+}
+_CONDITIONS_OF_B: Final = {
+    -32000: HANDSHAKE,
+    -32001: INVALID_COMMAND,
+    -32002: NOT_RUNNABLE,
+    -32003: COMMAND_FAILED,
+}
+
+
+def number_of(condition: int, protocol: str) -> int:
+    """The number that a generation has for one of the conditions above."""
+    return _NUMBERS_OF_B.get(condition, condition) if protocol == PROTOCOL_B else condition
+
+
+def condition_of(number: int, protocol: str) -> int:
+    """Which of the conditions above a generation means by a number; others stay as they are."""
+    return _CONDITIONS_OF_B.get(number, number) if protocol == PROTOCOL_B else number
+
+
 Name = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9][A-Za-z0-9._-]*\Z", max_length=64)]
 Level = Literal["trace", "debug", "info", "warn", "error"]
 ValueType = Literal[
     "bool", "int", "string", "path", "boolList", "intList", "stringList", "pathList"
 ]
+CONFIGS: Final = "configs"
+"""The type of a value that is a list of values itself: a table. No entry has it."""
 Value = bool | int | str | list[bool | int | str]
 
 
@@ -65,6 +93,8 @@ class Flag(Struct, frozen=True, omit_defaults=True, rename="camel"):
     """Without one, the key."""
     shorthand: str | None = None
     description: str | None = None
+    usage: str | None = None
+    """Generation A's word for `description`."""
 
 
 class ConfigEntry(Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -80,11 +110,30 @@ class ConfigEntry(Struct, frozen=True, omit_defaults=True, rename="camel"):
     flag_only: bool | None = None
 
 
-class KeyValue(Struct, frozen=True, rename="camel"):
-    """A value, as a plugin gets it."""
+class MappedEntry(Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """A table of tables that a task takes. The person chooses the keys of the outer one, and each
+    inner table holds `values`."""
+
+    key: Name
+    key_type: Literal["string", "path"]
+    values: list[ConfigEntry]
+    description: str | None = None
+
+
+class UnionEntry(Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """Values of which a task takes one. If none is given, the first of them has its default."""
+
+    alternatives: list[Any]
+    """Each a `ConfigEntry` or a `MappedEntry`."""
+
+
+class KeyValue(Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """A value, as a plugin gets it. A host always says its type."""
 
     key: str
     value: Any
+    type: str | None = None
+    """A `ValueType`, or `configs`: then the value is a list of these again."""
 
 
 class Command(Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -92,6 +141,8 @@ class Command(Struct, frozen=True, omit_defaults=True, rename="camel"):
     usage: str | None = None
     description: str | None = None
     help: str | None = None
+    doc: str | None = None
+    """Generation B's word for `help`."""
     manual: str | None = None
     aliases: list[Name] | None = None
     configs: list[ConfigEntry] | None = None
@@ -109,6 +160,7 @@ class Task(Struct, frozen=True, omit_defaults=True, rename="camel"):
     provides: str | None = None
     configs: list[ConfigEntry] | None = None
     config: list[Any] | None = None
+    """Generation B's: each a `ConfigEntry`, a `MappedEntry` or a `UnionEntry`."""
 
 
 class Capabilities(Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -146,7 +198,8 @@ class Introduced(Struct, frozen=True, omit_defaults=True, rename="camel"):
 
 class Logging(Struct, frozen=True, rename="camel"):
     enabled: bool
-    level: Level = "info"
+    level: str = "info"
+    """In any case, also with an offset as in `DEBUG-4`. A level that is not known is `info`."""
 
 
 class Initialize(Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -157,10 +210,10 @@ class Initialize(Struct, frozen=True, omit_defaults=True, rename="camel"):
 # Commands and tasks.
 
 
-class SetupCommand(Struct, frozen=True, omit_defaults=True, rename="camel"):
+class SetupCommand(Struct, frozen=True, rename="camel"):
     name: str
-    args: list[str]
-    config: list[KeyValue] | None = None
+    args: list[str] = []
+    config: list[KeyValue] | UnsetType = UNSET
 
 
 class RunCommand(Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -235,16 +288,18 @@ class Cancel(Struct, frozen=True, rename="camel"):
 
 class Attribute(Struct, frozen=True, rename="camel"):
     key: str
-    value: Any
+    value: Any = None
 
 
 class Log(Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """Plugin to host. `msg` and `fields` are generation A's, `message` and `attrs` B's."""
+    """Plugin to host. `fields` are generation A's; `attrs`, `time` and `source` are B's."""
 
     level: str = "info"
+    """In any case, also with an offset: `INFO`, `DEBUG-4`. One that is not known is `info`."""
     msg: str | None = None
     fields: dict[str, Any] | None = None
     message: str | None = None
+    """Read as `msg`."""
     attrs: list[Attribute] | None = None
     time: str | None = None
     source: dict[str, Any] | None = None
@@ -256,6 +311,7 @@ class Log(Struct, frozen=True, omit_defaults=True, rename="camel"):
 class Runtime(Struct, frozen=True, omit_defaults=True, rename="camel"):
     name: str
     version: str | None = None
+    run: list[str] | None = None
 
 
 class Needs(Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -279,6 +335,8 @@ class Manifest(Struct, frozen=True, omit_defaults=True, rename="camel"):
     domain: Name | None = None
     description: str | None = None
     help: str | None = None
+    doc: str | None = None
+    """Generation B's word for `help`."""
     runtime: Runtime | None = None
     config: list[ConfigEntry] | None = None
     commands: list[Command] | None = None

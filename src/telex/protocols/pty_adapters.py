@@ -332,7 +332,7 @@ class Inspection(Struct, frozen=True, kw_only=True):
     plain_text: str
     body_text: str
     status_text: str
-    """The bottom three rows."""
+    """The bottom three rows; none of a screen of six rows or fewer."""
     transcript_tail: str
     """The last 4,096 characters; empty if the plugin may not read the transcript."""
     sequence: int

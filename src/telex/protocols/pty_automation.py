@@ -21,7 +21,12 @@ SESSION_CLOSED: Final = -32002
 PERMISSION_DENIED: Final = -32004
 CANCELLED: Final = -32005
 
-CODES: Final = {**RESERVED, Condition.CANCELLED: CANCELLED, Condition.TIMED_OUT: TIMED_OUT}
+CODES: Final = {
+    **RESERVED,
+    Condition.CANCELLED: CANCELLED,
+    Condition.TIMED_OUT: TIMED_OUT,
+    Condition.CLOSING: SESSION_CLOSED,
+}
 """How the conditions of a conversation are numbered here."""
 
 Rows = Annotated[int, Meta(ge=1, le=1000, description="Rows, 1 to 1000.")]
@@ -260,15 +265,15 @@ class Lua(_Matcher, frozen=True, tag="lua"):
 
 
 class AnyOf(_Matcher, frozen=True, tag="any"):
-    """One of these."""
+    """One of these. Of none, none is ever true: the wait times out."""
 
-    value: Annotated[tuple[Matcher, ...], Meta(min_length=1, max_length=64)]
+    value: Annotated[tuple[Matcher, ...], Meta(max_length=64)]
 
 
 class AllOf(_Matcher, frozen=True, tag="all"):
-    """All of these at once."""
+    """All of these at once. Of none, all are true: the wait matches at once."""
 
-    value: Annotated[tuple[Matcher, ...], Meta(min_length=1, max_length=64)]
+    value: Annotated[tuple[Matcher, ...], Meta(max_length=64)]
 
 
 class Not(_Matcher, frozen=True, tag="not"):
@@ -307,7 +312,7 @@ class Redaction(Struct, frozen=True):
     enabled: bool
     replacement: str
     extra_literals: tuple[str, ...] = ()
-    """Texts that are secret, of four characters or more."""
+    """Texts that are secret, of one character or more; not of blanks alone."""
     extra_regexes: tuple[str, ...] = ()
     """Patterns (RE2) of what is secret."""
 
@@ -714,6 +719,20 @@ class SessionExited(Struct, frozen=True):
     signal: int | None
 
 
+class RecordingFailed(Struct, frozen=True):
+    """A file of the session can take nothing more: the disk is full, or the file was removed. What
+    came before is in it. The program goes on."""
+
+    session: str
+    sequence: int
+    kind: Literal["recording", "raw_transcript"]
+    """Of `session.record`, or of `raw_transcript_path`."""
+    path: str
+    reason: str
+    """As the system says it."""
+    errno: int | None
+
+
 class SessionBytes(Struct, frozen=True, omit_defaults=True):
     """Bytes of an attachment."""
 
@@ -736,4 +755,9 @@ class SessionEscape(Struct, frozen=True, omit_defaults=True):
     """Whether some before it were not told."""
 
 
-NOTIFICATIONS: Final = ("session.changed", "session.output", "session.exited")
+NOTIFICATIONS: Final = (
+    "session.changed",
+    "session.output",
+    "session.exited",
+    "session.recording_failed",
+)

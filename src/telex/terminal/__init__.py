@@ -6,9 +6,11 @@ predicate runner.
 
     pty          a child on a real terminal: bytes out, bytes in, its end
     outbox       what was typed and the kernel has not taken yet
+    turns        whose output is next, where many print without pause
     discipline   what the terminal's own line editing does now
     screen       libghostty-vt behind our interface: bytes in, rows and replies out
-                   (libghostty, ghostty, frames, packed, replies, restoring, encoding)
+                   (libghostty, ghostty, frames, packed, replies, restoring, encoding);
+                   scrollbacks shares the memory of all
     cells        what a screen looks like, as values
     pictures     the same as text, ANSI, SVG, HTML or PNG
     transcript   what was printed, bounded, with a cursor that only rises

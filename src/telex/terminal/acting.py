@@ -36,11 +36,20 @@ SIGNALS: Final = {
 
 
 class ProgramEnded(Exception):
-    """There is no program any more that could be typed at."""
+    """There is no program any more that an action could reach."""
 
-    def __init__(self, ended: Exit) -> None:
-        super().__init__(f"the program {ended}; nothing reads what is typed")
+    def __init__(self, ended: Exit, so: str = "nothing reads what is typed") -> None:
+        super().__init__(f"the program {ended}; {so}")
         self.exit = ended
+
+
+_NOW_IN_VAIN: Final[dict[type, str]] = {
+    spec.Resize: "its terminal keeps the size it had",
+    spec.Signal: "there is nothing left to signal",
+    spec.Kill: "there is nothing left to kill",
+    spec.MarkTranscript: "nothing more is printed after a mark",
+}
+"""What follows for an action that types nothing."""
 
 
 class NoMouse(Exception):
@@ -71,7 +80,7 @@ class Acting:
 
     async def perform(self, action: Action) -> str:
         """Do it when it is its turn. Answers the mark of the moment before."""
-        self._check_alive()
+        self._check_alive(action)
         match action:
             case spec.Interrupt():
                 return self._interrupt()
@@ -81,7 +90,7 @@ class Acting:
                 return self._session.marks.name(mark)
             case _:
                 async with self._turn:
-                    self._check_alive()
+                    self._check_alive(action)
                     return await self._perform(action)
 
     def answer(self, replies: bytes) -> None:
@@ -202,6 +211,9 @@ class Acting:
         self._line = self._line.rpartition("\n")[2].rpartition("\r")[2][: limits.TYPED_CHARS]
         return name
 
-    def _check_alive(self) -> None:
-        if self._session.exit is not None:
-            raise ProgramEnded(self._session.exit)
+    def _check_alive(self, action: Action | None = None) -> None:
+        if (ended := self._session.exit) is None:
+            return
+        if (so := _NOW_IN_VAIN.get(type(action))) is not None:
+            raise ProgramEnded(ended, so)
+        raise ProgramEnded(ended)

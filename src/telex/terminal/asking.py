@@ -10,6 +10,7 @@ protocol has a number for is an exception with a name here.
     ├── Cancelled            the wait was cancelled
     ├── NotStarted           the program could not be started
     ├── ServerGone           the server ended, or the connection to it
+    ├── RecordingLost        the disk is full, or the file was removed; what came before is in it
     ├── PluginFailed         a plugin threw, looped, or answered what cannot be used
     └── Refused              what was asked makes no sense: a bad key, pattern, size, id
 """
@@ -73,6 +74,10 @@ class NotStarted(SessionProblem):
 
 class ServerGone(SessionProblem):
     """The server ended, or the connection to it."""
+
+
+class RecordingLost(SessionProblem):
+    """The file could not be written to its end; `data` has its path and the system's error."""
 
 
 class PluginFailed(SessionProblem):
@@ -171,6 +176,10 @@ def named(error: RpcError) -> Exception:
         told = msgspec.json.decode(msgspec.json.encode(problem.data))
     if "program" in told:
         return NotStarted(problem.message, told)
+    if told.get("kind") == "server_ending":
+        return ServerGone(problem.message, told)
+    if told.get("kind") == "recording_failed":
+        return RecordingLost(problem.message, told)
     kind = _KINDS.get(code, PluginFailed if "plugin" in told else None)
     return error if kind is None else kind(problem.message, told)
 

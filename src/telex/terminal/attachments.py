@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING
 
 from telex.protocols import pty_automation as spec
 from telex.terminal.telling import drawn
+from telex.terminal.turns import turns
 from telex.wire import limits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sized
 
     from telex.redaction import Redactor
     from telex.rpc.peer import Peer
@@ -32,13 +33,20 @@ class Attachment:
     """One reader of one session."""
 
     def __init__(
-        self, number: int, session: PtySession, asked: spec.Attach, redactor: Redactor | None
+        self,
+        number: int,
+        session: PtySession,
+        asked: spec.Attach,
+        redactor: Redactor | None,
+        others: Sized = (),
     ) -> None:
+        """`others` are all attachments of its connection, which share what may be kept."""
         self.id = f"a{number}"
         self.session_id = asked.session
         self._number = number
         self._session = session
         self._redactor = redactor
+        self._others = others
         self._credit = asked.credit
         self._backlog = bytearray()
         self._reset = True
@@ -77,8 +85,8 @@ class Attachment:
         if self._reset:
             return  # the screen that will be drawn has it
         self._backlog += self._clean(data)
-        if len(self._backlog) > limits.ATTACHED_BYTES:
-            self._backlog.clear()
+        if len(self._backlog) > limits.ATTACHED_BYTES // max(1, len(self._others)):
+            self._backlog = bytearray()  # and its memory, which `clear` would keep
             self._reset = True
 
     async def _send(self, peer: Peer, binary: bool) -> None:
@@ -88,24 +96,45 @@ class Attachment:
             while self._credit > 0 and (
                 self._backlog or (self._reset and not self._session.closed)
             ):
-                reset, piece = self._next()
+                reset = self._reset
+                if reset:
+                    await self._draw_in_turn()
+                piece = self._next()
                 self._credit -= len(piece)
                 await self._deliver(peer, binary, reset, piece)
 
-    def _next(self) -> tuple[bool, bytes]:
-        """The next piece, and whether the reader is to forget what he has."""
-        reset = self._reset
-        if reset:
-            self._reset = False
-            self._backlog[:] = drawn(self._session, self._redactor)
-            transcript = self._session.transcript
-            if self._redactor is not None:
-                self._clean = _Cleaner(self._redactor, transcript)
-            self._backlog += self._clean(transcript.unfinished[1])
+    async def _draw_in_turn(self) -> None:
+        """Not at once: a thousand that attach would hold up everybody."""
+        done = asyncio.get_running_loop().create_future()
+
+        def draw() -> None:
+            if not self._session.closed:
+                self._draw()
+            if not done.done():
+                done.set_result(None)
+
+        line = turns()
+        line.queue(draw)
+        try:
+            await done
+        finally:
+            line.withdraw(draw)
+
+    def _draw(self) -> None:
+        """The reader is to forget what he has, and gets the screen as it is."""
+        self._reset = False
+        self._backlog[:] = drawn(self._session, self._redactor)
+        transcript = self._session.transcript
+        if self._redactor is not None:
+            self._clean = _Cleaner(self._redactor, transcript)
+        self._backlog += self._clean(transcript.unfinished[1])
+
+    def _next(self) -> bytes:
+        """The next piece."""
         size = min(self._credit, limits.ATTACHED_PIECE_BYTES)
         piece = bytes(self._backlog[:size])
         del self._backlog[:size]
-        return reset, piece
+        return piece
 
     async def _deliver(self, peer: Peer, binary: bool, reset: bool, piece: bytes) -> None:
         more = self._reset or bool(self._backlog)

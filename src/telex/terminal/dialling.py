@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit, urlunsplit
 
 from telex.config import places
 from telex.rpc.peer import Peer
 from telex.terminal.service import DIALECT
 from telex.transports import unix
-from telex.transports.errors import CannotConnect
+from telex.transports.errors import CannotConnect, NobodyThere
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from telex.rpc.channel import Channel
     from telex.rpc.methods import Methods
+
+_LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 
 
 async def dial(
@@ -27,7 +30,10 @@ async def dial(
     on_binary: Callable[[bytes], None] | None = None,
 ) -> Peer:
     """A conversation with the server there. Raises CannotConnect."""
-    channel = await _channel(address, token)
+    try:
+        channel = await _channel(address, token)
+    except NobodyThere as error:
+        raise NobodyThere(f"{error}; {_start(address)}") from error
     return Peer(channel, DIALECT, methods, on_binary=on_binary)
 
 
@@ -42,6 +48,19 @@ async def _channel(address: str, token: str | None) -> Channel:
             return await websocket.connect(_url(address), _token(token))
         case _:
             raise CannotConnect(f"{address!r} is no address; use unix:PATH or ws://HOST:PORT/rpc")
+
+
+def _start(address: str) -> str:
+    """What to do where no server answers: the command that starts one there."""
+    scheme, _, rest = address.partition(":")
+    if scheme == "unix":
+        path = f" {shlex.quote(rest)}" if rest else ""
+        return f"start a server with: telex serve --socket{path}"
+    parts = urlsplit(address)
+    if scheme in ("ws", "http") and parts.hostname in _LOOPBACK:
+        host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+        return f"start a server with: telex serve --http {host}:{parts.port or 80}"
+    return "start a server there with: telex serve --http HOST:PORT --allow-remote"
 
 
 def _url(address: str) -> str:

@@ -22,7 +22,15 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar
 from telex import match
 from telex.protocols import pty_automation as spec
 from telex.redaction import Redactor
-from telex.terminal.asking import AskingHere, AskingThere, Refused, ServerGone, SessionClosed
+from telex.terminal.asking import (
+    AskingHere,
+    AskingThere,
+    RecordingLost,
+    Refused,
+    ServerGone,
+    SessionClosed,
+    SessionProblem,
+)
 from telex.terminal.opening import Opening, to_its_end
 
 if TYPE_CHECKING:
@@ -62,6 +70,8 @@ class Terminal:
         self._owns = owns
         """Whether the asking ends with the terminal."""
         self._closed = False
+        self._records = False
+        """Whether a recording was begun here and not stopped."""
 
     async def __aenter__(self) -> Terminal:
         return self
@@ -152,9 +162,15 @@ class Terminal:
         await self._ask("session.resize", asked, spec.Resized)
 
     async def record(self, path: str | os.PathLike[str] | None, **how: Any) -> None:
-        """Record to an asciicast file from now on; None stops. `how` as in `Record`."""
+        """Record to an asciicast file from now on; None stops. `how` as in `Record`.
+
+        Raises `RecordingLost` if there is no room for the file or, when it is stopped, if it could
+        not be written to its end; who closes the terminal instead is warned of that.
+        """
         asked = spec.Record(session=self.id, path=absolute(path), **how)
+        self._records = False
         await self._ask("session.record", asked, spec.Recorded)
+        self._records = path is not None
 
     async def kill(self) -> None:
         """End the program; its screen can still be read."""
@@ -167,6 +183,8 @@ class Terminal:
             await to_its_end(self._end())
 
     async def _end(self) -> None:
+        if self._records:
+            await self._stop_recording()
         try:
             await self._asking.ask("session.close", spec.OfSession(self.id), spec.Closed)
         except (Refused, ServerGone):
@@ -176,6 +194,15 @@ class Terminal:
         finally:
             if self._owns:
                 await self._asking.close()
+
+    async def _stop_recording(self) -> None:
+        asked = spec.Record(session=self.id)
+        try:
+            await self._asking.ask("session.record", asked, spec.Recorded)
+        except RecordingLost as lost:
+            warnings.warn(str(lost), RuntimeWarning, stacklevel=2)
+        except SessionProblem:
+            pass  # there is no session, or no server, any more: closing it says so
 
     async def _ask(self, method: str, params: object, returns: builtins.type[T]) -> T:
         if self._closed:

@@ -54,6 +54,8 @@ class Following:
         if (before := self._recorders.pop(asked.session, None)) is not None:
             before.stop()
         if new is None:
+            if before is not None and before.failure is not None:
+                raise before.failure  # it is stopped; who stops it expects a whole file
             return spec.Recorded(False, before.path if before else None)
         self._recorders[asked.session] = new
         return spec.Recorded(True, new.path)
@@ -66,7 +68,7 @@ class Following:
             raise RpcError(Condition.PARAMS, "a caller in this process reads the session itself")
         self._attachments += 1
         redactor = self.redactor if asked.redact else None
-        attachment = Attachment(self._attachments, session, asked, redactor)
+        attachment = Attachment(self._attachments, session, asked, redactor, who.attachments)
         who.attachments[attachment.id] = attachment
         binary = asked.binary and who.peer.carries_binary
         attachment.begin(who.peer, binary)

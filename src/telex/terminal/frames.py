@@ -18,6 +18,8 @@ from telex.wire import limits
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+_EVERY_ROW: Final = range(65_536)
+"""The library counts rows in 16 bits."""
 _CLUSTER_TAG: Final = lib.GHOSTTY_CELL_CONTENT_CODEPOINT_GRAPHEME
 
 
@@ -66,7 +68,9 @@ class Frame:
         next_dirty, get = _next_dirty, _row_get_multi  # names looked up once, not for each row
         buffer, none, made = ffi.buffer, ffi.NULL, tuple.__new__
         found: list[tuple[int, Packed]] = []
-        while next_dirty(rows, y):
+        for _ in _EVERY_ROW:  # no longer than a screen can be high, whatever the library answers
+            if not next_dirty(rows, y):
+                break
             get(rows, 2, _ROW_KEYS, values, none)
             cells, bits = buffer(view.ptr, view.len * CELL_BYTES)[:], raw[0]
             if bits & _MARKED:

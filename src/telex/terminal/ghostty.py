@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from telex.terminal import frames
 from telex.terminal.libghostty import check, ffi, lib, read_buf, sized, union_fn
+from telex.terminal.scrollbacks import SHARED
 from telex.version import __version__
 from telex.wire import limits
 
@@ -27,6 +28,8 @@ CELL_PIXELS: Final = (8, 16)
 """What a cell measures where nobody said: the answer to a program that asks in pixels."""
 
 _PAGE_BYTES: Final = 512 * 1024
+_SHARE_BYTES: Final = 128 * 1024
+"""After so much output it is looked how much memory all scrollbacks have."""
 """Rows are dropped a page at a time: with room for one more, all that were asked for are kept."""
 
 _OPT: Final = "GHOSTTY_TERMINAL_OPT_"
@@ -135,11 +138,17 @@ class Terminal:
         places = [ffi.addressof(self._state[0], name) for name in _FIELDS]
         self._places: Any = ffi.new("void*[]", places)
         self._scrollback = scrollback
+        self._share: int | None = None
         self._configure()
         self._keep_rows(size)
+        self._fed = 0
+        if scrollback:
+            SHARED.join(self)
 
     def close(self) -> None:
         """Free the memory, once. To use it then is a mistake that raises, and not a crash."""
+        if self._scrollback:
+            SHARED.leave(self)
         self._free()
         self.handle = ffi.NULL
 
@@ -159,8 +168,17 @@ class Terminal:
         # the system and asks for a new one, which takes a plain log three times as long. In bytes
         # a row is 9 a cell when plain, 12 when every word has a colour of its own.
         wanted = self._scrollback * (size.cols + 4) * 12 + _PAGE_BYTES if self._scrollback else 0
-        limit = min(wanted, limits.SCROLLBACK_BYTES)
+        limit = min(wanted, limits.SCROLLBACK_BYTES, self._share or wanted)
         self._set("SCROLLBACK_MAX_BYTES", ffi.new("uint64_t*", limit))
+
+    def limit(self, size: int | None) -> None:
+        """At most so many bytes of scrollback, whatever else it may have; what is more goes now."""
+        self._share = size
+        self._keep_rows(self._desk.size)
+
+    def _used(self) -> int:
+        """Bytes that the scrollback takes, more or less."""
+        return int(self.get("SCROLLBACK_ROWS", "size_t")) * (self._desk.size.cols + 4) * 10
 
     def _set(self, option: str, value: Any) -> None:
         check(lib.ghostty_terminal_set(self.handle, getattr(lib, _OPT + option), value), option)
@@ -168,6 +186,10 @@ class Terminal:
     def feed(self, data: bytes) -> list[bytes]:
         """Take bytes; what the terminal answers, in order. Empty for an answer over the limit."""
         lib.ghostty_terminal_vt_write(self.handle, data, len(data))
+        self._fed += len(data)
+        if self._fed >= _SHARE_BYTES and self._scrollback:
+            self._fed = 0
+            SHARED.report(self, self._used())
         return self._answers()
 
     def resize(self, size: Size) -> list[bytes]:
@@ -212,13 +234,20 @@ class Terminal:
             frames.keep(self._number, frame)
 
     def history(self, start: int, count: int) -> list[Packed]:
-        """Rows from the scrollback, 0 the oldest. Looks through the viewport, and puts it back."""
+        """Rows from the scrollback, 0 the oldest. Scrolls the viewport there, and puts it back.
+
+        Fewer than `count` when the library shows no more: its viewport does not move on the
+        alternate screen, whatever it says of the number of rows there.
+        """
         frame = frames.Frame()
         found: list[Packed] = []
         try:
             while len(found) < count:
                 self._look(lib.GHOSTTY_SCROLL_VIEWPORT_ROW, start + len(found))
-                found += [row for _, row in frame.read(self.handle)[1]]
+                moved, rows = frame.read(self.handle)
+                if not moved or not rows:
+                    break
+                found += [row for _, row in rows]
         finally:
             self._look(lib.GHOSTTY_SCROLL_VIEWPORT_BOTTOM, 0)
         return found[:count]

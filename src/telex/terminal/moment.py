@@ -37,6 +37,10 @@ class Words:
     def tail(self) -> str:
         return self.since(self.cursor - self._chars)
 
+    def unredacted_tail(self) -> str:
+        """With its secrets. Never told."""
+        return self._transcript.since(self.cursor - self._chars).text
+
     def since(self, cursor: int) -> str:
         if self._redactor is None:
             return self._transcript.since(cursor).text
@@ -84,13 +88,14 @@ class LiveMoment:
     def keep(self, redactor: Redactor | None = None, masker: Masker | None = None) -> KeptMoment:
         """The same for later, and without its secrets if somebody else is to be told of it."""
         session = self.session
-        snapshot = session.snapshot()
+        snapshot = unmasked = session.snapshot()
         if masker is not None:
             snapshot = masker.snapshot(snapshot, session.above())
         return KeptMoment(
             now=self.now,
             began=self.began,
             snapshot=snapshot,
+            unmasked=unmasked,
             transcript=Words(session.transcript, redactor),
             last_activity=self.last_activity,
             last_change=self.last_change,
@@ -105,6 +110,8 @@ class KeptMoment:
     now: float
     began: float
     snapshot: Snapshot
+    unmasked: Snapshot
+    """With its secrets, to recognise them where somebody quotes them. Never told."""
     transcript: Words
     last_activity: float
     last_change: float

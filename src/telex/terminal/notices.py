@@ -1,4 +1,5 @@
-"""What a connection is told unasked: `session.changed`, `session.output`, `session.exited`.
+"""What a connection is told unasked: `session.changed`, `session.output`, `session.exited`, and
+`session.recording_failed`, which also those hear who subscribe after it happened.
 
 Pushed when something happens, also on an idle connection; what happens in quick succession is told
 together. A reader who is slow is told less often, and of output that is no longer kept he is told
@@ -40,12 +41,22 @@ class _Followed:
         self._cursor = session.transcript.cursor
         self._stream = self._stream_from(self._cursor)
         self._over = session.exit is not None
+        self._failures = 0
+        """How many files that failed were told of."""
         self._news: deque[tuple[str, object]] = deque()
-        self._stir: Callable[[], None] = lambda: stir(self)
+        self._tell = stir
+        self._left = False
         session.watchers.add(self._stir)
 
     def leave(self) -> None:
+        self._left = True
         self._session.watchers.discard(self._stir)
+
+    def _stir(self) -> None:
+        """Something happened. Once is enough until it was told: a reader who never reads costs
+        nothing for each of a thousand changes."""
+        self._session.watchers.discard(self._stir)
+        self._tell(self)
 
     def add(self, method: str, params: object) -> bool:
         """Something that others have to tell of it. False if too much waits already."""
@@ -58,6 +69,8 @@ class _Followed:
     def notices(self) -> Iterator[tuple[str, object]]:
         """What there is to tell since the last time: changed, output, others' news, exited."""
         session = self._session
+        if not self._left:
+            session.watchers.add(self._stir)
         sequence = session.sequence
         if sequence != self._sequence:
             self._sequence = sequence
@@ -67,6 +80,8 @@ class _Followed:
             yield "session.output", output
         while self._news:
             yield self._news.popleft()
+        for failed in self._failed_files():
+            yield "session.recording_failed", failed
         if session.exit is not None and not self._over:
             self._over = True
             ended = session.exit
@@ -75,22 +90,41 @@ class _Followed:
                 spec.SessionExited(self.id, sequence, ended.code, ended.signal),
             )
 
+    def _failed_files(self) -> Iterator[spec.RecordingFailed]:
+        session = self._session
+        if new := session.failed_files - self._failures:
+            self._failures = session.failed_files
+            for one in [*session.failures][-new:]:
+                yield spec.RecordingFailed(
+                    self.id, session.sequence, one.kind, one.path, one.reason, one.errno
+                )
+
     def _output(self) -> Iterator[spec.SessionOutput]:
-        """The delta, through a redactor that remembers: a secret cut in two is still one."""
-        delta = self._session.transcript.since(self._cursor)
+        """The delta, through a redactor that remembers: a secret cut in two is still one. Piece by
+        piece: of what a reader does not take, one piece is held for him, and not all."""
+        until = self._session.transcript.cursor
+        while True:
+            text, dropped = self._next_text()
+            whole = self._cursor >= until
+            if whole and self._session.exit is not None and not self._over:
+                text += self._stream.finish()
+                self._stream = self._redactor.stream()
+            size = limits.OUTPUT_CHARS_TOLD
+            for at in range(0, max(len(text), dropped), size):
+                piece = text[at : at + size]
+                yield spec.SessionOutput(self.id, self._session.sequence, piece, dropped and not at)
+            if whole:
+                return
+
+    def _next_text(self) -> tuple[str, bool]:
+        """And whether some before it is missing."""
+        delta = self._session.transcript.since(self._cursor, limits.OUTPUT_CHARS_TOLD)
         self._cursor = delta.cursor
-        text = ""
-        if delta.dropped:
-            text = self._stream.finish()
-            self._stream = self._stream_from(delta.cursor - len(delta.text))
-        text += self._stream.feed(delta.text)
-        if self._session.exit is not None and not self._over:
-            text += self._stream.finish()
-            self._stream = self._redactor.stream()
-        dropped, size = delta.dropped, limits.OUTPUT_CHARS_TOLD
-        for at in range(0, max(len(text), dropped), size):
-            piece = text[at : at + size]
-            yield spec.SessionOutput(self.id, self._session.sequence, piece, dropped and not at)
+        if not delta.dropped:
+            return self._stream.feed(delta.text), False
+        before = self._stream.finish()
+        self._stream = self._stream_from(delta.cursor - len(delta.text))
+        return before + self._stream.feed(delta.text), True
 
     def _stream_from(self, cursor: int) -> StreamRedactor:
         """A secret may have begun before."""
@@ -137,7 +171,9 @@ class Notices:
     def appeared(self, id: str, session: PtySession) -> None:
         """A session is there: it may be one that was subscribed to."""
         if self.chosen.enabled and id not in self._followed and self._wanted(id):
-            self._followed[id] = _Followed(id, session, self._redactor, self._stir)
+            followed = self._followed[id] = _Followed(id, session, self._redactor, self._stir)
+            if session.failures:
+                self._stir(followed)
 
     def follows(self, id: str) -> bool:
         """Whether this connection is told of that session."""

@@ -19,7 +19,7 @@ from telex.terminal.keys import UnknownKey
 from telex.terminal.matchers import MatcherRefused
 from telex.terminal.outbox import InputQueueFull
 from telex.terminal.pty import PtyClosed
-from telex.terminal.raw_transcript import RawTranscriptRefused
+from telex.terminal.raw_transcript import FileFailed, RawTranscriptRefused
 from telex.terminal.registry import TooManySessions, UnknownSession
 from telex.terminal.telling import child_state, failure, redacted
 from telex.terminal.waiting import ProgramGone, WaitCancelled, WaitFailed
@@ -95,6 +95,9 @@ def told(error: Exception, asked: Any, redactor: Redactor) -> Exception:
             return RpcError(Condition.PARAMS, str(error), {"adapter": error.adapter})
         case InputQueueFull() | InputNotRead() | TooManySessions():
             return RpcError(Condition.INTERNAL, str(error), {"kind": kind(error)})
+        case FileFailed():
+            data = {"kind": f"{error.kind}_failed", "errno": error.errno, "path": error.path}
+            return RpcError(Condition.INTERNAL, redactor.redact(str(error)), data)
         case _ if isinstance(error, _PARAMS):
             return RpcError(Condition.PARAMS, str(error))
         case _:

@@ -26,6 +26,7 @@ from telex.terminal.discipline import Characters
 from telex.terminal.outbox import InputQueueFull as InputQueueFull
 from telex.terminal.outbox import Outbox
 from telex.terminal.reading import Reading
+from telex.terminal.turns import Allowance, turns
 from telex.wire import limits
 
 if TYPE_CHECKING:
@@ -136,6 +137,8 @@ class Pty:
         self._linger_until = float("inf")
         self._timer: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
+        self._turns = turns()
+        self._allowance = Allowance(self._loop.time())
         self._loop.add_reader(master, self._read)
         self._exit = self._loop.create_task(self._watch_exit())
 
@@ -172,6 +175,7 @@ class Pty:
         """Read no more. When the kernel's buffer is full, the child waits."""
         if self._pausable and not self._paused and not self._over.is_set():
             self._paused = True
+            self._turns.withdraw(self._take_turn)
             self._loop.remove_reader(self._master)
 
     def resume(self) -> None:
@@ -180,12 +184,31 @@ class Pty:
             self._listen()
 
     def _listen(self) -> None:
-        self._loop.add_reader(self._master, self._read)
+        if self._take_turn not in self._turns:
+            self._loop.add_reader(self._master, self._read)
         if self.child.exit is not None and self._timer is None:
             self._set_timer()
 
     def _read(self) -> None:
-        """One turn: what there is, within a budget of bytes and of time.
+        """There is something to read: at once, or when it is our turn."""
+        if self._allowance.is_spent(self._loop.time()):
+            self._loop.remove_reader(self._master)
+            self._turns.queue(self._take_turn)
+        else:
+            self._hear()
+
+    def _take_turn(self) -> None:
+        """What there is; and if that was not all, the same again behind all others."""
+        more = self._hear()
+        if self._paused or self._over.is_set():
+            return
+        if more and self._allowance.is_spent(self._loop.time()):
+            self._turns.queue(self._take_turn)
+        else:
+            self._listen()
+
+    def _hear(self) -> bool:
+        """What there is, within a budget of bytes and of time. Whether there may be more.
 
         When it ends early the descriptor is still readable, and so the loop comes back to it once
         everybody else has had a turn.
@@ -196,8 +219,11 @@ class Pty:
             left -= len(data)
             self._heard += len(data)
             self._output(data)
-            if self._paused or self._closed or self._loop.time() >= until:
-                return
+            now = self._loop.time()
+            self._allowance.spend(len(data), now)
+            if self._paused or self._closed or now >= until:
+                return True
+        return left <= 0
 
     def _take(self) -> bytes:
         """What there is, up to a piece; empty if there is nothing, or nothing any more."""
@@ -251,7 +277,7 @@ class Pty:
         """
         self._timer = None
         if not self._paused:
-            self._read()
+            self._hear()
         if self._over.is_set():
             return
         # What the child itself printed is never cut off, however slow its listener is: since it
@@ -402,6 +428,7 @@ class Pty:
         self._over.set()
         if self._timer is not None:
             self._timer.cancel()
+        self._turns.withdraw(self._take_turn)
         self._loop.remove_reader(self._master)
         self._loop.remove_writer(self._master)
         self._outbox.clear()

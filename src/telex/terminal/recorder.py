@@ -1,7 +1,8 @@
 """Records a live session to a file: what it prints and, if asked, what is typed into it.
 
 The lines are `recording`'s and the file is `raw_transcript`'s: ours alone, never in the place of
-another, written at once, and a full disk ends the file and not the session. What is typed while the
+another, written at once, and a full disk ends the file and not the session: the file then ends with
+its last whole line, and the session tells of it. What is typed while the
 terminal does not echo is not written, unless nothing is to be hidden: so are passwords typed.
 """
 
@@ -13,7 +14,7 @@ from codecs import getincrementaldecoder
 from typing import TYPE_CHECKING
 
 from telex.processes.environment import TERMINAL
-from telex.terminal.raw_transcript import open_raw
+from telex.terminal.raw_transcript import FileFailed, open_raw
 from telex.terminal.recording import Header, Recorder
 from telex.terminal.telling import drawn
 
@@ -25,12 +26,15 @@ if TYPE_CHECKING:
 
 
 class SessionRecorder:
-    """One recording of one session, from now on until it ends or is stopped."""
+    """One recording of one session, from now on until it ends or is stopped. Making one raises
+    RawTranscriptRefused, or FileFailed if there is no room for the screen as it is."""
 
     def __init__(
         self, session: PtySession, path: str, asked: Record, redactor: Redactor | None
     ) -> None:
         self.path = os.path.abspath(path)
+        self.failure: FileFailed | None = None
+        """Why it is not whole."""
         self._session = session
         self._typed = asked.input
         self._hides = redactor is not None
@@ -43,11 +47,15 @@ class SessionRecorder:
             command=" ".join(session.program.argv),
         )
         self._recorder = Recorder(header, time.monotonic(), redactor)
-        self._file = open_raw(self.path)
-        self._file.write(self._recorder.header())
         before = session.transcript.before(session.transcript.cursor)
         screen = drawn(session, redactor).decode()
+        self._file = open_raw(self.path, lines=True)
+        self._file.write(self._recorder.header())
         self._file.write(self._recorder.go_on(before, screen, time.monotonic()))
+        if self._file.failure is not None:
+            self._file.discard()
+            raise FileFailed("recording", self.path, self._file.failure)
+        self._file.on_failure = self._failed
         self._decoder.decode(session.transcript.unfinished[1])  # the next read completes it
         session.taps.add(self._output)
         session.watchers.add(self._look)
@@ -68,6 +76,10 @@ class SessionRecorder:
         self._session.labellers.discard(self._marked)
         self._file.write(self._recorder.finish(time.monotonic()))
         self._file.close()
+
+    def _failed(self, error: OSError) -> None:
+        self.failure = FileFailed("recording", self.path, error)
+        self._session.fail(self.failure)
 
     def _marked(self, label: str) -> None:
         self._file.write(self._recorder.marker(label, time.monotonic()))

@@ -22,8 +22,11 @@ if TYPE_CHECKING:
 
 _MODE: Final = re.compile(r"\x1b\[(\??\d+)([hl])")
 _REGION: Final = re.compile(r"\x1b\[(\d+);\d+([rs])")
-_FIRST: Final = {"?47", "?1047", "?1049", "?2027"}
-"""Modes that must be there before the drawing: which screen, and what a character is."""
+_ALTERNATE: Final = {"?47", "?1047", "?1049"}
+"""Modes that choose the screen. One may stay set when another has left the alternate screen, so
+which screen it is decides, and not they."""
+_FIRST: Final = {"?2027"}
+"""What must be there before the drawing: what a character is."""
 _NEVER: Final = {"?3", "?2026", "?6"}
 """Modes not to be set again as they are: changing the width clears the screen, a held update is no
 state, and the origin is set with the cursor."""
@@ -44,6 +47,7 @@ class State:
     """What is not in the rows, as the emulator writes it."""
 
     cursor: Cursor
+    alternate_screen: bool
     pending_wrap: bool
     """Whether the last column was just written, so that the next character goes to the next row."""
     title: str | None
@@ -57,10 +61,12 @@ class State:
 def restoring(rows: Sequence[Row], state: State) -> bytes:
     """The bytes. They start from a terminal that was just made or reset."""
     modes = _MODE.findall(state.modes)
-    parts = [f"\x1b[{mode}{end}" for mode, end in modes if mode in _FIRST]
+    entered = [mode for mode, end in modes if mode in _ALTERNATE and end == "h"] or ["?1049"]
+    parts = [f"\x1b[{mode}h" for mode in entered] if state.alternate_screen else []
+    parts += [f"\x1b[{mode}{end}" for mode, end in modes if mode in _FIRST]
     parts += ["\x1b[m\x1b[H\x1b[2J", *_draw(rows), "\x1b[m", state.tabs]
     parts += [
-        f"\x1b[{mode}{end}" for mode, end in modes if mode not in _FIRST and mode not in _NEVER
+        f"\x1b[{mode}{end}" for mode, end in modes if mode not in _ALTERNATE | _FIRST | _NEVER
     ]
     parts.append(state.region)
     parts += _place(rows, state, dict(modes))

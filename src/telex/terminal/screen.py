@@ -157,8 +157,9 @@ class Screen:
         return min(self._history(), self._scrollback)
 
     def _history(self) -> int:
-        """How many the emulator has, which drops them a page at a time."""
-        return int(self._terminal.get("SCROLLBACK_ROWS", "size_t"))
+        """How many the emulator has, which drops them a page at a time. On the alternate screen it
+        counts rows that it cannot show."""
+        return 0 if self.alternate_screen else int(self._terminal.get("SCROLLBACK_ROWS", "size_t"))
 
     def scrollback(self, start: int, count: int) -> tuple[Row, ...]:
         """Rows that have left the top, 0 the oldest kept."""
@@ -178,6 +179,7 @@ class Screen:
         extras = self._terminal.extras
         state = State(
             cursor=self.cursor,
+            alternate_screen=self.alternate_screen,
             pending_wrap=bool(self._terminal.get("CURSOR_PENDING_WRAP", "bool")),
             title=title,
             modes=extras("modes", before=True),

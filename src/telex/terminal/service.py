@@ -17,7 +17,7 @@ from msgspec import UNSET
 from telex.protocols import pty_automation as spec
 from telex.redaction import Redactor
 from telex.rpc.dialects.json_rpc import JsonRpc
-from telex.rpc.errors import Condition, RpcError
+from telex.rpc.errors import ENDING, Condition, RpcError
 from telex.rpc.methods import Methods
 from telex.rpc.peer import Peer
 from telex.terminal import telling
@@ -75,6 +75,8 @@ class Automation:
         self._leases = Leases()
         self._following = Following(self._sessions, self.redactor)
         self._connections: dict[Peer, Connection] = {}
+        self._peers: set[Peer] = set()
+        self._leaving = False
         self._waits = NamedWaits()
         self._closing: set[asyncio.Task[None]] = set()
         self.handlers: dict[str, Callable[..., Any]] = {}
@@ -93,12 +95,21 @@ class Automation:
         """Serve one connection until it is over."""
         at_once = 1 if one_at_a_time else limits.CALLS_IN_FLIGHT
         peer = Peer(channel, DIALECT, self.methods, redact=self.redactor.redact, at_once=at_once)
+        self._peers.add(peer)
         try:
+            if self._leaving:  # it came while the others were told
+                await peer.close(tell=ENDING)
             await peer.closed()
         finally:
+            self._peers.discard(peer)
             if (connection := self._connections.pop(peer, None)) is not None:
                 self.forget(connection)
             await peer.close()
+
+    async def leave(self) -> None:
+        """The server ends: whoever waits for an answer is told so, as long as they take it soon."""
+        self._leaving = True
+        await asyncio.gather(*[peer.close("the server ended", ENDING) for peer in self._peers])
 
     def forget(self, connection: Connection) -> None:
         """A connection is over. Its sessions are not."""

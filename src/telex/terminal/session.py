@@ -28,9 +28,11 @@ from telex.terminal.moment import LiveMoment
 from telex.terminal.pace import Pace
 from telex.terminal.program import Program
 from telex.terminal.pty import open_pty
+from telex.terminal.raw_transcript import FileFailed
 from telex.terminal.screen import Screen
 from telex.terminal.since import Mark
 from telex.terminal.transcript import Transcript
+from telex.terminal.turns import turns
 from telex.terminal.waiting import Waits, with_since
 from telex.wire import htty_chunk, json_escape, limits
 from telex.wire.demux import Demux
@@ -99,10 +101,16 @@ class PtySession:
         """Given the labels that callers put on places in the transcript."""
         self.swallowed = 0
         """Control strings that nobody claimed, and broken ones."""
+        self.failures: deque[FileFailed] = deque(maxlen=limits.FILE_FAILURES)
+        """Files of this session that could not be written to their end, newest last."""
+        self.failed_files = 0
+        """How many there were."""
         self.last_output = self.last_input = self._changed = self._loop.time()
         self._seen = self.screen.rows()
         self._above: tuple[int, tuple[Row, ...]] = (-1, ())
         self._raw = raw
+        if raw is not None:
+            raw.on_failure = lambda error: self.fail(FileFailed("raw_transcript", raw.path, error))
         self._claimants = claimants or {}
         self._faults = faults
         self._predicates = None if predicates is None else functools.partial(predicates, self)
@@ -110,7 +118,7 @@ class PtySession:
         self._work: deque[Event] = deque()
         self._working = False
         self._pace = Pace()
-        self._going_on: asyncio.Handle | None = None
+        self._turns = turns()
         self._caught_up = asyncio.Event()
         self._caught_up.set()
         self._waits = Waits(self)
@@ -184,6 +192,14 @@ class PtySession:
         self.transcript.mark(label)
         for labeller in self.labellers:
             labeller(label)
+
+    def fail(self, failure: FileFailed) -> None:
+        """A file of this session can take nothing more. The program goes on; who follows it, and
+        the log, are told."""
+        log.warning("%s", failure)
+        self.failures.append(failure)
+        self.failed_files += 1
+        self._loop.call_soon(self._wake)
 
     # What can be done to it.
 
@@ -262,8 +278,7 @@ class PtySession:
             self.pty.close()
             self._ending.cancel()
             await asyncio.wait({self._ending})
-            if self._going_on is not None:
-                self._going_on.cancel()
+            self._turns.withdraw(self._proceed)
             if self._raw is not None:
                 self._raw.close()
             self.watchers.clear()
@@ -287,7 +302,6 @@ class PtySession:
 
         One read of nothing but terminal resets would otherwise hold up every other session.
         """
-        self._going_on = None
         until = self._loop.time() + TURN_SECONDS
         self._working = True
         try:
@@ -320,7 +334,7 @@ class PtySession:
     def _go_on_later(self) -> None:
         self._caught_up.clear()
         self.pty.pause()
-        self._going_on = self._loop.call_soon(self._proceed)
+        self._turns.queue(self._proceed)
 
     def _show(self, data: bytes, until: float) -> None:
         """Give it to the screen at its pace. What our turn is too short for goes back to work."""
@@ -354,6 +368,9 @@ class PtySession:
         self.sequence += 1
         if self._waits:
             self._waits.look()
+        self._wake()
+
+    def _wake(self) -> None:
         for watcher in [*self.watchers]:
             watcher()
 
@@ -371,5 +388,4 @@ class PtySession:
         self.exit = self.pty.child.exit
         self._over.set()
         self._waits.program_gone()
-        for watcher in [*self.watchers]:
-            watcher()
+        self._wake()

@@ -13,6 +13,7 @@ from msgspec import UNSET
 from telex.protocols import pty_automation as spec
 from telex.redaction import Redactor
 from telex.terminal.masking import Masker, mask, mask_rows
+from telex.terminal.quoting import Told
 from telex.terminal.transcript import strip_escapes
 from telex.wire import limits
 
@@ -101,7 +102,7 @@ class Teller:
     def transcript(self, asked: ReadTranscript, redactor: Redactor | None) -> spec.TranscriptText:
         """What was printed, or what was since a cursor."""
         transcript = self._session.transcript
-        begin = transcript.start if asked.cursor is None else asked.cursor
+        begin = 0 if asked.cursor is None else asked.cursor
         if redactor is None:
             delta = transcript.since(begin)
         else:
@@ -150,13 +151,33 @@ class Teller:
 
 
 def evidence(found: Evidence, moment: KeptMoment, redactor: Redactor | None) -> dict[str, Any]:
-    """What matched, as the wire has it. A capture is told if it can be read without a secret."""
+    """What matched, as the wire has it.
+
+    A pattern's capture is told if it can be read without a secret. What a predicate says is its
+    own, and need not stand anywhere: it is told unless it quotes what is hidden.
+    """
+    if redactor is None:
+        return found.render()
+    told = Told(moment, redactor)
 
     def kept(value: str, key: str) -> bool:
-        return key != "capture" or value in moment.text or value in moment.transcript.tail
+        return key != "capture" or told.shows(value)
 
-    answer: dict[str, Any] = redacted(found.render(), redactor, kept)
-    return answer
+    def own(value: str, key: str) -> bool:
+        return told.shows(value) or not told.quotes_secret(value)
+
+    def branch(one: Evidence) -> dict[str, Any]:
+        facts = redacted(one.facts, redactor, own if one.kind == "lua" else kept)
+        shape: dict[str, Any] = {"kind": one.kind, **facts}
+        match one.matched:
+            case None:
+                return shape
+            case tuple() as several:
+                return {**shape, "matched": [branch(each) for each in several]}
+            case single:
+                return {**shape, "matched": branch(single)}
+
+    return branch(found)
 
 
 def redacted(

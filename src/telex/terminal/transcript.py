@@ -87,9 +87,14 @@ class Transcript:
         """The last so many characters, or all there are."""
         return self._from(max(self.start, self.cursor - chars))
 
-    def since(self, cursor: int) -> Delta:
-        """What came after a cursor. One from the future has nothing after it."""
-        return Delta(self._from(max(self.start, cursor)), self.cursor, cursor < self.start)
+    def since(self, cursor: int, most: int | None = None) -> Delta:
+        """What came after a cursor, or the first so many characters of it. One from the future has
+        nothing after it."""
+        begin = max(self.start, cursor)
+        text = self._from(begin)
+        if most is not None and len(text) > most:
+            return Delta(text[:most], begin + most, cursor < self.start)
+        return Delta(text, self.cursor, cursor < self.start)
 
     def redacted(self, redactor: Redactor, cursor: int = 0) -> Delta:
         """As `since`, without secrets.

@@ -35,7 +35,7 @@ class LlmRetry(Event, frozen=True, tag="llm.retry"):
     next_attempt: int
     max_attempts: int
     delay_ms: int
-    delay_source: Literal["retry-after", "reset-header", "provider-body", "backoff"] = "backoff"
+    delay_source: Literal["retry-after", "reset-header", "provider-body", "backoff"]
     status: int | None = None
 
 
@@ -91,7 +91,8 @@ class CompactionStart(Event, frozen=True, tag="compaction_start"):
 
 class CompactionComplete(Event, frozen=True, tag="compaction_complete"):
     timestamp: int
-    compacted: bool = False
+    compacted: bool
+    """False where nothing could be made smaller; always said."""
 
 
 class HiddenUserMessage(Event, frozen=True, tag="hidden_user_message"):

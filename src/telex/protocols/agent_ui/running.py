@@ -114,13 +114,17 @@ class RunStartParams(Struct, frozen=True):
     input: Raw
     """A `TextInput`, kept as it came."""
     session_id: str | None = None
-    """Go on with this one; otherwise a new one begins."""
+    """Go on with this one; otherwise with the connection's current session, the last that a run
+    of it was in, and with a new one where it has none."""
     force_compaction: bool | None = None
     """Make the core's context smaller first."""
     ui_context: Raw | UnsetType = UNSET
     """A `UiContext`, as `ui.context.update` tells it."""
     meta: Raw | UnsetType = UNSET
     """An object of the UI's own, stored with the run."""
+    new_session: bool | None = None
+    """Ours: begin another session although the connection has one. Not together with
+    `session_id`."""
 
 
 class RunStartResult(Struct, frozen=True):
@@ -171,7 +175,7 @@ class Usage(Struct, frozen=True, omit_defaults=True):
     input_image_tokens: int | None = None
 
 
-class Cache(Struct, frozen=True, omit_defaults=True):
+class Cache(Struct, frozen=True):
     hit_state: Literal["hit", "miss", "unknown"] = "unknown"
     cache_read_tokens: int = 0
     cache_creation_tokens: int = 0

@@ -12,6 +12,12 @@ from telex.protocols.agent_ui.running import Count
 class SessionListParams(Struct, frozen=True):
     limit: int | None = None
     """50 where it is not said; 0 or less is all."""
+    scope: Literal["current_workspace", "all"] | None = None
+    """`current_workspace`: those whose last run was in one workspace. Where it is not said, all,
+    unless a `workspace_root` is."""
+    workspace_root: str | None = None
+    """Which workspace; the one that runs of this connection would be in where it is not said.
+    Ignored with the scope `all`."""
 
 
 class Session(Struct, frozen=True, omit_defaults=True):
@@ -21,10 +27,14 @@ class Session(Struct, frozen=True, omit_defaults=True):
     """Its last run."""
     message_count: int | None = None
     last_user_message: str | None = None
+    workspace_root: str | None = None
+    """Of its last run: what the UI's context named, else the sandbox root."""
 
 
 class SessionListResult(Struct, frozen=True):
     sessions: list[Session]
+    current_workspace_root: str
+    """What the scope `current_workspace` means here."""
 
 
 class SessionHistoryParams(Struct, frozen=True):
@@ -40,6 +50,10 @@ class SessionHistoryResult(Struct, frozen=True):
     events_sent: int
     truncated: bool
     """There are earlier ones."""
+
+
+ModelSource = Literal["config", "session"]
+"""Where a choice of the model holds; with us in the whole runtime, which is `config`."""
 
 
 class ModelListParams(Struct, frozen=True):
@@ -59,7 +73,10 @@ class ModelDetails(Struct, frozen=True, omit_defaults=True):
 class ModelListResult(Struct, frozen=True, omit_defaults=True):
     provider: str
     models: list[str]
+    """Empty for a provider that is not configured."""
+    source: ModelSource
     current: str | None = None
+    """The model that runs use now, of whichever provider."""
     details: dict[str, ModelDetails] | None = None
 
 
@@ -71,6 +88,7 @@ class ModelSetParams(Struct, frozen=True):
 class ModelSetResult(Struct, frozen=True):
     provider: str
     name: str
+    source: ModelSource
 
 
 class ToolCallParams(Struct, frozen=True):

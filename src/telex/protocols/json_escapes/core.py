@@ -21,6 +21,9 @@ class Capability(Data, frozen=True):
     """Commands; `*` stands for any run of characters, colons too."""
     exclude: tuple[str, ...] = ()
     """Commands that are not there after all. It wins over the others."""
+    unverified: tuple[str, ...] = ()
+    """Commands and events that are there, and passed on to a terminal that cannot be asked whether
+    it does them. Ours."""
 
 
 class Detected(Data, frozen=True):
