@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from disks import limited
 from telex.config.errors import NotPrivate
 from telex.config.places import Places
 from telex.escapes.audit import AuditLog, audit_file
@@ -83,6 +84,16 @@ def test_a_full_file_is_turned_over_and_the_one_before_it_goes(path: Path) -> No
     assert not path.exists()
     assert old.stat().st_size > limits.AUDIT_BYTES
     other(DENIED)
+    log(DENIED)
+    assert len(lines(path)) == 2
+
+
+def test_a_line_for_which_there_is_no_room_is_an_error_and_leaves_no_half(path: Path) -> None:
+    log = AuditLog(path)
+    log(DENIED)
+    with limited(path.stat().st_size + 40), pytest.raises(OSError, match="No space left"):
+        log(DENIED)
+    assert len(lines(path)) == 1
     log(DENIED)
     assert len(lines(path)) == 2
 

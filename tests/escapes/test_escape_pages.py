@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from host.seat import RUN, seated
+from host.seat import RUN, Kitty, seated
 from telex.host.question import QUIET_SECONDS
 
 if TYPE_CHECKING:
@@ -42,7 +42,8 @@ async def running(home: Path, code: str, *, python: bool = True) -> AsyncIterato
     interpreter = sys.executable if python else "bash"
     path = f"{programs}:/usr/local/bin:/usr/bin:/bin"
     go = ("bash", "-c", 'cd "$0" && exec "$@"', str(home))
-    async with seated(*go, *RUN, interpreter, str(example), home=home, PATH=path) as person:
+    argv = (*go, *RUN, interpreter, str(example))
+    async with seated(*argv, home=home, kind=Kitty, PATH=path) as person:
         yield person
 
 
@@ -85,7 +86,7 @@ async def test_the_blocking_example_runs(tmp_path: Path) -> None:
 
 async def test_the_example_with_events_runs(tmp_path: Path) -> None:
     async with running(tmp_path, block(TALK, "py", "term.events")) as person:
-        await person.shows("asks for term:subscribe")
+        await person.shows("term:subscribe")
         await asyncio.sleep(QUIET_SECONDS + 0.1)  # a key sooner than that is no answer
         person.type(b"y")
         await person.shows("q ends it")

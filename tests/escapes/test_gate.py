@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import unicodedata
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from telex.escapes.command import Command, Guard
-from telex.escapes.gate import Answer, Decided, Gate, Question, inert, width
+from telex.escapes.gate import Answer, Decided, Gate, Question, Refusals, inert, width
 from telex.escapes.policy import Origin, Policy
 from telex.wire import limits
 
@@ -176,12 +177,12 @@ async def test_a_flood_of_questions_is_refused_and_not_shown() -> None:
     the_gate, audit = gate(person)
     person.thinking.clear()
     asked = [asyncio.create_task(the_gate.allow(READ, VIM, str(n))) for n in range(50)]
-    while len(audit) < 50 - limits.QUESTIONS_WAITING - 1:
+    while sum(one.done() for one in asked) < 50 - limits.QUESTIONS_WAITING - 1:
         await asyncio.sleep(0)
     person.thinking.set()
     answers = await asyncio.gather(*asked)
     assert answers.count(True) == limits.QUESTIONS_WAITING + 1
-    assert [one.by for one in audit].count("too many questions at once") == answers.count(False)
+    assert [one.by for one in audit].count("too many questions at once") == 1
 
 
 async def test_who_no_longer_waits_is_no_longer_asked_for() -> None:
@@ -219,6 +220,99 @@ async def test_only_so_many_answers_are_remembered() -> None:
     assert not await the_gate.allow(READ, Origin("local", "x", (0, 0)), "")
 
 
+# Enough.
+
+
+async def test_after_three_refusals_nobody_is_asked_again_however_often_it_asks(
+    counted: Callable[[int, int], int],
+) -> None:
+    person = Asked(Answer.NOT_NOW, Answer.NEVER, Answer.NOT_NOW)
+    the_gate, audit = gate(person)
+    commands = (READ, replace(READ, name="file:upload"), replace(READ, name="term:resize"))
+    for number in range(counted(3_000, 300_000)):
+        assert not await the_gate.allow(commands[number % 3], VIM, "")
+    assert [question.last for question in person.questions] == [False, False, True]
+    by = [decided.by for decided in audit if decided.by != "the person, earlier"]
+    assert by == [*(f"the person: {word}" for word in ("no answer", "no", "no answer")), ENOUGH]
+
+
+ENOUGH = "the person has had enough of it"
+
+
+async def test_ctrl_c_is_no_to_all_that_a_program_asks_and_to_no_other() -> None:
+    person = Asked(Answer.NOTHING_OF_IT, Answer.ONCE)
+    the_gate, _ = gate(person)
+    for command in (READ, replace(READ, name="file:upload"), READ):
+        assert not await the_gate.allow(command, VIM, "")
+    assert the_gate.settled(READ, VIM, "") is False
+    assert await the_gate.allow(READ, replace(VIM, program="less", run=(200, 1)), "")
+    assert len(person.questions) == 2
+
+
+async def test_a_yes_begins_the_count_anew_and_so_does_the_persons_wish() -> None:
+    no, yes = Answer.NOT_NOW, Answer.ONCE
+    person = Asked(no, no, yes, no, no, no, no)
+    the_gate, _ = gate(person)
+    allowed = [await the_gate.allow(READ, VIM, "") for _ in range(8)]
+    assert allowed == [False, False, True, *[False] * 5]
+    assert len(person.questions) == 6
+    the_gate.ask_again()
+    assert not await the_gate.allow(READ, VIM, "")
+    assert len(person.questions) == 7
+
+
+async def test_what_the_person_or_a_rule_allowed_stays_allowed() -> None:
+    person = Asked(Answer.WHILE_IT_RUNS, Answer.NOTHING_OF_IT)
+    the_gate, _ = gate(person, '[[rule]]\ncommand = "term:resize"\ndecision = "allow"\n')
+    assert await the_gate.allow(READ, VIM, "")
+    assert not await the_gate.allow(replace(READ, name="file:upload"), VIM, "")
+    assert await the_gate.allow(READ, VIM, "")
+    assert await the_gate.allow(replace(READ, name="term:resize"), VIM, "")
+
+
+async def test_one_that_executes_another_program_for_each_question_is_the_same() -> None:
+    person = Asked(*[Answer.NOT_NOW] * 3)
+    the_gate, _ = gate(person)
+    for number in range(50):
+        assert not await the_gate.allow(READ, Origin("local", "x", (7, number), (7, 1)), "")
+    assert len(person.questions) == 3
+
+
+async def test_one_that_is_another_program_for_each_question_is_stopped_for_a_minute() -> None:
+    person = Asked(*[Answer.NOT_NOW] * limits.QUESTIONS_REFUSED_A_MINUTE)
+    the_gate, _ = gate(person)
+    for number in range(50):
+        assert not await the_gate.allow(READ, Origin("local", "x", (number, 1), (number, 1)), "")
+    assert len(person.questions) == limits.QUESTIONS_REFUSED_A_MINUTE
+    refusals = Refusals()
+    for second in range(limits.QUESTIONS_REFUSED_A_MINUTE):
+        refusals.add(Origin("local", "x", job=(second, 1)), second)
+    assert refusals.are_enough(VIM, 59.0)
+    assert not refusals.are_enough(VIM, 61.0)
+
+
+async def test_questions_that_are_taken_back_count_too() -> None:
+    person = Asked()
+    person.thinking.clear()
+    the_gate, _ = gate(person)
+    for _ in range(10):
+        asking = asyncio.create_task(the_gate.allow(READ, VIM, ""))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        asking.cancel()
+        await asyncio.wait({asking})
+    assert len(person.questions) == 3
+
+
+async def test_nobody_is_remembered_for_ever() -> None:
+    refusals = Refusals()
+    for number in range(10_000):
+        refusals.add(Origin("local", "x", job=(number, 1)), float(number), for_good=True)
+        refusals.are_enough(Origin("local", "x", job=(number, 1)), float(number))
+    assert len(refusals._counts) <= limits.ANSWERS_REMEMBERED
+    assert len(refusals._told) <= limits.ANSWERS_REMEMBERED
+
+
 # The words.
 
 
@@ -226,7 +320,11 @@ def test_the_question_says_who_asks_for_what_and_where_they_are() -> None:
     question = Question("clip:write", Origin("remote", "ssh", (1, 1)), 'rm "-rf"')
     assert question.text == (
         'telex: "ssh" (not on this machine) asks for clip:write "rm \\"-rf\\"". '
-        "Allow? y once, a until it ends, n no"
+        "Allow? y once, a until it ends, n no, ^C no to all it asks"
+    )
+    assert replace(question, deed="put a text on your clipboard", last=True).text == (
+        'telex: "ssh" (not on this machine) wants to put a text on your clipboard: '
+        'clip:write "rm \\"-rf\\"". Allow? y once, a until it ends, n no (it may not ask again)'
     )
     assert "a until" not in Question("clip:read", Origin("remote"), "").text
     assert "an unknown program" in Question("clip:read", Origin("remote"), "").text

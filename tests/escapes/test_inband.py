@@ -12,6 +12,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import Raw
 
 from telex.escapes.attentive import REFUSALS, Allowance, Attentive
 from telex.escapes.inband import InBand
@@ -75,6 +76,11 @@ class Terminal:
                 await self._news.wait()
         self.typed = b""
         return found
+
+    def takes(self) -> bytes:
+        """The very bytes on the program's input."""
+        typed, self.typed = self.typed, b""
+        return typed
 
     def heard(self) -> list[Any]:
         """All of it has the one form: numbers, printable ASCII, BEL."""
@@ -140,9 +146,139 @@ async def test_a_request_is_answered_by_its_id_in_plain_ascii() -> None:
 async def test_both_endings_both_spellings_and_no_length_are_read() -> None:
     async with Terminal() as terminal:
         terminal.prints(b'\x1b]23198;0;{"command":"t:echo","rpcid":"1","data":1}\x1b\\')
-        terminal.prints(b'\x1b]23198;{"command":"t:echo","reqid":"2","data":2}\x07')
         terminal.prints(b'\x1b]23198;44;{"command":"t:echo","rpcid":"3","data":"\xc3\x9c"}\x07')
-        assert [reply["data"] for reply in await terminal.hears(3)] == [1, 2, "Ü"]
+        assert [reply["data"] for reply in await terminal.hears(2)] == [1, "Ü"]
+        terminal.prints(b'\x1b]23198;{"command":"t:echo","reqid":"2","data":2}\x07')
+        assert terminal.takes() == b'\x1b]23199;{"resid":"2","data":2}\x07'
+
+
+# Wave's form: no length, and `reqid`. Its reader takes all behind the number for JSON.
+
+
+def wave(**packet: Any) -> bytes:
+    return b"\x1b]23198;%b\x07" % json.dumps(packet, separators=(",", ":")).encode()
+
+
+@pytest.mark.parametrize(
+    ("asked", "answers"),
+    [
+        (wave(command="t:echo", reqid="1", data="Ü"), [rb'{"resid":"1","data":"\u00dc"}']),
+        (wave(command="t:echo", rpcid="1", data=2), [b'{"resid":"1","data":2}']),
+        (wave(command="t:refuses", reqid="1"), [b'{"resid":"1","error":"ECDENIED: No."}']),
+        (
+            wave(command="no:such", reqid="1"),
+            [b'{"resid":"1","error":"ECNOCMD: '],
+        ),
+        (wave(command="t:wait", reqid="1", data="x"), [b'{"resid":"1","error":"ECARGS: ']),
+        (
+            wave(command="t:echo", reqid="1", data=1, data64="eA=="),
+            [b'{"resid":"1","error":"ECPROTO'],
+        ),
+        (wave(command="t:echo", reqid="1", data="x" * 4000), [b'{"resid":"1","error":"ECLIMIT']),
+        (
+            wave(command="t:echo", reqid="1", data="x" * 2_000_000),
+            [b'{"resid":"1","error":"ECLIMIT'],
+        ),
+        (
+            wave(command="t:wait", reqid="1", data=9, timeout=1),
+            [b'{"resid":"1","error":"ECTIMEOUT'],
+        ),
+        (
+            wave(command="t:count", reqid="1", data=2),
+            [b'{"resid":"1","cont":true,"data":0}', b'"data":1}', b'{"resid":"1"}'],
+        ),
+        (
+            wave(command="t:gather", reqid="1", cont=True) + wave(reqid="1", data=5),
+            [b'{"resid":"1","data":[5]}'],
+        ),
+    ],
+)
+async def test_a_request_in_waves_form_is_answered_in_it(
+    asked: bytes, answers: list[bytes]
+) -> None:
+    async with Terminal() as terminal:
+        terminal.prints(asked)
+        async with asyncio.timeout(10):
+            while terminal.typed.count(b"\x07") < len(answers):
+                terminal._news.clear()
+                await terminal._news.wait()
+        frames = terminal.takes().split(b"\x07")[:-1]
+        assert all(frame.startswith(b'\x1b]23199;{"resid":"1"') for frame in frames)
+        for frame, expected in zip(frames, answers, strict=True):
+            assert expected in frame
+
+
+async def test_each_answer_has_the_form_of_its_own_request() -> None:
+    async with Terminal() as terminal:
+        terminal.asks("t:wait", "spec", data=0.01)
+        terminal.prints(wave(command="t:wait", reqid="wave", data=0.01))
+        terminal.asks("t:echo", "last", data=1)
+        async with asyncio.timeout(10):
+            while terminal.typed.count(b"\x07") < 3:
+                terminal._news.clear()
+                await terminal._news.wait()
+        typed = terminal.takes()
+        assert b'\x1b]23199;{"resid":"wave","data":"waited"}\x07' in typed
+        assert b'\x1b]23199;32;{"resid":"spec","data":"waited"}\x07' in typed
+
+
+async def test_who_asked_in_waves_form_is_told_and_asked_in_it() -> None:
+    async with Terminal() as terminal:
+        terminal.prints(wave(command="t:echo", reqid="1", data=1))
+        terminal.says({"command": "t:echo", "data": 1})  # wants no answer, and is of nobody's form
+        terminal.takes()
+        await terminal.peer.notify("event:focus", {"focused": True})
+        event = b'\x1b]23199;{"command":"event:focus","data":{"focused":true}}\x07'
+        assert terminal.takes() == event
+        call = asyncio.create_task(terminal.peer.call("ask", Raw(b"[1,\n 2]"), timeout=5))
+        await asyncio.sleep(0)
+        asked = terminal.takes()
+        assert asked.startswith(
+            b'\x1b]23199;{"command":"ask","timeout":5000,"data":[1,  2],"reqid":'
+        )
+        terminal.prints(wave(resid="t1", data=7))
+        assert await call == 7
+        terminal.asks("t:echo", "2", data=1)
+        terminal.takes()
+        await terminal.peer.notify("event:focus", {"focused": True})
+        assert terminal.takes().startswith(b'\x1b]23199;49;{"command":"event:focus"')
+
+
+# A request in parts, of which not all are wanted.
+
+
+async def test_the_parts_of_a_request_that_was_refused_are_absorbed_and_it_is_said_once() -> None:
+    async with Terminal() as terminal:
+        terminal.asks("t:refuses", cont=True)
+        (refusal,) = await terminal.hears()
+        assert refusal == {"resid": "1", "error": "ECDENIED: No."}
+        terminal.says({"rpcid": "1", "cont": True, "data": 2})
+        terminal.asks("t:refuses", cont=True, data=3)  # a part may say the command again
+        terminal.asks("t:echo", data=4)
+        terminal.asks("t:echo", "2", data=5)
+        assert await terminal.hears() == [{"resid": "2", "data": 5}]
+        assert not terminal.channel.dialect._asked
+        terminal.asks("t:echo", data=6)  # the last part was there: this is another request
+        assert await terminal.hears() == [{"resid": "1", "data": 6}]
+
+
+async def test_a_cancel_ends_the_wait_for_the_rest_of_a_refused_request() -> None:
+    async with Terminal() as terminal:
+        terminal.asks("t:refuses", cont=True)
+        await terminal.hears()
+        terminal.says({"rpcid": "1", "cancel": True})
+        terminal.asks("t:echo", data=6)
+        assert await terminal.hears() == [{"resid": "1", "data": 6}]
+
+
+async def test_the_parts_of_a_request_that_timed_out_are_no_new_request() -> None:
+    async with Terminal() as terminal:
+        terminal.asks("t:gather", cont=True, timeout=1)
+        (reply,) = await terminal.hears()
+        assert reply["error"].startswith("ECTIMEOUT")
+        terminal.asks("t:gather", data=2)
+        terminal.asks("t:echo", "2", data=5)
+        assert await terminal.hears() == [{"resid": "2", "data": 5}]
 
 
 async def test_what_wants_no_answer_gets_none_and_its_errors_are_counted() -> None:
@@ -328,7 +464,7 @@ async def test_a_stream_stops_being_told_when_its_program_leaves() -> None:
         await terminal.hears()
         terminal.foreground = OTHER
         terminal.typed = b""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(25):
             while terminal.channel.dialect._asked:
                 await asyncio.sleep(0.01)
         assert terminal.typed == b""
@@ -345,7 +481,7 @@ async def test_while_the_terminal_echoes_an_answer_waits_a_moment_and_is_then_dr
         assert [reply["resid"] for reply in await terminal.hears(3)] == ["1", "2", "3"]
         terminal.echoes = True
         terminal.asks("t:echo", "4")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(25):
             while not terminal.channel.unheard:
                 await asyncio.sleep(0.01)
         terminal.echoes = False
@@ -359,7 +495,7 @@ async def test_an_answer_that_waited_for_the_echo_goes_to_nobody_else() -> None:
         terminal.echoes = True
         terminal.asks("t:echo")
         terminal.echoes, terminal.foreground = False, SHELL
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(25):
             while not terminal.channel.unheard:
                 await asyncio.sleep(0.01)
         assert terminal.typed == b""
@@ -417,7 +553,7 @@ async def test_a_part_that_does_not_fit_ends_its_stream() -> None:
     methods.add("t:large", large)
     async with Terminal(methods) as terminal:
         terminal.asks("t:large")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(25):
             while terminal.peer._serving._tasks:
                 await asyncio.sleep(0)
         first, last = terminal.heard()
@@ -453,7 +589,7 @@ async def test_questions_beyond_the_allowance_are_ecbusy_then_silence_and_then_a
         assert 0 < len(replies) - len(busy) < 200
         assert terminal.channel.dialect.unsaid.busy > len(busy)
         terminal.typed = b""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(25):
             while not terminal.channel._has_room():
                 await asyncio.sleep(0.01)
         terminal.asks("t:echo", "later", data=1)
@@ -470,7 +606,7 @@ async def test_a_program_that_reads_no_answers_is_asked_no_more_and_its_streams_
         assert [reply.get("error", "")[:6] for reply in terminal.heard()] == ["ECBUSY", ""]
         terminal.unread = 0
         terminal.read.set()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(25):
             while len(terminal.heard()) < 5:
                 await asyncio.sleep(0)
 
@@ -531,7 +667,7 @@ def test_nothing_a_program_prints_breaks_the_channel_or_is_reflected(pieces: lis
             terminal.heard()  # which checks the form of all there is
             terminal.typed = b""
             terminal.asks("t:echo", "good", data=1)
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(25):
                 while {"resid": "good", "data": 1} not in terminal.heard():
                     await asyncio.sleep(0)
 

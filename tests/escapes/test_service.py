@@ -39,6 +39,8 @@ class OneScreen:
         self.screen = Screen(SIZE)
         self.applied: list[bytes] = []
         self.lacks = frozenset({"term:window"})
+        self.unverified = ()
+        self.probe = None
         self.others = others or {}
 
     def apply(self, ansi: bytes) -> None:
@@ -55,6 +57,9 @@ class OneScreen:
 
     async def report(self, what: str, asked: spec.Report | spec.QueryMode) -> object:
         return reporting.answer(asked, self.screen.feed(reporting.question(asked)))
+
+    def refusal(self, asked: object) -> None:
+        """It lacks what it says, and no more."""
 
     def set_modes(self, numbers: frozenset[int]) -> None:
         raise AssertionError("nobody subscribes here")
@@ -124,6 +129,51 @@ async def test_every_command_of_the_catalogue_is_served_and_detect_names_what_ca
         assert await error_of(program, "clip:read") == "ECUNSUP"
         frame = json_escape.encode(msgspec.json.encode({"resid": "x" * 64, "data": answer}))
         assert len(frame) <= limits.SENT_CONTROL_STRING_BYTES
+
+
+async def in_parts(program: Peer, command: str, data: object = msgspec.UNSET) -> str | None:
+    """The error that a request in three parts brings."""
+
+    async def parts() -> AsyncIterator[object]:
+        for part in (b"one", b"two"):
+            yield part
+
+    try:
+        await program.call(command, data, parts=parts())
+    except RpcError as error:
+        return str(error.problem.code)
+    return None
+
+
+async def test_a_request_in_parts_of_what_takes_none_is_an_error_and_nothing_is_done() -> None:
+    async with terminal() as (program, surface):
+        for name, command in COMMANDS.items():
+            if not command.streamed:
+                # ECARGS where the first part lacks what the command needs
+                assert await in_parts(program, name) in ("ECPROTO", "ECARGS"), name
+        assert await in_parts(program, "term:write", {"text": "x"}) == "ECPROTO"
+        assert await in_parts(program, "detect") == "ECPROTO"
+        whole = {"format": "png", "data64": "AAAA"}
+        assert await in_parts(program, "image:show", whole) == "ECPROTO"
+        assert surface.applied == []
+        assert await program.call("ping") == {}
+
+
+async def test_a_surfaces_own_command_is_asked_about_only_if_it_comes_whole() -> None:
+    async def give(asked: spec.FileUpload, call: Call) -> AsyncIterator[object]:
+        raise AssertionError("it was not refused")
+        yield
+
+    async def keep(asked: spec.FileDownload, call: Call) -> spec.FileSaved:
+        parts = [part.data async for part in call.parts]
+        return spec.FileSaved(str(len(parts)))
+
+    person = Somebody(Answer.ONCE)
+    others = {"file:upload": give, "file:download": keep}
+    async with terminal(person, others=others) as (program, _):
+        assert await in_parts(program, "file:upload", {"name": "x"}) == "ECPROTO"
+        assert not person.asked
+        assert await in_parts(program, "file:download", {"name": "x", "size": 6}) is None
 
 
 async def test_what_is_output_is_applied_as_the_ansi_it_lowers_to_and_in_order() -> None:

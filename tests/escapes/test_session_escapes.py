@@ -95,6 +95,47 @@ def shown(session: PtySession) -> str:
     return "\n".join(rows).rstrip()
 
 
+WAVE = r"""
+def wave(**packet):
+    write(b"\x1b]23198;%b\x07" % json.dumps(packet).encode())
+def hear_wave():
+    while (end := buffer.find(b"\x07")) < 0:
+        buffer.extend(os.read(0, 65536))
+    frame = bytes(buffer[:end])
+    del buffer[:end + 1]
+    return json.loads(frame.removeprefix(b"\x1b]23199;"))
+"""
+
+
+async def test_a_program_that_speaks_waves_form_is_answered_and_told_in_it() -> None:
+    script = (
+        WAVE
+        + """
+wave(command="ping", reqid="1"); say(hear_wave())
+wave(command="no:such", reqid="2"); say(hear_wave()["error"][:7])
+wave(command="term:write", reqid="3", cont=True, data={"text": "one"})
+say(hear_wave()["error"][:7])
+wave(reqid="3", cont=True, data={"text": "two"}); wave(reqid="3", data={"text": "three"})
+wave(command="term:subscribe", reqid="4", data={"events": ["event:resize"]})
+say(hear_wave()["data"]); say("ready")
+say("told " + hear_wave()["command"]); hear_wave()
+"""
+    )
+    async with serving() as served:
+        session, _ = served.run(script)
+        await shows(session, "ready")
+        session.resize(TerminalSize(rows=30, cols=70))
+        await shows(session, "told event:resize")
+        assert shown(session).splitlines() == [
+            "{'resid': '1', 'data': {}}",
+            "ECNOCMD",
+            "ECPROTO",
+            "{'events': ['event:resize']}",
+            "ready",
+            "told event:resize",
+        ]
+
+
 async def test_commands_and_output_take_effect_in_the_order_they_were_printed() -> None:
     script = """
 write(b"".join(

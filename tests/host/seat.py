@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING
 
 from host.person import HUNG_UP, SIZE, TELEX, Person
+from telex.host.terminal_probe import SECOND
 from telex.terminal.screen import Screen
 from telex.wire import json_escape
 
@@ -52,9 +53,14 @@ class Seated(Person):
     def rows(self) -> list[str]:
         return [row.text.rstrip() for row in self.screen.rows()]
 
+    def is_shown(self, text: str) -> bool:
+        """Also over the end of a row, where a question goes on in the next."""
+        cols = self.screen.size.cols
+        return text in "".join([row.text.ljust(cols) for row in self.screen.rows()])
+
     async def shows(self, text: str) -> None:
         """Until this stands on the screen."""
-        while not any(text in row for row in self.rows()):
+        while not self.is_shown(text):
             try:
                 await self.grows(len(self.seen))
             except TimeoutError:
@@ -62,16 +68,36 @@ class Seated(Person):
 
     async def hides(self, text: str) -> None:
         """Until it stands there no more."""
-        while any(text in row for row in self.rows()):
+        while self.is_shown(text):
             await self.grows(len(self.seen))
+
+
+class Kitty(Seated):
+    """At a terminal that shows pictures, and says what it is."""
+
+    def _see(self, data: bytes) -> None:
+        rest = data
+        for question, answer in _KITTY.items():
+            if question in rest:
+                before, _, rest = rest.partition(question)
+                super()._see(before)
+                self.type(answer)
+        super()._see(rest)
+
+
+_KITTY = {
+    b"\x1b[>q": b"\x1bP>|kitty(0.42.1)\x1b\\",
+    SECOND[: SECOND.index(b"\x1b]")]: b"\x1b_Gi=31;OK\x1b\\",
+}
+"""Questions in the order in which they are asked."""
 
 
 @contextlib.asynccontextmanager
 async def seated(
-    *argv: str, home: Path, size: Size = SIZE, **env: str | None
+    *argv: str, home: Path, size: Size = SIZE, kind: type[Seated] = Seated, **env: str | None
 ) -> AsyncIterator[Seated]:
     told = {"PS1": "$ ", "PROMPT_COMMAND": None, "TELEX_HOME": str(home), **env}
-    person = Seated(argv, size, told)
+    person = kind(argv, size, told)
     try:
         yield person
     finally:

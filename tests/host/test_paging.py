@@ -99,6 +99,17 @@ async def test_a_yes_opens_the_page_in_the_browser_and_text_and_keys_go_on(tmp_p
     assert len((tmp_path / "browser.seen").read_text().split()) == 1
 
 
+async def test_a_program_of_the_raw_form_is_named_to_the_person(tmp_path: Path) -> None:
+    raw = r"printf '\033P+Hraw\033\\%.0s' 1 2 3; echo done; exec sleep 1000"
+    async with seated(*RUN, "sh", "-c", raw, home=tmp_path) as person:
+        await person.shows("speaks the raw form of later HTTY releases")
+        await person.shows("done")
+        assert person.seen.count(b"raw form") == 1
+        assert b"+Hraw" not in person.seen
+        person.type("\x03")
+        assert await person.leaves() != 0
+
+
 async def test_a_no_shows_nothing_and_says_nothing_to_the_program(tmp_path: Path) -> None:
     (tmp_path / "ssh").symlink_to(PYTHON[0])
     argv = (str(tmp_path / "ssh"), *PYTHON[1:], "-c", HEARING)
@@ -106,9 +117,11 @@ async def test_a_no_shows_nothing_and_says_nothing_to_the_program(tmp_path: Path
         await person.shows(f'telex: "ssh" (not on this machine) {ASKED[:20]}')
         await says(person, "n")
         await person.hides("(y/n)")
+        await person.shows('telex: no page is shown: "ssh" goes on without it. Ctrl-C ends it;')
         person.type("gk")
         await person.shows("key b'k'")
         assert ASKED not in "".join(person.rows())
+        assert person.seen.count(b"no page is shown") == 1, "its next offer is no news"
         person.type("x")
         assert await person.leaves() == 0
     assert b"heard" not in person.seen

@@ -93,6 +93,26 @@ async def test_a_killed_recorder_leaves_what_was_shown_until_then(tmp_path: Path
     assert texts(recorded(file), Output) == "one\r\n"
 
 
+FLOOD = "echo first; read x; seq 20000; exit 3"
+
+
+@pytest.mark.parametrize("version", [2, 3])
+async def test_a_recording_that_fills_the_disk_ends_with_a_whole_line_and_the_program_goes_on(
+    tmp_path: Path, version: int
+) -> None:
+    file = tmp_path / "demo.cast"
+    script = 'ulimit -f 8; exec "$@"'
+    argv = (*RECORD, f"--format={version}", str(file), "--", "sh", "-c", FLOOD)
+    async with at_terminal("bash", "-c", script, "bash", *argv) as person:
+        await person.sees("first")
+        person.type("\r")
+        assert await person.leaves() == 3
+        await person.sees(f"the recording in {file} is not whole: File too large")
+        assert b"\r\n20000\r\n" in person.seen
+    assert file.read_bytes().endswith(b"]\n")
+    assert texts(recorded(file), Output).startswith("first\r\n")
+
+
 PLAYED = Recording(
     Header(2, Size(), idle_time_limit=3.0),
     (Output(1.0, "a"), Input(5.0, "x"), Output(9.0, "b"), Output(9.5, "c")),

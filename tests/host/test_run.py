@@ -24,9 +24,10 @@ if TYPE_CHECKING:
 RUN = (*TELEX, "run", "--")
 
 SIZES = """
-import fcntl, signal, struct, termios
-def tell(*_):
-    print(*struct.unpack("4H", fcntl.ioctl(0, termios.TIOCGWINSZ, b"\\0" * 8)), flush=True)
+import fcntl, os, signal, struct, termios
+def tell(*_):  # by one write: print cannot be reentered
+    size = struct.unpack("4H", fcntl.ioctl(0, termios.TIOCGWINSZ, b"\\0" * 8))
+    os.write(1, b"%d %d %d %d\\n" % size)
 signal.signal(signal.SIGWINCH, tell)
 tell()
 while True:
@@ -34,9 +35,9 @@ while True:
 """
 
 PATIENT = """
-import signal, sys
-signal.signal(signal.SIGINT, lambda *_: print("interrupted", flush=True))
-print("ready", flush=True)
+import os, signal
+signal.signal(signal.SIGINT, lambda *_: os.write(1, b"interrupted\\n"))  # print cannot be reentered
+os.write(1, b"ready\\n")
 while True:
     signal.pause()
 """

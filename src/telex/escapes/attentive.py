@@ -4,7 +4,8 @@ A reply is typed into whatever reads the terminal when it comes. So this dialect
 group was in the foreground when a request was read, and gives a reply to nobody else: what would
 reach another program is encoded as nothing, which `inband` does not send. A reply that is larger
 than the program can take becomes ECLIMIT; requests beyond what may be answered become ECBUSY, and
-beyond a few of those are only counted.
+beyond a few of those are only counted. A request in Wave's form is answered in it, and who spoke in
+it last is told all else in it.
 
 Used with `inband`, one for each terminal. Pure: time and the foreground are asked of others.
 """
@@ -12,6 +13,7 @@ Used with `inband`, one for each terminal. Pure: time and the foreground are ask
 from __future__ import annotations
 
 import re
+from collections import OrderedDict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 
@@ -19,15 +21,17 @@ import msgspec
 from msgspec import Meta, Raw, Struct
 
 from telex.escapes.fitting import TOO_LARGE
-from telex.rpc.dialects.json_escapes import JsonEscapes
+from telex.rpc.dialects.json_escapes import JsonEscapes, WaveEscapes
 from telex.rpc.errors import Condition, Problem
 from telex.rpc.messages import (
     Batch,
+    Cancel,
     Failure,
     Id,
     Malformed,
     Message,
     Notification,
+    Part,
     Reply,
     Request,
 )
@@ -47,6 +51,7 @@ BUSY: Final = Problem("ECBUSY", "The terminal has too much to answer. Ask again 
 TOO_LONG: Final = Problem("ECLIMIT", "The frame is longer than this terminal reads.")
 
 _PACKETS: Final = JsonEscapes()
+_WAVES: Final = WaveEscapes()
 _DEFAULT_SECONDS: Final = 5.0
 _UNANNOUNCED: Final = limits.SENT_CONTROL_STRING_BYTES - json_escape.AROUND
 
@@ -54,6 +59,10 @@ _SIMPLE: Final = rb'\s*"[a-z0-9]+"\s*:\s*(?:"[^"\\]*"|[a-z0-9.]+)\s*,'
 _ID: Final = rb'\s*"r(?:pc|eq)id"\s*:\s*"([A-Za-z0-9._:-]{1,64})"'
 _HEAD: Final = re.compile(rb"(?:[0-9]{1,10};)?\s*\{(?:%b)*?%b" % (_SIMPLE, _ID))
 """How a packet begins whose id stands before its data: the id of one that was too long to read."""
+
+
+class Bare(bytes):
+    """A packet that is sent without its length, as Wave has it."""
 
 
 class Allowance:
@@ -102,8 +111,13 @@ class _Asked:
     """A request that has no last answer yet."""
 
     group: int
+    command: str
     foreign: bool
     """Whether it is for others to answer, and none of them has said anything."""
+    with_length: bool
+    """Whether it had the spec's form, and not Wave's."""
+    more: bool
+    """Whether parts of it are still to come."""
     repeated: bool = False
     """Whether its id came once more."""
 
@@ -127,10 +141,18 @@ class Attentive:
         self._has_room = has_room
         self._refusals = Allowance(REFUSALS)
         self._asked: dict[Id, _Asked] = {}
+        self._cut_short: OrderedDict[Id, None] = OrderedDict()
+        """Requests with their last answer, of which further parts come."""
         self._spoke: int | None = None
         """Who asked last. Only they are asked and told something."""
+        self.with_length = True
+        """Whether the frame that is read now, or was last, has the spec's form, and not Wave's."""
+        self._told_with_length = True
+        """The same of the last request, by whose form its asker is told what it did not ask."""
         self.foreign: Callable[[str], bool] = lambda command: False
         """Whether a command is somebody else's: no answer in time then means that there is none."""
+        self.unknown: Callable[[str], Problem] = lambda command: Problem.of(Condition.METHOD)
+        """What is then answered."""
         self.unsaid = Unsaid()
         self._json_bytes = _UNANNOUNCED
         """The longest packet that the program takes; more only after its `detect` said so."""
@@ -150,6 +172,14 @@ class Attentive:
     def decode(self, body: bytes) -> Message | Malformed | Batch:
         message = _PACKETS.decode(body)
         match message:
+            case Request(id, _, data, more=more, datatype=hint) if id in self._cut_short:
+                # Of one that is over: it may say the command again, and is no new request for it.
+                return self._followed(Part(id, data, more, hint))
+            case Part():
+                return self._followed(message)
+            case Cancel(id):
+                self._cut_short.pop(id, None)  # nothing more comes
+                return message
             case Malformed(problem, Failure()):
                 return message if self._may_refuse() else Malformed(problem)
             case Request():
@@ -162,15 +192,23 @@ class Attentive:
             case _:
                 return message
 
+    def _followed(self, part: Part) -> Part:
+        if (asked := self._asked.get(part.id)) is not None:
+            asked.more = part.more
+        elif not part.more:
+            self._cut_short.pop(part.id, None)
+        return part
+
     def answer_to(self, fault: Fault) -> Failure | None:
         """Of a frame too long to read the beginning is known, and often the id in it."""
+        self.with_length = json_escape.has_length(fault.begins)
         if fault.reason is not Reason.TOO_LONG or not (found := _HEAD.match(fault.begins)):
             return None
         return Failure(found[1].decode(), TOO_LONG) if self._may_refuse() else None
 
     def _note(self, request: Request) -> Message | Malformed:
         if (known := self._asked.get(request.id)) is not None:
-            known.repeated = True
+            known.repeated, known.more = True, request.more
             return request
         if not self._has_room() or len(self._asked) >= limits.CALLS_IN_FLIGHT:
             return self._refused(request)
@@ -181,7 +219,14 @@ class Attentive:
         if asker is None:
             self.unsaid.gone += 1
             return Malformed(Problem.of(Condition.REQUEST, "Nobody would read the answer."))
-        self._asked[request.id] = _Asked(asker, self.foreign(request.method))
+        self._told_with_length = self.with_length
+        self._asked[request.id] = _Asked(
+            asker,
+            request.method,
+            self.foreign(request.method),
+            self.with_length,
+            request.more,
+        )
         if request.method == "detect":
             self._json_bytes = _announced(request)
         seconds = _DEFAULT_SECONDS if request.timeout is None else request.timeout
@@ -206,18 +251,20 @@ class Attentive:
     def encode(self, message: Message) -> bytes:
         """The packet; empty if there is nobody whom it should reach."""
         if isinstance(message, (Reply, Failure)) and message.id is not None:
+            asked = self._asked.get(message.id)
+            with_length = self.with_length if asked is None else asked.with_length
             reader, message = self._answer(message.id, message)
         else:
-            reader = self._spoke
+            with_length, reader = self._told_with_length, self._spoke
         if reader is None or reader != self._foreground():
             self.unsaid.gone += 1
             return b""
-        body = _PACKETS.encode(message)
+        body = _spelt(message, with_length)
         if json_escape.json_bytes(body) <= self._json_bytes:
             return body
         if isinstance(message, (Reply, Failure)):
-            self._asked.pop(message.id or "", None)  # nothing follows this, of a stream neither
-            return _PACKETS.encode(Failure(message.id, TOO_LARGE))
+            self._end(message.id or "")  # nothing follows this, of a stream neither
+            return _spelt(Failure(message.id, TOO_LARGE), with_length)
         raise MessageTooLarge(
             f"a packet of {len(body)} bytes; the program on this terminal takes {self._json_bytes} "
             "in a frame; send bytes as the parts of a stream"
@@ -238,10 +285,24 @@ class Attentive:
         if isinstance(message, Reply) and message.more:
             asked.foreign = False
             return asked.group, message
-        del self._asked[id]
+        self._end(id)
         if asked.foreign and code is Condition.TIMED_OUT:  # nobody knew the command
-            message = Failure(id, Problem.of(Condition.METHOD))
+            message = Failure(id, self.unknown(asked.command))
         return asked.group, message
+
+    def _end(self, id: Id) -> None:
+        """The last answer goes out."""
+        asked = self._asked.pop(id, None)
+        if asked is not None and asked.more:
+            self._cut_short[id] = None
+            if len(self._cut_short) > limits.IDS_REMEMBERED:
+                self._cut_short.popitem(last=False)
+
+
+def _spelt(message: Message, with_length: bool) -> bytes:
+    if with_length:
+        return _PACKETS.encode(message)
+    return Bare(json_escape.printable(_WAVES.encode(message)))
 
 
 class _Announced(Struct):

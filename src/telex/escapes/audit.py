@@ -49,7 +49,8 @@ class AuditLog:
         try:
             size = self._checked(descriptor)
             # In one write, so that lines of two processes do not mix.
-            if os.write(descriptor, line) < len(line):
+            if (written := os.write(descriptor, line)) < len(line):
+                _cut_off(descriptor, size, written)
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._path))
         finally:
             os.close(descriptor)
@@ -74,3 +75,9 @@ class AuditLog:
             "by": decided.by,
             "summary": redact(decided.summary)[: limits.AUDIT_SUMMARY_CHARS],
         }
+
+
+def _cut_off(descriptor: int, size: int, written: int) -> None:
+    """Half a line, unless another process has written behind it: the next line begins one."""
+    if os.fstat(descriptor).st_size == size + written:
+        os.ftruncate(descriptor, size)

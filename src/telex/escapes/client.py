@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 from telex.escapes import detecting, sending
 from telex.escapes.blocking import BlockingAnsweringTerminal
 from telex.escapes.catalogue import COMMANDS
+from telex.escapes.command import Guard
 from telex.escapes.commanding import Commanding
 from telex.escapes.listening import UNSUBSCRIBE, Events, Listening
 from telex.escapes.lowering import lower
@@ -129,6 +130,7 @@ class AnsweringTerminal(Commanding):
         if reached.line is not None:
             reached.line.tty.continued = self._continued
             reached.line.tty.stopping = self._stopping
+            reached.line.channel.finished = reached.line.tty.stop
 
     @property
     def via(self) -> str:
@@ -175,7 +177,8 @@ class AnsweringTerminal(Commanding):
         timeout: float | None = DEFAULT_TIMEOUT,
         parts: AsyncIterable[object] | bytes | None = None,
     ) -> T:
-        """Ask, and wait for the answer, 5 s unless told. Bytes are sent in as many parts as needed.
+        """Ask, and wait for the answer, 5 s unless told; while the person is asked whether they
+        allow it, that time does not run. Bytes are sent in as many parts as needed.
 
         Raises `NotSupported`, a `CallError` (`RpcError` is the terminal's own no, with its code;
         `CallTimedOut` is that nobody answered in time), or `FrameTooLarge`.
@@ -184,7 +187,9 @@ class AnsweringTerminal(Commanding):
         if isinstance(parts, bytes):
             parts = self._reached.dialect.pieces(parts)
         with self._reached.awaiting(), _either_clock(name):
-            return await peer.call(name, data, returns=returns, timeout=timeout, parts=parts)
+            return await peer.call(
+                name, data, returns=returns, timeout=timeout, parts=parts, grace=_grace(name)
+            )
 
     async def stream(
         self,
@@ -199,7 +204,9 @@ class AnsweringTerminal(Commanding):
         peer = self._peer(name)
         if isinstance(parts, bytes):
             parts = self._reached.dialect.pieces(parts)
-        answers = peer.stream(name, data, returns=returns, timeout=timeout, parts=parts)
+        answers = peer.stream(
+            name, data, returns=returns, timeout=timeout, parts=parts, grace=_grace(name)
+        )
         async with aclosing(cast("AsyncGenerator[T, None]", answers)):
             with self._reached.awaiting(), _either_clock(name):
                 async for part in answers:
@@ -273,13 +280,15 @@ class AnsweringTerminal(Commanding):
             self._closed = True
             await to_its_end(self._close())
 
-    def _stopping(self) -> None:
+    def _stopping(self) -> bool:
         """From a signal handler: whoever has the terminal next must find no half of a frame on it,
-        and no answer to us in it."""
+        and no answer to us in it. False while a frame is being written."""
         if (line := self._reached.line) is not None:
-            line.channel.finish()
+            if not line.channel.finish():
+                return False
             if line.channel.awaiting:
                 line.tty.discard_input()
+        return True
 
     def _continued(self) -> None:
         """From a signal handler: we were stopped, and others had the terminal meanwhile."""
@@ -313,7 +322,8 @@ class AnsweringTerminal(Commanding):
 
     def _peer(self, name: str) -> Peer:
         if self._reached.peer is None:
-            raise NotSupported(f"{name} needs an answer: {self._reached.why}")
+            why = f"{name} needs an answer: {self._reached.why}"
+            raise NotSupported(why, self._reached.advice)
         return self._reached.peer
 
     def _as_ansi(self, name: str) -> bool:
@@ -329,6 +339,13 @@ def _check_room(channel: Channel) -> None:
             f"the terminal has not taken {channel.unsent} bytes yet; "
             "await term.flushed() before telling it more"
         )
+
+
+def _grace(name: str) -> float:
+    """How long the terminal's person may be asked whether they allow this."""
+    command = COMMANDS.get(name)
+    asks = command is not None and command.guard is not Guard.FREE
+    return limits.QUESTION_SECONDS * (limits.QUESTIONS_WAITING + 1.0) if asks else 0.0
 
 
 @contextlib.contextmanager

@@ -43,6 +43,10 @@ class Command:
     guard: Guard = Guard.FREE
     each_time: bool = False
     """Whether a person's yes is to this once, and never to the next: each file is another."""
+    streamed: bool = False
+    """Whether its request may come in parts. Of any other that is an error, and nothing is done."""
+    deed: str = ""
+    """What a person is asked to allow, after "wants to": `read your clipboard`."""
     wants: str = ""
     """What a person is told of it, if not that it is asked for: `wants to …. Do it?`"""
 

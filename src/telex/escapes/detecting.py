@@ -28,8 +28,10 @@ def answer(
     maxframe: int,
     htty: bool,
     events: Iterable[Event] = tuple(EVENTS.values()),
+    unverified: Iterable[str] = (),
 ) -> dict[str, object]:
-    """The answer of a terminal that does these commands and tells these events.
+    """The answer of a terminal that does these commands and tells these events; of those that are
+    `unverified` it does not know whether they have an effect.
 
     `cancel` is always there: it is a member of packets, and whoever reads them reads it.
     """
@@ -40,6 +42,9 @@ def answer(
             found[system] = capability
     if names := [event.name for event in events]:
         found["event"] = {"include": names if len(names) < len(EVENTS) else ["event:*"]}
+    for system, globs in groupby(sorted(unverified), key=lambda glob: glob.partition(":")[0]):
+        if system in found:
+            found[system]["unverified"] = list(globs)
     if htty:
         found["htty"] = {"level": 1}
     return {**dict.fromkeys(SPELLINGS, found), "maxframe": maxframe}
@@ -76,7 +81,8 @@ def supports(answer: object, name: str) -> bool:
 
     What is excluded anywhere is not there. What says a level and lists nothing has all of it. A
     glob means the names that we know: `term:*` is no promise of what somebody makes up. A name that
-    we do not know is there if it is listed as it is.
+    we do not know is there if it is listed as it is. What is there and `unverified` is supported:
+    it is passed on, and may do nothing.
     """
     listed = _capabilities(answer)
     if any(_listed(entry, "exclude", name) for _, entry in listed):

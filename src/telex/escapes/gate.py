@@ -1,8 +1,9 @@
 """The gate: every command passes it before it does anything.
 
 It goes by the policy; where that says "ask" it asks the person, one question after the other, and
-remembers for how long they answered. With nobody to ask, the answer is no. What was decided is
-written down before it holds, so that nothing happens that is not in the audit.
+remembers for how long they answered. With nobody to ask, the answer is no; and so it is, unasked,
+to a program whose questions were refused too often. What was decided is written down before it
+holds, so that nothing happens that is not in the audit.
 
 How a question is shown and how keys become an answer is not known here: `Person` does that, in
 `host.question`. Its words are made here, because they must not be the asking program's.
@@ -13,7 +14,8 @@ from __future__ import annotations
 import asyncio
 import re
 import unicodedata
-from dataclasses import dataclass
+from collections import deque
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
     from telex.escapes.command import Command
 
 
+_MINUTE: Final = 60.0
+
+
 class Answer(Enum):
     ONCE = "once"
     WHILE_IT_RUNS = "until it ends"
@@ -35,6 +40,8 @@ class Answer(Enum):
     """As long as it lasts, so that nobody is worn out by being asked again."""
     NOT_NOW = "no answer"
     """Escape, time run out, a question that cannot be shown whole: no, this time."""
+    NOTHING_OF_IT = "no to all"
+    """Ctrl-C: no to whatever this program asks for, until the person allows it to ask again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +52,12 @@ class Question:
     """What exactly is to be done. A yes is to this, whole: whoever shows it must show all of it."""
     guard: Guard = Guard.PERSON
     each_time: bool = False
+    deed: str = ""
+    """What is to be done, in words of ours, after "wants to"."""
     wants: str = ""
-    """What is asked, in words of ours, if not for the command by its name."""
+    """The whole question, in words of ours, if it is none about a command."""
+    last: bool = False
+    """Whether the program is not asked about again if this is not answered with yes."""
 
     @property
     def lasting(self) -> bool:
@@ -62,7 +73,9 @@ class Question:
         if self.wants:
             return f"telex: {who}{away} {self.wants} (y/n)"
         keys = "y once, a until it ends, n no" if self.lasting else "y once, n no"
-        return f"telex: {who}{away} asks for {inert(self.command)}{what}. Allow? {keys}"
+        last = " (it may not ask again)" if self.last else ", ^C no to all it asks"
+        deed = f"wants to {self.deed}:" if self.deed else "asks for"
+        return f"telex: {who}{away} {deed} {inert(self.command)}{what}. Allow? {keys}{last}"
 
 
 class Person(Protocol):
@@ -95,8 +108,15 @@ class Gate:
         self._remembered: dict[tuple[tuple[int, int], str, Guard], bool] = {}
         """By the guard too: a yes to the mouse must not be one to the keyboard, and to subscribe to
         either is the same command."""
+        self._refusals = Refusals()
         self._turn = asyncio.Lock()
         self._waiting = 0
+        self._crowded = False
+        """Whether it was written down that more wait than may."""
+
+    def ask_again(self) -> None:
+        """The person wants to be asked about programs of which they have had enough."""
+        self._refusals = Refusals()
 
     def settled(self, command: Command, origin: Origin, summary: str) -> bool | None:
         """Whether this may be done, without asking; None if the person has to be asked."""
@@ -108,7 +128,8 @@ class Gate:
             return self._decided(question, decision.verdict is Verdict.ALLOW, decision.by)
         if self._person is None:
             return self._decided(question, False, "nobody to ask")
-        return self._answered_before(question)
+        known = self._answered_before(question)
+        return self._refused_before(question) if known is None else known
 
     def _decision(self, command: Command, origin: Origin) -> Decision:
         """The policy's, looked up once: programs that draw ask for the same thing many times."""
@@ -132,21 +153,32 @@ class Gate:
 
     async def _asked(self, question: Question, person: Person) -> bool:
         if self._waiting > limits.QUESTIONS_WAITING:
-            return self._decided(question, False, "too many questions at once")
+            if not self._crowded:
+                self._decided(question, False, "too many questions at once")
+            self._crowded = True  # and all the others of this crowd, unwritten
+            return False
         self._waiting += 1
         try:
             async with self._turn:
                 known = self._answered_before(question)  # by the question before this one
+                known = self._refused_before(question) if known is None else known
                 return await self._answered(question, person) if known is None else known
         except asyncio.CancelledError:
+            self._refusals.add(question.origin, _now())
             self._decided(question, False, "withdrawn before an answer")
             raise
         finally:
             self._waiting -= 1
+            self._crowded = self._crowded and self._waiting > 0
 
     async def _answered(self, question: Question, person: Person) -> bool:
+        question = replace(question, last=self._refusals.is_last(question.origin))
         answer = await person.ask(question)
         allowed = answer in (Answer.ONCE, Answer.WHILE_IT_RUNS)
+        if allowed:
+            self._refusals.forget(question.origin)
+        else:
+            self._refusals.add(question.origin, _now(), for_good=answer is Answer.NOTHING_OF_IT)
         self._decided(question, allowed, f"the person: {answer.value}")
         if answer in (Answer.WHILE_IT_RUNS, Answer.NEVER):
             self._remember(question, allowed)
@@ -156,6 +188,15 @@ class Gate:
         key = _key(question)
         known = self._remembered.get(key) if key else None
         return None if known is None else self._decided(question, known, "the person, earlier")
+
+    def _refused_before(self, question: Question) -> bool | None:
+        """False if the person has had enough. Written down once for each program: it may go on
+        asking for ever, and nothing is done."""
+        if not (enough := self._refusals.are_enough(question.origin, _now())):
+            return None
+        if not enough.told:
+            self._decided(question, False, enough.why)
+        return False
 
     def _remember(self, question: Question, allowed: bool) -> None:
         if key := _key(question):
@@ -169,8 +210,77 @@ class Gate:
         return allowed
 
 
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+@dataclass(slots=True)
+class Enough:
+    """Why nobody is asked; false where somebody may be."""
+
+    why: str = ""
+    told: bool = False
+    """Whether it was written down."""
+
+    def __bool__(self) -> bool:
+        return bool(self.why)
+
+
+class Refusals:
+    """Questions that were not answered with yes, by the program that asked. Pure."""
+
+    def __init__(self) -> None:
+        self._counts: dict[object, int] = {}
+        self._lately: deque[float] = deque(maxlen=limits.QUESTIONS_REFUSED_A_MINUTE)
+        self._told: set[object] = set()
+
+    def add(self, origin: Origin, now: float, *, for_good: bool = False) -> None:
+        """One more in a row; `for_good`, as many as it takes."""
+        who = _program(origin)
+        count = limits.QUESTIONS_REFUSED if for_good else self._counts.pop(who, 0) + 1
+        self._counts[who] = count
+        self._lately.append(now)
+        while len(self._counts) > limits.ANSWERS_REMEMBERED:
+            oldest = next(iter(self._counts))
+            del self._counts[oldest]
+            self._told.discard(oldest)
+
+    def forget(self, origin: Origin) -> None:
+        """It was allowed something."""
+        self._counts.pop(_program(origin), None)
+
+    def is_last(self, origin: Origin) -> bool:
+        """Whether one more is enough."""
+        return self._counts.get(_program(origin), 0) + 1 >= limits.QUESTIONS_REFUSED
+
+    def are_enough(self, origin: Origin, now: float) -> Enough:
+        """Whether nobody is to be asked."""
+        who = _program(origin)
+        if self._counts.get(who, 0) >= limits.QUESTIONS_REFUSED:
+            told = who in self._told
+            self._told.add(who)
+            return Enough("the person has had enough of it", told)
+        first = self._lately[0] if len(self._lately) == self._lately.maxlen else None
+        if first is not None and now - first < _MINUTE:
+            return Enough("too many questions in a minute")
+        return Enough()
+
+
+def _program(origin: Origin) -> object:
+    """What is refused is refused to a job; where none is known, to all of that kind."""
+    return origin.job or origin.run or (origin.kind, origin.program)
+
+
 def _question(command: Command, origin: Origin, summary: str) -> Question:
-    return Question(command.name, origin, summary, command.guard, command.each_time, command.wants)
+    return Question(
+        command.name,
+        origin,
+        summary,
+        command.guard,
+        command.each_time,
+        command.deed,
+        command.wants,
+    )
 
 
 def _key(question: Question) -> tuple[tuple[int, int], str, Guard] | None:

@@ -22,7 +22,7 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from telex.escapes.attentive import Allowance, Attentive
+from telex.escapes.attentive import Allowance, Attentive, Bare
 from telex.wire import json_escape, limits
 from telex.wire.events import Claimed, Fault
 
@@ -84,6 +84,7 @@ class InBand:
         elif self._receiver is None or self._closed or self._paused:
             self.ignored += 1
         else:
+            self.dialect.with_length = json_escape.has_length(string.body)
             self._receiver.received([json_escape.parse(string)])
 
     def fault(self, fault: Fault) -> None:
@@ -113,7 +114,8 @@ class InBand:
     def send(self, frame: bytes) -> None:
         if not frame or self._closed:  # empty is what the dialect makes of what reaches nobody
             return
-        sent = json_escape.encode(frame, json_escape.TO_PROGRAM)
+        length = not isinstance(frame, Bare)
+        sent = json_escape.encode(frame, json_escape.TO_PROGRAM, length=length)
         now = self._loop.time()
         self._count.spend(1, now)
         self._weight.spend(len(sent), now)

@@ -33,9 +33,14 @@ _OPENED: Final = os.O_RDWR | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 class NotSupported(Exception):
-    """There is nobody here who would understand; the sentence says why."""
+    """There is nobody here who would understand; the sentence says why, and what to do."""
 
     exit_code = 3
+
+    def __init__(self, why: str, advice: str = "") -> None:
+        super().__init__(f"{why}; {advice}" if advice else why)
+        self.why = why
+        self.advice = advice
 
 
 class NoTerminal(NotSupported):
@@ -72,8 +77,9 @@ class OwnTty:
         self._handled: list[int] = []
         self.continued: Callable[[], None] = lambda: None
         """Called after we were stopped and have taken it again; in the main thread."""
-        self.stopping: Callable[[], None] = lambda: None
-        """Called before we stop, while it is still ours; in the main thread."""
+        self.stopping: Callable[[], bool] = lambda: True
+        """Called before we stop, while it is still ours; in the main thread. False if we must not
+        stop yet: then `stop` is called as soon as we may."""
         atexit.register(self.give_back)
         try:
             self.take()
@@ -92,7 +98,11 @@ class OwnTty:
         # Else Ctrl-Z throws away what we have written and nobody has shown: half of a frame.
         wanted[_LFLAG] |= termios.NOFLSH
         wanted[_CC][termios.VMIN], wanted[_CC][termios.VTIME] = 1, 0
+        self._taking(found, wanted)
         termios.tcsetattr(self.fd, termios.TCSANOW, wanted)
+
+    def _taking(self, found: list[Any], wanted: list[Any]) -> None:
+        """For those who have it for long, and want it given back even if they are killed."""
 
     def give_back(self) -> None:
         """Make it what it was, unless somebody else is in its foreground by now."""
@@ -124,6 +134,10 @@ class OwnTty:
                 signal.signal(number, signal.SIG_DFL)
             self._handled.clear()
 
+    def stop(self) -> None:
+        """As Ctrl-Z does."""
+        signal.raise_signal(signal.SIGTSTP)
+
     def close(self) -> None:
         self.give_back()
         self.unguard()
@@ -147,8 +161,8 @@ class OwnTty:
 
     def _stopped(self, number: int, _: FrameType | None) -> None:
         taken = self._found is not None
-        if taken:
-            self.stopping()
+        if taken and not self.stopping():
+            return
         self.give_back()
         signal.signal(number, signal.SIG_DFL)
         signal.raise_signal(number)  # of this thread, so that we stop here, and here go on

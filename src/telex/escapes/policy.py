@@ -63,12 +63,17 @@ class Origin:
     """Which run of it: its process group, and a number for when the leader of that started and what
     it executes, so that an answer that lasts ends with `exec`. Whoever is not known so well gets no
     such answer."""
+    job: tuple[int, int] | None = None
+    """The process group, and when its leader started: the same for all that this executes. What is
+    refused is refused to this, so that nobody is asked anew by one who becomes another program."""
     waiting: int | None = None
     """The process group that waits for the answer: with its end there is nothing more to ask.
     None if nobody does, or if they tell themselves when they leave, as a caller at a door."""
 
 
-def origin_of(*names: str, run: tuple[int, int] | None = None) -> Origin:
+def origin_of(
+    *names: str, run: tuple[int, int] | None = None, job: tuple[int, int] | None = None
+) -> Origin:
     """The origin, from the names of the processes in the foreground, the leader's first.
 
     All of them, because `sudo ssh host` is led by sudo. If nobody is known to have asked, the worse
@@ -79,8 +84,8 @@ def origin_of(*names: str, run: tuple[int, int] | None = None) -> Origin:
     # tmux calls itself `tmux: client`.
     away = next((name for name in names if name.partition(":")[0] in _ELSEWHERE), None)
     if away or not names:
-        return Origin("remote", away, run)
-    return Origin("local", names[0], run)
+        return Origin("remote", away, run, job)
+    return Origin("local", names[0], run, job)
 
 
 @dataclass(frozen=True, slots=True)

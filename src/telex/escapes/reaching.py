@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from telex.escapes.fitting import Fitting
 from telex.escapes.own_tty import NoTerminal, NotSupported, OwnTty
-from telex.escapes.probing import RoundTrip, Wrap, multiplexer
+from telex.escapes.probing import TMUX, RoundTrip, Wrap, multiplexer
 from telex.escapes.tty_channel import TtyChannel
 from telex.protocols.json_escapes import ATTRIBUTE
 from telex.rpc.errors import CallError, RpcError
@@ -35,6 +35,10 @@ if TYPE_CHECKING:
 SOCKET: Final = "TELEX_SOCKET"
 NOTHING: Final = "nothing"
 SOCKET_VIA: Final = "socket"
+ADVICE: Final = "start one that answers with: telex run -- bash"
+_TMUX_ADVICE: Final = (
+    f"{ADVICE} (or, where telex runs around tmux: tmux set -g allow-passthrough on)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +86,8 @@ class Reached:
     detected: dict[str, Any] = field(default_factory=dict)
     """What `detect` answered, whatever that is."""
     why: str = ""
+    advice: str = ADVICE
+    """What to do where nobody answers."""
 
     @contextlib.contextmanager
     def awaiting(self) -> Iterator[None]:
@@ -123,7 +129,7 @@ async def reach(
         raise
     if reached.peer is None and needed:
         await reached.close()
-        raise (NotSupported if reached.line else NoTerminal)(reached.why)
+        raise (NotSupported if reached.line else NoTerminal)(reached.why, reached.advice)
     return reached
 
 
@@ -170,6 +176,7 @@ async def _through(reached: Reached, line: Line, wrap: Wrap, timeout: float) -> 
             peer=None,
             channel=None,
             why=f"nothing comes back through {wrap.name}; it may not be allowed to pass it on",
+            advice=_TMUX_ADVICE if wrap is TMUX else ADVICE,
         )
 
 

@@ -43,6 +43,7 @@ async def receive(parts: AsyncIterator[object], path: str | os.PathLike[str]) ->
         about = msgspec.convert(await anext(parts), FileSent)
         async for part in parts:
             file.write(part if isinstance(part, bytes) else b"")
+        file.flush()  # here, where a full disk still removes the file
         if (came := file.tell()) != about.size:
             raise FileCutShort(f"{came} bytes of {about.size} came; ask for the file again")
     return about

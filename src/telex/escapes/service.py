@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
@@ -97,16 +97,37 @@ class TerminalService:
         self._origin = origin
         self._events = events
         self.methods = _WithOthers(extra)
-        done = [command for command in COMMANDS.values() if self._serve(command)]
-        told: list[Event] = [EVENTS[name] for name in sorted(events.known if events else ())]
-        self.capabilities = detecting.answer(done, maxframe=maxframe, htty=htty, events=told)
-        """What `detect` answers."""
+        self._maxframe, self._htty = maxframe, htty
+        self._done = [command for command in COMMANDS.values() if self._serve(command)]
+
+    @property
+    def capabilities(self) -> dict[str, object]:
+        """What `detect` answers, once the surface was probed."""
+        lacks = self._surface.lacks
+        known = self._events.known if self._events else ()
+        told: list[Event] = [EVENTS[name] for name in sorted(known)]
+        return detecting.answer(
+            [command for command in self._done if command.name not in lacks],
+            maxframe=self._maxframe,
+            htty=self._htty,
+            events=[event for event in told if event.name not in lacks],
+            unverified=self._surface.unverified,
+        )
+
+    def _detect(self, asked: Any, call: Call) -> Any:
+        probe = self._surface.probe
+        return self.capabilities if probe is None else self._probed(probe)
+
+    async def _probed(self, probe: Callable[[], Awaitable[None]]) -> dict[str, object]:
+        await probe()
+        return self.capabilities
 
     def _serve(self, command: Command) -> bool:
         """Give it a handler. Whether that can do it."""
         handler = self._handler(command)
-        able = handler is not None and command.name not in self._surface.lacks
-        served = handler if able and handler is not None else _at_once(_unable)
+        known = self._surface.probe is None  # else it shows when somebody wants it
+        able = handler is not None and not (known and command.name in self._surface.lacks)
+        served = handler if able and handler is not None else _at_once(_unable, command)
         # What `Methods` reads: each handler is a function of its own, for the types of its command.
         served.__annotations__ = {"asked": command.payload, "call": Call, "return": Any}
         served.__doc__ = command.about
@@ -115,14 +136,16 @@ class TerminalService:
 
     def _handler(self, command: Command) -> Callable[..., Any] | None:
         if command.name == "image:show":
-            return self._picture(command)
+            return self._if_possible(self._picture(command))
+        if command.name == "image:delete":
+            return self._if_possible(self._output(command))
         if command.lower is not None:
             return self._output(command)
         if (other := self._surface.others.get(command.name)) is not None:
             return self._other(command, other)
         # What only says that the terminal is there, and what gives a yes back, pass no gate.
         known: dict[str, Callable[[Any, Call], Any]] = {
-            "detect": lambda asked, call: self.capabilities,
+            "detect": self._detect,
             "ping": lambda asked, call: spec.Nothing(),
             "term:report": self._report,
             "term:querymode": self._report,
@@ -130,12 +153,13 @@ class TerminalService:
         if self._events is not None:
             known |= {"term:subscribe": self._subscribe, "term:unsubscribe": self._unsubscribe}
         work = known.get(command.name)
-        return None if work is None else _at_once(work)
+        return None if work is None else _at_once(work, command)
 
     # What is output.
 
     def _output(self, command: Command) -> Callable[..., Any]:
         def output(asked: Any, call: Call) -> Any:
+            _check_whole(call)
             return self._apply(command, asked, call)
 
         return output
@@ -143,10 +167,31 @@ class TerminalService:
     def _picture(self, command: Command) -> Callable[..., Any]:
         def picture(asked: Any, call: Call) -> Any:
             if call.id is None or not isinstance(asked, spec.ImageShow) or asked.data64:
+                _check_whole(call)  # its bytes are here, or in the parts, and not in both
                 return self._apply(command, asked, call)
             return self._gathered(command, asked, call)
 
         return picture
+
+    def _if_possible(self, work: Callable[..., Any]) -> Callable[..., Any]:
+        """What would do nothing, without a word, is an error instead. Only the first, of a program
+        that never asked what there is, is done later than where it stood."""
+
+        def checked(asked: Any, call: Call) -> Any:
+            if (refusal := self._surface.refusal(asked)) is not None:
+                raise refusal
+            return work(asked, call)
+
+        async def later(probe: Callable[[], Awaitable[None]], asked: Any, call: Call) -> Any:
+            await probe()
+            done = checked(asked, call)
+            return await done if inspect.isawaitable(done) else done
+
+        def possible(asked: Any, call: Call) -> Any:
+            probe = self._surface.probe
+            return checked(asked, call) if probe is None else later(probe, asked, call)
+
+        return possible
 
     async def _gathered(self, command: Command, asked: spec.ImageShow, call: Call) -> Any:
         data = bytearray()
@@ -190,7 +235,7 @@ class TerminalService:
             raise RpcError(Condition.PARAMS, _WRONG)
         command = COMMANDS["term:subscribe"]
         if self._keyboard and not _TYPED.isdisjoint(asked.events):
-            command = dataclasses.replace(command, guard=Guard.PERSON)
+            command = dataclasses.replace(command, guard=Guard.PERSON, deed="read what you type")
         return self._once_allowed(
             command, asked, call, lambda: self._subscribed(asked, call, "subscribe")
         )
@@ -208,6 +253,7 @@ class TerminalService:
         if inspect.isasyncgenfunction(other):
 
             async def parts(asked: Any, call: Call) -> AsyncIterator[object]:
+                _check_parts(command, call)
                 await self._allowed(command, asked, call)
                 async for part in other(asked, call):
                     yield part
@@ -215,6 +261,7 @@ class TerminalService:
             return parts
 
         async def whole(asked: Any, call: Call) -> object:
+            _check_parts(command, call)
             await self._allowed(command, asked, call)
             result = other(asked, call)
             return await result if inspect.isawaitable(result) else result
@@ -244,12 +291,21 @@ class TerminalService:
         if not isinstance(asked, command.payload):
             raise RpcError(Condition.PARAMS, _WRONG)
         _check_heard(command, call)
-        if not await self._gate.allow(command, self._origin(call), _summary(command, asked)):
+        if command.name == "clip:read" and (probe := self._surface.probe) is not None:
+            await probe()
+        if (refusal := self._surface.refusal(asked)) is not None:
+            raise refusal  # nobody is asked in vain
+        summary = _summary(command, asked)
+        with call.clock_stopped():  # a person reads at their own pace, whatever the caller's is
+            allowed = await self._gate.allow(command, self._origin(call), summary)
+        if not allowed:
             raise _denied()
 
 
 class _WithOthers(Methods):
     """A table that has an answer for every name, if somebody serves what is not in it."""
+
+    positional = False
 
     def __init__(self, extra: Extra | None) -> None:
         super().__init__()
@@ -280,6 +336,17 @@ def _check_heard(command: Command, call: Call) -> None:
         raise RpcError(spec.ECPROTO, "It is sent with an id, for there is nothing but its answer.")
 
 
+def _check_parts(command: Command, call: Call) -> None:
+    if not command.streamed:
+        _check_whole(call)
+
+
+def _check_whole(call: Call) -> None:
+    """To do what the first part says, and drop the others, would be half of what was asked."""
+    if call.in_parts:
+        raise RpcError(spec.ECPROTO, "It is sent in one packet: the command takes no parts.")
+
+
 def _denied() -> RpcError:
     return RpcError(spec.ECDENIED, "The person, or their policy, said no.")
 
@@ -289,8 +356,9 @@ def _summary(command: Command, asked: msgspec.Struct) -> str:
     return "" if command.guard is Guard.FREE else msgspec.json.encode(asked).decode()
 
 
-def _at_once(work: Callable[[Any, Call], Any]) -> Callable[..., Any]:
+def _at_once(work: Callable[[Any, Call], Any], command: Command) -> Callable[..., Any]:
     def at_once(asked: Any, call: Call) -> Any:
+        _check_parts(command, call)
         return work(asked, call)
 
     return at_once

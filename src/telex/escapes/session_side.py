@@ -67,6 +67,8 @@ class SessionSurface:
         {"term:resize", "term:window", "image:show", "image:delete", "notify:close"}
     )
     others: Final[Mapping[str, Other]] = {}
+    unverified: Final[tuple[str, ...]] = ()
+    probe: Final = None
 
     def __init__(self, session: PtySession) -> None:
         self._session = session
@@ -90,6 +92,9 @@ class SessionSurface:
         if (answer := reporting.answer(asked, said)) is None:
             raise unsupported()
         return answer
+
+    def refusal(self, asked: object) -> None:
+        """What it lacks is not served at all."""
 
     def set_modes(self, numbers: frozenset[int]) -> None:
         """`session_events` does this, which knows the program's own modes."""
@@ -137,7 +142,9 @@ class Answering:
             extra=self._ask_clients,
             htty=self._htty,
         )
+        self._methods = service.methods
         self.channel.dialect.foreign = service.methods.foreign
+        self.channel.dialect.unknown = service.methods.unknown
         self.peer = Peer(self.channel, self.channel.dialect, service.methods, redact=self._redact)
 
     def fault(self, fault: Fault) -> None:
@@ -184,7 +191,7 @@ class Answering:
     async def _ask_clients(self, data: Raw, call: Call) -> AsyncIterator[object]:
         """Wait for what clients answer. The peer stops this when the time is up."""
         if call.id is None or not self._listeners(self._id):
-            raise RpcError(Condition.METHOD, "There is no such command.")
+            raise RpcError.carrying(self._methods.unknown(call.method))
         id = str(call.id)
         inbox = self._open[id] = Inbox()
         try:

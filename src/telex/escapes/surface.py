@@ -6,7 +6,7 @@ The service knows nothing else of either.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from telex.protocols.json_escapes import ECUNSUP
@@ -46,7 +46,22 @@ class Surface(Protocol):
 
     @property
     def lacks(self) -> frozenset[str]:
-        """Commands that are output, and yet change nothing here."""
+        """Commands that are output, and yet change nothing here, and events that nobody tells; all
+        that is known of it once `probe` is done."""
+        ...
+
+    @property
+    def unverified(self) -> tuple[str, ...]:
+        """Commands and events, or globs of them, that are passed on to whatever effect."""
+        ...
+
+    @property
+    def probe(self) -> Callable[[], Awaitable[None]] | None:
+        """Finds out what there is; None once that is known."""
+        ...
+
+    def refusal(self, asked: Any) -> RpcError | None:
+        """Why this cannot be done here, if that is known: its payload tells what it is."""
         ...
 
     @property
@@ -55,6 +70,6 @@ class Surface(Protocol):
         ...
 
 
-def unsupported() -> RpcError:
-    """A known command that cannot be done here."""
-    return RpcError(ECUNSUP, "This terminal cannot do that.")
+def unsupported(why: str = "This terminal cannot do that.") -> RpcError:
+    """A known command that cannot be done here. The sentence is ours, and fixed."""
+    return RpcError(ECUNSUP, why)

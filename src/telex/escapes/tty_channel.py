@@ -15,6 +15,7 @@ import contextlib
 import errno
 import os
 import select
+import threading
 import time
 from collections import deque
 from typing import TYPE_CHECKING, Final
@@ -25,6 +26,8 @@ from telex.wire.demux import Demux
 from telex.wire.events import Claimed, Fault, Visible
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from telex.escapes.probing import Wrap
     from telex.rpc.channel import Receiver
     from telex.wire.events import Event
@@ -33,8 +36,9 @@ KEY_SECONDS: Final = 0.025
 """How long a lone ESC is held: less than a person notices."""
 LOST_SECONDS: Final = 5.0
 """How late an answer of the terminal may be, before another question is asked."""
-FINISH_SECONDS: Final = 0.2
-"""How long a program that is told to stop waits for a terminal to take the rest of a frame."""
+FINISH_SECONDS: Final = 2.0
+"""How long a program that is told to stop waits for a terminal to take the rest of a frame. A busy
+machine takes half a second for a large one; a terminal that takes nothing is not worth more."""
 
 
 class Keys:
@@ -90,8 +94,13 @@ class TtyChannel:
         self._queue = bytearray()
         self._wholes: deque[int] = deque()
         """How many bytes of the queue are left of each thing that was written."""
-        self._writing = self._cut = False
+        self._cut = False
         """Whether the first of them has been sent in part."""
+        self._writes = threading.Lock()
+        """Held during a write, since a signal handler may want to write too, in any thread."""
+        self._finish_asked = False
+        self.finished: Callable[[], None] = lambda: None
+        """Called after a write during which `finish` answered False."""
         self._room = asyncio.Event()
         self._room.set()
         self._empty = asyncio.Event()
@@ -132,7 +141,15 @@ class TtyChannel:
         await self._empty.wait()
 
     def _write(self) -> None:
-        self._writing = True
+        with self._writes:
+            self._write_queue()
+        while self._finish_asked:
+            with self._writes:
+                asked, self._finish_asked = self._finish_asked, False
+            if asked:
+                self.finished()
+
+    def _write_queue(self) -> None:
         try:
             while self._queue:
                 self._taken(os.write(self._fd, self._queue[: limits.WRITE_BYTES]))
@@ -141,8 +158,6 @@ class TtyChannel:
         except OSError as error:
             self._end(f"the terminal is gone: {error.strerror}")
             return
-        finally:
-            self._writing = False
         if len(self._queue) <= limits.OUTBOUND_BYTES // 4:
             self._room.set()
         if not self._queue and not self._empty.is_set():
@@ -158,14 +173,23 @@ class TtyChannel:
             self._wholes[0] -= count
             self._cut = True
 
-    def finish(self) -> None:
+    def finish(self) -> bool:
         """From a signal handler, before we stop: no frame is left in half, or what the shell prints
-        then is taken for the rest of it. Not for long, and not in the middle of writing."""
-        until = time.monotonic() + FINISH_SECONDS
-        while self._cut and not self._writing and (left := until - time.monotonic()) > 0:
-            if select.select([], [self._fd], [], left)[1]:
-                with contextlib.suppress(BlockingIOError):
-                    self._taken(os.write(self._fd, self._queue[: self._wholes[0]]))
+        then is taken for the rest of it. Not for long. False in the middle of a write, which may
+        be the very code that the signal interrupted: `finished` is called after it."""
+        self._finish_asked = True
+        if not self._writes.acquire(blocking=False):
+            return False
+        try:
+            self._finish_asked = False
+            until = time.monotonic() + FINISH_SECONDS
+            while self._cut and (left := until - time.monotonic()) > 0:
+                if select.select([], [self._fd], [], left)[1]:
+                    with contextlib.suppress(BlockingIOError):
+                        self._taken(os.write(self._fd, self._queue[: self._wholes[0]]))
+        finally:
+            self._writes.release()
+        return True
 
     # --- in
 

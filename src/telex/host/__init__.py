@@ -5,6 +5,7 @@ bytes out, size, signals, stops. `telex record` is the same with a witness.
 
     run           the whole of it, from the first key to the exit code
     own_terminal  the person's terminal: raw, and back again on every way out
+    mode_tracker  what a program has set on it, and the bytes that undo that
     modes         what a terminal's line discipline is told to do, as values
     apart         a descriptor that we may set non-blocking without the shell noticing
     inlet         bytes from the person, as they come

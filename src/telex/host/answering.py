@@ -118,7 +118,9 @@ class Answering:
         self._clearing: asyncio.Task[None] | None = None
         gate = self.gate = Gate(policy or Policy(), person, _audit)
         ask = self._ask if terminals.person else None
-        surface = PersonSurface(self._apply, lambda: terminals.size, ask, self._files.others)
+        surface = self._surface = PersonSurface(
+            self._apply, lambda: terminals.size, ask, self._files.others
+        )
         service = TerminalService(
             surface,
             self._files.guarded(gate),
@@ -364,6 +366,7 @@ class Answering:
 
     async def close(self) -> None:
         await self._peer.close()
+        await self._surface.close()
         if self._clearing is not None:
             self._clearing.cancel()
             await asyncio.wait({self._clearing})

@@ -30,13 +30,13 @@ _THERE: Final = re.compile(rb"\x1b\[[03]n")
 _THERE_BEGUN: Final = re.compile(rb"\x1b(?:\[[03]?)?\Z")
 _ANSWER: Final = re.compile(
     rb"\x1b(?:\[[?>]?[0-9;]{1,64}(?:[Rcnt]|\$y)"
-    rb"|\][0-9]{1,3};[^\x07\x18\x1a\x1b]*(?:\x07|\x1b\\)"
-    rb"|P[01>][^\x07\x18\x1a\x1b]*\x1b\\)"
+    rb"|\][0-9]{1,4};[^\x07\x18\x1a\x1b]*(?:\x07|\x1b\\)"
+    rb"|[P_][01>G][^\x07\x18\x1a\x1b]*\x1b\\)"
 )
 _BEGUN: Final = re.compile(
     rb"\x1b(?:\[(?:[?>]?[0-9;]{0,64}\$?)?"
-    rb"|\](?:[0-9]{1,3}(?:;[^\x07\x18\x1a\x1b]*\x1b?)?)?"
-    rb"|P(?:[01>][^\x07\x18\x1a\x1b]*\x1b?)?)?"
+    rb"|\](?:[0-9]{1,4}(?:;[^\x07\x18\x1a\x1b]*\x1b?)?)?"
+    rb"|[P_](?:[01>G][^\x07\x18\x1a\x1b]*\x1b?)?)?"
 )
 _CLIP: Final = b"\x1b]52;"
 _CLIP_ANSWER: Final = re.compile(rb"\x1b\]52;[^\x07\x18\x1a\x1b]*(?:\x07|\x1b\\)")

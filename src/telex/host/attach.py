@@ -179,6 +179,7 @@ class View:
         if got.attachment == self._past:
             return
         data = base64.b64decode(got.data64)
+        self._own.undone_by(PLAIN + LAST_ROW)
         if got.reset:
             self._outlet.write(BLANK if self._dirty else self._first())
         self._outlet.write(data)

@@ -156,6 +156,7 @@ class View:
                 with self._attentive():
                     try:
                         self._own.take()
+                        self._own.undone_by(LEAVE)
                         self._outlet.write(ENTER)
                         code = await self._lived()
                         ended = await self._ended(code)

@@ -123,7 +123,9 @@ class Escaping:
         self._terminals = terminals
         self._wanted = wanted
         self._loop = asyncio.get_running_loop()
-        self._demux = Demux((json_escape.TO_TERMINAL, json_escape.TO_PROGRAM, htty_chunk.CHUNK))
+        self._demux = Demux(
+            (json_escape.TO_TERMINAL, json_escape.TO_PROGRAM, htty_chunk.CHUNK, htty_chunk.RAW)
+        )
         self._paging = Paging(wanted.pages, self._page_showing)
         self._overlooked = Overlooked()
         self._attributes = Attributes(_ATTRIBUTE)
@@ -288,6 +290,11 @@ class Escaping:
         """The terminal will be somebody else's for a while."""
         if self._answering is not None:
             await self._answering.suspend()
+
+    def ask_again(self) -> None:
+        """The person came back to a program that was stopped: it may ask them once more."""
+        if self._answering is not None:
+            self._answering.gate.ask_again()
 
     def resume(self) -> None:
         if self._answering is not None:

@@ -57,11 +57,5 @@ def inner(modes: Modes, *, typed: bool, shown: bool) -> Modes:
     return wanted
 
 
-def encoded(modes: Modes) -> str:
-    """For one argument of `leader`, which decodes it."""
-    numbers = [*modes[:CC], *(one if isinstance(one, int) else ord(one) for one in modes[CC])]
-    return ",".join(map(str, numbers))
-
-
 def _copied(modes: Modes) -> Modes:
     return [*modes[:CC], list(modes[CC])]

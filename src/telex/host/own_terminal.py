@@ -1,7 +1,9 @@
 """The person's terminal, or the pipes and files that stand in its place.
 
 Taken (`take`) it is raw: every key is the child's. Given back (`give_back`) it is as it was found,
-and that happens on every way out, because whoever opens an `OwnTerminal` does so in a `with`.
+and that happens on every way out, because whoever opens an `OwnTerminal` does so in a `with`. If we
+are killed, the guardian does it, and undoes what was shown: it is told of that by `showing`, or
+what to write by `undone_by`.
 """
 
 from __future__ import annotations
@@ -15,6 +17,9 @@ from typing import TYPE_CHECKING
 
 from telex.host import modes
 from telex.host.apart import apart
+from telex.host.mode_tracker import ModeTracker
+from telex.processes import guardian
+from telex.processes.terminal_note import TerminalNote, encode_modes
 from telex.terminal.cells import Size
 
 if TYPE_CHECKING:
@@ -35,6 +40,10 @@ class OwnTerminal:
         """How the terminal was set when we came; None where there is none."""
         self.reading = self.writing = -1
         self._taken = False
+        self._tracker = ModeTracker()
+        self._undo = b""
+        self._held = False
+        """Whether the guardian can reach the terminal."""
         self._open = contextlib.ExitStack()
 
     def __enter__(self) -> OwnTerminal:
@@ -52,12 +61,16 @@ class OwnTerminal:
     ) -> None:
         with self._open:
             self.give_back()
+            if self._held:
+                guardian.drop_terminal()
 
     def take(self) -> None:
         """Make it raw. In the background this stops us until we are in the foreground."""
         if self.typed and self.found is not None:
             self._taken = True  # before it is: a signal between the two must not leave it raw
             wanted = modes.raw(self.found, output=self.shown)
+            self._hold()
+            self._note()
             termios.tcsetattr(STDIN, termios.TCSANOW, wanted)
 
     def give_back(self) -> None:
@@ -65,17 +78,42 @@ class OwnTerminal:
         if not self._taken:
             return
         self._taken = False
+        guardian.note_terminal(None)
         # A terminal that hung up needs nothing. One in whose background we are is the shell's
         # again, with modes of the shell's own.
         with contextlib.suppress(OSError, termios.error):
             if self.found is not None and os.tcgetpgrp(STDIN) == os.getpgrp():
                 termios.tcsetattr(STDIN, termios.TCSANOW, self.found)
 
+    def showing(self, data: bytes) -> None:
+        """What a program prints, on its way to the terminal."""
+        if self.shown and self._tracker.feed(data):
+            self.undone_by(self._tracker.undo())
+
+    def undone_by(self, undo: bytes) -> None:
+        """What takes back all that was shown until now."""
+        if undo != self._undo:
+            self._undo = undo
+            if self._taken:
+                self._note()
+
+    def _hold(self) -> None:
+        """Where there is no guardian, a kill leaves the terminal as it is, as it always did."""
+        if not self._held:
+            with contextlib.suppress(guardian.GuardianFailed):
+                guardian.hold_terminal(STDIN)
+                self._held = True
+
+    def _note(self) -> None:
+        if self._held and self.found is not None:
+            taken = modes.raw(self.found, output=self.shown)
+            guardian.note_terminal(TerminalNote.of(self.found, taken, self._undo))
+
     def child_modes(self) -> str:
         """What the child's terminal shall do, for `leader`; empty where nothing is known."""
         if self.found is None:
             return ""
-        return modes.encoded(modes.inner(self.found, typed=self.typed, shown=self.shown))
+        return encode_modes(modes.inner(self.found, typed=self.typed, shown=self.shown))
 
     def _modes(self) -> modes.Modes | None:
         for fd in (STDIN, STDOUT, STDERR):

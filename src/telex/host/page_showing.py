@@ -28,7 +28,7 @@ from telex.htty.errors import ConnectionOver
 from telex.htty.pages import FarEnds, Pages, program_of
 from telex.htty.terminal_side import TerminalSide
 from telex.transports.listening import CannotListen
-from telex.wire import limits
+from telex.wire import htty_chunk, limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -114,6 +114,11 @@ class PageShowing:
         self._unseen: Page | None = None
         """One that is offered, or was, and that nobody came to."""
         self._complained = False
+        self._refused: int | None = None
+        """The process group that was last said to be refused."""
+        self._named_raw: tuple[tuple[int, int] | None] | None = None
+        """The run that announced the raw form last, if any did."""
+        self._notices: set[asyncio.Task[None]] = set()
 
     def _offered(self, offer: Offer) -> None:
         origin = self._whereabouts.origin(self._terminals.pty, self._loop.time())
@@ -135,8 +140,26 @@ class PageShowing:
             whose = f'the page of "{inert(page.title)}"' if page is not None else "a page"
             self._tell(f"{whose} ended: {inert(str(offer.sentence))}")
 
+    def raw_form(self) -> None:
+        """The program announced a form of HTTY that is not spoken here. Said once of each run."""
+        origin = self._whereabouts.origin(self._terminals.pty, self._loop.time())
+        if self._named_raw == (origin.run,):
+            return
+        self._named_raw = (origin.run,)
+        who = f'"{inert(origin.program)}"' if origin.program else "a program"
+        text = f"{who} speaks {htty_chunk.RAW_FORM}; its page cannot be shown"
+        if not self._tell(text):
+            notice = Address(PAGE.name, origin, f"telex: {text}")
+            task = self._loop.create_task(self._answers().gate.show(notice))
+            self._notices.add(task)
+            task.add_done_callback(self._notices.discard)
+
     async def close(self) -> None:
         await self.side.close()
+        for notice in [*self._notices]:
+            notice.cancel()
+        if self._notices:
+            await asyncio.wait([*self._notices])
         for task in [*self._tasks.values()]:
             task.cancel()
         if self._tasks:
@@ -151,6 +174,7 @@ class PageShowing:
             program = self._remote[offer] = self._far_ends.came(program, self._loop.time())
         decision = await self._decide(origin)
         if not decision.allowed:
+            self._say_refused(offer, program, decision)
             self.side.refuse(offer)
             return
         page = self._page(program)
@@ -195,6 +219,17 @@ class PageShowing:
         if not decision.allowed and not self._terminals.person:
             self._tell("a program wants to show a page, and nobody can be asked; see --open")
         return decision
+
+    def _say_refused(self, offer: Offer, program: Program, decision: _Decision) -> None:
+        """Once for each run. The program hears nothing, and so cannot say itself why it waits. One
+        that draws the whole screen is left to it: it shows that it goes on."""
+        if decision.told or offer.group == self._refused or not self._terminals.person:
+            return
+        decision.told, self._refused = True, offer.group
+        self._tell(
+            f'no page is shown: "{inert(program.command)}" goes on without it. Ctrl-C ends it; '
+            "start it again to be asked again"
+        )
 
     def _page(self, program: Program) -> Page:
         """In place of one that nobody came to: a program could offer any number of them."""

@@ -78,7 +78,10 @@ class Paging:
             return
         if self._showing is None:
             self._showing = self._make(self._wanted)
-        self._showing.side.chunk(chunk)
+        if chunk.claim == htty_chunk.CHUNK:
+            self._showing.side.chunk(chunk)
+        elif isinstance(chunk, Claimed):
+            self._showing.raw_form()
 
     async def close(self) -> None:
         """The program has ended, and its terminal is still there."""
@@ -87,4 +90,5 @@ class Paging:
 
 
 def _is_chunk(event: Event) -> bool:
-    return isinstance(event, Claimed | Fault) and event.claim == htty_chunk.CHUNK
+    """Also the announcement of another form, after which no chunk comes."""
+    return isinstance(event, Claimed | Fault) and event.claim in (htty_chunk.CHUNK, htty_chunk.RAW)

@@ -273,7 +273,7 @@ def _meant(events: list[Happened | bytes]) -> Answer | None:
         case [KeyEvent(key="escape")]:
             return Answer.NOT_NOW
         case [KeyEvent(key="c", mods=mods)] if "ctrl" in mods:
-            return Answer.NOT_NOW
+            return Answer.NOTHING_OF_IT
         case [KeyEvent(kind="press", text=text)]:
             return _ANSWERS.get(text.lower())
     return None

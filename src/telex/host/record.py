@@ -3,19 +3,22 @@
 A `Record` is a witness for `run.run`. What the terminal does not echo is not written, unless
 everything shall be: it is how passwords are typed. (Line editors such as a shell's turn the echo
 off too, and draw what is typed themselves; what they draw is in the output.) A disk that is full
-ends the recording, and not the program.
+ends the recording with its last whole line, and not the program; where it takes not even the
+header, the program is not started.
 """
 
 from __future__ import annotations
 
 import codecs
 import os
+import stat
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 from telex.host.own_terminal import is_shown
 from telex.terminal import recording
+from telex.terminal.raw_transcript import RawTranscript
 from telex.terminal.recording import Header, Recorder
 
 if TYPE_CHECKING:
@@ -29,6 +32,10 @@ if TYPE_CHECKING:
 
 class AlreadyThere(Exception):
     """There is a file of that name, and nobody said what shall become of it."""
+
+
+class CannotRecord(Exception):
+    """The file takes not even the first line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +58,6 @@ class Record:
     """An open recording. `run` tells it what happens; `finish` closes it."""
 
     def __init__(self, wanted: Wanted, header: Header) -> None:
-        self.failed: OSError | None = None
-        """Why it is not whole."""
         self._typed = wanted.typed
         self.raw = wanted.redactor is None
         self._bare = not is_shown()
@@ -70,6 +75,14 @@ class Record:
             began = now - (before.duration if version == 2 else 0)
             self._recorder = Recorder(replace(header, version=version), began, wanted.redactor)
             self._write(self._recorder.resize(header.size, now))
+        if self.failed is not None:
+            self._file.discard()
+            raise CannotRecord(f"{wanted.path} cannot be written: {self.failed.strerror}")
+
+    @property
+    def failed(self) -> OSError | None:
+        """Why it is not whole."""
+        return self._file.failure
 
     def output(self, data: bytes) -> None:
         text = self._texts["output"].decode(data.replace(b"\n", b"\r\n") if self._bare else data)
@@ -91,11 +104,7 @@ class Record:
         self._file.close()
 
     def _write(self, lines: bytes) -> None:
-        if self.failed is None:
-            try:
-                self._file.write(lines)
-            except OSError as error:
-                self.failed = error
+        self._file.write(lines)
 
 
 def _decoder() -> codecs.IncrementalDecoder:
@@ -113,18 +122,16 @@ def _before(path: Path) -> recording.Recording | None:
     return before
 
 
-def _opened(wanted: Wanted) -> BinaryIO:
+def _opened(wanted: Wanted) -> RawTranscript:
     """The file, ours alone. Unbuffered: what was recorded is there, however we end."""
     how = os.O_APPEND if wanted.continued else os.O_TRUNC if wanted.replaced else os.O_EXCL
-
-    def opener(path: str, _: int) -> int:
-        return os.open(path, os.O_WRONLY | os.O_CREAT | how | os.O_CLOEXEC, 0o600)
-
+    there = wanted.path.exists()
     try:
-        file = open(wanted.path, "wb", buffering=0, opener=opener)  # noqa: SIM115  # `finish` closes
+        descriptor = os.open(wanted.path, os.O_WRONLY | os.O_CREAT | how | os.O_CLOEXEC, 0o600)
     except FileExistsError:
         raise AlreadyThere(
             f"{wanted.path} is there already; --force replaces it, --append goes on with it"
         ) from None
-    os.fchmod(file.fileno(), 0o600)
-    return file
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):  # a device keeps its mode
+        os.fchmod(descriptor, 0o600)
+    return RawTranscript(str(wanted.path), descriptor, new=not there, lines=True)

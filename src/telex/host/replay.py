@@ -99,6 +99,7 @@ class Player:
         data = text.encode("utf-8", "replace")
         if self._screen is not None:
             self._screen.feed(data)
+        self._own.showing(data)
         self._outlet.write(data)
         await self._flushed()
 

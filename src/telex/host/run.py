@@ -189,6 +189,7 @@ class Host:
         """To the person: what they see."""
         if self._witness is not None and not self._witness.raw:
             self._witness.output(data)
+        self._own.showing(data)
         self._outlet.write(data)
 
     def carried(self, data: bytes) -> None:
@@ -331,6 +332,8 @@ class Host:
         await self._outlet.flushed()
         self._own.give_back()
         job_control.stop()
+        if self._escaping is not None:
+            self._escaping.ask_again()  # a shell continued us, for the person
         self._continued()
 
     async def _settled(self) -> None:

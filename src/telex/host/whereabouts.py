@@ -46,6 +46,7 @@ class Look:
     names: tuple[str, ...]
     """Of the processes in the foreground, the leader's first; none if they are not known."""
     run: tuple[int, int] | None
+    job: tuple[int, int] | None = None
 
 
 class Whereabouts:
@@ -85,7 +86,8 @@ class Whereabouts:
 
         if not self._fresh:
             self._make_sure(pty, now)
-        found = [origin_of(*look.names, run=look.run) for look in reversed(self._looks)]
+        looks = reversed(self._looks)
+        found = [origin_of(*look.names, run=look.run, job=look.job) for look in looks]
         return next((one for one in found if one.kind == "remote"), found[0])
 
     def _make_sure(self, pty: Pty, now: float) -> None:
@@ -101,7 +103,7 @@ class Whereabouts:
         run = _run(group)
         if names == () and table.HAS_PROC:
             names, run = self._ended(pty, group)
-        self._looks.append(Look(now, group, names or (), run))
+        self._looks.append(Look(now, group, names or (), run, _job(group)))
         # What was asked in a read is served a moment after it.
         settled = now >= self._noted + LOOK_SECONDS
         oldest = self._emptied if settled else self._emptied_before
@@ -137,6 +139,12 @@ def _run(leader: int | None) -> tuple[int, int] | None:
     stack = int(rest.split()[25])
     name = head.partition(b"(")[2]
     return leader, hash((started, program.st_dev, program.st_ino, name, stack))
+
+
+def _job(leader: int | None) -> tuple[int, int] | None:
+    if leader is None or (started := table.started(leader)) is None:
+        return None
+    return leader, started
 
 
 def _names(leader: int, group: int | None) -> tuple[str, ...] | None:

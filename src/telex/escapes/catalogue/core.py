@@ -22,6 +22,7 @@ COMMANDS: Final = (
         1,
         returns=spec.Subscribed,
         guard=Guard.REMOTE,
+        deed="be told what happens in this terminal",
     ),
     Command(
         "term:unsubscribe",

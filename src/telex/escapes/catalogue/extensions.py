@@ -113,6 +113,7 @@ COMMANDS: Final = (
         # A program here can do this without asking anybody. One elsewhere could plant a line that
         # is pasted into a shell here, and the person would not have seen it come.
         guard=Guard.REMOTE,
+        deed="put a text on your clipboard",
     ),
     Command(
         "clip:read",
@@ -121,6 +122,7 @@ COMMANDS: Final = (
         None,
         returns=spec.ClipText,
         guard=Guard.PERSON,
+        deed="read your clipboard",
     ),
     Command(
         "clip:types",
@@ -130,6 +132,7 @@ COMMANDS: Final = (
         returns=spec.ClipTypes,
         # It tells what the person copied, if not its words.
         guard=Guard.PERSON,
+        deed="see what is on your clipboard",
     ),
     Command(
         "notify:show",
@@ -139,6 +142,7 @@ COMMANDS: Final = (
         _notify,
         # It leaves the terminal, and looks as if the person's own machine had said it.
         guard=Guard.REMOTE,
+        deed="show you a notification",
     ),
     Command(
         "notify:close",
@@ -153,7 +157,9 @@ COMMANDS: Final = (
     _mark("shell:output", "The command runs; its output begins here (OSC 133 C).", "C"),
     Command("shell:done", "The command has ended (OSC 133 D).", spec.ShellDone, None, _done),
     Command("var:set", "Set a variable of the terminal (iTerm2's).", spec.VarSet, None, _variable),
-    Command("image:show", "Show a picture at the cursor.", spec.ImageShow, None, _image),
+    Command(
+        "image:show", "Show a picture at the cursor.", spec.ImageShow, None, _image, streamed=True
+    ),
     Command("image:delete", "Take a picture away.", spec.ImageDelete, None, _forget),
     Command(
         "file:download",
@@ -162,7 +168,9 @@ COMMANDS: Final = (
         None,
         returns=spec.FileSaved,
         guard=Guard.PERSON,
+        deed="save a file on your machine",
         each_time=True,
+        streamed=True,
     ),
     Command(
         "file:upload",
@@ -171,6 +179,7 @@ COMMANDS: Final = (
         None,
         returns=spec.FileSent,
         guard=Guard.PERSON,
+        deed="read a file of yours",
         each_time=True,
     ),
 )

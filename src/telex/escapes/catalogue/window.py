@@ -90,6 +90,7 @@ COMMANDS: Final = (
         lambda asked: csi("t", 8, asked.rows, asked.cols),
         # It moves what the person looks at, and everything else in the terminal with it.
         guard=Guard.PERSON,
+        deed="resize your window",
     ),
     Command(
         "term:window",
@@ -99,6 +100,7 @@ COMMANDS: Final = (
         lambda asked: csi("t", *_OPS[asked.op]),
         # A window that comes to the front takes keys that were meant for another.
         guard=Guard.PERSON,
+        deed="move, raise or hide your window",
     ),
     Command("term:report", "Ask the terminal about itself.", spec.Report, 1, returns=spec.Reported),
 )
