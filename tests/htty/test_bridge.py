@@ -159,6 +159,13 @@ async def test_a_malformed_chunk_ends_the_connection_and_says_so() -> None:
     assert b"HTTY;" not in bridged.text
 
 
+async def test_a_program_of_the_raw_form_is_ended_and_named() -> None:
+    bridged = Bridged("sh", "-c", r"printf '\033P+Hraw\033\\'; exec sleep 1000")
+    async with bridged.bridge, bridged.connected() as (reader, _):
+        assert await reader.read() == b""
+        assert "speaks the raw form of later HTTY releases" in await bridged.told(1)
+
+
 async def test_nothing_is_typed_into_what_follows_the_program() -> None:
     bridged = Bridged("bash", "-mc", f"{shlex.join(ECHOING)}; echo next; cat -v")
     async with bridged.bridge, bridged.connected() as (reader, writer):

@@ -124,6 +124,18 @@ async def test_what_keeps_chunks_from_coming_is_named(
     assert said in sentence(report, name)
 
 
+@pytest.mark.parametrize("eager", [False, True])
+async def test_the_raw_form_of_later_releases_is_named_at_once(
+    eager: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checking, "ANNOUNCE_SECONDS", 3600.0)
+    monkeypatch.setattr(checking, "ANSWER_SECONDS", 3600.0)
+    raw = b"\x1bP+Hraw\x1b\\" + SETTINGS
+    report = await check(printing(raw, "stty raw -echo; exec cat >/dev/null"), eager=eager)
+    assert broken(report)[-1] == "form"
+    assert "speaks the raw form of later HTTY releases" in sentence(report, "form")
+
+
 async def test_a_program_that_says_nothing_is_waited_for_and_then_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

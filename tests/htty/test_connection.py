@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import struct
+
 import pytest
 from h2.errors import ErrorCodes
 from h2.events import (
@@ -235,6 +237,73 @@ def test_what_no_connection_survives_ends_it_with_a_goaway_that_says_why(
     assert goaway.error_code == code
     assert goaway.additional_data
     assert connection.receive(headers(1, GET), 0.0) == []
+
+
+def padded(kind: int, flags: int, payload: bytes, stream: int = 1) -> bytes:
+    """A frame by hand, as hyperframe makes none that is wrong."""
+    return struct.pack(">BHBBL", 0, len(payload), kind, flags | 0x8, stream) + payload
+
+
+FIELDS = Encoder().encode(GET, huffman=False)
+PRIORITY = b"\0\0\0\0\x10"
+
+
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [
+        (padded(0, 0, b"\x05abcd"), ErrorCodes.PROTOCOL_ERROR),
+        (padded(0, 1, b"\x06abcd"), ErrorCodes.PROTOCOL_ERROR),
+        (padded(0, 0, b"\xff"), ErrorCodes.PROTOCOL_ERROR),
+        (padded(0, 0, b"\x01"), ErrorCodes.PROTOCOL_ERROR),
+        (padded(0, 0, b""), ErrorCodes.FRAME_SIZE_ERROR),
+        (padded(0, 0, b"\x05abcd", stream=7), ErrorCodes.PROTOCOL_ERROR),
+        (padded(1, 4, bytes([len(FIELDS) + 1]) + FIELDS, stream=3), ErrorCodes.PROTOCOL_ERROR),
+        (padded(1, 4 | 0x20, b"\x04" + PRIORITY + b"abc", stream=3), ErrorCodes.PROTOCOL_ERROR),
+        (padded(1, 4 | 0x20, b"\0\0\0", stream=3), ErrorCodes.FRAME_SIZE_ERROR),
+    ],
+)
+def test_padding_as_long_as_its_frame_ends_the_connection(said: bytes, code: ErrorCodes) -> None:
+    connection = server()
+    connection.receive(headers(1, POST), 0.0)
+    assert broken(connection.receive(said, 0.0)) == code
+    sent = parsed(connection.to_send())
+    assert [frame.error_code for frame in only(GoAwayFrame, sent)] == [code]
+    assert not only(RstStreamFrame, sent)
+
+
+def test_padding_up_to_the_end_of_its_frame_is_none_of_the_body() -> None:
+    connection = server()
+    fields = padded(1, 4, bytes([3]) + FIELDS.replace(b"GET", b"POS") + b"\0\0\0")
+    assert broken(connection.receive(fields, 0.0)) is None
+    events = connection.receive(padded(0, 0, b"\x04\0\0\0\0") + padded(0, 0, b"\x02ab\0\0"), 0.0)
+    assert broken(events) is None
+    received = [event.data for event in events if isinstance(event, DataReceived)]
+    assert received == [b"", b"ab"]
+
+
+def test_nothing_is_sent_of_a_body_while_its_window_is_closed() -> None:
+    client, _ = joined()
+    stream = client.request(POST, end=False)
+    window = client.window(stream)
+    for _ in range(0, window, client.frame_bytes):
+        client.data(stream, memoryview(bytes(client.frame_bytes)), end=False)
+    assert client.window(stream) == 0
+    client.to_send()
+    assert client.data(stream, memoryview(b"more"), end=True) == 0
+    assert client.to_send() == b""
+    assert client.data(stream, memoryview(b""), end=True) == 0  # the end needs no window
+    assert [frame.flags for frame in parsed(client.to_send())] == [{"END_STREAM"}]
+
+
+def test_goaway_is_said_once_and_again_only_for_an_error() -> None:
+    _, server = joined()
+    server.go_away(announced=True)
+    server.go_away()
+    server.go_away()
+    sent = only(GoAwayFrame, parsed(server.to_send()))
+    assert [frame.last_stream_id for frame in sent] == [ALL_STREAMS, 0]
+    server.go_away(ErrorCodes.PROTOCOL_ERROR, "no")
+    assert len(only(GoAwayFrame, parsed(server.to_send()))) == 1
 
 
 def test_a_first_frame_other_than_settings_is_refused() -> None:

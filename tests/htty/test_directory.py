@@ -53,6 +53,21 @@ async def test_a_file_is_served_with_its_type_and_length(root: Path) -> None:
     assert answer.headers["x-content-type-options"] == "nosniff"
 
 
+@pytest.mark.parametrize("waits", [False, True])
+async def test_a_file_of_many_pieces_is_whole_whether_or_not_a_thread_reads_it(
+    root: Path, waits: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if waits:  # as where the system cannot say what it has in memory
+        monkeypatch.delattr(os, "RWF_NOWAIT", raising=False)
+    threads: list[object] = []
+    reading = asyncio.to_thread
+    monkeypatch.setattr(asyncio, "to_thread", lambda *a: threads.append(a) or reading(*a))
+    data = os.urandom(600_001)
+    (root / "large").write_bytes(data)
+    assert (await get(root, "/large")).content == data
+    assert bool(threads) or not waits
+
+
 async def test_an_archive_is_served_as_it_lies_there(root: Path) -> None:
     (root / "a.tar.gz").write_bytes(b"\x1f\x8b")
     answer = await get(root, "/a.tar.gz")

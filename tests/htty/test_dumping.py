@@ -199,6 +199,14 @@ def test_broken_chunks_are_named_with_their_offset_in_the_file() -> None:
     ]
 
 
+def test_the_raw_form_is_named_with_its_offset() -> None:
+    found = dump([[Part(False, b"text\x1bP+Hraw\x1b\\\0\0\0\4\0\0\0\0\0", 0)]])
+    (problem,) = found.problems
+    assert problem.offset == 4
+    assert "the raw form of later HTTY releases" in problem.sentence
+    assert found.chunks == 0
+
+
 def test_frames_are_told_one_by_one() -> None:
     found = dump([parts(encode(SENT)), parts(encode(ANSWERED))], frames=True)
     first = [(one.sender, one.frame.kind, one.frame.flags) for one in found.frames[:1]]

@@ -101,6 +101,42 @@ async def test_a_page_comes_back_by_itself_with_the_next_program(program, tmp_pa
             await tab.close()
 
 
+async def test_a_link_works_from_any_site_and_twice_and_tells_a_stranger_what_to_do(
+    program,  # type: ignore[no-untyped-def]
+    tmp_path: Path,
+) -> None:
+    demo = Page("demo-1", "demo")
+    async with (
+        browser(program("chromium"), tmp_path) as chromium,
+        Gateway() as gateway,
+        served(demo, page),
+    ):
+        gateway.add(demo)
+        link = gateway.url(demo)
+        follow = f"location.href = {json.dumps(link)}"
+        # As a terminal in a web page would: another site leads here, and the cookie is strict.
+        elsewhere = f"http://127.0.0.1:{gateway.port}/"
+        tab = await chromium.open(elsewhere)
+        assert "telex shows no page of that name" in await tab.evaluate("document.body.innerText")
+        await tab.evaluate(follow)
+        await tab.until("document.title === 'loading'")
+        assert await tab.evaluate("location.search") == ""
+        tab = await chromium.open(link)
+        assert await tab.evaluate("document.title") == "loading", "the cookie is there"
+        tab = await chromium.open(elsewhere)
+        await tab.evaluate(follow)
+        await tab.until("document.querySelector('main a')")
+        assert "This link was used" in await tab.evaluate("document.body.innerText")
+        await tab.evaluate("document.querySelector('main a').click()")
+        await tab.until("document.title === 'loading'")
+        stranger = await chromium.stranger(link)
+        told = await stranger.evaluate("document.body.innerText")
+        assert "This link was used" in told
+        assert "start it again: its page then opens with a new link" in told
+        assert await stranger.evaluate("getComputedStyle(document.body).display") == "grid"
+        await tab.close()
+
+
 async def test_a_page_cannot_look_into_another(program, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     one, two = Page("demo-1", "demo"), Page("demo-2", "demo")
     async with (

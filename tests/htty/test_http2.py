@@ -10,7 +10,7 @@ from h2.connection import H2Connection
 from h2.errors import ErrorCodes
 from h2.events import ConnectionTerminated, RequestReceived
 from h2.settings import SettingCodes
-from hyperframe.frame import DataFrame, GoAwayFrame, SettingsFrame, WindowUpdateFrame
+from hyperframe.frame import DataFrame, GoAwayFrame, PingFrame, SettingsFrame, WindowUpdateFrame
 
 from htty.connections import echo, fetch, joined, pieces, rest, served
 from htty.frames_by_hand import GET, HELLO, OK, POST, headers, headers_begun, only, parsed
@@ -59,6 +59,33 @@ async def large(exchange: Exchange) -> None:
     for _ in range(3 * limits.HTTY_STREAM_WINDOW // len(PIECE)):
         await exchange.write(PIECE)
     await exchange.write(b"", end=True)
+
+
+async def test_a_closed_window_costs_no_frames_whatever_comes_meanwhile() -> None:
+    heard = bytearray()
+
+    async def listen(far: MemoryEnd) -> None:
+        while data := await far.read():
+            heard.extend(data)
+
+    def bodies() -> list[bytes]:
+        return [frame.data for frame in only(DataFrame, parsed(bytes(heard)))]
+
+    async with served() as (far, _):
+        listening = asyncio.ensure_future(listen(far))
+        closed = SettingsFrame(0, settings={SettingCodes.INITIAL_WINDOW_SIZE: 0})
+        far.write(HELLO.removesuffix(SettingsFrame(0).serialize()) + closed.serialize())
+        far.write(headers(1, POST) + DataFrame(1, b"body", flags=["END_STREAM"]).serialize())
+        for number in range(50):
+            far.write(WindowUpdateFrame(0, 1).serialize())
+            far.write(PingFrame(0, number.to_bytes(8, "big")).serialize())
+            await until(lambda: len(only(PingFrame, parsed(bytes(heard)))) > number)  # noqa: B023
+        assert bodies() == []
+        far.write(WindowUpdateFrame(1, 100).serialize())
+        await until(lambda: len(bodies()) == 2)
+        assert bodies() == [b"body", b""]
+        listening.cancel()
+        await asyncio.wait({listening})
 
 
 async def test_bodies_cross_both_ways_at_once() -> None:

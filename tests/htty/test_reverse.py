@@ -214,6 +214,22 @@ async def test_a_server_that_is_not_there_is_a_502_that_says_so(tmp_path: Path) 
                 assert (await whole(exchange)).status == 502
 
 
+async def test_an_answer_with_two_lengths_is_a_502() -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        both = b"Content-Length: 3\r\nTransfer-Encoding: chunked"
+        writer.write(b"HTTP/1.1 200 OK\r\n%b\r\n\r\n2\r\nhi\r\n0\r\n\r\n" % both)
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as upstream:
+        port = upstream.sockets[0].getsockname()[1]
+        async with served(Reverse(f"http://127.0.0.1:{port}")) as client:
+            told = await client.get("/")
+            assert told.status == 502
+            assert b"both Content-Length and Transfer-Encoding" in told.body
+
+
 async def test_a_server_that_breaks_off_before_its_answer_is_a_502() -> None:
     async def leave(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readline()

@@ -155,13 +155,17 @@ async def test_an_app_that_fails_says_so_as_text_and_serves_on() -> None:
         assert await got(http) == (b"200", b"a page")
 
 
-async def test_ctrl_c_interrupts_the_program_which_says_goodbye() -> None:
-    async with visiting(SERVE) as (http, stream, shown):
+@pytest.mark.parametrize(
+    ("program", "says"), [(SERVE, "KeyboardInterrupt"), (RUN, "it was interrupted")]
+)
+async def test_ctrl_c_interrupts_the_program_which_says_goodbye(program: str, says: str) -> None:
+    async with visiting(program) as (http, stream, shown):
         stream.pty.write(b"\x03")
         ended = await asyncio.wait_for(http.over, 10)
         assert ended.code == 0, ended
         await asyncio.wait_for(stream.pty.child.wait(), 10)
-        await shown.sees("KeyboardInterrupt")
+        await shown.sees(says)
+        assert ("Traceback" in shown.text) == (program is SERVE)
         assert stream.pty.characters().echo, "the terminal is as it was"
 
 

@@ -242,7 +242,7 @@ async def test_what_a_killed_program_has_not_read_is_read_by_nobody(tmp_path: Pa
         await here.shows("deaf")
         asking = asyncio.create_task(here.get(offer))
         before = offer.carried.written
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(25):
             while offer.carried.written == before:
                 await asyncio.sleep(0.01)
         os.kill(here.pid(), signal.SIGKILL)
@@ -539,7 +539,7 @@ async def test_what_a_stopped_program_has_not_read_is_thrown_away(tmp_path: Path
         here.pty.write(b"z")
         await here.shows("deaf")
         asking = asyncio.create_task(here.get(offer))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(25):
             while not here.pty.unread():
                 await asyncio.sleep(0.01)
         os.kill(here.pid(), signal.SIGSTOP)
@@ -558,12 +558,13 @@ async def test_of_what_a_program_does_not_read_little_is_written() -> None:
         await here.shows("deaf")
         before = len(here.line.typed)
         asking = [asyncio.create_task(here.get(offer, f"/{n}" + "x" * 4000)) for n in range(9)]
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(25):
             while not here.pty.unread() or len(here.line.typed) == before:
                 await asyncio.sleep(0.01)
         await asyncio.sleep(0.3)  # several looks
         assert offer.carried.waiting
-        assert len(here.line.typed) - before <= 2 * CHUNK_SIZE
+        # Of nine chunks; how many are on their way in the kernel depends on how busy it is.
+        assert len(here.line.typed) - before <= 4 * CHUNK_SIZE
         for one in asking:
             one.cancel()
 
@@ -607,7 +608,7 @@ async def test_a_program_on_a_terminal_within_is_missed_or_asked_whether_it_is_t
     how: signal.Signals,
 ) -> None:
     monkeypatch.setattr(limits, "HTTY_PING_SECONDS", 0.05)
-    monkeypatch.setattr(limits, "HTTY_PONG_SECONDS", 0.2)
+    monkeypatch.setattr(limits, "HTTY_PONG_SECONDS", 8)
     argv = (program("script"), "-q", "/dev/null", "-c", shlex.join(["env", "PS1=$ ", *BASH]))
     async with terminal(*argv) as here:
         await here.shows("$ ")
@@ -615,6 +616,7 @@ async def test_a_program_on_a_terminal_within_is_missed_or_asked_whether_it_is_t
         offer = await here.offer()
         assert await here.get(offer) == b"session 1"
         os.kill(here.pid(), how)
+        monkeypatch.setattr(limits, "HTTY_PONG_SECONDS", 0.2)
         if how is signal.SIGKILL:
             await at_the_prompt(here, offer)
         else:

@@ -63,7 +63,9 @@ class CommandStream:
         """What came in a broken envelope; the first few."""
         self.asked = False
         """Whether the command asked in band, as it does where no variable came through."""
-        self._demux = Demux({htty_chunk.CHUNK, json_escape.TO_TERMINAL, json_escape.TO_PROGRAM})
+        self._demux = Demux(
+            {htty_chunk.CHUNK, htty_chunk.RAW, json_escape.TO_TERMINAL, json_escape.TO_PROGRAM}
+        )
         self._receiver = Receiver()
         self._leaving = Leaving()
         self._came: list[bytes] = []
@@ -147,6 +149,10 @@ class CommandStream:
         match event:
             case Claimed(claim=htty_chunk.CHUNK) | Fault(claim=htty_chunk.CHUNK):
                 self._carry(event)
+            case Claimed(claim=htty_chunk.RAW):
+                self._speak_not(htty_chunk.parse_raw(event))
+            case Fault(claim=htty_chunk.RAW):
+                pass  # cut short, or endless: it announces nothing
             case Claimed():
                 self.asked = True
                 self._channel.claimed(event)
@@ -173,6 +179,12 @@ class CommandStream:
                 self._end(sentence)
             case None:
                 self._note(event)
+
+    def _speak_not(self, raw: Fault) -> None:
+        """What follows is no chunk, so nothing is to be waited for."""
+        if not self._begun.is_set():
+            self.faults.append(raw)
+            self._end(f"the program speaks {htty_chunk.RAW_FORM}")
 
     def _note(self, event: Claimed | Fault) -> None:
         fault = htty_chunk.parse(event) if isinstance(event, Claimed) else event

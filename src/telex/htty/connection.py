@@ -27,6 +27,7 @@ from h2.events import (
 from h2.exceptions import InvalidBodyLengthError, ProtocolError
 from h2.settings import SettingCodes, Settings
 from hpack.exceptions import HPACKError
+from hyperframe.exceptions import HyperframeError
 
 from telex.htty import fields, frames
 from telex.htty.budget import Budget, Kind
@@ -108,11 +109,11 @@ class Connection(Outgoing):
             if self.broken:
                 break
             match frame:
-                case Unreadable(too_long, sentence):
-                    code = ErrorCodes.FRAME_SIZE_ERROR if too_long else ErrorCodes.PROTOCOL_ERROR
-                    events.append(self.give_up(code, sentence))
+                case Unreadable():
+                    events.append(self._unreadable(frame))
                 case Frame():
-                    events += self._frame(frame, now)
+                    fault = frames.padding_fault(frame)
+                    events += [self._unreadable(fault)] if fault else self._frame(frame, now)
         return events
 
     def _frame(self, frame: Frame, now: float) -> list[Event | Broken]:
@@ -191,7 +192,8 @@ class Connection(Outgoing):
         stream, h2 = frame.stream, self._h2
         on_stream = frame.type in _OF_MESSAGE and stream in h2.streams
         malformed = type(refusal) in (ProtocolError, InvalidBodyLengthError)
-        if not (on_stream and malformed) or isinstance(refusal.__cause__, HPACKError):
+        unreadable = isinstance(refusal.__cause__, HPACKError | HyperframeError)
+        if not (on_stream and malformed) or unreadable:
             return None
         h2.clear_outbound_data_buffer()  # the GOAWAY, and nothing else: see `_collect`
         h2.state_machine.state = _OPEN[self.side]
@@ -256,6 +258,10 @@ class Connection(Outgoing):
         self.go_away(code, sentence)
         self.broken = True
         return Broken(code, sentence)
+
+    def _unreadable(self, fault: Unreadable) -> Broken:
+        code = ErrorCodes.FRAME_SIZE_ERROR if fault.too_long else ErrorCodes.PROTOCOL_ERROR
+        return self.give_up(code, fault.sentence)
 
     def _flooded(self, kind: Kind) -> Broken:
         return self.give_up(ErrorCodes.ENHANCE_YOUR_CALM, f"it sent too many {kind.value}")

@@ -12,6 +12,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
 from telex.htty.frame_reading import PREFACE
+from telex.wire import htty_chunk
 from telex.wire.events import Fault, Reason
 
 if TYPE_CHECKING:
@@ -70,6 +71,11 @@ class Seen:
             self.echo_shown |= PREFACE in self._first
 
     @property
+    def is_raw(self) -> bool:
+        """Whether the program announced the raw form."""
+        return any(fault.claim == htty_chunk.RAW for fault in self.faults)
+
+    @property
     def multiplexer(self) -> str:
         names = [PurePath(word).name for words in self.argv for word in words.split()]
         return next((name for name in names if name in MULTIPLEXERS), "")
@@ -120,6 +126,8 @@ def _echo(what: str) -> Finding:
 
 def without_chunks(seen: Seen, seconds: float) -> list[Finding]:
     """It has not begun, and no more is to be expected. The first that explains it is told."""
+    if seen.is_raw:
+        return [_raw_form()]
     versions = [fault for fault in seen.faults if fault.reason is Reason.VERSION]
     if versions:
         return [_version()]
@@ -134,6 +142,16 @@ def without_chunks(seen: Seen, seconds: float) -> list[Finding]:
     if seen.exit is not None:
         return [_left(seen)]
     return [_silent(seen, seconds)]
+
+
+def _raw_form() -> Finding:
+    return Finding(
+        "form",
+        f"the program speaks {htty_chunk.RAW_FORM}",
+        True,
+        "Serve the page with `telex htty serve`, or with a library that sends chunks, as "
+        "protocol-htty 0.1.0 does. The raw form leaves no room for text, keys and Ctrl-C.",
+    )
 
 
 def _version() -> Finding:
@@ -205,6 +223,8 @@ def _silent(seen: Seen, seconds: float) -> Finding:
 
 def of_step(name: str, what: str, seen: Seen) -> Finding:
     """Something was sent, and did not go well."""
+    if seen.is_raw:
+        return _raw_form()
     if seen.echo_shown:
         return _echo("what was sent came back")
     if seen.canonical:

@@ -17,6 +17,8 @@ PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 HEADER_BYTES = 9
 END_STREAM = ACK = 0x1
 END_HEADERS = 0x4
+PADDED = 0x8
+PRIORITY = 0x20
 _HEADER = struct.Struct(">BHBBL")
 _STREAM_BITS = 0x7FFF_FFFF
 
@@ -34,6 +36,11 @@ class Type(IntEnum):
     GOAWAY = 7
     WINDOW_UPDATE = 8
     CONTINUATION = 9
+
+
+_BEFORE_PADDED: dict[int, int] = {Type.DATA: 0, Type.HEADERS: 0, Type.PUSH_PROMISE: 4}
+"""Frames that may have padding, and the bytes of what else stands before their content."""
+_PRIORITY_BYTES = 5
 
 
 @dataclass(slots=True)
@@ -56,7 +63,23 @@ class Unreadable:
     """From here on there are no frames to be found."""
 
     too_long: bool
+    """Too long, or too short: its size is wrong."""
     sentence: str
+
+
+def padding_fault(frame: Frame) -> Unreadable | None:
+    """What is wrong with the padding of a frame, by its length (RFC 9113 §6.1, §6.2, §6.6). A frame
+    is the connection's, so this ends that and not one stream."""
+    if not frame.flags & PADDED or frame.type not in _BEFORE_PADDED:
+        return None
+    room = frame.size - 1 - _BEFORE_PADDED[frame.type]
+    if frame.type == Type.HEADERS and frame.flags & PRIORITY:
+        room -= _PRIORITY_BYTES
+    if room < 0:
+        return Unreadable(True, "a frame is too short for what its flags say it holds")
+    if frame.data[HEADER_BYTES] > room:
+        return Unreadable(False, "a frame has more padding than it is long")
+    return None
 
 
 class Frames:

@@ -32,6 +32,12 @@ if TYPE_CHECKING:
     from telex.htty.page import Page
 
 
+_NO_PAGE: Final = (
+    "telex shows no page of that name here, or not any more. Start its program again, as in "
+    "`telex run -- python3 hello.py`, and open the link that is shown then."
+)
+
+
 class NoSuchPage(LookupError):
     """A page that was not added, or was removed."""
 
@@ -43,7 +49,7 @@ class Gateway:
         """Port 0 takes a free one. Entering raises CannotListen where a given one is taken."""
         self._port = port
         self._sites: dict[str, tuple[Site, Doorway]] = {}
-        self._nobody: Final = Doorway(_nothing, _door())
+        self._nobody: Final = Doorway(_nothing, _door(), advice=lambda reason: _NO_PAGE)
         self._listening = contextlib.AsyncExitStack()
         self._address: Address | None = None
 
@@ -79,7 +85,10 @@ class Gateway:
         door = _door(f"{page.name}.localhost")
         door.opens_at("127.0.0.1", self.port)
         site = Site(page, door)
-        self._sites[page.name] = site, Doorway(_visited(site), door)
+        doorway = Doorway(
+            _visited(site), door, advice=lambda reason: page.new_link, title=page.title
+        )
+        self._sites[page.name] = site, doorway
 
     def remove(self, page: Page) -> None:
         """Nobody gets in any more, and whoever is in is sent out."""

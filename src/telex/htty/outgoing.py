@@ -62,6 +62,8 @@ class Outgoing:
         self._h2.encoder = RememberingEncoder()
         self._h2.decoder = RememberingDecoder()
         self._leaving = False
+        self._gone_away = False
+        """Whether the last GOAWAY was said."""
         self._out: list[bytes | memoryview] = []
         self._reset: dict[int, None] = {}
 
@@ -124,11 +126,14 @@ class Outgoing:
         return self._h2.local_flow_control_window(stream)
 
     def data(self, stream: int, data: memoryview, *, end: bool) -> int:
-        """One frame of a body, as long as it may be. How much of it that was.
+        """One frame of a body, as long as it may be. How much of it that was; nothing is sent while
+        the window is closed, unless it is the end of a body and nothing more.
 
         h2 is told of it and does not make it: it would copy each byte five times.
         """
         h2, size = self._h2, min(len(data), self.frame_bytes, max(self.window(stream), 0))
+        if data and not size:
+            return 0
         h2.state_machine.process_input(ConnectionInputs.SEND_DATA)
         known = h2.streams[stream]
         known.state_machine.process_input(StreamInputs.SEND_DATA)
@@ -167,7 +172,9 @@ class Outgoing:
         self, code: ErrorCodes = ErrorCodes.NO_ERROR, text: str = "", *, announced: bool = False
     ) -> None:
         """GOAWAY. `announced`: another will follow, and until then nothing is decided."""
-        self._leaving = True
+        if not announced and code == ErrorCodes.NO_ERROR and self._gone_away:
+            return  # it is said once
+        self._leaving, self._gone_away = True, not announced
         last = ALL_STREAMS if announced else self._h2.highest_inbound_stream_id
         self._send(frames.go_away(last, code, text))
 

@@ -23,6 +23,11 @@ _RUN: Final = secrets.token_hex(3)
 No later telex has this name, so what one program left there is not found by, or sent to, another.
 """
 
+NEW_LINK: Final = (
+    "A link lets one browser in, once and soon. For another, end the program in its terminal and "
+    "start it again: its page then opens with a new link."
+)
+
 
 class NoPageName(ValueError):
     """A name that no host can have."""
@@ -38,6 +43,8 @@ class Page:
         """A DNS label, unique in the process."""
         self.title = title
         """The command that serves it, for people."""
+        self.new_link = NEW_LINK
+        """How a person gets another link to it: a sentence."""
         self._http: Http2 | None = None
         self._offered: asyncio.Event | None = None
         self.changed = asyncio.Event()

@@ -4,21 +4,25 @@ The terminal is taken as `escapes.own_tty` takes it (no echo, no lines, keys as 
 signals' keys still signals, which throw nothing away) and given back on every way out. Two things
 are added here. Before others have the terminal, because we stop or end, what is being written comes
 to the end of its chunk: half of one would swallow the shell's prompt. And every signal that would
-end the program is looked after, not only the usual ones: the time that a page is served is long.
+end the program is looked after, not only the usual ones, and a kill by the guardian: the time that
+a page is served is long.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import signal
 import stat
 import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from telex.escapes.own_tty import OwnTty, terminal_path
 from telex.htty.support import STDIN, STDOUT, NoPages
+from telex.processes import guardian
+from telex.processes.terminal_note import TerminalNote
 from telex.wire import limits
 
 if TYPE_CHECKING:
@@ -40,10 +44,14 @@ _ALSO_ENDING: Final = (
 )
 
 
+_END: Final = b"\x1b\\"
+
+
 class PageTty(OwnTty):
     """The terminal, with what is written to it."""
 
     writes: WholeWrites | None = None
+    _held = False
 
     def take(self) -> None:
         super().take()
@@ -53,7 +61,23 @@ class PageTty(OwnTty):
     def give_back(self) -> None:
         if self.writes is not None:
             self.writes.hold(HOLD_SECONDS)
+        if self._held:
+            guardian.note_terminal(None)
         super().give_back()
+
+    def close(self) -> None:
+        super().close()
+        if self._held:
+            self._held = False
+            guardian.drop_terminal()
+
+    def _taking(self, found: list[Any], wanted: list[Any]) -> None:
+        """Killed in the middle of a chunk, its end is written too."""
+        with contextlib.suppress(guardian.GuardianFailed):
+            if not self._held:
+                guardian.hold_terminal(self.fd)
+                self._held = True
+            guardian.note_terminal(TerminalNote.of(found, wanted, _END))
 
     def guard(self) -> None:
         super().guard()

@@ -8,15 +8,11 @@ another origin can send the header.
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import html
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-import msgspec
-
-from telex.transports.doorway import respond, sealed
+from telex.transports.doorway import refuse, respond, sealed
+from telex.transports.error_page import ErrorPage
 
 if TYPE_CHECKING:
     from starlette.types import Scope, Send
@@ -35,15 +31,25 @@ class Problem:
     """For people."""
     retry: int | None = None
     """Seconds after which asking again makes sense."""
+    advice: str = ""
+    """For people: what to do."""
 
 
 UNSERVED: Final = Problem(
-    503, "unserved", "No program serves this page at the moment. It opens when one does.", 1
+    503,
+    "unserved",
+    "No program serves this page at the moment. It opens when one does.",
+    1,
+    "Start the program again in its terminal.",
 )
 BUSY: Final = Problem(503, "busy", "The program answers as many requests as it can.", 1)
 UNFIT: Final = Problem(400, "headers", "The request has headers that cannot be passed on.")
-SILENT: Final = Problem(504, "silent", "The program did not answer in time.")
-GAVE_UP: Final = Problem(502, "reset", "The program gave up this request.")
+SILENT: Final = Problem(
+    504, "silent", "The program did not answer in time.", advice="Its terminal may say why."
+)
+GAVE_UP: Final = Problem(
+    502, "reset", "The program gave up this request.", advice="Its terminal may say why."
+)
 REFUSED: Final = Problem(503, "refused", "The program did not take this request.", 1)
 NO_WEBSOCKET: Final = Problem(501, "websocket", "The program does not take WebSockets.")
 UNREAD: Final = Problem(408, "unread", "Nobody read the answer.")
@@ -54,25 +60,19 @@ def malformed(sentence: str) -> Problem:
     return Problem(502, "malformed", sentence)
 
 
-class _Refusal(msgspec.Struct):
-    reason: str
-    message: str
-
-
 async def tell(scope: Scope, send: Send, problem: Problem, title: str) -> None:
     """Answer with a problem. `title` is the page's."""
-    if _is_navigation(scope):
-        policy, body = _page(problem, title)
-        headers = [
-            (b"content-type", b"text/html; charset=utf-8"),
-            (b"content-security-policy", policy),
-        ]
-    else:
-        body = msgspec.json.encode(_Refusal(problem.reason, problem.sentence))
-        headers = [(b"content-type", b"application/json")]
-    if problem.retry is not None:
-        headers.append((b"retry-after", b"%d" % problem.retry))
-    await respond(scope, sealed(send), problem.status, body, headers)
+    returns = problem.status == 503 and scope.get("method") == "GET"  # to send twice is not for us
+    page = ErrorPage(
+        problem.sentence,
+        problem.advice,
+        title,
+        link=("", "Try again"),
+        refresh=(problem.retry or 1, "") if returns else None,
+        script=_SCRIPT if returns else "",
+    )
+    retry = [] if problem.retry is None else [(b"retry-after", b"%d" % problem.retry)]
+    await refuse(scope, sealed(send), problem.status, problem.reason, problem.sentence, page, retry)
 
 
 async def tell_it_is_back(scope: Scope, send: Send) -> None:
@@ -84,26 +84,6 @@ def asks_to_wait(scope: Scope) -> bool:
     return scope["type"] == "http" and any(name == WAIT for name, _ in scope["headers"])
 
 
-def _is_navigation(scope: Scope) -> bool:
-    """A person looks at the answer: fetch and the like accept anything, and name nothing."""
-    return scope.get("method") == "GET" and any(
-        name == b"accept" and b"text/html" in value for name, value in scope["headers"]
-    )
-
-
-_STYLE: Final = """
-:root{color-scheme:light dark}
-body{margin:0;min-height:100vh;display:grid;place-items:center;font:17px/1.5 system-ui,sans-serif;
-background:light-dark(#f6f5f2,#191a1c);color:light-dark(#26272b,#e4e3df)}
-main{max-width:30rem;padding:2rem;text-align:center}
-code{font:15px/1.4 ui-monospace,monospace;background:light-dark(#e9e7e1,#2a2c30);
-padding:.2rem .6rem;border-radius:.4rem;overflow-wrap:anywhere}
-i{display:block;width:2rem;height:2rem;margin:0 auto 1.5rem;border-radius:50%;
-border:3px solid light-dark(#d5d2c9,#3a3d43);border-top-color:#d9822b}
-i.turns{animation:turn 1s linear infinite}
-@keyframes turn{to{transform:rotate(1turn)}}
-@media (prefers-reduced-motion:reduce){i.turns{animation-duration:6s}}
-"""
 _SCRIPT: Final = """
 const pause = seconds => new Promise(done => setTimeout(done, 1000 * seconds));
 (async () => {
@@ -117,28 +97,3 @@ const pause = seconds => new Promise(done => setTimeout(done, 1000 * seconds));
   }
 })();
 """
-
-
-def _digest(text: str) -> str:
-    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
-_POLICY: Final = (
-    f"default-src 'none'; connect-src 'self'; frame-ancestors 'self'; base-uri 'none'; "
-    f"style-src 'sha256-{_digest(_STYLE)}'; script-src 'sha256-{_digest(_SCRIPT)}'"
-).encode()
-
-
-def _page(problem: Problem, title: str) -> tuple[bytes, bytes]:
-    """The policy and the text. Without scripts it comes back too, only less politely."""
-    returns = problem.status == 503
-    again = f"<noscript><meta http-equiv=refresh content={problem.retry}></noscript>"
-    text = (
-        "<!doctype html><html lang=en><meta charset=utf-8>"
-        "<meta name=viewport content='width=device-width'>"
-        f"<title>{html.escape(title)}</title><style>{_STYLE}</style>{again if returns else ''}"
-        f"<main><i{' class=turns' if returns else ''}></i><p><code>{html.escape(title)}</code></p>"
-        f"<p>{html.escape(problem.sentence)}</p></main>"
-        f"{f'<script>{_SCRIPT}</script>' if returns else ''}"
-    )
-    return _POLICY, text.encode()

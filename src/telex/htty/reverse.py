@@ -16,6 +16,7 @@ import httpx
 from telex.htty.listing import page
 from telex.htty.reverse_websocket import pass_websocket
 from telex.htty.upstream import Upstream
+from telex.transports.one_length import OneLengthTransport
 from telex.wire import limits
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class Reverse:
         _ = await receive()
         pool = httpx.Limits(max_connections=None, max_keepalive_connections=16)
         unix = self._upstream.unix
-        async with httpx.AsyncHTTPTransport(uds=unix, limits=pool, trust_env=False) as transport:
+        async with OneLengthTransport(uds=unix, limits=pool, trust_env=False) as transport:
             self._transport = transport
             await send({"type": "lifespan.startup.complete"})
             _ = await receive()

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from telex.htty.asgi import AsgiServer
 from telex.htty.http2 import Ended
 from telex.htty.opening import open_stream
+from telex.htty.support import NoPages
 from telex.htty.tty_stream import CLOSED
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ STOP_SECONDS: Final = 1.0
 """For requests under way, when the page is stopped. Live updates never end by themselves, and the
 person who pressed the key is waiting."""
 STOPPED: Final = Ended(True, "it was ended here", 0)
+INTERRUPTED: Final = Ended(True, "it was interrupted", 0)
 
 
 async def serve(
@@ -72,5 +74,13 @@ async def _served(server: AsgiServer, stream: TtyStream, stop: asyncio.Event) ->
 
 
 def run(app: ASGIApp, *, keys: Callable[[bytes], None] | None = None, force: bool = False) -> Ended:
-    """The same, for a program without an event loop: it blocks, and other threads may print."""
-    return asyncio.run(serve(app, keys=keys, force=force))
+    """The same, for a program without an event loop: it blocks, and other threads may print.
+
+    Ctrl-C ends the page, and this returns, as web servers do. Raises `NoPages`.
+    """
+    try:
+        return asyncio.run(serve(app, keys=keys, force=force))
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except NoPages as why:  # the way through the event loop says nothing, and the sentence all
+        raise why.with_traceback(None) from None

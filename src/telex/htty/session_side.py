@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Final, Literal
@@ -65,8 +66,11 @@ class Serving:
         self._remote: dict[Offer, Program] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self.claimants: Mapping[Claim, Callable[[Claimed], None]] = {
-            htty_chunk.CHUNK: self._claimed
+            htty_chunk.CHUNK: self._claimed,
+            htty_chunk.RAW: self._raw_form,
         }
+        self._named_raw: tuple[int | None] | None = None
+        """The process group that announced the raw form last, if any did."""
 
     def opened(self, id: str, session: PtySession) -> None:
         self._id, self._session = id, session
@@ -75,7 +79,20 @@ class Serving:
         session.watchers.add(self._stir)
 
     def fault(self, fault: Fault) -> None:
-        self._side.chunk(fault)
+        if fault.claim == htty_chunk.CHUNK:
+            self._side.chunk(fault)
+
+    def _raw_form(self, announced: Claimed) -> None:
+        """Said once of each process group, as anybody may print it any number of times."""
+        group = self._session.pty.foreground()
+        if self._named_raw == (group,):
+            return
+        self._named_raw = (group,)
+        name = self._session.program.argv[0]
+        command = name if group is None else program_of(group, name).command
+        why = f"the program speaks {htty_chunk.RAW_FORM}"
+        title = self._redact(command)
+        self._say(SessionPage(self._id, "", "", title, "unsupported", why))
 
     def _claimed(self, chunk: Claimed) -> None:
         self._side.chunk(chunk)
@@ -111,6 +128,7 @@ class Serving:
         if known is None:
             self._forget_unopened()
             known = _Known(f"p{next(self._numbers)}", page)
+            page.new_link = _new_link(self._id, known.id)
             self._known[known.id] = known
         known.offer = offer
         self._tell(known, "opened")
@@ -147,9 +165,17 @@ class Serving:
 
     def _tell(self, known: _Known, state: Literal["opened", "closed"]) -> None:
         title = self._redact(known.page.title)
-        told = SessionPage(self._id, known.id, known.page.name, title, state)
+        self._say(SessionPage(self._id, known.id, known.page.name, title, state))
+
+    def _say(self, told: SessionPage) -> None:
         for notices in self._listeners(self._id):
             notices.add(self._id, "session.page", told)
+
+
+def _new_link(session: str, page: str) -> str:
+    asked = json.dumps({"session": session, "page": page})
+    command = f"telex call session.page_open '{asked}'"
+    return f"A link lets one browser in, once and soon. For another: `{command}`"
 
 
 def _is_remote(command: str) -> bool:

@@ -98,7 +98,7 @@ async def _asked(environ: Mapping[str, str], fd: int) -> Support:
             via, version = term.via, _level(term.capabilities.get("htty"))
             seconds = term.round_trip
     except NotSupported as error:
-        raise NoPages(f"this terminal shows no pages: {error}. {advice}") from error
+        raise NoPages(f"this terminal shows no pages: {error.why}. {advice}") from None
     typed = await term.typed()  # after the end, and so all of it
     if not version or via in (SOCKET_VIA, SCREEN.name):
         name = wrap.name if wrap is not None else via
