@@ -194,12 +194,48 @@ async def test_what_cannot_be_started_fails_once_and_the_rest_is_not_tried(tmp_p
     assert not report.ok
 
 
+async def failed_ids(path: Path, seconds: float = 20.0) -> set[str]:
+    report = await check(path, seconds=seconds, command="hello")
+    return {one.clause.id for one in report.outcomes if one.result is Result.FAILED}
+
+
+async def test_a_fault_with_string_ids_is_told_by_the_clauses_about_ids_alone(
+    tmp_path: Path,
+) -> None:
+    """As the original's SDK has it: it ends when an id is a string."""
+    dies = (
+        "    return id is None or (",
+        "    return id is None or (not isinstance(id, str) or exit(9)) and (",
+    )
+    assert await failed_ids(flawed(tmp_path, {"": [dies]})) == {"id.string", "id.type", "id.any"}
+
+
+async def test_an_id_that_comes_back_as_another_type_is_told_at_once(tmp_path: Path) -> None:
+    path = flawed(tmp_path, {"": [('"id": id, "error"', '"id": str(id), "error"')]})
+    clauses = [clause for clause in CLAUSES if clause.id in ("handshake", "id.type")]
+    report = await check(path, seconds=3600, clauses=clauses)
+    assert report.outcomes[-1].seen == 'telex/check had the id 7000001, and its answer "7000001"'
+
+
+@pytest.mark.parametrize("length", ["16777217", "9999999999", "99999999999", "9" * 100])
+async def test_a_length_over_the_limit_breaks_a_clause_at_once(length: str, tmp_path: Path) -> None:
+    (tmp_path / "long").write_text(
+        f"#!/bin/sh\nprintf 'Content-Length: {length}\\r\\n\\r\\n{{}}'\nexec sleep 600\n"
+    )
+    (tmp_path / "long").chmod(0o755)
+    clauses = [clause for clause in CLAUSES if clause.id == "handshake"]
+    report = await check(tmp_path / "long", seconds=3600, clauses=clauses)
+    assert report.outcomes[0].seen == "it announced a message of over 16777216 bytes of content"
+
+
 async def test_a_generation_b_plugin_is_checked_as_one(tmp_path: Path) -> None:
     old = {
         "": [
             ('"rpp"', '"reginald"'),
             ('self._stage = "introduced"', 'self._stage = "ready"'),
             ('params.get("name")', 'params.get("cmd")'),
+            ("-32001", "-32000"),
+            ("-32002", "-32001"),
         ]
     }
     manifest = spec.Manifest("greet", "flawed")

@@ -341,6 +341,59 @@ def test_what_types_cannot_say_is_told_by_field_too() -> None:
     ]
 
 
+TABLE = {"key": "t", "keyType": "path", "values": []}
+
+
+@pytest.mark.parametrize(
+    ("form", "problem"),
+    [
+        ({"alternatives": []}, "`tasks[0].config[0].alternatives` must have at least one entry"),
+        ({"alternatives": 5}, "`tasks[0].config[0].alternatives` must be a list; it is 5"),
+        (
+            {"alternatives": [{"key": "x", "type": "y"}]},
+            "`tasks[0].config[0].alternatives[0].type` must be one of bool",
+        ),
+        ({**TABLE, "keyType": "int"}, "`tasks[0].config[0].keyType` must be one of string, path"),
+        ({"key": "x", "keyType": "path"}, "`tasks[0].config[0].values` is missing"),
+        ({"key": "x", "type": "int", "value": "y"}, "`tasks[0].config[0].value` must be a whole"),
+        (
+            {**TABLE, "values": [{"key": "x"}, {"key": "x"}]},
+            '`tasks[0].config.t.values` has 2 of the name "x"',
+        ),
+        (5, "`tasks[0].config[0]` must be an object; it is 5"),
+    ],
+)
+def test_what_is_wrong_with_an_entry_of_a_task_is_told_by_its_place(
+    form: object, problem: str
+) -> None:
+    document = {"name": "it", "executable": "it", "tasks": [{"taskType": "t", "config": [form]}]}
+    (found,) = manifests.read(json.dumps(document).encode()).problems
+    assert str(found).startswith(problem)
+
+
+def test_a_manifest_in_the_words_of_generation_b_is_read_without_a_hint() -> None:
+    entry = {"key": "e", "type": "string", "value": "", "flag": {}}
+    command = {
+        "name": "c",
+        "usage": "c",
+        "description": "",
+        "doc": "",
+        "config": [entry],
+        "args": {"spec": [{"name": "n", "description": "d"}], "min": 1, "max": 2},
+    }
+    document = {
+        "name": "it",
+        "domain": "it",
+        "doc": "",
+        "executable": "it",
+        "runtime": {"name": "python3", "version": "3", "run": ["$0", "$1"]},
+        "commands": [command],
+        "tasks": [{"taskType": "t", "config": [{"alternatives": [entry, TABLE]}, TABLE, entry]}],
+    }
+    found = manifests.read(json.dumps(document).encode())
+    assert (found.problems, found.hints) == ((), ())
+
+
 def test_unknown_members_are_tolerated_and_told_and_null_is_as_good_as_omitted(
     places: Places,
 ) -> None:

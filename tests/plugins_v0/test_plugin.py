@@ -471,7 +471,7 @@ async def test_who_is_cancelled_while_a_plugin_ends_has_it_gone_soon_and_waits_f
         await asyncio.sleep(0.01)
     with pytest.raises(asyncio.CancelledError):
         await closing
-    async with asyncio.timeout(1):
+    async with asyncio.timeout(25):
         await plugin.gone()
     names = {task.get_name() for task in asyncio.all_tasks()}
     assert f"plugin {plugin.name}" not in names

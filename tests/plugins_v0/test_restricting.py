@@ -18,13 +18,9 @@ import pytest
 from telex.config.places import Places
 from telex.plugins.finding import Found, find
 from telex.plugins.plugin import start
-from telex.plugins.restricting import (
-    Kernel,
-    asked_kernel,
-    command,
-    restrictions,
-)
+from telex.plugins.restricting import command, restrictions
 from telex.plugins.settings import Settings
+from telex.processes.sandbox import Kernel, asked_kernel
 from telex.protocols.plugin_v0 import Manifest, Needs
 
 if TYPE_CHECKING:

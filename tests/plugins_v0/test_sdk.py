@@ -176,6 +176,13 @@ async def test_a_handshake_tells_what_the_functions_take(source: Path) -> None:
         assert (await error(subject, "initialize", bad))["code"] == spec.INVALID_CONFIG
 
 
+async def test_an_unknown_method_is_answered_with_the_nearest_names(source: Path) -> None:
+    async with ready(source) as subject:
+        for misspelt, meant in (("runComand", "runCommand"), ("tools/lst", "tools/list")):
+            told = await error(subject, misspelt, {})
+            assert (told["code"], told["data"]) == (-32601, {"nearest": [meant]})
+
+
 async def test_values_reach_the_function_with_their_types(source: Path) -> None:
     async with ready(source, pair("size", 7), pair("colour", None)) as subject:
         config = [
@@ -344,7 +351,15 @@ async def test_generation_b_is_answered_in_its_own_words(source: Path) -> None:
         }
         assert await subject.result("runCommand", params) == {}
         task = {"taskType": "link", "config": [pair("source", "a")]}
-        assert (await error(subject, "runTask", task))["code"] == spec.TASK_FAILED
+        for method, params, code in (
+            ("runTask", task, -32003),
+            ("runCommand", {"cmd": "fail", "config": [pair("how", "said")]}, -32003),
+            ("runCommand", {"cmd": "nobody"}, -32001),
+            ("runCommand", {"cmd": "remote"}, -32002),
+            ("handshake", {"protocol": "reginald", "protocolVersion": 9}, -32000),
+            ("runCommand", {"cmd": "fail", "config": [pair("how", 5)]}, spec.INVALID_CONFIG),
+        ):
+            assert (await error(subject, method, params))["code"] == code, method
         assert await subject.result("shutdown") is True
 
 

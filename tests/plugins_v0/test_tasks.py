@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
 from plugins_v0.animals import Heard, written
@@ -109,12 +110,12 @@ def planned(
 def test_a_tilde_is_the_persons_home_and_no_variable_sets_a_tasks_value() -> None:
     task = spec.Task("write", configs=[spec.ConfigEntry("path", type="path", env_override="HOME")])
     plan = planned(Wanted("a", "write", config={"path": "~/motd"}), task=task)
-    assert plan.tasks[0].config == [spec.KeyValue("path", "/home/me/motd")]
+    assert plan.tasks[0].config == [spec.KeyValue("path", "/home/me/motd", "path")]
 
 
 def test_values_are_typed_by_the_entries_with_defaults_and_paths_from_the_files_directory() -> None:
     plan = planned(Wanted("a", "write", config={"path": "motd"}))
-    values = [spec.KeyValue("path", "/project/motd"), spec.KeyValue("mode", 420)]
+    values = [spec.KeyValue("path", "/project/motd", "path"), spec.KeyValue("mode", 420, "int")]
     assert plan.tasks == (task_plan.Planned("a", "write", (), values),)
     assert plan.directory == Path("/project")
 
@@ -144,21 +145,97 @@ def test_a_key_nobody_declared_is_a_hint_for_a_and_a_mistake_for_b() -> None:
     plan = planned(wanted)
     said = "task a: write does not say that it takes txet; did you mean text?"
     assert plan.hints == (said,)
-    assert spec.KeyValue("txet", "hi") in plan.tasks[0].config
+    assert spec.KeyValue("txet", "hi", "string") in plan.tasks[0].config
     with pytest.raises(BadTasks) as caught:
         planned(wanted, protocol="reginald")
     assert caught.value.problems == (said,)
 
 
-def test_a_map_of_generation_b_is_passed_on_and_its_plain_entries_are_typed() -> None:
-    forms: list[Any] = [
-        {"key": "links", "keyType": "path", "values": []},
-        {"key": "depth", "type": "int", "value": 2},
+U1 = {"key": "u1", "type": "stringList", "value": []}
+U2 = {"key": "u2", "type": "int", "value": 1}
+U3 = {
+    "key": "u3",
+    "keyType": "path",
+    "values": [{"key": "deep", "type": "bool", "value": True}, {"key": "name", "type": "string"}],
+}
+UNION = spec.Task("link", config=[{"alternatives": [U1, U2, U3]}])
+
+
+def given(config: dict[str, Any], task: spec.Task = UNION) -> list[Any]:
+    """The values of a task of generation B, as they are sent."""
+    plan = planned(Wanted("a", "link", config=config), protocol="reginald", task=task)
+    return [list(one.values()) for one in msgspec.to_builtins(plan.tasks[0].config)]
+
+
+@pytest.mark.parametrize(
+    ("config", "values"),
+    [
+        ({}, [["u1", [], "stringList"]]),
+        ({"u1": ["x"]}, [["u1", ["x"], "stringList"]]),
+        ({"u2": 5}, [["u2", 5, "int"]]),
+    ],
+)
+def test_of_a_union_the_value_that_is_given_counts_or_the_first_default(
+    config: dict[str, Any], values: object
+) -> None:
+    assert given(config) == values
+
+
+def test_a_table_is_told_as_values_of_values_with_their_types_and_its_keys_as_paths() -> None:
+    deep = {"key": "deep", "value": True, "type": "bool"}
+    name = {"key": "name", "value": "n", "type": "string"}
+    table = {"key": "/project/a", "value": [deep, name], "type": "configs"}
+    expected = [["u3", [table], "configs"]]
+    assert given({"u3": {"a": {"name": "n"}}}) == expected
+    assert given({"u3": {"a": {"name": "n"}}}, spec.Task("link", config=[U3])) == expected
+    assert given({}, spec.Task("link", config=[U3])) == []
+
+
+def test_one_key_may_have_alternatives_of_several_types() -> None:
+    alternatives = [one | {"key": "of"} for one in (U2, U1, U3)]
+    task = spec.Task("link", config=[{"alternatives": alternatives}])
+    assert given({"of": ["x"]}, task) == [["of", ["x"], "stringList"]]
+    assert given({"of": 3}, task) == [["of", 3, "int"]]
+    assert given({"of": {}}, task) == [["of", [], "configs"]]
+    assert given({}, task) == [["of", 1, "int"]]
+
+
+@pytest.mark.parametrize(
+    ("config", "problem"),
+    [
+        ({"u2": "x"}, 'greet.link.u2 must be a whole number of 64 bits; it is "x"'),
+        ({"u1": [], "u2": 5}, "link takes one of u1, u2, and all of them are given"),
+        ({"u3": 5}, "greet.link.u3 must be a table of tables"),
+        ({"u3": {"a": 5}}, "greet.link.u3 must be a table of tables"),
+        ({"u3": {"a": {"nmae": "n"}}}, "link.u3.a does not say that it takes nmae; did you mean"),
+        ({"u3": {"a": {"deep": 1}}}, "greet.link.u3.a.deep must be true or false; it is 1"),
+        ({"other": 5}, "link does not say that it takes other"),
+    ],
+)
+def test_what_does_not_fit_a_union_or_a_table_is_named_by_its_place(
+    config: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(BadTasks) as caught:
+        given(config)
+    assert f"task a: {problem}" in caught.value.problems[0]
+
+
+def test_a_value_that_nobody_declared_has_the_type_it_shows() -> None:
+    config = {"b": True, "i": 5, "s": "x", "l": ["x"], "n": [1], "e": [], "t": {"in": False}}
+    plan = planned(Wanted("a", "echo", config=config), task=spec.Task("echo"))
+    inner = [spec.KeyValue("in", value=False, type="bool")]
+    assert plan.tasks[0].config == [
+        spec.KeyValue("b", value=True, type="bool"),
+        spec.KeyValue("i", 5, "int"),
+        spec.KeyValue("s", "x", "string"),
+        spec.KeyValue("l", ["x"], "stringList"),
+        spec.KeyValue("n", [1], "intList"),
+        spec.KeyValue("e", [], "stringList"),
+        spec.KeyValue("t", inner, "configs"),
     ]
-    task = spec.Task("link", config=forms)
-    links = {"a": {"b": 1}}
-    plan = planned(Wanted("a", "link", config={"links": links}), protocol="reginald", task=task)
-    assert plan.tasks[0].config == [spec.KeyValue("depth", 2), spec.KeyValue("links", links)]
+    for strange in (1.5, [1, "x"], {"deep": 0.5}):
+        with pytest.raises(BadTasks, match="task a: echo: key must be true or false, a whole"):
+            planned(Wanted("a", "echo", config={"key": strange}), task=spec.Task("echo"))
 
 
 # Validated and run.

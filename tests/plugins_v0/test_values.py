@@ -150,7 +150,7 @@ def test_a_wrong_value_under_a_right_one_is_nobodys_concern() -> None:
 
 def test_what_nobody_gave_is_left_out_and_an_empty_variable_gives_nothing() -> None:
     assert resolved(ConfigEntry("key"), env={"TELEX_MY_TOOL_KEY": ""}).key_values() == []
-    assert resolved(ConfigEntry("key", value="")).key_values() == [KeyValue("key", "")]
+    assert resolved(ConfigEntry("key", value="")).key_values() == [KeyValue("key", "", "string")]
 
 
 def test_another_variable_may_be_named_and_then_the_usual_one_is_not_read() -> None:
@@ -189,10 +189,10 @@ def test_the_values_of_a_command_are_one_level_deeper() -> None:
     entry = ConfigEntry("key")
     section = Section({"it": {"key": "no", "deploy": {"key": "from the file"}}}, USER)
     by_file = resolve("it", [entry], Sources([section]), ["deploy"])
-    assert by_file.key_values() == [KeyValue("key", "from the file")]
+    assert by_file.key_values() == [KeyValue("key", "from the file", "string")]
     environ = {"TELEX_IT_DEPLOY_KEY": "from the variable"}
     by_variable = resolve("it", [entry], Sources([section], environ), ["deploy"])
-    assert by_variable.key_values() == [KeyValue("key", "from the variable")]
+    assert by_variable.key_values() == [KeyValue("key", "from the variable", "string")]
 
 
 def test_a_key_that_nobody_knows_is_a_hint_with_what_was_probably_meant() -> None:

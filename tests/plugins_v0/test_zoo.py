@@ -219,16 +219,14 @@ async def test_grandchildren_end_with_their_plugin_wherever_they_went() -> None:
 
 @pytest.mark.parametrize("name", ["ignores_sigterm", "hangs_at_shutdown", "stops_reading"])
 async def test_a_plugin_that_will_not_go_is_made_to(name: str) -> None:
-    loop = asyncio.get_running_loop()
     plugin = start(animal(name), Heard().settings())
     await plugin.begin()
     if name == "stops_reading":
         for _ in range(2):  # more than a pipe and a buffer hold: its own end is no way to reach it
             with pytest.raises(problems.TimedOut):
                 await plugin.call("work", {"much": "x" * 2 * MIB}, timeout=0.1)
-    began = loop.time()
-    await plugin.close()
-    assert loop.time() - began < 3  # five rungs of 0.2 s
+    async with asyncio.timeout(25):  # five rungs of 0.2 s, and a machine that may be busy
+        await plugin.close()
 
 
 async def test_who_answers_shutdown_with_false_is_ended_all_the_same(
@@ -245,6 +243,7 @@ async def test_an_unknown_method_of_the_host_is_answered_as_such() -> None:
     async with start(animal("asks_the_unknown"), Heard().settings()) as plugin:
         answer = await plugin.call("work", returns=dict)
         assert (answer["id"], answer["error"]["code"]) == (1, -32601)
+        assert answer["error"]["data"] == {"nearest": ["$/progress"]}
 
 
 async def test_who_crashes_at_each_call_is_left_alone_and_others_go_on() -> None:

@@ -13,6 +13,8 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from msgspec import UNSET
+
 from telex.plugins.content import text_of
 from telex.plugins.manifest import command_problems, entry_problems
 from telex.plugins.problems import NotIntroduced
@@ -85,7 +87,7 @@ async def run(
 async def _run_a(
     plugin: Plugin, chosen: Chosen, on_progress: Callable[[spec.Progress], None] | None
 ) -> Any:
-    setup = spec.SetupCommand(chosen.name, list(chosen.args), list(chosen.config) or None)
+    setup = spec.SetupCommand(chosen.name, list(chosen.args), list(chosen.config) or UNSET)
     await plugin.call("setupCommand", setup)
     params = spec.RunCommand(name=chosen.name)
     return await plugin.call("runCommand", params, timeout=None, on_progress=on_progress)

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from telex.plugins.settings import Settings
 
 _METHOD_NOT_FOUND: Final = -32601
-_OURS: Final = spec.Capabilities(cancel=True, progress=True, tools=True)
 
 Ask = Callable[[str, object, float | None, Any], Awaitable[Any]]
 """Method, params, seconds and the result's type; raises a `PluginFailed`."""
@@ -59,19 +58,18 @@ async def introduce(asking: Asking, level: spec.Level) -> spec.Introduced:
 
 
 async def _shake_hands(asking: Asking) -> object:
-    """Its answer. Who refuses one of the protocol's names is asked with the other."""
-    first, second = introducing.names_to_try(asking.found.manifest)
-    try:
-        return await _offer(asking, first)
-    except problems.Refused as refusal:
+    """Its answer to the first handshake that it accepts. The first refusal is what is told."""
+    refusals: list[problems.Refused] = []
+    for offer in introducing.handshakes(asking.found.manifest):
         try:
-            return await _offer(asking, second)
-        except problems.Refused:
-            raise asking.failed(refusal.what) from None
-
-
-async def _offer(asking: Asking, name: str) -> object:
-    return await asking.ask("handshake", spec.Handshake(name, spec.VERSION, _OURS), None, Any)
+            return await asking.ask("handshake", offer, None, Any)
+        except problems.Refused as refusal:
+            refusals.append(refusal)
+        except problems.PluginOver:
+            if not refusals:
+                raise
+            break  # it ended because of what it refused
+    raise asking.failed(refusals[0].what)
 
 
 async def _initialize(asking: Asking, said: spec.Introduced, level: spec.Level) -> None:

@@ -6,6 +6,8 @@ its name, has the rest in a manifest, and is not initialised. Whom we address ho
 - without a manifest, or with one that tells nothing of what the plugin gives: as A
 - with a manifest of B's form: commands, tasks or config in it, and no `needs`, which is ours: as B
 - whichever name the answer says is understood; who refuses one name is asked with the other
+- what we can do beyond the rest is said to A alone, and unsaid to a plugin that refuses to hear it:
+  B takes no member that it does not know
 
 Null members are as good as omitted. A's tasks have values without a type: the type is the value's.
 """
@@ -20,17 +22,25 @@ from msgspec.structs import replace
 from telex.protocols import plugin_v0 as spec
 
 NAMES: Final = (spec.PROTOCOL_A, spec.PROTOCOL_B)
+_OURS: Final = spec.Capabilities(cancel=True, progress=True, tools=True)
 
 
 class NotUnderstood(Exception):
     """Inside this package: what a handshake says that we cannot take, as part of a sentence."""
 
 
-def names_to_try(manifest: spec.Manifest | None) -> tuple[str, str]:
-    """The protocol's names, in the order in which the plugin is asked."""
-    told = manifest is not None and (manifest.commands or manifest.tasks or manifest.config)
-    is_b = told and manifest is not None and manifest.needs is None
-    return (spec.PROTOCOL_B, spec.PROTOCOL_A) if is_b else NAMES
+def handshakes(manifest: spec.Manifest | None) -> tuple[spec.Handshake, ...]:
+    """What the plugin is asked with, one after the other, until it accepts one."""
+    a = spec.Handshake(spec.PROTOCOL_A, spec.VERSION, _OURS)
+    bare_a = spec.Handshake(spec.PROTOCOL_A, spec.VERSION)
+    b = spec.Handshake(spec.PROTOCOL_B, spec.VERSION)
+    return (b, a, bare_a) if _is_b(manifest) else (a, b, bare_a)
+
+
+def _is_b(manifest: spec.Manifest | None) -> bool:
+    if manifest is None or manifest.needs is not None:
+        return False
+    return bool(manifest.commands or manifest.tasks or manifest.config)
 
 
 def introduced(answer: object, manifest: spec.Manifest | None) -> spec.Introduced:
@@ -97,7 +107,8 @@ def _completed(said: spec.Introduced, manifest: spec.Manifest | None) -> spec.In
 def _command(command: spec.Command) -> spec.Command:
     below = [_command(its) for its in command.commands or []]
     configs = command.configs or command.config or []
-    return replace(command, configs=configs, config=None, commands=below)
+    about = command.help or command.doc
+    return replace(command, configs=configs, config=None, help=about, doc=None, commands=below)
 
 
 def _task(task: spec.Task) -> spec.Task:

@@ -1,12 +1,14 @@
 """`log` notifications, in either generation's spelling, as records of a logger. Pure but for that.
 
-A says `msg` and `fields`; B says `message` and `attrs`, a list of pairs whose groups are lists of
-pairs again. Levels are words in any case; an unknown one is `info`.
+A says `fields`, B `attrs`: a list of pairs whose groups are lists of pairs again. Levels are words
+in any case, to which Go's logger adds an offset where a level lies between two: its trace is
+`DEBUG-4`. An unknown one is `info`.
 """
 
 from __future__ import annotations
 
 import logging
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -25,9 +27,24 @@ LEVELS: Final = {
 }
 
 
+_SPELT: Final = re.compile(r"([a-z]+)([+-][0-9]{1,4})?", re.IGNORECASE)
+_GO_NUMBERS: Final = {"trace": -8, "debug": -4, "info": 0, "warn": 4, "warning": 4, "error": 8}
+_IN_ORDER: Final = (("error", 8), ("warn", 4), ("info", 0), ("debug", -4))
+
+
+def level_number(level: str) -> int:
+    """A level of the protocol as one of Python's: `TRACE`, `warn`, `INFO+2`."""
+    spelt = _SPELT.fullmatch(level)
+    base = _GO_NUMBERS.get(spelt[1].lower()) if spelt else None
+    if spelt is None or base is None:
+        return logging.INFO
+    number = base + int(spelt[2] or 0)
+    return LEVELS[next((word for word, least in _IN_ORDER if number >= least), "trace")]
+
+
 def record(logger: logging.Logger, line: spec.Log, redact: Callable[[str], str]) -> None:
     """Write one."""
-    level = LEVELS.get(line.level.lower(), logging.INFO)
+    level = level_number(line.level)
     if not logger.isEnabledFor(level):
         return
     fields = {**(line.fields or {}), **{pair.key: _plain(pair.value) for pair in line.attrs or []}}
@@ -43,8 +60,10 @@ def level_of(logger: logging.Logger) -> spec.Level:
 
 
 def _plain(value: object) -> object:
-    """B's groups as mappings."""
+    """B's groups as mappings. A group that holds one group is a pair, without a list around it."""
     match value:
+        case {"key": str() as key, **rest} if rest.keys() <= {"value"}:
+            return {key: _plain(rest.get("value"))}
         case [{"key": str()}, *_]:
             return {
                 pair["key"]: _plain(pair.get("value")) for pair in value if isinstance(pair, dict)

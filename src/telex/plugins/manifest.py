@@ -16,8 +16,9 @@ import msgspec
 from telex.config.errors import ConfigError
 from telex.config.private import read_file
 from telex.plugins.fields import WHOLE, Checked, Problem, checked, shown
+from telex.plugins.task_entries import declared, plain_entries
 from telex.plugins.values import fit
-from telex.protocols.plugin_v0 import Command, ConfigEntry, Flag, Manifest, Needs
+from telex.protocols.plugin_v0 import Command, ConfigEntry, Flag, Manifest, Needs, Task
 from telex.wire.limits import PLUGIN_MANIFEST_BYTES
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def _problems(manifest: Manifest) -> Iterator[Problem]:
             yield Problem(f"tasks[{at}].taskType", "is missing")
     yield from _twice((name for name in types if name), "tasks")
     for at, task in enumerate(manifest.tasks or ()):
-        yield from entry_problems(task.configs, f"tasks[{at}].configs")
+        yield from task_problems(task, f"tasks[{at}]")
     needs = manifest.needs or Needs()
     for key, paths in (("read", needs.read), ("write", needs.write)):
         for at, path in enumerate(paths or ()):
@@ -124,6 +125,19 @@ def command_problems(commands: list[Command] | None, place: str) -> Iterator[Pro
         yield from entry_problems(command.configs, f"{place}[{at}].configs")
         yield from entry_problems(command.config, f"{place}[{at}].config")
         yield from command_problems(command.commands, f"{place}[{at}].commands")
+
+
+def task_problems(task: Task, place: str) -> Iterator[Problem]:
+    """What is wrong with everything that a task takes, in tables and unions too."""
+    of_task = declared(task, f"{place}.config")
+    yield from of_task.problems
+    for where, entries in plain_entries(of_task.entries, f"{place}.config"):
+        in_union = where.endswith(".alternatives")
+        for at, entry in enumerate(entries):
+            for name, problem in _of_entry(entry):
+                yield Problem(f"{where}[{at}].{name}", problem)
+        if not in_union:  # there, one key may have several types
+            yield from _twice((entry.key for entry in entries), where)
 
 
 def entry_problems(entries: list[ConfigEntry] | None, place: str) -> Iterator[Problem]:

@@ -244,6 +244,7 @@ class Plugin:
 
         asking = Asking(self.found, self._settings, self.talk.ask, suspicion)
         self.introduced = said = await introduce(asking, logs.level_of(self.talk.log))
+        self.talk.protocol = said.protocol
         if said.capabilities is not None and said.capabilities.cancel:
             self.talk.may_cancel()
 

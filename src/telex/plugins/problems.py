@@ -60,9 +60,19 @@ class LeftAlone(PluginFailed):
 class Refused(PluginFailed):
     """It answered with an error."""
 
-    def __init__(self, plugin: str, method: str, code: int, message: str, data: object) -> None:
-        super().__init__(plugin, f"answered {method} with an error: {message} ({code})")
-        self.method, self.code, self.message, self.data = method, code, message, data
+    def __init__(
+        self,
+        plugin: str,
+        method: str,
+        number: int,
+        message: str,
+        data: object,
+        protocol: str = spec.PROTOCOL_A,
+    ) -> None:
+        """`number` is the error's code as it came; `code` is what its generation means by it."""
+        super().__init__(plugin, f"answered {method} with an error: {message} ({number})")
+        self.method, self.message, self.data = method, message, data
+        self.code = spec.condition_of(number, protocol)
 
 
 class TimedOut(PluginFailed):

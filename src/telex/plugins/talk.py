@@ -68,6 +68,8 @@ class Talk:
     ) -> None:
         """`end` is told that it broke off the protocol; `over` says why there is no answer."""
         self.name = name
+        self.protocol = spec.PROTOCOL_A
+        """What it speaks, from its introduction on: the numbers of its errors depend on it."""
         self.log = logging.getLogger(f"telex.plugins.{name}")
         self.strays = 0
         """Pieces of output between its messages that are none."""
@@ -186,8 +188,11 @@ class Talk:
         code, message, data = error.problem.code, error.problem.message, error.problem.data
         if not isinstance(code, int):  # our own judgement: it was no answer
             return self._improper(method, message)
-        said = shown(self._redact(message))
-        return problems.Refused(self.name, method, code, said, None if data is ABSENT else data)
+        # The Go plugins say what went wrong in `data`, and in `message` only that something did.
+        why = f" ({data[:_QUOTED]})" if isinstance(data, str) and data not in ("", message) else ""
+        said = shown(self._redact(f"{message}{why}"))
+        told = None if data is ABSENT else data
+        return problems.Refused(self.name, method, code, said, told, self.protocol)
 
     # What it says unasked.
 

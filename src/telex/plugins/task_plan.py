@@ -8,7 +8,9 @@
 
 Relative paths are the file's: they begin in its directory. Values are typed by what the plugin
 declares. What it does not declare is a mistake with generation B, whose manifest is all there is to
-judge by, and with A a hint: there the plugin is asked. `tasks` asks it, and runs them.
+judge by, and with A a hint: there the plugin is asked, and the type is the one that TOML shows. A
+table is told as a list of values with their types, and so is what it holds. `tasks` asks the
+plugin, and runs them.
 """
 
 from __future__ import annotations
@@ -16,15 +18,14 @@ from __future__ import annotations
 import tomllib
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from telex.config.layers import Origin, Source, nearest
-from telex.plugins import graph
+from telex.plugins import graph, task_entries
 from telex.plugins.fields import checked
-from telex.plugins.values import Section, Sources, resolve
+from telex.plugins.values import Section, Sources, absolute, fit, resolve
 from telex.protocols import plugin_v0 as spec
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ class _Planning:
             problem = f"{name} has no tasks of the type {wanted.type}; there are: {there}"
             self.wrong.append(f"task {wanted.id}: {problem}")
             return
-        config = [*self._typed(wanted, its), *self._untyped(wanted, its)]
+        config = list(self._config(wanted, its))
         yield Planned(wanted.id, its.type or "", tuple(wanted.requires), config)
 
     def _types(self) -> dict[str, spec.Task]:
@@ -150,44 +151,153 @@ class _Planning:
         ours = {self.found.name, (manifest.domain if manifest else None) or self.found.name}
         return types.get(word) or (types.get(name) if slash and whose in ours else None)
 
-    def _typed(self, wanted: Wanted, its: spec.Task) -> list[spec.KeyValue]:
-        """The values of declared entries, and their defaults."""
-        entries = list(_entries(its))
-        keys = {entry.key for entry in entries}
-        given = {key: value for key, value in wanted.config.items() if key in keys}
-        origin = Origin(Source.FLAG, f"task {wanted.id}")
-        section = Section({self.found.name: {its.type: given}}, origin)
-        # No variable has a say in a file of tasks; HOME is there for `~` alone.
-        sources = Sources([section], {"HOME": self.home}, cwd=self.where.parent)
-        values = resolve(self.found.name, entries, sources, command=[its.type or ""])
+    def _config(self, wanted: Wanted, its: spec.Task) -> Iterator[spec.KeyValue]:
+        declared = task_entries.declared(its)
+        self.wrong.extend(f"task {wanted.id}: {its.type}: {one}" for one in declared.problems)
+        for entry in declared.entries:
+            yield from self._given(_Place(wanted, its.type or ""), entry)
+        keys = {key for entry in declared.entries for key in task_entries.keys(entry)}
+        yield from self._undeclared(wanted, its, keys)
+
+    def _given(self, place: _Place, entry: task_entries.Entry) -> Iterable[spec.KeyValue]:
+        match entry:
+            case task_entries.Union():
+                return self._one_of(place, entry)
+            case spec.MappedEntry():
+                return self._table(place, entry)
+            case _:
+                return self._resolved(place, [entry], place.only(entry.key))
+
+    def _one_of(self, place: _Place, union: task_entries.Union) -> Iterable[spec.KeyValue]:
+        """Of several alternatives for the same key, the first that fits what was given counts."""
+        given = [one for one in union.alternatives if one.key in place.wanted.config]
+        if len(keys := {one.key for one in given}) > 1:
+            names = ", ".join(sorted(keys))
+            problem = f"{place.type} takes one of {names}, and all of them are given"
+            self.wrong.append(f"task {place.wanted.id}: {problem}")
+            return ()
+        fitting = [one for one in given if _fits(place.wanted.config[one.key], one)]
+        chosen = next(iter((*fitting, *given, *union.alternatives)))
+        return self._given(place, chosen)
+
+    def _table(self, place: _Place, entry: spec.MappedEntry) -> Iterator[spec.KeyValue]:
+        if (tables := place.wanted.config.get(entry.key)) is None:
+            return
+        if not _is_table_of_tables(tables):
+            problem = f"{place.spelt(self.found.name, entry.key)} must be a table of tables"
+            self.wrong.append(f"task {place.wanted.id}: {problem}")
+            return
+        values: list[spec.KeyValue] = []
+        for key, table in tables.items():
+            inner = place.below(entry.key, key)
+            self._tell_unknown(inner, table.keys(), {one.key for one in entry.values})
+            name = absolute(key, self._sources()) if entry.key_type == "path" else key
+            config = self._resolved(inner, entry.values, table)
+            values.append(spec.KeyValue(name, config, spec.CONFIGS))
+        yield spec.KeyValue(entry.key, values, spec.CONFIGS)
+
+    def _resolved(
+        self, place: _Place, entries: list[spec.ConfigEntry], table: dict[str, Any]
+    ) -> list[spec.KeyValue]:
+        """The values of plain entries, and their defaults."""
+        section = place.section(self.found.name, table)
+        values = resolve(self.found.name, entries, self._sources(section), command=place.words)
         self.wrong.extend(values.problems)
         return [] if values.problems else values.key_values()
 
-    def _untyped(self, wanted: Wanted, its: spec.Task) -> Iterator[spec.KeyValue]:
-        """What is not declared, or has a form that is the plugin's to judge: as it is."""
-        typed = {entry.key for entry in _entries(its)}
-        declared = {*typed, *(entry["key"] for entry in _forms(its))}
-        by_manifest = self.introduced.protocol == spec.PROTOCOL_B
-        for key in wanted.config.keys() - declared if declared or by_manifest else ():
-            near = nearest(key, declared)
-            meant = f"; did you mean {near}?" if near else ""
-            said = f"task {wanted.id}: {its.type} does not say that it takes {key}{meant}"
-            (self.wrong if by_manifest else self.hints).append(said)
-        for key in wanted.config.keys() - typed:
-            yield spec.KeyValue(key, wanted.config[key])
+    def _sources(self, *sections: Section) -> Sources:
+        # No variable has a say in a file of tasks; HOME is there for `~` alone.
+        return Sources(sections, {"HOME": self.home}, cwd=self.where.parent)
+
+    @property
+    def _by_manifest(self) -> bool:
+        return self.introduced.protocol == spec.PROTOCOL_B
+
+    def _undeclared(
+        self, wanted: Wanted, its: spec.Task, declared: set[str]
+    ) -> Iterator[spec.KeyValue]:
+        if declared or self._by_manifest:
+            self._tell_unknown(_Place(wanted, its.type or ""), wanted.config, declared)
+        for key in wanted.config:
+            if key in declared:
+                continue
+            if (value := _as_shown(key, wanted.config[key])) is not None:
+                yield value
+            else:
+                kinds = "true or false, a whole number, text, a table, or a list of the first three"
+                self.wrong.append(f"task {wanted.id}: {its.type}: {key} must be {kinds}")
+
+    def _tell_unknown(self, place: _Place, given: Iterable[str], declared: set[str]) -> None:
+        """What is given and not declared: a mistake where the manifest is all there is."""
+        for key in given:
+            if key not in declared:
+                near = nearest(key, declared)
+                meant = f"; did you mean {near}?" if near else ""
+                taker = ".".join(place.words)
+                said = f"task {place.wanted.id}: {taker} does not say that it takes {key}{meant}"
+                (self.wrong if self._by_manifest else self.hints).append(said)
 
 
-def _forms(task: spec.Task) -> Iterator[dict[str, Any]]:
-    """Generation B's entries. Some are maps and unions, which have a key and no plain type."""
-    for entry in task.config or ():
-        if isinstance(entry, dict) and isinstance(entry.get("key"), str):
-            yield entry
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where in a file of tasks a value stands."""
+
+    wanted: Wanted
+    type: str
+    within: tuple[str, ...] = ()
+    """The keys of the tables around it."""
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return (self.type, *self.within)
+
+    def below(self, *keys: str) -> _Place:
+        return _Place(self.wanted, self.type, (*self.within, *keys))
+
+    def only(self, key: str) -> dict[str, Any]:
+        """Of what is given, the value of one key."""
+        config = self.wanted.config
+        return {key: config[key]} if key in config else {}
+
+    def spelt(self, plugin: str, key: str) -> str:
+        return ".".join((plugin, *self.words, key))
+
+    def section(self, plugin: str, table: dict[str, Any]) -> Section:
+        for word in reversed(self.words):
+            table = {word: table}
+        return Section({plugin: table}, Origin(Source.FLAG, f"task {self.wanted.id}"))
 
 
-def _entries(task: spec.Task) -> Iterator[spec.ConfigEntry]:
-    """Its plain entries, of either generation. No flag and no variable sets a task's values."""
-    yield from (replace(entry, flag_only=None, env_override=None) for entry in task.configs or ())
-    for form in _forms(task):
-        result = checked(spec.ConfigEntry, form)
-        if result.value is not None and "type" in form:
-            yield replace(result.value, flag_only=None, env_override=None)
+def _is_table_of_tables(value: object) -> bool:
+    return isinstance(value, dict) and all(isinstance(its, dict) for its in value.values())
+
+
+def _fits(value: object, entry: spec.ConfigEntry | spec.MappedEntry) -> bool:
+    if isinstance(entry, spec.MappedEntry):
+        return isinstance(value, dict)
+    return fit(value, entry.type) is None
+
+
+def _as_shown(key: str, value: object) -> spec.KeyValue | None:
+    """A value with the type that it shows; None if it shows one that plugins do not know."""
+    match value:
+        case dict():
+            inner = [_as_shown(name, its) for name, its in value.items()]
+            known = [one for one in inner if one is not None]
+            return spec.KeyValue(key, known, spec.CONFIGS) if len(known) == len(inner) else None
+        case []:
+            return spec.KeyValue(key, value, "stringList")
+    for kind in _SHOWN:
+        if fit(value, kind) is None:
+            return spec.KeyValue(key, value, kind)
+    return None
+
+
+_SHOWN: Final[tuple[spec.ValueType, ...]] = (
+    "bool",
+    "int",
+    "string",
+    "boolList",
+    "intList",
+    "stringList",
+)

@@ -109,7 +109,7 @@ class Values:
         if self.problems:
             raise BadValues(self.problems)
         given = (one for one in self.resolved if one.value is not None)
-        return [KeyValue(one.entry.key, one.value) for one in given]
+        return [KeyValue(one.entry.key, one.value, one.entry.type) for one in given]
 
 
 def resolve(
@@ -301,11 +301,12 @@ def _placed(value: Any, kind: ValueType, sources: Sources) -> Any:
     if value is None or not kind.startswith("path"):
         return value
     if isinstance(value, list):
-        return [_absolute(item, sources) for item in value]
-    return _absolute(value, sources)
+        return [absolute(item, sources) for item in value]
+    return absolute(value, sources)
 
 
-def _absolute(path: str, sources: Sources) -> str:
+def absolute(path: str, sources: Sources) -> str:
+    """A path from where the sources stand, with `~` for home."""
     # `..` stays: what it leads to depends on the links before it.
     if path == "~" or path.startswith("~/"):
         path = sources.environ.get("HOME", "/") + path[1:]

@@ -2,7 +2,7 @@ import speaking
 
 
 def work(message):
-    speaking.write(id=1, method="host/no-such-method", params={"why": None})
+    speaking.write(id=1, method="$/progres", params={"why": None})
     answer = speaking.read()
     speaking.write(id=message["id"], result=answer)
 

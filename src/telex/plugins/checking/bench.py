@@ -11,11 +11,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
 from telex.plugins import commands
 from telex.plugins.checking.report import NO_HANDSHAKE, Broken, Untried
 from telex.plugins.checking.subject import Subject
 from telex.plugins.introducing import NotUnderstood, introduced
 from telex.plugins.problems import NotIntroduced
+from telex.plugins.values import Sources, resolve
 from telex.protocols import plugin_v0 as spec
 
 if TYPE_CHECKING:
@@ -94,6 +97,26 @@ class Bench:
     @property
     def is_a(self) -> bool:
         return self.protocol == spec.PROTOCOL_A
+
+    def number(self, condition: int) -> int:
+        """The code that its generation has for this."""
+        return spec.number_of(condition, self.protocol)
+
+    def defaults(self, *, of_plugin: bool = False) -> list[dict[str, Any]]:
+        """What a host would say where the person gives no value: of the command that may be run, or
+        of the plugin itself."""
+        said = self.known()
+        entries = said.configs if of_plugin else self._entries_of_command()
+        values = resolve(said.name, entries or [], Sources())
+        pairs: list[dict[str, Any]] = msgspec.to_builtins(values.key_values())
+        return pairs
+
+    def _entries_of_command(self) -> list[spec.ConfigEntry] | None:
+        below, found = self.known().commands, None
+        for word in (self.command or "").split("."):
+            found = commands.named(below, word)
+            below = found.commands if found else None
+        return found.configs if found else None
 
     async def shake(self, subject: Subject, protocol: str) -> Any:
         """What it says of itself. Raises Broken for what no host would take."""

@@ -26,9 +26,10 @@ _LENGTH: Final = (
 @CLAUSES.must("frame.split", "A message may come a byte at a time.", _LENGTH)
 async def reads_bytes(bench: Bench) -> None:
     subject = await bench.ready()
-    for byte in frame(message(UNKNOWN, id="split")):
+    asked = subject.new_id()
+    for byte in frame(message(UNKNOWN, id=asked)):
         subject.send(bytes([byte]))
-    await subject.answer("split", "a message that came in pieces")
+    await subject.answer(asked, "a message that came in pieces")
 
 
 @CLAUSES.must(
@@ -38,20 +39,22 @@ async def reads_bytes(bench: Bench) -> None:
 )
 async def reads_joined(bench: Bench) -> None:
     subject = await bench.ready()
-    one, two = (frame(message(UNKNOWN, id=asked)) for asked in ("first", "second"))
+    first, second = subject.new_id(), subject.new_id()
+    one, two = (frame(message(UNKNOWN, id=asked)) for asked in (first, second))
     middle = len(one) + 10
     both = one + two
     subject.send(both[:middle])
     subject.send(both[middle:])
-    await subject.answer("first", "the first of two messages in one piece")
-    await subject.answer("second", "the second of two messages in one piece")
+    await subject.answer(first, "the first of two messages in one piece")
+    await subject.answer(second, "the second of two messages in one piece")
 
 
 @CLAUSES.must("frame.large", f"A message may have {LARGE // 1024} KiB.", _LENGTH)
 async def reads_large(bench: Bench) -> None:
     subject = await bench.ready()
-    subject.say(UNKNOWN, {"text": "x" * LARGE}, id="large")
-    await subject.answer("large", "a large message")
+    asked = subject.new_id()
+    subject.say(UNKNOWN, {"text": "x" * LARGE}, id=asked)
+    await subject.answer(asked, "a large message")
 
 
 @CLAUSES.must(
@@ -61,10 +64,11 @@ async def reads_large(bench: Bench) -> None:
 )
 async def counts_bytes(bench: Bench) -> None:
     subject = await bench.ready()
-    subject.say(UNKNOWN, {"text": "ü漢😀" * 100}, id="bytes")
-    subject.say(UNKNOWN, id="after")
-    await subject.answer("bytes", "a message beyond ASCII")
-    await subject.answer("after", "the message after one beyond ASCII")
+    beyond, after = subject.new_id(), subject.new_id()
+    subject.say(UNKNOWN, {"text": "ü漢😀" * 100}, id=beyond)
+    subject.say(UNKNOWN, id=after)
+    await subject.answer(beyond, "a message beyond ASCII")
+    await subject.answer(after, "the message after one beyond ASCII")
 
 
 @CLAUSES.must(
@@ -75,11 +79,12 @@ async def counts_bytes(bench: Bench) -> None:
 async def reads_fields(bench: Bench) -> None:
     subject = await bench.ready()
     content = "application/vscode-jsonrpc; charset=utf-8"
-    for asked, head in (
-        ("before", "Content-Type: {type}\r\nContent-Length: {length}\r\n\r\n"),
-        ("behind", "Content-Length: {length}\r\nContent-Type: {type}\r\n\r\n"),
-        ("case", "content-length:{length}\r\n\r\n"),
+    for head in (
+        "Content-Type: {type}\r\nContent-Length: {length}\r\n\r\n",
+        "Content-Length: {length}\r\nContent-Type: {type}\r\n\r\n",
+        "content-length:{length}\r\n\r\n",
     ):
+        asked = subject.new_id()
         body = json.dumps(message(UNKNOWN, id=asked)).encode()
         written = head.format(type=content, length=len(body))
         subject.send(written.encode() + body)

@@ -26,7 +26,7 @@ _RUN: Final = "name a command that may be run, with --run, to try it"
 @CLAUSES.must(
     "command.unknown",
     "A command that it does not have is refused.",
-    "Answer with error -32002.",
+    "Answer with error -32002, or -32001 if you speak generation B.",
 )
 async def has_no_such_command(bench: Bench) -> None:
     await _ask_for_no_command(bench)
@@ -34,13 +34,13 @@ async def has_no_such_command(bench: Bench) -> None:
 
 @CLAUSES.should(
     "command.unknown.code",
-    "A command that it does not have is refused with error -32002.",
-    "Use the code -32002, so that a host can say it in the person's words.",
+    "A command that it does not have is refused with error -32002 (generation B: -32001).",
+    "Use this code, so that a host can say it in the person's words.",
 )
 async def refuses_commands_with_the_code(bench: Bench) -> None:
     if not bench.known().commands:
         raise Untried("it has no commands")
-    _expect(await _ask_for_no_command(bench), spec.INVALID_COMMAND)
+    _expect(await _ask_for_no_command(bench), bench.number(spec.INVALID_COMMAND))
 
 
 @CLAUSES.must(
@@ -104,7 +104,7 @@ async def tells_no_progress_unasked(bench: Bench) -> None:
 async def ignores_late_cancels(bench: Bench) -> None:
     subject = await bench.ready()
     before = len(subject.said)
-    for params in ({"id": "nobody"}, {"id": 4_000_000}, {}, None):
+    for params in ({"id": 4_000_000}, {}, None):
         subject.say("$/cancelRequest", params)
     await subject.alive()
     if sum("method" not in said for said in subject.said[before:]) > 1:
@@ -120,14 +120,15 @@ async def can_be_cancelled(bench: Bench) -> None:
     bench.can("cancel")
     subject = await bench.ready()
     await _set_up(bench, subject)
-    subject.say("runCommand", _run(bench), id="cancelled")
-    subject.say("$/cancelRequest", {"id": "cancelled"})
-    answer = await subject.answer("cancelled", "a cancelled command")
+    cancelled = subject.new_id()
+    subject.say("runCommand", _run(bench), id=cancelled)
+    subject.say("$/cancelRequest", {"id": cancelled})
+    answer = await subject.answer(cancelled, "a cancelled command")
     if answer.get("error") is None:
         raise Untried(f"{bench.command} was over before it could be cancelled")
     _expect(answer["error"]["code"], spec.CANCELLED)
     await subject.alive()
-    if subject.answers_to("cancelled") != 1:
+    if subject.answers_to(cancelled) != 1:
         raise Broken("it answered more than once")
 
 
@@ -184,14 +185,15 @@ async def _set_up(bench: Bench, subject: Subject) -> None:
     if bench.command is None:
         raise Untried(_RUN)
     if bench.is_a:
-        params = {"name": bench.command, "args": [], "config": []}
+        params = {"name": bench.command, "args": [], "config": bench.defaults()}
         await subject.result("setupCommand", params)
 
 
 def _run(bench: Bench) -> dict[str, Any]:
     if bench.is_a:
         return {"name": bench.command}
-    return {"cmd": bench.command, "config": [], "pluginConfig": []}
+    own = bench.defaults(of_plugin=True)
+    return {"cmd": bench.command, "config": bench.defaults(), "pluginConfig": own}
 
 
 async def _answer_to_a_run(bench: Bench, subject: Subject, token: str | None = None) -> None:

@@ -20,7 +20,7 @@ from telex.processes.child import Child, Exit
 from telex.processes.ending import BRISK
 from telex.processes.tree import members
 from telex.wire.content_length import Decoder, encode
-from telex.wire.events import Event, Fault, Frame
+from telex.wire.events import Event, Fault, Frame, Reason
 
 Message = dict[str, Any]
 Id = int | str
@@ -42,6 +42,9 @@ class Subject:
         """Every message it sent."""
         self.strays: list[str] = []
         """What else it wrote to standard output."""
+        self._too_long: str | None = None
+        """Of a message it announced that is longer than any host takes: what follows is part of it,
+        and nothing more can be heard."""
         self._words = b""
         """The end of what it wrote to standard error."""
         self._ids = itertools.count(1)
@@ -106,9 +109,10 @@ class Subject:
 
     async def ask(self, method: str, params: object = None, id: Id | None = None) -> Message:
         """The answer, whatever it says."""
-        asked = next(self._ids) if id is None else id
+        asked = self.new_id() if id is None else id
+        before = len(self.said)
         self.say(method, params, id=asked)
-        return await self.answer(asked, method)
+        return await self.answer(asked, method, before)
 
     async def result(self, method: str, params: object = None) -> Any:
         """The answer, which has to be a result."""
@@ -128,15 +132,22 @@ class Subject:
         """It answers a question nobody can answer."""
         await self.ask(UNKNOWN)
 
-    async def answer(self, id: Id | None, method: str) -> Message:
-        """The answer to this id. An integer and a string are never the same."""
+    def new_id(self) -> int:
+        """An id that no request had. Of integers: every implementation can take them, so that a
+        fault with other ids is told by the clauses about ids and by no other."""
+        return next(self._ids)
+
+    async def answer(self, id: Id | None, method: str, since: int = 0) -> Message:
+        """The answer to this id, among the messages from that place on. An integer and a string are
+        never the same."""
 
         def is_it(said: Message) -> bool:
-            return (
-                "method" not in said and said.get("id") == id and type(said.get("id")) is type(id)
-            )
+            return "method" not in said and (_same(said.get("id"), id) or _converted(said, id))
 
-        return checked(await self.until(is_it, f"an answer to {method}"))
+        found = await self.until(is_it, f"an answer to {method}", since)
+        if not _same(found.get("id"), id):
+            raise Broken(f"{method} had the id {_shown(id)}, and its answer {_shown(found['id'])}")
+        return checked(found)
 
     async def until(self, wanted: Callable[[Message], bool], what: str, since: int = 0) -> Message:
         """The first message that is wanted, if it comes in time."""
@@ -148,6 +159,8 @@ class Subject:
                             return said
                     since = len(self.said)
                     self._more.clear()
+                    if self._too_long is not None:
+                        raise Broken(f"it announced a message of {self._too_long}")
                     if self._ended:
                         raise Broken(f"it closed its output before {what} came")
                     await self._more.wait()
@@ -160,7 +173,7 @@ class Subject:
         return self._words.decode("utf-8", "replace").splitlines()
 
     def answers_to(self, id: Id) -> int:
-        return sum("method" not in said and said.get("id") == id for said in self.said)
+        return sum("method" not in said and _same(said.get("id"), id) for said in self.said)
 
     async def exit(self) -> Exit:
         """How it ended, if it does in time, with all that it said heard."""
@@ -203,6 +216,8 @@ class Subject:
                     self._heard(body)
                 case Fault():
                     self.strays.append(event.detail)
+                    if event.reason is Reason.TOO_LONG:
+                        self._too_long = event.detail
         self._more.set()
 
     def _heard(self, body: bytes) -> None:
@@ -245,6 +260,16 @@ def checked(answer: Message) -> Message:
     if error is not None and not _is_error(error):
         raise Broken(f"the error has no integer code and message: {_shown(error)}")
     return answer
+
+
+def _same(one: object, other: object) -> bool:
+    return one == other and type(one) is type(other)
+
+
+def _converted(said: Message, id: object) -> bool:
+    """Whether it answers this id, made into another type: 1 for "1"."""
+    answered = said.get("id")
+    return answered is not None and id is not None and str(answered) == str(id)
 
 
 def _is_error(error: object) -> bool:

@@ -1,6 +1,8 @@
 """The `logging` module's records as `log` notifications: `logging.info("…")` is all a plugin does.
 
-What is given as `extra` becomes the fields. A traceback is a field of its own.
+What is given as `extra` becomes the fields. A traceback is a field of its own. Hosts of the two
+generations read different members, and each ends the conversation over one it cannot read: A's
+takes none but its own, and B's knows no level below debug but by an offset.
 """
 
 from __future__ import annotations
@@ -8,11 +10,12 @@ from __future__ import annotations
 import logging
 import traceback
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
 
-from telex.plugins.logs import LEVELS, TRACE
+from telex.plugins.logs import LEVELS, TRACE, level_number
 from telex.protocols import plugin_v0 as spec
 
 _OWN: Final = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
@@ -24,11 +27,14 @@ class ToHost(logging.Handler):
 
     def __init__(self, tell: Callable[[str, object], None]) -> None:
         super().__init__()
+        self.protocol = spec.PROTOCOL_A
+        """What the host speaks."""
         self._tell = tell
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
-            self._tell("log", as_log(record))
+            is_b = self.protocol == spec.PROTOCOL_B
+            self._tell("log", as_log_of_b(record) if is_b else as_log(record))
         except Exception:  # noqa: BLE001  logging's own way: a record that cannot be written is told
             self.handleError(record)
 
@@ -39,18 +45,34 @@ def listen(settings: spec.Logging, handler: logging.Handler) -> None:
     root.removeHandler(handler)
     if settings.enabled:
         root.addHandler(handler)
-        root.setLevel(LEVELS[settings.level])
+        root.setLevel(level_number(settings.level))
 
 
 def as_log(record: logging.LogRecord) -> dict[str, Any]:
     """In generation A's words. The level is always said: other hosts have no default for it."""
+    said = {"level": _level(record.levelno), "msg": record.getMessage()}
+    fields = _fields(record)
+    return {**said, "fields": fields} if fields else said
+
+
+def as_log_of_b(record: logging.LogRecord) -> dict[str, Any]:
+    """In generation B's words, which are those of Go's `log/slog`."""
+    level = _level(record.levelno)
+    return {
+        "time": datetime.fromtimestamp(record.created, UTC).isoformat().replace("+00:00", "Z"),
+        "level": "DEBUG-4" if level == "trace" else level.upper(),
+        "msg": record.getMessage(),
+        "attrs": [{"key": name, "value": value} for name, value in _fields(record).items()],
+    }
+
+
+def _fields(record: logging.LogRecord) -> dict[str, Any]:
     fields = {name: _json(value) for name, value in vars(record).items() if name not in _OWN}
     if record.name != "root":
         fields["logger"] = record.name
     if record.exc_info and record.exc_info[0] is not None:
         fields["traceback"] = "".join(traceback.format_exception(*record.exc_info))
-    said = {"level": _level(record.levelno), "msg": record.getMessage()}
-    return {**said, "fields": fields} if fields else said
+    return fields
 
 
 def _level(number: int) -> spec.Level:

@@ -94,13 +94,15 @@ class Service:
         said = _read(asked, spec.Handshake)
         if said.protocol not in NAMES or said.protocol_version != spec.VERSION:
             raise RpcError(
-                spec.HANDSHAKE,
+                spec.number_of(spec.HANDSHAKE, said.protocol),
                 f"This plugin speaks {spec.PROTOCOL_A} version {spec.VERSION}, "
                 f"not {said.protocol} version {said.protocol_version}.",
             )
-        self._protocol = said.protocol
+        self._protocol = self._logging.protocol = said.protocol
         if said.protocol == spec.PROTOCOL_B:  # which has no `initialize`
             self._configure({})
+            # Nor a way to say what it wants to hear: it gets all, and leaves out what it does not.
+            listen(spec.Logging(enabled=True, level="trace"), self._logging)
             self._stage = Stage.READY
         else:
             self._stage = Stage.INTRODUCED
@@ -133,9 +135,9 @@ class Service:
             raise RpcError(_PARAMS, "It does not say which command: give its `name`.")
         command = self._command(name)
         if isinstance(said.plugin_config, list):
-            self._configure(values_of(said.plugin_config))
-        set_up = self._set_up.pop(name, spec.SetupCommand(name, []))
-        values = values_of(set_up.config) | values_of(said.config)
+            self._configure(values_of(_plain(said.plugin_config)))
+        set_up = self._set_up.pop(name, spec.SetupCommand(name))
+        values = values_of(set_up.config) | values_of(_plain(said.config))
         call = CommandCall(command.name, self._tell, said.progress_token, set_up.args)
         await self._done(command, call, _configured(command.signature, values), spec.COMMAND_FAILED)
         return spec.Done()
@@ -230,10 +232,14 @@ class Service:
     def _command(self, name: str) -> Given:
         found = self._plugin.commands.find(name)
         if found is None:
-            raise RpcError(spec.INVALID_COMMAND, f"There is no command {name}.")
+            raise self._error(spec.INVALID_COMMAND, f"There is no command {name}.")
         if isinstance(found, Group):
-            raise RpcError(spec.NOT_RUNNABLE, f"{name} is a group of commands; say which of them.")
+            raise self._error(spec.NOT_RUNNABLE, f"{name} is a group of commands; say which one.")
         return found
+
+    def _error(self, condition: int, *said: Any) -> RpcError:
+        """An error, with the number that the host's generation has for it."""
+        return RpcError(spec.number_of(condition, self._protocol), *said)
 
     def _task(self, name: str) -> Given:
         if (found := self._plugin.tasks.get(name)) is None:
@@ -256,12 +262,20 @@ class Service:
         except InvalidConfig as invalid:
             raise RpcError(spec.INVALID_CONFIG, f"{name}: {invalid}", *_data(invalid)) from None
         except Failed as failed:
-            raise RpcError(code, str(failed), *_data(failed)) from None
+            raise self._error(code, str(failed), *_data(failed)) from None
         except RpcError:
             raise
         except Exception as error:
             log.error("%s failed", name, exc_info=error)
-            raise RpcError(code, f"{name} failed: {type(error).__name__}: {error}") from error
+            said = f"{name} failed: {type(error).__name__}: {error}"
+            raise self._error(code, said) from error
+
+
+def _plain(config: list[spec.KeyValue] | msgspec.UnsetType) -> list[spec.KeyValue]:
+    """Without tables: a host of generation B puts the values of every command, by its name, among
+    those of the plugin."""
+    pairs = config if isinstance(config, list) else []
+    return [pair for pair in pairs if pair.type != spec.CONFIGS]
 
 
 def _data(failed: Failed) -> tuple[object, ...]:

@@ -121,7 +121,16 @@ def key(name: str) -> str:
 def values_of(config: list[spec.KeyValue] | msgspec.UnsetType | None) -> dict[str, object]:
     """A configuration as it comes. What is null was not said."""
     pairs = config if isinstance(config, list) else []
-    return {pair.key: pair.value for pair in pairs if pair.value is not None}
+    return {pair.key: _value(pair) for pair in pairs if pair.value is not None}
+
+
+def _value(pair: spec.KeyValue) -> object:
+    """The value, with tables as mappings."""
+    if pair.type != spec.CONFIGS or not isinstance(pair.value, list):
+        return pair.value
+    inner = (one for one in pair.value if isinstance(one, dict) and isinstance(one.get("key"), str))
+    pairs = [spec.KeyValue(one["key"], one.get("value"), one.get("type")) for one in inner]
+    return values_of(pairs)
 
 
 def struct_configs(shape: type[msgspec.Struct]) -> list[spec.ConfigEntry]:
