@@ -9,6 +9,12 @@ first, `plan` proposes one; anything else is answered. `/usage`, `/cost`, `/mode
 `FAKE_STEP_MS` is the time between two pictures of the spinner. `FAKE_LOG` names a file that gets
 one line of JSON for each thing that was typed: `{"key": "enter"}`, `{"key": "x"}`,
 `{"paste": "..."}`.
+
+As on real machines: `FAKE_SWALLOW` is how many Enters it does not take while there is a draft,
+`FAKE_SLOW_MS` how long it needs before it draws what was typed, in which an Enter behind a paste is
+lost, `FAKE_START` a FIFO that somebody must open for writing before it listens at all,
+`FAKE_REDRAW_MS` how long its screen is blank before each picture, `FAKE_SUGGESTION` what an empty
+box suggests. Ctrl+U clears to the beginning of the row, and joins it to the one above.
 """
 
 from __future__ import annotations
@@ -23,11 +29,16 @@ import socket
 import sys
 import time
 import tty
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 STEP = int(os.environ.get("FAKE_STEP_MS", "50")) / 1000
 STEPS_OF_A_TURN = 6
+SWALLOWS = int(os.environ.get("FAKE_SWALLOW", "0"))
+SLOW = int(os.environ.get("FAKE_SLOW_MS", "0")) / 1000
+REDRAW = int(os.environ.get("FAKE_REDRAW_MS", "0")) / 1000
+START = os.environ.get("FAKE_START", "")
+SUGGESTION = os.environ.get("FAKE_SUGGESTION", "")
 ESCAPE_ALONE = 0.02
 """After this long an escape byte is the key, and not the beginning of something."""
 COLLAPSES_AT = 800
@@ -169,6 +180,8 @@ class Fake:
         self.said: list[Rows] = []
         self.draft, self.queued = "", list[str]()
         self.pasted_lines = 0
+        self.swallows = SWALLOWS
+        self.pasted_just_now = False
         self.welcome = True
         self.expanded = self.leaving = False
         self.login = login
@@ -191,8 +204,12 @@ class Fake:
                 self._answer(self.dialog, self.dialog.press(name))
             case Pasted() if self.dialog:
                 pass
+            case Key("enter") if self.draft and (self.swallows or self.pasted_just_now):
+                self.swallows -= bool(self.swallows)
             case Key("enter"):
                 self._entered()
+            case Key("ctrl_u"):
+                self._clear_row()
             case Key("escape"):
                 self._escaped()
             case Key("backspace"):
@@ -204,6 +221,15 @@ class Fake:
             case Pasted(text):
                 self.draft += text
                 self.pasted_lines = text.count("\n") if len(text) > COLLAPSES_AT else 0
+                self.pasted_just_now = SLOW > 0
+
+    def _clear_row(self) -> None:
+        if self.pasted_lines:
+            self.draft, self.pasted_lines = "", 0
+            return
+        rows = wrapped(self.draft, size()[1] - 2)
+        last = rows[-1]
+        self.draft = self.draft[: len(self.draft) - max(1, len(last))] if self.draft else ""
 
     def _interrupted(self) -> None:
         if self.leaving:
@@ -384,10 +410,26 @@ class Fake:
         shown = self.draft
         if self.pasted_lines:
             shown = f"[Pasted text #1 +{self.pasted_lines} lines]"
-        first, *more = shown.split("\n")
+        first, *more = wrapped(shown, cols - 2)
         status = "Press Ctrl-C again to exit" if self.leaving else f"[{self.model}] ~/garden"
         edge = "─" * cols
-        return [edge, f"❯{NBSP}{first}", *(f"  {row}" for row in more), edge, f"  {status}"]
+        box = [f"❯{NBSP}{first or SUGGESTION}", *(f"  {row}" for row in more)]
+        return [edge, *box, edge, f"  {status}"]
+
+    def cursor(self, shown: list[str]) -> tuple[int, int] | None:
+        """Row and column, from 1: behind the draft, also where a suggestion stands."""
+        at = [n for n, row in enumerate(shown, 1) if row.startswith("❯" + NBSP)]
+        if not at or self.dialog:
+            return None
+        text = self.draft
+        if self.pasted_lines:
+            text = f"[Pasted text #1 +{self.pasted_lines} lines]"
+        rows = wrapped(text, size()[1] - 2)
+        return at[-1] + len(rows) - 1, len(rows[-1]) + 3
+
+
+def wrapped(text: str, cols: int) -> list[str]:
+    return [row[at : at + cols] for row in text.split("\n") for at in range(0, len(row) or 1, cols)]
 
 
 LOGIN = (" Welcome to Claude Code", "", " Use the url below to sign in:", "", URL, "")
@@ -414,10 +456,18 @@ def draw(fake: Fake) -> None:
     rows, cols = size()
     shown = fake.rows(cols)[-rows:]
     placed = "".join(f"\x1b[{n};1H\x1b[K{row}" for n, row in enumerate(shown, 1))
-    at = next((n for n in range(len(shown), 0, -1) if shown[n - 1].startswith("❯" + NBSP)), 0)
+    at = fake.cursor(shown)
     rest = f"\x1b[{len(shown) + 1};1H\x1b[J" if len(shown) < rows else ""
-    cursor = f"\x1b[{at};{len(shown[at - 1]) + 1}H\x1b[?25h" if at else "\x1b[?25l"
-    left = memoryview(f"\x1b[?7l\x1b[?25l{placed}{rest}{cursor}".encode())
+    cursor = f"\x1b[{at[0]};{at[1]}H\x1b[?25h" if at else "\x1b[?25l"
+    if REDRAW:
+        write("\x1b[2J")
+        time.sleep(REDRAW)
+    write(f"\x1b[?7l\x1b[?25l{placed}{rest}{cursor}")
+    fake.pasted_just_now = False
+
+
+def write(text: str) -> None:
+    left = memoryview(text.encode())
     while left:
         left = left[os.write(1, left) :]
 
@@ -436,6 +486,12 @@ def typed(keyboard: Keyboard) -> Iterator[Key | Pasted] | None:
     except OSError:
         return None
     return keyboard.feed(data) if data else None
+
+
+def take_all(fake: Fake, events: Iterable[Key | Pasted]) -> None:
+    for event in events:
+        record(event)
+        fake.take(event)
 
 
 def patience(fake: Fake, keyboard: Keyboard, due: float) -> float | None:
@@ -463,9 +519,11 @@ def run(fake: Fake) -> int:
         events = typed(keyboard) if 0 in ready else keyboard.settle() if not ready else ()
         if events is None:
             return 0
-        for event in events:
-            record(event)
-            fake.take(event)
+        take_all(fake, events)
+        if fake.pasted_just_now:
+            time.sleep(SLOW)
+            if waiting.select(0):
+                take_all(fake, typed(keyboard) or ())
         if time.monotonic() >= due:
             fake.step()
             due = time.monotonic() + STEP
@@ -474,6 +532,8 @@ def run(fake: Fake) -> int:
 
 
 def main() -> int:
+    if START:
+        open(START).close()
     tty.setraw(0)
     os.write(1, b"\x1b[2J\x1b[?2004h")
     code = run(Fake(login="--login" in sys.argv[1:]))

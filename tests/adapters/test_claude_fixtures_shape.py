@@ -30,7 +30,7 @@ CONTEXT = {
     *("stable_ms", "title", "screen_cursor", "transcript", "process_exited", "exit_code"),
     *("alternate_screen", "size"),
 }
-INTENTS = {"prompt_submitted", "cancelling"}
+INTENTS = {"prompt_submitted", "prompt_pending", "cancelling"}
 ERRORS = {"rate_limit", "quota", "connection", "auth", "api", "unknown"}
 COLUMNS = 200
 
@@ -55,7 +55,7 @@ def test_every_screen_has_its_answer_and_every_answer_its_screen() -> None:
 
 
 def test_every_state_is_shown_and_so_is_a_screen_that_is_none_of_them() -> None:
-    assert {expected(name)["state"] for name in NAMES} == STATES | {"unknown"}
+    assert {expected(name)["state"] for name in NAMES} == STATES | {"unsent_draft", "unknown"}
 
 
 def test_there_are_enough_of_them() -> None:
@@ -116,7 +116,7 @@ def _agreed(key: str, told: Any) -> bool:
             return _words(options)
         case ("login", {"url": str(), **rest}) | ("trust", {"path": str(), **rest}):
             return not rest
-        case (("plan" | "model" | "permission_mode"), str()):
+        case (("plan" | "model" | "permission_mode" | "draft"), str()):
             return True
         case _:
             return False

@@ -445,7 +445,7 @@ def test_a_turn_in_another_thread_ends_with_the_block(tmp_path: Path) -> None:
         thread = threading.Thread(target=turning)
         thread.start()
         chatty.wait("wait_text_matcher", text="did x")
-    thread.join(5)
+    thread.join(30)
     assert len(told) == 1
 
 

@@ -214,7 +214,7 @@ async def test_what_the_shell_starts_does_not_inherit_the_marks(
     starting: Any, exported: dict[str, str]
 ) -> None:
     async with starting("shell", env=exported) as bash:
-        await bash.turn("run", command="env | grep -c -e 133 -e __telex")
+        await bash.turn("run", command="env | grep -c -e ']133;' -e __telex")
         assert "\n0\n" in await bash.screen()
         state = await bash.turn("run", command="bash --norc")
         assert (state["state"], state["rule"]) == ("prompt", "nested_prompt")

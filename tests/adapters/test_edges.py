@@ -214,7 +214,7 @@ async def test_who_waits_for_a_plugin_is_told_when_it_is_unloaded(tmp_path: Any)
         )
         await asyncio.sleep(0.4)  # it has been asked, and the next silence is a while away
         await caller.call("plugin.unload", plugin="mine")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(25):
             problem = await waiting
         assert "unloaded" in problem.message
 

@@ -52,12 +52,12 @@ def test_an_expectation_that_would_test_nothing_is_refused(text: str, why: str) 
 
 def test_a_plugin_is_shown_what_the_fixture_says_and_the_rest_by_default() -> None:
     text = '{"state": "a", "last_intent": "run", "context": {"title": "t", "stable_ms": 5}}'
-    (one,), _ = collect({"a.txt": "1\n2\n3\n4\n", "a.expected.json": text})
+    (one,), _ = collect({"a.txt": "1\n2\n3\n4\n5\n6\n7\n", "a.expected.json": text})
     seen = one.shown()
     assert (seen["screen"], seen["body_text"], seen["status_text"]) == (
+        "1\n2\n3\n4\n5\n6\n7",
         "1\n2\n3\n4",
-        "1",
-        "2\n3\n4",
+        "5\n6\n7",
     )
     assert (seen["last_intent"], seen["title"], seen["stable_ms"]) == ("run", "t", 5)
     assert seen["completed_turn_stable_ms"] == 300

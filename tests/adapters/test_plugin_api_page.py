@@ -122,7 +122,7 @@ def test_the_permissions_and_their_methods_are_those_of_the_host() -> None:
 
 def test_the_numbers_are_those_of_the_host() -> None:
     (table,) = tables("Limits")
-    about = {"PLAN_ACTIONS"} | {
+    about = {"PLAN_ACTIONS", "PLAN_STEPS", "PLAN_STEP_SECONDS"} | {
         name for name in limits.TABLE if name.startswith(("LUA_", "MANIFEST_"))
     }
     told = {row[0].strip("`"): row[1] for row in table}
@@ -156,9 +156,7 @@ end
 return M
 """
 TITLED = (
-    "print('\\x1b]0;a title\\x07one', 'two', 'three', sep='\\n')\n"
-    "input('words')\n"
-    "raise SystemExit(3)"
+    "print('\\x1b]0;a title\\x07one', *range(2, 8), sep='\\n')\ninput('words')\nraise SystemExit(3)"
 )
 
 
@@ -326,13 +324,26 @@ async def test_the_example_forgets_what_it_was_told_when_it_is_stopped() -> None
         assert state["last_intent"] is None
 
 
+async def test_the_example_presses_enter_once_its_answer_shows() -> None:
+    async with serving(example()) as caller:
+        program = {"program": sys.executable, "args": ["-c", DEPLOY]}
+        adapter = (await caller.call("adapter.start", plugin="deploy", **program))["adapter"]
+        await caller.call("adapter.wait", adapter=adapter)
+        answer = {"intent": "answer", "params": {"text": "y"}}
+        turn = await caller.call("adapter.turn", adapter=adapter, send=answer)
+        assert turn["state"]["evidence"] == "it ended with code 0"
+        assert turn["state"]["last_intent"] == "answered"
+
+
 async def test_the_example_describes_itself_and_exports_nothing_untested() -> None:
     async with serving(example()) as caller:
         told = await caller.call("plugin.describe", plugin="deploy")
     listed = [one["name"] for one in (*told["intents"], *told["wait_matchers"])]
     async with Nursery() as nursery:
         exports = await nursery.instance(example()).exports()
-    assert sorted(exports) == sorted([*listed, "asks", "classify", "describe"])
+    assert sorted(exports) == sorted(
+        [*listed, "asks", "answer", "answer_shown", "classify", "describe"]
+    )
 
 
 async def test_the_fixture_on_the_page_passes() -> None:

@@ -31,7 +31,7 @@ INSIDE = "return {}"
 
 @pytest.fixture(params=["kernel", "steps"], autouse=True)
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    def refuse(_root: int, path: str) -> int:
+    def refuse(_root: int, path: str, *, links: bool = True) -> int:
         raise OSError(errno.ENOSYS, "not here", path)
 
     if request.param == "steps":

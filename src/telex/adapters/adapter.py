@@ -15,10 +15,13 @@ from telex.adapters import classification
 from telex.adapters.asking import ask, catalogue
 from telex.adapters.context import context
 from telex.adapters.lua.problems import PluginProblem
-from telex.adapters.permissions import demand_for
+from telex.adapters.permissions import demand_for, demand_to_go_on
 from telex.protocols.pty_adapters import COMPLETED_TURN_STABLE_MS, State
 from telex.terminal.matchers import MatcherRefused
+from telex.terminal.moment import LiveMoment
 from telex.terminal.opening import to_its_end
+from telex.terminal.waiting import ProgramGone, WaitTimedOut
+from telex.wire import limits
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -87,18 +90,44 @@ class Adapter:
     async def perform(self, intent: str, params: dict[str, Any], method: str) -> None:
         """Do what an intent wants done. Raises PluginProblem, UnknownFunction, NotPermitted, and
         what acting on a session raises. The plan is checked whole before anything is done."""
+        plan = await self._plan(intent, params, method)
+        # Half a plan is worse than none or all of it: the next one's keys would follow the half.
+        await to_its_end(self._do(plan, method))
+
+    async def _plan(self, intent: str, params: dict[str, Any], method: str) -> classification.Plan:
         await self._exported(intent, intents=True)
         said = await self._instance.call(intent, params, self._context())
         plan = classification.read_plan(self.plugin.name, intent, said)
         demand_for(self.plugin, method, intent, plan.actions)
-        # Half a plan is worse than none or all of it: the next one's keys would follow the half.
-        await to_its_end(self._do(plan))
+        if plan.next is not None:
+            demand_to_go_on(self.plugin, method, intent)
+        return plan
 
-    async def _do(self, plan: classification.Plan) -> None:
-        for action in plan.actions:
-            await self.session.act(action)
-        if plan.last_intent is not None:
-            self.last_intent = plan.last_intent or None
+    async def _do(self, plan: classification.Plan, method: str) -> None:
+        function = ""
+        for _ in range(limits.PLAN_STEPS):
+            for action in plan.actions:
+                await self.session.act(action)
+            if plan.last_intent is not None:
+                self.last_intent = plan.last_intent or None
+            if (step := plan.next) is None:
+                return
+            try:
+                matched = await self._seen(step)
+            except ProgramGone:
+                return  # nothing is left to type at; the state says what became of it
+            function = step.intent
+            plan = await self._plan(function, {**step.params, "matched": matched}, method)
+        why = f"its plans go on after {limits.PLAN_STEPS} of them"
+        raise PluginProblem(self.plugin.name, function, "shape", why)
+
+    async def _seen(self, step: classification.NextStep) -> bool:
+        """Whether it came in time."""
+        try:
+            await self._until(step.when, step.intent, step.within_ms / 1000)
+        except WaitTimedOut:
+            return False
+        return True
 
     async def _matcher(self, function: str, params: dict[str, Any]) -> Matcher:
         await self._exported(function, intents=False)
@@ -112,6 +141,11 @@ class Adapter:
         """Until what a wait matcher of the plugin looks for is there. Raises PluginProblem,
         UnknownFunction, AdapterClosed, and what waiting on a session raises."""
         matcher = await self._matcher(function, params)
+        return await self._until(matcher, function, timeout, keep)
+
+    async def _until(
+        self, matcher: Matcher, function: str, timeout: float, keep: Keep = LiveMoment.keep
+    ) -> Found:
         self.check_open()
         waiting = asyncio.create_task(self.session.wait(matcher, timeout, keep=keep))
         self._waits.add(waiting)

@@ -45,11 +45,23 @@ class _StateAnswer(Struct, frozen=True):
     host_marks: Annotated[tuple[HostMark, ...], Meta(max_length=limits.HOST_MARKS)] = ()
 
 
+class NextStep(Struct, frozen=True):
+    """How a plan goes on, once its actions are done: a function that answers another plan."""
+
+    intent: Annotated[str, Meta(min_length=1, max_length=128)]
+    when: Matcher
+    """What has to be seen first."""
+    within_ms: Annotated[int, Meta(ge=0, le=limits.PLAN_STEP_SECONDS * 1000)]
+    """Then it goes on all the same, and is told that it was not seen."""
+    params: dict[str, Any] = {}
+
+
 class _PlanAnswer(Struct, frozen=True):
     """What an intent answers."""
 
     actions: Annotated[tuple[Action, ...], Meta(max_length=limits.PLAN_ACTIONS)]
     last_intent: Annotated[str, Meta(max_length=128)] | None = None
+    next: NextStep | None = None
 
 
 class _MatcherAnswer(Struct, frozen=True):
@@ -81,6 +93,7 @@ class Plan:
     actions: tuple[Action, ...]
     last_intent: str | None
     """What to remember of it: empty to forget what there was, None to leave that alone."""
+    next: NextStep | None = None
 
 
 def read_state(plugin: str, answer: Any, sequence: int, last_intent: str | None) -> State:
@@ -123,7 +136,7 @@ def read_plan(plugin: str, function: str, answer: Any) -> Plan:
     for action in said.actions:
         if isinstance(action, Key):
             _check_key(plugin, function, action.value)
-    return Plan(said.actions, said.last_intent)
+    return Plan(said.actions, said.last_intent, said.next)
 
 
 def read_matcher(plugin: str, function: str, answer: Any) -> Matcher:

@@ -38,8 +38,11 @@ _OF_A_FIXTURE: Final = {
 
 
 def split(screen: str) -> tuple[str, str]:
-    """A screen's body, and its status: the bottom three rows."""
+    """A screen's body, and its status: the bottom three rows. Six rows or fewer are all body: so
+    small a screen has no room for a status bar, and its only words would be in it."""
     rows = screen.split("\n")
+    if len(rows) <= 2 * STATUS_ROWS:
+        return screen, ""
     return "\n".join(rows[:-STATUS_ROWS]), "\n".join(rows[-STATUS_ROWS:])
 
 

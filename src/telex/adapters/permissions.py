@@ -47,6 +47,13 @@ def of_action(action: Action) -> Permission:
             return "input.write"
 
 
+def demand_to_go_on(plugin: Plugin, method: str, function: str) -> None:
+    """Raise NotPermitted if a plan would wait, and the plugin may not."""
+    if "matcher.wait" not in plugin.permissions:
+        what = f"{plugin.name}: `{function}`: the `next` of its plan"
+        raise NotPermitted(plugin.name, method, "matcher.wait", what)
+
+
 def demand_for(plugin: Plugin, method: str, function: str, actions: tuple[Action, ...]) -> None:
     """Raise NotPermitted if a plan has an action that the plugin may not ask for."""
     for action in actions:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -16,7 +17,7 @@ from telex.adapters.manifest import BadManifest
 from telex.adapters.sources import Plugin, PluginRefused, others_can_write, read_plugin, spelt
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 MANIFEST: Final = "manifest.toml"
 _BUILTIN: Final = Path(__file__).parent / "builtin"
@@ -83,25 +84,46 @@ def installed_plugins(directory: Path) -> tuple[list[Plugin], list[str]]:
     Nobody named them, so what others could have written is not read. A directory may be a link:
     whoever works on a plugin keeps it elsewhere.
     """
-    plugins: dict[str, Plugin] = {}
-    sentences: list[str] = []
+    found = look_at_installed(directory)
+    taken = [one.plugin for one in found if one.plugin is not None and not one.problem]
+    return taken, [one.problem for one in found if one.problem]
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """What lies where a person's plugins are."""
+
+    directory: Path
+    plugin: Plugin | None = None
+    problem: str = ""
+    """Why it is not taken: a sentence."""
+
+
+def look_at_installed(directory: Path) -> list[Installed]:
+    """Each directory that should be a plugin; the whole one, if it cannot be looked into."""
     try:
-        found = _manifests(directory)
+        paths = _manifests(directory)
     except PluginRefused as error:
-        return [], [str(error)]
+        return [Installed(directory, problem=str(error))]
     except OSError as error:
-        return [], [f"{directory}: {error.strerror}"]
-    for path in found:
+        return [Installed(directory, problem=f"{directory}: {error.strerror}")]
+    return list(_looked_at(paths))
+
+
+def _looked_at(paths: list[Path]) -> Iterator[Installed]:
+    plugins: dict[str, Plugin] = {}
+    for path in paths:
         try:
             plugin = read_plugin(path, ours=True)
         except (BadManifest, PluginRefused) as error:
-            sentences.append(str(error))
+            yield Installed(path.parent, problem=str(error))
             continue
         first = plugins.setdefault(plugin.name, plugin)
+        problem = ""
         if first is not plugin and first.directory is not None:
             there = spelt(first.directory)
-            sentences.append(f"{spelt(path)}: not used; {there} is called {plugin.name} already")
-    return list(plugins.values()), sentences
+            problem = f"{spelt(path)}: not used; {there} is called {plugin.name} already"
+        yield Installed(path.parent, plugin, problem)
 
 
 def _manifests(directory: Path) -> list[Path]:

@@ -59,6 +59,10 @@ class AutomationServer:
         """Serve one connection until it is over."""
         await self.automation.converse(channel, one_at_a_time=one_at_a_time)
 
+    async def leave(self) -> None:
+        """Answer what is pending with an error that says that the server ends, and hang up."""
+        await self.automation.leave()
+
     async def close(self) -> None:
         """End every program and every plugin."""
         try:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -37,7 +39,7 @@ COUNTED = {
     "a length that loops": "return #setmetatable({}, {__len = function() while true do end end})",
     "a tostring that loops": "return tostring(setmetatable({}, {__tostring = function() while true do end end}))",
 }
-"""Ended by the count of instructions."""
+"""Ended by the count of instructions, if not by the limit of processor time before."""
 
 TIME = {
     **COUNTED,
@@ -113,11 +115,33 @@ async def test_a_bomb_of_time_ends_while_others_answer(name: str) -> None:
         print(
             f"{problem.kind} after {took * 1000:.0f} ms; the slowest other took {slowest * 1000:.1f} ms"
         )
-        assert problem.kind in ({"budget"} if name in COUNTED else {"budget", "deadline"}), problem
+        # On a busy machine the limit of processor time may come before that of instructions.
+        assert problem.kind in {"budget", "deadline"}, problem
         assert (problem.plugin, problem.function) == ("bomb", "bomb")
         assert problem.problem.startswith("it ")
-        assert took < 5
         assert await instance.call("fine", 1) == 2
+
+
+def test_loops_of_lua_are_ended_by_the_count_of_instructions() -> None:
+    """In a process without a clock, where nothing else could end them."""
+    program = """
+import json, sys
+from telex.adapters.lua.chamber import Chamber
+code = sys.stdin.read()
+chamber = Chamber()
+chamber.begin("bomb", "0", [], {"main.lua": code}, "main.lua")
+print(chamber.call("bomb", [])["kind"])
+"""
+    for name, code in COUNTED.items():
+        source = bombed(code).files["main.lua"]
+        ran = subprocess.run(
+            [sys.executable, "-c", program],
+            input=source,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert ran.stdout == "budget\n", (name, ran.stdout, ran.stderr)
 
 
 @pytest.mark.parametrize("name", MEMORY)
@@ -144,10 +168,7 @@ async def _peak_until(bomb: asyncio.Future[PluginProblem], pid: int | None) -> i
     return peak
 
 
-async def test_the_kernel_ends_a_loop_in_c_without_our_help(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(limits, "LUA_DEADLINE_MS", 25_000)
+async def test_the_kernel_ends_a_loop_in_c_without_our_help() -> None:
     async with Nursery() as nursery:
         problem = await problem_of(nursery.instance(bombed(TIME["find that goes back and back"])))
         assert problem.kind == "deadline"
@@ -175,22 +196,22 @@ async def test_all_bombs_at_once_leave_another_answering() -> None:
 
 
 async def test_a_plugin_full_of_memory_is_told_so_and_not_ended_in_our_hands() -> None:
-    """What it keeps leaves no room for the arguments of its next call."""
+    """What it keeps leaves no room for the arguments of its next call. It takes a few ms of
+    processor time, so that of the three limits it is the one of memory that it comes to."""
     source = """
         local M, kept = {}, {}
-        function M.fill() pcall(function() while true do kept[#kept + 1] = ("x"):rep(100000) .. #kept end end) end
-        function M.nearly()
-          for i = 1, 14 do kept[i] = ("x"):rep(1000 * 1000) .. i end
-          return #kept
-        end
+        local function megabyte(i) return ("x"):rep(1000 * 1000) .. i end
+        function M.fill() pcall(function() while true do kept[#kept + 1] = megabyte(#kept) end end) end
+        function M.nearly() for i = 1, 24 do kept[i] = megabyte(i) end return #kept end
         function M.fine(text) return {#text} end
         return M
     """
+    argument = "y" * 10_000_000
     async with Nursery() as nursery:
         instance = nursery.instance(plugin(source))
         assert (await problem_of(instance, "fill")).kind == "memory"
-        assert await instance.call("nearly") == 14
+        assert await instance.call("nearly") == 24
         with pytest.raises(PluginProblem) as caught:
-            await instance.call("fine", "y" * 20_000_000)
+            await instance.call("fine", argument)
         assert caught.value.problem == "it needed more than 32 MiB of memory"
-        assert await instance.call("fine", "y" * 20_000_000) == [20_000_000]
+        assert await instance.call("fine", argument) == [10_000_000]

@@ -455,7 +455,10 @@ async def _kind(instance: Instance, function: str, *arguments: Any) -> str:
     return ""
 
 
-async def test_a_worker_that_stands_still_is_killed_at_its_deadline() -> None:
+async def test_a_worker_that_stands_still_is_killed_at_its_deadline(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(limits, "LUA_DEADLINE_MS", 1000)
     async with Nursery() as nursery:
         instance = nursery.instance(plugin(ORDERED))
         await instance.exports()

@@ -10,6 +10,7 @@
 -- A rule needs two anchors or more, for an answer may quote any one of them; a `dialog` has one
 -- more, below. Each anchor and each wording is needed by a fixture: tests take them away in turn.
 
+local errors = require("anchors.errors")
 local turns = require("anchors.turns")
 
 local anchors = {}
@@ -22,11 +23,12 @@ anchors.dialog = { { name = "no_box", check = "no_box" } }
 
 anchors.rules = {}
 for _, group in ipairs({
+  errors.starting,
   turns.starting,
   require("anchors.dialogs"),
   require("anchors.panels"),
   turns.working,
-  require("anchors.errors"),
+  errors.turns,
   turns.resting,
 }) do
   table.move(group, 1, #group, #anchors.rules + 1, anchors.rules)

@@ -9,10 +9,20 @@ local function object(properties, required)
 end
 
 local DIALOG_ID = text("which dialog is meant; if another is up, this is refused as stale_dialog")
-local FORCE = { type = "boolean", description = "type even if a dialog is up" }
+local FORCE = {
+  type = "boolean",
+  description = "type even if a dialog is up, and clear a draft that somebody else left",
+}
 local ANSWER = object({ dialog_id = DIALOG_ID })
 local NOTHING = { type = "object" }
-local PROMPT = object({ prompt = text("what to say"), force = FORCE }, { "prompt" })
+local RETRY = {
+  type = "integer",
+  description = "how long a draft may stand after Enter before it is pressed again, in milliseconds",
+}
+local PROMPT = object(
+  { prompt = text("what to say"), force = FORCE, retry_ms = RETRY },
+  { "prompt" }
+)
 local STABLE = {
   type = "integer",
   description = "how long the screen stands still before it counts, in milliseconds",
@@ -29,7 +39,11 @@ end
 
 return {
   intents = {
-    entry("send_prompt", "Paste a prompt and press Enter; a turn begins.", PROMPT),
+    entry(
+      "send_prompt",
+      "Paste a prompt, press Enter once it shows, and again while it stands; a turn begins.",
+      PROMPT
+    ),
     entry("approve", "Press Enter: accept the dialog that is up.", ANSWER),
     entry("deny", "Press Escape: dismiss the dialog or panel that is up.", ANSWER),
     entry(
@@ -96,6 +110,10 @@ return {
     state("usage_screen", "Costs or limits are shown; metadata.usage."),
     state("local_ui_screen", "Another panel is up that a person closes."),
     state("waiting_for_user_input", "There is a prompt or a menu, and no more is known."),
+    state(
+      "unsent_draft",
+      "The input box holds a text that was not sent; metadata.draft. The next prompt replaces it."
+    ),
     state("thinking", "It is at work, or a prompt was sent and has no answer yet."),
     state("cancelling", "A turn was cancelled and the screen has not settled."),
     state("completed_turn", "The turn is over and the input box is back."),

@@ -47,6 +47,12 @@ function checks.untouched(scene, moment)
   return moment.baseline ~= nil and moment.baseline == hash.fnv1a(screen.conversation(scene))
 end
 
+-- The box holds what was not sent, or what was pasted last where the cursor does not tell.
+function checks.draft(scene, moment)
+  local draft = screen.draft(scene, moment.screen_cursor)
+  return draft ~= nil and draft ~= ""
+end
+
 function checks.blank(scene)
   return scene.last == 0
 end
@@ -125,6 +131,22 @@ function checks.only_indented_below(scene, _, found, anchor)
   return true
 end
 
+local function is_chrome(row)
+  local empty = row.role == "blank" or row.role == "rule" or row.role == "prompt"
+  return empty or screen.is_hint(row) or rows.starts(row.text, "⏵⏵") or row.text:find("^%[[^%[%]]+%]$") ~= nil
+end
+
+-- Below it stand only rows that go on about it, the end of the turn, and what is drawn around.
+function checks.only_chrome_below(scene, _, found, anchor)
+  for at = (found[anchor.value] or 0) + 1, scene.floor do
+    local row = scene.rows[at]
+    if at ~= scene.marker and row.indent == 0 and not is_chrome(row) then
+      return false
+    end
+  end
+  return true
+end
+
 function checks.no_marker(scene)
   return scene.marker == nil
 end
@@ -138,11 +160,6 @@ function checks.answer_and_marker(scene)
     end
   end
   return false
-end
-
-local function is_chrome(row)
-  local empty = row.role == "blank" or row.role == "rule" or row.role == "prompt"
-  return empty or rows.starts(row.text, "⏵⏵") or row.text:find("^%[[^%[%]]+%]$") ~= nil
 end
 
 function checks.only_chrome_below_marker(scene)

@@ -18,6 +18,10 @@ local function read(moment)
   return screen.read(moment.screen or "", rules.is_marker)
 end
 
+function classifier.scene(moment)
+  return read(moment)
+end
+
 -- Remember this moment as the one before something is typed.
 function classifier.remember(moment)
   baseline = hash.fnv1a(screen.conversation(read(moment)))

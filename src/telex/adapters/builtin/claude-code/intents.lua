@@ -5,6 +5,7 @@
 
 local classifier = require("classifier")
 local dialogs = require("dialogs")
+local drafts = require("drafts")
 local keys = require("keys")
 
 local action = telex.action
@@ -56,33 +57,38 @@ local function text_of(params, name)
   return value
 end
 
-local function pasted(text)
-  return { action.bracketed_paste(text), action.key("enter") }
+-- What goes into the input box, and what to remember once it is sent.
+local function ordered(params, ctx, text, intent)
+  local retry = params.retry_ms
+  if retry ~= nil and (math.type(retry) ~= "integer" or retry < 1 or retry > 2000) then
+    telex.refuse("bad_params", "retry_ms has to be a whole number from 1 to 2000")
+  end
+  dialogs.expect_none(params, ctx)
+  return { text = text, intent = intent, force = params.force == true, retry_ms = retry }
 end
 
 function intents.send_prompt(params, ctx)
   local prompt = text_of(params, "prompt")
-  dialogs.expect_none(params, ctx)
-  return moving_plan(ctx, pasted(prompt), "prompt_submitted")
+  return drafts.begin(ordered(params, ctx, prompt, "prompt_submitted"), ctx)
 end
 
 function intents.steer(params, ctx)
   local prompt = text_of(params, "prompt")
-  dialogs.expect_none(params, ctx)
-  return plan(pasted(prompt))
+  return drafts.begin(ordered(params, ctx, prompt), ctx)
 end
 
 -- It is not a turn: what it shows must not be taken for an answer that is still to come.
 function intents.slash_command(params, ctx)
   local command = text_of(params, params.command ~= nil and "command" or "name")
-  dialogs.expect_none(params, ctx)
-  return moving_plan(ctx, pasted(command:sub(1, 1) == "/" and command or "/" .. command), "")
+  local slashed = command:sub(1, 1) == "/" and command or "/" .. command
+  return drafts.begin(ordered(params, ctx, slashed, ""), ctx)
 end
 
 function intents.attach_file(params, ctx)
   local path = text_of(params, "path")
-  dialogs.expect_none(params, ctx)
-  return plan({ action.bracketed_paste(path) })
+  local order = ordered(params, ctx, path)
+  order.leaves = true
+  return drafts.begin(order, ctx)
 end
 
 -- Enter takes the option that is pointed at. If that one says no, this would not be approval.

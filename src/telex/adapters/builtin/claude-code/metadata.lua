@@ -6,6 +6,7 @@
 local hash = require("hash")
 local links = require("links")
 local rows = require("rows")
+local screen = require("screen")
 
 local metadata = {}
 
@@ -183,7 +184,7 @@ function tellers.usage(scene, told)
     if share and heading and not usage[heading] then
       usage[heading] = tonumber(share)
     end
-    usage.cost = usage.cost or tonumber(text:match("^total cost:%s*%$(%d+%.?%d*)"))
+    usage.cost = usage.cost or tonumber(text:match("^%a+ cost:%s*%$(%d+%.?%d*)"))
   end
   told.usage = next(usage) and usage or nil
 end
@@ -203,8 +204,17 @@ local function retry_after(text)
   return nil
 end
 
+local DRAFT_CHARS = 200
+
+-- What stands in the box, or how it begins.
+function tellers.draft(scene, told)
+  local text = screen.box_text(scene) or ""
+  local stop = utf8.len(text) and utf8.offset(text, DRAFT_CHARS + 1)
+  told.draft = stop and text:sub(1, stop - 1) or text
+end
+
 function tellers.error(scene, told, found, wordings)
-  local text = rows.folded(body(scene, found.words or scene.floor, scene.floor)):gsub("\n", " ")
+  local text = rows.folded(body(scene, found.words or 1, scene.floor)):gsub("\n", " ")
   local kind = wordings.words and wordings.words.kind
   told.error = { kind = kind, retry_after_s = retry_after(text) }
 end

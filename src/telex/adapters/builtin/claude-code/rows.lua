@@ -43,10 +43,12 @@ local function unframed(text)
   return text, false
 end
 
--- A horizontal rule from edge to edge. It may bear a name, as that of a session does.
+-- A horizontal rule from edge to edge. It may bear a name, as that of a session does, or say how
+-- much of a long draft is not shown: `─── ↑ 17 more ──────`.
 local function is_rule(text)
   for _, line in ipairs(RULES) do
-    if starts(text, line:rep(NARROWEST_RULE)) and ends(text, line) then
+    local cut = text:find("^" .. line:rep(3) .. " ↑ %d+ more ")
+    if (cut or starts(text, line:rep(NARROWEST_RULE))) and ends(text, line) then
       return true
     end
   end

@@ -30,6 +30,20 @@ function matches.pattern(text, wording)
   return text:find(wording.pattern or wording) ~= nil
 end
 
+-- A pattern that is all there is to say, or goes on behind a sign that parts sentences.
+local PARTS = { "", " ·", " ∙", " -", " —", " (", ":", ".", ",", ";" }
+
+function matches.banner(text, wording)
+  local _, stop = text:find(wording.pattern)
+  local rest = stop and text:sub(stop + 1)
+  for _, part in ipairs(PARTS) do
+    if rest == part or part ~= "" and rest and rows.starts(rest, part) then
+      return true
+    end
+  end
+  return false
+end
+
 -- A beginning that is one sign of a range, followed by a space.
 function matches.glyph(text, range)
   local sign = text:match("^(" .. utf8.charpattern .. ") ")

@@ -66,13 +66,18 @@ local function is_last(all, bottom)
   return true
 end
 
+-- A long draft is shown in part: the rule above it says how many rows there are besides.
+local function is_cut(row)
+  return row.role == "rule" and row.text:find("↑ %d+ more ") ~= nil
+end
+
 -- The last pair of rules, or frame, whose first row inside is a prompt.
 local function find_box(all)
   for bottom = #all, 3, -1 do
     local closes = all[bottom].role
     local opener = closes == "rule" and "rule" or closes == "frame_bottom" and "frame_top"
     local top = opener and box_top(all, bottom, opener)
-    if top and top + 1 < bottom and is_prompt(all[top + 1]) then
+    if top and top + 1 < bottom and (is_prompt(all[top + 1]) or is_cut(all[top])) then
       return is_last(all, bottom) and { top = top, bottom = bottom } or nil
     end
   end
@@ -159,11 +164,56 @@ function screen.read(text, is_marker)
   return scene
 end
 
+function screen.texts(scene)
+  local texts = {}
+  for _, row in ipairs(scene.rows) do
+    texts[#texts + 1] = row.text
+  end
+  return texts
+end
+
+-- What stands in the box, draft or suggestion, without the sign before it; nil without a box.
+function screen.box_text(scene)
+  if not scene.box then
+    return nil
+  end
+  local texts = {}
+  for at = scene.box.top + 1, scene.box.bottom - 1 do
+    local row = scene.rows[at]
+    texts[#texts + 1] = at == scene.box.top + 1 and row.said_text or row.text
+  end
+  texts[1] = texts[1]:gsub("^>%s*", "")
+  return table.concat(texts, "\n")
+end
+
+-- The draft in the box, empty if there is none; nil if the cursor does not tell, being elsewhere.
+-- At the beginning of the box there is no draft before it, and what is behind it is a suggestion.
+function screen.draft(scene, cursor)
+  local box = scene.box
+  local row = cursor and cursor.row + 1
+  if not (box and row) or row <= box.top or row >= box.bottom then
+    return nil
+  end
+  local first = scene.rows[box.top + 1]
+  local home = first.framed and 4 or first.indent + 2
+  if row == box.top + 1 and cursor.col <= home and not is_cut(scene.rows[box.top]) then
+    return ""
+  end
+  return screen.box_text(scene)
+end
+
+-- Hints stand at the right edge above the box, and come and go with what is typed.
+local HINT_INDENT = 20
+
+function screen.is_hint(row)
+  return row.role == "text" and row.indent >= HINT_INDENT
+end
+
 -- The conversation above the box as one text, to see later whether anything came of a prompt.
 function screen.conversation(scene)
   local said = {}
   for at = 1, scene.floor do
-    if scene.rows[at].role ~= "blank" then
+    if scene.rows[at].role ~= "blank" and not screen.is_hint(scene.rows[at]) then
       said[#said + 1] = scene.rows[at].text
     end
   end

@@ -8,7 +8,7 @@ local COST = {
   of = "turn",
   text = "report",
   match = "start",
-  any = { "total cost:" },
+  any = { "total cost:", "estimated cost:" },
 }
 local DURATION = {
   name = "duration",
@@ -22,7 +22,7 @@ local TOKENS = {
   of = "turn",
   text = "report",
   match = "start",
-  any = { "usage:" },
+  any = { "usage:", "usage by model:" },
 }
 
 return {

@@ -89,6 +89,29 @@ turns.working = {
     },
   },
   {
+    rule = "draft.pending",
+    state = "unsent_draft",
+    confidence = 0.80,
+    tells = { "draft" },
+    evidence = "a prompt was pasted and could not be sent: it still stands in the input box",
+    anchors = {
+      { name = "pending", check = "intent", value = "prompt_pending" },
+      { name = "draft", check = "draft" },
+    },
+  },
+  {
+    rule = "draft.untouched",
+    state = "unsent_draft",
+    confidence = 0.76,
+    tells = { "draft" },
+    evidence = "a prompt was sent, but it stands in the input box and nothing came of it",
+    anchors = {
+      SUBMITTED,
+      { name = "draft", check = "draft" },
+      { name = "untouched", check = "untouched" },
+    },
+  },
+  {
     rule = "working.untouched",
     state = "thinking",
     confidence = 0.60,
@@ -133,6 +156,14 @@ turns.resting = {
       { name = "no_marker", check = "no_marker" },
       NOT_INTERRUPTED,
     },
+  },
+  {
+    rule = "draft.box",
+    state = "unsent_draft",
+    confidence = 0.70,
+    tells = { "draft" },
+    evidence = "the cursor stands behind a text in the input box, and nothing is at work",
+    anchors = { { name = "draft", check = "draft" } },
   },
   {
     rule = "starting.welcome",
