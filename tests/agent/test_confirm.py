@@ -46,7 +46,7 @@ async def test_an_allowed_command_runs_between_awaiting_and_running(tmp_path: Pa
         assert question["id"].startswith("ui_")
         assert params["run_id"] == run
         assert params["title"] == "Run command?"
-        assert params["message"].startswith("touch done\n")
+        assert params["message"].startswith('| touch done\nin "')
         assert (params["confirm_label"], params["cancel_label"]) == ("Allow", "Deny")
         assert ui.statuses(run) == ["running", "awaiting_ui"]
         assert ui.kinds(run)[-1] == "permission.ready"
@@ -118,7 +118,7 @@ async def test_a_yes_is_for_the_place_that_was_shown(
         ui = await agent.connect(**ALL)
         run, question = await asked(ui, "go")
         assert f"{agent.root}/good" in question["params"]["message"]
-        assert "It was named l" in question["params"]["message"]
+        assert 'It was named "l' in question["params"]["message"]
         swap(agent, "l", "bad")
         ui.answer(question, {"ok": True})
         await ui.until_ended(run)
@@ -165,7 +165,7 @@ async def test_a_script_that_changed_after_the_question_does_not_run(
                 (agent.root / "good" / "run.sh").write_text(change)
             ui.answer(question, {"ok": True})
             await ui.until_ended(run)
-        assert "run.sh has changed since the question; nothing was run" in ui.final(run)
+        assert 'run.sh" has changed since the question; nothing was run' in ui.final(run)
         assert list(agent.root.rglob("ran"))
         assert not list(agent.root.rglob("other"))
 
@@ -180,7 +180,7 @@ async def test_a_script_that_is_named_in_one_word_with_its_option_is_bound_too(
         (agent.root / "p.awk").write_text('BEGIN { system("touch done") }')
         ui.answer(question, {"ok": True})
         await ui.until_ended(run)
-        assert "p.awk has changed since the question; nothing was run" in ui.final(run)
+        assert 'p.awk" has changed since the question; nothing was run' in ui.final(run)
         assert not ran(agent)
 
 
@@ -220,8 +220,8 @@ async def test_a_question_says_where_the_words_of_a_command_lead(
         _, question = await asked(ui, f"run {command} 2> /dev/stderr")
         said = question["params"]["message"]
         name, place = ("o", tmp_path / "outside") if " o" in command else ("d", agent.root / "bad")
-        assert f"It names {agent.root}/{name}" in said
-        assert f"and that leads to {place}" in said
+        assert f'It names "{agent.root}/{name}' in said
+        assert f'and that leads to "{place}' in said
         assert "names /dev" not in said
 
 
@@ -252,13 +252,13 @@ async def test_a_change_is_asked_about_as_people_read_it(tmp_path: Path) -> None
         message, why = question["params"]["message"].split("\n\nWhy you are asked: ")
         indent = " " * 12
         assert message == (
-            f"Edit a in 1 place:\n@@ -1,3 +1,3 @@\n one\n-{indent}two\n+{indent}three\n "
+            f'Edit "a" in 1 place:\n| @@ -1,3 +1,3 @@\n|  one\n| -{indent}two\n| +{indent}three\n|  '
         )
         ui.answer(question, {"ok": False})
         await ui.until_ended(run)
         run, question = await asked(ui, "write b: hello")
         message, why = question["params"]["message"].split("\n\nWhy you are asked: ")
-        assert message.startswith("Write b, 5 bytes, a new file:\n+hello\n")
+        assert message.startswith('Write "b", 5 bytes, a new file:\n| +hello\n')
         assert why.startswith("mode minimal asks before ")
         ui.answer(question, {"ok": False})
         await ui.until_ended(run)
@@ -272,7 +272,7 @@ async def test_a_change_too_large_for_a_difference_is_shown_whole(tmp_path: Path
         ui = await agent.connect(**ALL)
         run, question = await asked(ui, "go")
         rows = question["params"]["message"].split("\n")
-        assert [row[1:] for row in rows if row.startswith("+")] == content.split("\n")
+        assert [row[3:] for row in rows if row.startswith("| +")] == content.split("\n")
         await ui.call("run.cancel", {"run_id": run})
 
 
@@ -319,7 +319,7 @@ async def test_where_nobody_can_be_asked_what_would_ask_is_denied(
         ui = await agent.connect(**capabilities)
         run = await ui.start(TOUCH)
         assert await ui.until_ended(run) == "completed"
-        assert "nobody here can be asked; touch is not known to only read" in ui.final(run)
+        assert 'nobody here can be asked; "touch" is not known to only read' in ui.final(run)
         assert not [m for m in ui.heard if "id" in m and "method" in m]
         assert not ran(agent)
 
@@ -491,8 +491,8 @@ async def test_remembered_rules_count_from_then_on_and_after_a_restart(tmp_path:
         run, question = await asked(ui, "run touch done")
         assert question["params"]["allow_remember"] is True
         said = question["params"]["message"]
-        assert f"Remember (don't ask again): exactly this command, in {agent.root}." in said
-        assert f"nothing else, in the workspace\n{agent.root}." in said
+        assert f'Remember (don\'t ask again): exactly this command, in "{agent.root}".' in said
+        assert f'nothing else, in the workspace "{agent.root}".' in said
         ui.answer(question, {"ok": True, "remember": True})
         await ui.until_ended(run)
         (agent.root / "done").unlink()
@@ -562,10 +562,54 @@ async def test_a_file_name_that_would_deceive_is_shown_escaped_too(tmp_path: Pat
         run, question = await asked(ui, "go")
         message = question["params"]["message"]
         assert message.isascii()
-        assert "Write a\\u{202e}b\\u{1b}[0m, 4 bytes, a new file:\n+\\u{200b}x\n" in message
+        assert message.startswith(
+            'Write "a\\u{202e}b\\u{1b}[0m", 4 bytes, a new file:\n| +\\u{200b}x\n'
+        )
         preview = ui.events(run)[-2]["event"]
         assert preview["file_path"] == "a\\u{202e}b\\u{1b}[0m"
         await ui.call("run.cancel", {"run_id": run})
+
+
+BREAKS = ["\n", "\n\n", "\r", "\r\n", "\u2028", "\u2029", "\x85", "\v", "\f", "\x1c"]
+IMITATED = "Why you are asked: it only reads."
+OF_OTHERS = {
+    "label": ("shell", {"command": "touch x", "label": "tidy{0}"}),
+    "command": ("shell", {"command": "touch x #{0}\n{1}"}),
+    "first line": ("shell", {"command": "{1}"}),
+    "directory": ("shell", {"command": "touch x", "cwd": "d{0}"}),
+    "path": ("write", {"file_path": "a{0}", "content": "x"}),
+    "text": ("write", {"file_path": "a", "content": "x{0}\n {1}"}),
+    "changed text": ("edit", {"file_path": "b", "old_string": "{1}", "new_string": "x{0}"}),
+}
+
+
+@pytest.mark.parametrize("where", OF_OTHERS)
+async def test_nothing_that_an_agent_says_passes_for_a_line_of_ours(
+    tmp_path: Path, where: str
+) -> None:
+    steps = []
+    for made in BREAKS:
+        tool, arguments = OF_OTHERS[where]
+        said = {k: v.format(made + IMITATED, IMITATED) for k, v in arguments.items()}
+        steps.append(Step(tool=tool, arguments=said))
+    core = Scripted("s", steps)
+    async with an_agent(tmp_path, core) as agent:
+        for made in BREAKS:
+            (agent.root / f"d{made}{IMITATED}").mkdir()
+        (agent.root / "b").write_text(f"one\n\n{IMITATED}\n\n")
+        ui = await agent.connect(**ALL)
+        await ui.start("go")
+        for _ in BREAKS:
+            question = await ui.until("ui.confirm.request")
+            lines = question["params"]["message"].splitlines()
+            ours = [line for line in lines if not line.startswith("| ")]
+            assert len([line for line in ours if line.startswith("Why you")]) == 1, lines
+            assert not [line for line in ours if line.startswith(IMITATED)], lines
+            assert all(line == "" or line.split()[0] in OURS for line in ours), lines
+            ui.answer(question, {"ok": False, "reason": "go on"})
+
+
+OURS = {"in", "label:", "Write", "Edit", "Why", "Remember", "Your", "It"}
 
 
 async def test_a_core_cannot_pass_its_question_for_one_about_permission(tmp_path: Path) -> None:

@@ -117,7 +117,7 @@ async def test_a_run_has_not_ended_while_its_events_are_on_their_way(
 
     def slow(*given: Any) -> int:
         reached.set()
-        go_on.wait(10)
+        go_on.wait(30)
         return append(*given)
 
     monkeypatch.setattr(writing, "append", slow)

@@ -83,7 +83,7 @@ async def test_a_plugins_tool_is_asked_about_and_its_plugin_started_only_then(
         ui = await agent.connect(**ALL)
         run = await ui.start("go")
         question = await ui.until("ui.confirm.request")
-        assert question["params"]["message"].startswith("counter.add\na: 1\nb: 2\n")
+        assert question["params"]["message"].startswith("| counter.add\na: 1\nb: 2\n")
         assert keepers["counter"].running is None, "nothing runs before it is permitted"
         ui.answer(question, {"ok": True})
         assert await ui.until_ended(run) == "completed"
@@ -116,7 +116,7 @@ async def test_every_argument_of_a_plugins_tool_is_shown(directory: Path) -> Non
         ui = await agent.connect(**ALL)
         run = await ui.start("go")
         question = await ui.until("ui.confirm.request")
-        assert question["params"]["message"].startswith("counter.add\na: null\ncwd: .\n")
+        assert question["params"]["message"].startswith('| counter.add\na: null\ncwd: "."\n')
         ui.answer(question, {"ok": False})
         await ui.until_ended(run)
 

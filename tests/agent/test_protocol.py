@@ -98,7 +98,7 @@ async def test_requests_that_come_with_initialize_in_one_read_are_served_after_i
     async with an_agent(tmp_path) as agent:
         ui = agent.raw()
         first, second = ui.send("initialize", HELLO), ui.send("session.list", {})
-        assert (await ui.reply(second)) == {"sessions": []}
+        assert (await ui.reply(second))["sessions"] == []
         assert (await ui.reply(first))["server_capabilities"]["supports_run_cancel"] is True
 
 
@@ -110,6 +110,20 @@ async def test_names_that_are_kept_free_are_refused_with_a_hint(tmp_path: Path) 
             assert refused.code == -32601
             assert "kept for later" in refused.message
         assert (await ui.refusal("nothing.like.it")).code == -32601
+
+
+async def test_a_misspelt_method_is_answered_with_the_nearest_names(tmp_path: Path) -> None:
+    async with an_agent(tmp_path) as agent:
+        ui = await agent.connect()
+        for misspelt, meant in (
+            ("run.strat", "run.start"),
+            ("sesion.history", "session.history"),
+            ("shell.exce", "shell.exec"),
+        ):
+            refused = await ui.refusal(misspelt, {})
+            assert refused.code == -32601
+            assert refused.message.endswith(f"Did you mean {meant}?")
+            assert refused.data == {"nearest": [meant]}
 
 
 async def test_a_run_is_answered_first_and_then_told_from_running_to_its_end(
@@ -243,6 +257,7 @@ async def test_the_model_is_the_builtin_one_and_says_what_it_is(tmp_path: Path) 
         assert await ui.call("model.list") == {
             "provider": "builtin",
             "models": ["builtin"],
+            "source": "config",
             "current": "builtin",
         }
         assert (await ui.call("model.list", {"include_details": True}))["details"] == {
@@ -251,8 +266,8 @@ async def test_the_model_is_the_builtin_one_and_says_what_it_is(tmp_path: Path) 
         assert await ui.call("model.set", {"name": "builtin", "provider": "builtin"}) == {
             "provider": "builtin",
             "name": "builtin",
+            "source": "config",
         }
-        assert (await ui.refusal("model.list", {"provider": "openai"})).code == -32602
         assert (await ui.refusal("model.set", {"name": "gpt"})).code == -32602
         run = await ui.start("what is the weather?")
         await ui.until_ended(run)
@@ -400,7 +415,7 @@ async def test_signing_out_asks_first_and_says_that_nothing_is_stored(tmp_path: 
         assert await ui.reply(asked) == no
         asked = ui.send("auth.logout", {})
         ui.answer(await ui.until("ui.confirm.request"), {"ok": True})
-        yes = {"ok": True, "auth_cleared": False, "session_cleared": False}
+        yes = {"ok": True, "auth_cleared": False, "session_cleared": True}
         assert await ui.reply(asked) == yes
 
 
@@ -414,7 +429,8 @@ async def test_what_the_store_cannot_do_has_the_specs_numbers(tmp_path: Path) ->
         history = {"session_id": started["session_id"]}
         assert (await ui.refusal("session.history", history)).code == -32005
         again = {"input": {"type": "text", "text": "help"}}
-        assert (await ui.refusal("run.start", again)).code == -32000
+        assert (await ui.refusal("run.start", {**again, "new_session": True})).code == -32000
+        assert (await ui.refusal("run.start", again)).code == -32005
         assert (await ui.refusal("run.start", {**again, **history})).code == -32005
 
 

@@ -351,8 +351,5 @@ def test_what_one_command_is_remembered_by_allows_no_other_of_the_corpus(
     for scope in judge_of(one).judge(request_of(one)).remember:
         if scope.kind is Kind.EXACT and request_of(one) != request_of(other):
             rules = from_tables([to_table(scope.rule)], "remembered")
-            judge = Judge(
-                [Layer("remembered", rules)], Mode(other.get("mode", "minimal")), ROOT, WORLD["home"], FILES,
-                trusted=other.get("trusted", True),
-            )  # fmt: skip
+            judge = replace(judge_of(other), layers=[Layer("remembered", rules)])
             assert judge.judge(request_of(other)).decision is Decision.ASK

@@ -220,7 +220,7 @@ async def test_a_call_that_needs_no_question_any_more_is_made(tmp_path: Path) ->
 async def test_who_watched_a_waiting_run_hears_how_it_goes_on(tmp_path: Path) -> None:
     async with an_agent(tmp_path) as agent:
         ui = await agent.connect(**RETURNING)
-        runs = [await ui.start("run touch done") for _ in range(2)]
+        runs = [await ui.start("run touch done", new_session=True) for _ in range(2)]
         for _ in runs:
             await ui.until("ui.confirm.request")
         await ui.leave()

@@ -62,13 +62,13 @@ async def test_a_runtime_has_so_many_runs_and_no_more(
     monkeypatch.setattr("telex.agent.runtime.AGENT_RUNS", 3)
     async with an_agent(tmp_path) as agent:
         ui = await agent.connect(**ALL)
-        text = {"input": {"type": "text", "text": "ask x"}}
+        text = {"input": {"type": "text", "text": "ask x"}, "new_session": True}
         ids = [ui.send("run.start", text) for _ in range(4)]
         runs = [(await ui.reply(id))["run_id"] for id in ids[:3]]
         with pytest.raises(Exception, match="-32001"):
             await ui.reply(ids[3])
         await ui.call("run.cancel", {"run_id": runs[0]})
-        assert await ui.start("help")
+        assert await ui.start("help", new_session=True)
         for run in runs[1:]:
             await ui.call("run.cancel", {"run_id": run})
 
@@ -76,7 +76,7 @@ async def test_a_runtime_has_so_many_runs_and_no_more(
 async def test_many_runs_at_once_each_have_their_own_order(tmp_path: Path) -> None:
     async with an_agent(tmp_path, Saying(*(Text(str(n)) for n in range(10)), Final("x"))) as agent:
         ui = await agent.connect()
-        text = {"input": {"type": "text", "text": "go"}}
+        text = {"input": {"type": "text", "text": "go"}, "new_session": True}
         ids = [ui.send("run.start", text) for _ in range(20)]
         runs = [(await ui.reply(id))["run_id"] for id in ids]
         for run in runs:
@@ -254,7 +254,7 @@ async def test_the_list_of_things_to_do_is_told_and_stays_with_its_session(tmp_p
         run = await ui.start("todo done 1\ntodo", session_id=started["session_id"])
         await ui.until_ended(run)
         assert "[x] bread" in ui.final(run)
-        other = await ui.start("todo")
+        other = await ui.start("todo", new_session=True)
         await ui.until_ended(other)
         assert "bread" not in ui.final(other)
 

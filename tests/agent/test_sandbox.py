@@ -10,6 +10,7 @@ import pytest
 from telex.agent.agents_files import agents_files
 from telex.agent.files import FileRefused, read_whole, replace
 from telex.agent.sandbox import OutsideSandbox, Sandbox, downward, enclosing
+from telex.config import beneath
 
 
 @pytest.fixture
@@ -88,6 +89,29 @@ def test_a_directory_that_becomes_a_link_after_the_look_leads_nowhere(root: Path
     with pytest.raises(OSError, match="directory"):
         replace(box, place, b"overwritten")
     assert (root.parent / "outside" / "secret").read_text() == "secret"
+
+
+@pytest.mark.parametrize("by_the_kernel", [True, False])
+def test_a_file_that_becomes_a_link_after_the_look_is_not_read(
+    root: Path, monkeypatch: pytest.MonkeyPatch, by_the_kernel: bool
+) -> None:
+    """Not even where it leads to another file of the root: that one was not judged."""
+    if not by_the_kernel:
+        monkeypatch.setattr(beneath, "_system_call", lambda: None)
+    box = Sandbox(root)
+    (root / "d").mkdir()
+    for name in (".env", "f", "d/f"):
+        (root / name).write_text(name)
+    file, below, directory = (box.place(path, root) for path in ("f", "d/f", "d"))
+    assert (read_whole(box, file), read_whole(box, below)) == (b"f", b"d/f")
+    (root / "f").unlink()
+    (root / "f").symlink_to(".env")
+    (root / "d").rename(root / "gone")
+    (root / "d").symlink_to("gone")
+    for place in (file, below, directory):
+        with pytest.raises(OutsideSandbox, match="became a link"):
+            read_whole(box, place)
+    assert read_whole(box, box.place("d/f", root)) == b"d/f"
 
 
 def test_a_file_that_becomes_a_link_is_replaced_by_no_write(root: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telex.agent.judging import digest, shown
+from telex.agent.judging import digest, in_line, in_quotes, marked_off, shown
 
 
 def unshown(text: str) -> str:
@@ -29,6 +29,16 @@ def test_nothing_in_it_acts_on_who_reads_it(text: str) -> None:
     for char in shown(text).replace("\n", ""):
         assert unicodedata.category(char)[0] not in "CMZ" or char == " "
         assert unicodedata.bidirectional(char) not in ("R", "AL", "AN")
+
+
+@given(st.text(st.characters() | st.sampled_from('\n\r"| \u2028\x85')))
+def test_what_others_wrote_is_one_line_or_behind_a_mark(text: str) -> None:
+    assert unshown(in_line(text)) == unshown(in_quotes(text)[1:-1]) == text
+    assert len(in_line(text).splitlines()) <= 1
+    assert in_quotes(text).count('"') == 2
+    lines = marked_off(text).splitlines()
+    assert all(line.startswith("| ") for line in lines)
+    assert "\n".join(line[2:] for line in lines) == shown(text)
 
 
 @given(st.binary())

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import jsonschema
 import msgspec
@@ -24,6 +25,7 @@ from telex.agent.environment import agent_environment
 from telex.agent.excerpts import lines_of
 from telex.agent.globs import Glob, NoGlob
 from telex.agent.matching import line_pattern, matching_lines
+from telex.agent.tools import searching as searching_tool
 from telex.agent.tools.registry import BadArguments, Tools, UnknownTool
 from telex.agent.tools.tool import Preview, Tool, ToolContext, ToolResult
 from telex.agent.uninterrupted import in_thread
@@ -444,10 +446,43 @@ async def test_what_reading_would_ask_about_is_searched_only_when_it_is_named(
     assert await said(searching, "search", pattern="needle", path=".cache") == ".cache/x:1:needle"
 
 
+async def test_a_directory_of_the_project_that_is_called_like_one_of_the_system_is_searched(
+    searching: ToolContext,
+) -> None:
+    for name in ("dev/x", "proc/x", "etc/shadow"):
+        (searching.cwd / name).parent.mkdir()
+        (searching.cwd / name).write_text("needle\n")
+    found = await said(searching, "search", pattern="needle")
+    assert found.splitlines() == ["dev/x:1:needle", "etc/shadow:1:needle", "proc/x:1:needle"]
+
+
 async def test_a_pipe_is_not_searched(searching: ToolContext) -> None:
     os.mkfifo(searching.cwd / "pipe")
     assert "neither" in await refused(searching, "search", pattern="x", path="pipe")
     assert "nothing" in await said(searching, "search", pattern="x")
+
+
+async def test_what_became_a_link_while_it_was_searched_is_not_answered(
+    context: ToolContext, monkeypatch: pytest.MonkeyPatch, program: Callable[[str], str]
+) -> None:
+    program("rg")
+    root = context.cwd
+    for name in ("d", ".hidden"):
+        (root / name).mkdir()
+        (root / name / "f").write_text(f"needle in {name}\n")
+    (root / "g").write_text("needle in g\n")
+    run = searching_tool.commands.run
+
+    async def after_a_change(*argv: Any, **more: Any) -> Any:
+        (root / "d").rename(root / "was")
+        (root / "d").symlink_to(".hidden")
+        return await run(*argv, **more)
+
+    monkeypatch.setattr(searching_tool.commands, "run", after_a_change)
+    assert "became a link" in await refused(context, "search", pattern="needle", path="d")
+    # A single file is read by ourselves, who follow no link.
+    assert await said(context, "search", pattern="needle", path="g") == "g:1:needle in g"
+    assert "[nothing was found]" in await said(context, "search", pattern="x", path="g")
 
 
 async def test_a_link_that_leads_out_is_not_searched(searching: ToolContext) -> None:
@@ -548,7 +583,7 @@ async def test_a_cancellation_waits_for_a_thread_and_tells_it() -> None:
 
     def work(unwanted: threading.Event) -> None:
         begun.set()
-        done.append(unwanted.wait(10))
+        done.append(unwanted.wait(30))
 
     task = asyncio.ensure_future(in_thread(work))
     await asyncio.to_thread(begun.wait)

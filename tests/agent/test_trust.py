@@ -64,6 +64,19 @@ async def test_a_root_that_is_trusted_is_so_from_anywhere(tmp_path: Path) -> Non
     assert permissions.judge.judge(shell("make", str(mine))).decision is Decision.ALLOW
 
 
+@pytest.mark.parametrize("linked", [".telex", ".telex/config.toml"])
+@pytest.mark.parametrize("magic", [False, True])
+async def test_a_root_is_not_trusted_because_it_links_to_a_file_that_is(
+    tmp_path: Path, linked: str, magic: bool
+) -> None:
+    mine, other = a_project(tmp_path / "mine", trusted=True), tmp_path / "other"
+    (other / linked).parent.mkdir(parents=True)
+    (other / linked).symlink_to(f"/proc/self/cwd/{linked}" if magic else mine / linked)
+    permissions = await permissions_in(mine, other)
+    assert not permissions.trusted
+    assert permissions.judge.judge(shell("make", str(other))).decision is Decision.ASK
+
+
 async def test_settings_are_those_of_the_root_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,16 +1,17 @@
-"""The files a command names, as they were when a person was asked about it.
+"""The files a command names or will run, as they were when a person was asked about it.
 
 A yes to `sh run.sh` is a yes to what was in `run.sh` then, and one to `cp a d/` to where `d` led.
 So each word of the command that can name a file is looked at before the question and after the
 answer, from each directory the command may be in: where it leads, and inside the root what is
-there. That counts for words of commands and for redirects, and also for what was no file then and
-is one now. What a redirect writes to is only bound to its place.
+there. That counts for words of commands and for redirects, also for what was no file then and is
+one now, for each file that a pattern stands for and for which they are. What a redirect writes to
+is only bound to its place. Of a text that was not understood, whatever may be a name in it counts.
+So do files that are run without being named (`run_files`).
 
 The same look says what a person is told: where those words lead, if not where they seem to.
 
-Not bound: text that was not understood, what is in files outside the root, names that a pattern
-stands for, and what a program reads without being told its name (a Makefile, what a script
-includes). Blocks; the callers run it in a thread. Used by `confirming`.
+Not bound: what is in files outside the root, and what a program finds in another way (what a script
+includes, the programs in PATH). Blocks; the callers run it in a thread. Used by `confirming`.
 """
 
 from __future__ import annotations
@@ -18,13 +19,15 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from dataclasses import dataclass
-from itertools import islice
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
 
-from telex.agent.judging import shown
+from telex.agent.judging.links import is_too_long
+from telex.agent.judging.lookups import Once
 from telex.agent.judging.modes import Access
 from telex.agent.judging.paths import NOWHERE
+from telex.agent.judging.text_names import UNKNOWN, names_and_places_in, names_in
+from telex.agent.run_files import RunFiles
 from telex.agent.sandbox import OutsideSandbox
 from telex.wire.limits import AGENT_BOUND_PATHS, AGENT_COMMAND_PLACES, AGENT_FILE_BYTES
 
@@ -33,14 +36,18 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from telex.agent.judging import Judgement, Piece
+    from telex.agent.judging.paths import Paths
     from telex.agent.sandbox import Sandbox
 
-_NO_FILE = "no file"
+_NO_FILE: Final = "no file"
+_TOO_MANY: Final = "too many names"
+_MOST_PLACES: Final = 8 * AGENT_COMMAND_PLACES
+"""Each `cd` may have failed, so that the places double with each. The paths are counted too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """One path, as `shown` to people."""
+    """One path."""
 
     seems: str
     """Where it would be if nothing on the way were a link."""
@@ -48,45 +55,140 @@ class Bound:
     state: str
 
 
-def bound_files(judged: Judgement, sandbox: Sandbox, cwd: Path) -> dict[str, Bound]:
-    """Each path, absolute as the command has it, as it is shown."""
-    found: dict[str, Bound] = {}
-    left = AGENT_FILE_BYTES
-    for path, is_read in _named(judged, cwd).items():
-        real = _real(path)
-        state, read = _state(sandbox, real, left) if is_read else (_NO_FILE, 0)
-        left -= read
-        found[shown(path)] = Bound(shown(os.path.normpath(path)), shown(real), state)
-    return found
+@dataclass(frozen=True, slots=True)
+class BoundFiles:
+    """By path, absolute as the command has it."""
+
+    files: dict[str, Bound]
+    is_whole: bool
+    """False where there were more than are looked at: no yes is bound to the others."""
+    unlisted: tuple[str, ...] = ()
+    """Patterns that stand for more names than are looked at."""
 
 
-def _real(path: str) -> str:
-    if path in NOWHERE or "\0" in path:  # ours are not the command's; and what is no path
-        return path
-    return os.path.realpath(path)
+@dataclass(frozen=True, slots=True)
+class _Binding:
+    """What is bound, in the order in which it matters."""
 
+    paths: Paths
+    text: str
+    places: list[str]
+    missed: list[str] = field(default_factory=list)
+    """What there was too much of to look at."""
 
-def _named(judged: Judgement, cwd: Path) -> dict[str, bool]:
-    """Each path, and whether what is in it counts."""
-    found: dict[str, bool] = {}
-    for path, is_read in islice(_paths(judged, cwd), AGENT_BOUND_PATHS):
-        found[path] = is_read or found.get(path, False)
-    return found
+    def named(self, judged: Judgement) -> Iterator[tuple[str, bool]]:
+        """Each path, and whether what is in it counts."""
+        words: list[tuple[tuple[str, ...], tuple[str, ...]]] = []
+        if judged.not_understood is not None:
+            yield from self._in_text(self.text)
+            words.append(((self.text,), tuple(self.places)))
+        else:
+            for piece in judged.pieces:
+                yield from self._in_piece(piece)
+                if piece.kind == "command":
+                    words.append((piece.argv, tuple(self.places)))
+        files = RunFiles(self.paths)
+        for argv, places in words:
+            for place in places:
+                yield from ((path, True) for path in files.of(argv, place))
 
+    def _in_text(self, text: str) -> Iterator[tuple[str, bool]]:
+        found, moved = names_and_places_in(text, self.paths.home)
+        self._go_to([os.path.join(self.places[0], one) for one in moved])
+        if found is None:
+            self.missed.append("names")
+        for name in found or ():
+            yield from self._at_places(name.replace(UNKNOWN, "*"), is_read=True)
 
-def _paths(judged: Judgement, cwd: Path) -> Iterator[tuple[str, bool]]:
-    if judged.not_understood is not None:
-        return
-    places = [os.fspath(cwd)]
-    for piece in judged.pieces:
+    def _in_piece(self, piece: Piece) -> Iterator[tuple[str, bool]]:
         is_read = all(one.access is Access.READ for one in piece.touched)
-        for word in _words(piece):
-            yield from ((os.path.join(place, word), is_read) for place in places)
-        if piece.argv[:1] == ("cd",) and len(places) < AGENT_COMMAND_PLACES:
-            places += [os.path.join(place, word) for place in places for word in piece.argv[1:2]]
+        for word in _words(piece, self.paths.home):
+            yield from self._at_places(word, is_read=is_read)
+        if piece.argv[:1] == ("cd",):
+            self._go_to(
+                [os.path.join(one, word) for one in self.places for word in piece.argv[1:2]]
+            )
+
+    def _go_to(self, places: list[str]) -> None:
+        """A command may be there from now on, or still where it was."""
+        new = [one for one in dict.fromkeys(map(self._plain, places)) if one not in self.places]
+        room = _MOST_PLACES - len(self.places)
+        self.places.extend(new[:room])
+        if len(new) > room:
+            self.missed.append("places")
+
+    def _plain(self, path: str) -> str:
+        """Without dots, where these lead to the same place: `cd a && cd ..` goes nowhere new."""
+        plain = os.path.normpath(path)
+        if "\0" in path or self.paths.files.way(path) != self.paths.files.way(plain):
+            return path
+        return plain
+
+    def _at_places(self, name: str, *, is_read: bool) -> Iterator[tuple[str, bool]]:
+        yield from ((os.path.join(place, name), is_read) for place in self.places)
 
 
-def _words(piece: Piece) -> Iterator[str]:
+def bound_files(
+    judged: Judgement, paths: Paths, sandbox: Sandbox, cwd: Path, text: str
+) -> BoundFiles:
+    """`text` is the command's."""
+    paths = replace(paths, files=Once(paths.files))  # each link is looked at once
+    binding = _Binding(paths, text, [os.fspath(cwd)])
+    named: dict[str, bool] = {}
+    is_whole = True
+    for path, is_read in binding.named(judged):
+        if path not in named and len(named) == AGENT_BOUND_PATHS:
+            is_whole = False
+            break
+        named[path] = is_read or named.get(path, False)
+    if not is_whole or binding.missed:
+        return BoundFiles({}, is_whole=False)
+    looking = _Looking(paths, sandbox)
+    for path, is_read in named.items():
+        looking.look(path, is_read=is_read)
+    return BoundFiles(looking.found, True, tuple(looking.unlisted))
+
+
+class _Looking:
+    """Looks at paths, and reads so many bytes altogether."""
+
+    def __init__(self, paths: Paths, sandbox: Sandbox) -> None:
+        self._paths, self._sandbox = paths, sandbox
+        self._left = AGENT_FILE_BYTES
+        self.found: dict[str, Bound] = {}
+        self.unlisted: list[str] = []
+
+    def look(self, path: str, *, is_read: bool) -> None:
+        if "*" in path or "?" in path:
+            names = self._paths.files.names(path) if "\0" not in path else ()
+            listed = _TOO_MANY if names is None else _hash("\0".join(sorted(names)).encode(*_RAW))
+            self.found[path] = Bound(path, path, listed)
+            self.unlisted += [path] if names is None else []
+            for name in names or ():
+                self._look_at(name, is_read=is_read)
+        else:
+            self._look_at(path, is_read=is_read)
+
+    def _look_at(self, path: str, *, is_read: bool) -> None:
+        leads, real = _leads(path, self._paths)
+        looked = is_read and real
+        state, read = _state(self._sandbox, real, self._left) if looked else (_NO_FILE, 0)
+        self._left -= read
+        self.found[path] = Bound(os.path.normpath(path), leads, state)
+
+
+_RAW: Final = ("utf-8", "surrogateescape")
+
+
+def _leads(path: str, paths: Paths) -> tuple[str, str]:
+    """Where a path leads, as it is told, and the place itself if it is known."""
+    if path in NOWHERE or "\0" in path or is_too_long(path):  # not ours to say; or no path at all
+        return path, ""
+    way = paths.files.way(path)
+    return (f"{way.end} ({way.unknown})", "") if way.unknown else (way.end, way.end)
+
+
+def _words(piece: Piece, home: str) -> Iterator[str]:
     if piece.kind == "redirect":
         yield from piece.argv if piece.touched else ()  # untouched: nobody knows the file
         return
@@ -96,6 +198,8 @@ def _words(piece: Piece) -> Iterator[str]:
             yield word.partition("=")[2]
         if len(word) > 2 and word[0] == "-" != word[1]:
             yield word[2:]  # `-fMakefile`
+        if any(char.isspace() for char in word):  # a text for a shell, maybe
+            yield from (name for name in names_in(word, home) or () if UNKNOWN not in name)
 
 
 def _state(sandbox: Sandbox, real: str, most_bytes: int) -> tuple[str, int]:
@@ -109,6 +213,10 @@ def _state(sandbox: Sandbox, real: str, most_bytes: int) -> tuple[str, int]:
             if known.st_size > most_bytes:
                 return f"{known.st_ino} {known.st_size} {known.st_ctime_ns}", 0
             with open(descriptor, "rb", closefd=False) as file:
-                return hashlib.sha256(file.read(most_bytes)).hexdigest(), known.st_size
+                return _hash(file.read(most_bytes)), known.st_size
     except (OSError, OutsideSandbox):
         return _NO_FILE, 0
+
+
+def _hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from telex.processes.child import Child, Exit
     from telex.processes.ending import Ladder
+    from telex.processes.sandbox import Confinement
 
 _LADDER: Final[Ladder] = (Rung(SIGTERM, AGENT_SHELL_GRACE_SECONDS), Rung(SIGKILL, 5.0))
 _READ_BYTES: Final = 256 * KIB
@@ -56,13 +57,19 @@ async def run(
     env: Mapping[str, str],
     cwd: Path,
     seconds: float,
+    confinement: Confinement | None = None,
     most_bytes: int = AGENT_SHELL_OUTPUT_BYTES,
 ) -> Ran:
     """Raises `spawn.StartFailed`, and `TreeSurvived` where something of it cannot be ended."""
     loop = asyncio.get_running_loop()
     began = loop.time()
     child = spawn.start(
-        argv, stdio=spawn.Pipes(stdin=spawn.End.NULL), env=env, cwd=str(cwd), reaping=True
+        argv,
+        stdio=spawn.Pipes(stdin=spawn.End.NULL),
+        env=env,
+        cwd=str(cwd),
+        reaping=True,
+        confinement=confinement,
     )
     streams = _Streams(child, most_bytes)
     exited = asyncio.ensure_future(child.wait())

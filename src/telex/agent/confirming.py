@@ -3,7 +3,8 @@
 The person is shown every byte that will be used, escaped, and the question carries a digest of it.
 What runs is the call that was shown: in the places that its paths led to when it was judged, on the
 file as it was then, with the digest made again after the answer. If anything differs, nothing runs.
-The places hold also for what is allowed without a question.
+The places hold also for what is allowed without a question, and so does the kernel's sandbox, which
+holds nothing that the person said yes to (`confinement`).
 
 Used for the calls of a core and for `tool.call`; whoever asks says how (`Asker`).
 """
@@ -11,16 +12,27 @@ Used for the calls of a core and for `tool.call`; whoever asks says how (`Asker`
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from telex.agent.bound_files import Bound, bound_files
-from telex.agent.judging import Decision, Mode, Request, digest, explained, shown
+from telex.agent.bound_files import BoundFiles, bound_files
+from telex.agent.confinement import confinement, without_doors
+from telex.agent.judging import (
+    Decision,
+    Mode,
+    Request,
+    digest,
+    explained,
+    in_line,
+    in_quotes,
+    in_sentence,
+)
 from telex.agent.judging.environment import automatic
 from telex.agent.judging.modes import PATH_ARGUMENTS, PATH_TOOLS, SHELL_TOOL
+from telex.agent.judging.protection import is_protected
 from telex.agent.permissions import REMEMBERED
 from telex.agent.sandbox import OutsideSandbox, Sandbox
 from telex.agent.store import NotKept
@@ -29,16 +41,28 @@ from telex.agent.uninterrupted import in_thread
 from telex.agent.wording import message, words_lead
 from telex.protocols.agent_ui import events
 from telex.protocols.agent_ui.asking import CONFIRM, UiConfirmRequestParams, UiConfirmResult
+from telex.wire.limits import AGENT_BOUND_PATHS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from telex.agent.judging import Judgement, Scope
     from telex.agent.permissions import Permissions
     from telex.agent.questions import Answer
     from telex.agent.store import Store
     from telex.agent.tools.registry import Prepared
     from telex.agent.tools.tool import ToolContext
+    from telex.processes.sandbox import Confinement, Kernel
 
+WHY = "Why you are asked: "
 NO_CONFIRM = "nobody here can be asked"
+WANTS_OUT = "the agent asks to run it outside the kernel's sandbox"
+OUTSIDE_SANDBOX = "outside_sandbox"
+"""The argument of the shell tool that asks for it."""
+TOO_MANY_FILES = (
+    f"it may use more files than an answer can be bound to ({AGENT_BOUND_PATHS} paths), so that "
+    "nobody was asked: give it in parts, or write the long text to a file first"
+)
 SAID_NO_BEFORE = "you said no to this before (`telex agent remembered` lists and forgets it)"
 
 
@@ -82,13 +106,30 @@ Verdict = Allowed | Refused | Failed
 class Confirming:
     """One for each runtime."""
 
-    def __init__(self, permissions: Permissions, store: Store) -> None:
+    def __init__(
+        self, permissions: Permissions, store: Store, kernel: Kernel | None = None
+    ) -> None:
+        """`kernel` is another than this one, for tests."""
         self.permissions = permissions
         self._store = store
+        self._kernel = kernel
 
     def judge(self, call: Prepared, context: ToolContext) -> Judgement:
         """Looks where paths lead; blocks. Raises what the sandbox and the system say."""
-        return self.permissions.judge.judge(_request(call, context))
+        return self._judged(_request(call, context), context)
+
+    def held(
+        self, judged: Judgement, tool: str, environment: Mapping[str, str]
+    ) -> Confinement | None:
+        """What the kernel would hold the call to; blocks."""
+        return confinement(judged, self.permissions.judge, tool, environment, self._kernel)
+
+    def _judged(self, request: Request, context: ToolContext) -> Judgement:
+        judged = self.permissions.judge.judge(request)
+        wants_out = request.tool == SHELL_TOOL and request.arguments.get(OUTSIDE_SANDBOX)
+        if wants_out and self.held(judged, request.tool, context.environment) is not None:
+            return replace(judged, decision=Decision.ASK, why=WANTS_OUT, rule=None, remember=())
+        return judged
 
     async def verdict(
         self, call: Prepared, context: ToolContext, asker: Asker, call_id: str | None = None
@@ -96,12 +137,12 @@ class Confirming:
         request = await in_thread(lambda _: _judgeable(call, context))
         if isinstance(request, ToolResult):
             return Failed(request)
-        judged = await in_thread(lambda _: self.permissions.judge.judge(request))
+        judged = await in_thread(lambda _: self._judged(request, context))
         there = _there(call, request, judged)
         context = replace(context, sandbox=context.sandbox.exactly())
         match judged.decision:
             case Decision.ALLOW:
-                return Allowed(there, replace(context, environment=self._safe(judged, context)))
+                return await in_thread(lambda _: self._allowed(judged, there, context))
             case Decision.DENY:
                 return Refused(_reason(judged))
         preview = await there.preview(context)
@@ -114,15 +155,27 @@ class Confirming:
         said = message(there, call, preview, context)
         return await self._asked(judged, there, context, asker, said)
 
+    def _allowed(self, judged: Judgement, call: Prepared, context: ToolContext) -> Allowed:
+        environment = self._safe(judged, context)
+        held = self.held(judged, call.tool.name, environment)
+        if held is not None:
+            environment = without_doors(environment)
+        return Allowed(call, replace(context, environment=environment, confinement=held))
+
     def _safe(self, judged: Judgement, context: ToolContext) -> dict[str, str]:
-        by_rule = any(piece.verdict.rule is not None for piece in judged.pieces)
-        only_reads = not by_rule and self.permissions.mode is not Mode.FULL
+        # A remembered text is one of readers; another text that a rule names is as the person's.
+        rule = judged.rule
+        is_text = rule is not None and rule.text is not None and rule.layer != REMEMBERED
+        is_free = is_text or self.permissions.mode is Mode.FULL
+        only_reads = not is_free and is_protected(judged.pieces)
         return automatic(context.environment, self.permissions.root, only_reads=only_reads)
 
     async def _asked(
         self, judged: Judgement, call: Prepared, context: ToolContext, asker: Asker, said: str
     ) -> Verdict:
-        files = await in_thread(lambda _: _files(judged, call, context))
+        files = await in_thread(lambda _: self._files(judged, call, context))
+        if not files.is_whole:
+            return Refused(TOO_MANY_FILES)
         bound = _digest(call, context, files)
         try:
             whole = "\n\n".join([said, *words_lead(files)])
@@ -134,19 +187,26 @@ class Confirming:
             return Refused(f"{NO_CONFIRM}; {judged.why}")
         verdict = _told(answer.value, call, context)
         if isinstance(verdict, Allowed):
-            now = await in_thread(lambda _: _files(judged, call, context))
-            if changed := [path for path in files if files[path] != now[path]]:
-                return Refused(_changed(changed[0], files, now))
+            now = await in_thread(lambda _: self._files(judged, call, context))
+            if changed := _changed(files, now):
+                return Refused(changed)
             if answer.digest != _digest(call, context, now).encode():
                 return Refused("the answer is about something else; nothing was run")
         await self._remember(judged, answer)
         return verdict
 
+    def _files(self, judged: Judgement, call: Prepared, context: ToolContext) -> BoundFiles:
+        if call.tool.name != SHELL_TOOL:
+            return BoundFiles({}, is_whole=True)
+        given, paths = call.arguments, self.permissions.judge.paths
+        sandbox = Sandbox(context.sandbox.root)
+        return bound_files(judged, paths, sandbox, Path(given.cwd), given.command)
+
     def _question(
         self, judged: Judgement, call: Prepared, said: str, bound: str
     ) -> UiConfirmRequestParams:
         scope = judged.remember[:1]
-        lines = [said, f"Why you are asked: {shown(judged.why)}."]
+        lines = [said, f"{WHY}{in_sentence(judged.why)}."]
         lines += [self._offer(one) for one in scope]
         return UiConfirmRequestParams(
             title="Run command?" if call.tool.name == SHELL_TOOL else "Run tool?",
@@ -162,9 +222,9 @@ class Confirming:
     def _offer(self, scope: Scope) -> str:
         """The one thing that is remembered. Wider ones are in the details, for rules by hand."""
         return (
-            f"Remember (don't ask again): {shown(scope.says)}.\n"
+            f"Remember (don't ask again): {in_sentence(scope.says)}.\n"
             "Your answer, yes or no, then counts for that and nothing else, "
-            f"in the workspace\n{shown(self.permissions.root)}."
+            f"in the workspace {in_quotes(self.permissions.root)}."
         )
 
     async def _remember(self, judged: Judgement, answer: Answer) -> None:
@@ -223,16 +283,15 @@ def _there(call: Prepared, request: Request, judged: Judgement) -> Prepared:
     )
 
 
-def _files(judged: Judgement, call: Prepared, context: ToolContext) -> dict[str, Bound]:
-    if call.tool.name != SHELL_TOOL:
-        return {}
-    return bound_files(judged, Sandbox(context.sandbox.root), Path(call.arguments.cwd))
-
-
-def _changed(path: str, then: dict[str, Bound], now: dict[str, Bound]) -> str:
-    if then[path].leads != now[path].leads:
-        return f"{path} leads to {now[path].leads} by now; nothing was done"
-    return f"{path} has changed since the question; nothing was run"
+def _changed(then: BoundFiles, now: BoundFiles) -> str:
+    """What is no longer as it was when the question was asked; empty if all is."""
+    for path, before in then.files.items():
+        after = now.files.get(path)
+        if after is not None and before.leads != after.leads:
+            return f"{in_quotes(path)} leads to {in_quotes(after.leads)} by now; nothing was done"
+        if before != after:
+            return f"{in_quotes(path)} has changed since the question; nothing was run"
+    return ""
 
 
 def _reason(judged: Judgement) -> str:
@@ -242,9 +301,10 @@ def _reason(judged: Judgement) -> str:
     return judged.rule.reason or before or judged.why
 
 
-def _digest(call: Prepared, context: ToolContext, files: dict[str, Bound]) -> str:
+def _digest(call: Prepared, context: ToolContext, bound: BoundFiles) -> str:
     """Of the tool, where it runs, its arguments to the last byte, and the files it names."""
-    parts = msgspec.json.encode(call.arguments), msgspec.json.encode(files)
+    named = {in_line(path): [*map(in_line, astuple(one))] for path, one in bound.files.items()}
+    parts = msgspec.json.encode(call.arguments), msgspec.json.encode(named)
     return digest(call.tool.name, os.fspath(context.cwd), *parts)
 
 
@@ -252,7 +312,7 @@ def _previewed(call: Prepared, preview: Preview[Any], call_id: str | None) -> ev
     return events.PermissionPreview(
         call.tool.name,
         call_id,
-        file_path=shown(preview.path),
+        file_path=in_line(preview.path),
         diff=preview.diff,
         truncated=preview.truncated,
     )

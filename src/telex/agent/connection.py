@@ -50,6 +50,10 @@ class Connection:
         self.gone = False
         """It hears no more questions, or nothing at all."""
         self.ui_context: bytes | None = None
+        self.session_id: str | None = None
+        """The current session: where a run that names none goes on."""
+        self.starting = asyncio.Lock()
+        """Held while a run's session is decided and stored."""
         self.feeds: dict[str, Feed] = {}
         self.todos = Todos()
         """For tools that it calls beside any run."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from telex.protocols.agent_ui.codes import RESERVED_NAMESPACES
-from telex.rpc.errors import Condition, RpcError
+from telex.rpc.errors import Condition, Problem, RpcError
 from telex.rpc.methods import Method, Methods
 
 if TYPE_CHECKING:
@@ -36,19 +36,22 @@ class Gate(Methods):
     def get(self, name: str) -> Method | None:
         if self._is_open() == (name == FIRST):
             again = "once, and it has been" if self._is_open() else f"after {FIRST!r}"
-            return _refusing(name, Condition.REQUEST, f"{name!r} may come {again}.")
+            return _refusing(name, Problem.of(Condition.REQUEST, f"{name!r} may come {again}."))
         if (found := self._behind.get(name)) is not None:
             return found
         namespace = name.partition(".")[0]
         if namespace in RESERVED_NAMESPACES:
             hint = f"{namespace}.* is kept for later; {_HINTS[namespace]}."
-            return _refusing(name, Condition.METHOD, hint)
+            return _refusing(name, self.unknown(name, hint))
         return None
 
+    def unknown(self, name: str, detail: str = "") -> Problem:
+        return self._behind.unknown(name, detail)
 
-def _refusing(name: str, condition: Condition, detail: str) -> Method:
+
+def _refusing(name: str, problem: Problem) -> Method:
     def refuse() -> None:
-        raise RpcError(condition, f"{condition.value} {detail}")
+        raise RpcError.carrying(problem)
 
     table = Methods()
     table.add(name, refuse)

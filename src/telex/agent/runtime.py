@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -22,7 +21,15 @@ from telex.agent.questions import Questions
 from telex.agent.recalling import Recall
 from telex.agent.runs import Run
 from telex.agent.spending import Spending
-from telex.agent.store import NewRun, RunEnded, RunNotOurs, Status, StoreProblem
+from telex.agent.store import (
+    NewRun,
+    RunEnded,
+    RunNotOurs,
+    Status,
+    StoreProblem,
+    new_run_id,
+    new_session_id,
+)
 from telex.agent.todo_lists import TodoLists
 from telex.agent.tools.todo import Todos
 from telex.agent.turns import Turn
@@ -106,7 +113,7 @@ class Runtime:
         core = self.cores[self.model]
         self._starting += 1
         try:
-            run, todos = await self._kept(asked, bool(connection.can.supports_run_attach))
+            run, todos = await self._kept(asked, connection)
         finally:
             self._starting -= 1
         self.listening.to(run, connection)
@@ -116,11 +123,10 @@ class Runtime:
         self.begin(run, core, said, todos, connection.ui_context)
         return running.RunStartResult(run.run_id, run.session_id)
 
-    async def _kept(self, asked: Asked, may_return: bool) -> tuple[Run, Todos]:
-        run_id = f"run_{uuid.uuid4().hex}"
-        session_id = asked.session_id
-        if session_id is None:
-            session_id = f"session_{uuid.uuid4().hex}"
+    async def _kept(self, asked: Asked, connection: Connection) -> tuple[Run, Todos]:
+        run_id = new_run_id()
+        session_id = new_session_id() if asked.session_id is None else asked.session_id
+        ui_context = connection.ui_context if asked.ui_context is None else asked.ui_context
         new = NewRun(
             run_id,
             session_id,
@@ -128,7 +134,8 @@ class Runtime:
             asked.text,
             run_meta.with_own(asked.meta, run_meta.Own(self.model, asked.compact)),
             asked.session_id is None,
-            may_return,
+            bool(connection.can.supports_run_attach),
+            self.surroundings.workspace(ui_context),
         )
         todos = Todos() if new.new_thread else await self.todos.of(session_id)
         try:
@@ -222,15 +229,12 @@ class Runtime:
 
     def choose(self, name: str, provider: str | None) -> None:
         """For the runs that begin from now on."""
-        self.check_provider(provider)
+        if provider not in (None, PROVIDER):
+            raise NoSuchModel(f"no provider {provider!r} is configured; there is {PROVIDER!r}")
         if name not in self.cores:
             known = ", ".join(self.cores)
             raise NoSuchModel(f"there is no model {name!r}; there are {known}")
         self.model = name
-
-    def check_provider(self, provider: str | None) -> None:
-        if provider not in (None, PROVIDER):
-            raise NoSuchModel(f"no provider {provider!r} is configured; there is {PROVIDER!r}")
 
     async def close(self) -> None:
         """Every run ends; what waits for somebody who may come back goes on waiting. Idempotent."""

@@ -1,10 +1,11 @@
 """The directory that an agent works in, and how a path of its is opened there and nowhere else.
 
-A path is resolved with its links first, so that a link which stays inside is fine, however it is
-written, and one that leads out is refused with a sentence. That look proves nothing a moment later:
-the opening itself is confined (`config.beneath`), so a directory that becomes a link in between
-leads nowhere. Where a file is made, every step to it is taken by descriptor and follows no link.
-A call that was judged goes by the very places that were judged (`exactly`).
+A path is followed link by link first (`judging.links`), so that a link which stays inside is fine,
+however it is written, and one that leads out, or nobody can say where, is refused with a sentence.
+That look proves nothing a moment later: the opening itself follows no link (`config.beneath`), so a
+file or a directory that becomes one in between leads nowhere. Where a file is made, every step to
+it is taken by descriptor and follows no link. A call that was judged goes by the very places that
+were judged (`exactly`).
 
 It bounds the file tools. A command can go anywhere the person can; only its directory at the start
 is bounded, and what it may do is for the permissions to judge.
@@ -20,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from telex.agent.judging.on_disk import Disk
 from telex.config.beneath import open_beneath
 
 if TYPE_CHECKING:
@@ -46,15 +48,19 @@ class Sandbox:
 
     def place(self, path: str, cwd: Path) -> str:
         """Where the path leads, from the root: no link, no `..`, `.` for the root itself."""
+        if "\0" in path:
+            raise OutsideSandbox(f"{path!r} is not a path: it holds a NUL")
         try:
-            real = os.path.realpath(cwd / path)
-            place = os.path.relpath(real, self.root)
+            way = Disk().way(os.fspath(cwd / path))
+            place = os.path.relpath(way.end, self.root)
             place.encode()  # a link may lead to a name that no answer can hold
-        except ValueError as error:  # a NUL, or what is no character
+        except ValueError as error:  # what is no character
             raise OutsideSandbox(f"{path!r} is not a path: {error}") from error
+        if way.unknown:
+            raise OutsideSandbox(f"nobody can say where {path} leads: {way.unknown}")
         if place == os.pardir or place.startswith(os.pardir + os.sep):
             raise OutsideSandbox(f"{path} is outside the sandbox root {self.root}")
-        if self.exact and real != os.path.normpath(cwd / path):
+        if self.exact and way.end != os.path.normpath(cwd / path):
             raise OutsideSandbox(f"{path} leads to {place} by now; nothing was done")
         return place
 
@@ -68,12 +74,13 @@ class Sandbox:
 
     @contextlib.contextmanager
     def opened(self, place: str) -> Iterator[int]:
-        """A descriptor to read a file or a directory from. `OSError` as from `open`."""
+        """A descriptor to read a file or a directory from, for a place as `place` gives it: a link
+        on the way is there only since. `OSError` as from `open`."""
         root = os.open(self.root, _DIRECTORY)
         try:
-            descriptor = open_beneath(root, place)
+            descriptor = open_beneath(root, place, links=False)
         except OSError as error:
-            if error.errno == errno.EXDEV:
+            if error.errno in (errno.EXDEV, errno.ELOOP):
                 raise OutsideSandbox(f"{place} became a link while it was opened") from error
             raise
         finally:
@@ -99,7 +106,10 @@ class Sandbox:
 def enclosing(cwd: Path, given: Path | None = None) -> Sandbox:
     """The sandbox of a directory: the given root, else the nearest directory with a marker, else
     the directory itself."""
-    start = Path(os.path.realpath(given or cwd))
+    try:
+        start = Path(os.path.realpath(given or cwd, strict=True))
+    except OSError as error:
+        raise OutsideSandbox(f"{given or cwd}: {error.strerror}; name one with --root") from error
     upward = (start, *start.parents)
     marked = (one for one in upward if any(os.path.lexists(one / name) for name in MARKERS))
     root = start if given is not None else next(marked, start)
@@ -110,8 +120,9 @@ def enclosing(cwd: Path, given: Path | None = None) -> Sandbox:
 
 def downward(root: Path, cwd: Path) -> tuple[Path, ...]:
     """The directories from the root to the cwd, both included; only the root if it is elsewhere."""
-    real = Path(os.path.realpath(cwd))
-    if not real.is_relative_to(root):
+    way = Disk().way(os.path.abspath(cwd))
+    real = Path(way.end)
+    if way.unknown or not real.is_relative_to(root):
         return (root,)
     inner = real.relative_to(root).parts
     return tuple(root.joinpath(*inner[:depth]) for depth in range(len(inner) + 1))

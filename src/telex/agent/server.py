@@ -32,7 +32,7 @@ from telex.agent.tools.registry import BadArguments, UnknownTool
 from telex.processes.ending import TreeSurvived
 from telex.processes.spawn import StartFailed
 from telex.protocols.agent_ui import METHODS, codes
-from telex.rpc.errors import Condition, RpcError
+from telex.rpc.errors import ENDING, Condition, RpcError
 from telex.rpc.methods import Methods
 from telex.rpc.peer import Peer
 from telex.rpc.serving import Call
@@ -84,6 +84,7 @@ class AgentServer:
     def __init__(self, runtime: Runtime) -> None:
         self.runtime = runtime
         self._connections: dict[Peer, Connection] = {}
+        self._leaving = False
         self.methods = Methods()
         for name, handler in AT_ONCE.items():
             self.methods.add(name, self._at_once(name, handler))
@@ -100,6 +101,8 @@ class AgentServer:
         # After it: what was read by then is being served when this task looks for the first time.
         listening = asyncio.create_task(self._last_words(staying, connection))
         try:
+            if self._leaving:  # it came while the others were told
+                await peer.close(tell=ENDING)
             await peer.closed()
         finally:
             listening.cancel()
@@ -109,7 +112,13 @@ class AgentServer:
             del self._connections[peer]
 
     async def close(self) -> None:
+        """Every run is suspended and told so; then what else is pending is answered with an error
+        that says that the runtime ends."""
+        self._leaving = True
         await self.runtime.close()
+        await asyncio.gather(
+            *[peer.close("the server ended", ENDING) for peer in self._connections]
+        )
 
     async def _last_words(self, staying: Staying, connection: Connection) -> None:
         """They say no more, and may still listen: their runs go on, as long as nobody is asked."""

@@ -16,6 +16,7 @@ import stat
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
+from telex.agent.judging.on_disk import Disk
 from telex.agent.sandbox import downward
 from telex.wire.limits import (
     AGENT_FRONTMATTER_BYTES,
@@ -129,6 +130,7 @@ class _Looking:
     errors: list[SkillProblem] = field(default_factory=list)
     seen: set[str] = field(default_factory=set)
     left: int = AGENT_SKILLS_DIRECTORIES
+    disk: Disk = field(default_factory=Disk)
     cut: bool = False
 
     def look_below(self, directory: Path, scope: Scope, within: str | None) -> None:
@@ -140,8 +142,9 @@ class _Looking:
         waiting = [top]
         while waiting:
             path = waiting.pop()
-            real = os.path.realpath(path)
-            if real in self.seen or not _inside(real, within):
+            way = self.disk.way(path)
+            real = way.end
+            if way.unknown or real in self.seen or not _inside(real, within):
                 continue
             self.seen.add(real)
             if os.path.basename(path) == NAME and not os.path.isdir(real):
@@ -192,7 +195,7 @@ def _inside(real: str, within: str | None) -> bool:
 
 
 def _skill(path: str, scope: Scope) -> Skill:
-    real = os.path.realpath(path)
+    real = Disk().real(path)
     # Not following what it has become since, and not waiting for a named pipe.
     descriptor = os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     with open(descriptor, "rb") as file:

@@ -49,6 +49,21 @@ class Surroundings:
             self.sandbox, self.cwd, self.cache, self.environment, self.redactor, todos
         )
 
+    def workspace(self, ui_context: bytes | None) -> str:
+        """What a session is listed under: what the UI named, else the sandbox root."""
+        named = None
+        if ui_context is not None:
+            named = msgspec.json.decode(ui_context, type=UiContext).workspace_root
+        return self.resolved(named or str(self.sandbox.root))
+
+    def resolved(self, workspace: str) -> str:
+        """Two spellings of one directory are one workspace. A label only: nothing is opened."""
+        try:
+            place = os.path.realpath(os.path.join(self.cwd, workspace))
+        except ValueError:  # a NUL in it: no directory has such a name
+            place = workspace
+        return place.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
     async def exec(self, params: sessions.ShellExecParams) -> sessions.ShellExecResult:
         """Raises `BadShellParams` and what starting a program raises."""
         ran = await shell_exec(

@@ -15,7 +15,7 @@ import msgspec
 
 from telex.agent.confirming import Allowed, Failed, Refused
 from telex.agent.cores import Outcome, TurnStopped
-from telex.agent.judging import shown
+from telex.agent.judging import in_line
 from telex.agent.tools.registry import BadArguments, UnknownTool
 from telex.agent.tools.tool import ToolResult
 from telex.agent.wording import lines_shown, of_the_agent
@@ -150,7 +150,7 @@ class Turn:
     async def pick(
         self, title: str, items: Sequence[PickItem], *, multi: bool = False
     ) -> list[str]:
-        readable = [PickItem(one.id, shown(one.label), _maybe(one.detail)) for one in items]
+        readable = [PickItem(one.id, in_line(one.label), _maybe(one.detail)) for one in items]
         said = await self._said(
             PICK, UiPickRequestParams(of_the_agent(title), readable, multi=multi)
         )
@@ -170,7 +170,7 @@ class Turn:
 
 
 def _maybe(text: str | None) -> str | None:
-    return None if text is None else shown(text)
+    return None if text is None else in_line(text)
 
 
 def _called(tool: str, arguments: Mapping[str, object] | bytes, call_id: str) -> events.ToolCall:

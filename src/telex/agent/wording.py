@@ -1,5 +1,8 @@
 """What a person reads in a question: escaped, and all of what an answer is about. Pure.
 
+A line of ours begins with a word of ours. What an agent, a plugin or a file says is behind a mark
+(`marked_off`), or between quotes.
+
 A question about permission is the runtime's own. One that a core asks is marked as the agent's,
 and what the core says in it cannot act on the terminal or pass for another text. Used by
 `confirming` and `turns`.
@@ -8,17 +11,16 @@ and what the core says in it cannot act on the terminal or pass for another text
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from telex.agent.judging import shown
+from telex.agent.judging import in_line, in_quotes, marked_off, shown
 from telex.agent.judging.modes import PATH_ARGUMENTS, SHELL_ARGUMENT, SHELL_TOOL
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from telex.agent.bound_files import Bound
+    from telex.agent.bound_files import BoundFiles
     from telex.agent.tools.registry import Prepared
     from telex.agent.tools.tool import Preview, ToolContext
 
@@ -27,7 +29,7 @@ AGENT: Final = "The agent asks: "
 
 def of_the_agent(title: str) -> str:
     """A title that is nobody's but a core's."""
-    return AGENT + shown(title)
+    return AGENT + in_line(title)
 
 
 def lines_shown(text: str) -> str:
@@ -43,18 +45,28 @@ def message(
     if preview is not None:
         lines = [preview.says]
     elif call.tool.name == SHELL_TOOL:
-        lines = [shown(given.pop(SHELL_ARGUMENT)), f"in {shown(given.pop('cwd'))}"]
+        command, cwd = given.pop(SHELL_ARGUMENT), given.pop("cwd")
+        lines = [marked_off(command), f"in {in_quotes(cwd)}"]
     else:
-        lines = [shown(call.tool.name)]
+        lines = [marked_off(in_line(call.tool.name))]
     if preview is None:
         lines += _arguments(call, given)
     return "\n\n".join(["\n".join(lines), *_leads(call, named, context)])
 
 
-def words_lead(files: Mapping[str, Bound]) -> list[str]:
-    """Where the words of a command lead, those that do not lead where they seem to."""
-    led = {one.seems: one.leads for one in files.values() if one.seems != one.leads}
-    return [f"It names {seems}, and that leads to {leads}." for seems, leads in led.items()]
+def words_lead(bound: BoundFiles) -> list[str]:
+    """Where the words of a command lead, those that do not lead where they seem to; and which of
+    them stand for too many files."""
+    led = {one.seems: one.leads for one in bound.files.values() if one.seems != one.leads}
+    told = [
+        f"It names {in_quotes(seems)}, and that leads to {in_quotes(leads)}."
+        for seems, leads in led.items()
+    ]
+    return told + [
+        f"{in_quotes(pattern)} stands for more files than are looked at, or for ones that nobody "
+        "knows. Your answer is not bound to what is in them."
+        for pattern in bound.unlisted
+    ]
 
 
 def _arguments(call: Prepared, given: dict[str, Any]) -> list[str]:
@@ -67,9 +79,15 @@ def _arguments(call: Prepared, given: dict[str, Any]) -> list[str]:
     for name, value in given.items():
         if name in defaults and value == defaults[name]:
             continue
-        text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-        lines.append(f"{shown(name)}: {shown(text)}")
+        is_text = isinstance(value, str)
+        text = in_quotes(value) if is_text else in_line(msgspec.json.encode(value).decode())
+        lines.append(f"{_name(name)}: {text}")
     return lines
+
+
+def _name(name: str) -> str:
+    """Of an argument, which a plugin's may choose as it likes."""
+    return name if re.fullmatch(r"[a-z][a-z0-9_]*", name) else in_quotes(name)
 
 
 def _leads(call: Prepared, named: Prepared, context: ToolContext) -> list[str]:
@@ -80,5 +98,6 @@ def _leads(call: Prepared, named: Prepared, context: ToolContext) -> list[str]:
         if not (isinstance(real, str) and isinstance(written, str)):
             continue
         if os.path.normpath(context.cwd / written) != real:
-            lines.append(f"It was named {shown(written)}, and that leads to {shown(real)}.")
+            says = f"It was named {in_quotes(written)}, and that leads to {in_quotes(real)}."
+            lines.append(says)
     return lines

@@ -6,7 +6,8 @@
     help
 
 Several lines are several commands. Each goes through the same tools, permissions and events as a
-model's would, so that everything around it can be tried with nothing configured.
+model's would, so that everything around it can be tried with nothing configured. What the person's
+own commands printed (`<shell_result>`) may stand before them, and is none of them.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final
 
 from telex.agent.cores import ContextLeft
+from telex.agent.cores.shell_results import without_shell_results
 from telex.protocols.agent_ui import events
 from telex.protocols.agent_ui.asking import PickItem
 from telex.protocols.agent_ui.sessions import ModelDetails
@@ -76,8 +78,9 @@ def _lines(asked: Input) -> list[str]:
 
 
 def commands(text: str) -> list[str]:
-    """One for each line. Pure."""
-    return [line.strip() for line in text.splitlines() if line.strip()]
+    """One for each line, after what the UI put before them. Pure."""
+    lines = without_shell_results(text).splitlines()
+    return [line.strip() for line in lines if line.strip()]
 
 
 async def _obeyed(line: str, context: Context) -> str:

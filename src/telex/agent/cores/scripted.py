@@ -134,7 +134,7 @@ class _Playing:
         elif step.context is not None:
             yield ContextLeft(step.context)
         elif step.retry is not None:
-            yield events.LlmRetry("scripted", "overloaded", 2, 3, 0)
+            yield events.LlmRetry("scripted", "overloaded", 2, 3, 0, "backoff")
         elif step.compact is not None:
             for said in _compacted(step.compact):
                 yield said

@@ -11,17 +11,22 @@ such a `cd` asks and moves nothing here either. Used by `judge`.
 
 from __future__ import annotations
 
+import fnmatch
 import posixpath
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import TYPE_CHECKING, Final
 
-from telex.agent.judging.command_rules import CommandRules
-from telex.agent.judging.expanding import as_text, changes_files, expanded
-from telex.agent.judging.lasting import is_lasting, writes_lastingly
+from telex.agent.judging.code_words import may_run_code
+from telex.agent.judging.command_rules import CommandRules, is_whole
+from telex.agent.judging.expanding import as_text, changes_files, expanded, listed
+from telex.agent.judging.git_repository import GitReading, GitSettings
+from telex.agent.judging.lasting import is_lasting, runs_nothing, writes_lastingly
 from telex.agent.judging.modes import SHELL_TOOL, Access, Mode
-from telex.agent.judging.nested import may_run_a_shell
+from telex.agent.judging.options import Reader, Used, names, prints_contents
 from telex.agent.judging.paths import Paths, Touched, Verdict
-from telex.agent.judging.programs import TAKES_ANYTHING, reading
+from telex.agent.judging.programs import TAKES_ANYTHING, base, reading
+from telex.agent.judging.protection import is_for_words
 from telex.agent.judging.rules import Decision, Rule
 from telex.agent.judging.script import (
     Command,
@@ -32,11 +37,34 @@ from telex.agent.judging.script import (
     Script,
     Word,
 )
+from telex.agent.judging.showing import in_quotes
+from telex.agent.judging.text_names import UNKNOWN, names_and_places_in, names_in
 from telex.agent.judging.within import parts
 from telex.wire.limits import AGENT_COMMAND_PLACES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
+
+
+FREE: Final = Verdict(Decision.ALLOW, "mode full, or a rule for the whole tool")
+"""What nobody looked into is allowed."""
+UNKNOWN_NAMES: Final = "nobody knows what a pattern or a substitution stands for"
+GO_BELOW: Final = names("""
+    ack ag bfs broot cloc ctags diff du dust egrep exa eza fd fdfind fgrep find fselect gdu ggrep
+    grep ls lsd ncdu rg rgrep scc tokei tree ucg ugrep zgrep
+""")
+"""Programs that go through the directory they are in without being told, at least by some option,
+also where another program runs them."""
+
+WRITE_BELOW: Final = names("""
+    7z 7za 7zr 7zz ar aria2c arj atool aunpack bsdcpio bsdtar bunzip bzr cabextract cpio csplit curl
+    cvs darcs dpkg dpkg-deb dtrx fossil ftp gpatch gtar gunzip hg innoextract jar lftp lha lhasa
+    lzma munpack ouch pax p7zip patch pigz pijul quilt rar rcp rpm rpm2archive rsync sftp shar star
+    svn tar tarfile tnef unar uncompress unp unrar unshar unsquashfs unxz unzip unzstd uudecode
+    wget wiggle xar xz yt-dlp zip zipfile zstd
+""")
+"""Programs that write files which no word of theirs names: an archive, a patch, a server or a
+repository does, and a name there may lead upwards."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +89,9 @@ class _Where:
     seen: tuple[str, ...]
     fixed: bool = False
     """A `cd` here is not followed."""
-    moved: bool = False
 
     def move(self, places: tuple[str, ...]) -> None:
-        self.now, self.moved = places, True
+        self.now = places
         self.seen = tuple(dict.fromkeys((*self.seen, *places)))
 
 
@@ -91,12 +118,12 @@ class Commands:
         now = where.now
         for command in pipeline.commands:
             for inner in command.scripts:
-                yield from self._script(inner, _Where(now, now, True, where.moved), changing)
+                yield from self._script(inner, _Where(now, now, True), changing)
             yield from (self._redirect(redirect, now) for redirect in command.redirects)
             if command.words and command.words[0].is_plain and command.words[0].text == "cd":
                 yield self._cd(command, where, alone=len(pipeline.commands) == 1)
             elif command.words:
-                yield self._command(command, now, changing, moved=where.moved)
+                yield self._command(command, now, changing)
 
     def _cd(self, command: Command, where: _Where, *, alone: bool) -> Piece:
         argv = tuple(word.text for word in command.words)
@@ -120,7 +147,9 @@ class Commands:
             place for cwd in where.now for place in _places(self.paths.absolute(path, cwd))
         )
         if not self._is_free() and not all(map(self.paths.is_inside, places)):
-            return _piece(command, argv, Verdict(Decision.ASK, f"cd to {path}, outside the root"))
+            return _piece(
+                command, argv, Verdict(Decision.ASK, f"cd to {in_quotes(path)}, outside the root")
+            )
         where.move(places)
         if len(where.seen) > AGENT_COMMAND_PLACES:
             where.now = where.seen = where.seen[:AGENT_COMMAND_PLACES]
@@ -144,17 +173,16 @@ class Commands:
         )
         return Piece("redirect", redirect.source, (path,), verdict, touched, lasting)
 
-    def _command(
-        self, command: Command, cwds: tuple[str, ...], changing: bool, *, moved: bool
-    ) -> Piece:
+    def _command(self, command: Command, cwds: tuple[str, ...], changing: bool) -> Piece:
         words = command.words
         written = tuple(as_text(word, self.paths) for word in words)
         verdicts: list[Verdict] = []
         touched: list[Touched] = []
         for cwd in cwds:
             known = expanded(words, cwd, self.paths, changing=changing)
-            verdict, found = self._one(written, known, cwd, words, moved=moved)
-            verdicts.append(verdict)
+            verdict, found = self._one(written, known, cwd, words)
+            objection = self._listing(verdict, words, cwd)
+            verdicts += (objection, verdict) if objection else (verdict,)
             touched += found
         varying = any(word.is_pattern or word.scripts for word in words)
         lasting = not varying and all(is_lasting(written, cwd, self.paths) for cwd in cwds)
@@ -168,8 +196,6 @@ class Commands:
         known: tuple[str, ...] | None,
         cwd: str,
         words: tuple[Word, ...],
-        *,
-        moved: bool,
     ) -> tuple[Verdict, tuple[Touched, ...]]:
         """A command in one directory. `known` are its words, if they are all known."""
         argv = written if known is None else known
@@ -181,8 +207,31 @@ class Commands:
             return denied[0], named
         if known is None:
             return self._unknown(argv, cwd, words[0], named), named
-        verdict, touched = self._plain(argv, cwd, named, moved=moved)
+        verdict, touched = self._plain(argv, cwd, named)
         return verdict, (*named, *touched)
+
+    def _listing(self, verdict: Verdict, words: tuple[Word, ...], cwd: str) -> Verdict | None:
+        """What is wrong with the directories that a shell lists for its patterns, whatever the
+        program then does with the names. A rule that allows the command by its words allows that,
+        but for secrets and what another rule keeps."""
+        found = listed(words, cwd, self.paths)
+        if found is None:
+            return None if self._is_free() else Verdict(Decision.ASK, UNKNOWN_NAMES)
+        for directory, inside in found.items():
+            one = self._read_by_name(directory, cwd)
+            is_kept = one.is_secret or one.verdict.decision is Decision.DENY
+            if one.verdict.decision is Decision.ALLOW or (
+                is_for_words(verdict.rule) and not is_kept
+            ):
+                continue
+            # A rule may be about the names and not about their directory.
+            read = [self._read_by_name(name, cwd).verdict.decision for name in inside]
+            if not read or any(decision is not Decision.ALLOW for decision in read):
+                return one.verdict
+        return None
+
+    def _read_by_name(self, path: str, cwd: str) -> Touched:
+        return self.paths.touched(Access.READ, path, cwd, SHELL_TOOL)
 
     def _unknown(
         self, argv: tuple[str, ...], cwd: str, first: Word, named: tuple[Touched, ...]
@@ -192,31 +241,32 @@ class Commands:
             return _by_rule(rule)
         if first.is_plain and argv[0] in TAKES_ANYTHING:
             return Verdict(Decision.ALLOW, f"{argv[0]} may get any arguments")
-        return _asked(named) or self._unless_restricted(
-            "nobody knows what a pattern or a substitution stands for"
-        )
+        return _asked(named) or self._unless_restricted(UNKNOWN_NAMES)
 
     def _plain(
-        self, argv: tuple[str, ...], cwd: str, named: tuple[Touched, ...], *, moved: bool
+        self, argv: tuple[str, ...], cwd: str, named: tuple[Touched, ...]
     ) -> tuple[Verdict, tuple[Touched, ...]]:
         """A command whose words are all known."""
         if rule := self.rules.about(argv, cwd, Decision.ALLOW):
-            return self._allowed(rule, named), ()
+            return self._allowed(rule, argv, cwd, named), ()
         if rule := self.rules.restricting(argv, cwd, Decision.ASK):
             return _by_rule(rule), ()
         found = reading(argv)
         if found is None:
-            return self._unread(argv, cwd, named, f"{argv[0]} is not known to only read"), ()
+            return self._unread(
+                argv, cwd, named, f"{in_quotes(argv[0])} is not known to only read"
+            ), ()
         reader, used = found
         if used.refused:
             return self._unread(argv, cwd, named, f"{argv[0]}: {used.refused}"), ()
         if reader.needs_trust and not self.trusted:
             why = f"{argv[0]} runs what the workspace tells it to, and the workspace is not trusted"
             return self._unread(argv, cwd, named, why), ()
-        elsewhere = moved and not self.paths.is_root(cwd)
-        if reader.needs_trust and (elsewhere or self.paths.is_other_repository(cwd)):
+        if reader.needs_trust and self.paths.is_other_repository(cwd):
             why = f"{argv[0]} may find another repository here than the one that is trusted"
             return self._unread(argv, cwd, named, why), ()
+        if reader.needs_trust and (objection := self._git_objection(reader, used, cwd)):
+            return self._unread(argv, cwd, named, objection), ()
         if reader.files_only and any(self._is_directory(path, cwd) for path in used.paths):
             why = f"{argv[0]} reads the hidden files of a directory too"
             return self._unread(argv, cwd, named, why), ()
@@ -234,6 +284,16 @@ class Commands:
         fine = Verdict(Decision.ALLOW, f"{argv[0]} only reads, and inside the root")
         return _worst([*(one.verdict for one in touched), fine]), touched
 
+    def _git_objection(self, reader: Reader, used: Used, cwd: str) -> str | None:
+        real = self.paths.files.real(cwd)
+        places = (posixpath.normpath(posixpath.join(real, path)) for path in used.paths)
+        reads = GitReading(
+            prints_contents(reader, used),
+            reader.enters_links,
+            ("/",) if used.everywhere else tuple(places),
+        )
+        return GitSettings(self.paths).objection(reads)
+
     def _is_directory(self, path: str, cwd: str) -> bool:
         return self.paths.files.is_directory(self.paths.absolute(path, cwd))
 
@@ -241,35 +301,117 @@ class Commands:
         self, argv: tuple[str, ...], cwd: str, named: tuple[Touched, ...], why: str
     ) -> Verdict:
         """Whatever is no reader: only mode full lets it, and even there a secret is asked about."""
-        if asked := _asked(named):
-            return asked
-        if written := self._may_write(argv, cwd):
-            return Verdict(Decision.ASK, f"it may write {written.path}", written.verdict.rule)
-        if may_run_a_shell(argv) or argv[0] in ("eval", "source", ".", "exec", "trap"):
+        if objection := self._objection(argv, cwd, named):
+            return objection
+        if may_run_code(argv) or argv[0] in ("eval", "source", ".", "exec", "trap"):
             return self._unless_restricted(why)
         return self._unless_full(why)
 
+    def _objection(
+        self, argv: tuple[str, ...], cwd: str, named: tuple[Touched, ...]
+    ) -> Verdict | None:
+        """Why it asks whatever the mode: by a secret, or by a rule that it may be about."""
+        if asked := _asked(named):
+            return asked
+        if not self.rules.restrict:
+            return None
+        if written := self._may_write(argv, cwd):
+            return Verdict(
+                Decision.ASK, f"it may write {in_quotes(written.path)}", written.verdict.rule
+            )
+        if reached := self._may_reach(argv, cwd):
+            return Verdict(
+                Decision.ASK, f"it may go below {in_quotes(reached.path)}", reached.verdict.rule
+            )
+        if rule := self.rules.doubtful(argv, cwd):
+            about = in_quotes(" ".join(rule.command or ()))
+            return Verdict(Decision.ASK, f"it may be {about}, about which there is a rule", rule)
+        return None
+
+    def _may_reach(self, argv: tuple[str, ...], cwd: str) -> Touched | None:
+        """A directory among the words, or the one it is in, that holds what a rule is about: by an
+        option that is not known here it may go through all that is below."""
+        found = reading(argv)
+        if found and not found[1].refused:
+            reader, used = found
+            recursive, paths = reader.recursive, [*used.paths]
+            paths += [self.paths.root] * used.everywhere
+        else:
+            recursive, paths = True, [part for word in argv[1:] for part in parts(word)]
+            paths += ["."] * (found is not None or any(base(word) in GO_BELOW for word in argv))
+            paths += [self.paths.root] * any(base(word) == "git" for word in argv)
+        for path in paths:
+            one = self.paths.touched(Access.READ, path, cwd, SHELL_TOOL, recursive=recursive)
+            if one.verdict.rule and one.verdict.decision is not Decision.ALLOW:
+                return one
+        return None
+
     def _may_write(self, argv: tuple[str, ...], cwd: str) -> Touched | None:
-        """A path among the words that a rule keeps from being written."""
+        """A path among the words that a rule keeps from being written; or what is in the directory
+        it is in, unless it writes only what it names; or anything below the root."""
+        rule, path = None, cwd
+        if any(base(word) in WRITE_BELOW for word in argv):
+            rule, path = self.paths.rule_for_writing_below(self.paths.root), self.paths.root
+        elif not runs_nothing(argv):
+            rule = self.paths.rule_for_writing_around(cwd)
+        if rule:
+            one = self.paths.touched(Access.WRITE, path, cwd, SHELL_TOOL)
+            return replace(one, verdict=replace(one.verdict, decision=rule.decision, rule=rule))
         for part in (part for word in argv[1:] for part in parts(word)):
             one = self.paths.touched(Access.WRITE, part, cwd, SHELL_TOOL)
             if one.verdict.rule and one.verdict.decision is not Decision.ALLOW:
                 return one
         return None
 
-    def _allowed(self, rule: Rule, named: tuple[Touched, ...]) -> Verdict:
-        """What a rule allows by its words may still name a secret."""
-        return (_asked(named) if rule.path is None else None) or _by_rule(rule)
+    def _allowed(
+        self, rule: Rule, argv: tuple[str, ...], cwd: str, named: tuple[Touched, ...]
+    ) -> Verdict:
+        """What a rule allows by its words may still name a secret, or what another rule keeps."""
+        objection = self._objection(argv, cwd, named) if rule.path is None else None
+        if objection is None and self.rules.may_hide(rule, argv):
+            objection = Verdict(Decision.ASK, "a word of it may be code for what a rule is about")
+        if objection is None and is_whole(rule) and self.rules.restrict:
+            objection = self._unread(argv, cwd, named, "it may be what a rule is about")
+        if objection is None or objection.decision is Decision.ALLOW:
+            return _by_rule(rule)
+        return objection
 
     def _named(self, argv: tuple[str, ...], cwd: str) -> tuple[Touched, ...]:
         """Paths that a rule denies or that are secrets, wherever among the words they are."""
         found: list[Touched] = []
+        deep = bool(argv) and not runs_nothing(argv)
         for word in argv[1:]:
-            for part in parts(word):
-                one = self.paths.touched(Access.READ, part, cwd, SHELL_TOOL)
-                if one.is_secret or one.verdict.decision is Decision.DENY:
-                    found.append(one)
+            found += self._kept(parts(word), cwd)
+            for name in (names_in(word, self.paths.home) or ()) if deep else ():
+                found += self._kept(self._known(name, cwd), cwd)
         return tuple(found)
+
+    def named_in(self, text: str, cwd: str) -> tuple[Touched, ...] | None:
+        """The same in a text that is not read as commands, from where it begins and from where it
+        may go. None where it has too many names."""
+        found, moved = names_and_places_in(text, self.paths.home)
+        if found is None or len(moved) > AGENT_COMMAND_PLACES:
+            return None
+        places = dict.fromkeys((cwd, *(self.paths.absolute(place, cwd) for place in moved)))
+        named = (self._kept(self._known(name, at), at) for at in places for name in found)
+        return tuple(dict.fromkeys(chain.from_iterable(named)))
+
+    def _kept(self, paths: Iterable[str], cwd: str) -> Iterator[Touched]:
+        """Those that are secrets, or that a rule denies."""
+        for path in paths:
+            one = self.paths.touched(Access.READ, path, cwd, SHELL_TOOL)
+            if one.is_secret or one.verdict.decision is Decision.DENY:
+                yield one
+
+    def _known(self, name: str, cwd: str) -> Iterable[str]:
+        """The paths that a name with unknown parts stands for."""
+        if set("*?" + UNKNOWN).isdisjoint(name):
+            return (name,)
+        if name.startswith(UNKNOWN + "/"):
+            return (name.lstrip(UNKNOWN),)  # what is before it may be nothing
+        pattern = name.replace(UNKNOWN, "*")
+        found = self.paths.files.names(self.paths.absolute(pattern, cwd))
+        return (pattern, *found) if found is not None else _likely(pattern)
 
     def _printed(self, words: Sequence[Word], cwd: str) -> Iterator[Touched]:
         """The same in substitutions: what is a word there may be printed, and be a path here."""
@@ -281,7 +423,7 @@ class Commands:
 
     def _unless_full(self, why: str) -> Verdict:
         if self._is_free():
-            return Verdict(Decision.ALLOW, "mode full, or a rule for the whole tool")
+            return FREE
         return Verdict(Decision.ASK, why)
 
     def _is_free(self) -> bool:
@@ -294,13 +436,21 @@ class Commands:
         return self._unless_full(why)
 
 
+def _likely(pattern: str) -> Iterable[str]:
+    """Secrets that a pattern for too many names may stand for."""
+    above, _, last = pattern.rpartition("/")
+    for name in (".env", ".ssh/x", ".netrc", "id_rsa", "x.pem", "x.key", "credentials"):
+        if fnmatch.fnmatchcase(name.split("/")[0], last):
+            yield posixpath.join(above, name)
+
+
 def _places(path: str) -> tuple[str, ...]:
     """After a link, `..` is the directory the link is in to a shell, and another to all others."""
     return tuple(dict.fromkeys((path, posixpath.normpath(path))))
 
 
 def _by_rule(rule: Rule) -> Verdict:
-    about = " ".join(rule.command) if rule.command else rule.tool
+    about = in_quotes(" ".join(rule.command) if rule.command else rule.tool)
     return Verdict(rule.decision, f"a rule says {rule.decision} for {about}", rule)
 
 

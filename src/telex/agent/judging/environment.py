@@ -11,12 +11,15 @@ import re
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 
+from telex.agent.judging.links import is_below_any
+from telex.agent.judging.lookups import Once
 from telex.agent.judging.on_disk import Disk
+from telex.agent.judging.programs import READERS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from telex.agent.judging.paths import Files
+    from telex.agent.judging.lookups import Files
 
 _ACTING: Final = re.compile(
     r"BASH_ENV|BASH_FUNC_.*|BASHOPTS|SHELLOPTS|ENV|CDPATH|IFS|GLOBIGNORE|PS4|PROMPT_COMMAND|POSIXLY_CORRECT"
@@ -47,6 +50,8 @@ _ADDED: Final = {
     **{f"GIT_CONFIG_KEY_{at}": name for at, name in enumerate(_GIT)},
     **{f"GIT_CONFIG_VALUE_{at}": value for at, value in enumerate(_GIT.values())},
 }
+_PROGRAMS: Final = frozenset(name.split()[0] for name in READERS)
+"""What runs without a question."""
 _PATH: Final = "/usr/local/bin:/usr/bin:/bin"
 _NOWHERE: Final = "/nonexistent"
 """An empty PATH is the working directory to a shell, and a missing one may have it at its end."""
@@ -59,11 +64,12 @@ def automatic(
     *,
     only_reads: bool = True,
 ) -> dict[str, str]:
-    """Without what changes a command's meaning. Nor does PATH lead into the root, by a link or
-    without, where an agent may have written an `ls` of its own. What is to read only has git run
+    """Without what changes a command's meaning. Nor does PATH lead into the root, by a link of a
+    directory or of a program that reads, or without one: an agent may have written an `ls` of its
+    own there. What is to read only has git run
     nothing else and look for no repository above the root; a `git push` that a rule or the mode
     allows is a whole one."""
-    disk = looked_up or Disk()
+    disk = Once(looked_up or Disk())
     kept = {name: value for name, value in environ.items() if not _ACTING.fullmatch(name)}
     found = (
         ":".join(place for place in places.split(":") if _is_elsewhere(place, root, disk))
@@ -79,6 +85,13 @@ def automatic(
 
 
 def _is_elsewhere(place: str, root: str, disk: Files) -> bool:
-    within = (posixpath.normpath(root) + "/", disk.real(root) + "/")
-    leads = (posixpath.normpath(place) + "/", disk.real(place) + "/")
-    return place.startswith("/") and not any(one.startswith(within) for one in leads)
+    if not place.startswith("/"):
+        return False
+    within = (posixpath.normpath(root), disk.real(root))
+    links = disk.links(disk.real(place), 1)
+    programs = (link for link in links or () if posixpath.basename(link) in _PROGRAMS)
+    ways = [disk.way(one) for one in (place, *programs)]
+    passed = (one for way in ways for one in (*way.passed, way.end))
+    leads = map(posixpath.normpath, (place, *passed))
+    lost = links is None or any(way.unknown for way in ways)
+    return not lost and not any(is_below_any(one, within) for one in leads)

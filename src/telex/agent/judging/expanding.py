@@ -8,6 +8,7 @@ another shell, nobody knows. Used by `commands`.
 from __future__ import annotations
 
 import fnmatch
+import posixpath
 from typing import TYPE_CHECKING
 
 from telex.agent.judging.programs import reading
@@ -46,6 +47,29 @@ def expanded(
             return None
         argv += [_as_written(name, text) for name in names] or [text]
     return tuple(argv)
+
+
+def listed(words: tuple[Word, ...], cwd: str, paths: Paths) -> dict[str, tuple[str, ...]] | None:
+    """The directories that a shell looks into for the patterns among the words, each with the names
+    that it finds there: also a program that reads nothing prints what a pattern stands for. None if
+    not all of them are known."""
+    found: dict[str, tuple[str, ...]] = {}
+    for word in words:
+        if not word.is_pattern:
+            continue
+        pattern = paths.absolute(as_text(word, paths), cwd)
+        found.setdefault(posixpath.dirname(pattern[: _first_unknown(pattern)]), ())
+        names = paths.files.names(pattern)
+        if names is None:
+            return None
+        for name in names:
+            above = posixpath.dirname(name)
+            found[above] = (*found.get(above, ()), name)
+    return found
+
+
+def _first_unknown(pattern: str) -> int:
+    return min(at for at in (pattern.find("*"), pattern.find("?")) if at >= 0)
 
 
 def as_text(word: Word, paths: Paths) -> str:

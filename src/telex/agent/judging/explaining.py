@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from telex.agent.judging.rules import Decision, Rule, to_table
-from telex.agent.judging.showing import shown
+from telex.agent.judging.showing import in_line, in_sentence
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,17 +24,17 @@ def explained(judge: Judge, judged: Judgement) -> dict[str, Any]:
     unread = judged.not_understood
     return {
         "decision": str(judged.decision),
-        "why": shown(judged.why),
+        "why": in_sentence(judged.why),
         "rule": _rule(judged.rule),
         "mode": str(judge.mode),
         "trusted": judge.trusted,
-        "root": shown(judge.root),
+        "root": in_line(judge.root),
         "not_understood": unread and {"why": unread.why, "at": unread.at},
-        "why_not_automatic": [shown(why) for why in _objections(judged)],
+        "why_not_automatic": [in_sentence(why) for why in _objections(judged)],
         "pieces": [_piece(piece) for piece in judged.pieces],
         "paths": [_path(one) for piece in judged.pieces for one in piece.touched],
         "remember": [
-            {"kind": str(scope.kind), "says": shown(scope.says), "rule": _rule(scope.rule)}
+            {"kind": str(scope.kind), "says": in_sentence(scope.says), "rule": _rule(scope.rule)}
             for scope in judged.remember
         ],
         "ignored_layers": [layer.name for layer in judge.layers if not layer.trusted],
@@ -52,7 +52,7 @@ def _rule(rule: Rule | None) -> dict[str, Any] | None:
     if rule is None:
         return None
     said = {
-        key: shown(value) if isinstance(value, str) else value
+        key: in_line(value) if isinstance(value, str) else value
         for key, value in to_table(rule).items()
     }
     return {**said, "layer": rule.layer, "place": rule.place}
@@ -61,10 +61,10 @@ def _rule(rule: Rule | None) -> dict[str, Any] | None:
 def _piece(piece: Piece) -> dict[str, Any]:
     return {
         "kind": piece.kind,
-        "source": shown(piece.source),
-        "argv": [shown(word) for word in piece.argv],
+        "source": in_line(piece.source),
+        "argv": [in_line(word) for word in piece.argv],
         "decision": str(piece.verdict.decision),
-        "why": shown(piece.verdict.why),
+        "why": in_sentence(piece.verdict.why),
         "rule": _rule(piece.verdict.rule),
     }
 
@@ -72,8 +72,8 @@ def _piece(piece: Piece) -> dict[str, Any]:
 def _path(one: Touched) -> dict[str, Any]:
     return {
         "access": str(one.access),
-        "path": shown(one.path),
-        "real": shown(one.real),
+        "path": in_line(one.path),
+        "real": in_line(one.real),
         "secret": one.is_secret,
         "decision": str(one.verdict.decision),
     }

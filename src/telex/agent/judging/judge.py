@@ -15,8 +15,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from telex.agent.judging import remembering
-from telex.agent.judging.command_rules import CommandRules
-from telex.agent.judging.commands import Commands, Piece
+from telex.agent.judging.command_rules import CommandRules, is_whole
+from telex.agent.judging.commands import FREE, Commands, Piece
+from telex.agent.judging.lasting import runs_nothing
 from telex.agent.judging.modes import (
     HARMLESS_TOOLS,
     PATH_ARGUMENTS,
@@ -26,12 +27,14 @@ from telex.agent.judging.modes import (
     PathTool,
 )
 from telex.agent.judging.paths import Files, Once, Paths, Verdict, is_name, is_secret
+from telex.agent.judging.protection import conflict
 from telex.agent.judging.rules import Decision, Layer, Rule, counting, matches
 from telex.agent.judging.script import NotUnderstood, Script
 from telex.agent.judging.shell_reading import parse
+from telex.agent.judging.showing import in_quotes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from telex.agent.judging.remembering import Scope
 
@@ -104,6 +107,8 @@ class Judge:
             judged = self._unread(request, script)
         else:
             judged = self._read(request, script)
+        if _is_unseen(judged):
+            judged = self._by_its_text(request, text, judged)
         scopes = remembering.for_shell(request.cwd, text, script, judged.pieces)
         exact = self._exact(request, text, offered=bool(scopes))
         if exact and _overrides(exact, judged) and not _names_a_secret(exact, judged):
@@ -112,13 +117,42 @@ class Judge:
             return judged
         return _with_scopes(judged, scopes)
 
+    @property
+    def _commands(self) -> Commands:
+        rules = CommandRules(self.paths, self.rules)
+        return Commands(self.paths, rules, self.mode, trusted=self.trusted)
+
     def _read(self, request: Request, script: Script) -> Judgement:
-        pieces = Commands(
-            self.paths, CommandRules(self.paths, self.rules), self.mode, trusted=self.trusted
-        ).judge(script, request.cwd)
+        pieces = self._commands.judge(script, request.cwd)
         if not pieces:
             return Judgement(Decision.ASK, "there is no command in it")
-        return _worst(pieces)
+        judged = _worst(pieces)
+        both = conflict(pieces) if self.mode is not Mode.FULL else None
+        if both and judged.decision is Decision.ALLOW:
+            reader, whole = (in_quotes(piece.source) for piece in both)
+            why = f"{reader} runs without hooks, and {whole} as your rule says; run them apart"
+            return replace(judged, decision=Decision.ASK, why=why, rule=None)
+        return judged
+
+    def _by_its_text(self, request: Request, text: str, judged: Judgement) -> Judgement:
+        """What nobody looked into, by the names and words that its text has. A secret that is named
+        asks in every mode, and so does what may be what a rule is about."""
+        named = self._commands.named_in(text, request.cwd)
+        if named is None:
+            why = "there are too many names in it to look for secrets"
+            return replace(judged, decision=Decision.ASK, why=why)
+        verdicts = [one.verdict for one in named if one.verdict.decision is not Decision.ALLOW]
+        rule = CommandRules(self.paths, self.rules).in_text(text, request.cwd)
+        if rule and any(not runs_nothing(piece.argv) for piece in judged.pieces if _is_free(piece)):
+            about = in_quotes(" ".join(rule.command or ()))
+            verdicts.append(Verdict(Decision.ASK, f"{about} is in its text", rule))
+        if not verdicts:
+            return judged
+        asks = replace(verdicts[0], decision=Decision.ASK)
+        piece = Piece("text", text, (text,), asks, named)
+        if judged.decision is not Decision.ALLOW:
+            return replace(judged, pieces=(*judged.pieces, piece))
+        return replace(_worst((*judged.pieces, piece)), not_understood=judged.not_understood)
 
     def _unread(self, request: Request, unread: NotUnderstood) -> Judgement:
         """Nobody knows what is in it: a rule may be about something that is."""
@@ -137,12 +171,7 @@ class Judge:
 
     def _whole_tool(self, request: Request) -> Rule | None:
         return _strongest(
-            rule
-            for rule in self.rules
-            if rule.is_for(request.tool, request.cwd)
-            and rule.command is None
-            and rule.text is None
-            and rule.path is None
+            rule for rule in self.rules if rule.is_for(request.tool, request.cwd) and is_whole(rule)
         )
 
     def _exact(self, request: Request, text: str, *, offered: bool = True) -> Rule | None:
@@ -203,17 +232,32 @@ class Judge:
         rules = (self._whole_tool(request), self._tool_by_path(request), exact)
         rule = _strongest(one for one in rules if one)
         if rule:
-            verdict = Verdict(
-                rule.decision, f"a rule says {rule.decision} for {request.tool}", rule
-            )
+            why = f"a rule says {rule.decision} for {in_quotes(request.tool)}"
+            verdict = Verdict(rule.decision, why, rule)
         elif request.tool in HARMLESS_TOOLS:
             verdict = Verdict(Decision.ALLOW, "it touches only what the run itself made")
         elif self.mode is Mode.FULL:
             verdict = Verdict(Decision.ALLOW, "mode full")
         else:
-            verdict = Verdict(Decision.ASK, f"nothing is known about the tool {request.tool}")
+            verdict = Verdict(
+                Decision.ASK, f"nothing is known about the tool {in_quotes(request.tool)}"
+            )
+        if verdict.decision is Decision.ALLOW and not exact and request.tool not in HARMLESS_TOOLS:
+            verdict = self._secret_among(request) or verdict
         scopes = remembering.for_tool(request.tool, request.arguments)
         return _with_scopes(Judgement(verdict.decision, verdict.why, verdict.rule), scopes)
+
+    def _secret_among(self, request: Request) -> Verdict | None:
+        """A secret that is named asks, whatever the tool; nobody here knows which words are paths.
+        A rule for exactly these arguments is the way to allow it."""
+        for text in _texts(request.arguments):
+            named = self._commands.named_in(text, request.cwd)
+            if named is None:
+                return Verdict(Decision.ASK, "there are too many names in it to look for secrets")
+            for one in named:
+                if one.verdict.decision is not Decision.ALLOW:
+                    return Verdict(Decision.ASK, one.verdict.why, one.verdict.rule)
+        return None
 
     def _tool_by_path(self, request: Request) -> Rule | None:
         """For tools of plugins. Path rules restrict them and allow nothing: who knows all paths?"""
@@ -246,6 +290,31 @@ def _names_a_secret(exact: Rule, judged: Judgement) -> bool:
     asked = [p for p in judged.pieces if p.verdict.decision is Decision.ASK]
     secret = any(one.is_secret for piece in asked for one in piece.touched)
     return secret and exact.decision is Decision.ALLOW
+
+
+def _texts(value: object) -> Iterator[str]:
+    """All text in a tool's arguments."""
+    match value:
+        case str():
+            yield value
+        case dict():
+            for key, inner in value.items():
+                yield from (*_texts(key), *_texts(inner))
+        case list() | tuple():
+            for inner in value:
+                yield from _texts(inner)
+
+
+def _is_unseen(judged: Judgement) -> bool:
+    """Whether something in it was not understood, or is allowed without a look at what it does."""
+    if judged.not_understood is not None:
+        return judged.decision is not Decision.DENY
+    return judged.decision is Decision.ALLOW and any(map(_is_free, judged.pieces))
+
+
+def _is_free(piece: Piece) -> bool:
+    rule = piece.verdict.rule
+    return piece.verdict == FREE or (rule is not None and is_whole(rule))
 
 
 def _stays(text: str) -> bool:

@@ -12,8 +12,15 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from telex.agent.judging.showing import in_quotes
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+
+def names(text: str) -> frozenset[str]:
+    """A list of words, as it is best read in code."""
+    return frozenset(text.split())
 
 
 class Operands(StrEnum):
@@ -57,6 +64,16 @@ class Reader:
     """Given a directory, it reads all that is in it, hidden files too."""
     skips_hidden: bool = False
     """It reads all that is below a directory but what is hidden, unless it begins there."""
+    prints: bool = False
+    """Of git: it prints what is in tracked files."""
+    shows: frozenset[str] = frozenset()
+    """Options by which it does, or says whether something is in them."""
+    hides: frozenset[str] = frozenset()
+    """Options by which it does not, without one of the others."""
+    by_id: bool = False
+    """It prints objects that are named by their ids, whatever paths follow."""
+    enters_links: bool = False
+    """It reads tracked files also where a directory on the way is a link by now."""
 
 
 @dataclass(slots=True)
@@ -67,8 +84,17 @@ class Used:
     texts: list[str] = field(default_factory=list)
     everywhere: bool = False
     """It goes through all of the root, whatever the directory and its words."""
+    options: set[str] = field(default_factory=set)
+    """Letters and long names."""
     refused: str = ""
     """Why this is not a reader's use; empty when it is."""
+
+
+def prints_contents(reader: Reader, found: Used) -> bool:
+    """Whether a git command, with these options, prints what is in tracked files."""
+    if not found.options.isdisjoint(reader.shows):
+        return True
+    return reader.prints and found.options.isdisjoint(reader.hides)
 
 
 def used(reader: Reader, arguments: Sequence[str]) -> Used:
@@ -103,31 +129,34 @@ class _Walk:
         # To git, `--` may be the value of an option before it, and what follows an option again.
         looks = [word for word in self._rest if word.startswith("-") and word != "-"]
         if looks and (self._reader.needs_trust or self._reader.operands is Operands.PATHS):
-            self._used.refused = f"{looks[0]} may be an option"
+            self._used.refused = f"{in_quotes(looks[0])} may be an option"
         self._operands += self._rest
 
     def _long(self, word: str) -> None:
         name, equals, value = word[2:].partition("=")
         reader = self._reader
+        self._used.options.add(name)
         if name in reader.long:
             self._has_pattern |= name in reader.pattern_options
             return
         if name in reader.long_texts:
             self._value(name, value if equals else None, text=True)
         else:
-            self._used.refused = f"the option --{name} is not known to be harmless"
+            self._used.refused = f"the option {in_quotes(f'--{name}')} is not known to be harmless"
 
     def _short(self, word: str) -> None:
         reader = self._reader
         if self._is_count(word):
             return
         for at, letter in enumerate(word[1:], start=2):
+            self._used.options.add(letter)
             if letter in reader.flags:
                 continue
             if letter in reader.numbered and re.fullmatch(r"[0-9]*", word[at:], re.ASCII):
                 return
             if letter not in reader.values and letter not in reader.texts:
-                self._used.refused = f"the option -{letter} is not known to be harmless"
+                told = in_quotes(f"-{letter}")
+                self._used.refused = f"the option {told} is not known to be harmless"
             else:
                 self._value(letter, word[at:] or None, text=letter in reader.texts)
             return
@@ -138,12 +167,14 @@ class _Walk:
 
     def _value(self, option: str, value: str | None, *, text: bool) -> None:
         if value is None and not self._rest:
-            self._used.refused = f"the option {option} has no value"
+            self._used.refused = f"the option {in_quotes(option)} has no value"
             return
         if value is None:
             value = self._rest.pop(0)
             if value.startswith("-") and value != "-" and not self._is_count(value):
-                self._used.refused = f"{value} may be an option and not the value of {option}"
+                self._used.refused = (
+                    f"{in_quotes(value)} may be an option and not the value of {in_quotes(option)}"
+                )
         (self._used.texts if text else self._used.paths).append(value)
         self._has_pattern |= option in self._reader.pattern_options
 

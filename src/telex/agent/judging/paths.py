@@ -1,59 +1,40 @@
-"""Where a path leads, and what may be done there without asking. Pure, but for `Files`.
+"""What may be done at a path without asking. Pure, but for `Files`.
 
-A path is looked at twice: as it is written and as it is after all links. Either may be a secret or
-denied, and only the second can be inside the root. This decides what runs without a question; what
-holds a tool inside the root while it runs is the tool's own (`config.beneath`), since a link may
-change in between. Used by `judge`.
+A path is looked at as it is written, where it leads after all links, and with each link on the way
+(`links`): any of these may be a secret, guarded or denied, and only the end can be inside the root.
+Where nobody can say where it leads, it asks. This decides what runs without a question; what holds
+a tool inside the root while it runs is the tool's own (`config.beneath`), since a link may change
+in between. Used by `judge`.
 """
 
 from __future__ import annotations
 
 import posixpath
 import re
-import unicodedata
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
 
+from telex.agent.judging.guards import Guards
+from telex.agent.judging.links import Way, is_below, is_below_any, is_too_long, spellings
+from telex.agent.judging.lookups import Files, Once
 from telex.agent.judging.modes import SHELL_TOOL, Access, Mode
+from telex.agent.judging.names import is_directory_of_secrets, is_secret
 from telex.agent.judging.rules import Decision, Rule, matches
+from telex.agent.judging.showing import in_quotes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-
-class Files(Protocol):
-    """What has to be looked up. `on_disk.Disk` looks; tests say."""
-
-    def real(self, path: str) -> str:
-        """An absolute path without links and dots, also of what is not there yet."""
-
-    def names(self, pattern: str) -> tuple[str, ...] | None:
-        """What an absolute pattern with `*` and `?` stands for; None when that is too much."""
-
-    def is_directory(self, path: str) -> bool:
-        """After all links."""
-
-
-class Once:
-    """The same, looked up once: for one judgement, since links change."""
-
-    def __init__(self, files: Files) -> None:
-        self._files = files
-        self._real: dict[str, str] = {}
-        self._names: dict[str, tuple[str, ...] | None] = {}
-
-    def real(self, path: str) -> str:
-        if path not in self._real:
-            self._real[path] = self._files.real(path)
-        return self._real[path]
-
-    def names(self, pattern: str) -> tuple[str, ...] | None:
-        if pattern not in self._names:
-            self._names[pattern] = self._files.names(pattern)
-        return self._names[pattern]
-
-    def is_directory(self, path: str) -> bool:
-        return self._files.is_directory(path)
+__all__ = [
+    "NOWHERE",
+    "Files",
+    "Once",
+    "Paths",
+    "Touched",
+    "Verdict",
+    "is_name",
+    "is_secret",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,47 +55,12 @@ class Touched:
     """Absolute, as it is written."""
     real: str
     is_secret: bool
+    """By a name on its way; or nobody can say where that ends."""
     verdict: Verdict
 
 
-_SECRETS: Final = re.compile(
-    r"/(?:"
-    r"\.ssh|\.gnupg|\.aws|\.azure|\.kube|\.docker|\.netrc|\.pgpass|\.npmrc|\.pypirc|\.git-credentials"
-    r"|\.password-store|\.mozilla|\.env|\.env\.[^/]*|\.envrc|id_(?:rsa|dsa|ecdsa|ed25519)[^/]*"
-    r"|[^/]*\.(?:pem|key|p12|pfx|keystore|jks|kdbx|ppk)|\.[^/]*_history|credentials(?:\.[^/]*)?"
-    r"|\.git/(?:.*/)?config(?:\.worktree)?|\.vault-token|\.htpasswd|\.config/(?:gcloud|gh)|Library/Keychains"
-    r")(?:/|$)"
-    r"|^/etc/(?:g?shadow-?|sudoers|sudoers\.d|ssl/private)(?:/|$)"
-    r"|^/(?:proc|dev)/(?!(?:cpuinfo|meminfo|version|loadavg|null|zero|u?random|std(?:in|out|err))$)"
-    r"|^/(?:proc|dev)$",
-    re.IGNORECASE,
-)
-_NO_SECRETS: Final = re.compile(r"/(?:\.env\.(?:example|sample|template|dist)|id_[a-z0-9]+\.pub)$")
-_GUARDED: Final = re.compile(
-    r"/(?:\.git|\.jj|\.hg|\.svn|\.telex|\.agents|\.claude|\.codelia|\.opencode|\.vscode|\.idea"
-    r"|\.husky|\.github|\.gitattributes|\.gitmodules|\.gitconfig|\.ripgreprc|\.bashrc|\.profile"
-    r"|AGENTS\.md|CLAUDE\.md|SKILL\.md|HEAD)(?:/|$)",
-    re.IGNORECASE,
-)
-"""What programs and agents obey: who writes here, commands later. `HEAD` makes a git repository of
-any directory, whose `config` then names programs to run."""
-_OBEYED_AT_HOME: Final = ("bin", "Library")
-"""Besides what is hidden there: login files, `.config`, `.local`, `.ssh`, `.gitconfig`."""
 NOWHERE: Final = frozenset({"/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr"})
 _ORDER: Final = (Decision.DENY, Decision.ALLOW, Decision.ASK)
-
-
-def is_secret(path: str) -> bool:
-    """By its name alone, anywhere on the way."""
-    path = _seen(path)
-    return _SECRETS.search(path) is not None and _NO_SECRETS.search(path) is None
-
-
-def _seen(path: str) -> str:
-    """Without what some file systems skip when they compare names."""
-    if path.isascii():
-        return path
-    return "".join(char for char in path if unicodedata.category(char) != "Cf")
 
 
 def is_name(text: str) -> bool:
@@ -133,76 +79,47 @@ class Paths:
     files: Files
     own: Sequence[str] = ()
     """Where telex keeps its configuration, its state and what was remembered."""
+    guards: Guards = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        guards = Guards(self.root, self.home, self.files, self.own)
+        object.__setattr__(self, "guards", guards)
 
     def absolute(self, path: str, cwd: str) -> str:
         """Dots stay: after a link, `..` is somewhere else."""
         return posixpath.join(cwd, path)
 
     def is_inside(self, path: str) -> bool:
-        return _is_below(self.files.real(path), self.files.real(self.root))
+        way = self.files.way(path)
+        return not way.unknown and is_below(way.end, self.files.real(self.root))
 
     def is_root(self, path: str) -> bool:
-        return self.files.real(path) == self.files.real(self.root)
+        way = self.files.way(path)
+        return not way.unknown and way.end == self.files.real(self.root)
 
     def is_guarded(self, path: str) -> bool:
-        """Below the root only: a checkout may itself lie in a directory of such a name."""
-        real, root = self.files.real(path), self.files.real(self.root)
-        below = _seen(real).removeprefix(root.rstrip("/"))
-        return (
-            _GUARDED.search(below) is not None
-            or any(_is_below(real, place) for place in map(self.files.real, self.own))
-            or any(_is_below(real, place) for place in self._at_home(real))
-            or any(self._holds(place, "HEAD") for place in self._up(posixpath.dirname(real)))
-        )
+        return self.guards.is_guarded(path)
 
     def has_guarded(self, directory: str) -> bool:
-        """Whether it holds the home, what is telex's own or what programs obey, so that all below
-        is too much."""
-        places = map(self.files.real, (self.home, *self.own))
-        return any(_is_below(place, directory) for place in places) or any(
-            names is None or any(_GUARDED.search("/" + posixpath.basename(n)) for n in names)
-            for names in (self.files.names(posixpath.join(directory, p)) for p in ("*", ".*"))
-        )
-
-    def _at_home(self, real: str) -> Iterator[str]:
-        """Places of the home that a login, a shell or a program obeys, whatever link leads there.
-        Not one that the root itself is in: somebody chose to work there."""
-        home, root = self.files.real(self.home), self.files.real(self.root)
-        hidden = self.files.names(posixpath.join(home, ".*")) or ()
-        places = [leads for name in hidden if (leads := self.files.real(name)) != name]
-        if _is_below(real, home) and real != home:
-            first = real[len(home.rstrip("/")) + 1 :].split("/")[0]
-            if first.startswith(".") or first in _OBEYED_AT_HOME:
-                places.append(posixpath.join(home, first))
-        return (place for place in places if not _is_below(root, place))
+        return self.guards.has_guarded(directory)
 
     def is_other_repository(self, cwd: str) -> bool:
         """Whether git, looking upwards from here, comes by another repository than the root's. One
         above the root is another: who trusts a directory has not seen what is above it."""
         real, root = self.files.real(cwd), self.files.real(self.root)
-        if not _is_below(real, root) or not self._holds(root, ".git"):
+        if not self.is_inside(cwd) or not self.guards.holds(root, ".git"):
             return True
         return any(
-            self._holds(place, "HEAD") or (place != root and self._holds(place, ".git"))
-            for place in self._up(real)
+            self.guards.holds(place, "HEAD") or (place != root and self.guards.holds(place, ".git"))
+            for place in self.guards.up(real)
         )
 
-    def _is_hidden_directory(self, real: str) -> bool:
-        """Below the root only: the root may itself lie in one."""
+    def _holds_secrets(self, real: str) -> bool:
+        """A hidden directory, or one of secrets. Below the root only: the root may itself lie in
+        one."""
         below = real.removeprefix(self.files.real(self.root).rstrip("/"))
-        return "/." in below and self.files.is_directory(real)
-
-    def _up(self, real: str) -> Iterator[str]:
-        """A directory and those above it, up to the root."""
-        root = self.files.real(self.root)
-        while _is_below(real, root):
-            yield real
-            if real == root:
-                return
-            real = posixpath.dirname(real)
-
-    def _holds(self, directory: str, name: str) -> bool:
-        return self.files.names(posixpath.join(directory, name)) != ()
+        named = "/." in below or is_directory_of_secrets(below)
+        return named and self.files.is_directory(real)
 
     def touched(
         self,
@@ -215,27 +132,72 @@ class Paths:
         skips_hidden: bool = False,
     ) -> Touched:
         absolute = self.absolute(path, cwd)
-        real = self.files.real(absolute)
-        secret = is_secret(absolute) or is_secret(real)
+        way = self.files.way(absolute)
+        # What no call takes as a path is a text among a program's words.
+        lost = way.unknown != "" and not is_too_long(path)
+        secret = lost or self._is_secret(absolute, way)
         # What is told to begin in `.git` comes by `.git/config`.
-        secret = secret or (skips_hidden and self._is_hidden_directory(real))
-        rule = self._rule(access, absolute, real, cwd, tool, secret=secret)
-        verdict = self._verdict(access, absolute, real, rule, secret=secret, recursive=recursive)
-        return Touched(access, absolute, real, secret, verdict)
+        secret = secret or (skips_hidden and self._holds_secrets(way.end))
+        rule = self._rule(access, absolute, way.end, cwd, tool, secret=secret)
+        told = in_quotes(absolute)
+        if rule is not None:
+            verdict = Verdict(rule.decision, f"a rule says {rule.decision} for {told}", rule)
+        elif absolute in NOWHERE:
+            verdict = Verdict(Decision.ALLOW, f"{told} is no file")
+        elif lost:
+            why = f"nobody can say where {told} leads: {way.unknown}"
+            verdict = Verdict(Decision.ASK, why)
+        elif secret:
+            verdict = Verdict(Decision.ASK, f"{told} may hold secrets")
+        elif recursive and (below := self._rule_below(way.end)):
+            verdict = Verdict(Decision.ASK, f"a rule is about what lies below {told}", below)
+        else:
+            verdict = self._by_place(access, absolute, tool)
+        return Touched(access, absolute, way.end, secret, verdict)
+
+    def _is_secret(self, absolute: str, way: Way) -> bool:
+        if any(map(is_secret, spellings(absolute, way))):
+            return True
+        system = is_below_any(way.end, self.files.system_places())
+        if system and not way.end.startswith(("/proc/", "/dev/")):  # those go by their names
+            return True
+        return is_below_any(way.end, self.guards.kept)
 
     def covers(self, rule: Rule, absolute: str, real: str) -> bool:
-        """Whether a rule's path is this one. To be allowed, it has to be so after all links."""
-        if rule.path is None or self._fits(rule.path, real, self.files.real(self.root)):
+        """Whether a rule's path is this one. To be allowed, it has to be so after all links. To be
+        restricted, it may be so by any name on its way, or by where the rule's own path leads."""
+        if rule.path is None:
             return True
-        written = posixpath.normpath(absolute)
-        return rule.decision is not Decision.ALLOW and self._fits(rule.path, written, self.root)
+        way = self.files.way(absolute)
+        root = self.files.real(self.root)
+        if rule.decision is Decision.ALLOW:
+            return not way.unknown and self._fits(rule.path, real, root)
+        return any(
+            self._fits(pattern, place, base, fold=True)
+            for pattern in self._forms(rule.path)
+            for base in {root, self.root}
+            for place in {real, *spellings(absolute, way)}
+        )
 
-    def _fits(self, pattern: str, path: str, root: str) -> bool:
-        """Compared below the root or the home: their own names are no patterns."""
+    def _forms(self, pattern: str) -> Iterator[str]:
+        """A rule's path, and the same where the links in its fixed part lead."""
+        yield pattern
+        base, below = self._parts(pattern, self.files.real(self.root))
+        fixed, star, rest = _cut(below)
+        place = posixpath.join(base, fixed) if base else fixed
+        leads = self.files.real(place)
+        if leads != posixpath.normpath(place):
+            yield posixpath.join(leads, rest) if star else leads
+
+    def _fits(self, pattern: str, path: str, root: str, *, fold: bool = False) -> bool:
+        """Compared below the root or the home: their own names are no patterns. With `fold`, as a
+        file system does that takes capital and small letters for the same."""
         base, below = self._parts(pattern, root)
+        if fold:
+            pattern, path, base, below = map(str.casefold, (pattern, path, base, below))
         if base == "":
             return matches(pattern, path)
-        inside = _is_below(path, base) and matches(below, path[len(base.rstrip("/")) + 1 :])
+        inside = is_below(path, base) and matches(below, path[len(base.rstrip("/")) + 1 :])
         return inside or (below == "**" and path == base)
 
     def _parts(self, pattern: str, root: str) -> tuple[str, str]:
@@ -244,38 +206,22 @@ class Paths:
             return "", pattern
         return (self.home, pattern[2:]) if pattern.startswith("~/") else (root, pattern)
 
-    def _verdict(
-        self,
-        access: Access,
-        absolute: str,
-        real: str,
-        rule: Rule | None,
-        *,
-        secret: bool,
-        recursive: bool,
-    ) -> Verdict:
-        if rule is not None:
-            return Verdict(rule.decision, f"a rule says {rule.decision} for {absolute}", rule)
-        if absolute in NOWHERE:
-            return Verdict(Decision.ALLOW, f"{absolute} is no file")
-        if secret:
-            return Verdict(Decision.ASK, f"{absolute} may hold secrets")
-        if recursive and (below := self._rule_below(real)):
-            return Verdict(Decision.ASK, f"a rule is about what lies below {absolute}", below)
-        return self._by_place(access, absolute)
-
-    def _by_place(self, access: Access, absolute: str) -> Verdict:
+    def _by_place(self, access: Access, absolute: str, tool: str) -> Verdict:
+        told = in_quotes(absolute)
         if self.mode is Mode.FULL:
             return Verdict(Decision.ALLOW, "mode full")
         if not self.is_inside(absolute):
-            return Verdict(Decision.ASK, f"{absolute} is outside the root")
+            return Verdict(Decision.ASK, f"{told} is outside the root")
         if access is Access.READ:
-            return Verdict(Decision.ALLOW, f"{absolute} is inside the root")
+            return Verdict(Decision.ALLOW, f"{told} is inside the root")
         if self.is_guarded(absolute):
-            return Verdict(Decision.ASK, f"programs or agents obey what is in {absolute}")
-        if self.mode is Mode.TRUSTED:
-            return Verdict(Decision.ALLOW, f"{absolute} is inside the root; mode trusted")
-        return Verdict(Decision.ASK, f"mode {self.mode} asks before {absolute} is written")
+            return Verdict(Decision.ASK, f"programs or agents obey what is in {told}")
+        if self.mode is not Mode.TRUSTED:
+            return Verdict(Decision.ASK, f"mode {self.mode} asks before {told} is written")
+        # Our own tools put a new file in its place, which leaves the other name alone.
+        if tool == SHELL_TOOL and self.files.has_other_names(absolute):
+            return Verdict(Decision.ASK, f"{told} has another name, maybe outside the root")
+        return Verdict(Decision.ALLOW, f"{told} is inside the root; mode trusted")
 
     def _rule(
         self, access: Access, absolute: str, real: str, cwd: str, tool: str, *, secret: bool
@@ -291,19 +237,48 @@ class Paths:
                 found.setdefault(rule.decision, rule)
         return next((found[decision] for decision in _ORDER if decision in found), None)
 
-    def _rule_below(self, real: str) -> Rule | None:
-        """A rule that restricts something that a walk from here may come by."""
+    def _rule_below(self, real: str, *names: str) -> Rule | None:
+        """A rule that restricts something that a walk from here may come by; with names, one for
+        these tools."""
         for rule in self._about_paths():
-            if rule.path is not None and rule.decision is not Decision.ALLOW:
-                base, below = self._parts(rule.path, self.files.real(self.root))
-                fixed = posixpath.join(base, re.split(r"[*?]", below)[0])
-                if fixed.startswith(real.rstrip("/") + "/") or real.startswith(fixed):
+            is_for = not names or any(rule.is_for(name, real) for name in names)
+            if is_for and rule.path is not None and rule.decision is not Decision.ALLOW:
+                for form in self._forms(rule.path):
+                    base, below = self._parts(form, self.files.real(self.root))
+                    fixed = posixpath.join(base, re.split(r"[*?]", below)[0])
+                    if fixed.startswith(real.rstrip("/") + "/") or real.startswith(fixed):
+                        return rule
+        return None
+
+    def rule_for_writing_below(self, directory: str) -> Rule | None:
+        """One that keeps something below from being written."""
+        return self._rule_below(self.files.real(directory), Access.WRITE, SHELL_TOOL)
+
+    def rule_for_writing_around(self, cwd: str) -> Rule | None:
+        """One that keeps what is in this directory, or in one above it inside the root, from being
+        written: a program that is run here may write it without naming it."""
+        real, root = self.files.real(cwd), self.files.real(self.root)
+        for rule in self._about_paths():
+            writes = any(rule.is_for(name, cwd) for name in (Access.WRITE, SHELL_TOOL))
+            if rule.path is None or rule.decision is Decision.ALLOW or not writes:
+                continue
+            for form in self._forms(rule.path):
+                base, below = self._parts(form, root)
+                place = posixpath.join(base, _cut(below)[0]) or "/"
+                if is_below(real, place) and not is_below(root, place):
                     return rule
+            if self.covers(rule, cwd, real):
+                return rule
         return None
 
     def _about_paths(self) -> list[Rule]:
         return [rule for rule in self.rules if rule.command is None and rule.text is None]
 
 
-def _is_below(path: str, root: str) -> bool:
-    return path == root or path.startswith(root.rstrip("/") + "/")
+def _cut(pattern: str) -> tuple[str, bool, str]:
+    """The directory before the first `*` or `?`, whether there is one, and what follows."""
+    found = re.search(r"[*?]", pattern)
+    if found is None:
+        return pattern, False, ""
+    fixed = pattern[: found.start()].rpartition("/")[0]
+    return fixed, True, pattern[len(fixed) :].lstrip("/")

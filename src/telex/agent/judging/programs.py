@@ -16,18 +16,15 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from telex.agent.judging.options import Operands, Reader, Used, used
+from telex.agent.judging.options import Operands, Reader, Used, names, used
+from telex.agent.judging.showing import in_quotes
 from telex.agent.judging.within import parts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-def _names(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-SHELLS: Final = _names("sh bash dash ash ksh mksh lksh zsh fish rbash csh tcsh busybox toybox")
+SHELLS: Final = names("sh bash dash ash ksh mksh lksh zsh fish rbash csh tcsh busybox toybox")
 
 
 def base(program: str) -> str:
@@ -73,7 +70,7 @@ def _find(arguments: Sequence[str]) -> Used:
         if word in _FIND_VALUES and rest:
             result.texts.append(rest.pop(0))
         elif word not in _FIND_TESTS:
-            result.refused = f"the test {word} is not known to be harmless"
+            result.refused = f"the test {in_quotes(word)} is not known to be harmless"
             break
     return result
 
@@ -94,13 +91,15 @@ def _date(arguments: Sequence[str]) -> Used:
 
 def _git(arguments: Sequence[str]) -> tuple[Reader, Used] | None:
     rest = list(arguments)
-    while rest and rest[0] in ("--no-pager", "--no-optional-locks"):
-        rest.pop(0)
-    reader = READERS.get(f"git {rest[0]}") if rest else None
+    while rest and (rest[0] in ("--no-pager", "--no-optional-locks") or rest[:2] == ["-C", "."]):
+        rest = rest[2:] if rest[0] == "-C" else rest[1:]
+    taken = 2 if " ".join(("git", *rest[:2])) in READERS else 1
+    reader = READERS.get(" ".join(("git", *rest[:taken])))
     if reader is None:
         return None
-    result = used(reader, rest[1:])
-    result.everywhere = reader.recursive and not _is_limited(rest, result)
+    result = used(reader, rest[taken:])
+    limited = not reader.by_id and _is_limited(rest, result)
+    result.everywhere = reader.recursive and not limited
     # `HEAD:.env` has a path in it.
     result.paths = [part for path in result.paths for part in parts(path)]
     return reader, result
@@ -108,8 +107,12 @@ def _git(arguments: Sequence[str]) -> tuple[Reader, Used] | None:
 
 def _is_limited(words: Sequence[str], found: Used) -> bool:
     """Whether git is given paths and goes nowhere else: a word before `--` may be a revision, and
-    after it a pattern, or what is left out."""
-    after = words[words.index("--") + 1 :] if "--" in words else ()
+    after it a pattern, or what is left out. An object's id may be that of a file or a directory,
+    where paths limit nothing or begin anew."""
+    dashes = words.index("--") if "--" in words else len(words)
+    before, after = words[:dashes], words[dashes + 1 :]
+    if any(_ID.search(word) for word in before if word in found.paths):
+        return False
     return bool(after) and all(
         word in found.paths and not word.startswith(":") and set("*?[\\").isdisjoint(word)
         for word in after
@@ -134,6 +137,11 @@ class _Written(msgspec.Struct, forbid_unknown_fields=True):
     pattern_options: str = "e regexp"
     files_only: bool = False
     skips_hidden: bool = False
+    prints: bool = False
+    shows: str = ""
+    hides: str = ""
+    by_id: bool = False
+    enters_links: bool = False
 
 
 def _read(name: str, written: _Written) -> Reader:
@@ -145,17 +153,22 @@ def _read(name: str, written: _Written) -> Reader:
         written.values,
         written.texts,
         written.numbered,
-        _names(written.long),
-        _names(written.long_texts),
+        names(written.long),
+        names(written.long_texts),
         written.operands,
         written.most,
         written.here,
         written.recursive,
         written.counts,
         written.needs_trust,
-        _names(written.pattern_options),
+        names(written.pattern_options),
         written.files_only,
         written.skips_hidden,
+        written.prints,
+        names(written.shows),
+        names(written.hides),
+        written.by_id,
+        written.enters_links,
     )
 
 
@@ -168,14 +181,16 @@ READERS: Final = {
 
 TAKES_ANYTHING: Final = frozenset({"echo", "true", "false"})
 """Harmless whatever their arguments are, so also with arguments that nobody knows yet."""
+_ID: Final = re.compile(r"(?:(?<![\w/-])|-g)[0-9a-f]{4,64}(?![\w/-])", re.ASCII | re.IGNORECASE)
+"""What git may take for the beginning of one, also behind a name as `describe` prints it."""
 _PRINTF: Final = re.compile(r"(?!-)(?:[^%]|%[0-9.]*[sdxqb%])*")
 _LINES: Final = r"(?:[0-9]{1,9}|\$)(?:,(?:\+?[0-9]{1,9}|\$))?[pdq]"
 _SED_PRINTS: Final = re.compile(rf"{_LINES}(?:; ?{_LINES})*")
-_FIND_TESTS: Final = _names("""
+_FIND_TESTS: Final = names("""
     ( ) ! , -not -a -and -o -or -true -false -empty -readable -writable -executable -print -print0
     -prune -ls -nouser -nogroup -mount -xdev -depth -noleaf -daystart
 """)
-_FIND_VALUES: Final = _names("""
+_FIND_VALUES: Final = names("""
     -name -iname -path -ipath -wholename -iwholename -regex -iregex -regextype -type -maxdepth
     -mindepth -size -mtime -mmin -atime -amin -ctime -cmin -perm -user -group -links -inum -lname
 """)

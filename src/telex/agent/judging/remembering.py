@@ -22,6 +22,7 @@ from telex.agent.judging.paths import is_secret
 from telex.agent.judging.programs import reading
 from telex.agent.judging.rules import Decision, Rule
 from telex.agent.judging.script import Command, NotUnderstood, Script
+from telex.agent.judging.showing import in_quotes
 from telex.wire.limits import AGENT_COMMAND_CHARS
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class Scope:
 
     kind: Kind
     says: str
-    """For the person; text of others in it is not escaped yet."""
+    """For the person; text of others in it is between quotes."""
     rule: Rule
 
     def denying(self) -> Rule:
@@ -86,7 +87,7 @@ def _leads_out(one: Touched) -> bool:
 
 def _exact(cwd: str, text: str) -> Scope:
     rule = Rule(Decision.ALLOW, SHELL_TOOL, text=text, cwd=cwd)
-    return Scope(Kind.EXACT, f"exactly this command, in {cwd}", rule)
+    return Scope(Kind.EXACT, f"exactly this command, in {in_quotes(cwd)}", rule)
 
 
 def _of_one(script: Script, pieces: Sequence[Piece]) -> tuple[Scope, ...]:
@@ -137,7 +138,7 @@ def for_tool(tool: str, arguments: Mapping[str, object]) -> tuple[Scope, ...]:
     if text is None or secret or not tool.isprintable() or not set("*?[").isdisjoint(tool):
         return ()
     rule = Rule(Decision.ALLOW, tool, text=text)
-    return (Scope(Kind.TOOL, f"the tool {tool} with exactly these arguments", rule),)
+    return (Scope(Kind.TOOL, f"the tool {in_quotes(tool)} with exactly these arguments", rule),)
 
 
 def written(arguments: Mapping[str, object]) -> str | None:
@@ -150,7 +151,8 @@ def written(arguments: Mapping[str, object]) -> str | None:
 
 
 def _path(tool: str, touched: Touched) -> Scope:
-    return Scope(Kind.PATH, f"{tool} {touched.real}", Rule(Decision.ALLOW, tool, path=touched.real))
+    rule = Rule(Decision.ALLOW, tool, path=touched.real)
+    return Scope(Kind.PATH, f"{tool} {in_quotes(touched.real)}", rule)
 
 
 def _directory(tool: str, touched: Touched, paths: Paths) -> tuple[Scope, ...]:
@@ -162,4 +164,4 @@ def _directory(tool: str, touched: Touched, paths: Paths) -> tuple[Scope, ...]:
     if paths.is_guarded(touched.real) or paths.has_guarded(directory):
         return ()
     rule = Rule(Decision.ALLOW, tool, path=directory + "/**")
-    return (Scope(Kind.DIRECTORY, f"{tool} whatever is in {directory}", rule),)
+    return (Scope(Kind.DIRECTORY, f"{tool} whatever is in {in_quotes(directory)}", rule),)

@@ -1,5 +1,9 @@
 """What will run, as a person is shown it: whole, and with nothing in it that acts on who reads it.
 
+What others wrote never passes for a sentence of ours. A text of many lines is `marked_off`: each of
+its lines begins with a mark that none of ours has. Any other is `in_line`, or `in_quotes` where it
+stands beside words of ours.
+
 Every byte of the command is in the text, and two commands never look the same: what is not plainly
 seen is written `\\u{202e}`, a byte that is no UTF-8 `\\x{ff}`, and a backslash that would begin
 such an escape is itself escaped. `digest` binds an answer to what was asked: the runtime keeps it
@@ -18,6 +22,8 @@ _RUN: Final = re.compile(
     r"|(?P<word>\w+)|(?P<other>.)",
     re.DOTALL,
 )
+_PLAIN: Final = re.compile(r"[!-\[\]-~]*")
+"""Is shown as it is; most paths are such."""
 _MANY_SPACES: Final = 8
 _DEEP_INDENT: Final = 32
 """More spaces than these could push what follows out of a window."""
@@ -41,6 +47,29 @@ def shown(command: str | bytes) -> str:
     return _text(command)
 
 
+def in_line(text: str) -> str:
+    """The same in one line."""
+    if _PLAIN.fullmatch(text):
+        return text
+    return "".join(_text(part) for part in re.split("(\n)", text))
+
+
+def in_quotes(text: str) -> str:
+    """The same between quotes, of which it has none itself."""
+    return '"' + in_line(text).replace('"', _escaped('"')) + '"'
+
+
+def in_sentence(text: str) -> str:
+    """A sentence of ours in one line, in which texts of others are `in_quotes` already."""
+    parts = _ESCAPE.split(text)
+    return "".join(part if at % 2 else in_line(part) for at, part in enumerate(parts))
+
+
+def marked_off(text: str) -> str:
+    """A text of many lines, each behind a mark that no line of ours begins with."""
+    return "\n".join(f"| {line}" for line in shown(text).split("\n"))
+
+
 def digest(*parts: str | bytes) -> str:
     """Of tool, directory, command: each with its length, so that no two lists give the same."""
     sha = hashlib.sha256()
@@ -50,6 +79,7 @@ def digest(*parts: str | bytes) -> str:
     return sha.hexdigest()
 
 
+_ESCAPE: Final = re.compile(r"(\\[ux]\{[0-9a-f]+\})")
 _BYTES: Final = re.compile(r"\\u\{(dc[89a-f][0-9a-f])\}")
 
 

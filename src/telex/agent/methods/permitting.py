@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from telex.agent.confinement import described
 from telex.agent.confirming import Allowed, Failed, Refused
 from telex.agent.judging import explained
 from telex.agent.tools.registry import BadArguments
@@ -90,21 +91,29 @@ async def permission_explain(
     except OSError as error:  # the directory it would run in is none
         raise BadArguments(f"bad arguments for {params.tool}: {error}") from error
     details = explained(runtime.confirming.permissions.judge, judged)
+    environment = context.environment
+    held = await in_thread(lambda _: runtime.confirming.held(judged, params.tool, environment))
+    root = context.sandbox.root
+    details["kernel_sandbox"] = None if held is None else f"it {described(held, root)}"
     return extensions.PermissionExplainResult(judged.decision.value, judged.why, details)
 
 
 async def auth_logout(
     runtime: Runtime, params: sessions.AuthLogoutParams, connection: Connection
 ) -> sessions.AuthLogoutResult:
-    """Nothing is signed in to yet, and a connection has no session: there is nothing to clear."""
+    """Nothing is signed in to yet; what a yes clears is the connection's current session."""
     if runtime.runs:
         raise RpcError(codes.BUSY, "a run goes on; wait for it, or cancel it")
+    clears = params.clear_session is not False
+    then = "the next run begins a new session" if clears else "the next run goes on as before"
     question = UiConfirmRequestParams(
         "Sign out?",
-        "No credentials are stored, so there is nothing to delete. Sessions stay as they are.",
+        f"No credentials are stored, so there is nothing to delete. Stored sessions stay; {then}.",
         danger_level="danger",
     )
     answer = await _OneConnection(runtime, connection).ask(CONFIRM, question, b"")
     if answer is None or not (isinstance(answer.value, UiConfirmResult) and answer.value.ok):
         return sessions.AuthLogoutResult(False, False, False, cancelled=True)
-    return sessions.AuthLogoutResult(True, False, False)
+    if clears:
+        connection.session_id = None
+    return sessions.AuthLogoutResult(True, False, session_cleared=clears)

@@ -10,7 +10,7 @@ from msgspec import Raw, UnsetType
 from telex.agent.runtime import Asked
 from telex.agent.store import Refused, StoreProblem
 from telex.protocols.agent_ui import codes, extensions, running
-from telex.rpc.errors import RpcError
+from telex.rpc.errors import Condition, RpcError
 from telex.version import __version__
 
 if TYPE_CHECKING:
@@ -34,24 +34,42 @@ def initialize(
 async def run_start(
     runtime: Runtime, params: running.RunStartParams, connection: Connection
 ) -> running.RunStartResult:
+    """In the session that is named, else in the connection's current one, else in a new one.
+
+    One at a time on a connection: a second `run.start` in the same read finds the session of the
+    first, and is refused as busy there.
+    """
+    if params.session_id is not None and params.new_session:
+        raise RpcError(Condition.PARAMS, "`session_id` and `new_session` exclude each other.")
     said = msgspec.json.decode(params.input, type=running.TextInput)
     meta = _kept(params.meta)
     if meta is not None:
         msgspec.json.decode(meta, type=dict[str, Raw])
-    asked = Asked(
-        said.text,
-        _one_line(bytes(params.input)),
-        params.session_id,
-        bool(params.force_compaction),
-        meta,
-        _context(params.ui_context),
-    )
+    ui_context = _context(params.ui_context)
+    async with connection.starting:
+        current = None if params.new_session else connection.session_id
+        asked = Asked(
+            said.text,
+            _one_line(bytes(params.input)),
+            current if params.session_id is None else params.session_id,
+            bool(params.force_compaction),
+            meta,
+            ui_context,
+        )
+        started = await _started(runtime, asked, connection)
+        connection.session_id = started.session_id
+    return started
+
+
+async def _started(
+    runtime: Runtime, asked: Asked, connection: Connection
+) -> running.RunStartResult:
     try:
         return await runtime.start(asked, connection)
     except Refused:
         raise
     except StoreProblem as problem:
-        code = codes.INTERNAL if params.session_id is None else codes.SESSION_LOAD_FAILED
+        code = codes.INTERNAL if asked.session_id is None else codes.SESSION_LOAD_FAILED
         raise RpcError(code, str(problem)) from problem
 
 

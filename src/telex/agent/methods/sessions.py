@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from telex.agent.feeds import event_notice
 from telex.agent.runtime import PROVIDER
@@ -15,13 +15,19 @@ if TYPE_CHECKING:
     from telex.agent.connection import Connection
     from telex.agent.runtime import Runtime
 
+SOURCE: Final = "config"
+"""A model is chosen for the whole runtime, never for one session."""
+
 
 async def session_list(
     runtime: Runtime, params: sessions.SessionListParams, connection: Connection
 ) -> sessions.SessionListResult:
     limit = 50 if params.limit is None else params.limit
+    current = runtime.surroundings.workspace(connection.ui_context)
     try:
-        threads = await runtime.store.threads(limit if limit > 0 else None)
+        threads = await runtime.store.threads(
+            limit if limit > 0 else None, _wanted_workspace(runtime, params, current)
+        )
     except StoreProblem as problem:
         raise RpcError(codes.SESSION_LIST_FAILED, str(problem)) from problem
     return sessions.SessionListResult(
@@ -34,10 +40,23 @@ async def session_list(
                 thread.last_run_id,
                 thread.message_count,
                 thread.last_user_message,
+                thread.workspace,
             )
             for thread in threads
-        ]
+        ],
+        current,
     )
+
+
+def _wanted_workspace(
+    runtime: Runtime, params: sessions.SessionListParams, current: str
+) -> str | None:
+    """None: sessions of every workspace are listed."""
+    if params.scope == "all":
+        return None
+    if params.workspace_root:
+        return runtime.surroundings.resolved(params.workspace_root)
+    return current if params.scope is not None else None
 
 
 async def session_history(
@@ -62,11 +81,12 @@ async def session_history(
 async def model_list(
     runtime: Runtime, params: sessions.ModelListParams, connection: Connection
 ) -> sessions.ModelListResult:
-    runtime.check_provider(params.provider)
+    if params.provider not in (None, PROVIDER):
+        return sessions.ModelListResult(params.provider, [], SOURCE, runtime.model)
     details = {name: core.details for name, core in runtime.cores.items()}
     ordered = sorted(details, key=lambda name: details[name].release_date or "", reverse=True)
     return sessions.ModelListResult(
-        PROVIDER, ordered, runtime.model, details if params.include_details else None
+        PROVIDER, ordered, SOURCE, runtime.model, details if params.include_details else None
     )
 
 
@@ -75,4 +95,4 @@ async def model_set(
 ) -> sessions.ModelSetResult:
     """For the runs that begin from now on, on every connection."""
     runtime.choose(params.name, params.provider)
-    return sessions.ModelSetResult(PROVIDER, params.name)
+    return sessions.ModelSetResult(PROVIDER, params.name, SOURCE)

@@ -6,6 +6,7 @@ the runtime and by `telex agent export|import|verify`; knows nothing of the wire
 
 from __future__ import annotations
 
+from telex.agent.store.ids import new_run_id, new_session_id
 from telex.agent.store.importing import Imported
 from telex.agent.store.problems import (
     AlreadyThere,
@@ -70,5 +71,7 @@ __all__ = [
     "UnknownThread",
     "Unusable",
     "Verified",
+    "new_run_id",
+    "new_session_id",
     "verify",
 ]

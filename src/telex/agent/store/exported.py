@@ -32,6 +32,7 @@ class ThreadLine(msgspec.Struct, frozen=True, tag_field="type", tag="thread"):
     created_at: Time
     updated_at: Time
     meta: msgspec.Raw = NULL
+    workspace: str | None = None
 
 
 class RunLine(msgspec.Struct, frozen=True, tag_field="type", tag="run"):

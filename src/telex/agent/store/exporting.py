@@ -93,7 +93,13 @@ class Lines:
         return self._made([Head(version=1)])
 
     def thread(self, thread: Thread) -> bytes:
-        line = ThreadLine(thread.session_id, thread.created_at, thread.updated_at, raw(thread.meta))
+        line = ThreadLine(
+            thread.session_id,
+            thread.created_at,
+            thread.updated_at,
+            raw(thread.meta),
+            thread.workspace,
+        )
         return self._made([line])
 
     def run(self, exported: RunToExport, questions: list[QuestionLine]) -> bytes:

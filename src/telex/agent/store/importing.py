@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from telex.agent.store import keeping
 from telex.agent.store.exported import EventLine, Line, QuestionLine, RunLine, ThreadLine, kept
+from telex.agent.store.ids import new_run_id, new_session_id
 from telex.agent.store.ledger import first_link, next_link
 from telex.agent.store.problems import AlreadyThere, BadExport, NotKept
 from telex.agent.store.records import Status
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
     from telex.agent.store.ledger import Ledger
 
 _NOT_ENDED = "it had not ended when it was exported"
-
-
-_NAMED: Final = {"threads": "session", "runs": "run"}
 
 
 @dataclass(slots=True)
@@ -173,11 +171,11 @@ class _Place:
     def _take_thread(self, line: ThreadLine) -> None:
         keeping.check(kept(line.meta), "a session's meta")
         made = self.database.execute(
-            "INSERT INTO threads (id, created_at, updated_at, meta, importing)"
-            " VALUES (?, ?, ?, ?, ?) RETURNING number",
+            "INSERT INTO threads (id, created_at, updated_at, meta, workspace, importing)"
+            " VALUES (?, ?, ?, ?, ?, ?) RETURNING number",
             (
                 *(self._id("threads", line.id), line.created_at, line.updated_at),
-                *(kept(line.meta), self._mark),
+                *(kept(line.meta), line.workspace, self._mark),
             ),
         ).fetchone()
         self._thread = made[0]
@@ -247,7 +245,8 @@ class _Place:
             raise AlreadyThere(
                 f"{id} is here already; `telex agent import --new-ids` gives it another id"
             )
-        self.imported.renamed[id] = new = f"{_NAMED[table]}_{uuid.uuid4().hex}"
+        new = new_session_id() if table == "threads" else new_run_id()
+        self.imported.renamed[id] = new
         if table == "threads":
             self.imported.sessions[id] = new
         return new

@@ -10,13 +10,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from telex.agent.store.problems import NotAStore, TooNew
-from telex.agent.store.schema import APPLICATION_ID, VERSION_1, VERSION_2
+from telex.agent.store.schema import APPLICATION_ID, VERSION_1, VERSION_2, VERSION_3
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Sequence
 
-STEPS: Final = (VERSION_1, VERSION_2)
+STEPS: Final = (VERSION_1, VERSION_2, VERSION_3)
 """Step n leads from version n to n + 1. What has been released is never edited, only added to."""
 
 

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _THREAD = (
-    "SELECT t.id, t.created_at, t.updated_at, t.messages, r.id, r.said, t.meta FROM threads t"
+    "SELECT t.id, t.created_at, t.updated_at, t.messages, r.id, r.said, t.meta,"
+    " t.workspace FROM threads t"
     " LEFT JOIN runs r ON r.number = (SELECT max(number) FROM runs WHERE thread = t.number)"
     " WHERE t.importing IS NULL"
 )
@@ -63,11 +64,14 @@ class Window:
         return sum(span.end - span.first for span in self.spans)
 
 
-def threads(database: sqlite3.Connection, limit: int | None) -> list[Thread]:
-    """The latest first; with None, all."""
+def threads(
+    database: sqlite3.Connection, limit: int | None, workspace: str | None = None
+) -> list[Thread]:
+    """The latest first; with None, all, and those of every workspace."""
+    here, given = ("", ()) if workspace is None else (" AND t.workspace = ?", (workspace,))
     rows = database.execute(
-        f"{_THREAD} ORDER BY t.updated_at DESC, t.number DESC LIMIT ?",
-        (-1 if limit is None else min(limit, MOST),),
+        f"{_THREAD}{here} ORDER BY t.updated_at DESC, t.number DESC LIMIT ?",
+        (*given, -1 if limit is None else min(limit, MOST)),
     )
     return [Thread(*row) for row in rows]
 

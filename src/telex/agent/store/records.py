@@ -36,6 +36,8 @@ class Thread:
     last_run_id: str | None
     last_user_message: str | None
     meta: bytes | None
+    workspace: str | None
+    """Of its last run; None where it was not known yet."""
 
 
 @dataclass(frozen=True, slots=True)

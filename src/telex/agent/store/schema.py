@@ -87,3 +87,9 @@ VERSION_2: Final = (
     "ALTER TABLE threads ADD COLUMN importing TEXT",
     "CREATE INDEX threads_importing ON threads (importing) WHERE importing IS NOT NULL",
 )
+
+VERSION_3: Final = (
+    # Where its last run was, for lists of one workspace. Unknown for what is older.
+    "ALTER TABLE threads ADD COLUMN workspace TEXT",
+    "CREATE INDEX threads_by_workspace ON threads (workspace, updated_at)",
+)

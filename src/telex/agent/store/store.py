@@ -89,9 +89,9 @@ class Store:
 
     # Threads and runs.
 
-    async def threads(self, limit: int | None = 50) -> list[Thread]:
-        """The latest first. With None, all."""
-        return await self._reader.read(reading.threads, limit)
+    async def threads(self, limit: int | None = 50, workspace: str | None = None) -> list[Thread]:
+        """The latest first. With None, all, and those of every workspace."""
+        return await self._reader.read(reading.threads, limit, workspace)
 
     async def thread(self, session_id: str) -> Thread:
         return await self._reader.read(reading.thread, session_id)

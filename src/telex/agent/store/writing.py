@@ -40,6 +40,8 @@ class NewRun:
     """The session is made with it; otherwise it must be there."""
     may_return: bool = True
     """A UI of it may come back to it (`run.attach`): a question of it outlives the runtime."""
+    workspace: str | None = None
+    """Where it is; the session is listed there from now on."""
 
 
 def start_run(ledger: Ledger, new: NewRun) -> None:
@@ -55,7 +57,11 @@ def start_run(ledger: Ledger, new: NewRun) -> None:
             *(ledger.owner.name, new.meta, new.may_return),
         ),
     ).fetchone()[0]
-    database.execute("UPDATE threads SET messages = messages + 1 WHERE number = ?", (thread,))
+    database.execute(
+        "UPDATE threads SET messages = messages + 1, workspace = coalesce(?, workspace)"
+        " WHERE number = ?",
+        (new.workspace, thread),
+    )
     ledger.touched[thread] = now
     ledger.ends[new.run_id] = End(number, thread, 0, first_link(new.run_id))
 

@@ -15,7 +15,7 @@ from msgspec import Meta
 
 from telex.agent.differences import difference, marked
 from telex.agent.files import FileChanged, FileRefused, digest, read_text, replace
-from telex.agent.judging import shown
+from telex.agent.judging import in_quotes, shown
 from telex.agent.tools.reading import Path
 from telex.agent.tools.tool import Preview, S, ToolContext, ToolFailed, ToolResult, tool
 from telex.agent.uninterrupted import in_thread
@@ -123,7 +123,8 @@ def _shown(change: _Change, asked: S, whole: list[str]) -> Preview[S]:
 
 def _row(row: str) -> str:
     # Behind a new line, `shown` takes spaces for what they are: an indent.
-    return row[:1] + shown(f"\n{row[1:]}").removeprefix("\\u{a}").removeprefix("\n")
+    indented = shown(f"\n{row[1:]}").removeprefix("\\u{a}").removeprefix("\n")
+    return f"| {row[:1]}{indented}"
 
 
 def _done(sandbox: Sandbox, change: _Change, unwanted: threading.Event) -> ToolResult:
@@ -140,7 +141,7 @@ def _written(asked: Write, place: str, context: ToolContext) -> _Change:
     after = _within(asked.content.encode(), place)
     made = "made" if before is None else "written"
     instead = "a new file" if before is None else f"in place of {_size(before)}"
-    asked_as = f"Write {shown(place)}, {_size(after)}, {instead}"
+    asked_as = f"Write {in_quotes(place)}, {_size(after)}, {instead}"
     same = ": it stays as it is" if before == after else ":"
     return _Change(place, before, after, f"{place} {made}: {_size(after)}", asked_as + same)
 
@@ -164,7 +165,7 @@ def _edited(asked: Edit, place: str, context: ToolContext) -> _Change:
     dry = " (dry run: nothing is written)" if asked.dry_run else ""
     return _Change(
         *(place, before, after, f"{place} edited in {times}"),
-        asked=f"Edit {shown(place)} in {times}{dry}:",
+        asked=f"Edit {in_quotes(place)} in {times}{dry}:",
     )
 
 

@@ -72,11 +72,17 @@ async def _search(asked: Search, context: ToolContext) -> ToolResult:
     pattern = read_pattern(asked.pattern, regex=asked.regex, ignore_case=asked.ignore_case)
     glob = read_glob(asked.glob) if asked.glob is not None else None
     place = context.sandbox.place(asked.path, context.cwd)
-    _must_be_searchable(context, place)
-    if program := _ripgrep(context):
-        found = await _by_ripgrep(program, asked, place, glob, context)
-    else:
-        found = await in_thread(lambda stop: _ours(pattern, asked, place, glob, context, stop))
+    with context.sandbox.opened(place) as descriptor:
+        before, program = os.fstat(descriptor), _ripgrep(context)
+        mode = before.st_mode
+        # By its name, a single file could be another one by the time ripgrep opens it.
+        if program and stat.S_ISDIR(mode):
+            found = await _by_ripgrep(program, asked, place, glob, context)
+            _must_be_as_it_was(context, place, before)
+        elif stat.S_ISDIR(mode) or stat.S_ISREG(mode):
+            found = await in_thread(lambda stop: _ours(pattern, asked, place, glob, context, stop))
+        else:  # whoever reads from a pipe waits for somebody who may never write
+            raise ToolFailed(f"{place} is neither a file nor a directory")
     return _answer(found, asked.max_matches, context)
 
 
@@ -123,6 +129,7 @@ async def _by_ripgrep(
         env=agent_environment(context.environment, context.redactor),
         cwd=context.sandbox.root,
         seconds=AGENT_SHELL_SECONDS,
+        confinement=context.confinement,
     )
     if ran.exit_code not in (0, 1) and not (ran.stdout or ran.timed_out):
         raise ToolFailed(f"ripgrep failed: {ran.stderr.strip() or ran.signal or ran.exit_code}")
@@ -131,12 +138,11 @@ async def _by_ripgrep(
     return _Found(hits, "the search was ended early; narrow it" if ended else "")
 
 
-def _must_be_searchable(context: ToolContext, place: str) -> None:
-    """Whoever reads from a pipe waits for somebody who may never write."""
+def _must_be_as_it_was(context: ToolContext, place: str, before: os.stat_result) -> None:
+    """ripgrep goes by names: what it found where another directory was put is not answered."""
     with context.sandbox.opened(place) as descriptor:
-        mode = os.fstat(descriptor).st_mode
-    if not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
-        raise ToolFailed(f"{place} is neither a file nor a directory")
+        if not os.path.samestat(os.fstat(descriptor), before):
+            raise ToolFailed(f"{place} became another directory while it was searched")
 
 
 def _is_open(path: str, place: str) -> bool:
@@ -144,7 +150,8 @@ def _is_open(path: str, place: str) -> bool:
     if path == place:
         return True
     hidden = any(part.startswith(".") for part in _inside(path, place).split("/"))
-    return not hidden and (is_secret(f"/{place}") or not is_secret(f"/{path}"))
+    # Below the root: a directory `dev` there is not the system's.
+    return not hidden and (is_secret(f"/./{place}") or not is_secret(f"/./{path}"))
 
 
 def _read(output: str, place: str, glob: Glob | None) -> Iterator[_Hit]:

@@ -1,4 +1,5 @@
-"""shell: a command of the agent's, run in the sandbox without the person's keys.
+"""shell: a command of the agent's, run in the root without the person's keys, and in the kernel's
+sandbox where nobody was asked about it.
 
 Not in the person's own shell and not as at a login, though `shell_exec` does both. Permission was
 given to a text read by the rules of `sh`; to zsh or fish the same text may mean something else (a
@@ -15,7 +16,9 @@ import msgspec
 from msgspec import Meta
 
 from telex.agent import commands
+from telex.agent.confinement import described
 from telex.agent.environment import agent_environment
+from telex.agent.refusals import is_refused
 from telex.agent.shell_exec import ShellResult, answer, bounded
 from telex.agent.tools.tool import ToolContext, ToolFailed, ToolResult, tool
 from telex.agent.uninterrupted import in_thread
@@ -34,6 +37,13 @@ class Shell(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     label: Annotated[str, Meta(max_length=80, description="What it is for.")] | None = None
     timeout_seconds: Annotated[float, Meta(gt=0, description="1 to 300.")] | None = None
     cwd: Annotated[str, Meta(description="A directory inside the sandbox root.")] = "."
+    outside_sandbox: Annotated[
+        bool,
+        Meta(
+            description="Have the person asked to run it outside the kernel's sandbox, in which "
+            "commands run that need no question."
+        ),
+    ] = False
 
 
 async def _shell(asked: Shell, context: ToolContext) -> ToolResult:
@@ -45,6 +55,7 @@ async def _shell(asked: Shell, context: ToolContext) -> ToolResult:
         env=agent_environment(context.environment, context.redactor),
         cwd=context.sandbox.directory(asked.cwd, context.cwd),
         seconds=bounded(asked.timeout_seconds),
+        confinement=context.confinement,
     )
     # Before it is cut: half a secret is not known for one.
     safe = await in_thread(lambda _: _redacted(ran, context))
@@ -55,8 +66,10 @@ async def _shell(asked: Shell, context: ToolContext) -> ToolResult:
         "duration_ms": result.duration_ms,
         "stdout_cache_id": result.stdout_cache_id,
         "stderr_cache_id": result.stderr_cache_id,
+        "kernel_sandbox": context.confinement is not None,
     }
-    return ToolResult(_told(result), is_error=result.exit_code != 0, details=details)
+    notes = _about_the_sandbox(ran, context)
+    return ToolResult(_told(result, notes), is_error=result.exit_code != 0, details=details)
 
 
 def _redacted(ran: Ran, context: ToolContext) -> Ran:
@@ -64,7 +77,23 @@ def _redacted(ran: Ran, context: ToolContext) -> Ran:
     return replace(ran, stdout=redact(ran.stdout), stderr=redact(ran.stderr))
 
 
-def _told(result: ShellResult) -> str:
+def _about_the_sandbox(ran: Ran, context: ToolContext) -> list[str]:
+    """Said where it may be why a command failed. The kernel does not say who refused something, and
+    what a program says of a network that it has not is its own affair."""
+    held = context.confinement
+    if held is None:
+        return []
+    may = f"nobody was asked about this command, so it {described(held, context.sandbox.root)}"
+    if is_refused(ran, context.environment):
+        return [
+            "something was refused, by the kernel's sandbox unless file modes refuse it as well",
+            may,
+            'call shell again with "outside_sandbox": true to have the person asked about it',
+        ]
+    return [may] if ran.exit_code != 0 and ran.stderr else []
+
+
+def _told(result: ShellResult, about: list[str]) -> str:
     notes = [
         f"the whole {stream} is in the tool output cache: {id}"
         for stream, id in (("stdout", result.stdout_cache_id), ("stderr", result.stderr_cache_id))
@@ -77,6 +106,7 @@ def _told(result: ShellResult) -> str:
         notes.insert(0, "no output")
     if ending := _ending(result):
         notes.append(ending)
+    notes += about
     return "\n".join([*filter(None, parts), *(f"[{note}]" for note in notes)])
 
 

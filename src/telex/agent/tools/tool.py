@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from telex.agent.output_cache import OutputCache
     from telex.agent.sandbox import Sandbox
     from telex.agent.tools.todo import Todos
+    from telex.processes.sandbox import Confinement
     from telex.redaction import Redactor
 
 A = TypeVar("A")
@@ -42,6 +43,8 @@ class ToolContext:
     redactor: Redactor
     todos: Todos
     """The thread's, kept by whoever keeps the thread."""
+    confinement: Confinement | None = None
+    """What the kernel holds a program of this call to; None where the person decided."""
 
 
 @dataclass(frozen=True, slots=True)

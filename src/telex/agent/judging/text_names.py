@@ -1,0 +1,171 @@
+"""Names that a text may hold, wherever in it they are: in quotes, in code of another language, in
+pieces that a shell puts together. Pure.
+
+For what restricts, never for what allows: this finds more than there is. A shell takes quotes and
+backslashes off, puts in variables and braces, and expands patterns; programming languages join
+strings and write characters as numbers. Each of these is undone as far as the text alone says how.
+What is not known, as the output of a command, stands for anything: `UNKNOWN`. A name that is
+computed otherwise (base64, a file that is read) is not found; nobody could. Used by `judge`,
+`commands` and `bound_files`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from telex.agent.judging.within import parts
+from telex.wire.limits import AGENT_COMMAND_CHARS, AGENT_TEXT_NAMES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+UNKNOWN: Final = "\0"
+"""Stands for any characters of a name."""
+_NAME: Final = re.compile(r"[^\s'\"`(){}\[\];|&<>=,:@!#$^\\]+")
+_GOES_TO: Final = re.compile(r"(?:\bcd|\bpushd|\bchdir|-C|--directory)[\s=(]+([^\s'\"`;|&<>()\0]+)")
+_GOES_HOME: Final = re.compile(r"\bcd[ \t]*(?:$|[;&|)\n])")
+_QUOTING: Final = re.compile(r"\\\n|['\"\\]")
+_JOINED: Final = re.compile(r"['\"]\s*(?:[+.]\s*)?['\"]")
+_BRACKETS: Final = re.compile(r"\[[^\[\]\s/]+\]")
+_SUBSTITUTION: Final = re.compile(r"\$\([^()]*\)|`[^`]*`")
+_VARIABLE: Final = re.compile(
+    r"\$(?:\{([A-Za-z_]\w*|[0-9@*#?!-])[^{}]*\}|([A-Za-z_]\w*|[0-9@*#?!-]))"
+)
+_ASSIGNED: Final = re.compile(r"(?<![\w$.-])([A-Za-z_]\w*)(\+?)=([^\s;&|()]*)")
+_LOOP: Final = re.compile(r"\bfor\s+([A-Za-z_]\w*)\s+in\s+([^;\n]*)")
+_BRACES: Final = re.compile(r"\{([^{}\s]+)\}")
+_CHARACTER: Final = re.compile(
+    r"\\x([0-9A-Fa-f]{1,2})|\\[uU]\{?([0-9A-Fa-f]{2,8})\}?|\\0?([0-7]{2,3})"
+)
+_MOST_VALUES: Final = 8
+"""Of one variable, each tried in a text of its own."""
+_VALUE_CHARS: Final = 256
+"""Of one such value: as long as a name."""
+_MOST_CHARS: Final = 4 * AGENT_COMMAND_CHARS
+_ROUNDS: Final = 4
+"""Of putting in variables: a value may have another in it."""
+
+
+def names_in(text: str, home: str) -> tuple[str, ...] | None:
+    """Each once. They may have `*`, `?` and `UNKNOWN` in them; None where there are too many."""
+    found = _Found(text, home)
+    return None if found.names is None else tuple(found.names)
+
+
+def names_and_places_in(text: str, home: str) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
+    """The same, and the directories that the text may go to before it names something."""
+    found = _Found(text, home)
+    return None if found.names is None else tuple(found.names), tuple(found.places)
+
+
+class _Found:
+    def __init__(self, text: str, home: str) -> None:
+        self.names: dict[str, None] | None = {}
+        self.places: dict[str, None] = {}
+        seen: set[str] = set()
+        for variant in variants(text, home):
+            if len(variant) > _MOST_CHARS:
+                self.names = None
+                return
+            self._look_for_places(variant, home)
+            for token in {match[0]: None for match in _NAME.finditer(variant)}:
+                if token not in seen:
+                    seen.add(token)
+                    self.names |= dict.fromkeys(_readings(token, home))
+            if len(self.names) > AGENT_TEXT_NAMES:
+                self.names = None
+                return
+
+    def _look_for_places(self, variant: str, home: str) -> None:
+        if _GOES_HOME.search(variant):
+            self.places[home] = None
+        for found in _GOES_TO.finditer(variant):
+            self.places[home + found[1][1:] if found[1].startswith("~") else found[1]] = None
+
+
+def variants(text: str, home: str) -> Iterator[str]:
+    """The text as it is, and as a shell or another language may read it."""
+    decoded = _CHARACTER.sub(_character, text)
+    seen: set[str] = set()
+    for one in (text, _JOINED.sub("", decoded)):
+        bare = _QUOTING.sub("", one)
+        for variant in (one, bare, *_expanded(bare, home)):
+            if variant not in seen:
+                seen.add(variant)
+                yield variant
+
+
+def _readings(name: str, home: str) -> Iterator[str]:
+    """A name may follow an option's letters, or the dashes of a default value."""
+    for part in (*parts(name), name.lstrip("-+")):
+        if part.startswith("~/"):
+            yield home + part[1:]
+        elif re.search(r"[\w*?]", part):  # `.*` and `*` are names as well
+            yield part
+
+
+def _expanded(text: str, home: str) -> Iterator[str]:
+    if set("$`{[").isdisjoint(text):
+        return
+    values = _values(text)
+    count = min(max(map(len, values.values()), default=1), _MOST_VALUES)
+    for at in range(count):
+        chosen = {name: found[at % len(found)] for name, found in values.items()}
+        known = {"HOME": home, "PWD": ".", **chosen}
+        filled = text
+        for _ in range(_ROUNDS):
+            filled = _SUBSTITUTION.sub(UNKNOWN, filled)
+            filled = _filled(filled, known)
+            if len(filled) > _MOST_CHARS:
+                break
+        yield filled
+        if len(filled) > _MOST_CHARS:  # variables that hold each other; `names_in` gives up
+            return
+        yield _BRACKETS.sub("?", _without_braces(filled))
+
+
+def _filled(text: str, known: Mapping[str, str]) -> str:
+    return _VARIABLE.sub(lambda found: known.get(found[1] or found[2], UNKNOWN), text)
+
+
+def _values(text: str) -> dict[str, list[str]]:
+    """What the text itself says that variables are."""
+    found: dict[str, list[str]] = {}
+    for name, plus, value in _ASSIGNED.findall(text):
+        before = found.setdefault(name, [])
+        whole = before.pop() + value if plus and before else value
+        before.append(whole[:_VALUE_CHARS])
+    for name, words in _LOOP.findall(text):
+        found.setdefault(name, []).extend(word[:_VALUE_CHARS] for word in words.split())
+    return {name: list(dict.fromkeys(values)) for name, values in found.items() if values}
+
+
+def _without_braces(text: str) -> str:
+    """Each word with braces as all that it stands for; a sequence is one unknown character."""
+    if "{" not in text:
+        return text
+    text = _BRACES.sub(lambda found: "?" if _is_sequence(found[1]) else found[0], text)
+    return " ".join(_choices(word) if "{" in word else word for word in text.split())
+
+
+def _is_sequence(inside: str) -> bool:
+    return ".." in inside and "," not in inside
+
+
+def _choices(word: str) -> str:
+    waiting, done = [word], list[str]()
+    while waiting and (len(waiting) + len(done)) * len(word) <= _MOST_CHARS:
+        one = waiting.pop()
+        found = next((each for each in _BRACES.finditer(one) if "," in each[1]), None)
+        if found is None:
+            done.append(one)
+            continue
+        before, after = one[: found.start()], one[found.end() :]
+        waiting += [before + choice + after for choice in found[1].split(",")]
+    return " ".join((*done, *waiting))  # some are left where there would be too many
+
+
+def _character(found: re.Match[str]) -> str:
+    number = int(found[3], 8) if found[3] else int(found[1] or found[2], 16)
+    return chr(number) if 0 < number < 0x110000 and not 0xD800 <= number < 0xE000 else found[0]

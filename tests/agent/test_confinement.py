@@ -1,0 +1,516 @@
+"""The second wall: what runs without a question is held by the kernel, whatever the judge thought."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from agent.ui_side import ALL, an_agent
+from agent.working import TOOLS, context_in
+from telex.agent.commands import Ran, run
+from telex.agent.confinement import confinement, described, without_doors
+from telex.agent.confirming import Allowed, Confirming, Failed, Refused
+from telex.agent.git_places import git_places
+from telex.agent.judging import Decision, Judge, Layer, Mode, Request, Rule
+from telex.agent.judging.programs import READERS
+from telex.agent.permissions import Permissions
+from telex.agent.questions import Answer
+from telex.agent.refusals import is_refused
+from telex.processes.sandbox import Kernel, asked_kernel
+from telex.processes.syscall_filter import Sockets
+from telex.protocols.agent_ui.asking import UiConfirmResult
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from telex.agent.judging import Judgement
+    from telex.agent.store import Store
+    from telex.agent.tools.tool import ToolContext, ToolResult
+    from telex.processes.sandbox import Confinement
+
+KERNEL = asked_kernel()
+pytestmark = pytest.mark.skipif(
+    not (KERNEL.landlock and KERNEL.machine), reason="this kernel has no Landlock, or no filters"
+)
+NOTHING_REMEMBERED = cast("Store", None)
+"""No answer here is to be remembered, so that nothing is stored."""
+STOPPED = "by the kernel's sandbox"
+
+
+@dataclass
+class Workspace:
+    """A root, a home beside it, and somebody who may be asked."""
+
+    context: ToolContext
+    home: Path
+    trusted: bool = True
+    rules: tuple[Rule, ...] = ()
+    kernel: Kernel | None = None
+    answer: bool | None = None
+    """What is said to a question; None where there is nobody."""
+    questions: list[str] = field(default_factory=list)
+
+    @property
+    def root(self) -> Path:
+        return self.context.sandbox.root
+
+    def permissions(self, mode: str) -> Permissions:
+        layers = [Layer("user", self.rules)]
+        return Permissions(str(self.root), str(self.home), Mode(mode), layers, trusted=self.trusted)
+
+    async def verdict(
+        self, text: str, mode: str = "minimal", tool: str = "shell", **more: object
+    ) -> Allowed | Refused | Failed:
+        arguments = {"command": text, **more} if tool == "shell" else {"pattern": text, **more}
+        confirming = Confirming(self.permissions(mode), NOTHING_REMEMBERED, self.kernel)
+        return await confirming.verdict(TOOLS.prepare(tool, arguments), self.context, self)
+
+    async def held(self, text: str, mode: str = "minimal", **more: Any) -> Confinement | None:
+        found = await self.verdict(text, mode, **more)
+        assert isinstance(found, Allowed), found
+        return found.context.confinement
+
+    async def run(self, text: str, mode: str = "minimal", **more: Any) -> ToolResult:
+        found = await self.verdict(text, mode, **more)
+        assert isinstance(found, Allowed), found
+        return await found.call.run(found.context)
+
+    async def emit(self, event: object) -> None:
+        """Nobody listens."""
+
+    async def ask(self, method: str, params: Any, digest: bytes) -> Answer | None:
+        self.questions.append(params.message)
+        if self.answer is None:
+            return None
+        return Answer(UiConfirmResult(ok=self.answer), digest, "q1", "test")
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    home = Path(os.path.realpath(tmp_path)) / "home"
+    (home / ".ssh").mkdir(parents=True)
+    (home / ".ssh" / "id_rsa").write_text("a secret\n")
+    context = context_in(tmp_path, HOME=str(home))
+    (context.sandbox.root / "here").write_text("inside\n")
+    return Workspace(context, home)
+
+
+@pytest.fixture
+def credulous(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A judge that takes everything for harmless: each hole it may have, at once."""
+    judge = Judge.judge
+
+    def judged(self: Judge, request: Request) -> Judgement:
+        found = judge(self, request)
+        return replace(found, decision=Decision.ALLOW, rule=None, not_understood=None)
+
+    monkeypatch.setattr(Judge, "judge", judged)
+
+
+def python(code: str) -> str:
+    return f"{sys.executable} -I -S -c '{code}'"
+
+
+LEAKS = {
+    "a link": "cat link",
+    "a magic link": "cd src && cat ../l/x",
+    "a magic link to the root": "cat r$HOME/.ssh/id_rsa",
+    "the home": "cat ~/.ssh/id_rsa",
+    "a file of another process": f"cat /proc/{os.getpid()}/environ",
+    "the root of another process": f"cat /proc/{os.getpid()}/root$HOME/.ssh/id_rsa",
+    "a listing": "ls ~/.ssh",
+    "a secret of the system": "cat /etc/shadow",
+    "a shell in a shell": "sh -c 'exec cat ~/.ssh/id_rsa'",
+    "a copy": "cp ~/.ssh/id_rsa $TMPDIR/x",
+    "a background process": "setsid cat ~/.ssh/id_rsa & wait",
+    "another directory": "cd ~/.ssh && cat id_rsa",
+}
+
+
+@pytest.mark.usefixtures("credulous")
+async def test_what_the_judge_misses_is_not_read(workspace: Workspace) -> None:
+    root, secret = workspace.root, workspace.home / ".ssh" / "id_rsa"
+    (root / "src").mkdir()
+    (root / "link").symlink_to(secret)
+    (root / "l").symlink_to("/proc/self/cwd")
+    (root / "r").symlink_to("/proc/self/root")
+    (root / "x").write_text("decoy")
+    (root / "src" / "x").symlink_to(secret)
+    for name, text in LEAKS.items():
+        for mode in ("minimal", "trusted"):
+            said = await workspace.run(text, mode)
+            assert "a secret" not in said.text, name
+            assert STOPPED in said.text, (name, said.text)
+    # The same without a wall, or the above would say nothing.
+    workspace.kernel = Kernel(linux=False, landlock=0)
+    assert (await workspace.run(LEAKS["a magic link"])).text == "a secret"
+
+
+@pytest.mark.usefixtures("credulous")
+async def test_what_the_judge_misses_is_not_written(workspace: Workspace) -> None:
+    (workspace.root / ".git" / "hooks").mkdir(parents=True)
+    (workspace.root / "docs").mkdir()
+    writes = [
+        *("echo x > new", "echo x >> here", "mkdir made", "rm here", "mv here there"),
+        *("touch here", "chmod 777 here", "ln -s / link", "truncate -s 0 here"),
+        *("echo x > .git/hooks/pre-commit", "echo x > ~/x", "echo x > ../x", "rm -rf ~/.ssh"),
+    ]
+    for text in writes:
+        said = await workspace.run(text)
+        assert said.is_error, text
+        assert STOPPED in said.text, (text, said.text)
+    # In mode trusted a file may be written where the judge saw that it is, and nothing else.
+    text = "echo x > docs/new; echo x > here; rm here; echo x > .git/hooks/h; echo x > ~/x"
+    found = await workspace.run(text, "trusted")
+    assert STOPPED in found.text
+    assert sorted(path.name for path in workspace.root.rglob("*")) == [
+        *(".git", "docs", "here", "hooks", "new"),
+    ]
+    assert (workspace.root / "here").read_text() == "x\n"
+    assert sorted(path.name for path in workspace.home.rglob("*")) == [".ssh", "id_rsa"]
+
+
+@pytest.mark.usefixtures("credulous")
+async def test_what_the_judge_misses_reaches_nobody_in_mode_minimal(workspace: Workspace) -> None:
+    at = str(workspace.home / "agent")
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket(socket.AF_UNIX) as named:
+        named.bind(at)
+        named.listen()
+        port = server.getsockname()[1]
+        tcp = python(f'import _socket; _socket.socket().connect(("127.0.0.1", {port}))')
+        udp = python("import _socket; _socket.socket(2, 2)")
+        unix = python(f'import _socket; _socket.socket(1).connect("{at}")')
+        for text in (tcp, udp, unix):
+            said = await workspace.run(text)
+            assert said.is_error
+            assert STOPPED in said.text, said.text
+        assert not (await workspace.run(tcp, "trusted")).is_error
+        assert STOPPED in (await workspace.run(unix, "trusted")).text
+
+
+SAMPLES = {
+    "basename": "basename a/b",
+    "dirname": "dirname a/b",
+    "which": "which ls",
+    "seq": "seq 3",
+    "stat": "stat -c %n:%s a",
+    "ls": "ls -l",
+    "du": "du -a",
+    "df": "true",  # below, by itself: it looks into /proc for what it is itself
+    "cut": "cut -c1 a",
+    "tr": "tr a b < a",
+    "grep": "grep o a",
+    "rg": "rg --sort=path o",
+    "date": "date +%Y",
+    "sed": "sed -n 1p a",
+    "find": "find . -name a",
+    "echo": "echo a",
+    "comm": "comm a b",
+    "cmp": "cmp a b",
+    "diff": "diff a b",
+    "paste": "paste a b",
+    "git grep": "git grep o",
+    "git blame": "git blame HEAD -- a",
+    "git cat-file": "git cat-file -p HEAD:a",
+    "git merge-base": "git merge-base HEAD HEAD",
+    "git describe": "git describe --always --dirty",
+    **{name: name for name in ("git remote", "git tag", "git reflog", "git stash list")},
+    "git worktree list": "git worktree list",
+}
+TAKE_NOTHING = ("pwd", "whoami", "id", "uname", "hostname", "nproc", "arch")
+
+
+def sample(reader: str) -> str:
+    if reader in TAKE_NOTHING:
+        return reader
+    default = f"{reader} HEAD" if reader.startswith("git ") else f"{reader} a"
+    return SAMPLES.get(reader, default)
+
+
+def git(directory: Path, home: Path, *words: str) -> str:
+    environment = {"PATH": os.environ["PATH"], "HOME": str(home)}
+    who = ("-c", "user.name=n", "-c", "user.email=e@x")
+    argv = ["git", *who, "-C", str(directory), *words]
+    return subprocess.run(argv, env=environment, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.mark.usefixtures("credulous")
+async def test_every_reader_does_in_the_wall_what_it_does_without(
+    workspace: Workspace, program: Callable[[str], str]
+) -> None:
+    for name in ("git", "rg", "file", "hexdump"):
+        program(name)
+    root = workspace.root
+    (root / "a").write_text("one\ntwo\n")
+    (root / "b").write_text("one\nthree\n")
+    git(root, workspace.home, "init", "-q")
+    git(root, workspace.home, "add", "a")
+    git(root, workspace.home, "commit", "-qm", "first")
+    (root / "a").write_text("one\ntwo\nmore\n")
+    texts = [f"echo '[{name}]'; {sample(name)} 2>&1; echo $?" for name in READERS]
+    texts += ["sort -S 1M a b", "cat <<end\ntext\nend", "cat a | sort | uniq -c | head -1"]
+    script = "\n".join(texts)
+    allowed = await workspace.verdict(script)
+    assert isinstance(allowed, Allowed)
+    environment, held = allowed.context.environment, allowed.context.confinement
+    assert held is not None
+    walled, free = [
+        await run(["bash", "-c", script], env=environment, cwd=root, seconds=60, confinement=by)
+        for by in (held, None)
+    ]
+    assert walled.stdout.split("\n[") == free.stdout.split("\n[")
+    assert (walled.stderr, walled.exit_code) == ("", 0)
+    assert "denied" not in walled.stdout
+    assert "[git log]\ncommit " in walled.stdout
+
+
+async def test_df_alone_knows_its_file_system(workspace: Workspace) -> None:
+    said = await workspace.run("df .")
+    assert not said.is_error
+    assert "denied" not in said.text
+
+
+async def test_git_reads_what_it_needs_of_elsewhere(
+    workspace: Workspace, program: Callable[[str], str]
+) -> None:
+    """A worktree of a repository that borrows its objects, with settings that include others. A rule
+    lets the store of objects be read; without it git asks, and the wall opens nothing."""
+    program("git")
+    home, away = workspace.home, workspace.home / "away"
+    origin, main = away / "origin", away / "main"
+    origin.mkdir(parents=True)
+    git(origin, home, "init", "-q")
+    (origin / "file").write_text("text\n")
+    git(origin, home, "add", "file")
+    git(origin, home, "commit", "-qm", "borrowed")
+    git(away, home, "clone", "-q", "--shared", "origin", "main")
+    shutil.rmtree(workspace.root)
+    git(main, home, "worktree", "add", "-q", str(workspace.root))
+    (home / ".config" / "git").mkdir(parents=True)
+    (home / ".config" / "git" / "config").write_text("[core]\n\texcludesFile = ~/ignored\n")
+    (home / ".gitconfig").write_text('[include]\n\tpath = "more settings"\n')
+    (home / "more settings").write_text("[status]\n\tshort = true\n")
+    (home / "ignored").write_text("*.o\n")
+    (workspace.root / "x.o").write_text("")
+    (workspace.root / "new").write_text("")
+    assert isinstance(await workspace.verdict("git status"), Refused)
+    lent = Rule(Decision.ALLOW, "read", path=f"{origin}/.git/**")
+    workspace.rules = (lent,)
+    assert (await workspace.run("git status")).text == "?? new"
+    assert "borrowed" in (await workspace.run("git log -p")).text
+    assert "text" in (await workspace.run("cat file")).text
+
+
+async def test_a_repository_that_names_no_repository_opens_nothing(workspace: Workspace) -> None:
+    (workspace.root / ".git").write_text(f"gitdir: {workspace.home}/.ssh\n")
+    assert isinstance(await workspace.verdict("git status"), Refused)
+    paths = workspace.permissions("minimal").judge.paths
+    assert not [place for place in git_places(paths, {}) if ".ssh" in place]
+
+
+COMMAND = Rule(Decision.ALLOW, "shell", command=("make",))
+WHOLE = Rule(Decision.ALLOW, "shell")
+EVERYTHING = Rule(Decision.ALLOW)
+TEXT = Rule(Decision.ALLOW, "shell", text="cat here; make")
+ELSEWHERE = Rule(Decision.ALLOW, "read", path="/elsewhere/**")
+
+
+@pytest.mark.parametrize(
+    ("text", "mode", "rules", "is_held"),
+    [
+        ("cat here", "minimal", (), True),
+        ("cat here", "trusted", (), True),
+        ("cat here", "full", (), False),
+        ("make", "full", (), False),
+        ("make", "minimal", (COMMAND,), False),
+        ("cat here; make", "trusted", (COMMAND,), False),
+        ("cat here; make", "minimal", (TEXT,), False),
+        ("cat here", "minimal", (COMMAND,), True),
+        ("cat here", "minimal", (WHOLE,), False),
+        ("make", "minimal", (WHOLE,), False),
+        ("make", "minimal", (EVERYTHING,), False),
+        ("cat here", "minimal", (ELSEWHERE,), True),
+        ("cat here", "minimal", (Rule(Decision.ALLOW, "read"),), True),
+        ("cat here", "minimal", (replace(WHOLE, cwd="/elsewhere"),), True),
+    ],
+)
+async def test_what_the_person_decided_is_not_held(
+    workspace: Workspace, text: str, mode: str, rules: tuple[Rule, ...], is_held: bool
+) -> None:
+    workspace.rules = rules
+    assert ((await workspace.held(text, mode)) is not None) is is_held
+
+
+async def test_a_yes_runs_without_the_wall(workspace: Workspace) -> None:
+    workspace.answer = True
+    said = await workspace.run("cat ~/.ssh/id_rsa; echo x > new")
+    assert (said.text, said.details["kernel_sandbox"]) == ("a secret", False)
+    assert (workspace.root / "new").read_text() == "x\n"
+
+
+async def test_a_rule_about_paths_opens_those_paths_and_no_others(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    shared = Path(os.path.realpath(tmp_path)) / "shared"
+    shared.mkdir()
+    (shared / "data").write_text("shared\n")
+    workspace.rules = (
+        Rule(Decision.ALLOW, "read", path=f"{shared}/**"),
+        Rule(Decision.ALLOW, "write", path="out/**"),
+    )
+    (workspace.root / "out").mkdir()
+    said = await workspace.run(f"cat here {shared}/data > out/new")
+    assert not said.is_error, said.text
+    assert (workspace.root / "out" / "new").read_text() == "inside\nshared\n"
+    held = await workspace.held(f"cat {shared}/data")
+    assert held is not None
+    assert str(shared / "data") in {rule.path for rule in held.rules or ()}
+    assert str(shared) not in {rule.path for rule in held.rules or ()}
+    assert held.sockets is Sockets.NONE
+
+
+async def test_who_wants_out_has_the_person_asked(workspace: Workspace) -> None:
+    refused = await workspace.verdict("cat here", outside_sandbox=True)
+    assert isinstance(refused, Refused)
+    assert "outside the kernel's sandbox" in refused.why
+    workspace.answer = True
+    said = await workspace.run("cat here", outside_sandbox=True)
+    assert (said.text, said.details["kernel_sandbox"]) == ("inside", False)
+    assert "outside_sandbox: true" in workspace.questions[-1]
+    assert "outside the kernel's sandbox" in workspace.questions[-1]
+    assert "Remember" not in workspace.questions[-1]
+    asked = len(workspace.questions)
+    await workspace.run("cat here", "full", outside_sandbox=True)
+    workspace.kernel = Kernel(linux=False, landlock=0)
+    await workspace.run("cat here", outside_sandbox=True)
+    assert len(workspace.questions) == asked
+
+
+@pytest.mark.usefixtures("credulous")
+async def test_the_answer_says_what_held_the_command_and_how_to_go_on(
+    workspace: Workspace,
+) -> None:
+    fine = await workspace.run("cat here")
+    assert (fine.text, fine.details["kernel_sandbox"]) == ("inside", True)
+    missing = await workspace.run("cat gone")
+    assert "so it reads" in missing.text
+    assert STOPPED not in missing.text
+    none = await workspace.run("grep nothing here")
+    assert none.text == "[no output]\n[exit code 1]"
+    stopped = await workspace.run("cat ~/.ssh/id_rsa | head -1")
+    assert STOPPED in stopped.text
+    assert f"reads {workspace.root} and the system's programs, writes nothing" in stopped.text
+    assert "no network" in stopped.text
+    assert '"outside_sandbox": true' in stopped.text
+
+
+async def test_a_search_is_held_as_well(
+    workspace: Workspace, program: Callable[[str], str]
+) -> None:
+    program("rg")
+    assert (await workspace.run("inside", tool="search")).text == "here:1:inside"
+    assert (await workspace.held("inside", tool="search")) is not None
+    assert (await workspace.held("inside", "full", tool="search")) is None
+
+
+async def test_tools_that_run_no_program_are_not_held(workspace: Workspace) -> None:
+    judge = workspace.permissions("minimal").judge
+    judged = judge.judge(Request("read", {"path": "here"}, str(workspace.root)))
+    assert judged.decision is Decision.ALLOW
+    assert confinement(judged, judge, "read", {}) is None
+
+
+async def test_what_a_kernel_does_not_hold_is_not_promised(workspace: Workspace) -> None:
+    async def said(kernel: Kernel, mode: str = "minimal") -> str:
+        workspace.kernel = kernel
+        held = await workspace.held("cat here", mode)
+        assert held is not None
+        return described(held, workspace.root).rpartition(", and has ")[2]
+
+    assert await said(KERNEL) == "no network"
+    assert await said(KERNEL, "trusted") == "no local sockets"
+    assert await said(Kernel(linux=True, landlock=4)) == "no TCP"
+    assert await said(Kernel(linux=True, landlock=4), "trusted") == "your network"
+    assert await said(Kernel(linux=True, landlock=3)) == "your network"
+
+
+async def test_a_kernel_without_landlock_still_closes_the_network(workspace: Workspace) -> None:
+    workspace.kernel = replace(KERNEL, landlock=0)
+    held = await workspace.held("cat here")
+    assert held is not None
+    assert described(held, workspace.root) == "reads and writes what you do, and has no network"
+    assert (await workspace.run("cat here")).text == "inside"
+
+
+async def test_the_programs_of_a_home_do_not_give_the_home(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    home = workspace.home
+    for place in (".cargo/bin", ".local/bin", ".local/lib", ".local/share", ".tool/shims", "bin"):
+        (home / place).mkdir(parents=True)
+    (home / ".tool" / "versions").mkdir()
+    shutil.copy("/bin/cat", home / ".local" / "lib" / "cat")
+    (home / ".local" / "bin" / "cat").symlink_to("../lib/cat")
+    path = f"{home}/.cargo/bin:{home}/.local/bin:{home}/.tool/shims:{home}/bin:{home}:/:/bin"
+    workspace.context = replace(
+        workspace.context, environment={**workspace.context.environment, "PATH": path}
+    )
+    assert (await workspace.run("cat here")).text == "inside"
+    held = await workspace.held("cat here")
+    assert held is not None
+    own = {rule.path for rule in held.rules or () if rule.path.startswith(str(home))}
+    below = (".cargo/bin", ".local/bin", ".local/lib", ".tool/shims", ".tool", "bin")
+    assert own == {str(home / place) for place in below}
+    assert "/" not in {rule.path for rule in held.rules or ()}
+
+
+def test_doors_to_others_are_not_named_to_it() -> None:
+    doors = ("SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS", "DOCKER_HOST", "DISPLAY")
+    assert without_doors({**dict.fromkeys(doors, "x"), "PATH": "/bin"}) == {"PATH": "/bin"}
+
+
+def test_a_refusal_is_known_in_the_language_it_is_said_in(tmp_path: Path) -> None:
+    place = tmp_path / "de" / "LC_MESSAGES"
+    place.mkdir(parents=True)
+    original, said = b"Permission denied", b"Keine Berechtigung"
+    header = struct.pack("<7I", 0x950412DE, 0, 1, 28, 36, 0, 0)
+    where = struct.pack("<4I", len(original), 44, len(said), 44 + len(original) + 1)
+    (place / "libc.mo").write_bytes(header + where + original + b"\0" + said + b"\0")
+
+    def refused(stdout: str, stderr: str, code: int, signal: str | None = None) -> bool:
+        ran = Ran(stdout, stderr, code, signal, timed_out=False, overflowed=False, duration_ms=1)
+        return is_refused(ran, {"LANG": "de_DE.UTF-8"}, str(tmp_path))
+
+    assert refused("", "cat: x: Keine Berechtigung\n", 1)
+    assert refused("", "cat: x: Permission denied\n", 0)
+    assert refused("cat: x: Operation not permitted\n", "", 1)
+    assert refused("", "", 0, "SIGSYS")
+    assert not refused("Keine Berechtigung\n", "", 0)
+    assert not refused("", "cat: x: No such file or directory\n", 1)
+
+
+async def test_permission_explain_says_what_would_hold_it(tmp_path: Path) -> None:
+    async with an_agent(tmp_path) as agent:
+        ui = await agent.connect(**ALL)
+
+        async def explained(**arguments: object) -> Any:
+            params = {"tool": "shell", "arguments": arguments}
+            return await ui.call("permission.explain", params)
+
+        (agent.root / "a").write_text("a")
+        said = await explained(command="cat a")
+        assert said["decision"] == "allow"
+        assert said["details"]["kernel_sandbox"].startswith(f"it reads {agent.root} and")
+        asked = await explained(command="cat a", outside_sandbox=True)
+        assert (asked["decision"], asked["details"]["kernel_sandbox"]) == ("ask", None)
+        called = await ui.call("tool.call", {"name": "shell", "arguments": {"command": "cat a"}})
+        assert called["result"]["kernel_sandbox"] is True

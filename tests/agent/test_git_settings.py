@@ -1,0 +1,625 @@
+"""What a repository's own configuration may have git run asks, however it is written down."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from permission_world import shell
+from telex.agent.judging import Decision, Disk, Judge, Judgement, Layer, Mode, from_tables
+from telex.agent.judging.environment import automatic
+from telex.agent.judging.git_config import Unreadable
+from telex.agent.judging.git_config import settings as read_settings
+from telex.agent.judging.git_repository import GitSettings
+from telex.agent.judging.programs import READERS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+WHO = ["-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "protocol.file.allow=always"]
+
+
+@pytest.fixture
+def git(tmp_path: Path, program: Callable[[str], str]) -> Callable[..., str]:
+    """Git in a directory below the test's, with no configuration of the machine's."""
+    found = program("git")
+    environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "GIT_CONFIG_NOSYSTEM": "1"}
+
+    def run(*words: str, cwd: Path | None = None) -> str:
+        command = [found, *WHO, *words]
+        where = tmp_path / "root" if cwd is None else cwd
+        done = subprocess.run(command, cwd=where, env=environ, check=True, capture_output=True)
+        return done.stdout.decode()
+
+    return run
+
+
+@pytest.fixture
+def root(tmp_path: Path, git: Callable[..., str]) -> Path:
+    """A repository with one file that was committed and has changed."""
+    root = tmp_path / "root"
+    root.mkdir()
+    git("init", "-q", "-b", "main")
+    (root / "a.txt").write_text("one\n")
+    (root / ".gitattributes").write_text("*.txt filter=x diff=x\n")
+    git("add", ".")
+    git("commit", "-qm", "x")
+    (root / "a.txt").write_text("two\n")
+    return root
+
+
+def judged(root: Path, command: str = "git diff", mode: Mode = Mode.TRUSTED) -> Judgement:
+    home = str(root.parent / "home")
+    return Judge([], mode, str(root), home, Disk(), trusted=True).judge(shell(command, str(root)))
+
+
+SCRIPT = "./script"
+KEYS = {
+    "filter.x.clean": SCRIPT,
+    "filter.x.process": SCRIPT,
+    "filter.x.smudge": SCRIPT,
+    "diff.x.textconv": SCRIPT,
+    "diff.x.command": SCRIPT,
+    "diff.external": SCRIPT,
+    "DIFF.External": SCRIPT,
+    "core.fsmonitor": SCRIPT,
+    "core.hooksPath": "hooks",
+    "core.pager": SCRIPT,
+    "core.editor": SCRIPT,
+    "core.sshCommand": SCRIPT,
+    "core.askPass": SCRIPT,
+    "core.gitProxy": SCRIPT,
+    "core.alternateRefsCommand": SCRIPT,
+    "core.attributesFile": "attributes",
+    "core.excludesFile": "/home/me/.ssh/id_rsa",
+    "core.worktree": "/etc",
+    "pager.diff": SCRIPT,
+    "interactive.diffFilter": SCRIPT,
+    "credential.helper": SCRIPT,
+    "credential.https://x.helper": SCRIPT,
+    "gpg.program": SCRIPT,
+    "gpg.ssh.program": SCRIPT,
+    "gpg.ssh.defaultKeyCommand": SCRIPT,
+    "log.showSignature": "true",
+    "include.path": "../shared",
+    "includeIf.gitdir:/.path": "../shared",
+    "alias.st": "!./script",
+    "merge.x.driver": SCRIPT,
+    "mergetool.x.cmd": SCRIPT,
+    "difftool.x.cmd": SCRIPT,
+    "sequence.editor": SCRIPT,
+    "uploadpack.packObjectsHook": SCRIPT,
+    "remote.origin.uploadpack": SCRIPT,
+    "remote.origin.vcs": "x",
+    "remote.origin.promisor": "true",
+    "extensions.partialClone": "origin",
+    "submodule.x.update": "!./script",
+    "trailer.x.command": SCRIPT,
+    "blame.ignoreRevsFile": "/home/me/.ssh/id_rsa",
+    "next.year": "x",
+}
+
+
+def test_each_setting_that_may_name_a_program_asks_and_is_named(
+    root: Path, git: Callable[..., str]
+) -> None:
+    plain = (root / ".git" / "config").read_text()
+    assert judged(root).decision is Decision.ALLOW
+    for key, value in KEYS.items():
+        git("config", key, value)
+        section, _, rest = key.partition(".")
+        named = f"{section.lower()}.{rest.rpartition('.')[0]}".rstrip(".")
+        for mode in (Mode.MINIMAL, Mode.TRUSTED):
+            said = judged(root, mode=mode)
+            assert said.decision is Decision.ASK, key
+            assert said.why.startswith(f'"{named}'), (key, said.why)
+        (root / ".git" / "config").write_text(plain)
+
+
+READING = """
+git status
+git diff
+git show HEAD
+git log -p
+git shortlog
+git blame a.txt
+git rev-parse HEAD
+git rev-list HEAD
+git ls-files
+git ls-tree HEAD
+git grep x
+git branch
+git describe
+git cat-file -p HEAD
+git --no-pager diff
+git status && ls
+ls; git diff
+cat a.txt | git diff
+"""
+
+
+def test_no_git_command_that_reads_goes_past_it(root: Path, git: Callable[..., str]) -> None:
+    git("config", "filter.x.clean", SCRIPT)
+    for command in READING.strip().splitlines():
+        assert judged(root, command).decision is Decision.ASK, command
+    assert judged(root, "ls").decision is Decision.ALLOW
+
+
+def test_what_it_asks_about_does_run(root: Path, git: Callable[..., str]) -> None:
+    """In the environment of what nobody was asked about; so the question is not an idle one."""
+    plain = (root / ".git" / "config").read_text()
+    (root / "script").write_text("#!/bin/sh\ntouch ran\ncat\n")
+    (root / "script").chmod(0o755)
+    environ = automatic(os.environ, str(root))
+    for key in ("filter.x.clean", "diff.x.textconv", "diff.x.command", "diff.external"):
+        git("config", key, SCRIPT)
+        os.utime(root / "a.txt")
+        subprocess.run(["git", "diff"], cwd=root, env=environ, capture_output=True, timeout=20)
+        assert (root / "ran").exists(), key
+        (root / "ran").unlink()
+        assert judged(root).decision is Decision.ASK
+        (root / ".git" / "config").write_text(plain)
+
+
+def test_settings_of_everyday_do_not_ask(root: Path, git: Callable[..., str]) -> None:
+    for key, value in {
+        "remote.origin.url": "https://example.org/x.git",
+        "remote.origin.fetch": "+refs/heads/*:refs/remotes/origin/*",
+        "branch.main.remote": "origin",
+        "branch.a.b/c.merge": "refs/heads/main",
+        "user.name": 'A "quoted" name; with # signs \\ and = more',
+        "core.autocrlf": "input",
+        "core.fsmonitor": "true",
+        "core.hooksPath": ".husky/_",
+        "color.diff.meta": "yellow",
+        "submodule.sub.url": "https://example.org/sub.git",
+        "http.https://example.org/.extraheader": "AUTHORIZATION: basic x",
+        "url.git@example.org:.insteadOf": "https://example.org/",
+        "lfs.repositoryformatversion": "0",
+        "pull.rebase": "true",
+    }.items():
+        git("config", key, value)
+        assert judged(root).decision is Decision.ALLOW, key
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[core] fsmonitor = x",
+        "[core]fsmonitor=x",
+        "[CORE]\n\tFSMonitor = x",
+        "[core]\n  fsmoni\\\ntor = x",
+        "[core]\n# c \\\nfsmonitor = x",
+        "[core]\r\n\tfsmonitor = x\r\n",
+        "\ufeff[core]\nfsmonitor = x",
+        '[diff "x"]\n\ttextconv = x',
+        '[diff "x]"] textconv = x',
+        '[diff "a\\"b"] textconv = x',
+        "[diff.x]\n textconv = x",
+        '[user]\n name = "a\\\n[core]" \n[diff]\nexternal = x',
+        '[user]\n name = "a ; b" # c\n[diff]\nexternal = x',
+        "[user] name = a\\\n\\\n b\n[diff] external=x",
+        "[include] path = x",
+        "[core]\nfsmonitor",
+        "nonsense\n",
+        "[user]\nname = \x0bx\n",
+        "[user]\nname = x\0\n",
+    ],
+)
+def test_however_it_is_written_it_is_not_passed_by(root: Path, text: str) -> None:
+    (root / ".git" / "config").write_text(text)
+    allowed = judged(root).decision is Decision.ALLOW
+    assert allowed is (text == "[core]\nfsmonitor")  # no value is `true`: git's own monitor
+
+
+def test_the_configuration_may_lie_elsewhere(
+    root: Path, tmp_path: Path, git: Callable[..., str]
+) -> None:
+    tree = tmp_path / "tree"
+    git("worktree", "add", "-q", str(tree))
+    assert judged(tree).decision is Decision.ALLOW
+    git("config", "extensions.worktreeConfig", "true")
+    git("config", "--worktree", "diff.external", SCRIPT, cwd=tree)
+    assert "config.worktree" in judged(tree).why
+    assert judged(root).decision is Decision.ALLOW
+    git("config", "--worktree", "--unset", "diff.external", cwd=tree)
+    git("config", "diff.external", SCRIPT)
+    for place in (tree, root):
+        assert "diff.external" in judged(place).why
+
+
+def test_a_configuration_that_is_a_link_or_no_file_asks(
+    root: Path, git: Callable[..., str]
+) -> None:
+    config = root / ".git" / "config"
+    config.rename(root / "shared")
+    config.symlink_to("../shared")
+    assert 'config" is a link' in judged(root).why
+    config.unlink()
+    os.mkfifo(config)
+    assert "cannot be read" in judged(root).why
+    config.unlink()
+    config.write_text("# " + "x" * 2_000_000)
+    assert "cannot be read" in judged(root).why
+    (root / ".git").rename(root / "moved")
+    (root / ".git").write_text("gitdir: moved\n")
+    config = root / "moved" / "config"
+    config.write_text("[diff]\nexternal = ./script\n")
+    assert judged(root).decision is Decision.ASK
+    (root / ".git").write_text("elsewhere\n")
+    assert judged(root).decision is Decision.ASK
+
+
+@pytest.mark.parametrize("version", ["2", "4"])
+def test_a_submodule_s_configuration_counts_too(
+    root: Path, git: Callable[..., str], version: str
+) -> None:
+    for name in ("plain", "deep/er"):
+        sub = root / name
+        sub.mkdir(parents=True)
+        git("init", "-q", cwd=sub)
+        git("commit", "-q", "--allow-empty", "-m", "x", cwd=sub)
+        git("add", name)
+    git("update-index", "--index-version", version)
+    assert judged(root, "git status").decision is Decision.ALLOW
+    git("config", "filter.x.clean", SCRIPT, cwd=root / "deep" / "er")
+    assert "deep/er/.git/config" in judged(root, "git status").why
+    git("update-index", "--split-index")
+    assert judged(root, "git status").decision is Decision.ASK
+    git("update-index", "--no-split-index")
+    git("config", "--unset", "filter.x.clean", cwd=root / "deep" / "er")
+    assert judged(root, "git status").decision is Decision.ALLOW
+    (root / ".git" / "index").write_bytes(b"DIRC\0\0\0\x02\0\0\xff\xff\0\0\xe0\0")
+    assert "not understood" in judged(root, "git status").why
+
+
+@pytest.mark.parametrize("file", [".gitconfig", ".config/git/config"])
+@pytest.mark.parametrize(
+    ("text", "asks"),
+    [
+        ("[diff]\nexternal = difft", False),
+        ('[filter "lfs"]\nclean = git-lfs clean -- %f', False),
+        ("[core]\nexcludesFile = ~/.gitignore\npager = less -R", False),
+        ("[safe]\ndirectory = {root}", False),
+        ("[include]\npath = ~/other.gitconfig", False),
+        ("[include]\npath = {root}/shared", True),
+        ("[diff]\nexternal = ./script", True),
+        ("[diff]\nexternal = sh {root}/script", True),
+        ('[includeIf "gitdir:~/"]\npath = ~/../root/shared', True),
+        ("[include]\npath = ~/more", True),
+        ('[includeIf "gitdir:~/x/"]\npath = ~/further', True),
+        ('[filter "x"]\nclean = sh clean.sh', True),
+        ('[filter "x"]\nclean = sh \\"tools/my clean.sh\\"', True),
+        ('[filter "x"]\nclean = sh -c \'sh \\"tools/my clean.sh\\" x\'', True),
+        ('[filter "x"]\nclean = sh tools/my\\\\ clean.sh', True),
+        ('[lfs "customtransfer.x"]\npath = tools/my clean.sh', True),
+        ('[lfs "extension.x"]\nclean = clean.sh %f', True),
+        ("[next]\nyear = clean.sh", True),
+        ("[alias]\nx = clean.sh", False),
+        ("[core]\nattributesFile = attributes", True),
+        ("[blame]\nignoreRevsFile = .git-blame-ignore-revs", False),
+        ("[blame]\nignoreRevsFile = linked", True),
+        ("[mailmap]\nfile = {root}/linked", True),
+        ("[core]\nexcludesFile = tools/../linked", True),
+    ],
+)
+def test_the_person_s_own_configuration_asks_where_it_leads_into_the_root(
+    root: Path, file: str, text: str, asks: bool
+) -> None:
+    path = root.parent / "home" / file
+    path.parent.mkdir(parents=True)
+    (root / "tools").mkdir()
+    for name in ("clean.sh", "tools/my clean.sh", ".git-blame-ignore-revs", ".env"):
+        (root / name).write_text("x\n")
+    (root / "linked").symlink_to(".env")
+    home = root.parent / "home"
+    (home / "further").write_text("[include]\npath = more\n")
+    (home / "more").write_text('[filter "x"]\nclean = sh clean.sh\n')
+    path.write_text(text.format(root=root))
+    assert judged(root).decision is (Decision.ASK if asks else Decision.ALLOW)
+
+
+def placed(root: Path) -> list[str]:
+    """The directories that the kernel's sandbox opens for git."""
+    paths = Judge([], Mode.MINIMAL, str(root), str(root.parent / "home"), Disk()).paths
+    return GitSettings(paths).places()
+
+
+@pytest.fixture
+def private(tmp_path: Path, git: Callable[..., str]) -> Path:
+    """Another repository of the person's, outside the root."""
+    private = tmp_path / "private"
+    private.mkdir()
+    git("init", "-q", "-b", "main", cwd=private)
+    (private / "s.txt").write_text("CANARY\n")
+    git("add", ".", cwd=private)
+    git("commit", "-qm", "CANARY", cwd=private)
+    return private
+
+
+POINTERS = {
+    "a file that names it": "rm -r .git; echo gitdir: {private}/.git > .git",
+    "a link to it": "rm -r .git; ln -s {private}/.git .git",
+    "a file that names a link to it": "ln -s {private} l; rm -r .git; echo gitdir: l/.git > .git",
+    "its files in common": "echo {private}/.git > .git/commondir",
+    "another worktree of it": "git -C {private} worktree add -q ../other; rm -r .git;"
+    " echo gitdir: {private}/.git/worktrees/other > .git",
+    "its objects, borrowed": "echo {private}/.git/objects > .git/objects/info/alternates",
+    "and by way of another store": "mkdir -p o/info; echo ../../o > .git/objects/info/alternates;"
+    " echo {private}/.git/objects > o/info/alternates",
+    "a link to its objects": "mv .git/objects o; ln -s {private}/.git/objects .git/objects",
+    "links to its packs": "git -C {private} repack -adq; ln -s {private}/.git/objects/pack/* .git/objects/pack",
+    "a link to one object": "for f in {private}/.git/objects/??; do ln -s $f .git/objects; done; true",
+    "a link in a store that is its own": "mkdir -p o/pack; ln -s {private}/.git/objects/pack/x o/pack;"
+    " echo ../../o > .git/objects/info/alternates",
+    "an address to fetch from": "echo http://localhost/ > .git/objects/info/http-alternates",
+}
+
+
+@pytest.mark.parametrize("way", POINTERS.values(), ids=POINTERS)
+def test_a_repository_that_leads_to_another_one_asks(
+    root: Path, private: Path, git: Callable[..., str], way: str
+) -> None:
+    assert judged(root, "git show HEAD:s.txt").decision is Decision.ALLOW
+    script = way.format(private=private)
+    subprocess.run(["bash", "-ec", script], cwd=root, check=True, capture_output=True, timeout=20)
+    for mode in (Mode.MINIMAL, Mode.TRUSTED):
+        for command in ("git status", "git show HEAD:s.txt", "git log -p", "git cat-file -p x"):
+            assert judged(root, command, mode).decision is Decision.ASK, command
+    assert placed(root) == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("HEAD", "index", "packed-refs", "shallow", "info/grafts", "info/exclude", "BISECT_START"),
+        *("rebase-merge/done", "rebase-merge/head-name", "objects/info/alternates", "refs/heads/x"),
+        *("objects/info/commit-graph", "logs/refs/heads/node_modules/x", "worktrees/x/HEAD"),
+        *("sequencer/todo", "objects/ab/cd", "modules/x/objects/info/alternates", "info"),
+    ],
+)
+def test_a_link_anywhere_in_a_repository_asks(root: Path, name: str) -> None:
+    (root / ".env").write_text("KEY=CANARY\n")
+    link = root / ".git" / name
+    link.parent.mkdir(parents=True, exist_ok=True)
+    if link.exists():
+        link.rename(root / "moved")
+    link.symlink_to(root / ".env")
+    said = judged(root, "git status")
+    assert (said.decision, "is a link" in said.why) == (Decision.ASK, True)
+
+
+@pytest.mark.parametrize("name", [".gitmodules", ".gitattributes", ".gitignore", ".mailmap"])
+def test_what_git_reads_in_the_working_tree_may_be_a_link_to_a_plain_file_alone(
+    root: Path, name: str
+) -> None:
+    (root / ".env").write_text("KEY=CANARY\n")
+    for target, expected in (
+        ("a.txt", Decision.ALLOW),
+        (".env", Decision.ASK),
+        ("/etc/hosts", Decision.ASK),
+    ):
+        (root / name).unlink(missing_ok=True)
+        (root / name).symlink_to(target)
+        assert judged(root, "git status").decision is expected, target
+
+
+def test_links_to_hooks_do_not_ask_since_git_that_nobody_was_asked_about_runs_none(
+    root: Path,
+) -> None:
+    (root / ".git" / "hooks" / "pre-commit").symlink_to("../../tools/pre-commit")
+    assert judged(root, "git status").decision is Decision.ALLOW
+
+
+def test_a_worktree_is_read_without_a_question_while_its_repository_names_it(
+    root: Path, tmp_path: Path, git: Callable[..., str]
+) -> None:
+    tree = tmp_path / "tree"
+    git("worktree", "add", "-q", str(tree))
+    assert judged(tree, "git status").decision is Decision.ALLOW
+    assert placed(tree) == [str(root / ".git")]
+    copied = tmp_path / "copied"
+    shutil.copytree(tree, copied)
+    said = judged(copied, "git status")
+    assert (said.decision, "outside the root" in said.why) == (Decision.ASK, True)
+    assert placed(copied) == []
+    (root / ".git" / "worktrees" / "tree" / "gitdir").write_text(f"{root}/elsewhere/.git\n")
+    assert judged(tree, "git status").decision is Decision.ASK
+
+
+def test_a_submodule_in_a_worktree_is_read_where_the_worktree_keeps_it(
+    root: Path, private: Path, tmp_path: Path, git: Callable[..., str]
+) -> None:
+    git("submodule", "--quiet", "add", str(private), "sub")
+    git("commit", "-qm", "sub")
+    assert judged(root, "git status").decision is Decision.ALLOW
+    tree = tmp_path / "tree"
+    git("worktree", "add", "-q", str(tree))
+    git("submodule", "--quiet", "update", "--init", cwd=tree)
+    assert "worktrees/tree/modules" in (tree / "sub" / ".git").read_text()
+    assert judged(tree, "git status").decision is Decision.ALLOW
+    (tree / "sub" / ".git").write_text(f"gitdir: {private}/.git\n")
+    assert judged(tree, "git status").decision is Decision.ASK
+
+
+def test_a_link_on_the_way_to_a_submodule_asks(
+    root: Path, private: Path, git: Callable[..., str]
+) -> None:
+    git("submodule", "--quiet", "add", str(private), "d/sub")
+    assert judged(root, "git status").decision is Decision.ALLOW
+    (root / "d").rename(root / "e")
+    (root / "d").symlink_to(private.parent)
+    assert judged(root, "git status").decision is Decision.ASK
+
+
+def test_a_store_of_objects_inside_the_root_or_by_a_rule_may_be_borrowed_from(
+    root: Path, private: Path
+) -> None:
+    alternates = root / ".git" / "objects" / "info" / "alternates"
+    (root / "store" / "pack").mkdir(parents=True)
+    alternates.write_text("# a comment\n../../store\n")
+    assert judged(root, "git status").decision is Decision.ALLOW
+    alternates.write_text(f"{private}/.git/objects\n")
+    rules = from_tables(
+        [{"tool": "read", "path": f"{private}/.git/**", "decision": "allow"}], "user"
+    )
+    judge = Judge([Layer("user", rules)], Mode.MINIMAL, str(root), "/home/me", Disk(), trusted=True)
+    assert judge.judge(shell("git status", str(root))).decision is Decision.ALLOW
+    assert judged(root, "git status").decision is Decision.ASK
+
+
+@pytest.fixture
+def with_secret(root: Path, git: Callable[..., str]) -> Path:
+    """The same, with a tracked secret that has changed, in the index and in its file."""
+    (root / ".env").write_text("KEY=\n")
+    git("add", ".env")
+    git("commit", "-qm", "y")
+    (root / ".env").write_text("KEY=CANARY\n")
+    git("commit", "-qam", "z")
+    (root / ".env").write_text("KEY=CANARY 2\n")
+    git("add", ".env")
+    (root / ".env").write_text("KEY=CANARY 3\n")
+    return root
+
+
+BEGINNINGS = ("git status", "git diff --stat", "git log", "git cat-file HEAD:a.txt", "git reflog")
+
+
+def test_no_option_has_git_print_a_tracked_secret_unasked(with_secret: Path) -> None:
+    """Each command that only reads, with each of its options, by git itself."""
+    environ = automatic(os.environ, str(with_secret))
+    printed = 0
+    for begin in BEGINNINGS:
+        words = begin.split()
+        reader = READERS.get(" ".join(words[:3])) or READERS[" ".join(words[:2])]
+        flags = [f"-{letter}" for letter in reader.flags + reader.numbered]
+        valued = [f"-{letter}1" for letter in reader.texts]
+        for option in ["", *flags, *valued, *(f"--{word}" for word in sorted(reader.long))]:
+            command = f"{begin} {option}".strip()
+            if judged(with_secret, command).decision is Decision.ASK:
+                printed += 1
+                continue
+            done = subprocess.run(
+                command.split(), cwd=with_secret, env=environ, capture_output=True, timeout=20
+            )
+            assert b"CANARY" not in done.stdout + done.stderr, command
+    assert printed > 15
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("git diff", Decision.ASK),
+        ("git diff HEAD", Decision.ASK),
+        ("git diff -- .", Decision.ASK),
+        ("git log -S CANARY", Decision.ASK),
+        ("git status -v", Decision.ASK),
+        ("git show HEAD -- a.txt", Decision.ASK),
+        ("git diff -- a.txt", Decision.ALLOW),
+        ("git log -p -- a.txt", Decision.ALLOW),
+        ("git log --oneline --stat", Decision.ALLOW),
+        ("git status", Decision.ALLOW),
+        ("git diff --stat", Decision.ALLOW),
+        ("git blame a.txt", Decision.ALLOW),
+    ],
+)
+def test_what_may_print_a_tracked_secret_asks(
+    with_secret: Path, command: str, expected: Decision
+) -> None:
+    assert judged(with_secret, command).decision is expected
+    rules = from_tables([{"tool": "read", "path": ".env", "decision": "allow"}], "user")
+    ruled = Judge([Layer("user", rules)], Mode.MINIMAL, str(with_secret), "/", Disk(), trusted=True)
+    said = ruled.judge(shell(command, str(with_secret)))
+    assert said.decision is Decision.ALLOW, said.why
+
+
+def test_the_same_root_by_a_link_has_the_same_secrets(with_secret: Path) -> None:
+    other = with_secret.parent / "other"
+    other.symlink_to(with_secret)
+    judge = Judge([], Mode.MINIMAL, str(other), "/home/me", Disk(), trusted=True)
+    for cwd in (other, with_secret):
+        for words in ("git diff", "git diff -- ."):
+            assert judge.judge(shell(words, str(cwd))).decision is Decision.ASK
+
+
+@pytest.mark.parametrize("name", ["d/.env", ".git/config", "../private/s.txt", "d/e/plain"])
+def test_git_grep_does_not_read_past_what_the_index_says(
+    root: Path, git: Callable[..., str], name: str
+) -> None:
+    """An archive may have an index with names that lead elsewhere, or that a link leads elsewhere."""
+    (root / ".env").write_text("CANARY\n")
+    names = {
+        "d/.env": b"x/aenv",
+        ".git/config": b".gix/config",
+        "../private/s.txt": b"xx/private/s.txt",
+    }
+    placed = names.get(name, name.encode()).decode()
+    (root / placed).parent.mkdir(parents=True)
+    (root / placed).write_text("plain\n")
+    git("add", placed)
+    assert judged(root, "git grep CANARY").decision is Decision.ALLOW
+    if name == "d/e/plain":
+        shutil.rmtree(root / "d")
+        (root / "d").symlink_to(".")
+    else:
+        index = root / ".git" / "index"
+        index.write_bytes(index.read_bytes().replace(placed.encode(), name.encode()))
+    assert judged(root, "git grep CANARY").decision is Decision.ASK
+
+
+IDS = [
+    *("git show {id}", "git show {id} -- docs", "git cat-file -p {id} -- docs", "git show -- docs"),
+    *("git diff {id} -- docs/a", "git diff {id:.7} HEAD -- docs", "git grep x {id} -- docs"),
+    *(
+        "git diff v1-g{id} -- docs/a",
+        "git diff HEAD...{id} -- docs",
+        "git diff {id}^{{tree}} -- docs",
+    ),
+]
+
+
+@pytest.mark.parametrize("command", IDS)
+def test_an_object_s_id_is_not_limited_by_paths(
+    root: Path, git: Callable[..., str], command: str
+) -> None:
+    for name in ("private", "docs"):
+        (root / name).mkdir()
+        (root / name / "a").write_text(f"{name}\n")
+    git("add", ".")
+    found = git("rev-parse", ":private/a").strip()
+    rules = from_tables([{"tool": "read", "path": "private/**", "decision": "deny"}], "user")
+    judge = Judge([Layer("user", rules)], Mode.MINIMAL, str(root), "/", Disk(), trusted=True)
+    said = judge.judge(shell(command.format(id=found), str(root)))
+    assert said.decision is not Decision.ALLOW
+    for fine in ("git diff HEAD -- docs", "git log -p main -- docs", "git grep dead -- docs"):
+        assert judge.judge(shell(fine, str(root))).decision is Decision.ALLOW, fine
+
+
+PARTS = ["[a]", '[a "b"]', '[a "\\""]', "[A.B]", "[", "]", "k", "K-2", " = ", "=", "v", '"', "\\"]
+MARKS = ["#", ";", " ", "\t", "\n", "\r\n", "\\\n", "\\n", "\\x", "[a] k = v\n", "k = v\n", "é"]
+_LINES = st.lists(st.sampled_from([*PARTS, *MARKS]), max_size=12).map("".join)
+
+
+@settings(max_examples=150)
+@given(text=_LINES)
+def test_what_is_read_is_what_git_reads(
+    text: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    file = tmp_path_factory.getbasetemp() / "config"
+    file.write_bytes(text.encode())
+    try:
+        ours = [(one.key, one.value) for one in read_settings(text.encode())]
+    except Unreadable:
+        return
+    command = ["git", "config", "--file", str(file), "--list", "-z"]
+    done = subprocess.run(command, capture_output=True, timeout=20)
+    theirs = [each.partition("\n") for each in done.stdout.decode().split("\0") if each]
+    assert done.returncode == 0, (text, done.stderr)
+    assert ours == [(key, value if line else "true") for key, line, value in theirs], text

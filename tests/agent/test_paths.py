@@ -1,0 +1,856 @@
+"""Where a path leads, on a real disk: in repositories that were made to lead elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agent.ui_side import ALL, an_agent
+from permission_world import shell
+from telex.agent.bound_files import bound_files
+from telex.agent.cores.scripted import Scripted, Step
+from telex.agent.judging import Decision, Disk, Judge, Layer, Mode, Request, from_tables, links
+from telex.agent.judging.environment import automatic
+from telex.agent.judging.links import LINKS_FOLLOWED, PATH_MAX, Follower, Link, follow
+from telex.agent.judging.names import BACKUP, SECRET, is_secret
+from telex.agent.sandbox import OutsideSandbox, Sandbox, enclosing
+from telex.agent.skills import catalogue
+from telex.wire.limits import AGENT_LINK_NAMES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+OUTSIDE = "what the person keeps outside\n"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Iterator[Path]:
+    """A root, beside it a file outside; telex itself is in none of them."""
+    found = Path(os.path.realpath(tmp_path)) / "root"
+    found.mkdir()
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "kept").write_text(OUTSIDE)
+    yield found
+    shutil.rmtree(tmp_path)  # pytest's own cannot remove what is too deep
+
+
+def judge_in(root: Path, mode: Mode = Mode.MINIMAL, **more: object) -> Judge:
+    return Judge([], mode, str(root), str(root.parent / "home"), Disk(), **more)  # type: ignore[arg-type] # fields of Judge
+
+
+def decides(
+    root: Path, command: str, mode: Mode = Mode.MINIMAL, cwd: Path | None = None
+) -> Decision:
+    return judge_in(root, mode).judge(shell(command, str(cwd or root))).decision
+
+
+def printed(command: str, cwd: Path) -> str:
+    done = subprocess.run(
+        ["/bin/bash", "-c", command], cwd=cwd, capture_output=True, text=True, timeout=20
+    )
+    return done.stdout
+
+
+def cloned(repository: Path, into: Path, program: Callable[[str], str]) -> Path:
+    """What a person has who clones a repository of somebody else's."""
+    git = program("git")
+    who = ["-c", "user.name=x", "-c", "user.email=x@example.org"]
+    for words in (["init", "-q"], ["add", "-A"], [*who, "commit", "-q", "-m", "x"]):
+        subprocess.run([git, *words], cwd=repository, check=True, timeout=20)
+    clone = into / "clone"
+    subprocess.run([git, "clone", "-q", repository, clone], check=True, timeout=20)
+    return clone
+
+
+def deep(start: Path, names: list[str]) -> None:
+    """Directories below each other, also where their whole path is too long for one call."""
+    at = os.open(start, os.O_RDONLY)
+    try:
+        for name in names:
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(name, dir_fd=at)
+            below = os.open(name, os.O_RDONLY | os.O_DIRECTORY, dir_fd=at)
+            os.close(at)
+            at = below
+    finally:
+        os.close(at)
+
+
+# What the system itself makes up
+
+
+def test_a_committed_link_to_the_working_directory_asks_since_it_is_another_for_each(
+    root: Path, program: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "l").symlink_to("/proc/self/cwd")
+    (root / "x").write_text("decoy\n")
+    (root / "src").mkdir()
+    (root / "src" / "x").symlink_to(root.parent / "outside" / "kept")
+    clone = cloned(root, root.parent, program)
+    monkeypatch.chdir(clone)
+    command = "cd src && cat ../l/x"
+    assert printed(command, clone) == OUTSIDE, "this is what it is about"
+    assert decides(clone, command) is Decision.ASK
+    assert decides(clone, "cat ../l/x", cwd=clone / "src") is Decision.ASK
+    assert decides(clone, "echo y > ../l/x", Mode.TRUSTED, cwd=clone / "src") is Decision.ASK
+
+
+def test_it_asks_too_when_telex_runs_in_a_subdirectory(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "l").symlink_to("/proc/self/cwd")
+    (root / "x").symlink_to(root.parent / "outside" / "kept")
+    (root / "sub").mkdir()
+    (root / "sub" / "x").write_text("decoy\n")
+    monkeypatch.chdir(root / "sub")
+    assert printed("cat l/x", root) == OUTSIDE
+    assert decides(root, "cat l/x") is Decision.ASK
+
+
+MAGIC = [
+    "/proc/self/cwd",
+    "/proc/self/root",
+    "/proc/self/fd",
+    "/proc/self/fd/0",
+    "/proc/self/exe",
+    "/proc/self",
+    "/proc/thread-self/cwd",
+    "/proc/thread-self/root/etc",
+    "/proc/PID/cwd",
+    "/proc/PID/task/PID/cwd",
+    "/proc/1/root",
+    "/proc/sys/kernel/hostname",
+    "/proc/cpuinfo",
+    "/proc/mounts",
+    "/proc/../etc/hostname",
+    "/dev/fd",
+    "/dev/fd/0",
+    "/dev/stdin",
+    "/dev/tty",
+    "/dev/null",
+    "/dev/shm",
+    "../../../../../../../../../../proc/self/cwd",
+    "../../../../../../../../../../proc/self/root/etc/hostname",
+    "../../../../../../../../../../dev/fd/0",
+    "/./proc//self/./cwd/",
+    "/etc/../proc/self/cwd",
+    "/usr/bin/../../proc/self/cwd",
+]
+
+
+@pytest.mark.parametrize("target", MAGIC)
+def test_a_link_into_proc_or_dev_asks_in_every_mode_and_for_every_use(
+    root: Path, target: str
+) -> None:
+    (root / "l").symlink_to(target.replace("PID", str(os.getpid())))
+    (root / "again").symlink_to("l")
+    (root / "d").mkdir()
+    (root / "d" / "l").symlink_to("../again")
+    for path in ("l", "again", "d/l", "d/../l", "./l", "l/.", "l/x", str(root / "d" / "l")):
+        for mode in Mode:
+            assert decides(root, f"cat {path}", mode) is Decision.ASK, path
+            assert decides(root, f"wc -l < {path}", mode) is Decision.ASK, path
+            assert decides(root, f"echo x > {path}", mode) is Decision.ASK, path
+        for mode in (Mode.MINIMAL, Mode.TRUSTED):
+            assert decides(root, f"cd {path} && cat x", mode) is Decision.ASK, path
+        for tool in ("read", "list", "search", "write", "edit"):
+            judged = judge_in(root, Mode.FULL).judge(Request(tool, {"path": path}, str(root)))
+            assert judged.decision is Decision.ASK, tool
+            assert not judged.remember, "tomorrow it leads elsewhere"
+        with pytest.raises(OutsideSandbox, match="nobody can say"):
+            Sandbox(root).place(path, root)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/proc/self/environ",
+        "/proc/1/environ",
+        "/proc/self/cwd/x",
+        "/dev/fd/0",
+        "/dev/tty",
+        "/dev/sda",
+        "/./dev/fd/1",
+        "../" * 20 + "proc/self/cwd/x",
+    ],
+)
+def test_a_written_path_into_proc_or_dev_asks_in_every_mode(root: Path, path: str) -> None:
+    for mode in Mode:
+        assert decides(root, f"cat {path}", mode) is Decision.ASK
+        assert decides(root, f"cat < {path}", mode) is Decision.ASK
+
+
+def test_what_is_no_file_is_still_written_and_read_without_a_question(root: Path) -> None:
+    assert decides(root, "ls 2> /dev/null") is Decision.ALLOW
+    assert decides(root, "cat < /dev/null") is Decision.ALLOW
+    assert decides(root, "cat /proc/cpuinfo", Mode.FULL) is Decision.ALLOW
+
+
+def test_after_a_cd_through_such_a_link_mode_full_asks_about_what_follows(root: Path) -> None:
+    (root / "l").symlink_to("/proc/self/cwd")
+    assert decides(root, "cd l && cat x", Mode.FULL) is Decision.ASK
+
+
+def test_a_pattern_through_such_a_link_asks(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (root / "l").symlink_to("/proc/self/cwd")
+    (root / "a").mkdir()
+    (root / "a" / "x").write_text("a\n")
+    (root / "x").symlink_to(root.parent / "outside" / "kept")
+    (root / "sub").mkdir()
+    monkeypatch.chdir(root / "sub")
+    assert printed("cat */x", root).endswith(OUTSIDE), "l/x is among them to the shell"
+    for command in ("cat */x", "cat l/*", "cat ?/x", "cat */../l/x", "ls */"):
+        assert decides(root, command) is Decision.ASK, command
+
+
+def test_a_file_system_of_the_kernel_asks_wherever_it_is_mounted(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A container's tree has its own `proc`; a test cannot mount one, so the list of mounts says
+    so."""
+    (root / "proc" / "1").mkdir(parents=True)
+    (root / "proc" / "1" / "environ").write_text("PASSWORD=x")
+    mounts = root.parent / "mounts"
+    escaped = str(root / "proc").replace(" ", "\\040")
+    mounts.write_text(f"22 27 0:21 / {escaped} rw,relatime shared:1 - proc proc rw\n")
+    assert decides(root, "cat proc/1/environ") is Decision.ALLOW
+    monkeypatch.setattr("telex.agent.judging.on_disk._MOUNTS", str(mounts))
+    for mode in Mode:
+        assert decides(root, "cat proc/1/environ", mode) is Decision.ASK
+
+
+def test_the_links_of_a_second_proc_are_known_by_having_no_length() -> None:
+    for path in ("/proc/self", "/proc/self/cwd", "/proc/self/root", "/proc/self/exe"):
+        found = Disk().link(path)
+        assert found is not None
+        assert found.is_magic, path
+
+
+# What is too long, or cannot be seen
+
+
+def long_way(root: Path, names: int) -> str:
+    """A link to a directory so deep that its path is longer than one call takes, and a link in it
+    that leads out. The name of the first link."""
+    parts = ["d" * 250] * names
+    deep(root, parts)
+    above = ""
+    for at in range(0, names, 8):  # a link for every eight directories
+        (root / f"s{at}").symlink_to("/".join(filter(None, [above, *parts[at : at + 8]])))
+        above = f"s{at}"
+    at = os.open(root / above, os.O_RDONLY)
+    try:
+        os.symlink(root.parent / "outside" / "kept", "x", dir_fd=at)
+        os.symlink("../" * names + "../outside", "out", dir_fd=at)
+    finally:
+        os.close(at)
+    return above
+
+
+@pytest.mark.parametrize("names", [15, 16, 17, 40])
+def test_what_lies_beyond_the_longest_path_asks(root: Path, names: int) -> None:
+    link = long_way(root, names)
+    for path in (f"{link}/x", f"{link}/out/kept"):
+        assert printed(f"cat {path}", root) == OUTSIDE
+        for mode in (Mode.MINIMAL, Mode.TRUSTED):
+            assert decides(root, f"cat {path}", mode) is Decision.ASK
+            assert decides(root, f"echo y > {path}", mode) is Decision.ASK
+        with pytest.raises(OutsideSandbox):
+            Sandbox(root).place(path, root)
+    assert decides(root, f"cd {link} && cat x") is Decision.ASK
+    assert decides(root, f"cat {link[0]}*/x") is Decision.ASK
+
+
+def test_a_resolved_path_just_below_the_limit_is_followed_and_one_at_it_is_not(
+    root: Path,
+) -> None:
+    room = PATH_MAX - 1 - len(str(root)) - 1  # what still fits below the root
+    parts = ["d" * 200] * (room // 201 - 1)
+    rest = room - 201 * len(parts)
+    deep(root, parts)
+    inner = "/".join(parts)
+    (root / "l").symlink_to(inner)
+    above = "g" * (rest // 2)
+    fits = "f" * (rest - len(above) - 1)
+    too_long = fits + "f"
+    deep(root, [*parts, above])
+    assert len(f"{root}/{inner}/{above}/{fits}") == PATH_MAX - 1
+    assert decides(root, f"cat l/{above}/{fits}") is Decision.ALLOW
+    assert decides(root, f"cat l/{above}/{too_long}") is Decision.ASK
+
+
+def test_a_name_longer_than_a_name_may_be_asks_and_is_a_text_in_mode_full(root: Path) -> None:
+    assert decides(root, "cat " + "n" * 255) is Decision.ALLOW
+    assert decides(root, "cat " + "n" * 256) is Decision.ASK
+    assert decides(root, "cat " + "é" * 128) is Decision.ASK, "bytes count"
+    assert decides(root, f"git commit -m '{'long ' * 200}'", Mode.FULL) is Decision.ALLOW
+
+
+def test_more_links_than_the_kernel_follows_ask_and_as_many_do_not(root: Path) -> None:
+    (root / "l0").write_text("here\n")
+    for at in range(LINKS_FOLLOWED + 1):
+        (root / f"l{at + 1}").symlink_to(f"l{at}")
+    assert printed(f"cat l{LINKS_FOLLOWED}", root) == "here\n"
+    assert decides(root, f"cat l{LINKS_FOLLOWED}") is Decision.ALLOW
+    assert decides(root, f"cat l{LINKS_FOLLOWED + 1}") is Decision.ASK
+
+
+class Saying(Follower):
+    """Errors that a test cannot make on every disk."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def link(self, path: str) -> Link | None:
+        if path == "/a/b":
+            raise OSError(self.number, os.strerror(self.number), path)
+        return None
+
+
+def test_any_error_but_that_nothing_is_there_leaves_the_way_unknown() -> None:
+    import errno
+
+    for number in (errno.ENOENT, errno.ENOTDIR):
+        assert follow("/a/b/c", Saying(number)).unknown == ""
+    for name in ("EACCES", "ELOOP", "ENAMETOOLONG", "EIO", "EPERM", "ESTALE", "ENOMEM", "EINVAL"):
+        way = follow("/a/b/c", Saying(getattr(errno, name)))
+        assert way.unknown, name
+        assert way.end == "/a/b/c"
+
+
+# Ways that are known
+
+
+def test_a_way_is_the_kernel_s_and_each_link_on_it_is_told(root: Path) -> None:
+    (root / "a" / "b").mkdir(parents=True)
+    (root / "a" / "b" / "f").write_text("here\n")
+    (root / "l").symlink_to("a/b")
+    (root / "m").symlink_to(f"{root}/l/../b")
+    for path in ("m/f", "l/../b/f", "l//./f", "a/b/../../m/f", "m/../../l/f"):
+        assert Disk().real(f"{root}/{path}") == os.path.realpath(root / path) == f"{root}/a/b/f"
+    assert Disk().way(f"{root}/m/f").passed == (
+        f"{root}/m/f",
+        f"{root}/l/../b/f",
+        f"{root}/l/../b/f",
+        f"{root}/a/b/../b/f",
+    )
+    assert decides(root, "cat m/f l/../b/f") is Decision.ALLOW
+
+
+def test_names_that_are_not_utf8_are_followed_as_they_are(root: Path) -> None:
+    odd = os.fsdecode(b"\xff\xfe")
+    (root / odd).symlink_to(root.parent / "outside")
+    (root / "l").symlink_to(odd)
+    assert Disk().real(f"{root}/l/kept") == str(root.parent / "outside" / "kept")
+    assert decides(root, "cat l/kept") is Decision.ASK
+
+
+def test_a_secret_on_the_way_asks_though_neither_end_is_one(root: Path) -> None:
+    (root / ".aws").mkdir()
+    (root / ".aws" / "l").symlink_to("../plain")
+    (root / "plain").write_text("x")
+    (root / "a").symlink_to(".aws/l")
+    (root / "b").symlink_to(".aws/../plain")
+    (root / ".config").symlink_to("kept")
+    (root / "kept" / "gh").mkdir(parents=True)
+    (root / "c").symlink_to(".config/gh")
+    for path in ("a", "b", "c/hosts.yml"):
+        for mode in Mode:
+            assert decides(root, f"cat {path}", mode) is Decision.ASK, path
+
+
+# Guarded names, before links, after them, and what they lead to
+
+
+@pytest.fixture
+def linked(root: Path) -> Path:
+    for name in ("docs", "hooks", ".git/info", "cfg/commands", "cmds", "src", "scripts"):
+        (root / name).mkdir(parents=True)
+    for name in ("docs/guide.md", "docs/other.md", "hooks/pre-commit", "cmds/x.md", "src/x"):
+        (root / name).write_text("x\n")
+    (root / "AGENTS.md").symlink_to("docs/guide.md")
+    (root / ".git" / "hooks").symlink_to("../hooks")
+    (root / ".claude").symlink_to("cfg")
+    (root / "cfg" / "more").symlink_to("../cmds")
+    (root / "src" / "link").symlink_to("../AGENTS.md")
+    return root
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "AGENTS.md",
+        "docs/guide.md",
+        "src/link",
+        "src/../AGENTS.md",
+        "DOCS/GUIDE.MD",
+        ".git/hooks/pre-commit",
+        "hooks/pre-commit",
+        "hooks/new",
+        ".claude/commands/x.md",
+        "cfg/commands/x.md",
+        "cfg/new",
+        "cmds/x.md",
+        ".claude/../src/x",
+    ],
+)
+def test_what_a_guarded_name_leads_to_is_guarded_by_every_name(linked: Path, path: str) -> None:
+    judge = judge_in(linked, Mode.TRUSTED)
+    assert decides(linked, f"echo x > {path}", Mode.TRUSTED) is Decision.ASK
+    assert decides(linked, f"echo x >> {linked}/{path}", Mode.TRUSTED) is Decision.ASK
+    for tool in ("write", "edit"):
+        judged = judge.judge(Request(tool, {"path": path}, str(linked)))
+        assert judged.decision is Decision.ASK
+
+
+@pytest.mark.parametrize("path", ["docs/other.md", "src/x", "new", "docs/deep/new", "scripts/x"])
+def test_what_lies_beside_it_is_written_without_a_question(linked: Path, path: str) -> None:
+    assert decides(linked, f"echo x > {path}", Mode.TRUSTED) is Decision.ALLOW
+
+
+@pytest.mark.parametrize(
+    ("config", "path"),
+    [
+        ("[core]\n\thooksPath = scripts", "scripts/pre-push"),
+        ("[core] hookspath = ./scripts/ # ours", "scripts/pre-push"),
+        ('[core]\n\thooksPath = "scripts/in \\\n here"', "scripts/in  here/x"),
+        ("[core]\n\tfsmonitor = src/x", "src/x"),
+        ('[filter "x"]\n\tclean = sh scripts/clean.sh %f', "scripts/clean.sh"),
+        ('[filter "a b.c"]\n\tprocess = "cd scripts; ./p"', "scripts"),
+        ('[diff "x"]\n\ttextconv = scripts/conv', "scripts/conv"),
+        ("[diff]\n\texternal = ./scripts/d", "scripts/d"),
+        ('[merge "x"]\n\tdriver = scripts/m %O %A', "scripts/m"),
+        ("[alias]\n\tx = !sh src/x", "src/x"),
+        ("[filter \"x\"]\n\tclean = sh 'scripts/my clean.sh'", "scripts/my clean.sh"),
+        ('[lfs "customtransfer.x"]\n\tpath = scripts/a b', "scripts/a b"),
+        ('[lfs "extension.x"]\n\tclean = scripts/x %f', "scripts/x"),
+        ("[next]\n\tyear = scripts/x", "scripts/x"),
+        ("[include]\n\tpath = ../docs/git", "docs/git"),
+        ('[includeIf "gitdir:/"]\n\tpath = ../docs/git', "docs/git"),
+    ],
+)
+def test_what_git_s_configuration_names_is_guarded(linked: Path, config: str, path: str) -> None:
+    def asks() -> Decision:
+        arguments = {"path": path}
+        return (
+            judge_in(linked, Mode.TRUSTED).judge(Request("write", arguments, str(linked))).decision
+        )
+
+    if path != "scripts":
+        assert asks() is Decision.ALLOW
+    (linked / ".git" / "config").write_text(config)
+    if path == "scripts":  # a bare word is a file only where one is
+        (linked / "scripts").rmdir()
+        (linked / "scripts").touch()
+    assert asks() is Decision.ASK
+    assert decides(linked, "echo x > src/new", Mode.TRUSTED) is Decision.ALLOW
+
+
+@pytest.mark.parametrize("place", [".", "..", "l/x", "loop"])
+def test_where_hooks_are_the_whole_root_or_nowhere_known_every_write_asks(
+    linked: Path, place: str
+) -> None:
+    (linked / "l").symlink_to("/proc/self/cwd")
+    (linked / "loop").symlink_to("loop")
+    assert decides(linked, "echo x > src/x", Mode.TRUSTED) is Decision.ALLOW
+    (linked / ".git" / "config").write_text(f"[core]\nhooksPath = {place}\n")
+    assert decides(linked, "echo x > src/x", Mode.TRUSTED) is Decision.ASK
+    (linked / ".git" / "config").write_text("[core]\nhooksPath = /dev/null\n")
+    assert decides(linked, "echo x > src/x", Mode.TRUSTED) is Decision.ALLOW
+
+
+def test_what_an_included_configuration_names_is_guarded_too(linked: Path) -> None:
+    (linked / ".git" / "config").write_text("[include]\npath = ../docs/git\n")
+    (linked / "docs" / "git").write_text("[core]\nhooksPath = scripts\n[include]\npath = git\n")
+    assert decides(linked, "echo x > scripts/pre-push", Mode.TRUSTED) is Decision.ASK
+
+
+def test_git_itself_agrees_about_where_hooks_are(root: Path, program: Callable[[str], str]) -> None:
+    git = program("git")
+    subprocess.run([git, "init", "-q"], cwd=root, check=True, timeout=20)
+    (root / "tools").mkdir()
+    assert decides(root, "echo x > tools/pre-push", Mode.TRUSTED) is Decision.ALLOW
+    subprocess.run([git, "config", "core.hooksPath", "tools"], cwd=root, check=True, timeout=20)
+    found = printed("git rev-parse --git-path hooks", root).strip()
+    assert found == "tools"
+    assert decides(root, "echo x > tools/pre-push", Mode.TRUSTED) is Decision.ASK
+    # In a worktree the configuration is in the repository it belongs to.
+    who = ["-c", "user.name=x", "-c", "user.email=x@example.org"]
+    subprocess.run(
+        [git, *who, "commit", "-q", "--allow-empty", "-m", "x"], cwd=root, check=True, timeout=20
+    )
+    tree = root.parent / "tree"
+    subprocess.run([git, "worktree", "add", "-q", tree], cwd=root, check=True, timeout=20)
+    assert decides(tree, "echo x > tools/pre-push", Mode.TRUSTED) is Decision.ASK
+    assert decides(tree, "echo x > src", Mode.TRUSTED) is Decision.ALLOW
+
+
+def test_a_repository_above_the_root_may_name_hooks_inside_it(root: Path) -> None:
+    (root / "sub" / "hooks").mkdir(parents=True)
+    (root / ".git").mkdir()
+    (root / ".git" / "config").write_text("[core]\nhooksPath = sub/hooks\n")
+    assert decides(root / "sub", "echo x > hooks/pre-push", Mode.TRUSTED) is Decision.ASK
+    assert decides(root / "sub", "echo x > other", Mode.TRUSTED) is Decision.ALLOW
+
+
+def test_a_guarded_link_above_the_root_guards_what_it_leads_to(root: Path) -> None:
+    inner = root / "sub"
+    (inner / "docs").mkdir(parents=True)
+    (inner / "hooks").mkdir()
+    (root / ".git").mkdir()
+    (root / "CLAUDE.md").symlink_to("sub/docs/x.md")
+    (root / ".git" / "hooks").symlink_to("../sub/hooks")
+    assert decides(inner, "echo x > docs/x.md", Mode.TRUSTED) is Decision.ASK
+    assert decides(inner, "echo x > hooks/pre-push", Mode.TRUSTED) is Decision.ASK
+    assert decides(inner, "echo x > docs/y.md", Mode.TRUSTED) is Decision.ALLOW
+
+
+def test_where_nobody_can_say_what_is_obeyed_every_write_asks(linked: Path) -> None:
+    (linked / ".vimrc").symlink_to("/dev/null")
+    assert decides(linked, "echo x > src/x", Mode.TRUSTED) is Decision.ALLOW
+    (linked / "docs" / "CLAUDE.md").symlink_to("/proc/self/cwd/x")
+    assert decides(linked, "echo x > src/x", Mode.TRUSTED) is Decision.ASK
+
+
+def test_a_tree_too_large_to_look_through_for_links_asks(
+    linked: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("telex.agent.judging.on_disk.AGENT_WALKED", 5)
+    assert decides(linked, "echo x > src/x", Mode.TRUSTED) is Decision.ASK
+
+
+def test_a_tree_made_of_links_is_judged_in_bounded_time(linked: Path) -> None:
+    (linked / ".claude").unlink()
+    (linked / ".claude").mkdir()
+    for at in range(2100):
+        (linked / ".claude" / f"l{at}").symlink_to(f"../src/{at}")
+    body = "a/../" * 700
+    (linked / "a").mkdir()
+    for at in range(40):
+        (linked / f"w{at}").symlink_to(f"w{at + 1}/{body}")
+    words = " ".join(f"w0/{at}" for at in range(100))
+    began = time.process_time()
+    assert decides(linked, "echo x > src/x", Mode.TRUSTED) is Decision.ASK
+    assert decides(linked, f"cat {words}") is Decision.ASK
+    assert time.process_time() - began < 10  # minutes without a bound
+
+
+def test_a_checkout_in_a_directory_of_a_guarded_name_is_written_like_any(root: Path) -> None:
+    inner = root / ".claude" / "worktrees" / "x"
+    (inner / "docs").mkdir(parents=True)
+    (inner / "l").symlink_to(inner / "docs")
+    for path in ("docs/x", "l/x", f"{inner}/l/../docs/x"):
+        assert decides(inner, f"echo x > {path}", Mode.TRUSTED) is Decision.ALLOW
+    assert decides(inner, "echo x > .claude/x", Mode.TRUSTED) is Decision.ASK
+
+
+def test_a_shell_asks_before_it_writes_to_a_file_that_has_another_name(root: Path) -> None:
+    os.link(root.parent / "outside" / "kept", root / "same")
+    assert decides(root, "echo x > same", Mode.TRUSTED) is Decision.ASK
+    written = judge_in(root, Mode.TRUSTED).judge(Request("write", {"path": "same"}, str(root)))
+    assert written.decision is Decision.ALLOW, "our own tool leaves the other one as it is"
+
+
+# Rules
+
+
+def test_a_rule_that_restricts_holds_by_every_name_on_the_way(root: Path) -> None:
+    (root / "data").mkdir()
+    (root / "data" / "x").write_text("x")
+    (root / "private").symlink_to("data")
+    (root / "a").symlink_to("private/x")
+    rules = from_tables([{"tool": "read", "path": "private/**", "decision": "deny"}], "user")
+    judge = Judge([Layer("user", rules)], Mode.FULL, str(root), "/home/me", Disk())
+    for path in ("private/x", "data/x", "a", "PRIVATE/x", "Data/X"):
+        assert judge.judge(shell(f"cat {path}", str(root))).decision is Decision.DENY, path
+    assert judge.judge(shell("rg x data", str(root))).decision is not Decision.ALLOW
+
+
+def test_a_rule_allows_no_path_that_nobody_can_follow(root: Path) -> None:
+    (root / "docs").mkdir()
+    (root / "docs" / "l").symlink_to("/proc/self/cwd")
+    rules = from_tables(
+        [{"tool": "read", "path": each, "decision": "allow"} for each in ("docs/**", "/proc/**")],
+        "user",
+    )
+    judge = Judge([Layer("user", rules)], Mode.MINIMAL, str(root), "/home/me", Disk())
+    assert judge.judge(shell("cat docs/l/x", str(root))).decision is Decision.ASK
+    assert judge.judge(shell("cat /proc/loadavg", str(root))).decision is Decision.ALLOW
+
+
+# Others who follow links
+
+
+def test_the_files_a_yes_is_bound_to_are_followed_the_same_way(root: Path) -> None:
+    (root / "l").symlink_to("/proc/self/cwd")
+    (root / "m").symlink_to("a")
+    (root / "a").write_text("x")
+    judge, command = judge_in(root), "sh l/x m"
+    judged = judge.judge(shell(command, str(root)))
+    found = bound_files(judged, judge.paths, Sandbox(root), root, command).files
+    assert "another place to each program" in found[f"{root}/l/x"].leads
+    assert str(os.getcwd()) not in found[f"{root}/l/x"].leads
+    assert found[f"{root}/m"].leads == f"{root}/a"
+
+
+def test_no_skill_is_read_through_a_way_that_nobody_knows(root: Path) -> None:
+    outside = root.parent / "outside" / "mine"
+    outside.mkdir()
+    (outside / "SKILL.md").write_text("---\nname: mine\ndescription: private\n---\n")
+    (root / ".agents" / "skills").mkdir(parents=True)
+    link = long_way(root, 40)
+    at = os.open(root / link, os.O_RDONLY)
+    os.symlink(outside, "mine", dir_fd=at)
+    os.close(at)
+    (root / ".agents" / "skills" / "mine").symlink_to(f"../../{link}/mine")
+    (root / ".agents" / "skills" / "cwd").symlink_to("/proc/self/cwd")
+    assert (root / ".agents" / "skills" / "mine" / "SKILL.md").exists()
+    found = catalogue(root, root, root.parent / "home")
+    assert not found.skills
+    assert not found.errors
+
+
+def test_a_root_that_cannot_be_followed_is_refused(root: Path) -> None:
+    (root / "loop").symlink_to("loop")
+    with pytest.raises(OutsideSandbox, match="--root"):
+        enclosing(root, root / "loop")
+
+
+def test_no_program_in_path_is_one_that_the_agent_may_have_written(root: Path) -> None:
+    beside = root.parent / "bin"
+    beside.mkdir()
+    for name in ("built", "deep"):
+        (root / name).mkdir()
+    (beside / "other").symlink_to(root / "built" / "other")
+    path = f"{beside}:/usr/bin"
+    assert automatic({"PATH": path}, str(root))["PATH"] == path
+    (beside / "rg").symlink_to(root / "built" / "rg")
+    assert automatic({"PATH": path}, str(root))["PATH"] == "/usr/bin"
+    (root.parent / "cwd").symlink_to("/proc/self/cwd")
+    for place in (
+        f"{root.parent}/cwd",
+        f"{root.parent}/cwd/bin",
+        f"{root}/deep/..",
+        "/proc/self/cwd",
+    ):
+        assert automatic({"PATH": f"{place}:/usr/bin"}, str(root))["PATH"] == "/usr/bin", place
+
+
+def test_telex_s_own_files_and_links_of_the_home_to_secrets_ask_before_they_are_read(
+    root: Path,
+) -> None:
+    home = root.parent / "home"
+    (home / "dots" / "ssh").mkdir(parents=True)
+    (home / ".ssh").symlink_to("dots/ssh")
+    (home / ".config").mkdir()
+    (home / ".config" / "gh").symlink_to("../dots/hub")
+    judge = Judge([], Mode.FULL, str(home), str(home), Disk(), own=[str(home / "telex")])
+    for path in ("dots/ssh/config", "dots/hub/x", "telex/config.toml", "telex/state/telex.db"):
+        for tool in ("read", "write", "search"):
+            judged = judge.judge(Request(tool, {"path": path}, str(home)))
+            assert judged.decision is Decision.ASK, path
+    assert judge.judge(shell("cat dots/other", str(home))).decision is Decision.ALLOW
+
+
+# Names
+
+
+def test_rg_leaves_out_every_secret_in_plain_sight_and_reads_what_is_named(
+    root: Path, program: Callable[[str], str]
+) -> None:
+    rg = program("rg")
+    plain = [name for name in SECRET.single if not name.startswith(".")]
+    made = [name.replace("*", "x") for name in plain]
+    open_deep = [name for name in SECRET.deep if not name.startswith("/") and "." not in name[:1]]
+    made += [
+        name.replace("**/", "sub/").replace("*", "x") for name in open_deep if "/." not in name
+    ]
+    added = [one.replace("[0-9]", "12") for one in BACKUP["added"]]
+    made += [f"{name}{one}" for name in ("x.key", "token.txt", "secrets/x.yml") for one in added]
+    made += [f"x.pem{one}{two}" for one in added for two in (".bak", ".1", "~")]
+    made += [f"#{name}#" for name in ("x.key", "token.txt")]
+    for name in (*made, *(f"sub/{name.upper()}" for name in made), "main.py", "sub/main.py"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        if not (root / name).is_dir():
+            (root / name).write_text("needle\n")
+    (root / ".ignore").write_text("!*\n!*.pem\n")
+
+    def found(*words: str) -> set[str]:
+        done = subprocess.run(
+            [rg, "-l", "needle", *words],
+            cwd=root,
+            env=automatic(os.environ, str(root)),
+            capture_output=True,
+            text=True,
+            timeout=20,
+        )
+        return set(done.stdout.split())
+
+    assert decides(root, "rg -l needle") is Decision.ALLOW
+    assert found() == {"main.py", "sub/main.py"}
+    for name in made:
+        assert is_secret(f"{root}/{name}"), name
+    for command in ("rg needle secrets", "cd secrets && rg needle", "rg needle secrets/sub"):
+        assert decides(root, command) is Decision.ASK, command
+    assert decides(root, "rg -l needle secrets.yml") is Decision.ASK
+    assert found("secrets.yml") == {"secrets.yml"}
+
+
+@pytest.mark.parametrize(
+    "name", [".ignore", ".rgignore", ".gitignore", "sub/.ignore", ".git/info/exclude"]
+)
+def test_rg_quotes_no_line_of_what_an_ignore_file_links_to(
+    root: Path, program: Callable[[str], str], name: str
+) -> None:
+    rg = program("rg")
+    (root / ".env").write_text("A=1\nX={CANARY\n[z-a]CANARY\n")
+    (root / ".git" / "info").mkdir(parents=True)
+    (root / "sub").mkdir()
+    (root / "sub" / "main.py").write_text("needle\n")
+    (root / name).symlink_to(root / ".env")
+    command = ["needle", "missing", "."]
+    assert decides(root, " ".join(["rg", *command])) is Decision.ALLOW
+    environment = automatic(os.environ, str(root))
+
+    def said(environ: dict[str, str]) -> str:
+        done = subprocess.run(
+            [rg, *command], cwd=root, env=environ, capture_output=True, text=True, timeout=20
+        )
+        return done.stdout + done.stderr
+
+    open_to_all = {k: v for k, v in environment.items() if k != "RIPGREP_CONFIG_PATH"}
+    assert "CANARY" in said(open_to_all)
+    assert "CANARY" not in said(environment)
+    assert "sub/main.py" in said(environment)
+    assert "missing" in said(environment)  # that a file is not there is still reported
+
+
+# Through the whole agent
+
+
+async def test_the_person_is_asked_and_told_that_nobody_can_say_where_it_leads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with an_agent(tmp_path) as agent:
+        outside = tmp_path / "kept"
+        outside.write_text(OUTSIDE)
+        (agent.root / "l").symlink_to("/proc/self/cwd")
+        (agent.root / "x").write_text("decoy\n")
+        (agent.root / "src").mkdir()
+        (agent.root / "src" / "x").symlink_to(outside)
+        monkeypatch.chdir(agent.root)
+        ui = await agent.connect(**ALL)
+        run = await ui.start("run cd src && cat ../l/x")
+        question = await ui.until("ui.confirm.request")
+        assert "nobody can say where" in question["params"]["message"]
+        assert not question["params"].get("allow_remember")
+        ui.answer(question, {"ok": False, "reason": "no"})
+        await ui.until_ended(run)
+        assert OUTSIDE.strip() not in str(ui.events(run))
+
+
+@pytest.mark.parametrize("tool", ["read", "list", "search", "write", "edit", "shell"])
+async def test_a_tool_of_ours_follows_no_such_link_and_nobody_is_asked(
+    tmp_path: Path, tool: str
+) -> None:
+    arguments: dict[str, object] = {
+        "read": {"file_path": "l/x"},
+        "list": {"path": "l"},
+        "search": {"pattern": "x", "path": "l"},
+        "write": {"file_path": "l/x", "content": "y"},
+        "edit": {"file_path": "l/x", "old_string": "x", "new_string": "y"},
+        "shell": {"command": "ls", "cwd": "l"},
+    }[tool]
+    core = Scripted("s", [Step(tool=tool, arguments=arguments), Step(final="{last}")])
+    async with an_agent(tmp_path, core) as agent:
+        (agent.root / "l").symlink_to("/proc/self/cwd")
+        (agent.root / "x").write_text("x\n")
+        ui = await agent.connect(**ALL)
+        run = await ui.start("go")
+        await ui.until_ended(run)
+        assert "nobody can say where l" in ui.final(run)
+        assert (agent.root / "x").read_text() == "x\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "place"),
+    [
+        ({".git/commondir": "../shared"}, "shared"),
+        ({".git/commondir": "../shared\n"}, "shared/deep"),
+        ({"vendor/lib/.git": "gitdir: ../meta\n"}, "vendor/meta"),
+        ({"vendor/lib/.git": "gitdir: ../meta", "vendor/meta/commondir": "../common"}, "vendor/common"),
+        ({"vendor/lib/.git/commondir": "../../../shared"}, "shared"),
+        ({"vendor/lib/.git/config": "[core]\nhooksPath = ../../shared"}, "shared"),
+    ],
+)  # fmt: skip
+def test_wherever_a_repository_in_the_root_is_kept_writing_there_asks(
+    linked: Path, files: dict[str, str], place: str
+) -> None:
+    writes = [f"echo x > {place}/{name}" for name in ("hooks/pre-commit", "config")]
+    for name in ("hooks", "."):
+        (linked / place / name).mkdir(parents=True, exist_ok=True)
+    assert {decides(linked, write, Mode.TRUSTED) for write in writes} == {Decision.ALLOW}
+    for name, text in files.items():
+        (linked / name).parent.mkdir(parents=True, exist_ok=True)
+        (linked / name).write_text(text)
+    assert {decides(linked, write, Mode.TRUSTED) for write in writes} == {Decision.ASK}
+    assert decides(linked, "echo x > src/new", Mode.TRUSTED) is Decision.ALLOW
+
+
+def test_many_repositories_below_the_root_do_not_make_every_write_ask(linked: Path) -> None:
+    for at in range(40):
+        (linked / f"clone{at}" / ".git").mkdir(parents=True)
+        (linked / f"clone{at}" / ".git" / "config").write_text("[core]\nbare = false\n")
+    (linked / "broken").mkdir()
+    (linked / "broken" / ".git").write_text("nothing that git knows\n")
+    assert decides(linked, "echo x > src/new", Mode.TRUSTED) is Decision.ALLOW
+
+
+def test_a_pattern_is_judged_by_each_directory_that_it_lists(root: Path) -> None:
+    """Also by those that it comes to through links."""
+    (root / "src").mkdir()
+    (root / "src" / "x").touch()
+    (root / "out").symlink_to(root.parent / "outside")
+    for command in ("echo */*", "echo ou?/*", "echo out/*", "echo */kept", "printf %s o*/k*"):
+        assert decides(root, command) is Decision.ASK, command
+    for command in ("echo src/*", "echo sr?/*", "echo *", "echo nothing*", "printf %s s*/x*"):
+        assert decides(root, command) is Decision.ALLOW, command
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_long_links_are_followed_so_far_and_no_further(
+    root: Path, mode: Mode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "a").mkdir()
+    way = "a/../" * 800
+    for number in range(40):
+        (root / f"l{number}").symlink_to(way + (f"l{number + 1}" if number < 39 else "a"))
+        (root / f"m{number}").symlink_to(way + "a")
+        (root / "a" / f"m{number}").symlink_to("../a/" * 400)
+    looked_up, count = links._looked_up, 0
+
+    def counted(place: str, name: str, disk: Follower) -> tuple[Link | None, str]:
+        nonlocal count
+        count += 1
+        return looked_up(place, name, disk)
+
+    monkeypatch.setattr(links, "_looked_up", counted)
+    pairs = " ".join(f"m{one}/m{other}/x" for one in range(20) for other in range(20))
+    for command in (
+        "cat l* a/*",
+        f"cat {pairs}",
+        f"(cat {pairs})",
+        f"cd a; cat {pairs}",
+        "cat */.*",
+    ):
+        count = 0
+        assert decides(root, command, mode) is Decision.ASK, command
+        # Names of the words themselves count little. Without a bound they are a million.
+        assert count < 5 * AGENT_LINK_NAMES, command

@@ -1,0 +1,112 @@
+"""A rule that allows one command of a line takes nothing from what protects the others."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from agent.working import TOOLS, context_in
+from telex.agent.confirming import Allowed, Confirming, Refused
+from telex.agent.judging import Decision, Layer, Mode, Rule
+from telex.agent.permissions import Permissions
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from telex.agent.questions import Answer
+    from telex.agent.store import Store
+    from telex.agent.tools.tool import ToolContext
+
+NOTHING_REMEMBERED = cast("Store", None)
+SECRET = "opensesame"
+
+
+class Nobody:
+    """Cannot be asked, and counts the questions."""
+
+    def __init__(self) -> None:
+        self.questions: list[str] = []
+
+    async def emit(self, event: object) -> None:
+        """Nobody listens."""
+
+    async def ask(self, method: str, params: object, digest: bytes) -> Answer | None:
+        self.questions.append(params.message)  # type: ignore[attr-defined]  # a confirm's
+        return None
+
+
+async def said(context: ToolContext, home: Path, text: str, *rules: Rule) -> str | Refused:
+    permissions = Permissions(
+        str(context.sandbox.root), str(home), Mode.MINIMAL, [Layer("user", rules)], trusted=True
+    )
+    confirming = Confirming(permissions, NOTHING_REMEMBERED)
+    call = TOOLS.prepare("shell", {"command": text})
+    found = await confirming.verdict(call, context, Nobody())
+    if isinstance(found, Refused):
+        return found
+    assert isinstance(found, Allowed), found
+    return (await found.call.run(found.context)).text
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("ls; rg opens", Rule(Decision.ALLOW, "shell", command=("ls",))),
+        ("mkdir new; rg opens", Rule(Decision.ALLOW, "shell", command=("mkdir",), plain=True)),
+        ("echo a > out/x; rg opens", Rule(Decision.ALLOW, "write", path="out/**")),
+        ("cat README.md; rg opens", Rule(Decision.ALLOW, "read", path="README.md")),
+        ("rg opens docs", Rule(Decision.ALLOW, "read", path="docs/**")),
+        ("cat README.md | rg -v zzz; rg opens", Rule(Decision.ALLOW, "read", path="README.md")),
+    ],
+)
+async def test_a_rule_for_another_command_has_rg_print_no_hidden_file(
+    tmp_path: Path, text: str, rule: Rule
+) -> None:
+    context = context_in(tmp_path)
+    root = context.sandbox.root
+    for directory in (root, root / "docs"):
+        directory.mkdir(exist_ok=True)
+        (directory / ".env").write_text(f"{SECRET}\n")
+        (directory / ".ignore").write_text("!.env\n")
+    (root / "out").mkdir()
+    (root / "README.md").write_text("read me\n")
+    found = await said(context, tmp_path / "home", text, rule)
+    assert isinstance(found, str), found
+    assert SECRET not in found
+
+
+def with_a_hook(root: Path) -> None:
+    """A repository with a hook that `git status` runs by itself."""
+    subprocess.run(["git", "init", "-q", "."], cwd=root, check=True)
+    (root / "a").write_text("a\n")
+    subprocess.run(["git", "add", "a"], cwd=root, check=True)
+    hook = root / ".git" / "hooks" / "post-index-change"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f"#!/bin/sh\ntouch {root}/hooked\n")
+    hook.chmod(0o755)
+    (root / "a").write_text("a\n")
+
+
+async def test_a_rule_for_another_command_has_git_run_no_hook(tmp_path: Path) -> None:
+    context = context_in(tmp_path)
+    root, home = context.sandbox.root, tmp_path / "home"
+    with_a_hook(root)
+    rule = Rule(Decision.ALLOW, "shell", command=("ls",))
+    assert isinstance(await said(context, home, "ls; git status", rule), str)
+    assert not (root / "hooked").exists()
+    # The hook does run where nothing keeps git from it.
+    alone = Rule(Decision.ALLOW, "shell", command=("git", "status"))
+    assert isinstance(await said(context, home, "git status", alone), str)
+    assert (root / "hooked").exists()
+
+
+async def test_a_line_that_needs_two_environments_asks(tmp_path: Path) -> None:
+    context = context_in(tmp_path)
+    with_a_hook(context.sandbox.root)
+    rule = Rule(Decision.ALLOW, "shell", command=("npm", "test"))
+    found = await said(context, tmp_path / "home", "npm test --version; git status", rule)
+    assert isinstance(found, Refused)
+    assert '"git status" runs without hooks, and "npm test --version" as your rule' in found.why
+    assert not (context.sandbox.root / "hooked").exists()
