@@ -44,8 +44,9 @@ run: $(STAMP) ## the server, on a unix socket and on 127.0.0.1 (PORT=8023)
 test: lint types programs ## lint, types and every test (JOBS=4 at once)
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
 
-soak: $(STAMP) programs ## the fault tests with their full counts, figures printed
-	TELEX_SOAK=1 $(BIN)/python -m pytest -s -m counted $(ARGS)
+soak: export TELEX_SOAK := 1
+soak: $(STAMP) programs ## the fault tests with their full counts, and the originals; figures printed
+	$(BIN)/python -m pytest -s -m counted $(ARGS)
 
 lint: $(STAMP) ## ruff: lint and format, read only
 	$(BIN)/ruff check .

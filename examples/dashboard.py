@@ -176,9 +176,8 @@ app = Starlette(routes=[Route("/", page), Route("/events", events)], lifespan=li
 
 if __name__ == "__main__":
     try:
-        htty.run(app)
+        htty.run(app)  # until Ctrl-C
     except htty.NoPages as why:
         print(why, file=sys.stderr)
         sys.exit(3)
-    except KeyboardInterrupt:
-        print("bye")
+    print("bye")

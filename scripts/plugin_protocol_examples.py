@@ -112,7 +112,7 @@ CONVERSATION: Final = (
                 "initialize",
                 {
                     "logging": {"enabled": True, "level": "info"},
-                    "config": [{"key": "pause", "value": 5}],
+                    "config": [{"key": "pause", "value": 5, "type": "int"}],
                 },
             ),
         ),
@@ -124,7 +124,11 @@ CONVERSATION: Final = (
             _ask(
                 3,
                 "setupCommand",
-                {"name": "count", "args": [], "config": [{"key": "up-to", "value": 1}]},
+                {
+                    "name": "count",
+                    "args": [],
+                    "config": [{"key": "up-to", "value": 1, "type": "int"}],
+                },
             ),
         ),
         (_result(3, {}),),
@@ -153,8 +157,8 @@ CONVERSATION: Final = (
                     "type": "write",
                     "dir": "/home/ann/project",
                     "config": [
-                        {"key": "path", "value": "motd"},
-                        {"key": "text", "value": "Good morning\n"},
+                        {"key": "path", "value": "motd", "type": "path"},
+                        {"key": "text", "value": "Good morning\n", "type": "string"},
                     ],
                 },
             ),

@@ -61,13 +61,13 @@ CODES: Final = {
         "of plugins `reason`; of a bad manifest `problems`; of a session `adapter`",
     ),
     -32603: (
-        "the program could not be started, a maximum is reached, or a plugin failed",
-        "`kind`; for a program `errno` and `program`; for a plugin `plugin`, `function`, `problem`",
+        "the program could not be started, a maximum is reached, a file or a plugin failed",
+        "`kind`, `errno`; of a program `program`; of a file `path`; of a plugin `plugin`",
     ),
     spec.TIMED_OUT: ("a wait did not match in time", f"`timeout_ms`, {_WAITED}"),
     spec.SESSION_CLOSED: (
-        "the program has ended: before what was waited for came, or before the input",
-        f"for an input `child`; for a wait {_WAITED}",
+        "the program, or the server, ended before what was waited for came, or before the input",
+        f"of a server `kind` (`server_ending`); for an input `child`; for a wait {_WAITED}",
     ),
     spec.PERMISSION_DENIED: (
         "a manifest lacks the permission, nobody may load plugins, or somebody has the lease",
@@ -103,6 +103,7 @@ NOTIFIED: Final = {
     "session.changed": spec.SessionChanged,
     "session.output": spec.SessionOutput,
     "session.exited": spec.SessionExited,
+    "session.recording_failed": spec.RecordingFailed,
     "session.escape": spec.SessionEscape,
     "session.page": pages.SessionPage,
     "session.bytes": spec.SessionBytes,
@@ -110,7 +111,7 @@ NOTIFIED: Final = {
 NOTIFICATIONS = """\
 ## Notifications
 
-The first five come once `server.set_notifications` has enabled them, what happens in quick
+The first six come once `server.set_notifications` has enabled them, what happens in quick
 succession together; `session.bytes` comes for an attachment. What a request causes is told after
 its answer.
 """

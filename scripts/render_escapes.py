@@ -52,6 +52,8 @@ A program writes `ESC ] 23198 ; <bytes> ; {"command": "term:bell"} BEL` to its t
 that answers needs an `rpcid`, and its answer comes as `ESC ] 23199 ; …` with that as its `resid`.
 Rows and columns count from 1. A member that is left out has its default; one that is not known is
 ignored; one of the wrong kind is ECARGS, and nothing is done. No text may hold a control character.
+A request in parts (`cont`) of a command that does not say it takes any is ECPROTO, and not done.
+A request without `<bytes> ;`, as Wave sends it, is answered without it.
 
 Level 1 is the core of the VT100, level 2 what xterm made common; what has no level is an extension,
 by the name before the colon. `detect` says what there is.

@@ -15,6 +15,11 @@ from telex.wire import limits
 
 _SHUTDOWN: Final = '{"jsonrpc":"2.0","id":10,"method":"shutdown"}'
 
+
+def _of_b(condition: int) -> int:
+    return spec.number_of(condition, spec.PROTOCOL_B)
+
+
 HEAD = f"""\
 # The plugin protocol, version 0: telex's edition
 
@@ -95,9 +100,10 @@ person or by another host, and may say so. It is no secret, and no plugin has to
 
 ## Two generations
 
-The original has two, which differ in names. telex asks as A unless a manifest beside the plugin is
-of B's form (it tells commands, tasks or config, and no `needs`); who refuses one name is asked with
-the other, and whichever name the answer says is understood.
+The original has two, which differ in names and in the numbers of errors. telex asks as A unless a
+manifest beside the plugin is of B's form (it tells commands, tasks or config, and no `needs`); who
+refuses one name is asked with the other, who refuses both is asked as A without `capabilities`, and
+whichever name the answer says is understood.
 
 | | A | B |
 |---|---|---|
@@ -111,8 +117,19 @@ the other, and whichever name the answer says is understood.
 | `runTask` | `type`, `dir`, `config` | `taskType`, `config` |
 | a command's values | `configs` | `config` |
 | answer to `shutdown` | `{{}}` or null | `true`; `false` is a failure |
-| `log` | `level`, `msg`, `fields` | `time`, `level`, `message`, `source`, `attrs` |
+| `log` | `level`, `msg`, `fields` | `time`, `level`, `msg`, `source`, `attrs` |
+| what it may log | as `initialize` says | everything; the host leaves out what it does not want |
+| the level trace | `trace` | `DEBUG-4` |
+| `capabilities` | may be told | never |
 | members that are not known | ignored | refused, so it is sent none |
+| handshake refused | {spec.HANDSHAKE} | {_of_b(spec.HANDSHAKE)} |
+| no such command | {spec.INVALID_COMMAND} | {_of_b(spec.INVALID_COMMAND)} |
+| the command cannot be run itself | {spec.NOT_RUNNABLE} | {_of_b(spec.NOT_RUNNABLE)} |
+| the command failed | {spec.COMMAND_FAILED} | {_of_b(spec.COMMAND_FAILED)} |
+| the task failed | {spec.TASK_FAILED} | {_of_b(spec.TASK_FAILED)} |
+
+A value is always `key`, `value` and `type`, in both. A level is a word in any case, with an offset
+where it lies between two (`INFO+2`, `DEBUG-4`).
 
 ## Methods
 
@@ -183,8 +200,9 @@ NOTIFICATIONS = """\
 ERRORS = """\
 ## Errors
 
-The codes that JSON-RPC reserves, and the protocol's own. An error's `message` is a sentence for a
-person; `data` may hold anything.
+The codes that JSON-RPC reserves, and the protocol's own in generation A's numbers; those of B are
+in the table of the generations. An error's `message` is a sentence for a person; `data` may hold
+anything, and is shown behind the message if it is text.
 
 | code | |
 |---|---|
@@ -195,6 +213,12 @@ MANIFEST = """\
 A plugin in a directory of its own may have a `manifest.json` beside it. Generation B has what it
 gives there. `needs` is telex's: what of the machine the plugin reaches, beyond which it is kept
 where the kernel can see to that. Members that are not known are told and ignored.
+
+What a task takes (`config`) may be three things. An entry is a `ConfigEntry`. A table is `key`,
+`keyType` (`string` or `path`) and `values`: the person chooses the keys, and under each gives the
+entries of `values`. A union is `alternatives`, a list of entries and tables of which one is given;
+if none is, the first has its default. A table is told to the plugin as a value of the type
+`configs`, whose value is a list of values again.
 """
 TYPES = """\
 ## Types

@@ -31,6 +31,10 @@ The five reserved codes mean the same in every protocol. All other numbers belon
 each: -32001 of one is not -32001 of another. Those of terminal automation stand
 [with its methods](automation.md#errors).
 
+An error -32601 names the methods that are nearest to the one that was asked for, in its sentence
+and, the nearest first, as `"data": {"nearest": ["session.create"]}`. There is no `data` where none
+is near.
+
 | code | sentence |
 |---|---|
 """
@@ -39,7 +43,8 @@ ESCAPES = """
 ## JSON terminal escapes
 
 A response's `error` begins with a code and a colon. These sentences are sent exactly as they stand:
-a reply lands on a program's input, and must never hold what somebody else wrote.
+a reply lands on a program's input, and must never hold what somebody else wrote. `ECNOCMD` may be
+followed by the nearest commands of ours: `Did you mean progress:set?`
 
 | code | sentence |
 |---|---|

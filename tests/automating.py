@@ -43,6 +43,7 @@ TOLD = (
     "session.bytes",
     "session.escape",
     "session.page",
+    "session.recording_failed",
 )
 SECRET = "password=hunter2secret"
 

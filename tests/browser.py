@@ -53,8 +53,13 @@ class Browser:
         self._answers: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._tabs: dict[str, Tab] = {}
 
-    async def open(self, url: str) -> Tab:
-        target = (await self.call("Target.createTarget", url="about:blank"))["targetId"]
+    async def stranger(self, url: str) -> Tab:
+        """A tab of another browser, as it were: with nothing remembered."""
+        context = (await self.call("Target.createBrowserContext"))["browserContextId"]
+        return await self.open(url, browserContextId=context)
+
+    async def open(self, url: str, **where: str) -> Tab:
+        target = (await self.call("Target.createTarget", url="about:blank", **where))["targetId"]
         found = await self.call("Target.attachToTarget", targetId=target, flatten=True)
         tab = self._tabs[found["sessionId"]] = Tab(self, found["sessionId"], target)
         await tab.call("Page.enable")

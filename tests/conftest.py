@@ -11,7 +11,9 @@ import contextlib
 import gc
 import inspect
 import os
+import re
 import shutil
+import signal
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +23,7 @@ import uvloop
 from hypothesis import HealthCheck, settings
 
 from telex.processes import guardian
+from telex.wire import limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -44,17 +47,53 @@ uvloop.new_event_loop().close()  # libuv opens a pipe with the first one, and ke
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    _reset_process()
     config.addinivalue_line(
         "markers", "counted: repeats a fault many times; `make soak` repeats it more"
     )
+    config.addinivalue_line("markers", "soak: only `make soak` runs it")
     config.addinivalue_line("markers", "deadline(seconds): this test may take longer than most")
     config.addinivalue_line("markers", "each_loop: runs on asyncio's own loop and on uvloop")
+
+
+_PERSONAL = re.compile(
+    r"TELEX(?!_SOAK$)|GIT_|HTTY|TMUX|STY$|XDG_|LC_|LANGUAGE|COLUMNS$|LINES$|NO_COLOR|FORCE_COLOR"
+    r"|CLICOLOR|PAGER|EDITOR|VISUAL|BROWSER|LESS|PS1$|PROMPT|BASH_ENV|ENV$|SHELLOPTS|BASHOPTS|ZDOTDIR"
+    r"|INPUTRC|PYTHON(?!PATH$|DONTWRITE)|GREP_|RIPGREP_|CODELIA_|SSH_|TERM_PROGRAM|CLAUDE"
+)
+"""Variables that change how a program behaves and that a person may have set."""
+
+
+def _reset_process() -> None:
+    """Tests behave alike however they were started: from a terminal, by `nohup`, in the background
+    of a script (where a shell has SIGINT and SIGQUIT ignored), or by a service manager."""
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+        if signal.getsignal(number) is signal.SIG_IGN and number not in (
+            signal.SIGPIPE,  # Python ignores these two itself
+            signal.SIGXFSZ,
+        ):
+            signal.signal(number, signal.SIG_DFL)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+    os.umask(0o022)
+    for name in [name for name in os.environ if _PERSONAL.match(name)]:
+        del os.environ[name]
+    os.environ.update(LANG="C.UTF-8", TERM="xterm-256color")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if metafunc.definition.get_closest_marker("each_loop"):
         metafunc.fixturenames.append("loop")
         metafunc.parametrize("loop", ["asyncio", "uvloop"])
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What needs more than a fresh machine has is left to `make soak`."""
+    if not SOAK:
+        left = [item for item in items if item.get_closest_marker("soak")]
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if item not in left]
 
 
 def pytest_collection_finish() -> None:
@@ -118,6 +157,13 @@ def _scratch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         patch.setenv("TMPDIR", str(directory))
         patch.setattr(tempfile, "tempdir", str(directory))
         yield directory
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plugin's answer may take as long as a busy machine makes it; the tests of the deadline set
+    their own."""
+    monkeypatch.setattr(limits, "LUA_DEADLINE_MS", 20_000)
 
 
 @pytest.fixture(autouse=True)

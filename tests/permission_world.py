@@ -2,46 +2,85 @@
 
 from __future__ import annotations
 
+import errno
 import fnmatch
 import json
+import os
 import posixpath
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from telex.agent.judging import Judge, Layer, Mode, Request, from_tables
+from telex.agent.judging.links import SYSTEM_PLACES, Follower, Link
+from telex.agent.judging.lookups import Below
 
 CORPUS = Path(__file__).parent / "corpus" / "permissions"
 WORLD = json.loads((CORPUS / "world.json").read_text())
 ROOT: str = WORLD["root"]
 
 
-class Said:
-    """`paths.Files` of the world."""
+class Said(Follower):
+    """`paths.Files` of the world. A case may add links, files with their text, and errors."""
 
-    def __init__(self) -> None:
-        self.links = {f"{ROOT}/{name}": target for name, target in WORLD["links"].items()}
-        self.all = set(self.links)
-        for name in WORLD["files"]:
-            path = f"{ROOT}/{name.rstrip('/')}"
+    def __init__(self, case: Mapping[str, Any] | None = None) -> None:
+        case = case or {}
+        links = {**WORLD["links"], **case.get("links", {})}
+        self.said = {_placed(name): target for name, target in links.items()}
+        self.texts = {_placed(name): text for name, text in case.get("texts", {}).items()}
+        self.errors = {_placed(name): code for name, code in case.get("errors", {}).items()}
+        self.shared = {_placed(name) for name in case.get("hard_links", ())}
+        self.system = (*SYSTEM_PLACES, *map(_placed, case.get("system", ())))
+        self.directories = {_placed(n) for n in WORLD["files"] if n.endswith("/")}
+        self.all: set[str] = set()
+        for path in (*map(_placed, WORLD["files"]), *self.said, *self.texts):
             while path != "/":
                 self.all.add(path)
                 path = posixpath.dirname(path)
 
-    def real(self, path: str) -> str:
-        done = "/"
-        for part in path.split("/"):
-            done = posixpath.normpath(posixpath.join(done, part))
-            done = self.links.get(done, done)
-        return done
+    def link(self, path: str) -> Link | None:
+        if path in self.errors:
+            code = getattr(errno, self.errors[path])
+            raise OSError(code, os.strerror(code), path)
+        target = self.said.get(path)
+        return None if target is None else Link(target)
 
-    def names(self, pattern: str) -> tuple[str, ...]:
+    def system_places(self) -> tuple[str, ...]:
+        return self.system
+
+    def names(self, pattern: str) -> tuple[str, ...] | None:
         parts = posixpath.normpath(pattern).split("/")
-        return tuple(path for path in sorted(self.all) if self._fits(path.split("/"), parts))
+        found = [path for path in sorted(self.all) if self._fits(path.split("/"), parts)]
+        for link in self.said:
+            names = link.split("/")
+            is_above = len(names) < len(parts) and self._fits(names, parts[: len(names)])
+            if is_above and self.way(link).unknown:
+                return None
+        return tuple(found)
 
     def is_directory(self, path: str) -> bool:
-        return any(name.startswith(self.real(path) + "/") for name in self.all) or any(
-            f"{ROOT}/{name}" == self.real(path) + "/" for name in WORLD["files"]
-        )
+        real = self.real(path)
+        return real in self.directories or any(name.startswith(real + "/") for name in self.all)
+
+    def links(self, directory: str, depth: int | None = None) -> tuple[str, ...] | None:
+        return self.below(directory, depth).links
+
+    def below(self, directory: str, depth: int | None = None, *, whole: bool = False) -> Below:
+        below = directory.rstrip("/") + "/"
+        found = (link for link in sorted(self.said) if link.startswith(below))
+        levels = len(below.split("/")) - 1
+        links = (one for one in found if depth is None or one.count("/") < levels + depth)
+        named = (one for one in sorted(self.all) if posixpath.basename(one) == ".git")
+        trees = (posixpath.dirname(one) for one in named if one.startswith(below))
+        return Below(tuple(links), tuple(trees))
+
+    def contents(self, path: str, most_bytes: int) -> bytes | None:
+        if self.is_directory(path):
+            return None
+        return self.texts.get(self.real(path), "").encode()[: most_bytes + 1]
+
+    def has_other_names(self, path: str) -> bool:
+        return self.real(path) in self.shared
 
     def _fits(self, names: list[str], parts: list[str]) -> bool:
         return len(names) == len(parts) and all(
@@ -50,7 +89,16 @@ class Said:
         )
 
 
+def _placed(name: str) -> str:
+    """Below the root, or the home, unless it is absolute."""
+    name = name.rstrip("/")
+    if name.startswith("~/"):
+        return posixpath.join(WORLD["home"], name[2:])
+    return posixpath.join(ROOT, name)
+
+
 FILES = Said()
+_ADDED = {"links", "texts", "errors", "hard_links", "system"}
 
 
 def cases(*files: str) -> list[dict[str, Any]]:
@@ -70,15 +118,16 @@ def judge_of(case: dict[str, Any]) -> Judge:
         Mode(case.get("mode", WORLD["mode"])),
         ROOT,
         WORLD["home"],
-        FILES,
+        Said(case) if case.keys() & _ADDED else FILES,
         trusted=case.get("trusted", WORLD["trusted"]),
+        own=[_placed(name) for name in case.get("own", ())],
     )
 
 
 def request_of(case: dict[str, Any]) -> Request:
     if "command" in case:
-        return shell(case["command"])
-    return Request(case["tool"], case["arguments"], WORLD["cwd"])
+        return shell(case["command"], case.get("cwd", ROOT))
+    return Request(case["tool"], case["arguments"], case.get("cwd", WORLD["cwd"]))
 
 
 def shell(command: str, cwd: str = ROOT) -> Request:

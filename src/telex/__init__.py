@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from telex.terminal.asking import NotPermitted as NotPermitted
     from telex.terminal.asking import NotStarted as NotStarted
     from telex.terminal.asking import PluginFailed as PluginFailed
+    from telex.terminal.asking import RecordingLost as RecordingLost
     from telex.terminal.asking import Refused as Refused
     from telex.terminal.asking import ServerGone as ServerGone
     from telex.terminal.asking import SessionClosed as SessionClosed
@@ -41,6 +42,7 @@ _PLACES = {
     "NotPermitted": "telex.terminal.asking",
     "NotStarted": "telex.terminal.asking",
     "PluginFailed": "telex.terminal.asking",
+    "RecordingLost": "telex.terminal.asking",
     "Refused": "telex.terminal.asking",
     "Server": "telex.terminal.driver",
     "ServerGone": "telex.terminal.asking",
@@ -59,6 +61,7 @@ __all__ = [
     "NotPermitted",
     "NotStarted",
     "PluginFailed",
+    "RecordingLost",
     "Refused",
     "Server",
     "ServerGone",

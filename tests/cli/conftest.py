@@ -5,16 +5,20 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from contextlib import redirect_stderr
+from io import StringIO
+from pathlib import Path
 from subprocess import CompletedProcess
 from typing import TYPE_CHECKING
 
 import pytest
 
+from telex.agent.judging import Mode
 from telex.cli import main
+from telex.cli.agent.making import NOT_HELD, tell_what_is_not_held
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     Run = Callable[..., CompletedProcess[str]]
 
@@ -25,6 +29,31 @@ SECONDS = 20
 def environ(tmp_path: Path) -> dict[str, str]:
     """A plain environment: nothing of the person who runs the tests."""
     return {"PATH": os.environ["PATH"], "TELEX_HOME": str(tmp_path / "home"), "TERM": "xterm"}
+
+
+@pytest.fixture
+def told(environ: dict[str, str]) -> None:
+    """Not the first run: what this kernel does not hold was said before."""
+    with redirect_stderr(StringIO()):
+        tell_what_is_not_held(Path(environ["TELEX_HOME"], "state", NOT_HELD), Mode.MINIMAL)
+
+
+# A filter by which landlock_create_ruleset is not known, as on an older kernel.
+_WITHOUT_LANDLOCK = """
+import os, struct, sys
+from telex.processes.restrict import restrict
+steps = (0x20, 0, 0, 0), (0x15, 0, 1, 444), (0x06, 0, 0, 0x50026), (0x06, 0, 0, 0x7FFF0000)
+restrict([["filter", b"".join(struct.pack("<HBBI", *step) for step in steps).hex()]])
+os.execv(sys.executable, [sys.executable, "-m", "telex", *sys.argv[1:]])
+"""
+
+
+@pytest.fixture
+def without_landlock() -> list[str]:
+    """The words of a `telex` on a system without Landlock."""
+    if sys.platform != "linux":
+        pytest.skip("only Linux has filters")
+    return [sys.executable, "-c", _WITHOUT_LANDLOCK]
 
 
 @pytest.fixture

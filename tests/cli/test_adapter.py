@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,7 +16,6 @@ from telex.cli.lazy import Lazy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
     from subprocess import CompletedProcess
 
     Run = Callable[..., CompletedProcess[str]]
@@ -46,6 +47,64 @@ def test_each_line_of_help_is_the_first_of_its_command() -> None:
         lazy = command.commands[name]
         assert isinstance(lazy, Lazy)
         assert (lazy.load().help or "").startswith(f"{line}\n")
+
+
+# list
+
+
+def test_list_says_what_there_is_where_it_is_from_and_what_it_may_do(telex: Run) -> None:
+    ran = telex("adapter", "list")
+    assert ran.returncode == 0
+    lines = ran.stdout.splitlines()
+    assert [line.split()[0] for line in lines[::2]] == list(BUILTINS)
+    assert all(line.endswith("  ok  comes with telex") for line in lines[::2])
+    assert all("session.spawn" in line.split("may:")[1] for line in lines[1::2])
+    assert "adapters; `telex adapter new` writes one" in ran.stderr
+    listed = json.loads(telex("adapter", "list", "--json").stdout)["adapters"]
+    shell = next(one for one in listed if one["name"] == "shell")
+    assert shell == {
+        "name": "shell",
+        "version": "1.0.0",
+        "state": "ok",
+        "where": None,
+        "builtin": True,
+        "permissions": shell["permissions"],
+        "program": "bash",
+        "problem": None,
+    }
+    assert "input.write" in shell["permissions"]
+
+
+def test_list_has_ones_own_and_says_what_is_wrong_with_those_that_cannot_be_used(
+    telex: Run, environ: dict[str, str], mine: Path
+) -> None:
+    adapters = Path(environ["TELEX_HOME"]) / "data" / "adapters"
+    for name in ("mine", "twice", "shell2", "broken", "writable"):
+        shutil.copytree(mine, adapters / name)
+    changed(adapters / "shell2" / "manifest.toml", 'name = "mine"', 'name = "shell"')
+    (adapters / "broken" / "manifest.toml").write_text("name = 3\n")
+    (adapters / "writable" / "main.lua").chmod(0o666)
+    (adapters / "empty").mkdir()
+    ran = telex("adapter", "list", "--json")
+    assert (ran.returncode, ran.stderr) == (0, "")
+    told = json.loads(ran.stdout)
+    own = {Path(one["where"]).name: one for one in told["adapters"] if not one["builtin"]}
+    assert told["directory"] == str(adapters)
+    assert {name: one["state"] for name, one in own.items()} == {
+        "broken": "cannot be used",
+        "empty": "cannot be used",
+        "mine": "ok",
+        "shell2": "cannot be used",
+        "twice": "cannot be used",
+        "writable": "cannot be used",
+    }
+    assert "is called mine already" in own["twice"]["problem"]
+    assert "comes with telex is called shell" in own["shell2"]["problem"]
+    assert own["broken"]["name"] == "broken", "by its directory, where the manifest says none"
+    assert own["mine"]["permissions"]
+    shown = telex("adapter", "list").stdout
+    assert sum(" cannot be used " in line for line in shown.splitlines()) == 5
+    assert own["twice"]["problem"] in shown
 
 
 # new

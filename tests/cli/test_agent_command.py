@@ -10,19 +10,25 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from serving import telex_child
+from telex.agent.judging import Mode
 from telex.cli import main
+from telex.cli.agent.making import tell_what_is_not_held
+from telex.processes.sandbox import Kernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
     Here = Callable[..., tuple[int, str, str]]
+
+pytestmark = pytest.mark.usefixtures("told")
 
 HELLO = {
     "jsonrpc": "2.0",
@@ -83,7 +89,7 @@ def test_a_question_survives_the_runtimes_kill_and_is_answered_in_the_next_one(
         say(child, HELLO, start("run touch done"))
         question = hear_until(child, "ui.confirm.request")
         child.send_signal(signal.SIGKILL)
-        child.wait(10)
+        child.wait(30)
     with agent(environ, work) as child:
         attach = {"run_id": question["params"]["run_id"]}
         say(child, HELLO, {"jsonrpc": "2.0", "id": "2", "method": "run.attach", "params": attach})
@@ -110,8 +116,34 @@ def test_the_socket_serves_several_uis_and_a_signal_ends_it(
                 answer = json.loads(ui.makefile().readline())
                 assert answer["result"]["server"]["name"] == "telex-agent"
         child.send_signal(signal.SIGTERM)
-        assert child.wait(10) == 0
+        assert child.wait(30) == 0
         assert not (work / "a.sock").exists()
+
+
+def test_whoever_waits_for_the_runtime_is_told_that_it_ends(
+    environ: dict[str, str], work: Path
+) -> None:
+    command = {"command": "touch began; sleep 100"}
+    with agent(environ, work) as child:
+        assert child.stdout
+        say(child, HELLO, {"jsonrpc": "2.0", "id": 2, "method": "shell.exec", "params": command})
+        assert json.loads(child.stdout.readline())["id"] == "1"
+        until(lambda: (work / "began").exists())
+        child.send_signal(signal.SIGTERM)
+        (answer,) = [json.loads(line) for line in child.stdout]
+        assert answer["id"] == 2
+        assert answer["error"]["code"] == -32000
+        assert answer["error"]["data"] == {"kind": "server_ending"}
+        assert "server is ending" in answer["error"]["message"]
+        assert child.wait(10) == 0
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """What another process does to a file has no event to wait for."""
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def test_the_http_door_has_it_at_rpc_agent(environ: dict[str, str], work: Path) -> None:
@@ -161,6 +193,42 @@ def test_what_went_wrong_is_said_once_and_is_an_exit_code(here: Here) -> None:
 def test_options_may_be_said_after_exec_and_win_over_those_before(here: Here, work: Path) -> None:
     assert here("--mode", "minimal", "exec", "--mode", "full", "run touch done")[0] == 0
     assert (work / "done").exists()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [("--approval-mode", "full-access"), ("--approval-mode=full",), ("--mode", "full-access")],
+)
+def test_the_mode_may_be_said_as_codelia_says_it(
+    here: Here, work: Path, options: tuple[str, ...]
+) -> None:
+    assert here(*options, "exec", "run touch done")[0] == 0
+    assert (work / "done").exists()
+    code, _, said = here("--approval-mode", "reckless", "exec", "help")
+    assert (code, "'reckless' is not one of" in said) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("codelia", "telex", "told"),
+    [
+        *[("1", None, True), ("true", None, True), ("0", None, False), ("?", None, False)],
+        *[("1", "0", False), ("0", "1", True), (None, None, False)],
+    ],
+)
+def test_diagnostics_may_be_asked_for_as_codelia_asks_for_them(
+    here: Here,
+    monkeypatch: pytest.MonkeyPatch,
+    codelia: str | None,
+    telex: str | None,
+    told: bool,
+) -> None:
+    for name, value in (("CODELIA_DIAGNOSTICS", codelia), ("TELEX_DIAGNOSTICS", telex)):
+        if value is None:
+            monkeypatch.delenv(name, raising=False)
+        else:
+            monkeypatch.setenv(name, value)
+    code, out, _ = here("exec", "--json", "help")
+    assert (code, "run.diagnostics" in out) == (0, told)
 
 
 def test_one_shot_reads_what_is_said_from_standard_input(
@@ -254,7 +322,7 @@ def test_an_interrupt_cancels_the_run(environ: dict[str, str], work: Path) -> No
         hear_until(child, "agent.event")
         child.send_signal(signal.SIGINT)
         assert hear_until(child, "run.status")["params"]["status"] == "cancelled"
-        assert child.wait(10) == 130
+        assert child.wait(30) == 130
 
 
 def test_what_is_stored_is_exported_verified_and_imported(here: Here, work: Path) -> None:
@@ -274,7 +342,7 @@ def test_rules_that_cannot_be_read_keep_the_agent_from_starting(
     here: Here, environ: dict[str, str], text: str
 ) -> None:
     home = Path(environ["TELEX_HOME"])
-    home.mkdir()
+    home.mkdir(exist_ok=True)
     (home / "config.toml").write_text(text)
     code, out, err = here("exec", "help")
     assert (code, out) == (1, "")
@@ -283,7 +351,7 @@ def test_rules_that_cannot_be_read_keep_the_agent_from_starting(
 
 def test_a_rule_of_the_persons_own_counts(here: Here, environ: dict[str, str], work: Path) -> None:
     home = Path(environ["TELEX_HOME"])
-    home.mkdir()
+    home.mkdir(exist_ok=True)
     rule = '[[permission.rule]]\ntool = "shell"\ncommand = "touch"\ndecision = "allow"\n'
     (home / "config.toml").write_text(rule)
     here("exec", "run touch done")
@@ -328,3 +396,35 @@ def test_configured_plugins_have_their_tools_in_it(
     code, out, err = here(*asked)
     assert (code, out) == (0, "3\n")
     assert "there is no plugin nothing" in err
+
+
+def test_the_first_run_without_the_kernels_sandbox_says_so_and_the_next_does_not(
+    environ: dict[str, str], work: Path, without_landlock: list[str]
+) -> None:
+    def said(*words: str) -> str:
+        argv = [*without_landlock, "agent", "exec", *words, "run cat file"]
+        ran = subprocess.run(argv, env=environ, cwd=work, capture_output=True, text=True)
+        assert ran.returncode == 0, ran.stderr
+        assert "inside" in ran.stdout + ran.stderr
+        return ran.stderr
+
+    environ["TELEX_HOME"] += "-that-was-never-used"
+    (work / "file").write_text("inside")
+    missing = "telex: warning: the kernel's sandbox is missing: this kernel has no Landlock"
+    assert missing not in said("--mode", "full")
+    assert missing in said()
+    assert missing not in said()
+
+
+def test_what_is_missing_is_said_again_when_it_is_something_else(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def said(kernel: Kernel) -> str:
+        tell_what_is_not_held(tmp_path / "state" / "told", Mode.MINIMAL, kernel)
+        return capsys.readouterr().err
+
+    assert "on Linux only" in said(Kernel(linux=False, landlock=0))
+    assert said(Kernel(linux=False, landlock=0)) == ""
+    assert "no Landlock" in said(Kernel(linux=True, landlock=0, machine="x86_64"))
+    assert "no seccomp filter" in said(Kernel(linux=True, landlock=7))
+    assert said(Kernel(linux=True, landlock=7, machine="x86_64")) == ""

@@ -101,6 +101,7 @@ def test_a_terminal_is_not_obeyed_by_what_a_program_printed(
     ("method", "params", "says"),
     [
         ("nothing.here", None, "no such method"),
+        ("session.crate", {}, "no such method. Did you mean session.create? (-32601)"),
         ("session.snapshot", {"session": "s999"}, "unknown session: s999"),
         ("session.snapshot", {}, "session"),
         ("session.create", {"program": "no-such-program"}, "no-such-program"),
@@ -111,6 +112,13 @@ def test_a_refusal_is_one_sentence_and_1(call: Run, method: str, params: object,
     assert (ran.returncode, ran.stdout) == (1, "")
     assert says in ran.stderr.splitlines()[0]
     assert ran.stderr.startswith("telex: ")
+
+
+def test_after_an_unknown_method_the_command_that_lists_them_does(call: Run) -> None:
+    _, hint = call("session.crate").stderr.splitlines()
+    assert hint == "telex: `telex call server.capabilities` lists every method"
+    listed = json.loads(call(hint.split("`")[1].split()[-1]).stdout)
+    assert "session.create" in listed["methods"]
 
 
 @pytest.mark.parametrize("bad", ["{", "nothing", "3", '"x"', "null", "[" * 100_000])
@@ -148,9 +156,15 @@ def test_by_the_web_with_a_token(telex: Run, served: Serve) -> None:
 
 
 def test_nobody_there_is_one_sentence(telex: Run) -> None:
-    for address in ("unix:", "unix:none.sock", "ws://127.0.0.1:9/rpc", "nonsense"):
+    for address, code, says in (
+        ("unix:", 5, "telex serve --socket\n"),
+        ("unix:none.sock", 5, "telex serve --socket none.sock\n"),
+        ("ws://127.0.0.1:9/rpc", 5, "telex serve --http 127.0.0.1:9\n"),
+        ("nonsense", 1, "use unix:PATH or ws://HOST:PORT/rpc\n"),
+    ):
         ran = telex("call", "--to", address, "session.list", TELEX_TOKEN="t" * 40)
-        assert (ran.returncode, ran.stdout) == (1, "")
+        assert (ran.returncode, ran.stdout) == (code, "")
+        assert ran.stderr.endswith(says)
         assert ran.stderr.count("\n") == 1, ran.stderr
         assert ran.stderr.startswith("telex: ")
         assert "internal" not in ran.stderr
@@ -173,5 +187,5 @@ def test_ctrl_c_ends_a_wait_quietly(
         assert child.stderr
         assert "session.wait" in child.stderr.readline(), "it has asked"
         os.kill(child.pid, signal.SIGINT)
-        assert child.wait(10) == 130
+        assert child.wait(30) == 130
         assert "Traceback" not in child.stderr.read()

@@ -68,17 +68,30 @@ def test_the_help_says_where_each_script_goes(telex: Run) -> None:
         assert f"telex completions {shell} > " in said
 
 
-def test_listing_the_commands_for_a_shell_loads_none_of_them() -> None:
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (["telex", ""], "doctor"),
+        (["telex", "call", "session."], "session.create"),
+        (["telex", "escape", "prog"], "progress:set"),
+        (["telex", "adapter", "try", "sh"], "shell"),
+    ],
+)
+def test_a_shell_that_asks_is_answered_without_loading_what_runs(
+    words: list[str], offered: str
+) -> None:
     script = (
         "import sys; from telex.cli import main; main();"
-        "print(sorted(m for m in sys.modules if m.startswith(('telex.config', 'msgspec'))))"
+        "heavy = ('telex.rpc', 'telex.terminal', 'telex.adapters', 'msgspec', 'asyncio');"
+        "print(sorted(m for m in sys.modules if m.startswith(heavy)))"
     )
+    asked = {"COMP_WORDS": " ".join(words), "COMP_CWORD": str(len(words) - 1)}
     done = subprocess.run(
         [sys.executable, "-c", script],
-        env={"_TELEX_COMPLETE": "zsh_complete", "COMP_WORDS": "telex ", "COMP_CWORD": "1"},
+        env={"_TELEX_COMPLETE": "zsh_complete", **asked},
         capture_output=True,
         text=True,
         check=True,
     )
-    assert "doctor" in done.stdout
+    assert offered in done.stdout.splitlines()
     assert done.stdout.splitlines()[-1] == "[]"

@@ -59,12 +59,16 @@ async def test_a_terminal_that_does_not_speak_it_is_3() -> None:
     async with terminal(Manners(answers=[SILENT])) as fake:
         code, out, err = await ran(fake, *DETECT)
         assert (code, out) == (3, "")
-        assert err == "telex: the terminal does not speak JSON escapes (no 23198)\n"
+        assert err == (
+            "telex: the terminal does not speak JSON escapes (no 23198); "
+            "start one that answers with: telex run -- bash\n"
+        )
         code, out, err = await ran(fake, *DETECT, "--json")
         assert (code, err) == (3, "")
         assert json.loads(out) == {
             "supported": False,
             "reason": "the terminal does not speak JSON escapes (no 23198)",
+            "advice": "start one that answers with: telex run -- bash",
         }
         assert fake.restored()
 
@@ -81,3 +85,4 @@ def test_without_a_terminal_it_says_so_and_is_3() -> None:
     )
     assert (ran.returncode, ran.stdout) == (3, "")
     assert ran.stderr.startswith("telex: there is no terminal to talk to: this program has none")
+    assert ran.stderr.endswith("telex run -- bash\n")

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from telex.cli.doctor import computer
-from telex.cli.doctor.findings import Mark
+from telex.cli.doctor.findings import Finding, Mark
 from telex.cli.doctor.libraries import Requirement, libraries, requirements
+from telex.processes.sandbox import Kernel
 from telex.version import __version__
 from telex.wire.limits import TABLE
 
@@ -125,6 +126,29 @@ def test_the_doctor_understands_every_requirement_we_have() -> None:
         assert not one.wanted.strip("<>=,.0123456789 ")
 
 
+def test_a_kernel_without_the_sandbox_is_told_with_how_to_get_it() -> None:
+    def told(landlock: int, machine: str = "x86_64") -> Finding:
+        section = computer.kernel(Kernel(linux=True, landlock=landlock, machine=machine))
+        assert (section.facts["landlock"], section.facts["seccomp"]) == (landlock, bool(machine))
+        assert ("Landlock 7" in section.findings[0].text) is (landlock == 7)
+        return section.findings[-1]
+
+    assert (told(7).name, told(7).mark) == ("kernel", Mark.OK)
+    assert "not wholly held by the kernel: this kernel lets commands signal" in told(3).text
+    assert (told(0).name, told(0).mark) == ("sandbox", Mark.NOTE)
+    assert "not held by the kernel: this kernel has no Landlock" in told(0).text
+    assert "lsm=landlock" in told(0).remedy
+    assert "no seccomp filter" in told(7, "").text
+
+
+def test_a_system_whose_kernel_refuses_landlock_is_told_so(
+    environ: dict[str, str], work: Path, without_landlock: list[str]
+) -> None:
+    argv = [*without_landlock, "doctor"]
+    ran = subprocess.run(argv, env=environ, cwd=work, capture_output=True, text=True, check=True)
+    assert "this kernel has no Landlock" in " ".join(ran.stdout.split())
+
+
 # Hides msgspec as an environment that lost it would: neither importable nor known as installed.
 WITHOUT_MSGSPEC = """
 import importlib.metadata as metadata, sys
@@ -221,3 +245,13 @@ def test_a_kernel_that_forbids_pidfds_is_told_so(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(os, "pidfd_open", forbid, raising=False)
     assert computer.kernel().facts["pidfd"] is False
+
+
+def test_what_only_builders_of_telex_need_is_not_offered() -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    lines = [f'{line}; extra == "{extra}"' for extra, wanted in extras.items() for line in wanted]
+    section = libraries(lines, lambda name: None)
+    offered = {finding.name for finding in section.findings[1:]}
+    assert offered == {"uvloop"}, "the rest is for the tests and the benchmarks"
+    assert section.facts.keys() == offered

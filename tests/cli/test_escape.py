@@ -31,6 +31,14 @@ async def test_told_it_is_one_frame_on_the_terminal_and_nothing_on_stdout() -> N
         assert fake.restored()
 
 
+def test_a_misspelt_command_is_sent_with_a_warning_that_names_the_nearest(telex: Run) -> None:
+    ran = telex("escape", "--raw", "progess:set", "{}")
+    assert (ran.returncode, "progess:set" in ran.stdout) == (0, True)
+    assert "Did you mean progress:set?" in ran.stderr
+    ran = telex("escape", "--raw", "my:own-thing")
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
 async def test_inside_tmux_it_is_wrapped() -> None:
     async with terminal(Manners(multiplexer="tmux")) as fake:
         assert (await ran(fake, *ESCAPE, "term:bell", TMUX="x"))[0] == 0
@@ -66,7 +74,8 @@ async def test_a_terminal_that_does_not_speak_it_is_3() -> None:
     async with terminal(Manners(answers=[SILENT])) as fake:
         code, out, err = await ran(fake, *ESCAPE, "--wait", "ping")
         assert (code, out) == (3, "")
-        assert err == "telex: the terminal does not speak JSON escapes (no 23198)\n"
+        assert err.startswith("telex: the terminal does not speak JSON escapes (no 23198)")
+        assert "telex run -- bash" in err
         assert fake.restored()
 
 

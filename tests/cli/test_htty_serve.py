@@ -10,9 +10,12 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from hyperframe.frame import GoAwayFrame
 
 from escapes.terminals import SILENT, Manners, running, terminal
 from htty.far_ends import Shown
+from htty.frames_by_hand import only, parsed
+from htty.test_plain_keys import NOT_TYPED
 from htty.test_serving import asked, connected, got
 from telex.cli import main
 from telex.cli.htty import COMMANDS
@@ -102,6 +105,28 @@ async def test_q_and_ctrl_c_end_it_well(site: Path, key: bytes | None) -> None:
         assert (await asyncio.wait_for(stream.pty.child.wait(), 10)).code == 0
         assert "HTTY" not in shown.text
         assert "Traceback" not in shown.text
+
+
+async def test_its_key_is_not_found_in_what_the_terminal_says_or_in_a_paste(site: Path) -> None:
+    async with served("--dir", str(site)) as (http, stream, _):
+        for said in NOT_TYPED:
+            for byte in said:  # each a write of its own, that is cut anywhere
+                stream.pty.write(bytes([byte]))
+            assert (await got(http, "/index.html"))[0] == b"200", said
+        stream.pty.write(b"q")
+        assert (await asyncio.wait_for(http.over, 10)).graceful
+
+
+async def test_who_ends_it_before_anybody_came_hears_one_goaway(site: Path) -> None:
+    shown = Shown()
+    argv = [sys.executable, *SERVE, "--dir", str(site)]
+    async with CommandStream(argv, text=shown.add) as stream:
+        assert await stream.announced()
+        stream.pty.write(b"q")
+        said = b""
+        while data := await asyncio.wait_for(stream.read(), 10):
+            said += data
+    assert len(only(GoAwayFrame, parsed(said))) == 1
 
 
 async def test_live_updates_do_not_keep_it_from_ending(

@@ -204,7 +204,7 @@ def test_ctrl_c_cancels_the_command_and_ends_the_plugin(
             assert "[worker] waiting\n" in iter(child.stderr.readline, "")
             child.send_signal(signal.SIGINT)
             rest = child.stderr.read()
-            assert child.wait(10) == 130
+            assert child.wait(30) == 130
         finally:
             child.kill()
     assert "[worker] $/cancelRequest\n" in rest
@@ -241,8 +241,8 @@ speaking.serve(
     assert ran.returncode == 0, ran.stderr
     assert json.loads(ran.stdout) == {
         "cmd": "remote.add",
-        "config": [{"key": "force", "value": True}],
-        "pluginConfig": [{"key": "root", "value": "/srv"}],
+        "config": [{"key": "force", "value": True, "type": "bool"}],
+        "pluginConfig": [{"key": "root", "value": "/srv", "type": "path"}],
     }
     assert "What it is for." in inside("plugin", "run", "old", "--help").stdout
     assert inside("plugin", "run", "old", "remote", "new", "x").returncode == 2

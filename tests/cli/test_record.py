@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
     from subprocess import CompletedProcess
 
     Run = Callable[..., CompletedProcess[str]]
@@ -61,6 +61,20 @@ def test_a_secret_that_the_person_has_listed_is_not_recorded(telex: Run, work: P
     assert "swordfish" not in (work / "a.cast").read_text()
     telex("record", "--raw", "b.cast", "--", "echo", "swordfish", **listed)
     assert "swordfish" in (work / "b.cast").read_text()
+
+
+def test_a_disk_without_room_for_the_first_line_starts_no_program(telex: Run, work: Path) -> None:
+    def full(*options: str) -> CompletedProcess[str]:
+        mode = Path("/dev/full").stat().st_mode
+        ran = telex("record", *options, "/dev/full", "--", "touch", "ran")
+        assert Path("/dev/full").stat().st_mode == mode
+        return ran
+
+    ran = full("--force")
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert ran.stderr == "telex: /dev/full cannot be written: No space left on device\n"
+    assert not (work / "ran").exists()
+    assert full().stderr.startswith("telex: /dev/full is there already;")
 
 
 def test_what_is_no_recording_is_one_line(telex: Run, work: Path) -> None:

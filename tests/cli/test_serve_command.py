@@ -9,6 +9,7 @@ import socket
 import stat
 from typing import TYPE_CHECKING
 
+import httpx
 import pytest
 
 from serving import telex_child
@@ -47,6 +48,16 @@ def test_without_a_door_it_speaks_on_stdio_and_ends_with_it(
         assert (child.returncode, err) == (0, "")
 
 
+def test_a_last_line_without_a_newline_is_answered(environ: dict[str, str], work: Path) -> None:
+    with serve(environ, work) as child:
+        asked = [{"jsonrpc": "2.0", "id": n, "method": "session.list"} for n in range(2)]
+        out, _ = child.communicate("\n".join(map(json.dumps, asked)), timeout=10)
+        assert [json.loads(line)["id"] for line in out.splitlines()] == [0, 1]
+    with serve(environ, work) as child:
+        out, _ = child.communicate(json.dumps(asked[0])[:-1], timeout=10)
+        assert json.loads(out)["error"]["code"] == -32700
+
+
 def test_the_socket_without_a_path_is_where_clients_look_first(
     telex: Run, environ: dict[str, str], work: Path
 ) -> None:
@@ -59,7 +70,7 @@ def test_the_socket_without_a_path_is_where_clients_look_first(
         assert mode & 0o777 == 0o600
         assert json.loads(telex("call", "session.list").stdout) == {"sessions": []}
         child.send_signal(signal.SIGTERM)
-        assert child.wait(10) == 0
+        assert child.wait(30) == 0
         assert not (work / path[1]).exists()
 
 
@@ -70,7 +81,7 @@ def test_two_servers_at_one_socket_is_a_sentence_for_the_second(
         said(child)
         ran = telex("serve", "--socket", "a.sock")
         assert (ran.returncode, ran.stdout) == (1, "")
-        assert ran.stderr == "telex: another server listens at a.sock\n"
+        assert ran.stderr.startswith("telex: another server listens at a.sock; talk to that one")
         assert telex("call", "--to", "unix:a.sock", "session.list").returncode == 0
 
 
@@ -136,6 +147,25 @@ def test_a_token_from_the_environment_is_not_said(environ: dict[str, str], work:
         child.terminate()
         out, err = child.communicate(timeout=10)
         assert TOKEN not in out + err
+
+
+def test_a_person_with_a_browser_is_told_what_is_there(environ: dict[str, str], work: Path) -> None:
+    with serve(environ, work, "--http", ":0", TELEX_TOKEN=TOKEN) as child:
+        found = re.search(r"http://127\.0\.0\.1:\d+", said(child))
+        assert found is not None
+        person, proof = {"accept": "text/html,*/*;q=0.8"}, {"authorization": f"Bearer {TOKEN}"}
+        with httpx.Client(base_url=found[0], trust_env=False) as web:
+            for path in ("/", "/rpc/automation"):
+                page = web.get(path, headers=person)
+                assert page.status_code == 401
+                assert "telex call --to URL session.list" in page.text
+                assert web.get(path).json()["reason"] == "token"
+            for path, status, reason in (("/x", 404, "path"), ("/rpc/automation", 405, "method")):
+                page = web.get(path, headers=person | proof)
+                assert (page.status_code, "<main>" in page.text) == (status, True)
+                assert web.get(path, headers=proof).json()["reason"] == reason
+        child.terminate()
+        child.communicate(timeout=10)
 
 
 def test_a_weak_token_opens_no_door(telex: Run) -> None:

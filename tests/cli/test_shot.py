@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from disks import limited
 from telex.cli import main
 from telex.processes import table
 
@@ -180,6 +181,15 @@ def test_a_place_that_cannot_be_written_is_a_sentence(telex: Run, work: Path) ->
     assert telex("shot", "-o", str(work), "--", "echo", "x").returncode == 2
 
 
+def test_a_picture_for_which_there_is_no_room_leaves_no_half(telex: Run, work: Path) -> None:
+    lines = 'for n in $(seq 290); do printf "\\033[3%dm%0250d\\n" $((n % 8)) $n; done'
+    with limited():
+        ran = telex("shot", "-o", "a.svg", "--size", "300x300", "--", "sh", "-c", lines)
+    assert ran.returncode == 1
+    assert "a.svg: File too large" in ran.stderr
+    assert (work / "a.svg").read_bytes() == b""
+
+
 @pytest.mark.parametrize("size", ["0x80", "24x0", "24", "x", "1001x80", "24x80x2", "-1x2"])
 def test_a_size_is_rows_and_columns(telex: Run, size: str) -> None:
     ran = telex("shot", "--size", size, "--", "echo", "x")
@@ -206,7 +216,7 @@ def test_ctrl_c_ends_it_and_the_program(environ: dict[str, str], work: Path) -> 
     ) as child:
         pid = fifo.read_text().strip()
         child.send_signal(signal.SIGINT)
-        assert child.wait(10) == 130
+        assert child.wait(30) == 130
         assert child.stderr
         assert child.stderr.read() == ""
     assert not any(process.alive for process in table.ps_rows("-p", pid))

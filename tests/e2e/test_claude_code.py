@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -63,17 +64,22 @@ class Claude:
 
 
 @asynccontextmanager
-async def claude(tmp_path: Path, *args: str, step_ms: int = 30) -> AsyncIterator[Claude]:
+async def claude(
+    tmp_path: Path, *args: str, step_ms: int = 30, cols: int = 200, **fake: Any
+) -> AsyncIterator[Claude]:
     """The adapter at the fake's first screen."""
     log = tmp_path / "typed"
     log.touch()
+    knobs = {f"FAKE_{name.upper()}": str(value) for name, value in fake.items()}
     async with serving(*builtin_plugins()) as caller:
         start = await caller.call(
             "adapter.start",
             plugin="claude-code",
             program=sys.executable,
             args=["-S", str(FAKE), *args],
-            env={"FAKE_LOG": str(log), "FAKE_STEP_MS": str(step_ms)},
+            env={"FAKE_LOG": str(log), "FAKE_STEP_MS": str(step_ms), **knobs},
+            rows=60,
+            cols=cols,
         )
         yield Claude(caller, start["adapter"], log)
 
@@ -89,7 +95,7 @@ async def trusted(tmp_path: Path, **how: Any) -> AsyncIterator[Claude]:
 
 
 async def test_trust_prompt_thinking_permission_completion(tmp_path: Path) -> None:
-    async with claude(tmp_path) as one:
+    async with claude(tmp_path, step_ms=150) as one:
         asked = await one.until("waiting_for_trust")
         assert asked["metadata"]["options"]
         assert asked["rule"]
@@ -214,3 +220,144 @@ async def test_denying_trust_ends_the_program(tmp_path: Path) -> None:
         (live,) = (await one.caller.call("adapter.live"))["adapters"]
         assert live["finished"] is True
         assert (await one.state())["state"] == "unknown"
+
+
+# Drafts: what real builds do to an Enter.
+
+
+def pressed(one: Claude) -> list[str]:
+    """What was typed after the folder was trusted, without the text of pastes."""
+    return ["paste" if "paste" in typed else typed["key"] for typed in one.typed()][2:]
+
+
+async def box(one: Claude) -> str:
+    seen = await one.caller.call("adapter.snapshot", adapter=one.adapter, cells="none")
+    rows = seen["plain_text"].split("\n")
+    edges = [at for at, row in enumerate(rows) if row.startswith("─" * 10)]
+    return "".join(row[2:] for row in rows[edges[-2] + 1 : edges[-1]])
+
+
+MANY = "\n".join(f"row {n} " + "." * 60 for n in range(20))
+WRAPPED = "a word and then " * 40
+
+
+@pytest.mark.parametrize(
+    ("prompt", "knobs"),
+    [
+        ("the first thing", {"swallow": 3}),
+        ("one\ntwo\n\nfour", {"swallow": 1}),
+        (MANY, {"swallow": 1}),
+        (WRAPPED.strip(), {"swallow": 1, "cols": 40}),
+        ("Try this", {"swallow": 1, "suggestion": "Try this"}),
+        ("the late thing to see", {"slow_ms": 300}),
+        ("drawn again", {"swallow": 1, "redraw_ms": 30}),
+        ("all at once", {"swallow": 2, "slow_ms": 100, "redraw_ms": 20, "cols": 60}),
+    ],
+    ids=["swallows", "lines", "folded", "wrapped", "suggested", "slow", "redraws", "all"],
+)
+async def test_a_prompt_is_sent_whatever_becomes_of_its_first_enter(
+    tmp_path: Path, prompt: str, knobs: dict[str, Any]
+) -> None:
+    async with trusted(tmp_path, **knobs) as one:
+        only_slow = "slow_ms" in knobs and "swallow" not in knobs
+        retry_ms = 2_000 if only_slow else 60
+        sent = await one.send("send_prompt", prompt=prompt, retry_ms=retry_ms)
+        assert sent["last_intent"] == "prompt_submitted"
+        done = await one.until("completed_turn")
+        assert done["state"] == "completed_turn"
+        keys = pressed(one)
+        assert keys[0] == "paste"
+        assert keys.count("paste") == 1
+        assert 1 + knobs.get("swallow", 0) <= keys.count("enter") <= 5
+        if only_slow:
+            assert keys == ["paste", "enter"], "it is pressed once the draft shows, and not before"
+        seen = await one.caller.call("adapter.snapshot", adapter=one.adapter, cells="none")
+        assert f"You said {len(prompt)} characters" in seen["plain_text"]
+
+
+async def test_a_draft_that_cannot_be_sent_is_named_and_the_next_prompt_replaces_it(
+    tmp_path: Path,
+) -> None:
+    async with trusted(tmp_path, swallow=8) as one:
+        state = await one.send("send_prompt", prompt="the first\nthing", retry_ms=10)
+        assert (state["state"], state["metadata"]["draft"]) == ("unsent_draft", "the first\nthing")
+        assert state["last_intent"] == "prompt_pending"
+        assert pressed(one) == ["paste", *["enter"] * 5], "bounded"
+        await one.send("send_prompt", prompt="the second thing", retry_ms=10)
+        done = await one.until("completed_turn")
+        seen = await one.caller.call("adapter.snapshot", adapter=one.adapter, cells="none")
+        assert "You said 16 characters: the second thing" in seen["plain_text"]
+        assert "the first" not in seen["plain_text"]
+        assert done["last_intent"] == "prompt_submitted"
+
+
+async def test_a_turn_whose_prompt_cannot_be_sent_ends_with_the_draft(tmp_path: Path) -> None:
+    async with trusted(tmp_path, swallow=99) as one:
+        send = {"intent": "send_prompt", "params": {"prompt": "never", "retry_ms": 10}}
+        wait = {"timeout_ms": 20_000, "params": {"completed_turn_stable_ms": 30}}
+        turn = await one.caller.call("adapter.turn", adapter=one.adapter, send=send, wait=wait)
+        assert turn["state"]["state"] == "unsent_draft"
+
+
+async def test_somebody_elses_draft_is_neither_added_to_nor_cleared_unasked(
+    tmp_path: Path,
+) -> None:
+    async with trusted(tmp_path) as one:
+        await one.send("key", key="half a sentence")
+        state = await one.until("unsent_draft")
+        assert state["metadata"]["draft"] == "half a sentence"
+        for intent, params in (
+            ("send_prompt", {"prompt": "x"}),
+            ("slash_command", {"command": "usage"}),
+            ("attach_file", {"path": "/tmp/x"}),
+        ):
+            refused = await one.refused(intent, **params)
+            assert refused.data["reason"] == "unsent_draft"
+            assert "half a sentence" in refused.message
+        assert await box(one) == "half a sentence"
+        await one.send("send_prompt", prompt="a whole one", force=True)
+        await one.until("completed_turn")
+        assert {"paste": "a whole one"} in one.typed()
+        seen = await one.caller.call("adapter.snapshot", adapter=one.adapter, cells="none")
+        assert "You said 11 characters: a whole one" in seen["plain_text"]
+
+
+async def test_a_prompt_joins_the_file_that_was_attached_for_it(tmp_path: Path) -> None:
+    async with trusted(tmp_path) as one:
+        left = await one.send("attach_file", path="beds/a.txt ")
+        assert left["state"] == "unsent_draft"
+        await one.send("send_prompt", prompt="what is in it?")
+        await one.until("completed_turn")
+        seen = await one.caller.call("adapter.snapshot", adapter=one.adapter, cells="none")
+        assert ": beds/a.txt what is in it?" in seen["plain_text"]
+
+
+async def test_a_running_turn_is_steered_through_a_swallowed_enter(tmp_path: Path) -> None:
+    async with trusted(tmp_path) as one:
+        await one.send("send_prompt", prompt="slow work")
+        await one.until("thinking")
+        state = await one.send("steer", prompt="be quick", retry_ms=30)
+        assert state["last_intent"] == "prompt_submitted"
+        assert await box(one) == ""
+        await one.send("cancel")
+        await one.until("completed_turn")
+        seen = await one.caller.call("adapter.snapshot", adapter=one.adapter, cells="none")
+        assert "You said 8 characters: be quick" in seen["plain_text"]
+
+
+async def test_what_is_sent_before_the_program_listens_waits_for_it_and_is_not_lost(
+    tmp_path: Path,
+) -> None:
+    start = tmp_path / "start"
+    os.mkfifo(start)
+    async with claude(tmp_path, start=start) as one, asyncio.TaskGroup() as group:
+        asked = group.create_task(one.refused("send_prompt", prompt="too soon"))
+        assert (await one.state())["rule"] == "starting.blank"
+        with open(os.open(start, os.O_RDWR)):  # its reader goes on, now or when it comes
+            refused = await asked
+        assert refused.data["reason"] == "dialog_open", "the first thing it shows is a question"
+        assert one.typed() == []
+        await one.send("approve_trust")
+        await one.send("send_prompt", prompt="soon enough")
+        await one.until("completed_turn")
+        assert pressed(one)[0] == "paste"

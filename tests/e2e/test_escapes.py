@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import pty
-import statistics
 import subprocess
 import sys
 import time
@@ -137,8 +136,10 @@ def test_a_command_does_on_the_persons_terminal_what_its_ansi_does(
     assert data is not None, f"{name} has no example here"
     assert len(shown) == len(CASES)
     before = after(b"")
-    assert after(shown[number]) == after(lower(name, data))
-    assert shown[number] == lower(name, data)
+    # This terminal answers nothing, and so it is not given pictures.
+    expected = b"" if name.startswith("image:") else lower(name, data)
+    assert after(shown[number]) == after(expected)
+    assert shown[number] == expected
     if name in UNSEEN:
         assert after(shown[number])[0] == before[0]
 
@@ -238,16 +239,20 @@ while True:
 
 async def test_an_escape_pressed_alone_is_as_fast_as_without_escapes(tmp_path: Path) -> None:
     argv = (sys.executable, "-c", ESCAPE)
-    async with seated(*RUN, *argv, home=tmp_path) as person:
-        at = await person.sees("ready")
-        took = []
-        for _ in range(20):
-            pressed = time.monotonic()
-            person.type("\x1b")
-            end = await person.sees(";", after=at)
-            took.append(float(person.seen[at : end - 1]) - pressed)
-            at = end
-    assert statistics.median(took) < 0.02
+    fastest = []
+    for options in ([], ["--no-escapes"]):
+        async with seated(*RUN, *options, *argv, home=tmp_path) as person:
+            at = await person.sees("ready")
+            took = []
+            for _ in range(20):
+                pressed = time.monotonic()
+                person.type("\x1b")
+                end = await person.sees(";", after=at)
+                took.append(float(person.seen[at : end - 1]) - pressed)
+                at = end
+        fastest.append(min(took))
+    held = 0.025  # as long as a lone ESC is held where it may begin an answer
+    assert fastest[0] < fastest[1] + held
 
 
 LISTENS = """
@@ -271,7 +276,7 @@ asyncio.run(main())
 
 async def test_a_program_of_the_sdk_asks_and_gets_the_mouse_and_pastes(tmp_path: Path) -> None:
     async with seated(*RUN, sys.executable, "-c", LISTENS, home=tmp_path) as person:
-        await person.shows("asks for term:subscribe")
+        await person.shows("term:subscribe")
         await asyncio.sleep(QUIET_SECONDS + 0.1)
         person.type("y")
         await person.sees("via terminal 1 ready")

@@ -1,7 +1,8 @@
 """The `telex` command: one file per command, and this one, which starts and ends them.
 
 `main` answers with an exit code and never lets a traceback reach a person: 0 ok, 1 failed, 2 usage,
-3 unsupported here, 124 timed out, 130 interrupted, 141 nobody reads our output, else the child's.
+3 unsupported here, 5 no server, 124 timed out, 130 interrupted, 141 nobody reads our output, else
+the child's.
 Commands return their code (None is 0) and raise for everything else; `endings` turns that into one
 line. Importing this costs click and nothing more: `lazy` loads a command when it is asked for.
 """
@@ -40,6 +41,8 @@ def _run(args: list[str]) -> int:
     asked = os.environ.get(COMPLETE, "")
     if asked.endswith("_complete"):
         from click.shell_completion import shell_complete
+
+        import telex.cli.shells  # noqa: F401  which teaches click our bash
 
         return shell_complete(root, {}, "telex", COMPLETE, asked)
     # Not root.main(): it ends a broken pipe by itself, with a code of its own.

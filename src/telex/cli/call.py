@@ -7,8 +7,8 @@ import sys
 from typing import Any
 
 import click
-from msgspec import UNSET
 
+from telex.cli import candidates
 from telex.cli.console import explain, say
 
 HELP = """Ask a running server one thing.
@@ -18,7 +18,8 @@ Its answer is printed as JSON.
 METHOD is a method of the protocol and PARAMS its parameters, a JSON object (`-` reads it from
 stdin). The server is the one that `telex serve --socket` started, or the one at --to.
 
-If the server refuses, its reason goes to stderr and the exit code is 1; 124 if a wait timed out.
+If the server refuses, its reason goes to stderr and the exit code is 1; 124 if a wait timed out,
+and 5 if there is no server.
 
 \b
   telex call session.create '{"program": "bash"}'
@@ -40,7 +41,9 @@ def _object(_: click.Context, __: click.Parameter, given: str) -> Any:
     try:
         params = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise click.BadParameter(f"that is not JSON: {error}") from error
+        raise click.BadParameter(
+            f"""that is not JSON: {error}; write it like '{{"session": "s1"}}'"""
+        ) from error
     if not isinstance(params, (dict, list)):
         raise click.BadParameter("parameters are a JSON object")
     return params
@@ -48,19 +51,23 @@ def _object(_: click.Context, __: click.Parameter, given: str) -> Any:
 
 @click.command(help=HELP)
 @to
-@click.argument("method")
+@click.argument("method", shell_complete=candidates.methods)
 @click.argument("params", default="{}", callback=_object)
 def command(address: str, method: str, params: Any) -> int:
+    from msgspec import UNSET
+
     from telex.cli.event_loop import run
     from telex.protocols.pty_automation import TIMED_OUT
-    from telex.rpc.errors import RpcError
+    from telex.rpc.errors import RESERVED, Condition, RpcError
 
     try:
         answer = run(_answer(address, method, params))
     except RpcError as refused:
         problem = refused.problem
         explain(f"telex: {problem.message} ({problem.code})")
-        if problem.data is not UNSET:
+        if problem.code == RESERVED[Condition.METHOD]:  # the nearest names are in the sentence
+            explain("telex: `telex call server.capabilities` lists every method")
+        elif problem.data is not UNSET:
             explain(json.dumps(problem.data, indent=2, ensure_ascii=False))
         return 124 if problem.code == TIMED_OUT else 1
     indent = 2 if sys.stdout.isatty() else None

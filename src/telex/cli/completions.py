@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import click
-from click.shell_completion import BashComplete, FishComplete, ZshComplete
 
 from telex.cli.console import say
 from telex.cli.root import COMPLETE
-
-SHELLS = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}
+from telex.cli.shells import SHELLS
 
 HELP = """Print the completion script of a shell.
 

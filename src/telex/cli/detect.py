@@ -12,7 +12,7 @@ from telex.cli.console import say
 HELP = """Say whether this terminal speaks JSON escapes, and which.
 
 The terminal is asked, also where stdin and stdout are redirected. The exit code is 0 if it does,
-and 3 if nobody here speaks them.
+and 3 if nobody here speaks them. `telex run -- bash` starts a shell in a terminal that does.
 """
 
 
@@ -27,7 +27,7 @@ def command(as_json: bool) -> int:
     except NotSupported as error:
         if not as_json:
             raise
-        say(json.dumps({"supported": False, "reason": str(error)}))
+        say(json.dumps({"supported": False, "reason": error.why, "advice": error.advice}))
         return error.exit_code
     say(json.dumps(found) if as_json else _told(found))
     return 0
@@ -62,6 +62,8 @@ def _how_much(one: Any) -> str:
     level = [f"level {told['level']}"] if "level" in told else []
     without = " ".join(_names(told, "exclude"))
     parts = [*level, *_names(told, "include"), *([f"without {without}"] if without else [])]
+    if unknown := " ".join(_names(told, "unverified")):
+        parts.append(f"unverified {unknown}")
     return ", ".join(parts) or "there"
 
 

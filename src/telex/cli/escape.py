@@ -9,7 +9,8 @@ from typing import Any
 
 import click
 
-from telex.cli.console import explain, say
+from telex.cli import candidates
+from telex.cli.console import explain, say, warn
 
 HELP = """Tell this terminal something, or ask it, by a JSON escape.
 
@@ -47,7 +48,7 @@ def _json(_: click.Context, __: click.Parameter, given: str | None) -> Any:
     help="How long to wait.",
 )
 @click.option("--raw", is_flag=True, help="Print the bytes on stdout instead of sending them.")
-@click.argument("name", metavar="COMMAND")
+@click.argument("name", metavar="COMMAND", shell_complete=candidates.escapes)
 @click.argument("data", required=False, callback=_json)
 def command(wait: bool, timeout: float, raw: bool, name: str, data: Any) -> int:
     _check(name, data)
@@ -70,7 +71,13 @@ def _check(name: str, data: Any) -> None:
 
     from telex.escapes.catalogue import COMMANDS
 
-    if name in COMMANDS:
+    if name not in COMMANDS:
+        from telex.rpc.nearest import did_you_mean, nearest_names
+
+        # Others may know it: a client of a session can answer what the terminal does not.
+        if near := nearest_names(name, COMMANDS):
+            warn(f"telex knows no command {name}. {did_you_mean(near)} It is sent all the same")
+    else:
         try:
             msgspec.convert({} if data is None else data, COMMANDS[name].payload, str_keys=True)
         except msgspec.ValidationError as error:

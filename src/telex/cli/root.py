@@ -50,7 +50,13 @@ def _pair(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> list
 )
 @click.pass_context
 def root(context: click.Context, flags: list[tuple[str, str]]) -> None:
-    """Any terminal program, with an answer back."""
+    """Any terminal program, with an answer back.
+
+    \b
+      telex run -- bash      a shell in a terminal that answers, and shows pages
+      telex serve --socket   sessions for programs in any language
+      telex doctor           what is there, and what is missing
+    """
     context.obj = flags
 
 

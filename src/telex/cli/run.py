@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from telex.cli import candidates
 from telex.cli.address import read_address
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ program = click.argument(
     nargs=-1,
     required=True,
     type=click.UNPROCESSED,
+    shell_complete=candidates.programs,
 )
 
 

@@ -132,6 +132,6 @@ async def _served(server: AutomationServer, doors: Doors, serial: bool) -> None:
 
     converse = partial(server.converse, one_at_a_time=serial)
     try:
-        await serve("automation", converse, doors, opened=warm_up)
+        await serve("automation", converse, doors, opened=warm_up, stopping=server.leave)
     finally:
         await server.close()

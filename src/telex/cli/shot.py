@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from dataclasses import dataclass
@@ -107,7 +108,20 @@ def command(
     if output is None:
         sys.stdout.buffer.write(picture)
     else:
-        output.write_bytes(picture)
+        _write(output, picture)
+
+
+def _write(path: Path, picture: bytes) -> None:
+    """Where there is no room for all of it, none of it stays."""
+    with path.open("wb", buffering=0) as file:
+        try:
+            view = memoryview(picture)
+            while view:
+                view = view[file.write(view) :]
+        except OSError as error:
+            if path.is_file():
+                os.truncate(path, 0)
+            raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,19 +4,30 @@ from __future__ import annotations
 
 import os
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from starlette.applications import Starlette
+from starlette.responses import Response
 
 from telex.cli.console import explain
 from telex.transports import http
 from telex.transports.door import Door, token_from
+from telex.transports.doorway import refuse
+from telex.transports.error_page import ErrorPage
 from telex.transports.listening import listen
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
+    from starlette.requests import Request
+    from starlette.types import Receive, Scope, Send
+
     from telex.rpc.channel import Channel
+
+_ADVICE: Final = (
+    "Programs talk to telex here, and there is nothing to look at. They show the token that was "
+    "printed when this server started: `TELEX_TOKEN=… telex call --to URL session.list`"
+)
 
 
 @asynccontextmanager
@@ -27,10 +38,18 @@ async def listening(
 ) -> AsyncIterator[None]:
     """Serve each protocol at `/rpc/NAME` until the end of the block. The token is told once."""
     token = token_from(os.environ)
-    app = Starlette(routes=http.routes(protocols))
+    app = Starlette(
+        routes=http.routes(protocols),
+        exception_handlers={404: _nothing_there, 405: _not_so},
+    )
     host, port = at
     async with listen(
-        app, door=Door(token), host=host, port=port, allow_remote=allow_remote
+        app,
+        door=Door(token),
+        host=host,
+        port=port,
+        allow_remote=allow_remote,
+        advice=lambda reason: _ADVICE,
     ) as address:
         for name in protocols:
             explain(f"telex: listening at {address.url}/rpc/{name}")
@@ -39,3 +58,24 @@ async def listening(
         else:
             explain(f"telex: token {token}", redact=False)
         yield
+
+
+class _Refusing(Response):
+    """The response that `refuse` makes."""
+
+    def __init__(self, status: int, reason: str, sentence: str) -> None:
+        super().__init__(status_code=status)
+        self._told = reason, sentence
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        reason, sentence = self._told
+        page = ErrorPage(sentence, _ADVICE)
+        await refuse(scope, send, self.status_code, reason, sentence, page)
+
+
+def _nothing_there(request: Request, error: Exception) -> Response:
+    return _Refusing(404, "path", "There is nothing at that path.")
+
+
+def _not_so(request: Request, error: Exception) -> Response:
+    return _Refusing(405, "method", "Messages come by POST, or over a WebSocket.")

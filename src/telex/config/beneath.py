@@ -6,6 +6,8 @@ that is forbidden or too old, we take one step at a time and read each link ours
 agree: a link may lead to another place beneath, never through an absolute path, never above the
 root. Used for adapters' entrypoints, directories that are served, and the files of agents' tools.
 
+A caller that looked before may have every link refused: what it looked at had none.
+
 Opening never waits: a named pipe is opened without its writer. What was opened is for the caller
 to look at, by the descriptor.
 """
@@ -31,6 +33,7 @@ _NUMBERED_SO: Final = ("x86_64", "aarch64")
 _BENEATH: Final = 0x08
 _NO_MAGICLINKS: Final = 0x02
 """Today's kernels imply it in the other, and do not promise to."""
+_NO_SYMLINKS: Final = 0x04
 _LINKS_FOLLOWED: Final = 40
 """As many as Linux follows."""
 
@@ -39,8 +42,9 @@ _NOT_BY_THE_KERNEL: Final = (errno.ENOSYS, errno.EPERM, errno.EAGAIN, errno.EINT
 anything anywhere was renamed; a signal. The steps serve as well."""
 
 
-def open_beneath(root: int, path: str) -> int:
-    """A descriptor to read from. `OSError` as from `open`; EXDEV where the path leads out."""
+def open_beneath(root: int, path: str, *, links: bool = True) -> int:
+    """A descriptor to read from. `OSError` as from `open`; EXDEV where the path leads out. Without
+    `links`, ELOOP where anything on the way is one."""
     if "\0" in path:  # the kernel would see the part before it
         raise OSError(errno.EINVAL, "the path holds a NUL", path)
     if not path:
@@ -48,21 +52,22 @@ def open_beneath(root: int, path: str) -> int:
     if path.startswith("/"):
         raise _leads_out(path)
     try:
-        return _by_the_kernel(root, path)
+        return _by_the_kernel(root, path, links=links)
     except OSError as error:
         if error.errno not in _NOT_BY_THE_KERNEL:
             raise
-    return _by_steps(root, path)
+    return _by_steps(root, path, _LINKS_FOLLOWED if links else 0)
 
 
-def _by_the_kernel(root: int, path: str) -> int:
+def _by_the_kernel(root: int, path: str, *, links: bool = True) -> int:
     import ctypes  # here: a server is ready before it needs this
 
     call = _system_call()
     if call is None:
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS), path)
     # struct open_how: flags, mode, resolve.
-    how = (ctypes.c_uint64 * 3)(_FLAGS, 0, _BENEATH | _NO_MAGICLINKS)
+    resolve = _BENEATH | _NO_MAGICLINKS | (0 if links else _NO_SYMLINKS)
+    how = (ctypes.c_uint64 * 3)(_FLAGS, 0, resolve)
     descriptor = call(_OPENAT2, root, os.fsencode(path), how, ctypes.sizeof(how))
     if descriptor < 0:
         number = ctypes.get_errno()
@@ -85,7 +90,7 @@ def _system_call() -> _Call | None:
     return call
 
 
-def _by_steps(root: int, path: str) -> int:
+def _by_steps(root: int, path: str, most_links: int = _LINKS_FOLLOWED) -> int:
     """One name at a time, from descriptors we hold. `..` lets go of one: the kernel is not asked
     what lies above, and cannot be misled about it."""
     held: list[int] = []
@@ -103,7 +108,7 @@ def _by_steps(root: int, path: str) -> int:
                 held.append(found)
                 continue
             links += 1
-            rest += _further(found, path, links)
+            rest += _further(found, path, most_links - links)
         return held.pop() if held else os.open(".", _FLAGS, dir_fd=root)
     finally:
         for descriptor in held:
@@ -135,11 +140,11 @@ def _step(at: int, name: str, *, last: bool) -> int | str:
             raise error from None  # it was no link
 
 
-def _further(target: str, path: str, links: int) -> list[str]:
+def _further(target: str, path: str, links_left: int) -> list[str]:
+    if links_left < 0:
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
     if target.startswith("/"):
         raise _leads_out(path)
-    if links > _LINKS_FOLLOWED:
-        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
     return _names(target)
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 NAME: Final = ".telex/config.toml"
+_NAMES: Final = tuple(NAME.split("/"))
 
 
 class Trust(StrEnum):
@@ -54,7 +55,7 @@ def find(start: Path) -> Path | None:
 
 def read(path: Path, records: Path) -> ProjectFile | None:
     """The file and what its reader said of it; None where it is gone."""
-    path = path.resolve()
+    path = _place(path)
     content = read_file(path)
     return None if content is None else ProjectFile(path, content, judge(path, content, records))
 
@@ -68,7 +69,7 @@ def trust(file: ProjectFile, records: Path) -> None:
 def untrust(path: Path, records: Path) -> bool:
     """Forget what was said of this path, whether it still exists or not; False if nothing was."""
     try:
-        _record_of(path.resolve(), records).unlink()
+        _record_of(_place(path), records).unlink()
     except FileNotFoundError:
         return False
     return True
@@ -93,6 +94,14 @@ def judge(path: Path, content: bytes, records: Path) -> Trust:
     except msgspec.DecodeError:
         return Trust.UNTRUSTED
     return Trust.TRUSTED if record.sha256 == _digest(content) else Trust.CHANGED
+
+
+def _place(path: Path) -> Path:
+    """Where a project has its file, though that may be a link: what was said of one project counts
+    for no other that links to its file."""
+    if path.parts[-2:] == _NAMES:
+        return path.parent.parent.resolve() / NAME
+    return path.resolve()
 
 
 def _record_of(path: Path, records: Path) -> Path:

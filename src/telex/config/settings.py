@@ -34,8 +34,8 @@ class Redaction(Struct, frozen=True):
     extra_literals: Annotated[
         tuple[str, ...],
         Meta(
-            description="Texts that are secret wherever they appear. What several places list adds "
-            "up, and `telex config show` hides it.",
+            description="Texts that are secret wherever they appear, of one character or more. "
+            "What several places list adds up, and `telex config show` hides it.",
             extra={"secret": True, "adds_up": True},
         ),
     ] = ()

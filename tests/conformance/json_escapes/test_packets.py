@@ -99,6 +99,12 @@ CONVERSATIONS = {
         << {"command":"test:unknown","rpcid":"1"}
         >> {"resid":"1","error":"ECNOCMD: There is no such method."}
     """,
+    "an unknown command is answered with the nearest names, and nothing of what was asked": """
+        << {"command":"test:ehco","rpcid":"1"}
+        >> {"resid":"1","error":"ECNOCMD: There is no such method. Did you mean test:echo?"}
+        << {"command":"test:echo\\u001b]0;x\\u0007","rpcid":"2"}
+        >> {"resid":"2","error":"ECNOCMD: There is no such method. Did you mean test:echo?"}
+    """,
     "unknown fields are tolerated": """
         << {"command":"test:echo","rpcid":"1","data":1,"route":"elsewhere","future":{}}
         >> {"resid":"1","data":1}

@@ -84,8 +84,9 @@ async def test_detect_tells_by_system_what_there_is(tmp_path: Path) -> None:
     assert (via, title, nonsense) == ("terminal", True, False)
     assert capabilities["term"]["level"] == 2
     assert capabilities["term"]["include"] == ["term:*"]
-    assert {"clip", "notify", "image"} < {*capabilities}
-    assert {*capabilities["clip"]} <= {"level", "include", "exclude"}
+    assert {"clip", "notify"} < {*capabilities}
+    assert "image" not in capabilities, "the person's terminal here shows none"
+    assert {*capabilities["clip"]} <= {"level", "include", "exclude", "unverified"}
 
 
 @pytest.mark.parametrize("way", ["terminal", "socket"])

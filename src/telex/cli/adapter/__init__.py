@@ -14,6 +14,7 @@ screens and what the plugin is to say of them. Where a command wants a NAME, tha
 plugin that comes with telex or is installed, or a path, such as ./mine.
 
 \b
+  telex adapter list
   telex adapter new mine
   telex adapter try ./mine -- bash
   telex adapter record ./mine -- bash
@@ -21,6 +22,7 @@ plugin that comes with telex or is installed, or a path, such as ./mine.
 """
 
 COMMANDS = {
+    "list": "List the adapters there are, and what each may do.",
     "new": "Write a plugin that works, to begin with.",
     "record": "Run a program and keep its screens as fixtures.",
     "test": "Run the fixtures of plugins and show what differs.",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from telex.cli import candidates
 from telex.cli.adapter.target import default_program, environment, target
 from telex.cli.console import explain
 from telex.cli.loading import load_config
@@ -43,7 +44,7 @@ Secrets are masked as far as they can be recognised. Read what was written befor
 @click.option(
     "--into", type=click.Path(file_okay=False, path_type=Path), help="Where fixtures are written."
 )
-@click.argument("name")
+@click.argument("name", shell_complete=candidates.adapters)
 @target
 @click.pass_context
 def command(

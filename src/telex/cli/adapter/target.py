@@ -6,13 +6,19 @@ from typing import TYPE_CHECKING
 
 import click
 
+from telex.cli import candidates
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from telex.adapters.sources import Plugin
 
 target = click.argument(
-    "program", metavar="[-- COMMAND [ARGUMENT]...]", nargs=-1, type=click.UNPROCESSED
+    "program",
+    metavar="[-- COMMAND [ARGUMENT]...]",
+    nargs=-1,
+    type=click.UNPROCESSED,
+    shell_complete=candidates.programs,
 )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from telex.cli import candidates
 from telex.cli.adapter.target import default_program, environment, target
 from telex.config import places
 
@@ -30,7 +31,7 @@ own is run. The exit code is the program's.
     metavar="KEY",
     help="What ends it: ctrl_ and a letter or one of [ \\ ] ^ _.",
 )
-@click.argument("name")
+@click.argument("name", shell_complete=candidates.adapters)
 @target
 @click.pass_context
 def command(context: click.Context, key: str, name: str, program: tuple[str, ...]) -> int:

@@ -27,8 +27,9 @@ from telex.config import places
 from telex.config.layers import EMPTY
 from telex.config.layers import Layer as Flags
 from telex.config.load import load
-from telex.config.private import read_file
+from telex.config.private import read_file, write_private
 from telex.config.project import Trust
+from telex.processes.sandbox import asked_kernel, lacking
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -37,6 +38,10 @@ if TYPE_CHECKING:
     from telex.config.load import Config
     from telex.config.places import Places
     from telex.config.project import ProjectFile
+    from telex.processes.sandbox import Kernel
+
+NOT_HELD = "sandbox-is-missing"
+"""The file that says that this was told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +101,7 @@ async def _runtime(
     wanted: Wanted, config: Config, found: Places, store: Store, tools: Tools
 ) -> Runtime:
     sandbox = enclosing(wanted.cwd, wanted.root)
+    tell_what_is_not_held(found.state / NOT_HELD, Mode(wanted.mode))
     redactor = redactor_of(config.settings)
     surroundings = Surroundings(
         sandbox,
@@ -118,6 +124,22 @@ async def _runtime(
     return Runtime(
         store, surroundings, permissions, tools, _cores(wanted), diagnostics=wanted.diagnostics
     )
+
+
+def tell_what_is_not_held(told: Path, mode: Mode, kernel: Kernel | None = None) -> None:
+    """Once, at the first run here, and again where it has become something else. In mode full
+    nothing is held anyway."""
+    kernel = kernel or asked_kernel()
+    if kernel.is_whole or mode is Mode.FULL:
+        return
+    text = "; ".join(lacking(kernel))
+    if read_file(told) == text.encode():
+        return
+    warn(
+        f"the kernel's sandbox is missing: {text}. What the agent runs without a question is "
+        "judged by its text, and nothing stops what that misses (telex doctor)"
+    )
+    write_private(told, text.encode())
 
 
 def _cores(wanted: Wanted) -> dict[str, Core]:

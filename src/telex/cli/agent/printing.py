@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import click
 import msgspec
 
+from telex.agent.confirming import NO_CONFIRM
 from telex.agent.turns import DENIED
 from telex.cli.console import explain, say
 from telex.protocols.agent_ui import running
@@ -40,7 +41,7 @@ class AsText:
 
     def __init__(self, hint: str = "") -> None:
         self._hint = hint
-        """Said at the end, when something was denied."""
+        """Said at the end, when something was denied because nobody could be asked."""
         self._error = ""
         self._denied = False
 
@@ -71,7 +72,7 @@ class AsText:
                 explain(f"> {tool} {json.dumps(args, ensure_ascii=False)}")
             case {"type": "tool_result", "is_error": True, "result": str(result)}:
                 self._error = result
-                self._denied = self._denied or result.startswith(DENIED)
+                self._denied = self._denied or result.startswith(DENIED + NO_CONFIRM)
 
     def _failed(self) -> None:
         if self._error:

@@ -43,7 +43,7 @@ With --json, one object:
              stdout_tty, encoding, inside (tmux, screen, zellij, ssh)
   libraries  by name: version, wanted, required, ok
   programs   by name: path, for
-  kernel     open_files, pseudo_terminals, pidfd
+  kernel     open_files, pseudo_terminals, pidfd, landlock, seccomp
   places     by name (config, data, state, runtime): path, exists, problem
   config     file, exists, project_file, warnings, error
   limits     by name: value, unit, reason

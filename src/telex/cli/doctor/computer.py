@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from telex.cli.doctor.findings import Finding, Mark, Section
+from telex.processes.sandbox import Kernel, asked_kernel, lacking
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -97,7 +98,11 @@ def programs(which: Callable[[str], str | None] = shutil.which) -> Section:
     return Section("programs", facts, tuple(findings))
 
 
-def kernel() -> Section:
+LANDLOCK = "boot Linux 5.13 or newer, with landlock in its list of modules (lsm=landlock,...)"
+
+
+def kernel(offers: Kernel | None = None) -> Section:
+    offers = offers or asked_kernel()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     facts = {
         "open_files": {"soft": _finite(soft), "hard": _finite(hard)},
@@ -106,12 +111,24 @@ def kernel() -> Section:
             "in_use": _number("/proc/sys/kernel/pty/nr"),
         },
         "pidfd": _has_pidfd(),
+        "landlock": offers.landlock,
+        "seccomp": bool(offers.machine),
     }
-    finding = Finding(Mark.OK, "kernel", _kernel_text(facts))
+    findings = [Finding(Mark.OK, "kernel", _kernel_text(facts))]
     if soft != resource.RLIM_INFINITY and soft < FEW_FILES:
         few = Finding(Mark.NOTE, "open files", f"only {soft} for one process", "ulimit -n 4096")
-        return Section("kernel", facts, (finding, few))
-    return Section("kernel", facts, (finding,))
+        findings.append(few)
+    return Section("kernel", facts, (*findings, *_sandbox(offers)))
+
+
+def _sandbox(offers: Kernel) -> list[Finding]:
+    """What does not hold a command of an agent that runs without a question."""
+    missing = lacking(offers)
+    if not missing:
+        return []
+    held = "not wholly held" if offers.is_whole else "not held"
+    text = f"what an agent runs unasked is {held} by the kernel: {'; '.join(missing)}"
+    return [Finding(Mark.NOTE, "sandbox", text, "" if offers.landlock else LANDLOCK)]
 
 
 def _kernel_text(facts: Mapping[str, Any]) -> str:
@@ -119,7 +136,8 @@ def _kernel_text(facts: Mapping[str, Any]) -> str:
     text = f"open files {files['soft'] or 'unlimited'} (at most {files['hard'] or 'unlimited'})"
     if ptys["max"]:
         text += f", pseudo-terminals {ptys['in_use']} of {ptys['max']} in use"
-    return f"{text}, pidfd {'yes' if facts['pidfd'] else 'no'}"
+    text += f", pidfd {'yes' if facts['pidfd'] else 'no'}, Landlock {facts['landlock'] or 'no'}"
+    return f"{text}, seccomp {'yes' if facts['seccomp'] else 'no'}"
 
 
 def _finite(limit: int) -> int | None:

@@ -7,7 +7,7 @@ import re
 import sys
 from dataclasses import dataclass
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from telex.cli.doctor.findings import TIED, Finding, Mark, Section
 
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 _LINE = re.compile(r"(?P<name>[\w.-]+)\s*(?P<wanted>[^;]*)(;.*extra\s*==\s*['\"](?P<extra>\w+).*)?")
+
+FOR_BUILDERS: Final = frozenset({"bench", "dev"})
+"""Extras for who works on telex: the tools of its tests, and whom the benchmarks compare with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,7 @@ def libraries(
 ) -> Section:
     """One summary of what is there, and a finding for each that is not."""
     wanted = [Requirement.parse(line) for line in (requirements() if lines is None else lines)]
-    pairs = [(one, version_of(one.name)) for one in wanted if one.extra != "dev"]
+    pairs = [(one, version_of(one.name)) for one in wanted if one.extra not in FOR_BUILDERS]
     facts = {one.name: _fact(one, version) for one, version in pairs}
     fine = [f"{name}{TIED}{fact['version']}" for name, fact in facts.items() if fact["ok"]]
     summary = Finding(Mark.OK, "libraries", ", ".join(fine) or "none known")

@@ -58,7 +58,7 @@ def command(files: tuple[Path, ...], timing: Path | None, frames: bool, as_json:
     else:
         for line in _lines(found):
             say(line)
-    if not found.chunks:
+    if not found.chunks and not found.problems:
         explain(
             "`telex run` takes chunks out of what it shows: use `telex record --raw`, or `script` "
             "inside it"

@@ -112,12 +112,15 @@ def _imported(given: str) -> Any:
 
 
 async def _served(app: ASGIApp, what: str, force: bool) -> Ended:
+    from telex.htty.plain_keys import PlainKeys
     from telex.htty.serving import serve
 
     stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    plain = PlainKeys()
 
     def typed(keys: bytes) -> None:
-        if b"q" in keys:
+        if b"q" in plain.feed(keys, loop.time()):
             stop.set()
 
     serving = asyncio.create_task(
@@ -130,7 +133,6 @@ async def _served(app: ASGIApp, what: str, force: bool) -> Ended:
             serving.cancel()
         stop.set()
 
-    loop = asyncio.get_running_loop()
     for number in SIGNALS:
         loop.add_signal_handler(number, interrupted)
     try:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from telex.cli import candidates
 from telex.cli.console import say, warn
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ and where each comes from, and what the system keeps it from.
 
 @click.command(help=HELP)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object instead of lines.")
-@click.argument("name")
+@click.argument("name", shell_complete=candidates.plugins)
 @click.pass_context
 def command(context: click.Context, as_json: bool, name: str) -> None:
     from telex.cli import event_loop
@@ -137,11 +138,10 @@ class _Description:
 
 
 def _task(task: Task) -> dict[str, Any]:
-    keys = [entry.key for entry in task.configs or []]
-    keys += [
-        entry["key"] for entry in task.config or [] if isinstance(entry, dict) and "key" in entry
-    ]
-    return {"type": task.type, "description": task.description, "takes": keys}
+    from telex.plugins import task_entries
+
+    takes = [" or ".join(task_entries.keys(entry)) for entry in task_entries.declared(task).entries]
+    return {"type": task.type, "description": task.description, "takes": takes}
 
 
 def _lines(about: dict[str, Any]) -> Iterator[str]:

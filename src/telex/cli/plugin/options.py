@@ -173,7 +173,8 @@ def _names(entry: ConfigEntry, taken: set[str]) -> Iterator[str]:
 
 
 def _told(entry: ConfigEntry) -> str:
-    text = (entry.flag and entry.flag.description) or entry.description or ""
+    flag = entry.flag
+    text = (flag and (flag.description or flag.usage)) or entry.description or ""
     if entry.value not in (None, "", []) and entry.value is not False:
         shown = entry.value if isinstance(entry.value, str) else json.dumps(entry.value)
         text = f"{text}  [default: {shown}]".strip()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from telex.cli import candidates
 from telex.cli.console import say, warn
 from telex.protocols import plugin_v0 as spec
 
@@ -38,7 +39,7 @@ _CALLED_WRONGLY = (spec.INVALID_COMMAND, spec.NOT_RUNNABLE, spec.INVALID_CONFIG)
 
 @click.command(help=HELP, context_settings={"allow_interspersed_args": False})
 @click.option("--tool", is_flag=True, help="Call a tool; its arguments are one JSON object.")
-@click.argument("name")
+@click.argument("name", shell_complete=candidates.plugins)
 @click.argument("words", metavar="COMMAND [ARGS]...", nargs=-1, type=click.UNPROCESSED)
 @click.pass_context
 def command(context: click.Context, tool: bool, name: str, words: tuple[str, ...]) -> int:
@@ -92,7 +93,7 @@ class _Running:
         if self._parsed is None:
             name, manifest = self._found.name, self._found.manifest
             commands.check(name, introduced)
-            about = manifest.help if manifest else None
+            about = (manifest.help or manifest.doc) if manifest else None
             self._parsed = parse(self._context, name, about, introduced, self._words)
         return self._parsed
 

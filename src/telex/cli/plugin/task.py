@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from telex.cli import candidates
 from telex.cli.console import say, warn
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ there, not trusted, or does not start.
     help="The tasks.",
 )
 @click.option("--dry-run", is_flag=True, help="Look at them all and say the order; run none.")
-@click.argument("name")
+@click.argument("name", shell_complete=candidates.plugins)
 @click.pass_context
 def command(context: click.Context, file: Path, dry_run: bool, name: str) -> int:
     from telex.cli import event_loop

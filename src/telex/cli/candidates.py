@@ -1,0 +1,127 @@
+"""What may come next on a command line, for a shell that asks: the `shell_complete` of arguments.
+
+Each takes what click gives (the context, the parameter, the word so far) and answers fast, so
+nothing is loaded at the top. What cannot be found out is not offered; a shell has no place for a
+reason, and the command itself says it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from telex.cli.known_names import ESCAPES, METHODS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    import click
+    from click.shell_completion import CompletionItem
+
+Offered = list["CompletionItem[str]"]
+
+
+def methods(context: click.Context, parameter: click.Parameter, word: str) -> Offered:
+    """Of a server."""
+    return _beginning(word, METHODS)
+
+
+def escapes(context: click.Context, parameter: click.Parameter, word: str) -> Offered:
+    """Commands of JSON escapes."""
+    return _beginning(word, ESCAPES)
+
+
+def adapters(context: click.Context, parameter: click.Parameter, word: str) -> Offered:
+    """By name, those that come with telex and those that are installed; or by path."""
+    if _is_path(word):
+        return _files("dir", word)
+    from pathlib import Path
+
+    from telex.config import places
+
+    builtin = Path(__file__).parent.parent / "adapters" / "builtin"
+    found = (path for place in (builtin, places.find().adapters) for path in _manifests(place))
+    return _beginning(word, sorted({_name(path) for path in found}))
+
+
+def plugins(context: click.Context, parameter: click.Parameter, word: str) -> Offered:
+    """By name, those that may be run; or by path."""
+    if _is_path(word):
+        return _files("file", word)
+    from telex.cli.plugin.target import find
+
+    return _beginning(word, [one.name for one in find().found if not one.problem])
+
+
+def sessions(context: click.Context, parameter: click.Parameter, word: str) -> Offered:
+    """Those of the server at --to, if there is one that answers soon."""
+    import asyncio
+
+    from telex.rpc.errors import CallError
+    from telex.transports.errors import CannotConnect
+
+    try:
+        listed = asyncio.run(_listed(context.params.get("address") or "unix:"))
+    except (CannotConnect, CallError, TimeoutError, OSError):
+        return []
+    return _beginning(word, listed)
+
+
+def programs(context: click.Context, parameter: click.Parameter, word: str) -> Offered:
+    """The first word is a program, by name or path; those after it are most likely files."""
+    if context.params.get(parameter.name or "") or _is_path(word):
+        return _files("file", word)
+    import os
+
+    names: set[str] = set()
+    for directory in os.get_exec_path():
+        try:
+            with os.scandir(directory) as entries:
+                names.update([one.name for one in entries if one.name.startswith(word)])
+        except OSError:  # a PATH may name what is not there
+            continue
+    return _beginning(word, sorted(names))
+
+
+async def _listed(address: str) -> list[str]:
+    import asyncio
+
+    from telex.terminal.dialling import dial
+
+    async with asyncio.timeout(1.0), await dial(address) as peer:
+        answer: dict[str, list[str]] = await peer.call("session.list", {})
+        return answer["sessions"]
+
+
+def _manifests(place: Path) -> Iterable[Path]:
+    try:
+        return sorted(place.glob("*/manifest.toml"))
+    except OSError:
+        return ()
+
+
+def _name(manifest: Path) -> str:
+    """As the manifest has it, or else as the directory is called."""
+    import tomllib
+
+    try:
+        name = tomllib.loads(manifest.read_text()).get("name")
+    except (OSError, ValueError):
+        name = None
+    return name if isinstance(name, str) else manifest.parent.name
+
+
+def _is_path(word: str) -> bool:
+    return "/" in word or word.startswith((".", "~"))
+
+
+def _files(kind: str, word: str) -> Offered:
+    from click.shell_completion import CompletionItem
+
+    return [CompletionItem(word, type=kind)]
+
+
+def _beginning(word: str, names: Iterable[str]) -> Offered:
+    from click.shell_completion import CompletionItem
+
+    return [CompletionItem(name) for name in names if name.startswith(word)]
