@@ -351,13 +351,16 @@ async def test_what_is_sent_before_the_program_listens_waits_for_it_and_is_not_l
     start = tmp_path / "start"
     os.mkfifo(start)
     async with claude(tmp_path, start=start) as one, asyncio.TaskGroup() as group:
-        asked = group.create_task(one.refused("send_prompt", prompt="too soon"))
         assert (await one.state())["rule"] == "starting.blank"
+        asked = group.create_task(one.refused("send_prompt", prompt="too soon"))
+        await asyncio.sleep(0)  # it is asked before what follows
+        await one.caller.call("adapter.list")
         with open(os.open(start, os.O_RDWR)):  # its reader goes on, now or when it comes
             refused = await asked
         assert refused.data["reason"] == "dialog_open", "the first thing it shows is a question"
         assert one.typed() == []
         await one.send("approve_trust")
+        await one.until("ready", "starting", "waiting_for_user_input")
         await one.send("send_prompt", prompt="soon enough")
         await one.until("completed_turn")
         assert pressed(one)[0] == "paste"

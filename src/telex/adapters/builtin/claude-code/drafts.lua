@@ -77,9 +77,10 @@ function drafts.predicates.draft_shows(input)
   return look(classifier.scene(input), input, input.params) == "shows"
 end
 
+-- The program shows an input box, or a dialog in its place: there is nothing more to wait for.
 function drafts.predicates.input_shows(input)
-  local scene = classifier.scene(input)
-  return scene.box ~= nil or scene.bare ~= nil
+  local seen, scene = classifier.look(input)
+  return scene.box ~= nil or scene.bare ~= nil or dialogs.NAMES[seen.state] ~= nil
 end
 
 function drafts.predicates.draft_gone(input)
