@@ -15,15 +15,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.figures import Row
-from telex.processes import guardian, table
-from telex.processes.spawn import End, Pipes, start
+from telex.processes import guardian, proc
+from telex.processes.spawn import PipeEnd, Pipes, start
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
 ROUNDS, STARTS, TREES = 5, 100, 20
 PROGRAM = "/bin/true"
-OUTPUT = Pipes(stdin=End.NULL, stderr=End.NULL)
+OUTPUT = Pipes(stdin=PipeEnd.NULL, stderr=PipeEnd.NULL)
 TREE = "setsid sleep 1000 & (setsid sleep 1000 &); echo up; exec sleep 1000"
 
 
@@ -106,7 +106,7 @@ def looks() -> list[Row]:
     took, count = [], 0
     for _ in range(20):
         began = time.perf_counter()
-        count = len(table.scan().rows)
+        count = len(proc.scan().rows)
         took.append(time.perf_counter() - began)
     (pid,) = guardian.pids()
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()

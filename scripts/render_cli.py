@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from telex.cli.lazy import Lazy
-from telex.cli.root import root
+from telex.cli.root import LazyCommand, root
 from telex.config.settings import TABLE
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ def _command(command: click.Command, context: click.Context) -> Iterator[str]:
     if isinstance(command, click.Group):
         for name in command.list_commands(context):
             found = command.commands[name]
-            child = found.load() if isinstance(found, Lazy) else found
+            child = found.load() if isinstance(found, LazyCommand) else found
             yield from _command(child, click.Context(child, context, info_name=name))
 
 

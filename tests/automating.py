@@ -24,7 +24,7 @@ from telex.adapters.server import AutomationServer
 from telex.adapters.sources import Plugin
 from telex.escapes.session_service import EscapeSessions
 from telex.htty.session_service import PageSessions
-from telex.processes import table
+from telex.processes import proc
 from telex.rpc.channel import Channel
 from telex.rpc.errors import RpcError
 from telex.rpc.methods import Methods
@@ -252,4 +252,4 @@ def request(id: object, method: str, **params: object) -> bytes:
 
 def alive(pid: int) -> bool:
     """Whether a process runs. A zombie does not."""
-    return any(process.alive for process in table.ps_rows("-p", str(pid)))
+    return any(process.alive for process in proc.ps_rows("-p", str(pid)))

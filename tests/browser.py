@@ -22,7 +22,7 @@ from typing import Any
 
 from websockets.asyncio.client import ClientConnection, connect
 
-from telex.processes.spawn import End, Pipes, start
+from telex.processes.spawn import PipeEnd, Pipes, start
 
 SECONDS = 15.0
 FLAGS = [
@@ -190,7 +190,7 @@ async def browser(program: str, directory: Path) -> AsyncIterator[Browser]:
         # A socket of its goes there, and the path of a socket has a hundred characters.
         short = stack.enter_context(TemporaryDirectory(prefix="chromium-", dir="/tmp"))
         env = {"PATH": "/usr/bin:/bin", "HOME": str(home), "TMPDIR": short, "LANG": "C.UTF-8"}
-        stdio = Pipes(End.NULL, End.NULL, End.PIPE)
+        stdio = Pipes(PipeEnd.NULL, PipeEnd.NULL, PipeEnd.PIPE)
         child = await stack.enter_async_context(start(argv, stdio=stdio, env=env))
         assert child.stderr is not None
         reader = asyncio.StreamReader()

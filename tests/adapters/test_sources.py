@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 
 from telex.adapters.manifest import WHOLE, BadManifest
 from telex.adapters.sources import Plugin, PluginRefused, read_plugin
-from telex.config import beneath
-from telex.config.beneath import open_beneath
+from telex.processes import openat
+from telex.processes.openat import open_beneath
 from telex.wire import limits
 
 OUTSIDE = "return { stolen = true }"
@@ -35,7 +35,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
         raise OSError(errno.ENOSYS, "not here", path)
 
     if request.param == "steps":
-        monkeypatch.setattr(beneath, "_by_the_kernel", refuse)
+        monkeypatch.setattr(openat, "_by_the_kernel", refuse)
     elif sys.platform != "linux":
         pytest.skip("openat2 is Linux's")
     return str(request.param)
@@ -79,7 +79,7 @@ def test_the_kernel_itself_walks_where_it_can(home: Path, way: str) -> None:
     root = os.open(home, os.O_RDONLY)
     try:
         if way == "kernel":
-            os.close(beneath._by_the_kernel(root, "main.lua"))
+            os.close(openat._by_the_kernel(root, "main.lua"))
     finally:
         os.close(root)
 
@@ -420,7 +420,7 @@ def test_both_ways_open_the_same_or_nothing(
         make(home / place, what)
     root = os.open(home, os.O_RDONLY)
     try:
-        by_steps = opened(beneath._by_steps, root, path)
+        by_steps = opened(openat._by_steps, root, path)
         assert by_steps == opened(KERNEL, root, path)
     finally:
         os.close(root)
@@ -438,7 +438,7 @@ def make(place: Path, what: str) -> None:
         place.symlink_to(what)
 
 
-KERNEL = beneath._by_the_kernel
+KERNEL = openat._by_the_kernel
 
 
 def opened(way: Callable[[int, str], int], root: int, path: str) -> object:

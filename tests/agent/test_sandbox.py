@@ -10,7 +10,7 @@ import pytest
 from telex.agent.agents_files import agents_files
 from telex.agent.files import FileRefused, read_whole, replace
 from telex.agent.sandbox import OutsideSandbox, Sandbox, downward, enclosing
-from telex.config import beneath
+from telex.processes import openat
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def test_a_file_that_becomes_a_link_after_the_look_is_not_read(
 ) -> None:
     """Not even where it leads to another file of the root: that one was not judged."""
     if not by_the_kernel:
-        monkeypatch.setattr(beneath, "_system_call", lambda: None)
+        monkeypatch.setattr(openat, "_system_call", lambda: None)
     box = Sandbox(root)
     (root / "d").mkdir()
     for name in (".env", "f", "d/f"):

@@ -11,8 +11,8 @@ import pytest
 
 from permission_world import shell
 from telex.agent.judging import Decision, Request
-from telex.cli.agent.making import Wanted, served_agent
-from telex.config import places, project
+from telex.cli.agent.composition import Wanted, served_agent
+from telex.config import load, places
 
 if TYPE_CHECKING:
     from telex.agent.permissions import Permissions
@@ -31,10 +31,10 @@ def a_project(path: Path, *, trusted: bool, content: str = RULE) -> Path:
     (path / ".telex").mkdir(parents=True)
     (path / ".telex" / "config.toml").write_text(content)
     records = places.find().trusted
-    file = project.read(path / ".telex" / "config.toml", records)
+    file = load.read(path / ".telex" / "config.toml", records)
     assert file is not None
     if trusted:
-        project.trust(file, records)
+        load.trust(file, records)
     return path
 
 

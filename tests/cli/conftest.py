@@ -15,7 +15,7 @@ import pytest
 
 from telex.agent.judging import Mode
 from telex.cli import main
-from telex.cli.agent.making import NOT_HELD, tell_what_is_not_held
+from telex.cli.agent.composition import NOT_HELD, tell_what_is_not_held
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,7 +12,7 @@ import pytest
 from host.person import BASH, TELEX, at_terminal
 from host.test_beside import shown, until
 from telex.cli.adapter import COMMANDS, command
-from telex.cli.lazy import Lazy
+from telex.cli.root import LazyCommand
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,7 +45,7 @@ def adapter(home: Path, *args: str) -> tuple[tuple[str, ...], dict[str, str]]:
 def test_each_line_of_help_is_the_first_of_its_command() -> None:
     for name, line in COMMANDS.items():
         lazy = command.commands[name]
-        assert isinstance(lazy, Lazy)
+        assert isinstance(lazy, LazyCommand)
         assert (lazy.load().help or "").startswith(f"{line}\n")
 
 

@@ -19,7 +19,7 @@ import pytest
 from serving import telex_child
 from telex.agent.judging import Mode
 from telex.cli import main
-from telex.cli.agent.making import tell_what_is_not_held
+from telex.cli.agent.composition import tell_what_is_not_held
 from telex.processes.sandbox import Kernel
 
 if TYPE_CHECKING:

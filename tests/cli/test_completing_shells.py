@@ -11,8 +11,8 @@ import pytest
 
 import telex
 from telex.adapters.server import AutomationServer
-from telex.cli.known_names import ESCAPES, METHODS
-from telex.cli.shells import whole_words
+from telex.cli.completion_candidates import ESCAPES, METHODS
+from telex.cli.completions import whole_words
 from telex.escapes.catalogue import COMMANDS
 from telex.escapes.session_service import EscapeSessions
 from telex.htty.session_service import PageSessions

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from telex.cli.doctor import computer
-from telex.cli.doctor.findings import Finding, Mark
-from telex.cli.doctor.libraries import Requirement, libraries, requirements
+from telex.cli.doctor import checks
+from telex.cli.doctor.checks import Finding, Mark, Requirement, libraries, requirements
 from telex.processes.sandbox import Kernel
 from telex.version import __version__
 from telex.wire.limits import TABLE
@@ -128,7 +127,7 @@ def test_the_doctor_understands_every_requirement_we_have() -> None:
 
 def test_a_kernel_without_the_sandbox_is_told_with_how_to_get_it() -> None:
     def told(landlock: int, machine: str = "x86_64") -> Finding:
-        section = computer.kernel(Kernel(linux=True, landlock=landlock, machine=machine))
+        section = checks.kernel(Kernel(linux=True, landlock=landlock, machine=machine))
         assert (section.facts["landlock"], section.facts["seccomp"]) == (landlock, bool(machine))
         assert ("Landlock 7" in section.findings[0].text) is (landlock == 7)
         return section.findings[-1]
@@ -220,21 +219,21 @@ def test_a_warning_and_exposed_secrets_are_notes_and_no_failure(
 
 
 def test_a_system_we_do_not_know_is_missing_something() -> None:
-    assert computer.system("linux").findings[0].mark is Mark.OK
-    assert computer.system("win32").findings[0].mark is Mark.MISSING
+    assert checks.system("linux").findings[0].mark is Mark.OK
+    assert checks.system("win32").findings[0].mark is Mark.MISSING
 
 
 def test_a_missing_program_is_a_note_with_how_to_get_it() -> None:
-    (note,) = computer.programs(lambda _: None).findings
+    (note,) = checks.programs(lambda _: None).findings
     assert (note.mark, note.name) == (Mark.NOTE, "bash")
     assert "package manager" in note.remedy
-    (fine,) = computer.programs(lambda name: f"/bin/{name}").findings
+    (fine,) = checks.programs(lambda name: f"/bin/{name}").findings
     assert (fine.mark, fine.text) == (Mark.OK, "bash /bin/bash")
 
 
 def test_few_open_files_are_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda _: (256, resource.RLIM_INFINITY))
-    section = computer.kernel()
+    section = checks.kernel()
     assert section.facts["open_files"] == {"soft": 256, "hard": None}
     assert (section.findings[1].mark, section.findings[1].remedy) == (Mark.NOTE, "ulimit -n 4096")
 
@@ -244,7 +243,7 @@ def test_a_kernel_that_forbids_pidfds_is_told_so(monkeypatch: pytest.MonkeyPatch
         raise PermissionError
 
     monkeypatch.setattr(os, "pidfd_open", forbid, raising=False)
-    assert computer.kernel().facts["pidfd"] is False
+    assert checks.kernel().facts["pidfd"] is False
 
 
 def test_what_only_builders_of_telex_need_is_not_offered() -> None:

@@ -20,7 +20,7 @@ from htty.test_serving import asked, connected, got
 from telex.cli import main
 from telex.cli.htty import COMMANDS
 from telex.cli.htty import command as group
-from telex.cli.lazy import Lazy
+from telex.cli.root import LazyCommand
 from telex.htty.command_stream import CommandStream
 from telex.wire.events import Frame
 from telex.wire.htty_chunk import Decoder
@@ -64,7 +64,7 @@ async def app(scope, receive, send):
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_line_in_the_groups_table_is_the_commands_own(name: str) -> None:
     stand_in = group.commands[name]
-    assert isinstance(stand_in, Lazy)
+    assert isinstance(stand_in, LazyCommand)
     assert stand_in.load().get_short_help_str(limit=1000) == COMMANDS[name]
 
 

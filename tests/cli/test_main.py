@@ -15,11 +15,9 @@ import click
 import pytest
 
 import telex.cli
-from telex.cli import main
+from telex.cli import command_end, main
 from telex.cli.console import printable
-from telex.cli.endings import ending
-from telex.cli.lazy import Lazy
-from telex.cli.root import COMMANDS, root
+from telex.cli.root import COMMANDS, LazyCommand, root
 from telex.version import __version__
 
 if TYPE_CHECKING:
@@ -77,7 +75,7 @@ def test_help_and_version_load_nothing_heavy(args: list[str]) -> None:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_line_in_the_table_is_the_commands_own(name: str) -> None:
     stand_in = root.commands[name]
-    assert isinstance(stand_in, Lazy)
+    assert isinstance(stand_in, LazyCommand)
     assert stand_in.load().get_short_help_str(limit=1000) == COMMANDS[name]
 
 
@@ -146,7 +144,7 @@ Refused.__module__ = "telex.somewhere"
 def test_each_kind_of_end_has_its_line_and_code(
     error: BaseException, line: str | None, code: int
 ) -> None:
-    assert (ending(error).line, ending(error).code) == (line, code)
+    assert (command_end(error).line, command_end(error).code) == (line, code)
 
 
 @pytest.fixture

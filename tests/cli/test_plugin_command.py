@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from telex.cli.lazy import Lazy
 from telex.cli.plugin import COMMANDS, command
+from telex.cli.root import LazyCommand
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,7 +66,7 @@ speaking.serve(
 def test_each_line_of_help_is_the_first_of_its_command() -> None:
     for name, line in COMMANDS.items():
         lazy = command.commands[name]
-        assert isinstance(lazy, Lazy)
+        assert isinstance(lazy, LazyCommand)
         assert (lazy.load().help or "").startswith(line.removesuffix("."))
 
 

@@ -7,7 +7,7 @@ import re
 import click
 import pytest
 
-from telex.cli.plugin.options import Parsed, parse
+from telex.cli.plugin.plugin_options import Parsed, parse
 from telex.protocols.plugin_v0 import Command, ConfigEntry, Flag, Introduced
 
 ENTRIES = [

@@ -6,8 +6,8 @@ import logging
 
 import pytest
 
-from telex.cli.plugin import progress_bar
-from telex.cli.plugin.saying import Saying
+from telex.cli.plugin import output
+from telex.cli.plugin.output import Saying
 from telex.protocols.plugin_v0 import Progress
 from telex.redaction import MARKER, Redactor
 
@@ -44,7 +44,7 @@ class Shown:
     ],
 )
 def test_a_line_says_as_much_as_is_known(progress: Progress, line: str) -> None:
-    assert progress_bar.line("it", progress, drawn=False) == line
+    assert output.line("it", progress, drawn=False) == line
 
 
 def test_on_a_terminal_the_bar_stays_below_what_is_said_and_is_gone_at_the_end() -> None:

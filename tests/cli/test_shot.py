@@ -13,7 +13,7 @@ import pytest
 
 from disks import limited
 from telex.cli import main
-from telex.processes import table
+from telex.processes import proc
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,7 +58,7 @@ def test_it_is_taken_when_the_screen_is_still_and_the_program_is_ended(
     ran = telex("shot", "--", "sh", "-c", "echo $$ > pid; echo waiting; exec sleep 100")
     assert (ran.returncode, ran.stdout) == (0, "waiting\n")
     pid = (work / "pid").read_text().strip()
-    assert not any(process.alive for process in table.ps_rows("-p", pid))
+    assert not any(process.alive for process in proc.ps_rows("-p", pid))
 
 
 @pytest.mark.parametrize(
@@ -219,4 +219,4 @@ def test_ctrl_c_ends_it_and_the_program(environ: dict[str, str], work: Path) -> 
         assert child.wait(30) == 130
         assert child.stderr
         assert child.stderr.read() == ""
-    assert not any(process.alive for process in table.ps_rows("-p", pid))
+    assert not any(process.alive for process in proc.ps_rows("-p", pid))

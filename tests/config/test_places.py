@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from telex.config.errors import BadPlace
-from telex.config.places import Bases, find, places
-from telex.config.private import make_private
+from telex.config.places import Bases, find, make_private, places
 from telex.wire.limits import SOCKET_PATH_BYTES
 
 BASES = Bases(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from telex.config.errors import NotPrivate, Unreadable
-from telex.config.private import make_private, privacy_problem, read_file, write_private
+from telex.config.places import make_private, privacy_problem, read_file, write_private
 from telex.wire import limits
 
 if TYPE_CHECKING:

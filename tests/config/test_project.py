@@ -5,12 +5,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from telex.config import project
+from telex.config import load as config_load
 from telex.config.errors import NotPrivate, WrongValue
 from telex.config.layers import Origin, Source, from_flags
-from telex.config.load import load
+from telex.config.load import ProjectFile, Trust, load
 from telex.config.places import Places
-from telex.config.project import ProjectFile, Trust
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,45 +38,45 @@ def write(directory: Path, content: bytes = LOUD) -> Path:
 
 
 def read(path: Path, here: Places) -> ProjectFile:
-    file = project.read(path, here.trusted)
+    file = config_load.read(path, here.trusted)
     assert file is not None
     return file
 
 
 def test_the_nearest_file_up_to_the_repositorys_root_is_found(repository: Path) -> None:
     deep = repository / "src" / "deep"
-    assert project.find(deep) is None
+    assert config_load.find(deep) is None
     at_root = write(repository)
-    assert project.find(deep) == at_root
+    assert config_load.find(deep) == at_root
     nearer = write(repository / "src")
-    assert project.find(deep) == nearer
+    assert config_load.find(deep) == nearer
 
 
 def test_the_search_stops_at_the_repositorys_root(repository: Path) -> None:
     write(repository.parent)
-    assert project.find(repository / "src") is None
+    assert config_load.find(repository / "src") is None
 
 
 def test_outside_a_repository_only_the_directory_itself_speaks(tmp_path: Path) -> None:
     (tmp_path / "below").mkdir()
     path = write(tmp_path)
-    assert project.find(tmp_path) == path
-    assert project.find(tmp_path / "below") is None
+    assert config_load.find(tmp_path) == path
+    assert config_load.find(tmp_path / "below") is None
 
 
 def test_a_file_is_trusted_only_after_somebody_said_so(repository: Path, here: Places) -> None:
     path = write(repository)
     assert read(path, here).trust is Trust.UNTRUSTED
-    project.trust(read(path, here), here.trusted)
+    config_load.trust(read(path, here), here.trusted)
     assert read(path, here).trust is Trust.TRUSTED
-    assert project.untrust(path, here.trusted)
+    assert config_load.untrust(path, here.trusted)
     assert read(path, here).trust is Trust.UNTRUSTED
-    assert not project.untrust(path, here.trusted)
+    assert not config_load.untrust(path, here.trusted)
 
 
 def test_trust_is_for_one_path_and_one_content(repository: Path, here: Places) -> None:
     path = write(repository)
-    project.trust(read(path, here), here.trusted)
+    config_load.trust(read(path, here), here.trusted)
     assert read(write(repository / "src"), here).trust is Trust.UNTRUSTED
     write(repository, LOUD + b"# more\n")
     assert read(path, here).trust is Trust.CHANGED
@@ -91,20 +90,20 @@ def test_what_is_trusted_is_what_was_read_not_what_is_there_by_then(
     path = write(repository)
     seen = read(path, here)
     write(repository, b'[redaction]\nreplacement = ""\n')
-    project.trust(seen, here.trusted)
+    config_load.trust(seen, here.trusted)
     assert read(path, here).trust is Trust.CHANGED
 
 
 def test_trust_can_be_taken_back_when_the_file_is_gone(repository: Path, here: Places) -> None:
     path = write(repository)
-    project.trust(read(path, here), here.trusted)
+    config_load.trust(read(path, here), here.trusted)
     path.unlink()
-    assert project.untrust(path, here.trusted)
+    assert config_load.untrust(path, here.trusted)
 
 
 def test_a_record_that_others_could_write_is_not_believed(repository: Path, here: Places) -> None:
     path = write(repository)
-    project.trust(read(path, here), here.trusted)
+    config_load.trust(read(path, here), here.trusted)
     (record,) = here.trusted.iterdir()
     record.chmod(0o666)
     with pytest.raises(NotPrivate):
@@ -113,7 +112,7 @@ def test_a_record_that_others_could_write_is_not_believed(repository: Path, here
 
 def test_a_garbled_record_is_no_trust(repository: Path, here: Places) -> None:
     path = write(repository)
-    project.trust(read(path, here), here.trusted)
+    config_load.trust(read(path, here), here.trusted)
     (record,) = here.trusted.iterdir()
     record.write_bytes(b"{")
     assert read(path, here).trust is Trust.UNTRUSTED
@@ -135,7 +134,7 @@ def test_a_trusted_file_is_stronger_than_the_users_and_weaker_than_the_environme
     here.config_file.write_bytes(b'[logging]\nlevel = "error"\n')
     path = write(repository)
     assert load(here, {}, repository).settings.logging.level == "error"
-    project.trust(read(path, here), here.trusted)
+    config_load.trust(read(path, here), here.trusted)
     config = load(here, {}, repository / "src")
     assert config.settings.logging.level == "debug"
     origins = {value.setting.key: value.origins for value in config.values}
@@ -151,7 +150,7 @@ def test_a_changed_file_is_not_read_and_the_warning_says_why(
     repository: Path, here: Places
 ) -> None:
     path = write(repository)
-    project.trust(read(path, here), here.trusted)
+    config_load.trust(read(path, here), here.trusted)
     write(repository, b'[logging]\nlevel = "info"\n')
     config = load(here, {}, repository)
     assert config.settings.logging.level == "warning"

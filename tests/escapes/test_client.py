@@ -23,9 +23,9 @@ from telex.escapes.fitting import FrameTooLarge
 from telex.escapes.own_tty import NoTerminal, NotSupported
 from telex.rpc.dialects.json_escapes import JsonEscapes
 from telex.rpc.errors import CallTimedOut, PeerGone, RpcError, StreamOverrun
+from telex.rpc.handler_tasks import Call
 from telex.rpc.methods import Methods
 from telex.rpc.peer import Peer
-from telex.rpc.serving import Call
 from telex.transports import unix
 
 NOWHERE: dict[str, str] = {}

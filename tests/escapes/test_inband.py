@@ -17,10 +17,10 @@ from msgspec import Raw
 from telex.escapes.attentive import REFUSALS, Allowance, Attentive
 from telex.escapes.inband import InBand
 from telex.rpc.errors import CallTimedOut, RpcError
+from telex.rpc.handler_tasks import Call
 from telex.rpc.messages import Failure, Malformed, Reply, Request
 from telex.rpc.methods import Methods
 from telex.rpc.peer import MessageTooLarge, Peer
-from telex.rpc.serving import Call
 from telex.wire import json_escape, limits
 from telex.wire.demux import Demux
 from telex.wire.events import Claimed, Fault

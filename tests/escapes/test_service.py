@@ -21,9 +21,9 @@ from telex.escapes.surface import Other
 from telex.protocols import json_escapes as spec
 from telex.rpc.dialects.json_escapes import JsonEscapes
 from telex.rpc.errors import RpcError
+from telex.rpc.handler_tasks import Call
 from telex.rpc.messages import Last
 from telex.rpc.peer import Peer
-from telex.rpc.serving import Call
 from telex.rpc.testing import memory_channels
 from telex.terminal.cells import Size
 from telex.terminal.screen import Screen

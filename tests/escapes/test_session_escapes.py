@@ -27,7 +27,7 @@ from telex.protocols.pty_automation import (
     Text,
 )
 from telex.redaction import Redactor
-from telex.rpc.serving import Call
+from telex.rpc.handler_tasks import Call
 from telex.terminal.connection import Connection
 from telex.terminal.service import Automation
 from telex.terminal.session import PtySession

@@ -11,7 +11,7 @@ import termios
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from telex.processes.ending import Rung
+from telex.processes.termination import Rung
 from telex.terminal.cells import Size
 from telex.terminal.pty import open_pty
 

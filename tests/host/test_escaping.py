@@ -21,9 +21,9 @@ from telex.host.listeners import Listeners
 from telex.host.question import QUIET_SECONDS
 from telex.host.whereabouts import LATELY_SECONDS
 from telex.rpc.dialects.json_escapes import JsonEscapes
+from telex.rpc.handler_tasks import Call
 from telex.rpc.inbox import Inbox
 from telex.rpc.peer import Peer
-from telex.rpc.serving import Call
 from telex.rpc.testing import memory_channels
 from telex.terminal.cells import Size
 from telex.terminal.recording import Output, read

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from host.person import TELEX, Person, at_terminal
-from telex.processes import table
+from telex.processes import proc
 from telex.terminal.cells import Size
 from telex.terminal.screen import Screen
 from telex.version import __version__
@@ -139,7 +139,7 @@ async def test_a_terminal_that_hangs_up_ends_everything() -> None:
     async with at_terminal(*RUN, "sh", "-c", "trap '' HUP; echo =$$=; sleep 100") as person:
         end = await person.sees("=\r\n")
         program = int(person.seen[:end].split(b"=")[1])
-        watched = table.pidfd(program)
+        watched = proc.pidfd(program)
         assert watched is not None
         gone = asyncio.Event()
         asyncio.get_running_loop().add_reader(watched, gone.set)

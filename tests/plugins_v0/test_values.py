@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telex.config import project
+from telex.config import load as config_load
 from telex.config.layers import Origin, Source
 from telex.config.load import load
 from telex.config.places import Places
@@ -214,7 +214,7 @@ def test_sections_come_from_the_users_file_and_from_a_trusted_projects(tmp_path:
     places = Places(*(tmp_path / name for name in ("config", "data", "state", "run")))
     places.config.mkdir()
     places.config_file.write_text('[plugins.it]\nkey = "user"\n')
-    file = tmp_path / "project" / project.NAME
+    file = tmp_path / "project" / config_load.NAME
     file.parent.mkdir(parents=True)
     file.write_text('[plugins.it]\nkey = "project"\n')
 
@@ -223,9 +223,9 @@ def test_sections_come_from_the_users_file_and_from_a_trusted_projects(tmp_path:
         return value_of(resolve("it", [ConfigEntry("key")], Sources(sections_of(config))))
 
     assert value() == "user"
-    seen = project.read(file, places.trusted)
+    seen = config_load.read(file, places.trusted)
     assert seen
-    project.trust(seen, places.trusted)
+    config_load.trust(seen, places.trusted)
     assert value() == "project"
 
 

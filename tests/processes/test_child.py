@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from telex.processes import child as child_module
-from telex.processes import guardian, table
+from telex.processes import guardian, proc
 from telex.processes.child import Child, Exit
-from telex.processes.spawn import End, Pipes, start
+from telex.processes.spawn import PipeEnd, Pipes, start
 from telex.processes.tree import Process, Table, members
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-QUIET = Pipes(End.NULL, End.NULL, End.NULL)
-UNTIL_TOLD = Pipes(stdout=End.NULL, stderr=End.NULL)
+QUIET = Pipes(PipeEnd.NULL, PipeEnd.NULL, PipeEnd.NULL)
+UNTIL_TOLD = Pipes(stdout=PipeEnd.NULL, stderr=PipeEnd.NULL)
 
 
 def tell(child: Child) -> None:
@@ -54,7 +54,7 @@ async def test_a_cancelled_wait_takes_nothing_from_the_others() -> None:
 
 async def test_a_child_that_was_reaped_claims_its_number_no_longer() -> None:
     child = start(["true"], stdio=QUIET)
-    later = table.now() + 1000
+    later = proc.now() + 1000
     stranger = Process(child.pid, 1, child.pid, child.pid, later)
     moment = Table([stranger], observer=os.getpid(), cookie=lambda _: "")
     assert members(moment, child.tree) == [stranger]  # not reaped yet: it can only be ours

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from telex.processes.departure import gone
+from telex.processes.group_exit import gone
 
 FORKED = """
 import os, sys

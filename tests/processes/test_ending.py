@@ -16,8 +16,8 @@ import pytest
 
 from processes.trees import SHAPES, Lifeline, shape
 from telex.processes.child import Exit
-from telex.processes.ending import AT_ONCE, DOUBTS, POLITE, Ending, Rung, TreeSurvived
-from telex.processes.spawn import End, Pipes, start
+from telex.processes.spawn import PipeEnd, Pipes, start
+from telex.processes.termination import AT_ONCE, DOUBTS, POLITE, Rung, TreeSurvived, TreeTermination
 from telex.processes.tree import Process, Root, Table, Tree
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ HEEDED_BY_NOBODY = (Rung(SIGHUP, 0.01), Rung(SIGTERM, 0.01))
 
 
 def grow(name: str, lifeline: Lifeline) -> Child:
-    return start(shape(name)[0], stdio=Pipes(End.NULL, End.NULL, lifeline.writing))
+    return start(shape(name)[0], stdio=Pipes(PipeEnd.NULL, PipeEnd.NULL, lifeline.writing))
 
 
 @pytest.mark.parametrize("name", SHAPES)
@@ -75,7 +75,7 @@ async def test_nobody_goes_on_because_another_ended_first(
     for _ in range(counted(10, 200)):
         lifeline = Lifeline()
         try:
-            stdio = Pipes(End.NULL, End.NULL, lifeline.writing)
+            stdio = Pipes(PipeEnd.NULL, PipeEnd.NULL, lifeline.writing)
             child = start(["sh", "-c", script], stdio=stdio, cwd=str(tmp_path))
             await lifeline.ready(count)
             await child.end((Rung(SIGTERM, 5.0), Rung(SIGKILL, 5.0)))
@@ -134,7 +134,7 @@ while True: signal.pause()
 
 async def test_the_ladder_is_climbed_down_in_order() -> None:
     argv = [sys.executable, "-S", "-c", NOTES_SIGNALS]
-    async with start(argv, stdio=Pipes(End.NULL, End.PIPE, End.NULL)) as child:
+    async with start(argv, stdio=Pipes(PipeEnd.NULL, PipeEnd.PIPE, PipeEnd.NULL)) as child:
         assert await read_line(child) == b"up\n"
         ended = await child.end((Rung(SIGHUP, 0.3), Rung(SIGTERM, 0.3), Rung(SIGKILL, 20.0)))
         assert ended == Exit(signal=SIGKILL)
@@ -151,7 +151,9 @@ def test_the_polite_ladder_asks_twice_and_is_done_within_three_seconds() -> None
 async def test_who_goes_when_asked_is_asked_no_further(heeded: signal.Signals) -> None:
     ignored = "TERM" if heeded is SIGHUP else "HUP"
     script = f'trap "" {ignored}; echo up; exec sleep 1000'
-    async with start(["sh", "-c", script], stdio=Pipes(End.NULL, End.PIPE, End.NULL)) as child:
+    async with start(
+        ["sh", "-c", script], stdio=Pipes(PipeEnd.NULL, PipeEnd.PIPE, PipeEnd.NULL)
+    ) as child:
         await read_line(child)
         ended = await child.end((Rung(SIGHUP, 0.1), Rung(SIGTERM, 20.0), Rung(SIGKILL, 20.0)))
     assert ended == Exit(signal=heeded)
@@ -159,21 +161,23 @@ async def test_who_goes_when_asked_is_asked_no_further(heeded: signal.Signals) -
 
 async def test_a_stopped_process_hears_what_it_is_asked() -> None:
     script = 'trap "exit 5" TERM; echo up; kill -STOP $$; while :; do sleep 1; done'
-    async with start(["sh", "-c", script], stdio=Pipes(End.NULL, End.PIPE, End.NULL)) as child:
+    async with start(
+        ["sh", "-c", script], stdio=Pipes(PipeEnd.NULL, PipeEnd.PIPE, PipeEnd.NULL)
+    ) as child:
         await read_line(child)
         os.waitid(os.P_PID, child.pid, os.WSTOPPED | os.WNOWAIT)
         assert await child.end((Rung(SIGTERM, 20.0),)) == Exit(5)
 
 
 async def test_ending_again_is_harmless() -> None:
-    child = start(["sleep", "1000"], stdio=Pipes(End.NULL, End.NULL, End.NULL))
+    child = start(["sleep", "1000"], stdio=Pipes(PipeEnd.NULL, PipeEnd.NULL, PipeEnd.NULL))
     first = await child.end()
     assert await child.end() == first == Exit(signal=SIGHUP)
 
 
 async def test_many_may_end_the_same_child_and_no_signal_comes_twice() -> None:
     argv = [sys.executable, "-S", "-c", NOTES_SIGNALS]
-    async with start(argv, stdio=Pipes(End.NULL, End.PIPE, End.NULL)) as child:
+    async with start(argv, stdio=Pipes(PipeEnd.NULL, PipeEnd.PIPE, PipeEnd.NULL)) as child:
         await read_line(child)
         ladder = (Rung(SIGHUP, 0.3), Rung(SIGTERM, 0.3), Rung(SIGKILL, 20.0))
         ends = await asyncio.gather(*(child.end(ladder) for _ in range(50)))
@@ -193,7 +197,7 @@ async def test_an_impatient_end_overtakes_a_patient_one(lifeline: Lifeline) -> N
 
 
 async def test_an_end_cancelled_while_it_looks_does_not_spoil_the_look_for_others() -> None:
-    child = start(["sleep", "1000"], stdio=Pipes(End.NULL, End.NULL, End.NULL))
+    child = start(["sleep", "1000"], stdio=Pipes(PipeEnd.NULL, PipeEnd.NULL, PipeEnd.NULL))
     one, other = asyncio.create_task(child.end()), asyncio.create_task(child.end())
     await asyncio.sleep(0)
     one.cancel()
@@ -245,7 +249,7 @@ async def test_a_chain_that_forks_and_exits_as_fast_as_we_look_is_caught(
     links = 5000
     script = f'echo up >&2; [ $1 -gt {links} ] || {command} -c "$0" "$0" $(($1 + 1)) &'
     argv = ["sh", "-c", script, script, "0"]
-    child = start(argv, stdio=Pipes(End.NULL, End.NULL, lifeline.writing))
+    child = start(argv, stdio=Pipes(PipeEnd.NULL, PipeEnd.NULL, lifeline.writing))
     await lifeline.ready(20)
     await child.end(AT_ONCE)
     assert await lifeline.gone() < links - 1000
@@ -261,17 +265,17 @@ async def test_a_group_is_killed_with_those_in_it_that_nobody_has_seen(lifeline:
     child = grow("in the background", lifeline)
     await lifeline.ready(2)
     shown = Process(child.pid, os.getpid(), child.pid, child.pid, child.started)
-    with Ending(AT_ONCE, {}) as ending:
+    with TreeTermination(AT_ONCE, {}) as ending:
         assert ending.proceed(seen(shown), child.tree, 0.0)
         await lifeline.gone()
     await child.end()
 
 
 async def test_who_was_a_member_once_stays_one_when_nothing_shows_it_any_more() -> None:
-    child = start(["sleep", "1000"], stdio=Pipes(End.NULL, End.NULL, End.NULL))
+    child = start(["sleep", "1000"], stdio=Pipes(PipeEnd.NULL, PipeEnd.NULL, PipeEnd.NULL))
     tree = Tree((Root(99999999, 1),), ":nobody.1:", 1)
     below = Process(child.pid, 99999999, 77777777, 77777777, child.started)
-    with Ending((Rung(SIGCONT, 0.0), Rung(SIGTERM, 9.0)), {}) as ending:
+    with TreeTermination((Rung(SIGCONT, 0.0), Rung(SIGTERM, 9.0)), {}) as ending:
         root = Process(99999999, os.getpid(), 99999999, 99999999, 1, alive=False)
         assert ending.proceed(seen(root, below), tree, 0.0)
         assert ending.proceed(seen(replace(below, ppid=1)), tree, 1.0)
@@ -281,10 +285,10 @@ async def test_who_was_a_member_once_stays_one_when_nothing_shows_it_any_more() 
 
 def test_an_unsettled_look_that_shows_nobody_is_not_believed_at_once() -> None:
     tree = Tree((Root(99999999, 1),), ":nobody.1:", 1)
-    with Ending(POLITE, {}) as ending:
+    with TreeTermination(POLITE, {}) as ending:
         looks = [ending.proceed(seen(settled=False), tree, 0.0) for _ in range(DOUBTS)]
         assert looks == [True] * (DOUBTS - 1) + [False]
-    with Ending(POLITE, {}) as ending:
+    with TreeTermination(POLITE, {}) as ending:
         assert not ending.proceed(seen(), tree, 0.0)
 
 

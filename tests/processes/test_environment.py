@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telex.processes.environment import child_environment
+from telex.processes.child_environment import child_environment
 from telex.version import __version__
 
 names = st.sampled_from(

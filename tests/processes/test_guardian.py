@@ -141,7 +141,7 @@ async def test_a_child_started_in_the_moment_we_are_killed_is_found_by_its_cooki
 
 async def test_trees_that_were_ended_are_forgotten_and_others_not(lifeline: Lifeline) -> None:
     then = (
-        "\n    from telex.processes.ending import AT_ONCE"
+        "\n    from telex.processes.termination import AT_ONCE"
         "\n    await children[0].end(AT_ONCE)"
         "\n    say(len(guardian._watch.ledger._places))"
     )

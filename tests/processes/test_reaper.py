@@ -13,9 +13,9 @@ import pytest
 
 from processes.trees import SHAPES, Lifeline, shape
 from telex.processes.child import Exit
-from telex.processes.ending import Rung
 from telex.processes.sandbox import Confinement
-from telex.processes.spawn import End, Pipes, start
+from telex.processes.spawn import PipeEnd, Pipes, start
+from telex.processes.termination import Rung
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,7 +32,7 @@ BESIDE = 'exec sh "$0" willing'
 
 def grow(script: str, lifeline: Lifeline, *, reaping: bool = True) -> Child:
     argv = ["sh", "-c", script, shape("alone")[0][-1]]
-    return start(argv, stdio=Pipes(End.NULL, End.NULL, lifeline.writing), reaping=reaping)
+    return start(argv, stdio=Pipes(PipeEnd.NULL, PipeEnd.NULL, lifeline.writing), reaping=reaping)
 
 
 @pytest.mark.parametrize("name", SHAPES)
@@ -120,7 +120,7 @@ async def test_the_command_has_what_it_would_have_without(locale: dict[str, str]
         reading, writing = os.pipe()
         async with start(
             ["sh", "-c", script, "a b", "\u00e9", ""],
-            stdio=Pipes(End.NULL, writing, End.NULL),
+            stdio=Pipes(PipeEnd.NULL, writing, PipeEnd.NULL),
             env={"PATH": os.environ["PATH"], "X": "1\n2", **locale},
             cwd="/",
             reaping=reaping,

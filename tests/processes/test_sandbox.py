@@ -19,20 +19,20 @@ from typing import TYPE_CHECKING
 import pytest
 
 from telex.processes.child import Exit
-from telex.processes.ending import Rung
 from telex.processes.sandbox import (
     DEVICES,
     PROGRAMS,
     Access,
     Confinement,
     Kernel,
-    Rule,
+    PathRule,
     asked_kernel,
     lacking,
     usual_limits,
 )
-from telex.processes.spawn import End, Pipes, StartRefused, start
+from telex.processes.spawn import PipeEnd, Pipes, StartRefused, start
 from telex.processes.syscall_filter import MACHINES, Sockets
+from telex.processes.termination import Rung
 
 if TYPE_CHECKING:
     from processes.trees import Lifeline
@@ -44,14 +44,14 @@ with_scopes = pytest.mark.skipif(KERNEL.landlock < 6, reason="this Landlock has 
 with_filter = pytest.mark.skipif(not KERNEL.machine, reason="there is no filter for this machine")
 
 SYSTEM = (
-    *map(Rule, (*PROGRAMS, "/etc/ld.so.cache", sys.prefix, sys.base_prefix)),
-    *(Rule(device, Access.WRITE) for device in DEVICES),
+    *map(PathRule, (*PROGRAMS, "/etc/ld.so.cache", sys.prefix, sys.base_prefix)),
+    *(PathRule(device, Access.WRITE) for device in DEVICES),
 )
 PYTHON = (sys.executable, "-I", "-S", "-c")
 REFUSED = ("Permission denied", "Operation not permitted")
 
 
-def held(*rules: Rule, sockets: Sockets = Sockets.NONE, kernel: Kernel = KERNEL) -> Confinement:
+def held(*rules: PathRule, sockets: Sockets = Sockets.NONE, kernel: Kernel = KERNEL) -> Confinement:
     there = tuple(rule for rule in (*SYSTEM, *rules) if os.path.exists(rule.path))
     return Confinement(
         there, sockets, usual_limits(), True, temporary=tempfile.gettempdir(), kernel=kernel
@@ -65,7 +65,7 @@ async def ran(
     with tempfile.TemporaryFile() as output:
         async with start(
             argv,
-            stdio=Pipes(End.NULL, output.fileno(), output.fileno()),
+            stdio=Pipes(PipeEnd.NULL, output.fileno(), output.fileno()),
             cwd=None if cwd is None else str(cwd),
             confinement=by,
         ) as child:
@@ -118,7 +118,7 @@ async def test_only_what_a_rule_names_is_read_by_whatever_name(tmp_path: Path) -
         f"os.link({str(home / '.ssh' / 'id_rsa')!r}, os.environ['TMPDIR'] + '/x')",
         f"os.rename({str(home / '.ssh')!r}, os.environ['TMPDIR'] + '/x')",
     ]
-    said = await tried("open('here')", *outside, by=held(Rule(str(root))), cwd=root)
+    said = await tried("open('here')", *outside, by=held(PathRule(str(root))), cwd=root)
     assert said[0] == "done"
     assert [one in (*REFUSED, "Invalid cross-device link") for one in said[1:]] == [True] * len(
         outside
@@ -135,9 +135,9 @@ async def test_what_is_written_is_what_a_rule_names_and_a_file_stays_that_one(
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "old").write_text("old")
     rules = [
-        Rule(str(tmp_path)),
-        Rule(str(tmp_path / "one"), Access.MAKE_FILES),
-        Rule(str(tmp_path / "docs"), Access.MAKE_FILES),
+        PathRule(str(tmp_path)),
+        PathRule(str(tmp_path / "one"), Access.MAKE_FILES),
+        PathRule(str(tmp_path / "docs"), Access.MAKE_FILES),
     ]
     allowed = ["open('one', 'w').write('new')", "open('docs/new', 'w')", "open('docs/old', 'a')"]
     refused = [
@@ -214,7 +214,7 @@ async def test_what_landlock_does_not_see_is_refused_before_it_begins(tmp_path: 
         ),
     ]
     before = (tmp_path / "file").stat()
-    said = await tried(*changes, by=held(Rule(str(tmp_path))), cwd=tmp_path)
+    said = await tried(*changes, by=held(PathRule(str(tmp_path))), cwd=tmp_path)
     assert set(said) == {"Operation not permitted"}
     after = (tmp_path / "file").stat()
     assert (after.st_mode, after.st_mtime_ns, after.st_size) == (
@@ -372,7 +372,7 @@ async def test_no_ioctl_changes_the_attributes_of_a_file_and_those_that_read_sta
     number = MACHINES[KERNEL.machine].ioctl
     opened = "fd = os.open('file', os.O_RDONLY)"
     calls = [f"call({number}, fd, {one}, bytes(256))" for one in changing.values()]
-    assert (await tried(opened, *calls, by=held(Rule(str(tmp_path))), cwd=tmp_path))[1:] == [
+    assert (await tried(opened, *calls, by=held(PathRule(str(tmp_path))), cwd=tmp_path))[1:] == [
         "Operation not permitted"
     ] * len(calls)
     reading = [0x80086601, 0x801C581F, 0x541B]  # the flags, the attributes, what waits to be read
@@ -381,7 +381,7 @@ async def test_no_ioctl_changes_the_attributes_of_a_file_and_those_that_read_sta
         *(f"call({number}, fd, {one}, ctypes.create_string_buffer(256))" for one in reading),
     ]
     free = await tried(*calls, by=None, cwd=tmp_path)
-    assert await tried(*calls, by=held(Rule(str(tmp_path))), cwd=tmp_path) == free
+    assert await tried(*calls, by=held(PathRule(str(tmp_path))), cwd=tmp_path) == free
 
 
 @with_landlock
@@ -442,7 +442,7 @@ async def test_its_directory_is_gone_also_when_it_is_ended(
 ) -> None:
     child = start(
         ["sh", "-c", 'echo x > "$TMPDIR/x"; echo >&2; exec sleep 999'],
-        stdio=Pipes(End.NULL, End.NULL, lifeline.writing),
+        stdio=Pipes(PipeEnd.NULL, PipeEnd.NULL, lifeline.writing),
         confinement=replace(held(), temporary=str(tmp_path)),
     )
     await lifeline.ready(1)
@@ -459,7 +459,7 @@ async def test_what_it_leaves_behind_is_ended_and_held_as_well(
     script = f"(setsid sh -c 'cat {tmp_path}/secret || echo >&2; exec sleep 999' &); sleep 999"
     child = start(
         ["sh", "-c", script],
-        stdio=Pipes(End.NULL, End.NULL, lifeline.writing),
+        stdio=Pipes(PipeEnd.NULL, PipeEnd.NULL, lifeline.writing),
         confinement=held(),
     )
     await lifeline.ready(1)

@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from telex.processes import guardian, spawn
-from telex.processes.environment import COOKIE, child_environment
+from telex.processes.child_environment import COOKIE, child_environment
 from telex.processes.spawn import (
-    End,
+    ControllingTerminal,
     NoSuchDirectory,
     NoSuchProgram,
     NoSuchTerminal,
     NotExecutable,
+    PipeEnd,
     Pipes,
     StartRefused,
-    Terminal,
     start,
 )
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from telex.processes.tree import Root
 
-OUTPUT_ONLY = Pipes(stdin=End.NULL, stderr=End.NULL)
+OUTPUT_ONLY = Pipes(stdin=PipeEnd.NULL, stderr=PipeEnd.NULL)
 
 
 async def read_all(fd: int) -> bytes:
@@ -110,7 +110,7 @@ async def test_our_ends_do_not_block_and_are_not_inherited() -> None:
 
 async def test_a_stream_may_lead_nowhere_or_to_a_descriptor_of_ours(tmp_path: Path) -> None:
     with open(tmp_path / "out", "w+b") as file:
-        stdio = Pipes(End.NULL, file.fileno(), file.fileno())
+        stdio = Pipes(PipeEnd.NULL, file.fileno(), file.fileno())
         async with start(["sh", "-c", "cat; echo out; echo err >&2"], stdio=stdio) as child:
             assert (child.stdin, child.stdout, child.stderr) == (None, None, None)
             await child.wait()
@@ -182,7 +182,9 @@ async def test_a_child_ignores_and_blocks_no_signal_whatever_we_do() -> None:
 
 async def test_a_child_on_a_terminal_is_in_control_of_it(pty: tuple[int, str]) -> None:
     master, path = pty
-    async with start(["sh", "-c", "ps -o tty= -o sid= -o tpgid= -p $$"], stdio=Terminal(path)) as c:
+    async with start(
+        ["sh", "-c", "ps -o tty= -o sid= -o tpgid= -p $$"], stdio=ControllingTerminal(path)
+    ) as c:
         await c.wait()
         tty, session, foreground = os.read(master, 1000).split()
     assert f"/dev/{tty.decode()}" == path
@@ -204,7 +206,7 @@ async def test_a_shell_on_a_terminal_has_job_control(pty: tuple[int, str]) -> No
     """Ctrl-C ends what the shell runs in the foreground, and not the shell."""
     master, path = pty
     argv = ["bash", "--norc", "--noprofile", "-i"]
-    async with start(argv, stdio=Terminal(path)) as shell:
+    async with start(argv, stdio=ControllingTerminal(path)) as shell:
         os.write(master, b"sleep 1000\n")
         await in_foreground(master, "sleep")
         os.write(master, termios.tcgetattr(master)[6][termios.VINTR])
@@ -218,7 +220,7 @@ async def test_all_three_streams_of_a_child_on_a_terminal_are_the_terminal(
 ) -> None:
     master, path = pty
     check = "test -t 0 && test -t 1 && test -t 2"
-    async with start(["sh", "-c", check], stdio=Terminal(path)) as child:
+    async with start(["sh", "-c", check], stdio=ControllingTerminal(path)) as child:
         assert (await child.wait()).code == 0
     assert master
 
@@ -231,7 +233,9 @@ async def test_without_an_environment_a_child_gets_ours_by_the_rules(
     check = 'test -z "$TMUX" && test "$TERM" = '
     async with start(["sh", "-c", check + "vt100"]) as child:
         assert (await child.wait()).code == 0
-    async with start(["sh", "-c", check + "xterm-256color"], stdio=Terminal(pty[1])) as child:
+    async with start(
+        ["sh", "-c", check + "xterm-256color"], stdio=ControllingTerminal(pty[1])
+    ) as child:
         assert (await child.wait()).code == 0
 
 
@@ -318,7 +322,7 @@ async def test_a_missing_directory_is_said_to_be_missing(directory: str) -> None
 @pytest.mark.parametrize("path", ["/dev/pts/99999", "/etc/passwd"])
 async def test_what_is_no_terminal_is_said_to_be_none(path: str) -> None:
     with pytest.raises(NoSuchTerminal, match=path):
-        start(["true"], stdio=Terminal(path))
+        start(["true"], stdio=ControllingTerminal(path))
 
 
 async def test_arguments_too_long_for_the_system_are_refused() -> None:

@@ -12,21 +12,21 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from telex.processes import table
-from telex.processes.environment import COOKIE
-from telex.processes.spawn import End, Pipes, start
-from telex.processes.table import Grip
+from telex.processes import proc
+from telex.processes.child_environment import COOKIE
+from telex.processes.proc import Grip
+from telex.processes.spawn import PipeEnd, Pipes, start
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from telex.processes.tree import Process
 
-QUIET = Pipes(End.NULL, End.NULL, End.NULL)
+QUIET = Pipes(PipeEnd.NULL, PipeEnd.NULL, PipeEnd.NULL)
 
 
 def row(pid: int) -> Process:
-    return table.scan().rows[pid]
+    return proc.scan().rows[pid]
 
 
 async def test_a_look_sees_us_and_our_child_as_they_are() -> None:
@@ -53,13 +53,13 @@ async def test_who_appears_while_we_look_is_seen(monkeypatch: pytest.MonkeyPatch
             return [name for name in real(path) if len(listings) > 1 or name != late]
 
         monkeypatch.setattr(os, "listdir", listdir)
-        assert child.pid in table.scan().rows
+        assert child.pid in proc.scan().rows
         monkeypatch.undo()
 
 
 def cookie_when_there(pid: int) -> str:
     """A start is over while its exec is not quite, and nobody announces when it is."""
-    while (cookie := table._proc_cookie(pid)) is None:
+    while (cookie := proc._proc_cookie(pid)) is None:
         pass
     return cookie
 
@@ -68,7 +68,7 @@ async def test_a_cookie_is_read_as_it_was_given() -> None:
     async with start(["sleep", "1000"], stdio=QUIET) as child:
         given = os.environ.get(COOKIE, "") + child.tree.mark.removesuffix(":")
         assert cookie_when_there(child.pid) == given
-    assert table._proc_cookie(child.pid) is None
+    assert proc._proc_cookie(child.pid) is None
 
 
 async def test_an_empty_environment_has_no_cookie() -> None:
@@ -83,8 +83,8 @@ def test_an_environment_that_is_not_there_yet_is_not_taken_for_an_empty_one(
 ) -> None:
     """In the midst of exec a process shows none, for too short a time to be caught at it."""
     stat = b"7 (x) R " + b"0 " * 46 + b"%d %d 0" % (begins, ends)
-    monkeypatch.setattr(table, "_read", lambda path: stat if path.endswith("stat") else b"")
-    assert table._proc_cookie(7) == cookie
+    monkeypatch.setattr(proc, "_read", lambda path: stat if path.endswith("stat") else b"")
+    assert proc._proc_cookie(7) == cookie
 
 
 async def test_a_zombie_is_not_alive() -> None:
@@ -95,29 +95,29 @@ async def test_a_zombie_is_not_alive() -> None:
 
 
 def test_the_present_is_on_the_same_clock_as_start_times() -> None:
-    ours = table.started(os.getpid())
+    ours = proc.started(os.getpid())
     assert ours is not None
-    assert ours <= table.now()
+    assert ours <= proc.now()
 
 
 async def test_what_started_later_started_later() -> None:
-    before = table.now()
+    before = proc.now()
     async with start(["sleep", "1000"], stdio=QUIET) as child:
-        assert before <= child.started <= table.now()
+        assert before <= child.started <= proc.now()
 
 
 def test_ps_says_the_same_as_proc() -> None:
     """The way of systems without /proc, on this one: only the start times differ in kind."""
     by_proc = row(os.getpid())
-    by_ps = {one.pid: one for one in table.ps_rows()}[os.getpid()]
+    by_ps = {one.pid: one for one in proc.ps_rows()}[os.getpid()]
     assert replace(by_ps, started=by_proc.started) == by_proc
 
 
 def test_ps_knows_when_one_process_started() -> None:
-    (ours,) = table.ps_rows("-p", str(os.getpid()))
-    seconds = (table.now() - row(os.getpid()).started) / os.sysconf("SC_CLK_TCK")
+    (ours,) = proc.ps_rows("-p", str(os.getpid()))
+    seconds = (proc.now() - row(os.getpid()).started) / os.sysconf("SC_CLK_TCK")
     assert abs(time.time() - seconds - ours.started) < 5
-    assert list(table.ps_rows("-p", "999999999")) == []
+    assert list(proc.ps_rows("-p", "999999999")) == []
 
 
 @pytest.fixture(params=["pidfd", "pid"])
@@ -160,7 +160,7 @@ async def test_a_process_whose_first_thread_has_ended_is_alive() -> None:
         "print('up', flush=True)\n"
         "ctypes.CDLL(None).syscall({'x86_64': 60, 'aarch64': 93}[__import__('os').uname().machine], 0)"
     )
-    async with start([sys.executable, "-c", code], stdio=Pipes(End.NULL)) as child:
+    async with start([sys.executable, "-c", code], stdio=Pipes(PipeEnd.NULL)) as child:
         while " Z " not in Path(f"/proc/{child.pid}/stat").read_text():
             pass  # no news comes of a single thread's end
         assert row(child.pid).alive

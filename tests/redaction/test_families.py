@@ -14,7 +14,7 @@ import pytest
 from redaction.samples import characters_of, made_of, sample
 from telex.redaction import MARKER, Redactor
 from telex.redaction.families import FAMILIES, HIDDEN_WHOLE, Family
-from telex.redaction.values import is_mixed
+from telex.redaction.secret_values import is_mixed
 
 REDACTOR = Redactor()
 PREFIXES = {family.prefix for family in FAMILIES if family.prefix}

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from redaction.examples import EXAMPLES, INNOCENT, KEY, some
 from telex.redaction import MARKER, Redactor, StreamRedactor, visible
 from telex.redaction.lane import Lane
-from telex.redaction.rules import RULES, Rule, Rulebook
+from telex.redaction.rules import RULES, RedactionRule, Rulebook
+from telex.redaction.secret_values import is_mixed
 from telex.redaction.shapes import Token
-from telex.redaction.values import is_mixed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -135,7 +135,7 @@ WORD = r"[A-Za-z0-9_\-]"
 AUTHORITY = r"""[^\s/?#"'<>`\\]"""
 
 
-def is_mixed_enough(rule: Rule) -> Callable[[re.Match[str]], bool]:
+def is_mixed_enough(rule: RedactionRule) -> Callable[[re.Match[str]], bool]:
     def check(match: re.Match[str]) -> bool:
         assert isinstance(rule.shape, Token)
         return not rule.shape.mixed or is_mixed(match["rest"][: rule.shape.least])

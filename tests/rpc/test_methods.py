@@ -9,8 +9,8 @@ import jsonschema
 import pytest
 from msgspec import Meta, Struct
 
+from telex.rpc.handler_tasks import Call
 from telex.rpc.methods import Methods
-from telex.rpc.serving import Call
 
 
 class Size(Struct):

@@ -22,9 +22,9 @@ from telex.rpc.errors import (
     StreamOverrun,
     UnexpectedReply,
 )
+from telex.rpc.handler_tasks import Call
 from telex.rpc.messages import ABSENT, Reply, Typed
 from telex.rpc.peer import MessageTooLarge, Peer
-from telex.rpc.serving import Call
 from telex.rpc.testing import Script, linked_peers, memory_channels
 from telex.wire import limits
 

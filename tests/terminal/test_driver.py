@@ -23,7 +23,7 @@ import pytest
 import telex
 from serving import Serve, serving
 from telex import match
-from telex.processes import table
+from telex.processes import proc
 from telex.protocols import pty_automation as spec
 from telex.terminal import blocking, driver
 from telex.terminal.opening import OpenedTwice
@@ -52,7 +52,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
 
 
 def alive(pid: int) -> bool:
-    return any(process.alive for process in table.ps_rows("-p", str(pid)))
+    return any(process.alive for process in proc.ps_rows("-p", str(pid)))
 
 
 # What one can do.

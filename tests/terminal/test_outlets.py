@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from redaction.examples import EXAMPLES, INNOCENT, Example
-from telex.cli.logs import _Plain
+from telex.cli.listeners import _Plain
 from telex.protocols import pty_automation as spec
 from telex.redaction import Redactor, visible
 from telex.rpc.errors import RpcError

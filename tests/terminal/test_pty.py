@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from telex.processes.child import Exit
-from telex.processes.ending import AT_ONCE
 from telex.processes.spawn import NoSuchDirectory, NoSuchProgram
+from telex.processes.termination import AT_ONCE
 from telex.terminal.cells import Size
 from telex.terminal.outbox import InputQueueFull, Outbox
 from telex.terminal.pty import (

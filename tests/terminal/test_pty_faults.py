@@ -15,7 +15,7 @@ import pytest
 
 from processes.trees import SHAPES, Lifeline, shape
 from telex.processes.child import Exit
-from telex.processes.ending import AT_ONCE
+from telex.processes.termination import AT_ONCE
 from telex.terminal.cells import Size
 from telex.terminal.pty import open_pty
 from telex.wire import limits

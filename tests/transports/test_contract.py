@@ -11,7 +11,7 @@ from msgspec import Struct
 from handlers import table
 from linking import TRANSPORTS, Transport
 from telex.rpc.errors import CallError, CallTimedOut, PeerGone, RpcError
-from telex.rpc.serving import Call
+from telex.rpc.handler_tasks import Call
 from telex.wire import limits
 
 pytestmark = pytest.mark.each_loop

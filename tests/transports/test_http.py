@@ -22,8 +22,8 @@ from handlers import table
 from streams import cuts, split
 from telex.rpc.channel import Channel
 from telex.rpc.errors import PeerGone
+from telex.rpc.handler_tasks import Call
 from telex.rpc.peer import Peer
-from telex.rpc.serving import Call
 from telex.transports import event_stream, http, http_client, listening, queued
 from telex.transports.door import Door
 from telex.transports.envelope import Kind, kind

@@ -21,8 +21,8 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from handlers import table
 from telex.rpc.channel import Channel
+from telex.rpc.handler_tasks import Call
 from telex.rpc.peer import Peer
-from telex.rpc.serving import Call
 from telex.transports import doorway, listening, queued, websocket
 from telex.transports.door import Knock
 from telex.transports.errors import CannotConnect, NobodyThere, NotAdmitted

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 from telex.adapters import manifest as manifests
 from telex.adapters.manifest import WHOLE, BadManifest, Problem
-from telex.config.beneath import open_beneath
+from telex.processes.openat import open_beneath
 from telex.wire.limits import (
     LUA_DEPTH,
     LUA_ENTRIES,

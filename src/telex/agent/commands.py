@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 from telex.agent.uninterrupted import to_the_end
 from telex.processes import spawn
-from telex.processes.ending import Rung
+from telex.processes.termination import Rung
 from telex.wire.limits import AGENT_SHELL_GRACE_SECONDS, AGENT_SHELL_OUTPUT_BYTES, KIB
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from telex.processes.child import Child, Exit
-    from telex.processes.ending import Ladder
     from telex.processes.sandbox import Confinement
+    from telex.processes.termination import Ladder
 
 _LADDER: Final[Ladder] = (Rung(SIGTERM, AGENT_SHELL_GRACE_SECONDS), Rung(SIGKILL, 5.0))
 _READ_BYTES: Final = 256 * KIB
@@ -65,7 +65,7 @@ async def run(
     began = loop.time()
     child = spawn.start(
         argv,
-        stdio=spawn.Pipes(stdin=spawn.End.NULL),
+        stdio=spawn.Pipes(stdin=spawn.PipeEnd.NULL),
         env=env,
         cwd=str(cwd),
         reaping=True,

@@ -33,7 +33,7 @@ from telex.processes.sandbox import (
     asked_kernel,
     usual_limits,
 )
-from telex.processes.sandbox import Rule as Place
+from telex.processes.sandbox import PathRule as Place
 from telex.processes.syscall_filter import Sockets
 
 if TYPE_CHECKING:

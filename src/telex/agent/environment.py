@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from telex.processes.environment import child_environment
+from telex.processes.child_environment import child_environment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

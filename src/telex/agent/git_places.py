@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from telex.agent.judging.git_repository import GitSettings
 from telex.config.errors import ConfigError
-from telex.config.private import read_file
+from telex.config.places import read_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from telex.agent.excerpts import clip, count_lines, fitting, lines_of, nth_line, page
 from telex.agent.matching import matching_lines
-from telex.config.private import write_private
+from telex.config.places import write_private
 from telex.wire.limits import (
     AGENT_CACHED_BYTES,
     AGENT_CACHED_OUTPUTS,

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from telex.agent.judging.on_disk import Disk
-from telex.config.beneath import open_beneath
+from telex.processes.openat import open_beneath
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -29,13 +29,13 @@ from telex.agent.store import (
     UnknownThread,
 )
 from telex.agent.tools.registry import BadArguments, UnknownTool
-from telex.processes.ending import TreeSurvived
 from telex.processes.spawn import StartFailed
+from telex.processes.termination import TreeSurvived
 from telex.protocols.agent_ui import METHODS, codes
 from telex.rpc.errors import ENDING, Condition, RpcError
+from telex.rpc.handler_tasks import Call
 from telex.rpc.methods import Methods
 from telex.rpc.peer import Peer
-from telex.rpc.serving import Call
 
 if TYPE_CHECKING:
     from telex.agent.runtime import Runtime

@@ -21,7 +21,7 @@ from telex.agent.excerpts import clipped, excerpt
 from telex.agent.sandbox import OutsideSandbox
 from telex.agent.uninterrupted import in_thread
 from telex.config.errors import ConfigError
-from telex.processes.environment import child_environment
+from telex.processes.child_environment import child_environment
 from telex.wire.limits import (
     AGENT_COMMAND_PREVIEW_CHARS,
     AGENT_SHELL_MOST_SECONDS,

@@ -3,8 +3,8 @@
 `main` answers with an exit code and never lets a traceback reach a person: 0 ok, 1 failed, 2 usage,
 3 unsupported here, 5 no server, 124 timed out, 130 interrupted, 141 nobody reads our output, else
 the child's.
-Commands return their code (None is 0) and raise for everything else; `endings` turns that into one
-line. Importing this costs click and nothing more: `lazy` loads a command when it is asked for.
+Commands return their code (None is 0) and raise for everything else; `command_end` turns that into
+one line. Importing this costs click and nothing more: `LazyCommand` loads a command when it runs.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from __future__ import annotations
 import io
 import os
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from click.exceptions import NoArgsIsHelpError
+import click
+from click.exceptions import Abort, Exit, NoArgsIsHelpError
 
 from telex.cli.console import explain
-from telex.cli.endings import ending
 from telex.cli.root import COMPLETE, root
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def _run(args: list[str]) -> int:
     if asked.endswith("_complete"):
         from click.shell_completion import shell_complete
 
-        import telex.cli.shells  # noqa: F401  which teaches click our bash
+        import telex.cli.completions  # noqa: F401  which teaches click our bash
 
         return shell_complete(root, {}, "telex", COMPLETE, asked)
     # Not root.main(): it ends a broken pipe by itself, with a code of its own.
@@ -51,7 +52,7 @@ def _run(args: list[str]) -> int:
 
 
 def _end(error: BaseException) -> int:
-    how = ending(error)
+    how = command_end(error)
     if how.line is not None:
         if os.environ.get("TELEX_DEBUG") == "1":
             import traceback
@@ -78,3 +79,49 @@ def _settle_stdout() -> None:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
         os.close(nowhere)
+
+
+@dataclass(frozen=True, slots=True)
+class CommandEnd:
+    """One line for the person (None: nothing needs saying) and the process's exit code."""
+
+    line: str | None
+    code: int
+
+
+def command_end(error: BaseException) -> CommandEnd:
+    """An exception of ours is a sentence already, and may bring an `exit_code` of its own."""
+    match error:
+        case Exit():
+            return CommandEnd(None, error.exit_code)
+        case KeyboardInterrupt() | Abort():
+            return CommandEnd(None, 130)
+        case BrokenPipeError():
+            return CommandEnd(
+                None, 141
+            )  # as if SIGPIPE had done it: `telex … | head -1` is no failure
+        case NoArgsIsHelpError():
+            return CommandEnd(error.format_message(), 2)
+        case click.UsageError():
+            what = " ".join(error.format_message().split())  # click may fold it over lines
+            return CommandEnd(f"telex: {what}{_try_help(error.ctx)}", 2)
+        case click.ClickException():
+            return CommandEnd(f"telex: {error.format_message()}", error.exit_code)
+        case TimeoutError():
+            return CommandEnd(f"telex: {str(error) or 'timed out'}", 124)
+        case OSError():
+            return CommandEnd(f"telex: {_of_the_system(error)}", 1)
+        case _ if type(error).__module__.startswith("telex."):
+            return CommandEnd(f"telex: {error}", getattr(error, "exit_code", 1))
+        case _:
+            what = f"{type(error).__name__}: {error}"
+            return CommandEnd(f"telex: internal error: {what} (TELEX_DEBUG=1 shows where)", 1)
+
+
+def _try_help(context: click.Context | None) -> str:
+    return f" (try: {context.command_path} --help)" if context else ""
+
+
+def _of_the_system(error: OSError) -> str:
+    what = error.strerror or str(error)
+    return f"{error.filename}: {what}" if error.filename else what

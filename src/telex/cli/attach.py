@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from telex.cli import candidates
+from telex.cli import completion_candidates
 from telex.cli.call import to
 from telex.cli.console import explain
 
@@ -29,7 +29,7 @@ it running. When its program ends, so does this, with the program's exit code.
     help="What leaves the session: ctrl_ and a letter or one of [ \\ ] ^ _.",
 )
 @click.option("--read-only", is_flag=True, help="Look, and neither type nor resize.")
-@click.argument("session", shell_complete=candidates.sessions)
+@click.argument("session", shell_complete=completion_candidates.sessions)
 def command(address: str, detach_key: str, read_only: bool, session: str) -> int:
     from telex.host.attach import attach, control_key
 

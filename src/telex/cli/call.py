@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from telex.cli import candidates
+from telex.cli import completion_candidates
 from telex.cli.console import explain, say
 
 HELP = """Ask a running server one thing.
@@ -51,7 +51,7 @@ def _object(_: click.Context, __: click.Parameter, given: str) -> Any:
 
 @click.command(help=HELP)
 @to
-@click.argument("method", shell_complete=candidates.methods)
+@click.argument("method", shell_complete=completion_candidates.methods)
 @click.argument("params", default="{}", callback=_object)
 def command(address: str, method: str, params: Any) -> int:
     from msgspec import UNSET

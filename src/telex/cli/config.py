@@ -3,18 +3,45 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from telex.cli.configuration import load_config
 from telex.cli.console import say, warn
-from telex.cli.loading import load_config
-from telex.cli.permission_rules import rules_of
-from telex.config import places, project
+from telex.config import load, places
 from telex.config.layers import Origin, Source, Value, from_file
 from telex.config.load import Config, find_project
-from telex.config.private import read_file
+from telex.config.places import read_file
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+# Permission rules in words, where a person looks at them: `config trust`, `config show`,
+# `agent remembered`.
+
+
+def rules_of(content: bytes, where: str) -> list[str]:
+    """Those of a config.toml. Raises `RuleRefused`; that it is TOML was seen before."""
+    from telex.agent.judging import from_tables, to_table
+
+    table = tomllib.loads(content.decode()).get("permission", {})
+    return [in_words(to_table(rule)) for rule in from_tables(table.get("rule", []), where)]
+
+
+def in_words(rule: Mapping[str, Any]) -> str:
+    """`allow shell: command="git push"`."""
+    members = [
+        f"{name}={json.dumps(value, ensure_ascii=False)}"
+        for name, value in rule.items()
+        if name not in ("decision", "tool")
+    ]
+    tool = "every tool" if rule["tool"] == "*" else rule["tool"]
+    return f"{rule['decision']} {tool}: {', '.join(members) or 'whatever it is given'}"
+
 
 HELP = """Show what is configured, and where it comes from.
 
@@ -77,15 +104,15 @@ def trust(where: Path | None) -> None:
     changes, it is not read until you trust it again.
     """
     here = places.find()
-    file = find_project(here) if where is None else project.read(_file_of(where), here.trusted)
+    file = find_project(here) if where is None else load.read(_file_of(where), here.trusted)
     if file is None:
-        raise click.ClickException(f"there is no {project.NAME} {_said(where)}")
+        raise click.ClickException(f"there is no {load.NAME} {_said(where)}")
     # Read first: what cannot be understood should not be trusted.
     layer = from_file(file.content, Origin(Source.PROJECT, str(file.path)))
     for warning in layer.warnings:
         warn(warning)
     rules = rules_of(file.content, str(file.path))
-    project.trust(file, here.trusted)
+    load.trust(file, here.trusted)
     sets = [*layer.given, *(["what the agent may do"] if rules else [])]
     say(f"trusted {file.path}; it sets {', '.join(sets) or 'nothing'}")
     for rule in rules:
@@ -97,17 +124,17 @@ def trust(where: Path | None) -> None:
 def untrust(where: Path | None) -> None:
     """Take that back: the project's file is no longer read."""
     here = places.find()
-    file = project.find(Path.cwd()) if where is None else _file_of(where)
+    file = load.find(Path.cwd()) if where is None else _file_of(where)
     if file is None:
-        raise click.ClickException(f"there is no {project.NAME} {_said(where)}")
-    was = project.untrust(file, here.trusted)
+        raise click.ClickException(f"there is no {load.NAME} {_said(where)}")
+    was = load.untrust(file, here.trusted)
     say(f"{file.resolve()} is no longer trusted" if was else f"{file.resolve()} was not trusted")
 
 
 def _rules(config: Config) -> list[tuple[str, str]]:
     """Those that hold, each with its file."""
     files = [(config.user_file, read_file(config.user_file))]
-    if (found := config.project_file) is not None and found.trust is project.Trust.TRUSTED:
+    if (found := config.project_file) is not None and found.trust is load.Trust.TRUSTED:
         files.append((found.path, found.content))
     return [
         (rule, str(path))
@@ -118,7 +145,7 @@ def _rules(config: Config) -> list[tuple[str, str]]:
 
 
 def _file_of(where: Path) -> Path:
-    return where / project.NAME if where.is_dir() else where
+    return where / load.NAME if where.is_dir() else where
 
 
 def _said(where: Path | None) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from telex.cli import candidates
+from telex.cli import completion_candidates
 from telex.cli.console import explain, say, warn
 
 HELP = """Tell this terminal something, or ask it, by a JSON escape.
@@ -48,7 +48,7 @@ def _json(_: click.Context, __: click.Parameter, given: str | None) -> Any:
     help="How long to wait.",
 )
 @click.option("--raw", is_flag=True, help="Print the bytes on stdout instead of sending them.")
-@click.argument("name", metavar="COMMAND", shell_complete=candidates.escapes)
+@click.argument("name", metavar="COMMAND", shell_complete=completion_candidates.escapes)
 @click.argument("data", required=False, callback=_json)
 def command(wait: bool, timeout: float, raw: bool, name: str, data: Any) -> int:
     _check(name, data)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from telex.cli.configuration import load_config
 from telex.cli.console import explain, warn
-from telex.cli.loading import load_config
 from telex.cli.run import hosted, program
 
 if TYPE_CHECKING:
@@ -124,6 +124,6 @@ def _version(text: str) -> Literal[2, 3]:
 
 
 def _redactor(context: click.Context) -> Redactor:
-    from telex.cli.redacting import redactor_of
+    from telex.cli.configuration import redactor_of
 
     return redactor_of(load_config(context).settings)

@@ -2,10 +2,40 @@
 
 from __future__ import annotations
 
+import importlib
+from typing import Any
+
 import click
 
-from telex.cli.lazy import Lazy
 from telex.version import __version__
+
+
+class LazyCommand(click.Command):
+    """Stands in a group for a command whose file is imported when it runs, not when it is listed.
+
+    It knows its name and its line of help, which is all that help, completion and suggestions need.
+    click enters a command through `make_context`, and what that returns names the real command as
+    its own, so nothing behind it ever meets the stand-in.
+    """
+
+    def __init__(self, name: str, module: str, short_help: str, attribute: str = "command") -> None:
+        super().__init__(name, short_help=short_help)
+        self._module, self._attribute = module, attribute
+
+    def load(self) -> click.Command:
+        """Import the file and return its command."""
+        command: click.Command = getattr(importlib.import_module(self._module), self._attribute)
+        return command
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        return self.load().make_context(info_name, args, parent, **extra)
+
 
 COMPLETE = "_TELEX_COMPLETE"
 """Set by the scripts of `telex completions` when a shell asks what could come next."""
@@ -61,4 +91,4 @@ def root(context: click.Context, flags: list[tuple[str, str]]) -> None:
 
 
 for _name, _line in COMMANDS.items():
-    root.add_command(Lazy(_name, f"telex.cli.{_name}", _line))
+    root.add_command(LazyCommand(_name, f"telex.cli.{_name}", _line))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from telex.cli import candidates
+from telex.cli import completion_candidates
 from telex.cli.address import read_address
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ program = click.argument(
     nargs=-1,
     required=True,
     type=click.UNPROCESSED,
-    shell_complete=candidates.programs,
+    shell_complete=completion_candidates.programs,
 )
 
 
@@ -62,10 +62,10 @@ def _door(given: str) -> Door:
     kind, _, at = given.partition("=")
     if kind != "http":
         raise click.BadParameter(f"{given!r} is not http=HOST:PORT, as in http=127.0.0.1:8024")
-    from telex.cli.web import listening
+    from telex.cli.http_listener import serve_http
 
     address = read_address(at)
-    return lambda converse: listening({"escapes": converse}, address, False)
+    return lambda converse: serve_http({"escapes": converse}, address, False)
 
 
 def _policy(_: click.Context, __: click.Parameter, given: Path | None) -> Policy | None:

@@ -8,12 +8,43 @@ from typing import TYPE_CHECKING
 
 import click
 
+from telex.adapters.finding import manifest_at
+from telex.adapters.registry import NameTaken, Plugins, builtin_plugins, installed_plugins
+from telex.adapters.sources import read_plugin
 from telex.cli.address import address
-from telex.cli.loading import load_config
+from telex.cli.configuration import load_config
+from telex.cli.console import explain
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from telex.adapters.server import AutomationServer
-    from telex.cli.doors import Doors
+    from telex.adapters.sources import Plugin
+    from telex.cli.listeners import Listeners
+    from telex.config.places import Places
+
+
+# The plugins that `telex serve` begins with: its own, the person's, and those named to it.
+#
+# One that is named and no good keeps the server from starting; one that merely lies in the data
+# directory gets a line on stderr.
+
+
+def served_plugins(places: Places, named: Iterable[Path]) -> tuple[Plugin, ...]:
+    """Raises what is wrong with one that was named."""
+    plugins = Plugins(builtin_plugins())
+    for path in named:
+        plugins.add(read_plugin(manifest_at(path)))
+    installed, problems = installed_plugins(places.adapters)
+    for plugin in installed:
+        try:
+            plugins.add(plugin)
+        except NameTaken as taken:
+            problems.append(f"{plugin.directory}: {taken}")
+    for problem in problems:
+        explain(f"telex: not loaded: {problem}")
+    return plugins.all()
+
 
 HELP = """Serve terminal sessions to programs, by JSON-RPC.
 
@@ -94,11 +125,9 @@ def command(
     gateway_port: int,
 ) -> None:
     from telex.adapters.server import AutomationServer
-    from telex.cli.doors import Doors
+    from telex.cli.configuration import redactor_of
     from telex.cli.event_loop import run
-    from telex.cli.logs import log_to_stderr
-    from telex.cli.redacting import redactor_of
-    from telex.cli.served_plugins import served_plugins
+    from telex.cli.listeners import Listeners, log_to_stderr
     from telex.config import places
     from telex.escapes.session_service import EscapeSessions
     from telex.htty.session_service import PageSessions
@@ -108,7 +137,7 @@ def command(
     log_to_stderr(config.settings.logging.level, redactor)
     found = places.find()
     path = None if socket is None else Path(socket) if socket else found.socket
-    doors = Doors(
+    doors = Listeners(
         stdio=stdio or (path is None and http is None),
         socket=path,
         http=http,
@@ -125,13 +154,15 @@ def command(
     run(_served(server, doors, serial))
 
 
-async def _served(server: AutomationServer, doors: Doors, serial: bool) -> None:
+async def _served(server: AutomationServer, doors: Listeners, serial: bool) -> None:
     """At the end every program is ended."""
-    from telex.cli.doors import serve
+    from telex.cli.listeners import serve_until_stopped
     from telex.terminal.registry import warm_up
 
     converse = partial(server.converse, one_at_a_time=serial)
     try:
-        await serve("automation", converse, doors, opened=warm_up, stopping=server.leave)
+        await serve_until_stopped(
+            "automation", converse, doors, opened=warm_up, stopping=server.leave
+        )
     finally:
         await server.close()

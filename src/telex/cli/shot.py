@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from telex.cli.loading import load_config
+from telex.cli.configuration import load_config
 from telex.cli.run import program as program_argument
 
 if TYPE_CHECKING:
@@ -94,8 +94,8 @@ def command(
     raw: bool,
     program: tuple[str, ...],
 ) -> None:
+    from telex.cli.configuration import redactor_of
     from telex.cli.event_loop import run
-    from telex.cli.redacting import redactor_of
     from telex.terminal.pictures import DARK, LIGHT, draw, kind_of
     from telex.terminal.program import Program
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from telex.config.errors import NotPrivate
-from telex.config.private import make_private
+from telex.config.places import make_private
 from telex.redaction import Redactor
 from telex.wire import limits
 

@@ -28,9 +28,9 @@ from telex.escapes.policy import Origin
 from telex.escapes.surface import Surface, unsupported
 from telex.protocols import json_escapes as spec
 from telex.rpc.errors import Condition, RpcError
+from telex.rpc.handler_tasks import Call
 from telex.rpc.messages import ABSENT
 from telex.rpc.methods import Method, Methods
-from telex.rpc.serving import Call
 from telex.wire import limits
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from telex.rpc.messages import Notification
 
 if TYPE_CHECKING:
     from telex.escapes.inband import InBand
-    from telex.rpc.serving import Call
+    from telex.rpc.handler_tasks import Call
     from telex.terminal.session import PtySession
 
 RESIZE: Final = "event:resize"

@@ -33,10 +33,10 @@ from telex.protocols import pty_automation as spec
 from telex.protocols.json_escapes import ATTRIBUTE, Report, Reported
 from telex.rpc.dialects import strict_json
 from telex.rpc.errors import Condition, RpcError
+from telex.rpc.handler_tasks import Call
 from telex.rpc.inbox import Inbox
 from telex.rpc.messages import Last
 from telex.rpc.peer import Peer
-from telex.rpc.serving import Call
 from telex.terminal.outbox import InputQueueFull
 from telex.wire import json_escape
 from telex.wire.events import Claimed, Frame

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from telex.escapes.catalogue import EVENTS
-from telex.processes import table
+from telex.processes import proc
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator
@@ -103,13 +103,13 @@ class Subscriptions:
 def _newest(group: int) -> Process | None:
     """Who of a group asks, as well as that can be told: a shell starts a program and waits for it.
     If it is a helper of who asks, the subscription ends early, which is the safe side."""
-    found = table.scan().rows.values()
+    found = proc.scan().rows.values()
     members = [one for one in found if one.pgid == group and one.alive]
     return max(members, key=lambda one: (one.started, one.pid), default=None)
 
 
 def _lives(process: Process | None) -> bool:
-    return process is None or table.started(process.pid) == process.started
+    return process is None or proc.started(process.pid) == process.started
 
 
 def switching(old: frozenset[int], new: frozenset[int], own: frozenset[int]) -> bytes:

@@ -28,7 +28,7 @@ from telex.host.listeners import MODES, Listeners
 from telex.host.person_surface import PersonSurface
 from telex.host.question import LastRow
 from telex.host.shown import Shown
-from telex.processes.departure import gone
+from telex.processes.group_exit import gone
 from telex.protocols.json_escapes import Report, Reported
 from telex.rpc.dialects.json_escapes import JsonEscapes
 from telex.rpc.peer import Peer
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from telex.host.escaping import Terminals
     from telex.host.whereabouts import Whereabouts
     from telex.rpc.channel import Channel
+    from telex.rpc.handler_tasks import Call
     from telex.rpc.messages import Id, Notification
-    from telex.rpc.serving import Call
     from telex.terminal.cells import Size
 
 _CURSOR: Final = b"\x1b[6n"

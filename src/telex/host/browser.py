@@ -18,8 +18,8 @@ import shutil
 import sys
 from typing import TYPE_CHECKING, Final
 
-from telex.processes import table
-from telex.processes.environment import COOKIE
+from telex.processes import proc
+from telex.processes.child_environment import COOKIE
 from telex.processes.launch import launch, null
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ async def open_in_browser(url: str) -> bool:
 
 async def _taken(pid: int) -> bool:
     """A browser that stays is one; what ends says by its code whether it found one."""
-    fd = table.pidfd(pid)
+    fd = proc.pidfd(pid)
     if fd is None:
         return True
     loop, told = asyncio.get_running_loop(), asyncio.Event()

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from telex.escapes.policy import Origin
     from telex.escapes.service import Gate
     from telex.escapes.surface import Other
-    from telex.rpc.serving import Call
+    from telex.rpc.handler_tasks import Call
 
 DOWNLOAD: Final = "file:download"
 UPLOAD: Final = "file:upload"

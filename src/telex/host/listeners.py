@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
 
     from telex.escapes.events import Happened
-    from telex.rpc.serving import Call
+    from telex.rpc.handler_tasks import Call
     from telex.terminal.cells import Size
 
 Tell = Callable[[Notification], bool]

@@ -19,7 +19,7 @@ from telex.host import modes
 from telex.host.apart import apart
 from telex.host.mode_tracker import ModeTracker
 from telex.processes import guardian
-from telex.processes.terminal_note import TerminalNote, encode_modes
+from telex.processes.terminal_restore import TerminalState, encode_modes
 from telex.terminal.cells import Size
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class OwnTerminal:
     def _note(self) -> None:
         if self._held and self.found is not None:
             taken = modes.raw(self.found, output=self.shown)
-            guardian.note_terminal(TerminalNote.of(self.found, taken, self._undo))
+            guardian.note_terminal(TerminalState.of(self.found, taken, self._undo))
 
     def child_modes(self) -> str:
         """What the child's terminal shall do, for `leader`; empty where nothing is known."""

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from telex.escapes.surface import Other
     from telex.protocols.json_escapes import QueryMode
     from telex.rpc.errors import RpcError
-    from telex.rpc.serving import Call
+    from telex.rpc.handler_tasks import Call
     from telex.terminal.cells import Size
 
 Ask = Callable[[bytes], Awaitable[bytes | None]]

@@ -36,7 +36,7 @@ from telex.host.inlet import Inlet
 from telex.host.outcome import Outcome
 from telex.host.outlet import Outlet
 from telex.host.own_terminal import OwnTerminal, terminal_size
-from telex.processes.environment import child_environment
+from telex.processes.child_environment import child_environment
 from telex.processes.spawn import resolve
 from telex.terminal.pty import open_pty
 from telex.wire import limits

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from telex.host.leader import led
-from telex.processes import table
+from telex.processes import proc
 from telex.wire import limits
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class Whereabouts:
     def _see(self, pty: Pty, group: int | None, now: float) -> None:
         names = () if group is None else _names(pty.child.pid, group)
         run = _run(group)
-        if names == () and table.HAS_PROC:
+        if names == () and proc.HAS_PROC:
             names, run = self._ended(pty, group)
         self._looks.append(Look(now, group, names or (), run, _job(group)))
         # What was asked in a read is served a moment after it.
@@ -128,7 +128,7 @@ class Whereabouts:
 def _run(leader: int | None) -> tuple[int, int] | None:
     """Who the leader of a group is, so that neither another process by its number nor another
     program in the same process is taken for it. None if we may not know."""
-    if leader is None or (started := table.started(leader)) is None:
+    if leader is None or (started := proc.started(leader)) is None:
         return None
     try:
         program = os.stat(f"/proc/{leader}/exe")
@@ -142,7 +142,7 @@ def _run(leader: int | None) -> tuple[int, int] | None:
 
 
 def _job(leader: int | None) -> tuple[int, int] | None:
-    if leader is None or (started := table.started(leader)) is None:
+    if leader is None or (started := proc.started(leader)) is None:
         return None
     return leader, started
 

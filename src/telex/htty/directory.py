@@ -18,9 +18,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, unquote_to_bytes
 
-from telex.config.beneath import open_beneath
 from telex.htty.file_request import Validators, part
 from telex.htty.listing import Entry, listing, page
+from telex.processes.openat import open_beneath
 from telex.wire import limits
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ import asyncio
 import os
 from typing import TYPE_CHECKING, Final
 
-from telex.processes import table
+from telex.processes import proc
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -43,7 +43,7 @@ class Members:
         """`left` is called when all of them have."""
         self._left = left
         self._loop = asyncio.get_running_loop()
-        rows = [one for one in table.scan().rows.values() if one.alive]
+        rows = [one for one in proc.scan().rows.values() if one.alive]
         found = [one.pid for one in rows if one.pgid == group]
         relays = {pid for pid in found if _relays(pid)}
         self.relays = bool(relays)
@@ -103,7 +103,7 @@ def _is_shell(pid: int) -> bool:
 
 
 def _relays(pid: int) -> bool:
-    if not table.HAS_PROC:
+    if not proc.HAS_PROC:
         return False
     try:
         opened = os.listdir(f"/proc/{pid}/fd")
@@ -153,6 +153,6 @@ def _open(path: str) -> int | None:
 
 def _pidfd(pid: int) -> int | None:
     try:
-        return table.pidfd(pid)
+        return proc.pidfd(pid)
     except ProcessLookupError:
         return None

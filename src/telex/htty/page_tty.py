@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 from telex.escapes.own_tty import OwnTty, terminal_path
 from telex.htty.support import STDIN, STDOUT, NoPages
 from telex.processes import guardian
-from telex.processes.terminal_note import TerminalNote
+from telex.processes.terminal_restore import TerminalState
 from telex.wire import limits
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class PageTty(OwnTty):
             if not self._held:
                 guardian.hold_terminal(self.fd)
                 self._held = True
-            guardian.note_terminal(TerminalNote.of(found, wanted, _END))
+            guardian.note_terminal(TerminalState.of(found, wanted, _END))
 
     def guard(self) -> None:
         super().guard()

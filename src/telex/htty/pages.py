@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from telex.htty.page import Page, label
-from telex.processes import table
+from telex.processes import proc
 from telex.wire import limits
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def program_of(group: int, otherwise: str) -> Program:
     name = _read(group, "comm").decode("utf-8", "replace").strip() or otherwise
     if argv := _read(group, "cmdline"):
         return Program(name, (argv, _link(group, "exe"), _link(group, "cwd")))
-    started = table.started(group)
+    started = proc.started(group)
     return Program(name, object() if started is None else (group, started))
 
 

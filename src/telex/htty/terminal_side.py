@@ -33,8 +33,8 @@ from telex.htty.errors import ConnectionOver
 from telex.htty.frames import HEADER_BYTES
 from telex.htty.http2 import Http2
 from telex.htty.members import Members
-from telex.processes import table
-from telex.processes.departure import gone
+from telex.processes import proc
+from telex.processes.group_exit import gone
 from telex.wire import limits
 
 if TYPE_CHECKING:
@@ -292,7 +292,7 @@ class TerminalSide:
             group, offer = answerable(self._line.foreground()), self._offer
             if group is None or not listens(self._line, group) or (offer and offer.announced):
                 continue
-            tried, self._tried = self._tried, (group, table.started(group))
+            tried, self._tried = self._tried, (group, proc.started(group))
             if self._tried != tried:
                 if offer is not None:
                     self._end(offer, "it was no server")

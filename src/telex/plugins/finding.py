@@ -26,7 +26,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Final
 
 from telex.config.errors import ConfigError
-from telex.config.private import read_file
+from telex.config.places import read_file
 from telex.plugins import judging, trust
 from telex.plugins import manifest as manifests
 from telex.plugins.interpreter import interpreters

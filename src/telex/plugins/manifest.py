@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from telex.config.errors import ConfigError
-from telex.config.private import read_file
+from telex.config.places import read_file
 from telex.plugins.fields import WHOLE, Checked, Problem, checked, shown
 from telex.plugins.task_entries import declared, plain_entries
 from telex.plugins.values import fit

@@ -27,7 +27,7 @@ from telex.plugins.settings import Settings, environment
 from telex.plugins.stderr import Stderr
 from telex.plugins.talk import Talk
 from telex.processes import spawn
-from telex.processes.ending import TreeSurvived
+from telex.processes.termination import TreeSurvived
 from telex.rpc.messages import ABSENT
 from telex.wire import limits
 

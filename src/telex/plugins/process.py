@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 
 from telex.plugins.hearing import PluginPipes
 from telex.processes import spawn
-from telex.processes.ending import Rung
+from telex.processes.termination import Rung
 from telex.transports import stdio
 
 if TYPE_CHECKING:

@@ -36,8 +36,8 @@ from telex.processes.sandbox import (
     Access,
     Confinement,
     Kernel,
-    Limit,
-    Rule,
+    PathRule,
+    ResourceLimit,
     asked_kernel,
     usual_limits,
 )
@@ -71,10 +71,10 @@ class Restrictions:
     """What is asked of the kernel for one plugin, and what it can do of that."""
 
     kernel: Kernel
-    limits: tuple[Limit, ...]
+    limits: tuple[ResourceLimit, ...]
     needs: Needs | None
-    rules: tuple[Rule, ...] = ()
-    declared: tuple[Rule, ...] = ()
+    rules: tuple[PathRule, ...] = ()
+    declared: tuple[PathRule, ...] = ()
     """Those of the manifest; the others everybody gets."""
     absent: tuple[str, ...] = ()
     """Declared, and not there."""
@@ -173,26 +173,26 @@ def restrictions(
     return Restrictions(kernel, usual_limits(needs.memory), needs, there, found_there, absent)
 
 
-def _declared(needs: Needs, home: str, cwd: Path) -> Iterator[Rule]:
+def _declared(needs: Needs, home: str, cwd: Path) -> Iterator[PathRule]:
     for paths, access in ((needs.read, Access.READ), (needs.write, Access.WRITE)):
         for path in paths or ():
             at_home = path == "~" or path.startswith("~/")
-            yield Rule(str(cwd / (home + path[1:] if at_home else path)), access)
+            yield PathRule(str(cwd / (home + path[1:] if at_home else path)), access)
 
 
-def _given(found: Found, environ: Mapping[str, str]) -> Iterator[Rule]:
+def _given(found: Found, environ: Mapping[str, str]) -> Iterator[PathRule]:
     """What every plugin reaches: the system, the programs it can call, itself, and what runs it."""
-    yield from map(Rule, _SYSTEM)
-    yield from (Rule(device, Access.WRITE) for device in DEVICES)
-    yield Rule(str(found.where))
+    yield from map(PathRule, _SYSTEM)
+    yield from (PathRule(device, Access.WRITE) for device in DEVICES)
+    yield PathRule(str(found.where))
     # A plugin in Python may be made with telex.plugins.sdk.
     telex = Path(__file__).parents[2]
-    yield from map(Rule, (sys.prefix, sys.base_prefix, str(telex)))
+    yield from map(PathRule, (sys.prefix, sys.base_prefix, str(telex)))
     path = environ.get("PATH", os.defpath).split(os.pathsep)
     home = Path(environ.get("HOME", "/"))
     runs_it = interpreters(found.executable, path)
     places = [*path, *(place for program in runs_it for place in _around(program))]
-    yield from (Rule(place) for place in places if _harmless(place, home))
+    yield from (PathRule(place) for place in places if _harmless(place, home))
 
 
 def _around(program: str) -> Iterator[str]:

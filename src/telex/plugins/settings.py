@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from telex.plugins import restricting
-from telex.processes.environment import child_environment
+from telex.processes.child_environment import child_environment
 from telex.redaction import Redactor
 from telex.wire import limits
 

@@ -19,8 +19,8 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from telex.config import project
-from telex.config.project import ProjectFile, Trust
+from telex.config import load
+from telex.config.load import ProjectFile, Trust
 from telex.wire.limits import PLUGIN_DIRECTORY_ENTRIES, PLUGIN_TRUSTED_BYTES
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class NotTrustable(Exception):
 
 def of_project(start: Path) -> Path | None:
     """The plugins of the project a directory is in: its own, or a parent's in the repository."""
-    candidates = (directory / NAME for directory in project.speaking_for(start))
+    candidates = (directory / NAME for directory in load.speaking_for(start))
     return next((path for path in candidates if os.path.lexists(path)), None)
 
 
@@ -45,17 +45,17 @@ def read(directory: Path, places: Places) -> ProjectFile:
     """The directory as it is now, and what was said of it. Raises NotTrustable."""
     directory = Path(os.path.realpath(directory))
     listing = "\n".join(_listing(directory)).encode("utf-8", "surrogateescape")
-    return ProjectFile(directory, listing, project.judge(directory, listing, places.trusted))
+    return ProjectFile(directory, listing, load.judge(directory, listing, places.trusted))
 
 
 def trust(seen: ProjectFile, places: Places) -> None:
     """From now on what was seen may run."""
-    project.trust(seen, places.trusted)
+    load.trust(seen, places.trusted)
 
 
 def untrust(directory: Path, places: Places) -> bool:
     """Forget what was said of this directory; False if nothing was."""
-    return project.untrust(directory, places.trusted)
+    return load.untrust(directory, places.trusted)
 
 
 def refusal(seen: ProjectFile) -> str | None:

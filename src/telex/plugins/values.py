@@ -23,11 +23,11 @@ from msgspec.structs import replace
 
 from telex.config.errors import ConfigError
 from telex.config.layers import Origin, Source, nearest
-from telex.config.private import read_file
-from telex.config.project import Trust
+from telex.config.load import Trust
+from telex.config.places import read_file
 from telex.plugins.fields import shown
 from telex.plugins.problems import NotIntroduced
-from telex.processes.environment import NEVER_INHERITED
+from telex.processes.child_environment import NEVER_INHERITED
 from telex.protocols.plugin_v0 import ConfigEntry, Introduced, KeyValue, Value, ValueType
 
 if TYPE_CHECKING:

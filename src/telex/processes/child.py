@@ -17,15 +17,15 @@ from dataclasses import dataclass, replace
 from signal import Signals
 from typing import TYPE_CHECKING
 
-from telex.processes import guardian, table
-from telex.processes.ending import LOOK_AGAIN_SECONDS, POLITE, Ending
+from telex.processes import guardian, proc
+from telex.processes.termination import LOOK_AGAIN_SECONDS, POLITE, TreeTermination
 from telex.processes.tree import Root, Tree
 
 if TYPE_CHECKING:
     from io import FileIO
     from types import TracebackType
 
-    from telex.processes.ending import Ladder, Told
+    from telex.processes.termination import Ladder, Told
     from telex.processes.tree import Table
 
 
@@ -64,7 +64,7 @@ class Child:
         self.exit: Exit | None = None
         """How it ended, once it has."""
         self._mark = mark
-        self._root = Root(pid, table.started(pid) or table.now())
+        self._root = Root(pid, proc.started(pid) or proc.now())
         self._told: Told = {}
         self._loop = asyncio.get_running_loop()
         self._exited: asyncio.Future[Exit] = self._loop.create_future()
@@ -100,7 +100,7 @@ class Child:
         same time, with another ladder or the same: no member gets a signal twice. A cancelled end
         leaves the rest to the next one, or to the guardian.
         """
-        with Ending(ladder, self._told) as ending:
+        with TreeTermination(ladder, self._told) as ending:
             while ending.proceed(await _look(), self.tree, self._loop.time()):
                 await _wait(ending)
         ended = await self.wait()
@@ -125,7 +125,7 @@ class Child:
 
     def _watch(self) -> int | None:
         with contextlib.suppress(ProcessLookupError):  # reaped behind our back; the thread sees
-            if (fd := table.pidfd(self.pid)) is not None:
+            if (fd := proc.pidfd(self.pid)) is not None:
                 self._loop.add_reader(fd, self._reap)
                 return fd
         threading.Thread(target=self._reap_in_thread, daemon=True).start()
@@ -133,7 +133,7 @@ class Child:
 
     def _reap(self) -> None:
         """Take the exit status, if there is one yet."""
-        reaped_at = table.now()  # before it is: until then the number cannot be another's
+        reaped_at = proc.now()  # before it is: until then the number cannot be another's
         try:
             done, status = os.waitpid(self.pid, os.WNOHANG)
         except ChildProcessError:
@@ -147,7 +147,7 @@ class Child:
             ended = _exit(os.waitpid(self.pid, 0)[1])
         except ChildProcessError:
             ended = Exit()
-        reaped_at = table.now()
+        reaped_at = proc.now()
         with contextlib.suppress(RuntimeError):  # the loop is closed, and so nobody waits
             self._loop.call_soon_threadsafe(self._finish, ended, reaped_at)
 
@@ -204,12 +204,12 @@ async def _look() -> Table:
 def _take_look(loop: asyncio.AbstractEventLoop) -> None:
     look = _looks.pop(loop)
     try:
-        look.set_result(table.scan(guardian.living()))
+        look.set_result(proc.scan(guardian.living()))
     except OSError as error:
         look.set_exception(error)
 
 
-async def _wait(ending: Ending) -> None:
+async def _wait(ending: TreeTermination) -> None:
     """Until all that are waited for have ended, or it is time to proceed."""
     loop = asyncio.get_running_loop()
     left = set(ending.waited_for)

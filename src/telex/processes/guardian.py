@@ -24,10 +24,10 @@ import threading
 import time
 from typing import TYPE_CHECKING, Final
 
-from telex.processes import ledger, table
-from telex.processes.ending import BRISK, LOOK_AGAIN_SECONDS, Ending
+from telex.processes import ledger, proc
 from telex.processes.launch import clear_of_stdio, dup, launch, null
-from telex.processes.terminal_note import TerminalNote, restore
+from telex.processes.terminal_restore import TerminalState, restore
+from telex.processes.termination import BRISK, LOOK_AGAIN_SECONDS, TreeTermination
 from telex.processes.tree import Tree, members
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class _Watch:
         self.terminal: int | None = None
         """The person's terminal, while we have it."""
         self._living: set[Identity] = set()
-        self._since = table.now()
+        self._since = proc.now()
         self._exited: dict[Identity, Tree] = {}
         self._resolve_at = _UNRESOLVED
 
@@ -141,7 +141,7 @@ class _Watch:
 
     def _resolve(self) -> None:
         """Strike out the exited whose trees are gone, seldom enough that it costs nothing."""
-        moment = table.scan(self.living())
+        moment = proc.scan(self.living())
         gone = [name for name, tree in self._exited.items() if not members(moment, tree)]
         for identity in gone if moment.settled else ():
             self.leave(identity)
@@ -197,7 +197,7 @@ def hold_terminal(terminal: int) -> None:
             raise GuardianFailed(f"the system did not start it: {error.strerror}") from error
 
 
-def note_terminal(note: TerminalNote | None) -> None:
+def note_terminal(note: TerminalState | None) -> None:
     """How the terminal is to be left from now on if we are killed; None: as it is."""
     with _lock:
         if _watch is not None:
@@ -269,26 +269,26 @@ def main() -> None:
     os.dup2(nowhere, _TERMINAL_FD)  # whatever goes wrong here is not for the person's screen
     os.close(nowhere)
     os.read(_PIPE_FD, 1)  # nobody ever writes: this returns when the last writer is gone
-    if (note := TerminalNote.decode(ledger.read_note(_LEDGER_FD))) is not None:
+    if (note := TerminalState.decode(ledger.read_note(_LEDGER_FD))) is not None:
         restore(terminal, note)
     os.close(terminal)
-    tree = Tree(ledger.read(_LEDGER_FD, now=table.now()), f":{token}.", since)
-    with Ending(BRISK, {}) as ending:
+    tree = Tree(ledger.read(_LEDGER_FD, now=proc.now()), f":{token}.", since)
+    with TreeTermination(BRISK, {}) as ending:
         while proceeded(ending, lambda moment: tree):
             pass
 
 
-def proceeded(ending: Ending, tree: Callable[[Table], Tree]) -> bool:
+def proceeded(ending: TreeTermination, tree: Callable[[Table], Tree]) -> bool:
     """One look and what it asks for, in a process without an event loop; False when nobody is left.
     Also for `reaper`, whose tree is another at each look."""
-    moment = table.scan()
+    moment = proc.scan()
     if not ending.proceed(moment, tree(moment), time.monotonic()):
         return False
     _wait(ending)
     return True
 
 
-def _wait(ending: Ending) -> None:
+def _wait(ending: TreeTermination) -> None:
     """Until all that are waited for have ended, or it is time to proceed."""
     poll = select.poll()
     left = ending.waited_for

@@ -247,8 +247,8 @@ def _has_children() -> bool:
 
 def _end_the_rest() -> None:
     sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-    from telex.processes.ending import BRISK, Ending, TreeSurvived
     from telex.processes.guardian import proceeded
+    from telex.processes.termination import BRISK, TreeSurvived, TreeTermination
     from telex.processes.tree import Root, Table, Tree
 
     def ours(moment: Table) -> Tree:
@@ -257,7 +257,7 @@ def _end_the_rest() -> None:
 
     try:
         while _has_children():
-            with Ending(BRISK, {}) as ending:
+            with TreeTermination(BRISK, {}) as ending:
                 while proceeded(ending, ours):
                     _has_children()
     except TreeSurvived:

@@ -91,7 +91,7 @@ class Access(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class PathRule:
     path: str
     access: Access = Access.READ
 
@@ -102,7 +102,7 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class ResourceLimit:
     number: int
     value: int
     sentence: str
@@ -140,10 +140,10 @@ def lacking(kernel: Kernel) -> list[str]:
 class Confinement:
     """What a child and everything that comes of it are held to."""
 
-    rules: tuple[Rule, ...] | None = None
+    rules: tuple[PathRule, ...] | None = None
     """The files it reaches; None is all."""
     sockets: Sockets = Sockets.ALL
-    limits: tuple[Limit, ...] = ()
+    limits: tuple[ResourceLimit, ...] = ()
     filtered: bool = False
     """By a seccomp filter, and without root's capabilities. If not, only TCP is kept from it."""
     temporary: str | None = None
@@ -189,15 +189,19 @@ def all_rights(version: int) -> int:
     return _FIRST_RIGHTS | sum(right for since, right in added.items() if version >= since)
 
 
-def usual_limits(memory: int | None = None) -> tuple[Limit, ...]:
+def usual_limits(memory: int | None = None) -> tuple[ResourceLimit, ...]:
     """RLIMIT_DATA and not RLIMIT_AS: Node and others reserve much more space than they use."""
     mib = min(memory or limits.PLUGIN_MEMORY_MIB, _ALL_MEMORY_MIB)
     files, processes = limits.PLUGIN_OPEN_FILES, limits.PLUGIN_PROCESSES
     size = limits.PLUGIN_FILE_BYTES
     return (
-        Limit(resource.RLIMIT_CORE, 0, "It leaves no core dumps."),
-        Limit(resource.RLIMIT_NOFILE, files, f"Each process has up to {files} open files."),
-        Limit(resource.RLIMIT_NPROC, processes, f"You and it have up to {processes} processes."),
-        Limit(resource.RLIMIT_FSIZE, size, f"It writes files of up to {size // _MIB} MiB."),
-        Limit(resource.RLIMIT_DATA, mib * _MIB, f"Each process has up to {mib} MiB of memory."),
+        ResourceLimit(resource.RLIMIT_CORE, 0, "It leaves no core dumps."),
+        ResourceLimit(resource.RLIMIT_NOFILE, files, f"Each process has up to {files} open files."),
+        ResourceLimit(
+            resource.RLIMIT_NPROC, processes, f"You and it have up to {processes} processes."
+        ),
+        ResourceLimit(resource.RLIMIT_FSIZE, size, f"It writes files of up to {size // _MIB} MiB."),
+        ResourceLimit(
+            resource.RLIMIT_DATA, mib * _MIB, f"Each process has up to {mib} MiB of memory."
+        ),
     )

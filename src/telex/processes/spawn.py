@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 
 from telex.processes import guardian, reaper
 from telex.processes.child import Child, reap_abandoned
-from telex.processes.environment import COOKIE, child_environment
+from telex.processes.child_environment import COOKIE, child_environment
 from telex.processes.launch import clear_of_stdio, dup, launch, null
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class StartRefused(StartFailed):
     """The system has no room for another process, or for this one."""
 
 
-class End(enum.Enum):
+class PipeEnd(enum.Enum):
     """Where one of a child's standard streams leads, if not to a descriptor we have already."""
 
     PIPE = "pipe"
@@ -71,7 +71,7 @@ class End(enum.Enum):
     """Nowhere."""
 
 
-Plug = End | int
+Plug = PipeEnd | int
 _Command = tuple[str, list[str]]
 """What is run, and the arguments it sees."""
 
@@ -85,16 +85,16 @@ _HAS_GNU_ENV: Final = _IS_LINUX and os.path.basename(os.path.realpath(_GNU_ENV))
 class Pipes:
     """The child talks through pipes, or through descriptors the caller keeps and closes."""
 
-    stdin: Plug = End.PIPE
-    stdout: Plug = End.PIPE
-    stderr: Plug = End.PIPE
+    stdin: Plug = PipeEnd.PIPE
+    stdout: Plug = PipeEnd.PIPE
+    stderr: Plug = PipeEnd.PIPE
 
 
 PIPED: Final = Pipes()
 
 
 @dataclass(frozen=True, slots=True)
-class Terminal:
+class ControllingTerminal:
     """The child is on a terminal, and in control of it."""
 
     path: str
@@ -104,7 +104,7 @@ class Terminal:
 def start(
     argv: Sequence[str],
     *,
-    stdio: Pipes | Terminal = PIPED,
+    stdio: Pipes | ControllingTerminal = PIPED,
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
     reaping: bool = False,
@@ -124,7 +124,7 @@ def start(
     """
     asyncio.get_running_loop()  # without one to watch the child, nothing is started
     if env is None:
-        env = child_environment(os.environ, terminal=isinstance(stdio, Terminal))
+        env = child_environment(os.environ, terminal=isinstance(stdio, ControllingTerminal))
     path, argv = _command(argv, env, cwd)
     blocked: Collection[int] = ()
     words = confinement.words() if confinement else []
@@ -232,11 +232,11 @@ def resolve(program: str, env: Mapping[str, str], directory: str) -> str:
 
 
 def _wire(
-    stdio: Pipes | Terminal, theirs: ExitStack, ours: ExitStack
+    stdio: Pipes | ControllingTerminal, theirs: ExitStack, ours: ExitStack
 ) -> tuple[list[Action], list[FileIO | None]]:
     """What the child does to its descriptors, and our ends of what leads to us."""
     match stdio:
-        case Terminal(path):
+        case ControllingTerminal(path):
             return _take_control(path), [None, None, None]
         case Pipes(stdin, stdout, stderr):
             wires = [
@@ -261,9 +261,9 @@ def _plug(
 ) -> tuple[Action, FileIO | None]:
     """One standard stream."""
     match plug:
-        case End.NULL:
+        case PipeEnd.NULL:
             return null(target), None
-        case End.PIPE:
+        case PipeEnd.PIPE:
             reading, writing = os.pipe()
             near, far = (writing, reading) if target == 0 else (reading, writing)
             file = ours.enter_context(FileIO(near, "wb" if target == 0 else "rb"))

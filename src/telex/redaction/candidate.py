@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from telex.redaction.lane import Lane
-    from telex.redaction.rules import Rule
+    from telex.redaction.rules import RedactionRule
     from telex.redaction.shapes import Reading
 
 _ENDLESS: Final = 1 << 62
@@ -29,7 +29,7 @@ class Candidate:
 
     __slots__ = ("_hides", "_lane", "_reading", "exclusive", "position", "rule", "start")
 
-    def __init__(self, lane: Lane, rule: Rule, position: int, start: int | None) -> None:
+    def __init__(self, lane: Lane, rule: RedactionRule, position: int, start: int | None) -> None:
         self.rule = rule
         self.position = position
         self.start = start

@@ -21,7 +21,7 @@ from telex.redaction.rules import (
     PREFIX_CHARACTERS,
     UNFINISHED_CHARS,
     UNFINISHED_LEADS,
-    Rule,
+    RedactionRule,
 )
 from telex.redaction.shapes import Token
 
@@ -31,10 +31,12 @@ if TYPE_CHECKING:
 
     from telex.redaction.rules import Rulebook
 
-_CUT_LITERAL: Final = Rule("literal with a flood of escape sequences in it", Token(r"^\s", 0))
+_CUT_LITERAL: Final = RedactionRule(
+    "literal with a flood of escape sequences in it", Token(r"^\s", 0)
+)
 
 
-class Verdict(Enum):
+class LaneVerdict(Enum):
     """What becomes of a piece of text."""
 
     SHOWN = "shown"
@@ -44,7 +46,7 @@ class Verdict(Enum):
     """A further piece of the same secret: nothing stands for it."""
 
 
-_HIDDEN: Final = (Verdict.HIDDEN, Verdict.STILL_HIDDEN)
+_HIDDEN: Final = (LaneVerdict.HIDDEN, LaneVerdict.STILL_HIDDEN)
 
 
 class _Literal:
@@ -206,7 +208,7 @@ class Lane:
         self._read_to(self.end)
         self._settle()
 
-    def verdicts(self, text: str) -> Iterator[tuple[str, Verdict]]:
+    def verdicts(self, text: str) -> Iterator[tuple[str, LaneVerdict]]:
         """Over the next characters, which are settled."""
         first, stop = self.emitted, self.emitted + len(text)
         here = first
@@ -217,13 +219,13 @@ class Lane:
                 heappush(self._hidden, (stop, end))
                 end = stop
             if start > here:
-                yield text[here - first : start - first], Verdict.SHOWN
+                yield text[here - first : start - first], LaneVerdict.SHOWN
                 self._hiding, here = False, start
             if end > here:
                 yield text[here - first : end - first], _HIDDEN[self._hiding]
                 self._hiding, here = True, end
         if here < stop:
-            yield text[here - first :], Verdict.SHOWN
+            yield text[here - first :], LaneVerdict.SHOWN
             self._hiding = False
 
     # What the candidates say.
@@ -268,7 +270,7 @@ class Lane:
                     rules.add(id(each.rule))
         self._candidates = reading
 
-    def _begin(self, rule: Rule, start: int) -> None:
+    def _begin(self, rule: RedactionRule, start: int) -> None:
         if not self._may_lead(rule, start):
             return
         for each in self._candidates:
@@ -319,7 +321,7 @@ class Lane:
                     first = min(first, self.base + start)
         return first
 
-    def _may_lead(self, rule: Rule, start: int) -> bool:
+    def _may_lead(self, rule: RedactionRule, start: int) -> bool:
         return not (rule.prefixes or rule.whole_word) or self._opens_word(start)
 
     def _opens_word(self, offset: int) -> bool:

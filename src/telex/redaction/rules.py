@@ -22,26 +22,26 @@ from typing import TYPE_CHECKING, Any, Final
 import re2
 
 from telex.redaction import visible
-from telex.redaction.commands import COMMANDS
 from telex.redaction.families import FAMILIES, Family
+from telex.redaction.program_options import COMMANDS
 from telex.redaction.shapes import (
     FEW,
     Argument,
     Armour,
-    Command,
+    CommandShape,
     Cookies,
     Credentials,
     DirectoryOrValue,
     Dotted,
     Element,
-    Field,
+    FieldShape,
     QuotedOnly,
     RandomValue,
     Scheme,
     Shape,
     Token,
     UrlPassword,
-    Value,
+    ValueShape,
     run_of,
 )
 
@@ -57,7 +57,7 @@ _QUICK_CHARS: Final = 48
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class RedactionRule:
     """One way a secret is recognised. A rule has either a lead or prefixes."""
 
     name: str
@@ -128,73 +128,75 @@ _STATEMENT: Final = (
 _SETTERS: Final = "(?:setenv|ENV|set[ ]-[A-Za-z]{1,4}|config(?:ure)?[ ]set)"
 
 _LABELS: Final = (
-    Rule("labelled value", Value(), lead=_NAME + _ASSIGNED),
-    Rule("authorization header", Credentials(), lead=f"(?i:authorization){_ASSIGNED}"),
-    Rule("bearer token", Scheme(r"A-Za-z0-9._~+/=\-", 8), lead=r"(?i:bearer)[ \t]"),
-    Rule("URL password", UrlPassword(), lead=_URL_USER),
-    Rule("named value", Value(), lead=f"{_NAME}(?:{_PAIRED}|{_YAML_PAIRED})"),
-    Rule(
+    RedactionRule("labelled value", ValueShape(), lead=_NAME + _ASSIGNED),
+    RedactionRule("authorization header", Credentials(), lead=f"(?i:authorization){_ASSIGNED}"),
+    RedactionRule("bearer token", Scheme(r"A-Za-z0-9._~+/=\-", 8), lead=r"(?i:bearer)[ \t]"),
+    RedactionRule("URL password", UrlPassword(), lead=_URL_USER),
+    RedactionRule("named value", ValueShape(), lead=f"{_NAME}(?:{_PAIRED}|{_YAML_PAIRED})"),
+    RedactionRule(
         "password variable",
         DirectoryOrValue(),
         lead=f"(?:[A-Z0-9]_(?:PASS|PAT|PWD|CREDS?|CREDENTIALS?|AUTH)=|(?i:[a-z0-9]_(?:pass|pwd)){_ASSIGNED})",
     ),
-    Rule(
+    RedactionRule(
         "password field",
         DirectoryOrValue(),
         lead=r"""(?i:[;?&][ ]?(?:pwd|pass)[ ]?=|["'](?:pwd|pass)["'][ \t]{0,4}[:=]|[ \t]pass=)""",
     ),
-    Rule("connection string", Field(), lead="(?i:pwd)[ ]?=", whole_word=True),
-    Rule(
+    RedactionRule("connection string", FieldShape(), lead="(?i:pwd)[ ]?=", whole_word=True),
+    RedactionRule(
         "key",
         RandomValue(),
         lead=f"{_SOMETIMES}{_ASSIGNED}",
         quick=rf"[A-Z0-9]_KEY=[^\s]|{_SOMETIMES}{_ASSIGNED}{_OPENED}[A-Za-z0-9+/_.~=-]{{12}}",
     ),
-    Rule(
+    RedactionRule(
         "registry credentials",
         Token("A-Za-z0-9+/=", 8),
         lead=r"""(?:_auth[ \t]{0,4}=|"auth"[ \t]{0,4}:[ \t]{0,4}")""",
     ),
-    Rule("option", Argument(), lead=f"--?(?i:{_OPTION_NAME})[ \\t]", whole_word=True),
-    Rule(
+    RedactionRule("option", Argument(), lead=f"--?(?i:{_OPTION_NAME})[ \\t]", whole_word=True),
+    RedactionRule(
         "assigned variable",
         Argument(),
         lead=rf"{_SETTERS}[ \t]{{1,2}}[A-Za-z0-9_.:-]{{0,40}}{_NAME}[ \t]",
         whole_word=True,
     ),
-    Rule(
+    RedactionRule(
         "login file",
         Argument(),
         lead=r"(?:login|account|user)[ \t]{1,4}[^\s]{1,64}[ \t\r\n]{1,16}password[ \t]",
         whole_word=True,
     ),
-    Rule("element", Element(), lead=f"<[A-Za-z0-9_.:-]{{0,40}}{_NAME}>"),
-    Rule(
+    RedactionRule("element", Element(), lead=f"<[A-Za-z0-9_.:-]{{0,40}}{_NAME}>"),
+    RedactionRule(
         "statement",
         QuotedOnly(),
         lead=_STATEMENT,
         quick=f"""{_STATEMENT}["']""",
         whole_word=True,
     ),
-    Rule(
+    RedactionRule(
         "pass phrase argument",
         Argument(),
         lead="-pass(?:in|out)?[ ]{1,2}[\"']?pass:",
         whole_word=True,
     ),
-    Rule("cookie header", Cookies(), lead="(?i:cookie):[ \\t]", whole_word=True),
-    Rule("basic credentials", Scheme("A-Za-z0-9+/=", 8), lead=r"Basic[ \t]", whole_word=True),
-    Rule(
+    RedactionRule("cookie header", Cookies(), lead="(?i:cookie):[ \\t]", whole_word=True),
+    RedactionRule(
+        "basic credentials", Scheme("A-Za-z0-9+/=", 8), lead=r"Basic[ \t]", whole_word=True
+    ),
+    RedactionRule(
         "query parameter",
         Token(r"A-Za-z0-9_%.~\-", 20, mixed=True),
         lead="[?&](?i:key|code|auth|jwt|sid|session|signature|x-amz-signature|x-goog-signature|ticket)=",
     ),
-    Rule(
+    RedactionRule(
         "private key block",
         Armour(),
         lead="BEGIN (?:[A-Z0-9 ]{0,24}PRIVATE KEY(?: BLOCK)?|OpenVPN Static key V1) ?-{4}",
     ),
-    Rule("JSON web token", Dotted(), prefixes=("eyJ",), hides_prefix=True),
+    RedactionRule("JSON web token", Dotted(), prefixes=("eyJ",), hides_prefix=True),
 )
 
 
@@ -212,20 +214,20 @@ def _alternatives(words: Sequence[str]) -> str:
     return branches[0] if len(branches) == 1 else f"(?:{'|'.join(branches)})"
 
 
-def _families() -> Iterator[Rule]:
+def _families() -> Iterator[RedactionRule]:
     """One rule for all beginnings after which the same must come."""
     alike: dict[tuple[Token, bool], list[Family]] = {}
     for family in FAMILIES:
         shape = Token(family.rest, family.least, mixed=family.whole)
         if family.lead:
             whole = family.lead[0].isalnum()
-            yield Rule(family.id, shape, lead=family.lead, whole_word=whole)
+            yield RedactionRule(family.id, shape, lead=family.lead, whole_word=whole)
         elif not _is_covered(family):
             alike.setdefault((shape, family.is_hidden_whole), []).append(family)
     for (shape, hidden), families in alike.items():
         prefixes = dict.fromkeys(family.prefix for family in families)
         name = f"like {families[0].id}"
-        yield Rule(name, shape, prefixes=tuple(prefixes), hides_prefix=hidden)
+        yield RedactionRule(name, shape, prefixes=tuple(prefixes), hides_prefix=hidden)
 
 
 def _is_covered(family: Family) -> bool:
@@ -242,13 +244,13 @@ def _is_covered(family: Family) -> bool:
 
 _HIDDEN_WHOLE: Final = [family for family in FAMILIES if family.is_hidden_whole]
 
-_PROGRAMS: Final = Rule(
-    "command", Command(), lead=f"{_alternatives(sorted(COMMANDS))}[ \\t]", whole_word=True
+_PROGRAMS: Final = RedactionRule(
+    "command", CommandShape(), lead=f"{_alternatives(sorted(COMMANDS))}[ \\t]", whole_word=True
 )
 
 RULES: Final = (*_LABELS, _PROGRAMS, *_families())
 
-_BY_PREFIX: Final[dict[str, list[Rule]]] = {}
+_BY_PREFIX: Final[dict[str, list[RedactionRule]]] = {}
 for _rule in RULES:
     for _prefix in _rule.prefixes:
         _BY_PREFIX.setdefault(_prefix, []).append(_rule)
@@ -363,12 +365,12 @@ class Rulebook:
 
     def leads(
         self, text: str, begin: int, after: int, breaks: Iterable[int] = ()
-    ) -> list[tuple[int, int, Rule]]:
+    ) -> list[tuple[int, int, RedactionRule]]:
         """(end, start, rule) of each lead that starts at `begin` or later and ends past `after`.
 
         Words begin at `breaks` too.
         """
-        found: list[tuple[int, int, Rule]] = []
+        found: list[tuple[int, int, RedactionRule]] = []
         words = {each for each in breaks if each >= begin}
         match = _lead_pattern().match
         for start in self.starts(text, begin):
@@ -392,5 +394,5 @@ class Rulebook:
             yield at - 1
 
 
-def _place(lead: tuple[int, int, Rule]) -> tuple[int, int]:
+def _place(lead: tuple[int, int, RedactionRule]) -> tuple[int, int]:
     return lead[:2]

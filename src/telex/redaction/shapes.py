@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
-from telex.redaction.commands import COMMANDS, PERCENT, SAME, USER, WITHOUT_SECRETS
-from telex.redaction.values import (
+from telex.redaction.program_options import COMMANDS, PERCENT, SAME, USER, WITHOUT_SECRETS
+from telex.redaction.secret_values import (
     JUDGED_CHARS,
     LABEL_CHARS,
-    Label,
+    SecretLabel,
     is_argument_mention,
     is_example,
     is_mention,
@@ -175,7 +175,7 @@ class Dotted:
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class ValueShape:
     """What a label names: bare up to a separator, or everything between quotes."""
 
     rest: str = _UNQUOTED
@@ -197,7 +197,7 @@ class Value:
             return
         operator = before[-1:] + candidate.behind((yield from candidate.run("=>~", 1)))
         blanks = yield from candidate.run(_BLANKS, 24)
-        label = Label(before, bool(blanks))
+        label = SecretLabel(before, bool(blanks))
         candidate.hold()
         slashes = yield from candidate.run(r"\\", 3)
         quote = yield from candidate.peek()
@@ -212,7 +212,7 @@ class Value:
             compared = operator == "=="
             yield from (_RANDOM if compared else self).quoted(candidate, label, quote, slashes)
 
-    def bare(self, candidate: Candidate, label: Label) -> Reading:
+    def bare(self, candidate: Candidate, label: SecretLabel) -> Reading:
         if (yield from candidate.peek()) in _NEVER_FIRST:
             return
         already = yield from candidate.reads(candidate.marker)
@@ -236,7 +236,7 @@ class Value:
             inner = self if wraps(value) else _RANDOM
             yield from inner.quoted(candidate, label, after, 0)
 
-    def secret(self, candidate: Candidate, label: Label) -> Reading:
+    def secret(self, candidate: Candidate, label: SecretLabel) -> Reading:
         """Hide a bare value: up to a blank or a quote, or to what ends a command."""
         candidate.hide()
         candidate.exclusive = True
@@ -259,7 +259,7 @@ class Value:
             yield from candidate.run(quote, 1)
             yield from self.quoted(candidate, label, quote, len(opening[1]))
 
-    def quoted(self, candidate: Candidate, label: Label, quote: str, slashes: int) -> Reading:
+    def quoted(self, candidate: Candidate, label: SecretLabel, quote: str, slashes: int) -> Reading:
         """Up to the closing quote, or the end of the line.
 
         `slashes` stood before the opening quote, in JSON inside JSON; so they do before its peer.
@@ -290,10 +290,10 @@ class Value:
                 return
             yield from candidate.run(quote, 1)
 
-    def is_secret(self, label: Label, value: str, after: str) -> bool:
+    def is_secret(self, label: SecretLabel, value: str, after: str) -> bool:
         return not is_mention(label, value, after)
 
-    def is_quoted_secret(self, label: Label, value: str) -> bool:
+    def is_quoted_secret(self, label: SecretLabel, value: str) -> bool:
         return not is_quoted_mention(label, value)
 
 
@@ -301,7 +301,7 @@ _SEPARATORS_AND_END: Final = frozenset(_SEPARATORS)
 
 
 @dataclass(frozen=True, slots=True)
-class RandomValue(Value):
+class RandomValue(ValueShape):
     """The value of a label that names many other things too: `SORT_KEY`, `"key"`.
 
     An environment variable of that name is a secret whatever it is; else it must look like one.
@@ -309,14 +309,14 @@ class RandomValue(Value):
 
     is_plain: ClassVar[bool] = False
 
-    def is_secret(self, label: Label, value: str, after: str) -> bool:
+    def is_secret(self, label: SecretLabel, value: str, after: str) -> bool:
         if _OPEN_NAMES.search(label.name):
             return False
         if label.is_variable and len(label.name) > 3:
             return not is_mention(label, value, after) and not is_path(value)
         return looks_random(value) and not is_mention(label, value, after)
 
-    def is_quoted_secret(self, label: Label, value: str) -> bool:
+    def is_quoted_secret(self, label: SecretLabel, value: str) -> bool:
         if _OPEN_NAMES.search(label.name):
             return False
         if label.is_variable and len(label.name) > 3:
@@ -332,20 +332,20 @@ _OPEN_NAMES: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class DirectoryOrValue(Value):
+class DirectoryOrValue(ValueShape):
     """The value of `pwd`: a password in a connection, and a directory in a shell."""
 
     is_plain: ClassVar[bool] = False
 
-    def is_secret(self, label: Label, value: str, after: str) -> bool:
+    def is_secret(self, label: SecretLabel, value: str, after: str) -> bool:
         return not is_path(value) and not is_mention(label, value, after)
 
-    def is_quoted_secret(self, label: Label, value: str) -> bool:
+    def is_quoted_secret(self, label: SecretLabel, value: str) -> bool:
         return not is_path(value) and not is_quoted_mention(label, value)
 
 
 @dataclass(frozen=True, slots=True)
-class Field(Value):
+class FieldShape(ValueShape):
     """`Pwd=…;Server=…`: a password only where another field follows, else a directory."""
 
     def read(self, candidate: Candidate) -> Reading:
@@ -359,12 +359,12 @@ class Field(Value):
 
 
 @dataclass(frozen=True, slots=True)
-class Argument(Value):
+class Argument(ValueShape):
     """What follows an option, after a blank: `--token …`."""
 
     def read(self, candidate: Candidate) -> Reading:
         yield from candidate.run(_BLANKS, 8)
-        label = Label("", False)
+        label = SecretLabel("", False)
         candidate.hold()
         quote = yield from candidate.peek()
         if quote in _QUOTES:
@@ -374,17 +374,17 @@ class Argument(Value):
         else:
             yield from self.bare(candidate, label)
 
-    def is_secret(self, label: Label, value: str, after: str) -> bool:
+    def is_secret(self, label: SecretLabel, value: str, after: str) -> bool:
         return not is_argument_mention(value)
 
 
 @dataclass(frozen=True, slots=True)
-class QuotedOnly(Value):
+class QuotedOnly(ValueShape):
     """A value in quotes after a word: SQL's `IDENTIFIED BY '…'`."""
 
     is_plain: ClassVar[bool] = False
 
-    def bare(self, candidate: Candidate, label: Label) -> Reading:
+    def bare(self, candidate: Candidate, label: SecretLabel) -> Reading:
         yield from ()
 
 
@@ -438,7 +438,7 @@ _COOKIE_ATTRIBUTES: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Credentials(Value):
+class Credentials(ValueShape):
     """The value of an `Authorization` header: a scheme, which may stay, and the credentials.
 
     A first word that is no scheme we know may be either, so the second is hidden with it.
@@ -446,20 +446,20 @@ class Credentials(Value):
 
     is_plain: ClassVar[bool] = False
 
-    def bare(self, candidate: Candidate, label: Label) -> Reading:
+    def bare(self, candidate: Candidate, label: SecretLabel) -> Reading:
         known = yield from self._scheme(candidate)
         if known is None:
             return
-        yield from Value.bare(self, candidate, label)
+        yield from ValueShape.bare(self, candidate, label)
         candidate.show()
         yield from candidate.run(_BLANKS, 8)
         if not known and candidate.behind(1) in _BLANK:
             candidate.hold()
-            yield from Value.bare(self, candidate, label)
+            yield from ValueShape.bare(self, candidate, label)
 
-    def quoted(self, candidate: Candidate, label: Label, quote: str, slashes: int) -> Reading:
+    def quoted(self, candidate: Candidate, label: SecretLabel, quote: str, slashes: int) -> Reading:
         yield from self._scheme(candidate)
-        yield from Value.quoted(self, candidate, label, quote, slashes)
+        yield from ValueShape.quoted(self, candidate, label, quote, slashes)
 
     def _scheme(self, candidate: Candidate) -> Generator[None, None, bool | None]:
         """Whether one came; None where it is only mentioned."""
@@ -540,7 +540,7 @@ _COMMAND_ENDS: Final = frozenset(";|&`)\n") | {""}
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class CommandShape:
     """The arguments of a program that takes a secret as one: `sshpass -p …`, `curl -u user:…`.
 
     It reads word by word to the end of the command, and shows all but the secret.

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 import re2
 
 from telex.redaction import visible
-from telex.redaction.lane import Lane, Verdict
+from telex.redaction.lane import Lane, LaneVerdict
 from telex.redaction.rules import LEAD_CHARS, LITERAL_LEAD, Rulebook
 from telex.wire.limits import HELD_SECRET_CHARS
 
@@ -63,7 +63,7 @@ class StreamEnded(RuntimeError):
     """A finished stream was fed. It has decided all it held, so it cannot go on."""
 
 
-Fragment = tuple[str, Verdict]
+Fragment = tuple[str, LaneVerdict]
 Ranges = list[tuple[int, int]]
 
 
@@ -100,7 +100,7 @@ class Redactor:
         at = 0
         for fragment, verdict in self._fragments(text):
             end = at + len(fragment)
-            if verdict is not Verdict.SHOWN:
+            if verdict is not LaneVerdict.SHOWN:
                 start = found.pop()[0] if found and found[-1][1] == at else at
                 found.append((start, end))
             at = end
@@ -114,7 +114,7 @@ class Redactor:
 
     def _fragments(self, text: str) -> Iterator[Fragment]:
         if not self._patterns and self._is_quiet(text):
-            return iter(((text, Verdict.SHOWN),))
+            return iter(((text, LaneVerdict.SHOWN),))
         return StreamRedactor(self._book, self._matches(text)).whole(text)
 
     def _is_quiet(self, text: str) -> bool:
@@ -154,7 +154,7 @@ class StreamRedactor:
     def __init__(self, book: Rulebook, hidden: Sequence[Ranges] = ()) -> None:
         self._book = book
         self._hidden = hidden  # by owner, when the whole text was known beforehand
-        self._owner = visible.Owner()
+        self._owner = visible.TextOwner()
         self._lane = self._ground = self._lane_of_owner()
         self._queue: deque[tuple[Lane | None, str]] = deque()
         self._queued = 0
@@ -200,7 +200,7 @@ class StreamRedactor:
         for text, verdict in fragments:
             passed = min(self._untold, len(text))
             self._untold -= passed
-            yield (text[passed:], verdict) if verdict is Verdict.SHOWN else (text, verdict)
+            yield (text[passed:], verdict) if verdict is LaneVerdict.SHOWN else (text, verdict)
 
     def _step(self, text: str) -> Iterator[Fragment]:
         pieces = [text]
@@ -214,7 +214,7 @@ class StreamRedactor:
             else:
                 cut = most = min(LOOK_ON_CHARS, HELD_SECRET_CHARS - self.held)
             if passed is not None:
-                yield text[:passed], Verdict.SHOWN
+                yield text[:passed], LaneVerdict.SHOWN
             elif len(text) > most:
                 pieces += text[cut:], text[:cut]
             else:
@@ -310,7 +310,7 @@ class StreamRedactor:
             settled = len(text) if lane is None else min(len(text), lane.settled - lane.emitted)
             self._queued -= settled
             if lane is None:
-                yield text, Verdict.SHOWN
+                yield text, LaneVerdict.SHOWN
             elif settled:
                 yield from lane.verdicts(text[:settled])
             if settled < len(text):
@@ -332,11 +332,11 @@ def _rendered(fragments: Iterator[Fragment], marker: str) -> str:
     shown = []
     for text, verdict in fragments:
         match verdict:
-            case Verdict.SHOWN:
+            case LaneVerdict.SHOWN:
                 shown.append(text)
-            case Verdict.HIDDEN:
+            case LaneVerdict.HIDDEN:
                 shown.append(marker)
-            case Verdict.STILL_HIDDEN:
+            case LaneVerdict.STILL_HIDDEN:
                 pass
     return "".join(shown)
 

@@ -127,7 +127,7 @@ def length_of_end(parts: list[str], count: int) -> int:
     return length
 
 
-class Owner:
+class TextOwner:
     """Whose text comes next: the screen's (0), or that of the n-th control string."""
 
     __slots__ = ("_strings", "number")
@@ -151,7 +151,7 @@ def texts(text: str) -> list[str]:
     """What the screen shows of a whole text, then the body of each control string in it."""
     parts, _ = split(text)
     found: list[list[str]] = [[]]
-    owner = Owner()
+    owner = TextOwner()
     for run, sequence in zip(parts[::2], [*parts[1::2], ""], strict=True):
         found[owner.number].append(run)
         if owner.pass_over(sequence) and owner.number:

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 import msgspec
 
 from telex.redaction import Redactor
-from telex.rpc.calling import Calling
 from telex.rpc.errors import Condition, Problem, UnexpectedReply
+from telex.rpc.handler_tasks import Job, Serving
 from telex.rpc.inbox import Inbox
 from telex.rpc.messages import (
     ABSENT,
@@ -34,7 +34,7 @@ from telex.rpc.messages import (
     Request,
 )
 from telex.rpc.methods import Methods
-from telex.rpc.serving import Job, Serving
+from telex.rpc.outgoing_calls import Calling
 from telex.rpc.state import Begin, Conversation, Counts, Deliver, Effect, Fail, Feed, Send, Stop
 from telex.rpc.trace import Trace, from_environment
 from telex.wire import limits

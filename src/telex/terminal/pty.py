@@ -18,9 +18,9 @@ import sys
 import termios
 from typing import TYPE_CHECKING, Final
 
-from telex.processes.ending import POLITE
-from telex.processes.environment import child_environment
-from telex.processes.spawn import StartFailed, Terminal, start
+from telex.processes.child_environment import child_environment
+from telex.processes.spawn import ControllingTerminal, StartFailed, start
+from telex.processes.termination import POLITE
 from telex.terminal import discipline
 from telex.terminal.discipline import Characters
 from telex.terminal.outbox import InputQueueFull as InputQueueFull
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from telex.processes.child import Child, Exit
-    from telex.processes.ending import Ladder
+    from telex.processes.termination import Ladder
     from telex.terminal.cells import Size
 
 QUIET_SECONDS: Final = 0.1
@@ -86,7 +86,7 @@ def open_pty(
         discipline.prepare(slave, size)
         path = os.ttyname(slave)
         environment = child_environment(os.environ, env, terminal=True)
-        child = start(argv, stdio=Terminal(path), env=environment, cwd=cwd)
+        child = start(argv, stdio=ControllingTerminal(path), env=environment, cwd=cwd)
         pty = Pty(child, tuple(argv), master, slave, path, output, ended)
     except BaseException:
         os.close(master)

@@ -13,7 +13,7 @@ import time
 from codecs import getincrementaldecoder
 from typing import TYPE_CHECKING
 
-from telex.processes.environment import TERMINAL
+from telex.processes.child_environment import TERMINAL
 from telex.terminal.raw_transcript import FileFailed, open_raw
 from telex.terminal.recording import Header, Recorder
 from telex.terminal.telling import drawn

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from telex.rpc.channel import Channel
-    from telex.rpc.serving import Call
+    from telex.rpc.handler_tasks import Call
     from telex.terminal.additions import Addition, Opener
     from telex.terminal.notices import Notices
     from telex.terminal.raw_transcript import RawTranscript

@@ -20,7 +20,7 @@ import logging
 from collections import deque
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from telex.processes.ending import BRISK
+from telex.processes.termination import BRISK
 from telex.terminal import matchers
 from telex.terminal.acting import Acting
 from telex.terminal.marks import Marks

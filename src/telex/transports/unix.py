@@ -21,7 +21,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from telex.config.private import make_private
+from telex.config.places import make_private
 from telex.transports.errors import NobodyThere, NotAdmitted
 from telex.transports.framed import NDJSON, FramedChannel, Framing
 from telex.wire import limits

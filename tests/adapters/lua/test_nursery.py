@@ -18,7 +18,7 @@ from telex.adapters.lua.instance import Instance
 from telex.adapters.lua.nursery import Nursery
 from telex.adapters.lua.problems import PluginProblem
 from telex.processes import guardian
-from telex.processes.spawn import End, Pipes, start
+from telex.processes.spawn import PipeEnd, Pipes, start
 
 SOURCE = """
 local n = 0
@@ -160,7 +160,7 @@ asyncio.run(main())
 async def test_nothing_outlives_a_server_that_is_killed() -> None:
     tests = str(Path(__file__).parents[2])
     async with start(
-        [sys.executable, "-c", SERVER, tests], stdio=Pipes(End.NULL, End.PIPE, End.NULL)
+        [sys.executable, "-c", SERVER, tests], stdio=Pipes(PipeEnd.NULL, PipeEnd.PIPE, PipeEnd.NULL)
     ) as server:
         assert server.stdout is not None
         os.set_blocking(server.stdout.fileno(), True)

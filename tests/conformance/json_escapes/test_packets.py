@@ -12,9 +12,9 @@ import pytest
 
 from telex.rpc.dialects.json_escapes import JsonEscapes
 from telex.rpc.errors import RpcError
+from telex.rpc.handler_tasks import Call
 from telex.rpc.methods import Methods
 from telex.rpc.peer import Peer
-from telex.rpc.serving import Call
 from telex.rpc.testing import Script, linked_peers, memory_channels, play
 
 ESCAPES = JsonEscapes()

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from linking import Server
+from telex.rpc.handler_tasks import Call
 from telex.rpc.methods import Methods
-from telex.rpc.serving import Call
 from telex.transports import unix
 
 

@@ -19,7 +19,7 @@ import msgspec
 from telex.adapters.lua.records import ENDED, FORK, KILL, RECORD
 from telex.adapters.lua.wire import Wire
 from telex.processes.child import Exit
-from telex.processes.spawn import End, Pipes, StartRefused, start
+from telex.processes.spawn import PipeEnd, Pipes, StartRefused, start
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,7 +60,7 @@ class Forks:
             try:
                 self.child = start(
                     [sys.executable, "-I", "-S", "-c", _PROGRAM, *_paths()],
-                    stdio=Pipes(its.fileno(), End.NULL, End.NULL),
+                    stdio=Pipes(its.fileno(), PipeEnd.NULL, PipeEnd.NULL),
                     env=_environment(),
                 )
             except BaseException:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 from telex.adapters.lua.forks import Forks, Worker
 from telex.adapters.lua.instance import Instance
-from telex.processes.ending import AT_ONCE
+from telex.processes.termination import AT_ONCE
 from telex.wire import limits
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from telex.agent.store.migrations import migrate
 from telex.agent.store.problems import DiskFailed, told
 from telex.config.errors import NotPrivate
-from telex.config.private import make_private
+from telex.config.places import make_private
 from telex.wire.limits import STORE_BUSY_SECONDS, STORE_LOG_BYTES
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from telex.agent.shell_exec import not_kept
 from telex.agent.tools.tool import ToolContext, ToolFailed, ToolResult, new_id
 from telex.agent.uninterrupted import in_thread
 from telex.config.errors import ConfigError
-from telex.processes.ending import TreeSurvived
 from telex.processes.spawn import StartFailed
+from telex.processes.termination import TreeSurvived
 from telex.wire.limits import AGENT_READ_BYTES, AGENT_TOOL_RESULT_BYTES
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import click
 
-from telex.cli.lazy import Lazy
+from telex.cli.root import LazyCommand
 
 HELP = """Make, try and test adapters: what a program's screen means.
 
@@ -37,4 +37,4 @@ def command() -> None:
 
 for _name, _line in COMMANDS.items():
     _file = "try_" if _name == "try" else _name
-    command.add_command(Lazy(_name, f"telex.cli.adapter.{_file}", _line))
+    command.add_command(LazyCommand(_name, f"telex.cli.adapter.{_file}", _line))

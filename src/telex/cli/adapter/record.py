@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from telex.cli import candidates
-from telex.cli.adapter.target import default_program, environment, target
+from telex.cli import completion_candidates
+from telex.cli.adapter.adapter_target import default_program, environment, target
+from telex.cli.configuration import load_config
 from telex.cli.console import explain
-from telex.cli.loading import load_config
 from telex.config import places
 
 if TYPE_CHECKING:
@@ -44,13 +44,13 @@ Secrets are masked as far as they can be recognised. Read what was written befor
 @click.option(
     "--into", type=click.Path(file_okay=False, path_type=Path), help="Where fixtures are written."
 )
-@click.argument("name", shell_complete=candidates.adapters)
+@click.argument("name", shell_complete=completion_candidates.adapters)
 @target
 @click.pass_context
 def command(
     context: click.Context, key: str, into: Path | None, name: str, program: tuple[str, ...]
 ) -> int:
-    from telex.cli.redacting import redactor_of
+    from telex.cli.configuration import redactor_of
     from telex.host.attach import control_key
     from telex.host.beside import beside
     from telex.host.keeping import Keeping

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from telex.cli import candidates
+from telex.cli import completion_candidates
 from telex.cli.console import coloured, printable, say
 from telex.config import places
 
@@ -47,7 +47,11 @@ All but the state may be left out. The exit code is 0 if everything is as expect
 @click.command(help=HELP)
 @click.option("-v", "--verbose", is_flag=True, help="Also show what was said where it was right.")
 @click.argument(
-    "names", metavar="NAME...", nargs=-1, required=True, shell_complete=candidates.adapters
+    "names",
+    metavar="NAME...",
+    nargs=-1,
+    required=True,
+    shell_complete=completion_candidates.adapters,
 )
 def command(names: tuple[str, ...], verbose: bool) -> int:
     from telex.cli.event_loop import run

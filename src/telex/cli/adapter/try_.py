@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from telex.cli import candidates
-from telex.cli.adapter.target import default_program, environment, target
+from telex.cli import completion_candidates
+from telex.cli.adapter.adapter_target import default_program, environment, target
 from telex.config import places
 
 HELP = """Run a program with what a plugin says of it below.
@@ -31,7 +31,7 @@ own is run. The exit code is the program's.
     metavar="KEY",
     help="What ends it: ctrl_ and a letter or one of [ \\ ] ^ _.",
 )
-@click.argument("name", shell_complete=candidates.adapters)
+@click.argument("name", shell_complete=completion_candidates.adapters)
 @target
 @click.pass_context
 def command(context: click.Context, key: str, name: str, program: tuple[str, ...]) -> int:

@@ -1,5 +1,5 @@
-"""`telex agent`: the agent runtime, served; and what can be done with its store. Each command is in
-the file of its name."""
+"""`telex agent`: serves the agent runtime. `exec` has a file of its own; the commands on the store
+of sessions are in `store_commands`."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pathlib import Path
 import click
 
 from telex.cli.address import address
-from telex.cli.agent.options import behaving
+from telex.cli.agent.runtime_options import behaving
+from telex.cli.configuration import flags_of
 from telex.cli.console import explain
-from telex.cli.lazy import Lazy
-from telex.cli.loading import flags_of
+from telex.cli.root import LazyCommand
 
 HELP = """Serve an agent to any UI, by JSON-RPC.
 
@@ -55,7 +55,7 @@ def command(
     script: Path | None,
     diagnostics: bool,
 ) -> None:
-    from telex.cli.agent.making import Wanted
+    from telex.cli.agent.composition import Wanted
 
     wanted = Wanted(flags_of(context), root, mode, script, diagnostics)
     if context.invoked_subcommand is not None:
@@ -65,11 +65,11 @@ def command(
             )
         context.obj = wanted
         return
-    from telex.cli.agent.serving import serve_agent
-    from telex.cli.doors import Doors
+    from telex.cli.agent.composition import serve_agent
     from telex.cli.event_loop import run
+    from telex.cli.listeners import Listeners
 
-    doors = Doors(
+    doors = Listeners(
         stdio=stdio or (socket is None and http is None),
         socket=socket,
         http=http,
@@ -81,5 +81,8 @@ def command(
 
 
 for _name, _line in COMMANDS.items():
-    _module = "import_" if _name == "import" else _name
-    command.add_command(Lazy(_name, f"telex.cli.agent.{_module}", _line))
+    if _name == "exec":
+        command.add_command(LazyCommand(_name, "telex.cli.agent.exec", _line))
+    else:
+        _place = ("telex.cli.agent.store_commands", _line, f"{_name}_command")
+        command.add_command(LazyCommand(_name, *_place))

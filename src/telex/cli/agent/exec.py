@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from telex.cli.agent.options import behaving
+from telex.cli.agent.runtime_options import behaving
 
 if TYPE_CHECKING:
-    from telex.cli.agent.making import Wanted
+    from telex.cli.agent.composition import Wanted
 
 HELP = """Say one thing to the agent, and print what it does.
 

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
 import signal
+import sys
+import termios
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
+import click
 import msgspec
 
-from telex.cli.agent import answering
-from telex.cli.agent.making import served_agent
-from telex.cli.agent.printing import AsJson, AsText
+from telex.agent.confirming import NO_CONFIRM
+from telex.agent.turns import DENIED
+from telex.cli.agent.composition import served_agent
+from telex.cli.console import explain, printable, say
 from telex.protocols.agent_ui import asking, codes, running
 from telex.protocols.agent_ui.sessions import SessionListResult
 from telex.rpc.dialects.json_rpc import JsonRpc
@@ -20,12 +26,182 @@ from telex.rpc.methods import Methods
 from telex.rpc.peer import Peer
 from telex.rpc.testing import memory_channels
 from telex.version import __version__
+from telex.wire.limits import CHUNK_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from telex.cli.agent.making import Wanted
-    from telex.cli.agent.printing import Printing
+    from telex.cli.agent.composition import Wanted
+    from telex.protocols.agent_ui.running import RunStartResult
+
+
+# A line that the person types, waited for in the event loop: a cancel ends the waiting.
+#
+# Reading in a thread cannot be cancelled, and the program would hang at its end until Enter is
+# pressed. So the terminal is read when it has something; it keeps its own line editing.
+
+
+async def read_typed_line(question: str, *, hide: bool = False, fresh: bool = False) -> str | None:
+    """What was typed on standard input, a terminal; None at its end. `fresh`: what was typed before
+    the question was there is no answer to it."""
+    descriptor = sys.stdin.fileno()
+    if fresh:
+        termios.tcflush(descriptor, termios.TCIFLUSH)
+    click.echo(question, nl=False, err=True)
+    came: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+    with _silent(descriptor, hide), _reading(descriptor, came):
+        try:
+            line = await came
+        except asyncio.CancelledError:
+            click.echo(err=True)
+            raise
+    if hide or not line.endswith(b"\n"):
+        click.echo(err=True)
+    return line.decode(errors="replace").rstrip("\r\n") if line else None
+
+
+@contextmanager
+def _reading(descriptor: int, came: asyncio.Future[bytes]) -> Iterator[None]:
+    def ready() -> None:
+        if not came.done():
+            came.set_result(os.read(descriptor, CHUNK_BYTES))
+
+    loop = asyncio.get_running_loop()
+    loop.add_reader(descriptor, ready)
+    try:
+        yield
+    finally:
+        loop.remove_reader(descriptor)
+
+
+@contextmanager
+def _silent(descriptor: int, hide: bool) -> Iterator[None]:
+    if not hide:
+        yield
+        return
+    before = termios.tcgetattr(descriptor)
+    silent = termios.tcgetattr(descriptor)
+    silent[3] &= ~termios.ECHO
+    termios.tcsetattr(descriptor, termios.TCSADRAIN, silent)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
+
+
+# The person at the terminal answers what a run asks.
+
+
+async def confirm(params: asking.UiConfirmRequestParams) -> asking.UiConfirmResult:
+    explain(f"\n{params.title}\n{params.message}\n", redact=False)
+    return answer_of(await read_typed_line(_choices(params), fresh=True) or "", params)
+
+
+async def prompt(params: asking.UiPromptRequestParams) -> asking.UiPromptResult:
+    explain(f"{params.title}: {params.message}")
+    if (given := params.default_value) is None:
+        return asking.UiPromptResult(await read_typed_line("> ", hide=params.secret))
+    said = await read_typed_line(f"[{printable(given)}] > ", hide=params.secret)
+    return asking.UiPromptResult(given if said == "" else said)
+
+
+async def pick(params: asking.UiPickRequestParams) -> asking.UiPickResult:
+    explain(params.title)
+    for item in params.items:
+        detail = f"  ({item.detail})" if item.detail else ""
+        explain(f"  {item.id if item.id != item.label else '-'}  {item.label}{detail}")
+    said = (
+        await read_typed_line("one or several, with commas: " if params.multi else "which: ") or ""
+    )
+    chosen = {part.strip() for part in (said.split(",") if params.multi else [said])}
+    return asking.UiPickResult(
+        [item.id for item in params.items if not chosen.isdisjoint((item.id, item.label))]
+    )
+
+
+def _choices(params: asking.UiConfirmRequestParams) -> str:
+    always = ", [a]lways" if params.allow_remember else ""
+    reason = ", or say why not" if params.allow_reason else ""
+    return click.style(f"[y]es{always}, [N]o{reason}: ", bold=True)
+
+
+def answer_of(said: str, params: asking.UiConfirmRequestParams) -> asking.UiConfirmResult:
+    """What the person typed, as an answer. Only a yes is a yes."""
+    match said.strip().lower():
+        case "y" | "yes":
+            return asking.UiConfirmResult(ok=True)
+        case "a" | "always" if params.allow_remember:
+            return asking.UiConfirmResult(ok=True, remember=True)
+        case "" | "n" | "no":
+            return asking.UiConfirmResult(ok=False)
+    return asking.UiConfirmResult(ok=False, reason=said.strip() if params.allow_reason else None)
+
+
+# What `telex agent exec` prints of a run: for people, or each notification for programs.
+
+
+class Printing(Protocol):
+    def started(self, run: RunStartResult) -> None: ...
+
+    def told(self, method: str, params: object) -> None: ...
+
+
+class AsJson:
+    """Lines in ASCII: a terminal obeys nothing of them."""
+
+    def started(self, run: RunStartResult) -> None:
+        self._line({"method": "run.start", "result": run})
+
+    def told(self, method: str, params: object) -> None:
+        self._line({"method": method, "params": params})
+
+    def _line(self, message: object) -> None:
+        click.echo(json.dumps(json.loads(msgspec.json.encode(message))))
+
+
+class AsText:
+    """The answer on stdout, all else on stderr."""
+
+    def __init__(self, hint: str = "") -> None:
+        self._hint = hint
+        """Said at the end, when something was denied because nobody could be asked."""
+        self._error = ""
+        self._denied = False
+
+    def started(self, run: RunStartResult) -> None:
+        """Nobody needs to know."""
+
+    def told(self, method: str, params: object) -> None:
+        match params:
+            case running.AgentEventNotify():
+                self._event(json.loads(bytes(params.event)))
+            case running.RunStatusNotify(status="error"):
+                explain(f"telex: the run failed: {params.message}")
+
+    def _event(self, event: dict[str, Any]) -> None:
+        match event:
+            case {"type": "final", "content": str(content)}:
+                if content == self._error:  # what went wrong is the answer: once is enough
+                    self._error = ""
+                self._failed()
+                say(content)
+                if self._denied and self._hint:
+                    explain(self._hint)
+            case {"type": "text" | "reasoning", "content": str(content)}:
+                self._failed()
+                explain(content)
+            case {"type": "tool_call", "tool": tool, "args": args}:
+                self._failed()
+                explain(f"> {tool} {json.dumps(args, ensure_ascii=False)}")
+            case {"type": "tool_result", "is_error": True, "result": str(result)}:
+                self._error = result
+                self._denied = self._denied or result.startswith(DENIED + NO_CONFIRM)
+
+    def _failed(self) -> None:
+        if self._error:
+            explain(f"! {self._error}")
+        self._error = ""
+
 
 NOBODY_ASKED: Final = (
     "telex: nobody could be asked here. Say it on a terminal, or allow it: --mode, or a rule"
@@ -61,9 +237,9 @@ class OneShot:
         self.methods.add("run.status", self._status)
         self.methods.add("run.context", self._context)
         self.methods.add("run.diagnostics", self._diagnostics)
-        self.methods.add(asking.CONFIRM, answering.confirm)
-        self.methods.add(asking.PROMPT, answering.prompt)
-        self.methods.add(asking.PICK, answering.pick)
+        self.methods.add(asking.CONFIRM, confirm)
+        self.methods.add(asking.PROMPT, prompt)
+        self.methods.add(asking.PICK, pick)
 
     def _event(self, params: running.AgentEventNotify) -> None:
         self._told("agent.event", params)

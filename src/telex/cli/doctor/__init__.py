@@ -16,10 +16,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from telex.cli.console import coloured, printable, say
-from telex.cli.doctor import computer
-from telex.cli.doctor.findings import TIED, Finding, Mark, Section
-from telex.cli.doctor.libraries import libraries
-from telex.cli.doctor.limits import limits
+from telex.cli.doctor import checks
+from telex.cli.doctor.checks import TIED, Finding, Mark, Section, libraries, limits
 from telex.version import __version__
 
 if TYPE_CHECKING:
@@ -57,12 +55,12 @@ What cannot be known here is null.
 @click.pass_context
 def command(context: click.Context, as_json: bool) -> int:
     sections = [
-        computer.python(),
-        computer.system(),
-        computer.terminal(os.environ),
+        checks.python(),
+        checks.system(),
+        checks.terminal(os.environ),
         libraries(),
-        computer.programs(),
-        computer.kernel(),
+        checks.programs(),
+        checks.kernel(),
         *_own(context),
         limits(),
     ]
@@ -77,8 +75,8 @@ def command(context: click.Context, as_json: bool) -> int:
 
 def _own(context: click.Context) -> list[Section]:
     try:
-        from telex.cli.doctor import own
-        from telex.cli.loading import flags_of
+        from telex.cli.configuration import flags_of
+        from telex.cli.doctor import own_files
         from telex.config import places
         from telex.config.errors import ConfigError
     except ImportError as error:
@@ -88,7 +86,7 @@ def _own(context: click.Context) -> list[Section]:
         here = places.find()
     except (ConfigError, ImportError) as error:
         return _unseen(str(error))
-    return [own.where(here), own.configuration(here, flags)]
+    return [own_files.where(here), own_files.configuration(here, flags)]
 
 
 def _unseen(why: str) -> list[Section]:

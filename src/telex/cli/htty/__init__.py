@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from telex.cli.lazy import Lazy
+from telex.cli.root import LazyCommand
 
 HELP = """Serve web pages through a terminal, and test their way.
 
@@ -32,4 +32,4 @@ def command() -> None:
 
 
 for _name, _line in COMMANDS.items():
-    command.add_command(Lazy(_name, f"telex.cli.htty.{_name}", _line))
+    command.add_command(LazyCommand(_name, f"telex.cli.htty.{_name}", _line))

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from telex.cli.configuration import load_config
 from telex.cli.console import explain
-from telex.cli.loading import load_config
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -51,9 +51,9 @@ SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 def command(
     context: click.Context, asgi: str | None, directory: Path | None, to: str | None, force: bool
 ) -> int:
+    from telex.cli.configuration import redactor_of
     from telex.cli.event_loop import run
-    from telex.cli.logs import log_to_stderr
-    from telex.cli.redacting import redactor_of
+    from telex.cli.listeners import log_to_stderr
     from telex.htty.lifespan import StartupFailed
 
     if sum(one is not None for one in (asgi, directory, to)) != 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import click
 
-from telex.cli.lazy import Lazy
+from telex.cli.root import LazyCommand
 
 HELP = """Use, make and check plugins: programs in any language.
 
@@ -34,4 +34,4 @@ def command() -> None:
 
 
 for _name, _line in COMMANDS.items():
-    command.add_command(Lazy(_name, f"telex.cli.plugin.{_name}", _line))
+    command.add_command(LazyCommand(_name, f"telex.cli.plugin.{_name}", _line))

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from telex.cli import candidates
+from telex.cli import completion_candidates
 from telex.cli.console import say, warn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from telex.cli.plugin.target import Host
+    from telex.cli.plugin.plugin_target import Host
     from telex.plugins.finding import Found
     from telex.plugins.plugin import Plugin
     from telex.protocols.plugin_v0 import Command, ConfigEntry, Task, Tool
@@ -31,13 +31,13 @@ and where each comes from, and what the system keeps it from.
 
 @click.command(help=HELP)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object instead of lines.")
-@click.argument("name", shell_complete=candidates.plugins)
+@click.argument("name", shell_complete=completion_candidates.plugins)
 @click.pass_context
 def command(context: click.Context, as_json: bool, name: str) -> None:
     from telex.cli import event_loop
-    from telex.cli.plugin import target
+    from telex.cli.plugin import plugin_target
 
-    host, found = target.host(context), target.plugin(name)
+    host, found = plugin_target.host(context), plugin_target.plugin(name)
     about = event_loop.run(_about(host, found))
     if as_json:
         say(json.dumps(about, ensure_ascii=False))
@@ -47,8 +47,8 @@ def command(context: click.Context, as_json: bool, name: str) -> None:
 
 
 async def _about(host: Host, found: Found) -> dict[str, Any]:
-    from telex.cli.plugin.saying import Saying
-    from telex.cli.plugin.target import ended
+    from telex.cli.plugin.output import Saying
+    from telex.cli.plugin.plugin_target import ended
     from telex.plugins import commands, tools
     from telex.plugins.plugin import start
     from telex.plugins.problems import PluginFailed

@@ -27,7 +27,7 @@ reason.
 @click.command(help=HELP)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object instead of lines.")
 def command(as_json: bool) -> None:
-    from telex.cli.plugin.target import find
+    from telex.cli.plugin.plugin_target import find
 
     findings = find()
     if as_json:

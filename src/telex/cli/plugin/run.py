@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from telex.cli import candidates
+from telex.cli import completion_candidates
 from telex.cli.console import say, warn
 from telex.protocols import plugin_v0 as spec
 
 if TYPE_CHECKING:
-    from telex.cli.plugin.options import Parsed
-    from telex.cli.plugin.target import Host
+    from telex.cli.plugin.plugin_options import Parsed
+    from telex.cli.plugin.plugin_target import Host
     from telex.plugins.commands import Chosen
     from telex.plugins.finding import Found
     from telex.plugins.problems import PluginFailed
@@ -39,14 +39,14 @@ _CALLED_WRONGLY = (spec.INVALID_COMMAND, spec.NOT_RUNNABLE, spec.INVALID_CONFIG)
 
 @click.command(help=HELP, context_settings={"allow_interspersed_args": False})
 @click.option("--tool", is_flag=True, help="Call a tool; its arguments are one JSON object.")
-@click.argument("name", shell_complete=candidates.plugins)
+@click.argument("name", shell_complete=completion_candidates.plugins)
 @click.argument("words", metavar="COMMAND [ARGS]...", nargs=-1, type=click.UNPROCESSED)
 @click.pass_context
 def command(context: click.Context, tool: bool, name: str, words: tuple[str, ...]) -> int:
     from telex.cli import event_loop
-    from telex.cli.plugin import target
+    from telex.cli.plugin import plugin_target
 
-    host, found = target.host(context), target.plugin(name)
+    host, found = plugin_target.host(context), plugin_target.plugin(name)
     running = _Running(context, host, found, list(words))
     work = _call_tool(host, found, list(words)) if tool else running.run()
     if text := event_loop.run(work):
@@ -63,7 +63,7 @@ class _Running:
 
     async def run(self) -> str | None:
         """The text it answered with. Raises what the person is told."""
-        from telex.cli.plugin.saying import Saying
+        from telex.cli.plugin.output import Saying
         from telex.plugins import commands
         from telex.plugins.plugin import start
         from telex.plugins.problems import PluginFailed
@@ -87,7 +87,7 @@ class _Running:
         return self._values(introduced.configs or [], sources, ())
 
     def _parse(self, introduced: Introduced) -> Parsed:
-        from telex.cli.plugin.options import parse
+        from telex.cli.plugin.plugin_options import parse
         from telex.plugins import commands
 
         if self._parsed is None:
@@ -125,7 +125,7 @@ class _Running:
         return self._parsed.context if self._parsed else self._context
 
     def _ended(self, failure: PluginFailed) -> click.ClickException:
-        from telex.cli.plugin.target import ended
+        from telex.cli.plugin.plugin_target import ended
 
         if failure.code in _CALLED_WRONGLY:
             return click.UsageError(ended(failure).format_message(), self._innermost)
@@ -134,7 +134,7 @@ class _Running:
 
 async def _call_tool(host: Host, found: Found, words: list[str]) -> str:
     """The tool's answer, as text."""
-    from telex.cli.plugin.saying import Saying
+    from telex.cli.plugin.output import Saying
     from telex.plugins.content import shown
     from telex.plugins.keepers import Keepers
     from telex.plugins.tools import tools

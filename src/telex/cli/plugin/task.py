@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from telex.cli import candidates
+from telex.cli import completion_candidates
 from telex.cli.console import say, warn
 
 if TYPE_CHECKING:
-    from telex.cli.plugin.target import Host
+    from telex.cli.plugin.plugin_target import Host
     from telex.plugins.finding import Found
     from telex.plugins.task_plan import Plan, Wanted
     from telex.plugins.tasks import Outcome
@@ -51,15 +51,15 @@ there, not trusted, or does not start.
     help="The tasks.",
 )
 @click.option("--dry-run", is_flag=True, help="Look at them all and say the order; run none.")
-@click.argument("name", shell_complete=candidates.plugins)
+@click.argument("name", shell_complete=completion_candidates.plugins)
 @click.pass_context
 def command(context: click.Context, file: Path, dry_run: bool, name: str) -> int:
     from telex.cli import event_loop
-    from telex.cli.plugin import target
-    from telex.config.private import read_file
+    from telex.cli.plugin import plugin_target
+    from telex.config.places import read_file
     from telex.plugins import task_plan
 
-    host, found = target.host(context), target.plugin(name)
+    host, found = plugin_target.host(context), plugin_target.plugin(name)
     where = file.absolute()
     wanted = task_plan.read(read_file(where) or b"", str(file))
     outcome = event_loop.run(_run(host, found, wanted, where, dry_run=dry_run))
@@ -73,8 +73,8 @@ def command(context: click.Context, file: Path, dry_run: bool, name: str) -> int
 async def _run(
     host: Host, found: Found, wanted: list[Wanted], where: Path, *, dry_run: bool
 ) -> Outcome | None:
-    from telex.cli.plugin.saying import Saying
-    from telex.cli.plugin.target import ended
+    from telex.cli.plugin.output import Saying
+    from telex.cli.plugin.plugin_target import ended
     from telex.plugins import commands, task_plan, tasks
     from telex.plugins.keepers import Keepers
     from telex.plugins.problems import PluginFailed

@@ -19,7 +19,7 @@ from telex.plugins.checking import beginning, ending, frames, giving, messages
 from telex.plugins.checking.bench import Bench
 from telex.plugins.checking.report import Broken, Clause, Outcome, Report, Result, Untried
 from telex.plugins.settings import COOKIE
-from telex.processes.environment import child_environment
+from telex.processes.child_environment import child_environment
 from telex.processes.spawn import StartFailed
 from telex.protocols import plugin_v0 as spec
 

@@ -15,9 +15,9 @@ from io import FileIO
 from typing import Any, Final, cast
 
 from telex.plugins.checking.report import Broken
-from telex.processes import guardian, spawn, table
+from telex.processes import guardian, proc, spawn
 from telex.processes.child import Child, Exit
-from telex.processes.ending import BRISK
+from telex.processes.termination import BRISK
 from telex.processes.tree import members
 from telex.wire.content_length import Decoder, encode
 from telex.wire.events import Event, Fault, Frame, Reason
@@ -189,7 +189,7 @@ class Subject:
 
     def left_behind(self) -> list[int]:
         """Processes of its tree that live."""
-        living = members(table.scan(guardian.living()), self.child.tree)
+        living = members(proc.scan(guardian.living()), self.child.tree)
         return sorted(process.pid for process in living)
 
     def _deaf(self) -> None:

@@ -20,7 +20,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from telex.rpc.dialects import strict_json
-from telex.rpc.dialects.repeated import repeated
+from telex.rpc.dialects.repeated_members import repeated
 from telex.rpc.errors import Condition, Problem
 from telex.rpc.messages import (
     ABSENT,

@@ -1,6 +1,8 @@
-"""The configuration a command runs with: its flags on top of everything else."""
+"""The configuration a command runs with, its flags on top of everything else, and its redactor."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import click
 
@@ -8,6 +10,10 @@ from telex.config import places
 from telex.config.errors import ConfigError
 from telex.config.layers import Layer, from_flags
 from telex.config.load import Config, load
+
+if TYPE_CHECKING:
+    from telex.config.settings import Settings
+    from telex.redaction import Redactor
 
 
 def load_config(context: click.Context) -> Config:
@@ -20,3 +26,13 @@ def flags_of(context: click.Context) -> Layer:
         return from_flags(context.obj or ())
     except ConfigError as error:
         raise click.UsageError(f"--set: {error}", context.find_root()) from error
+
+
+def redactor_of(settings: Settings) -> Redactor:
+    """The default rules and the configured literals."""
+    from telex.redaction import Redactor  # here: a command that redacts nothing does not load it
+
+    return Redactor(
+        extra_literals=settings.redaction.extra_literals,
+        replacement=settings.redaction.replacement,
+    )

@@ -1,8 +1,8 @@
 """Ending a tree: which signal goes to whom, and when the next one.
 
-A ladder is data: signals, and how long each may take. An `Ending` climbs down one. It is told what
-the table looks like and what time it is, sends what is due, and says for whom to wait: `child`
-waits in the event loop, `guardian` in a plain loop, and both end a tree the same way.
+A ladder is data: signals, and how long each may take. A `TreeTermination` climbs down one.
+It gets the process table and the time, sends the signals that are due, and returns the processes to
+wait for: `child` waits in the event loop, `guardian` in a plain loop.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from signal import SIGCONT, SIGHUP, SIGKILL, SIGSTOP, SIGTERM, Signals
 from typing import TYPE_CHECKING, Final
 
-from telex.processes.table import Grip
+from telex.processes.proc import Grip
 from telex.processes.tree import Identity, members
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ BRISK: Final[Ladder] = (Rung(SIGTERM, 0.5), Rung(SIGKILL, 10.0))
 AT_ONCE: Final[Ladder] = (Rung(SIGKILL, 5.0),)
 
 LOOK_AGAIN_SECONDS: Final = 0.02
-"""Where the kernel does not tell of exits (see `Ending.blind`), how soon to look."""
+"""Where the kernel does not tell of exits (see `TreeTermination.blind`), how soon to look."""
 
 DOUBTS: Final = 50
 """How many unsettled looks in a row that show nobody are taken to mean nobody."""
@@ -66,7 +66,7 @@ class TreeSurvived(Exception):
         )
 
 
-class Ending:
+class TreeTermination:
     """One climb down a ladder. A context manager: it holds a descriptor for each member."""
 
     def __init__(self, ladder: Ladder, told: Told) -> None:
@@ -145,7 +145,7 @@ class Ending:
         for identity in self._grips.keys() - keep:
             self._grips.pop(identity).release()
 
-    def __enter__(self) -> Ending:
+    def __enter__(self) -> TreeTermination:
         return self
 
     def __exit__(

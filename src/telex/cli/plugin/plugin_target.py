@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from telex.cli.configuration import load_config, redactor_of
 from telex.cli.console import warn
-from telex.cli.loading import load_config
-from telex.cli.redacting import redactor_of
 from telex.config import places
 from telex.config.layers import nearest
 from telex.plugins import finding, problems

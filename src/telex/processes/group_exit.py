@@ -11,7 +11,7 @@ import asyncio
 import os
 from typing import TYPE_CHECKING, Final
 
-from telex.processes import table
+from telex.processes import proc
 
 if TYPE_CHECKING:
     from telex.processes.tree import Process
@@ -29,7 +29,7 @@ async def gone(group: int) -> None:
 
 def _member(group: int) -> Process | None:
     """The leader while it lives: mostly it is the last to leave."""
-    found = table.scan().rows.values()
+    found = proc.scan().rows.values()
     members = [one for one in found if one.pgid == group and one.alive]
     return min(members, key=lambda one: one.pid != group, default=None)
 
@@ -47,7 +47,7 @@ def _hidden(group: int) -> bool:
 
 async def _ended(process: Process) -> None:
     try:
-        fd = table.pidfd(process.pid)
+        fd = proc.pidfd(process.pid)
     except ProcessLookupError:
         return
     if fd is None:
@@ -56,7 +56,7 @@ async def _ended(process: Process) -> None:
     loop = asyncio.get_running_loop()
     told = asyncio.Event()
     try:
-        if table.started(process.pid) == process.started:  # else the number is another's by now
+        if proc.started(process.pid) == process.started:  # else the number is another's by now
             loop.add_reader(fd, told.set)
             await told.wait()
     finally:

@@ -24,7 +24,7 @@ _WRITE_SECONDS: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class TerminalNote:
+class TerminalState:
     """Modes as `encode_modes` writes them."""
 
     found: str
@@ -39,11 +39,11 @@ class TerminalNote:
         )
 
     @classmethod
-    def of(cls, found: Modes, taken: Modes, undo: bytes = b"") -> TerminalNote:
+    def of(cls, found: Modes, taken: Modes, undo: bytes = b"") -> TerminalState:
         return cls(encode_modes(found), encode_modes(taken), undo)
 
     @classmethod
-    def decode(cls, written: bytes) -> TerminalNote | None:
+    def decode(cls, written: bytes) -> TerminalState | None:
         """None if there is none."""
         lines = written.rstrip(b"\0").decode("ascii").splitlines()
         if len(lines) != 3:
@@ -51,7 +51,7 @@ class TerminalNote:
         return cls(lines[0], lines[1], bytes.fromhex(lines[2]))
 
 
-def restore(terminal: int, note: TerminalNote) -> None:
+def restore(terminal: int, note: TerminalState) -> None:
     """Make it what it was. One that hung up needs nothing."""
     with contextlib.suppress(OSError, termios.error):
         if encode_modes(termios.tcgetattr(terminal)) == note.taken:

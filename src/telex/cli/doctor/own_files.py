@@ -7,11 +7,11 @@ import stat
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-from telex.cli.doctor.findings import Finding, Mark, Section
+from telex.cli.doctor.checks import Finding, Mark, Section
 from telex.config.errors import ConfigError
 from telex.config.layers import Source
 from telex.config.load import Config, load
-from telex.config.private import privacy_problem
+from telex.config.places import privacy_problem
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,15 +1,9 @@
-"""What may come next on a command line, for a shell that asks: the `shell_complete` of arguments.
-
-Each takes what click gives (the context, the parameter, the word so far) and answers fast, so
-nothing is loaded at the top. What cannot be found out is not offered; a shell has no place for a
-reason, and the command itself says it.
-"""
+"""Names that shells complete, written down: to ask the code for them would load most of it, and a
+person waits for the answer with a finger on the key. A test holds them to the code."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from telex.cli.known_names import ESCAPES, METHODS
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,6 +11,47 @@ if TYPE_CHECKING:
 
     import click
     from click.shell_completion import CompletionItem
+
+
+METHODS: Final = (
+    *("adapter.attach", "adapter.cancel_wait", "adapter.close", "adapter.inspect"),
+    *("adapter.list", "adapter.live", "adapter.resume", "adapter.send", "adapter.snapshot"),
+    *("adapter.start", "adapter.state", "adapter.transcript", "adapter.turn", "adapter.wait"),
+    *("plugin.capabilities", "plugin.describe", "plugin.load", "plugin.unload"),
+    *("plugin.validate_manifest", "server.capabilities", "server.set_notifications"),
+    *("session.attach", "session.cancel_wait", "session.close", "session.create"),
+    *("session.credit", "session.detach", "session.escape_reply", "session.input"),
+    *("session.kill", "session.lease", "session.list", "session.page_open", "session.record"),
+    *("session.resize", "session.scrollback", "session.snapshot", "session.transcript"),
+    "session.wait",
+)
+"""Of a server, for `telex call`."""
+
+ESCAPES: Final = (
+    *("clip:read", "clip:types", "clip:write", "detect", "file:download", "file:upload"),
+    *("image:delete", "image:show", "notify:close", "notify:show", "ping", "progress:set"),
+    *("shell:command", "shell:done", "shell:output", "shell:prompt"),
+    *("term:altscreen", "term:batch", "term:bell", "term:charset", "term:cursorhome"),
+    *("term:cursorline", "term:cursormove", "term:cursorrestore", "term:cursorsave"),
+    *("term:cursorset", "term:cursorstyle", "term:cursorvisible", "term:cwd"),
+    *("term:deletechars", "term:deletelines", "term:erase", "term:erasechars"),
+    *("term:hyperlink", "term:index", "term:insertchars", "term:insertlines", "term:lineattr"),
+    *("term:nextline", "term:palette", "term:popstyle", "term:pushstyle", "term:querymode"),
+    *("term:repeat", "term:report", "term:reset", "term:resetstyle", "term:resize"),
+    *("term:reverseindex", "term:scroll", "term:scrollregion", "term:setmode", "term:setstyle"),
+    *("term:shift", "term:subscribe", "term:sync", "term:tab", "term:tabclear", "term:tabset"),
+    *("term:title", "term:titlepop", "term:titlepush", "term:unsubscribe", "term:window"),
+    *("term:write", "var:set"),
+)
+"""Commands of JSON escapes, for `telex escape`."""
+
+
+# What may come next on a command line, for a shell that asks: the `shell_complete` of arguments.
+#
+# Each takes what click gives (the context, the parameter, the word so far) and answers fast, so
+# nothing is loaded at the top. What cannot be found out is not offered; a shell has no place for a
+# reason, and the command itself says it.
+
 
 Offered = list["CompletionItem[str]"]
 
@@ -48,7 +83,7 @@ def plugins(context: click.Context, parameter: click.Parameter, word: str) -> Of
     """By name, those that may be run; or by path."""
     if _is_path(word):
         return _files("file", word)
-    from telex.cli.plugin.target import find
+    from telex.cli.plugin.plugin_target import find
 
     return _beginning(word, [one.name for one in find().found if not one.problem])
 

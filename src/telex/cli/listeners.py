@@ -13,15 +13,18 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from telex.cli.console import explain
+from telex.cli.console import explain, printable
 from telex.transports.framed import FRAMINGS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from pathlib import Path
 
+    from telex.redaction import Redactor
     from telex.rpc.channel import Channel
 
+
+if TYPE_CHECKING:
     Converse = Callable[[Channel], Awaitable[None]]
 
 log = logging.getLogger("telex.serve")
@@ -30,7 +33,7 @@ SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass(frozen=True, slots=True)
-class Doors:
+class Listeners:
     """Which doors to open."""
 
     stdio: bool = True
@@ -40,10 +43,10 @@ class Doors:
     framing: str = "ndjson"
 
 
-async def serve(
+async def serve_until_stopped(
     protocol: str,
     converse: Converse,
-    doors: Doors,
+    doors: Listeners,
     *,
     opened: Callable[[], None] = lambda: None,
     stopping: Callable[[], Awaitable[None]] | None = None,
@@ -72,7 +75,7 @@ async def serve(
 async def _open(
     protocol: str,
     converse: Converse,
-    doors: Doors,
+    doors: Listeners,
     open_doors: AsyncExitStack,
     conversations: asyncio.TaskGroup,
     stop: asyncio.Event,
@@ -93,10 +96,10 @@ async def _open(
         await open_doors.enter_async_context(listener)
         explain(f"telex: listening at unix:{doors.socket}")
     if doors.http is not None:
-        from telex.cli.web import listening
+        from telex.cli.http_listener import serve_http
 
         await open_doors.enter_async_context(
-            listening({protocol: alone}, doors.http, doors.allow_remote)
+            serve_http({protocol: alone}, doors.http, doors.allow_remote)
         )
     if doors.stdio:
         from telex.transports.stdio import open_stdio
@@ -105,3 +108,26 @@ async def _open(
         talking = conversations.create_task(alone(channel))
         if doors.socket is None and doors.http is None:
             talking.add_done_callback(lambda _: stop.set())
+
+
+# What a long-running command says about itself: on standard error, without secrets.
+
+
+class _Plain(logging.Formatter):
+    """One message, redacted, and nothing in it that a terminal would obey."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s", "%H:%M:%S")
+        self._redactor = redactor
+
+    def format(self, record: logging.LogRecord) -> str:
+        return printable(self._redactor.redact(super().format(record)))
+
+
+def log_to_stderr(level: str, redactor: Redactor) -> None:
+    """From now on, for this process."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(_Plain(redactor))
+    logger = logging.getLogger("telex")
+    logger.setLevel(level.upper())
+    logger.addHandler(handler)

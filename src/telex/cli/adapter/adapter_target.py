@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from telex.cli import candidates
+from telex.cli import completion_candidates
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,7 +18,7 @@ target = click.argument(
     metavar="[-- COMMAND [ARGUMENT]...]",
     nargs=-1,
     type=click.UNPROCESSED,
-    shell_complete=candidates.programs,
+    shell_complete=completion_candidates.programs,
 )
 
 

@@ -15,7 +15,7 @@ import signal
 import time
 from typing import TYPE_CHECKING, Final
 
-from telex.processes.environment import COOKIE
+from telex.processes.child_environment import COOKIE
 from telex.processes.launch import clear_of_stdio, dup, launch
 from telex.processes.tree import Process, Table
 

@@ -21,24 +21,29 @@ from telex.agent.store import Store
 from telex.agent.surroundings import Surroundings
 from telex.agent.tools.builtin import BUILTIN
 from telex.agent.tools.registry import Tools
-from telex.cli.console import warn
-from telex.cli.redacting import redactor_of
+from telex.cli.configuration import redactor_of
+from telex.cli.console import explain, warn
+from telex.cli.listeners import log_to_stderr, serve_until_stopped
+from telex.cli.plugin.plugin_target import Host
 from telex.config import places
 from telex.config.layers import EMPTY
 from telex.config.layers import Layer as Flags
-from telex.config.load import load
-from telex.config.private import read_file, write_private
-from telex.config.project import Trust
+from telex.config.load import Trust, load
+from telex.config.places import read_file, write_private
+from telex.plugins import finding
+from telex.plugins.keepers import Keepers
+from telex.plugins.values import sections_of
 from telex.processes.sandbox import asked_kernel, lacking
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from telex.agent.cores import Core
-    from telex.config.load import Config
+    from telex.cli.listeners import Listeners
+    from telex.config.load import Config, ProjectFile
     from telex.config.places import Places
-    from telex.config.project import ProjectFile
     from telex.processes.sandbox import Kernel
+
 
 NOT_HELD = "sandbox-is-missing"
 """The file that says that this was told."""
@@ -91,7 +96,6 @@ async def _tools(config: Config, found: Places) -> AsyncIterator[Tools]:
         yield Tools(BUILTIN)
         return
     from telex.agent.tools.plugged import Plugged
-    from telex.cli.agent.plugging import keepers_of
 
     async with keepers_of(config, found) as keepers:
         yield Tools(BUILTIN, Plugged(keepers).named)
@@ -170,3 +174,32 @@ def _layer(name: str, content: bytes, path: Path) -> Layer:
     except (tomllib.TOMLDecodeError, UnicodeError) as error:
         raise RuleRefused(f"{path}: {error}") from error
     return Layer(name, from_tables(table.get("rule", []), str(path)))
+
+
+# The plugins whose tools the agent has, as the configuration names them.
+
+
+def keepers_of(config: Config, places: Places) -> Keepers:
+    """Close them. Nothing is started; what is not there or may not be run is told and left out."""
+    there = {one.name: one for one in finding.find(places, os.environ, Path.cwd()).found}
+    used = []
+    for name in dict.fromkeys(config.settings.agent.plugins):
+        if (found := there.get(name)) is None:
+            warn(f"agent.plugins: there is no plugin {name}; see: telex plugin list")
+        elif found.refusal is not None:
+            warn(f"agent.plugins: {name} is not run: {found.refusal}")
+        else:
+            used.append(found)
+    host = Host(redactor_of(config.settings), config.settings.logging.level, sections_of(config))
+    return Keepers(used, host.settings(explain))
+
+
+# An agent behind its doors.
+
+
+async def serve_agent(wanted: Wanted, doors: Listeners) -> None:
+    """Its runs end before its doors close: who listens hears how."""
+    config = wanted.load()
+    log_to_stderr(config.settings.logging.level, redactor_of(config.settings))
+    async with served_agent(wanted, config) as server:
+        await serve_until_stopped("agent", server.converse, doors, stopping=server.close)

@@ -101,7 +101,7 @@ _PLACEHOLDER: Final = re.compile(
 )
 
 
-class Label:
+class SecretLabel:
     """What a value stands after. It is taken apart when somebody asks: most values tell enough."""
 
     def __init__(self, text: str, spaced: bool) -> None:
@@ -148,7 +148,7 @@ def is_plain(value: str) -> bool:
     return len(value) > 3 and value.isalnum() and not value.isalpha() and not value.isdigit()
 
 
-def is_mention(label: Label, value: str, after: str) -> bool:
+def is_mention(label: SecretLabel, value: str, after: str) -> bool:
     """Whether a bare value is code, a placeholder or prose. `after` is the character after it."""
     if is_plain(value):
         return False
@@ -163,7 +163,7 @@ def is_mention(label: Label, value: str, after: str) -> bool:
     return not label.is_variable and _is_code_or_prose(label, value, bare, after)
 
 
-def _is_code_or_prose(label: Label, value: str, bare: str, after: str) -> bool:
+def _is_code_or_prose(label: SecretLabel, value: str, bare: str, after: str) -> bool:
     closed = value[len(bare) :][:1] in {")", "]"} or after == ")"
     named = _NAME.fullmatch(bare) is not None
     opened = (_SPACED_CALL if label.spaced else _CALL).match(value)
@@ -183,7 +183,7 @@ def _is_code_or_prose(label: Label, value: str, bare: str, after: str) -> bool:
     )
 
 
-def is_quoted_mention(label: Label, value: str) -> bool:
+def is_quoted_mention(label: SecretLabel, value: str) -> bool:
     """Whether a quoted value only names a secret, or stands for one."""
     if is_plain(value):
         return False

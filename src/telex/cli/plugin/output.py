@@ -1,9 +1,4 @@
-"""What plugins say while they work, on standard error: their lines, their log, how far they are.
-
-Each line has the plugin's name, `[name] line`; what a log says has its level before it, where that
-is not `info`. On a terminal progress is one line that is drawn again and taken away at the end;
-elsewhere it is a line now and then. Nothing is said that a terminal would obey.
-"""
+"""How far something is, as one line. Pure; `saying` shows it and takes it away."""
 
 from __future__ import annotations
 
@@ -15,7 +10,6 @@ import time
 from typing import TYPE_CHECKING, Final, Self
 
 from telex.cli.console import printable
-from telex.cli.plugin import progress_bar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +17,36 @@ if TYPE_CHECKING:
 
     from telex.protocols.plugin_v0 import Progress
     from telex.redaction import Redactor
+
+
+_CELLS: Final = 24
+
+
+def line(label: str, progress: Progress, *, drawn: bool) -> str:
+    """`counter: ████████──── 50% (5 of 10) halfway`, as far as it is known; `drawn` has the bar."""
+    parts = [f"{label}:", *_how_far(progress, drawn=drawn)]
+    if progress.message:
+        parts.append(" ".join(progress.message.split()))
+    return " ".join(parts)
+
+
+def _how_far(progress: Progress, *, drawn: bool) -> list[str]:
+    done, total = progress.done, progress.total
+    if done is None:
+        return []
+    if total is None:
+        return [f"{done:g}"]
+    part = min(1.0, done / total)
+    bar = ["█" * round(part * _CELLS) + "─" * (_CELLS - round(part * _CELLS))] if drawn else []
+    return [*bar, f"{part:.0%}", f"({done:g} of {total:g})"]
+
+
+# What plugins say while they work, on standard error: their lines, their log, how far they are.
+#
+# Each line has the plugin's name, `[name] line`; a log message has its level before it, unless that
+# is `info`. On a terminal progress is one line that is drawn again and taken away at the end;
+# elsewhere it is a line now and then. Nothing is said that a terminal would obey.
+
 
 _DRAWN_EVERY: Final = 0.1
 _TOLD_EVERY: Final = 5.0
@@ -65,7 +89,7 @@ class Saying(logging.Handler):
         now = self._clock()
         if now < self._next:
             return
-        text = progress_bar.line(label, progress, drawn=self._terminal)
+        text = line(label, progress, drawn=self._terminal)
         text = printable(self._redact(text)).replace("\n", " ")
         self._next = now + (_DRAWN_EVERY if self._terminal else _TOLD_EVERY)
         if self._terminal:

@@ -1,23 +1,67 @@
-"""What telex stands on: Python, the system, the terminal, programs, and the kernel's limits.
-
-Standard library only, and no process is started: where a fact has no file or call, it is null.
-"""
+"""The values a look around gives: facts for programs, findings for people, from the same look."""
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 import platform
+import re
 import resource
 import shutil
 import sys
+from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from shlex import quote
+from typing import TYPE_CHECKING, Any, Final
 
-from telex.cli.doctor.findings import Finding, Mark, Section
 from telex.processes.sandbox import Kernel, asked_kernel, lacking
+from telex.wire.limits import KIB, MIB, TABLE, Limit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
+
+
+TIED: Final = "\N{NO-BREAK SPACE}"
+"""Between two words that should stay on one line; printed as a space."""
+
+
+class Mark(StrEnum):
+    """How a finding stands. The last two make the doctor's exit code 1."""
+
+    OK = "ok"
+    NOTE = "note"
+    """Works, and could be better."""
+    MISSING = "missing"
+    """Required, and not there."""
+    BROKEN = "broken"
+    """There, and not usable as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line for a person."""
+
+    mark: Mark
+    name: str
+    text: str
+    remedy: str = ""
+    """What to do about it, where something can be done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One subject: its key and value in `--json`, and what a person should read about it."""
+
+    key: str
+    facts: Any
+    findings: tuple[Finding, ...]
+
+
+# What telex stands on: Python, the system, the terminal, programs, and the kernel's limits.
+#
+# Standard library only, and no process is started: where a fact has no file or call, it is null.
+
 
 AROUND = {"TMUX": "tmux", "STY": "screen", "ZELLIJ": "zellij", "SSH_CONNECTION": "ssh"}
 """Variables that tell what stands between us and the person's terminal."""
@@ -159,3 +203,114 @@ def _has_pidfd() -> bool:
     except OSError:  # an old kernel, or a container that forbids the call
         return False
     return True
+
+
+# The libraries telex asks for, against those installed. Nothing is imported to find out.
+
+
+_LINE = re.compile(r"(?P<name>[\w.-]+)\s*(?P<wanted>[^;]*)(;.*extra\s*==\s*['\"](?P<extra>\w+).*)?")
+
+FOR_BUILDERS: Final = frozenset({"bench", "dev"})
+"""Extras for who works on telex: the tools of its tests, and whom the benchmarks compare with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One line of our own metadata. Other projects write wilder ones, which are not our concern."""
+
+    name: str
+    wanted: str
+    extra: str | None
+    """The optional group it belongs to; None for what is required."""
+
+    @classmethod
+    def parse(cls, line: str) -> Requirement:
+        found = _LINE.fullmatch(line)
+        if found is None:
+            raise ValueError(f"not a requirement: {line!r}")
+        return cls(found["name"], found["wanted"].strip(), found["extra"])
+
+    def met_by(self, version: str) -> bool:
+        have = _release(version)
+        for sign, bound in re.findall(r"(>=|<|==)([\d.]+)", self.wanted):
+            limit = _release(bound)
+            if not {">=": have >= limit, "<": have < limit, "==": have == limit}[sign]:
+                return False
+        return True
+
+
+def requirements() -> list[str]:
+    """Our own list; empty when telex runs from a directory and was never installed."""
+    try:
+        return importlib.metadata.requires("telex") or []
+    except importlib.metadata.PackageNotFoundError:
+        return []
+
+
+def installed(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def libraries(
+    lines: Iterable[str] | None = None, version_of: Callable[[str], str | None] = installed
+) -> Section:
+    """One summary of what is there, and a finding for each that is not."""
+    wanted = [Requirement.parse(line) for line in (requirements() if lines is None else lines)]
+    pairs = [(one, version_of(one.name)) for one in wanted if one.extra not in FOR_BUILDERS]
+    facts = {one.name: _fact(one, version) for one, version in pairs}
+    fine = [f"{name}{TIED}{fact['version']}" for name, fact in facts.items() if fact["ok"]]
+    summary = Finding(Mark.OK, "libraries", ", ".join(fine) or "none known")
+    lacking = [_lacking(one, version) for one, version in pairs if not facts[one.name]["ok"]]
+    return Section("libraries", facts, (summary, *lacking))
+
+
+def _fact(one: Requirement, version: str | None) -> dict[str, Any]:
+    return {
+        "version": version,
+        "wanted": one.wanted,
+        "required": one.extra is None,
+        "ok": version is not None and one.met_by(version),
+    }
+
+
+def _lacking(one: Requirement, version: str | None) -> Finding:
+    found = f"{version} is installed" if version else "not installed"
+    pip = f"{quote(sys.executable)} -m pip install"
+    if one.extra is None:
+        text = f"{found}, {one.wanted} is required"
+        return Finding(Mark.MISSING, one.name, text, f"{pip} '{one.name}{one.wanted}'")
+    return Finding(Mark.NOTE, one.name, f"{found} (optional)", f"{pip} 'telex[{one.extra}]'")
+
+
+def _release(version: str) -> list[int]:
+    """The numbers our bounds are written in: 4.3 is 4.3.0, and a `rc1` after them is not seen."""
+    numbers = [int(number) for number in re.findall(r"\d+", version)[:3]]
+    return numbers + [0] * (3 - len(numbers))
+
+
+# Telex's own limits, briefly; `docs/reference/limits.md` has the reasons.
+
+
+TOLD = ("SESSIONS", "LINE_BYTES", "CALLS_IN_FLIGHT", "TRANSCRIPT_CHARS")
+"""Those that a person may meet; all of them would be a page."""
+
+
+def limits() -> Section:
+    facts = {
+        name: {"value": limit.value, "unit": limit.unit, "reason": limit.reason}
+        for name, limit in TABLE.items()
+    }
+    named = ", ".join(f"{name}{TIED}{_amount(TABLE[name])}" for name in TOLD)
+    text = f"{named}, and {len(TABLE) - len(TOLD)} more that --json lists"
+    return Section("limits", facts, (Finding(Mark.OK, "limits", text),))
+
+
+def _amount(limit: Limit) -> str:
+    if limit.unit == "bytes":
+        for size, unit in ((MIB, "MiB"), (KIB, "KiB")):
+            if limit.value % size == 0:
+                return f"{limit.value // size}{TIED}{unit}"
+    return str(limit.value)

@@ -31,7 +31,7 @@ _ADVICE: Final = (
 
 
 @asynccontextmanager
-async def listening(
+async def serve_http(
     protocols: Mapping[str, Callable[[Channel], Awaitable[None]]],
     at: tuple[str, int],
     allow_remote: bool,
