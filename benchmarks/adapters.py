@@ -25,10 +25,12 @@ from telex.adapters.lua.nursery import Nursery
 from telex.adapters.registry import builtin_plugins
 from telex.adapters.server import AutomationServer
 from telex.adapters.sources import Plugin
-from telex.protocols import pty_automation as spec
+from telex.automation import protocol as spec
+from telex.automation.notices import Connection
 from telex.protocols.pty_adapters import PERMISSIONS, Manifest, OfAdapter, Start
 from telex.redaction import Redactor
-from telex.terminal.connection import Connection
+from telex.terminal import actions
+from telex.terminal.waits import matchers
 from telex.wire import limits
 
 ROUNDS, CALLS, STARTS, TYPED = 7, 200, 24, 100
@@ -152,7 +154,7 @@ async def _asked(shown: Mapping[str, Any]) -> list[Row]:
         file.write_bytes(text.encode())
         async with _serving() as ask, Nursery() as nursery:
             began = await ask("adapter.start", _on("sh", "-c", f"cat {file}; exec cat"))
-            drawn = spec.ContainsText(_agent_screen().split()[-1])
+            drawn = matchers.ContainsText(_agent_screen().split()[-1])
             await ask("session.wait", spec.Wait(session=began.session, matcher=drawn))
             instance = nursery.instance(AGENT)
             measured = await _in_turns(
@@ -288,24 +290,24 @@ async def _found() -> list[Row]:
         session = (await ask("session.create", create)).session
         numbers = itertools.count()
 
-        async def typed(looking_for: Callable[[str], spec.Matcher]) -> None:
+        async def typed(looking_for: Callable[[str], matchers.Matcher]) -> None:
             said = f"said{next(numbers)}."
-            await ask("session.input", spec.Input(session, spec.Text(f"{said}\n")))
+            await ask("session.input", spec.Input(session, actions.Text(f"{said}\n")))
             wanted = looking_for(said)
             await ask("session.wait", spec.Wait(session=session, matcher=wanted, cells="none"))
 
         measured = await _in_turns(
             {
                 "telex": _calls(lambda: typed(_by_predicate), TYPED),
-                "contains_text": _calls(lambda: typed(spec.ContainsText), TYPED),
+                "contains_text": _calls(lambda: typed(matchers.ContainsText), TYPED),
             }
         )
     figure = "typed to found by a predicate"
     return [*_middles(figure, measured), *_late(figure, measured, "contains_text")]
 
 
-def _by_predicate(text: str) -> spec.Matcher:
-    return spec.Lua(spec.Predicate(FINDING.name, "shows", {"text": text}))
+def _by_predicate(text: str) -> matchers.Matcher:
+    return matchers.Lua(matchers.Predicate(FINDING.name, "shows", {"text": text}))
 
 
 # How it is measured, and what becomes of it.

@@ -23,10 +23,11 @@ from benchmarks import streams
 from benchmarks.figures import Row, against, in_turns
 from benchmarks.passthrough import rate
 from telex.adapters.server import AutomationServer
+from telex.automation import protocol as spec
+from telex.automation.notices import Connection
 from telex.escapes.session_service import EscapeSessions
-from telex.protocols import pty_automation as spec
 from telex.redaction import Redactor
-from telex.terminal.connection import Connection
+from telex.terminal.waits import matchers
 from telex.wire import json_escape
 
 ROUNDS, CALLS = 9, 500
@@ -100,7 +101,7 @@ async def _at_a_session(directory: Path) -> dict[str, list[float]]:
     create = spec.Create(program=program, args=tuple(args), cwd=os.getcwd(), escapes=True)
     try:
         session = server.automation.handlers["session.create"](create, who).session
-        wait = spec.Wait(session=session, matcher=spec.ProcessExited(), timeout_ms=60_000)
+        wait = spec.Wait(session=session, matcher=matchers.ProcessExited(), timeout_ms=60_000)
         await server.automation.handlers["session.wait"](wait, who)
     finally:
         await server.close()

@@ -20,8 +20,9 @@ from typing import Any
 from benchmarks import peers
 from benchmarks.figures import Row, memory
 from telex.processes import guardian
-from telex.protocols import pty_automation as spec
+from telex.terminal import actions
 from telex.terminal.session import Program, PtySession
+from telex.terminal.waits import matchers
 
 SOAK = os.environ.get("TELEX_SOAK") == "1"
 ACTIVE = 200
@@ -63,7 +64,7 @@ async def _active() -> list[Row]:
     telling = Program((sys.executable, "-I", "-S", "-c", TELLING))
     async with AsyncExitStack() as stack:
         sessions = [stack.push_async_exit(PtySession(telling)) for _ in range(ACTIVE)]
-        await asyncio.gather(*(session.wait(spec.ContainsText("xx")) for session in sessions))
+        await asyncio.gather(*(session.wait(matchers.ContainsText("xx")) for session in sessions))
         before = _printed(sessions)
         began, spent = time.perf_counter(), time.process_time()
         took = []
@@ -90,8 +91,8 @@ def _printed(sessions: list[PtySession]) -> int:
 
 async def _answered(session: PtySession, line: str) -> float:
     began = time.perf_counter()
-    await session.act(spec.Text(f"{line}\n"))
-    await session.wait(spec.ContainsText(line))
+    await session.act(actions.Text(f"{line}\n"))
+    await session.wait(matchers.ContainsText(line))
     return time.perf_counter() - began
 
 
@@ -160,8 +161,8 @@ async def _some(start: Any, stack: AsyncExitStack, wanted: int) -> list[Any]:
 
 async def _start_ours(stack: AsyncExitStack) -> PtySession:
     session = await stack.enter_async_context(PtySession(Program(("cat",))))
-    await session.act(spec.Text("ready\n"))
-    await session.wait(spec.ContainsText("ready"))
+    await session.act(actions.Text("ready\n"))
+    await session.wait(matchers.ContainsText("ready"))
     return session
 
 

@@ -20,14 +20,16 @@ import uvloop
 
 from benchmarks import peers, streams
 from benchmarks.figures import Row, against, in_turns
-from telex.protocols import pty_automation as spec
+from telex.automation import protocol as spec
+from telex.automation.notices import Connection
+from telex.automation.server import AutomationService
 from telex.rpc.dialects.json_rpc import JsonRpc
 from telex.rpc.peer import Peer
+from telex.terminal import actions
 from telex.terminal.cells import Size
-from telex.terminal.connection import Connection
 from telex.terminal.screen import Screen
-from telex.terminal.service import Automation
 from telex.terminal.session import Program, PtySession
+from telex.terminal.waits import matchers
 from telex.transports import unix
 
 TYPED = 400
@@ -118,11 +120,11 @@ def _ms(took: list[float], percent: int) -> float:
 async def _typed_here() -> list[float]:
     took = []
     async with PtySession(Program(tuple(peers.ECHO))) as session:
-        await session.wait(spec.ContainsText("ready"))
+        await session.wait(matchers.ContainsText("ready"))
         for n in range(TYPED):
             began = time.perf_counter()
-            await session.act(spec.Text(f"said{n}.\n"))
-            await session.wait(spec.ContainsText(f"said{n}."))
+            await session.act(actions.Text(f"said{n}.\n"))
+            await session.wait(matchers.ContainsText(f"said{n}."))
             took.append(time.perf_counter() - began)
     return took
 
@@ -231,7 +233,7 @@ def _looks(
 
 async def _asked(frames: list[bytes]) -> list[Row]:
     """The same by the service: without secrets, and encoded as it goes out."""
-    service = Automation()
+    service = AutomationService()
     who = Connection(None, service.redactor)
     with tempfile.TemporaryDirectory() as directory:
         for n, frame in enumerate(frames):
@@ -240,8 +242,8 @@ async def _asked(frames: list[bytes]) -> list[Row]:
         asked = spec.Create(program="sh", args=("-c", draw))
         try:
             session = (await _awaited(service.create(asked, who))).session
-            text = spec.Read(session=session, cells="none")
-            cells = spec.Read(session=session)
+            text = spec.ReadScreen(session=session, cells="none")
+            cells = spec.ReadScreen(session=session)
             return [
                 Row(f"session.snapshot as JSON, {what}", await _answers(service, who, *how), "us")
                 for what, how in [
@@ -255,13 +257,15 @@ async def _asked(frames: list[bytes]) -> list[Row]:
             await service.close()
 
 
-async def _answers(service: Automation, who: Connection, asked: spec.Read, change: bool) -> float:
+async def _answers(
+    service: AutomationService, who: Connection, asked: spec.ReadScreen, change: bool
+) -> float:
     encoder = msgspec.json.Encoder()
     took = []
     for n in range(200):
         if change:
-            await service.input(spec.Input(asked.session, spec.Text(f"{n % 2}\n")), who)
-            drawn = spec.ContainsText(f"frame {n % 2}")
+            await service.input(spec.Input(asked.session, actions.Text(f"{n % 2}\n")), who)
+            drawn = matchers.ContainsText(f"frame {n % 2}")
             await service.wait(spec.Wait(session=asked.session, matcher=drawn), who)
         began = time.perf_counter()
         encoder.encode(await _awaited(service.snapshot(asked, who)))

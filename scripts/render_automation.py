@@ -17,13 +17,14 @@ from msgspec.inspect import LiteralType, StructType, type_info
 from scripts.type_tables import Tables, cell, gather
 
 from telex.adapters.server import AutomationServer
+from telex.automation import protocol as spec
 from telex.escapes.session_service import EscapeSessions
 from telex.htty.session_service import PageSessions
 from telex.protocols import htty as pages
-from telex.protocols import pty_automation as spec
-from telex.terminal import matchers
+from telex.terminal import actions
 from telex.terminal.cells import Cursor
-from telex.terminal.evidence import PredicateOutcome
+from telex.terminal.waits import compiler, matchers
+from telex.terminal.waits.evidence import PredicateOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -94,8 +95,8 @@ COMMON: Final = {
 TABLES: Final = Tables(
     COMMON,
     {
-        frozenset(typing.get_args(spec.Action)): "an [action](#actions)",
-        frozenset(typing.get_args(spec.Matcher)): "a [matcher](#matchers)",
+        frozenset(typing.get_args(actions.Action)): "an [action](#actions)",
+        frozenset(typing.get_args(matchers.Matcher)): "a [matcher](#matchers)",
     },
 )
 
@@ -134,35 +135,35 @@ of what was typed, then do not match. Blanks at the end of a text also match whe
 |---|---|---|---|
 """
 
-ACTION_EXAMPLES: Final[tuple[spec.Action, ...]] = (
-    spec.Text("ls\n"),
-    spec.Paste("one\ntwo\n"),
-    spec.BracketedPaste("one\ntwo\n"),
-    spec.Key("ctrl_c"),
-    spec.Resize(spec.TerminalSize(40, 120)),
-    spec.Interrupt(),
-    spec.Eof(),
-    spec.Kill(),
-    spec.Signal("hup"),
-    spec.MarkTranscript(spec.Label("before")),
-    spec.StreamText(spec.Streamed("slowly")),
-    spec.Mouse(spec.MouseEvent(3, 10)),
+ACTION_EXAMPLES: Final[tuple[actions.Action, ...]] = (
+    actions.Text("ls\n"),
+    actions.Paste("one\ntwo\n"),
+    actions.BracketedPaste("one\ntwo\n"),
+    actions.Key("ctrl_c"),
+    actions.Resize(actions.TerminalSize(40, 120)),
+    actions.Interrupt(),
+    actions.Eof(),
+    actions.Kill(),
+    actions.Signal("hup"),
+    actions.MarkTranscript(actions.TranscriptLabel("before")),
+    actions.StreamText(actions.Streamed("slowly")),
+    actions.Mouse(actions.MouseEvent(3, 10)),
 )
-MATCHER_EXAMPLES: Final[tuple[spec.Matcher, ...]] = (
-    spec.ContainsText("ready"),
-    spec.ScreenRegex(r"\d+ passed"),
-    spec.TranscriptContains("ready"),
-    spec.TranscriptRegex(r"v(\d+)"),
-    spec.TextAbsent("Loading"),
-    spec.Title("vim"),
-    spec.CursorAt(spec.Place(1, 0)),
-    spec.ScreenStable(spec.Stability(250, "change")),
-    spec.ProcessExited(),
-    spec.ExitCode(0),
-    spec.Lua(spec.Predicate("menu", "is_open")),
-    spec.AnyOf((spec.ContainsText("ready"), spec.ProcessExited())),
-    spec.AllOf((spec.ContainsText("ready"), spec.TextAbsent("Loading"))),
-    spec.Not(spec.ContainsText("Loading")),
+MATCHER_EXAMPLES: Final[tuple[matchers.Matcher, ...]] = (
+    matchers.ContainsText("ready"),
+    matchers.ScreenRegex(r"\d+ passed"),
+    matchers.TranscriptContains("ready"),
+    matchers.TranscriptRegex(r"v(\d+)"),
+    matchers.TextAbsent("Loading"),
+    matchers.Title("vim"),
+    matchers.CursorAt(matchers.CellPosition(1, 0)),
+    matchers.ScreenStable(matchers.Stability(250, "change")),
+    matchers.ProcessExited(),
+    matchers.ExitCode(0),
+    matchers.Lua(matchers.Predicate("menu", "is_open")),
+    matchers.AnyOf((matchers.ContainsText("ready"), matchers.ProcessExited())),
+    matchers.AllOf((matchers.ContainsText("ready"), matchers.TextAbsent("Loading"))),
+    matchers.Not(matchers.ContainsText("Loading")),
 )
 MOMENT: Final = SimpleNamespace(
     now=9.0,
@@ -184,13 +185,13 @@ class Knows:
     decided = True
     says = "says yes"
 
-    def look(self, moment: matchers.Moment) -> PredicateOutcome:
+    def look(self, moment: compiler.Moment) -> PredicateOutcome:
         return PredicateOutcome({"items": 3})
 
-    def may_come(self, moment: matchers.Moment) -> bool:
+    def may_come(self, moment: compiler.Moment) -> bool:
         return True
 
-    def wake_at(self, moment: matchers.Moment) -> None:
+    def wake_at(self, moment: compiler.Moment) -> None:
         return None
 
 
@@ -226,22 +227,22 @@ def _methods() -> list[tuple[str, Any]]:
 def _method(name: str, handler: Any) -> Iterator[str]:
     hints = typing.get_type_hints(handler)
     yield f"## `{name}`\n\n{inspect.getdoc(handler)}\n"
-    if hints["asked"] is not spec.Nothing:
+    if hints["asked"] is not spec.NoParams:
         yield TABLES.fields(hints["asked"], asked=True)
     words = (answer := hints["return"]).__doc__ or ""  # `getdoc` would go on to that of Struct
     yield f"Answer: {words[:1].lower()}{words[1:]}".rstrip() + f"\n\n{TABLES.fields(answer)}"
 
 
 def _actions() -> Iterator[str]:
-    _complete(ACTION_EXAMPLES, spec.Action)
+    _complete(ACTION_EXAMPLES, actions.Action)
     for one in ACTION_EXAMPLES:
         yield f"| `{_tag(one)}` | {cell(_about(type(one)))} | {_json(one)} |\n"
 
 
 def _matchers() -> Iterator[str]:
-    _complete(MATCHER_EXAMPLES, spec.Matcher)
+    _complete(MATCHER_EXAMPLES, matchers.Matcher)
     for one in MATCHER_EXAMPLES:
-        awaited = matchers.compile(one, lambda _: None, lambda _: Knows())
+        awaited = compiler.compile(one, lambda _: None, lambda _: Knows())
         evidence = awaited.look(MOMENT)  # type: ignore[arg-type]  # as much of a moment as they use
         assert evidence is not None, f"{one} is not true at the written moment"
         told = f"`{cell(json.dumps(evidence.render(), ensure_ascii=False))}`"
@@ -274,7 +275,7 @@ def _shapes() -> Iterator[tuple[type, bool]]:
         hints = typing.get_type_hints(handler)
         gather(type_info(hints["asked"]), written, top=True)
         gather(type_info(hints["return"]), answered, top=True)
-    unions = {*typing.get_args(spec.Action), *typing.get_args(spec.Matcher)}
+    unions = {*typing.get_args(actions.Action), *typing.get_args(matchers.Matcher)}
     for kind in {**written, **answered}:
         if kind not in unions:
             yield kind, kind in written

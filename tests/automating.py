@@ -22,6 +22,7 @@ from linking import TRANSPORTS, Opening
 from telex.adapters.registry import builtin_plugins
 from telex.adapters.server import AutomationServer
 from telex.adapters.sources import Plugin
+from telex.automation.protocol import DIALECT
 from telex.escapes.session_service import EscapeSessions
 from telex.htty.session_service import PageSessions
 from telex.processes import proc
@@ -29,7 +30,6 @@ from telex.rpc.channel import Channel
 from telex.rpc.errors import RpcError
 from telex.rpc.methods import Methods
 from telex.rpc.peer import Peer
-from telex.terminal.service import DIALECT
 
 WAYS: dict[str, Opening] = {
     transport.name: transport.open

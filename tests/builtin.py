@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from telex.adapters.lua.instance import Instance
     from telex.adapters.sources import Plugin
     from telex.protocols.pty_adapters import State
-    from telex.protocols.pty_automation import Matcher
+    from telex.terminal.waits.matchers import Matcher
 
 
 def plugin(name: str) -> Plugin:

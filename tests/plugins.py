@@ -13,10 +13,10 @@ import pytest
 
 from telex.adapters.server import AutomationServer
 from telex.adapters.sources import Plugin
+from telex.automation.notices import Connection
 from telex.protocols.pty_adapters import PERMISSIONS, DefaultTarget, Manifest
 from telex.redaction import Redactor
 from telex.rpc.errors import RpcError
-from telex.terminal.connection import Connection
 
 CHATTY = (
     "import sys\n"

@@ -23,6 +23,7 @@ LAYERS = [
     {"config", "processes"},
     {"transports"},
     {"terminal"},
+    {"automation"},
     {"adapters", "escapes", "plugins"},
     {"htty"},
     {"agent", "host", "ui"},
@@ -32,7 +33,9 @@ LAYERS = [
 
 WORLD = {"asyncio", "os", "random", "select", "signal", "socket", "subprocess", "threading", "time"}
 PURE = [
-    *("wire", "redaction", "protocols"),
+    *("wire", "redaction", "protocols", "automation/protocol.py"),
+    *("terminal/actions.py", "terminal/waits/matchers.py", "terminal/waits/conditions.py"),
+    *("terminal/waits/compiler.py", "terminal/waits/since.py", "terminal/waits/near_misses.py"),
     *("rpc/state.py", "rpc/messages.py", "rpc/errors.py", "rpc/dialects"),
     *("agent/judging", "agent/run_states.py", "agent/excerpts.py"),
 ]

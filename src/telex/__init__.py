@@ -22,36 +22,36 @@ if TYPE_CHECKING:
     from telex.adapters.driver import Adapted as Adapted
     from telex.adapters.driver import adapt as adapt
     from telex.adapters.spawning import spawn as spawn
-    from telex.terminal.asking import NotPermitted as NotPermitted
-    from telex.terminal.asking import NotStarted as NotStarted
-    from telex.terminal.asking import PluginFailed as PluginFailed
-    from telex.terminal.asking import RecordingLost as RecordingLost
-    from telex.terminal.asking import Refused as Refused
-    from telex.terminal.asking import ServerGone as ServerGone
-    from telex.terminal.asking import SessionClosed as SessionClosed
-    from telex.terminal.asking import SessionProblem as SessionProblem
-    from telex.terminal.asking import TimedOut as TimedOut
-    from telex.terminal.driver import Server as Server
-    from telex.terminal.driver import Terminal as Terminal
-    from telex.terminal.driver import connect as connect
+    from telex.automation.client import Server as Server
+    from telex.automation.client import Terminal as Terminal
+    from telex.automation.client import connect as connect
+    from telex.automation.errors import NotPermitted as NotPermitted
+    from telex.automation.errors import NotStarted as NotStarted
+    from telex.automation.errors import PluginFailed as PluginFailed
+    from telex.automation.errors import RecordingLost as RecordingLost
+    from telex.automation.errors import Refused as Refused
+    from telex.automation.errors import ServerGone as ServerGone
+    from telex.automation.errors import SessionClosed as SessionClosed
+    from telex.automation.errors import SessionProblem as SessionProblem
+    from telex.automation.errors import TimedOut as TimedOut
     from telex.transports.errors import CannotConnect as CannotConnect
 
 _PLACES = {
     "Adapted": "telex.adapters.driver",
     "CannotConnect": "telex.transports.errors",
-    "NotPermitted": "telex.terminal.asking",
-    "NotStarted": "telex.terminal.asking",
-    "PluginFailed": "telex.terminal.asking",
-    "RecordingLost": "telex.terminal.asking",
-    "Refused": "telex.terminal.asking",
-    "Server": "telex.terminal.driver",
-    "ServerGone": "telex.terminal.asking",
-    "SessionClosed": "telex.terminal.asking",
-    "SessionProblem": "telex.terminal.asking",
-    "Terminal": "telex.terminal.driver",
-    "TimedOut": "telex.terminal.asking",
+    "NotPermitted": "telex.automation.errors",
+    "NotStarted": "telex.automation.errors",
+    "PluginFailed": "telex.automation.errors",
+    "RecordingLost": "telex.automation.errors",
+    "Refused": "telex.automation.errors",
+    "Server": "telex.automation.client",
+    "ServerGone": "telex.automation.errors",
+    "SessionClosed": "telex.automation.errors",
+    "SessionProblem": "telex.automation.errors",
+    "Terminal": "telex.automation.client",
+    "TimedOut": "telex.automation.errors",
     "adapt": "telex.adapters.driver",
-    "connect": "telex.terminal.driver",
+    "connect": "telex.automation.client",
     "spawn": "telex.adapters.spawning",
 }
 

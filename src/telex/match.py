@@ -1,6 +1,6 @@
 """What to wait for, as short words: `term.wait(any_of("ok", regex(r"error: (.*)"), exited()))`.
 
-Each makes a matcher of the protocol (`telex.protocols.pty_automation`), so the same works in this
+Each makes a matcher (`telex.terminal.waits.matchers`), so the same works in this
 process and on a server. A plain string means "this text stands on the screen".
 """
 
@@ -9,19 +9,19 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from telex.protocols import pty_automation as spec
+from telex.terminal.waits import matchers
 
-What = str | re.Pattern[str] | spec.Matcher
+What = str | re.Pattern[str] | matchers.Matcher
 """A text on the screen, a pattern, or any matcher."""
 
 
-def matcher(what: What) -> spec.Matcher:
+def matcher(what: What) -> matchers.Matcher:
     """The matcher that is meant."""
     match what:
         case str():
-            return spec.ContainsText(what)
+            return matchers.ContainsText(what)
         case re.Pattern():
-            return spec.ScreenRegex(_flags(what) + what.pattern)
+            return matchers.ScreenRegex(_flags(what) + what.pattern)
         case _:
             return what
 
@@ -38,62 +38,62 @@ def _flags(pattern: re.Pattern[str]) -> str:
     return f"(?{given})" if given else ""
 
 
-def text(value: str, since: spec.Since | None = None) -> spec.Matcher:
+def text(value: str, since: matchers.Since | None = None) -> matchers.Matcher:
     """This text stands on the screen."""
-    return spec.ContainsText(value, since)
+    return matchers.ContainsText(value, since)
 
 
-def regex(pattern: str, since: spec.Since | None = None) -> spec.Matcher:
+def regex(pattern: str, since: matchers.Since | None = None) -> matchers.Matcher:
     """The screen matches this pattern (RE2: no lookaround, no backreferences)."""
-    return spec.ScreenRegex(pattern, since)
+    return matchers.ScreenRegex(pattern, since)
 
 
-def printed(value: str, since: spec.Since | None = None) -> spec.Matcher:
+def printed(value: str, since: matchers.Since | None = None) -> matchers.Matcher:
     """This text was printed, whether or not it can still be seen."""
-    return spec.TranscriptContains(value, since)
+    return matchers.TranscriptContains(value, since)
 
 
-def absent(value: str) -> spec.Matcher:
+def absent(value: str) -> matchers.Matcher:
     """This text does not stand on the screen."""
-    return spec.TextAbsent(value)
+    return matchers.TextAbsent(value)
 
 
-def title(value: str) -> spec.Matcher:
+def title(value: str) -> matchers.Matcher:
     """The window title contains this text."""
-    return spec.Title(value)
+    return matchers.Title(value)
 
 
-def cursor(row: int, col: int) -> spec.Matcher:
+def cursor(row: int, col: int) -> matchers.Matcher:
     """The cursor stands there, counted from 0."""
-    return spec.CursorAt(spec.Place(row, col))
+    return matchers.CursorAt(matchers.CellPosition(row, col))
 
 
-def stable(milliseconds: int = 250) -> spec.Matcher:
+def stable(milliseconds: int = 250) -> matchers.Matcher:
     """Nothing visible changed, and nobody typed, for so long."""
-    return spec.ScreenStable(spec.Stability(milliseconds, "change"))
+    return matchers.ScreenStable(matchers.Stability(milliseconds, "change"))
 
 
-def exited(code: int | None = None) -> spec.Matcher:
+def exited(code: int | None = None) -> matchers.Matcher:
     """The program ended; with that code, if one is given."""
-    return spec.ProcessExited() if code is None else spec.ExitCode(code)
+    return matchers.ProcessExited() if code is None else matchers.ExitCode(code)
 
 
-def lua(plugin: str, predicate: str, /, **params: Any) -> spec.Matcher:
+def lua(plugin: str, predicate: str, /, **params: Any) -> matchers.Matcher:
     """A plugin's predicate says so: any condition that takes more than one matcher to say. Here a
     plugin may also be named by its path; a server knows it by its name."""
-    return spec.Lua(spec.Predicate(plugin, predicate, params))
+    return matchers.Lua(matchers.Predicate(plugin, predicate, params))
 
 
-def any_of(*what: What) -> spec.Matcher:
+def any_of(*what: What) -> matchers.Matcher:
     """One of these; the answer's evidence says which."""
-    return spec.AnyOf(tuple(matcher(one) for one in what))
+    return matchers.AnyOf(tuple(matcher(one) for one in what))
 
 
-def all_of(*what: What) -> spec.Matcher:
+def all_of(*what: What) -> matchers.Matcher:
     """All of these at once."""
-    return spec.AllOf(tuple(matcher(one) for one in what))
+    return matchers.AllOf(tuple(matcher(one) for one in what))
 
 
-def none_of(*what: What) -> spec.Matcher:
+def none_of(*what: What) -> matchers.Matcher:
     """None of these."""
-    return spec.Not(any_of(*what))
+    return matchers.Not(any_of(*what))

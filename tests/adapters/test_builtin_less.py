@@ -8,19 +8,11 @@ import pytest
 
 from builtin import asking, fixtures
 from telex.adapters.lua.problems import PluginProblem
-from telex.protocols.pty_automation import (
-    AnyOf,
-    ContainsText,
-    Interrupt,
-    Key,
-    Label,
-    MarkTranscript,
-    ScreenRegex,
-    Text,
-)
+from telex.terminal.actions import Interrupt, Key, MarkTranscript, Text, TranscriptLabel
+from telex.terminal.waits.matchers import AnyOf, ContainsText, ScreenRegex
 
 FIXTURES = fixtures("less")
-ASKED = MarkTranscript(Label("asked"))
+ASKED = MarkTranscript(TranscriptLabel("asked"))
 
 
 def shown(name: str, **context: Any) -> dict[str, Any]:

@@ -14,20 +14,22 @@ from hypothesis import strategies as st
 
 from builtin import asking, fixtures
 from telex.adapters.lua.problems import PluginProblem
-from telex.protocols.pty_automation import (
-    AnyOf,
+from telex.terminal.actions import (
     BracketedPaste,
     Eof,
     Interrupt,
     Key,
-    Label,
     MarkTranscript,
-    ProcessExited,
     Text,
+    TranscriptLabel,
 )
+from telex.terminal.waits.matchers import AnyOf, ProcessExited
 
 FIXTURES = fixtures("python-repl")
-SUBMITTED, EVALUATED = MarkTranscript(Label("submitted")), MarkTranscript(Label("evaluated"))
+SUBMITTED, EVALUATED = (
+    MarkTranscript(TranscriptLabel("submitted")),
+    MarkTranscript(TranscriptLabel("evaluated")),
+)
 
 
 def shown(name: str, **context: Any) -> dict[str, Any]:

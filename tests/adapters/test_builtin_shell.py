@@ -8,24 +8,26 @@ import pytest
 
 from builtin import asking, fixtures, plugin
 from telex.adapters.lua.problems import PluginProblem
-from telex.protocols.pty_automation import (
-    AllOf,
-    AnyOf,
+from telex.terminal.actions import (
     BracketedPaste,
     Eof,
     Interrupt,
     Key,
-    Label,
-    Lua,
     MarkTranscript,
+    Text,
+    TranscriptLabel,
+)
+from telex.terminal.waits.matchers import (
+    AllOf,
+    AnyOf,
+    Lua,
     ProcessExited,
     ScreenStable,
-    Text,
     TranscriptRegex,
 )
 
 FIXTURES = fixtures("shell")
-SUBMITTED = MarkTranscript(Label("submitted"))
+SUBMITTED = MarkTranscript(TranscriptLabel("submitted"))
 A, B, C = "\x1b]133;A\x07", "\x1b]133;B\x07", "\x1b]133;C\x07"
 READS, LEFT = "\x1b[?2004h", "\x1b[?2004l"
 

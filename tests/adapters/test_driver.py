@@ -19,9 +19,9 @@ from plugins import CHATTY
 from serving import Serve, serving
 from telex import match
 from telex.adapters import blocking, driver
+from telex.automation.protocol import Closed
 from telex.processes import guardian
 from telex.protocols.pty_adapters import PERMISSIONS, OfAdapter, State
-from telex.protocols.pty_automation import Closed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -381,7 +381,7 @@ async def test_closing_is_idempotent_and_then_it_is_closed(opening: Any) -> None
 
 async def test_an_adapter_that_somebody_else_closed_can_be_left(server: Serve) -> None:
     async with telex.adapt("chatty", at=server.unix) as chatty:
-        await chatty._asking.ask("adapter.close", OfAdapter(chatty.id), Closed)
+        await chatty._asking.call("adapter.close", OfAdapter(chatty.id), Closed)
         with pytest.raises(telex.Refused, match="unknown adapter"):
             await chatty.state()
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from automating import Client, Serving
-from telex.protocols import pty_automation as spec
+from telex.automation import protocol as spec
 
 if TYPE_CHECKING:
     from collections.abc import Callable

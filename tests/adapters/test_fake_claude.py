@@ -10,19 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from telex.protocols.pty_automation import (
+from telex.terminal.actions import BracketedPaste, Interrupt, Key, Text
+from telex.terminal.cells import Size
+from telex.terminal.session import Program, PtySession
+from telex.terminal.waits.matchers import (
     AllOf,
-    BracketedPaste,
     ContainsText,
-    Interrupt,
-    Key,
     ScreenRegex,
-    Text,
     TextAbsent,
     TranscriptContains,
 )
-from telex.terminal.cells import Size
-from telex.terminal.session import Program, PtySession
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -10,7 +10,7 @@ import pytest
 
 from plugins import SOURCE, Caller, plugin, serving
 from telex.adapters.sources import Plugin
-from telex.terminal.program import Program
+from telex.terminal.pty import Program
 
 ALL = (
     "session.spawn",

@@ -10,7 +10,7 @@ import pytest
 from automating import SECRET, Client, Serving
 from plugins import CHATTY, SOURCE, TARGET, plugin, serving
 from telex.adapters import service
-from telex.protocols import pty_automation as spec
+from telex.automation import protocol as spec
 from telex.protocols.pty_adapters import DefaultTarget
 
 

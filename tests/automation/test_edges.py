@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 
 from automating import Serving, alive
-from telex.protocols import pty_automation as spec
+from telex.automation.session_reader import SessionReader
 from telex.redaction import Redactor
 from telex.terminal import session as sessions
 from telex.terminal.cells import Size
-from telex.terminal.recording import Exited, read
+from telex.terminal.recording import ExitEvent, read_recording
+from telex.terminal.redact import draw_screen
 from telex.terminal.session import Program, PtySession
-from telex.terminal.telling import Teller, drawn
+from telex.terminal.waits import matchers
 from telex.wire import limits
 
 DEAF = "trap '' HUP TERM; echo $$; printf up; while :; do sleep 100; done"
@@ -190,8 +191,8 @@ async def test_a_recording_has_the_end_also_when_the_session_is_closed(
         await client.shows(session, "up")
         await client.call("session.record", session=session, path=str(path))
         await client.call("session.close", session=session)
-    events = read(path.read_bytes().splitlines(keepends=True)).events
-    assert isinstance(events[-1], Exited)
+    events = read_recording(path.read_bytes().splitlines(keepends=True)).events
+    assert isinstance(events[-1], ExitEvent)
 
 
 async def test_a_refused_recording_leaves_the_one_before_it(
@@ -226,12 +227,12 @@ async def test_a_secret_that_scrolls_away_within_a_long_turn_stays_hidden(
     async with PtySession(Program(("cat",), size=Size(3, 20))) as session:
         redactor = Redactor()
         session._output(b"l1\r\nl2\r\nl3\r\nl4\r\n")
-        Teller(session, redactor).snapshot("none", redactor)  # somebody looks
+        SessionReader(session, redactor).snapshot("none", redactor)  # somebody looks
         monkeypatch.setattr(sessions, "TURN_SECONDS", 0)
         session._output(b"\x1b[m" * 100 + secret + b"\x1b[m" * 3000)
         assert session._work, "it was to take more than one turn"
-        assert b"SECRETEND" not in drawn(session, redactor)
-        seen = Teller(session, redactor).snapshot("none", redactor)
+        assert b"SECRETEND" not in draw_screen(session, redactor)
+        seen = SessionReader(session, redactor).snapshot("none", redactor)
         assert "SECRETEND" not in seen.plain_text
-        found = await session.wait(spec.ContainsText("SECRETEND"), 5)
+        found = await session.wait(matchers.ContainsText("SECRETEND"), 5)
         assert "SECRETEND" in found.moment.text

@@ -247,17 +247,19 @@ async def test_a_recording_is_an_asciicast_that_can_be_read(
         await client.call("session.resize", session=session, rows=11, cols=41)
         await client.act(session, "eof")
         await client.over(session)
-    read = recording.read(path.read_bytes().splitlines(keepends=True))
+    read = recording.read_recording(path.read_bytes().splitlines(keepends=True))
     assert read.header.version == version
     assert read.header.size == Size(10, 40)
     kinds = [type(event) for event in read.events]
-    output = "".join(event.text for event in read.events if isinstance(event, recording.Output))
+    output = "".join(
+        event.text for event in read.events if isinstance(event, recording.OutputEvent)
+    )
     assert "the past" in output
     assert "hello password=" in output
-    assert recording.Input in kinds
-    (resized,) = [event for event in read.events if isinstance(event, recording.Resized)]
+    assert recording.InputEvent in kinds
+    (resized,) = [event for event in read.events if isinstance(event, recording.SizeEvent)]
     assert resized.size == Size(11, 41)
-    assert kinds[-1] is recording.Exited
+    assert kinds[-1] is recording.ExitEvent
     assert read.events[-1].code == 3
     assert b"hunter2" not in path.read_bytes()
     assert stat.S_IMODE(path.stat().st_mode) == 0o600

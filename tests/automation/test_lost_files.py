@@ -36,7 +36,7 @@ def whole(path: Path) -> recording.Recording:
     """A recording of whole lines only."""
     content = path.read_bytes()
     assert content.endswith(b"\n")
-    return recording.read(content.splitlines(keepends=True))
+    return recording.read_recording(content.splitlines(keepends=True))
 
 
 async def flooded(client: Client, session: str) -> None:
@@ -213,7 +213,7 @@ async def test_a_failed_file_does_not_stop_the_session_nor_the_other_file(
             "path": str(path),
         }
         assert "two" in "".join(
-            event.text for event in whole(path).events if isinstance(event, recording.Output)
+            event.text for event in whole(path).events if isinstance(event, recording.OutputEvent)
         )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from automating import SECRET, Serving, alive
-from telex.terminal.service import Automation
+from telex.automation.server import AutomationService
 from telex.version import __version__
 from telex.wire import limits
 
@@ -59,7 +59,7 @@ async def test_capabilities_name_the_server_its_methods_and_its_notifications(
 
 
 async def test_every_method_that_is_named_is_there() -> None:
-    service = Automation()
+    service = AutomationService()
     assert {method.name for method in service.methods} >= {
         *SPEC_METHODS,
         "session.scrollback",

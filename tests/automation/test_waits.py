@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from automating import SECRET, Client, Serving
-from telex.protocols import pty_automation as spec
+from telex.automation import protocol as spec
+from telex.terminal.waits import matchers as waits_matchers
 
 
 async def wait(client: Client, session: str, matcher: Any, **params: Any) -> Any:
@@ -196,7 +197,7 @@ async def test_stability_counts_from_the_wait_unless_asked_from_the_change(
 
 
 async def test_a_wait_has_thirty_seconds_unless_told_otherwise() -> None:
-    assert spec.Wait(session="s1", matcher=spec.ProcessExited()).timeout_ms == 30_000
+    assert spec.Wait(session="s1", matcher=waits_matchers.ProcessExited()).timeout_ms == 30_000
 
 
 async def test_a_timeout_tells_how_long_what_was_missing_and_what_is_there(

@@ -13,11 +13,11 @@ import telex
 from telex import match
 
 if TYPE_CHECKING:
-    from telex.terminal.blocking import BlockingTerminal
-    from telex.terminal.driver import Terminal
-    from telex.terminal.opening import Opening
+    from telex.automation.client import Terminal
+    from telex.automation.portal import DualContext
+    from telex.automation.sync import BlockingTerminal
 
-    OnATerminal = Opening[Terminal, BlockingTerminal]
+    OnATerminal = DualContext[Terminal, BlockingTerminal]
 
 EXAMPLE = Path(__file__).parents[2] / "examples/agent_ui.py"
 ASKED = "why not:"

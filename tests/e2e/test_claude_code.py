@@ -16,7 +16,7 @@ import pytest
 
 from plugins import Caller, serving
 from telex.adapters.registry import builtin_plugins
-from telex.protocols import pty_automation as spec
+from telex.automation import protocol as spec
 from telex.rpc.errors import RpcError
 
 FAKE = Path(__file__).parent.parent / "adapters" / "fake_claude.py"

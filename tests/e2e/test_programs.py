@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from telex.automation import protocol as spec
+from telex.automation.notices import Connection
+from telex.automation.server import AutomationService
 from telex.processes.child import Exit
-from telex.protocols import pty_automation as spec
-from telex.protocols.pty_automation import (
-    AllOf,
+from telex.redaction import Redactor
+from telex.rpc.errors import Condition, RpcError
+from telex.terminal import actions
+from telex.terminal.actions import (
     BracketedPaste,
-    ContainsText,
-    CursorAt,
     Eof,
     Interrupt,
     Key,
@@ -26,21 +28,23 @@ from telex.protocols.pty_automation import (
     MouseEvent,
     Paste,
     Resize,
+    Signal,
+    Text,
+)
+from telex.terminal.cells import Size
+from telex.terminal.session import Program, PtySession
+from telex.terminal.waits import matchers
+from telex.terminal.waits.matchers import (
+    AllOf,
+    ContainsText,
+    CursorAt,
     ScreenRegex,
     ScreenStable,
-    Signal,
     Stability,
-    Text,
     TextAbsent,
     TranscriptContains,
     TranscriptRegex,
 )
-from telex.redaction import Redactor
-from telex.rpc.errors import Condition, RpcError
-from telex.terminal.cells import Size
-from telex.terminal.connection import Connection
-from telex.terminal.service import Automation
-from telex.terminal.session import Program, PtySession
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -173,8 +177,8 @@ async def test_text_typed_in_small_pieces_arrives_whole_and_in_order() -> None:
         "say('ready'); got = b''\nwhile len(got) < 1200: got += os.read(0, 4096)\nsay(got.decode())"
     ) as session:
         await session.wait(ContainsText("ready"))
-        streamed = spec.Streamed(text, chunk_chars=7, delay_ms=0)
-        after = asyncio.create_task(session.act(spec.StreamText(streamed)))
+        streamed = actions.Streamed(text, chunk_chars=7, delay_ms=0)
+        after = asyncio.create_task(session.act(actions.StreamText(streamed)))
         await asyncio.sleep(0)
         await session.act(Text("never in between"))
         await after
@@ -260,11 +264,11 @@ async def test_vim_takes_arrows_in_application_mode_inserts_and_saves(
     program: Find, letter: Path
 ) -> None:
     async with vim(program, str(letter)) as session:
-        await session.wait(CursorAt(spec.Place(0, 0)))
+        await session.wait(CursorAt(matchers.CellPosition(0, 0)))
         assert session.screen.application_cursor
         for key, row, col in ("down", 1, 0), ("down", 2, 0), ("right", 2, 1), ("up", 1, 1):
             await session.act(Key(key))
-            await session.wait(CursorAt(spec.Place(row, col)))
+            await session.wait(CursorAt(matchers.CellPosition(row, col)))
         await session.act(Text("ihello 漢字 "))
         await session.wait(ContainsText("lhello 漢字 ine 2"))
         await session.act(Key("escape"))
@@ -279,7 +283,7 @@ async def test_vim_hears_of_a_new_size_and_draws_to_it(program: Find, letter: Pa
         for rows, cols in (12, 40), (40, 120), (24, 80):
             # While it still draws, vim may keep the news for its next key.
             await session.wait(ScreenStable(Stability(50)))
-            await session.act(Resize(spec.TerminalSize(rows, cols)))
+            await session.act(Resize(actions.TerminalSize(rows, cols)))
             # The line above the last is vim's, with the place of the cursor at its right.
             ruler = rf"\A(?:.*\n){{{rows - 2}}}.{{{cols - 20},{cols - 8}}}1,1 "
             await session.wait(ScreenRegex(ruler))
@@ -293,7 +297,7 @@ async def test_the_mouse_moves_the_cursor_of_vim(program: Find, letter: Path) ->
         await session.wait(TranscriptRegex(r"\x1b\[\?(1006;)?100[0-3]h"))
         assert session.screen.mouse_tracking
         await session.act(Mouse(MouseEvent(row=4, col=3)))
-        await session.wait(CursorAt(spec.Place(4, 3)))
+        await session.wait(CursorAt(matchers.CellPosition(4, 3)))
 
 
 async def test_less_scrolls_by_arrows_and_is_gone_after_q(program: Find, tmp_path: Path) -> None:
@@ -454,7 +458,7 @@ async def test_a_click_is_told_in_the_protocol_the_program_chose() -> None:
 
 
 async def test_a_program_without_a_mouse_is_not_told_of_one() -> None:
-    service, here = Automation(), Connection(None, Redactor())
+    service, here = AutomationService(), Connection(None, Redactor())
     try:
         created = service.create(spec.Create(program="cat"), here)
         with pytest.raises(RpcError) as refused:
@@ -473,7 +477,7 @@ async def test_a_program_hears_of_each_new_size_and_the_screen_reflows() -> None
     async with child(f"{size}say('x' * 60); say('ready')\nwhile True: signal.pause()") as session:
         await session.wait(ContainsText("ready"))
         for rows, cols in itertools.product((24, 10), (30, 100)):
-            await session.act(Resize(spec.TerminalSize(rows, cols)))
+            await session.act(Resize(actions.TerminalSize(rows, cols)))
             await session.wait(ContainsText(f"{cols} {rows}"))
             shown = session.snapshot().plain_text
             assert max(map(len, shown.split("\n"))) == min(60, cols)

@@ -14,23 +14,16 @@ from typing import Any
 
 import pytest
 
+from telex.automation.notices import Connection
+from telex.automation.protocol import Create
+from telex.automation.server import AutomationService
 from telex.escapes.session_service import EscapeSessions
 from telex.escapes.session_side import Answering
-from telex.protocols.pty_automation import (
-    ContainsText,
-    Create,
-    Key,
-    Mouse,
-    MouseEvent,
-    Resize,
-    TerminalSize,
-    Text,
-)
 from telex.redaction import Redactor
 from telex.rpc.handler_tasks import Call
-from telex.terminal.connection import Connection
-from telex.terminal.service import Automation
+from telex.terminal.actions import Key, Mouse, MouseEvent, Resize, TerminalSize, Text
 from telex.terminal.session import PtySession
+from telex.terminal.waits.matchers import ContainsText
 
 PROGRAM = r"""
 import json, os, re, sys, termios, tty
@@ -62,7 +55,7 @@ class Served:
     """A service with sessions that answer, without a connection."""
 
     def __init__(self) -> None:
-        self.automation = Automation()
+        self.automation = AutomationService()
         self.escapes = EscapeSessions(self.automation)
         self._here = Connection(None, Redactor())
 
@@ -70,7 +63,7 @@ class Served:
         program, *args = argv
         asked = Create(program=program, args=tuple(args), escapes=True, **more)  # type: ignore[arg-type]
         id = self.automation.create(asked, self._here).session
-        return self.automation.told(id)[0], self.escapes._answering[id]
+        return self.automation.find(id)[0], self.escapes._answering[id]
 
     def run(self, script: str) -> tuple[PtySession, Answering]:
         return self.start(sys.executable, "-c", PROGRAM + script)

@@ -14,11 +14,11 @@ import pytest
 import telex
 from host.person import TELEX, Person, at_terminal
 from serving import Serve, serving
+from telex.automation import protocol as spec
+from telex.automation.dialer import dial
 from telex.host.attach import BLANK, PLAIN, NoSuchKey, control_key
-from telex.protocols import pty_automation as spec
 from telex.rpc.methods import Methods
 from telex.terminal.cells import Size
-from telex.terminal.dialling import dial
 from telex.terminal.screen import Screen
 
 if TYPE_CHECKING:
@@ -342,7 +342,7 @@ async def test_two_are_attached_at_once(served: Serve) -> None:
 async def test_somebody_elses_keyboard_rings_and_shows(served: Serve) -> None:
     async with telex.connect(served.unix) as there, await there.spawn("cat") as term:
         asked = spec.Lease(session=term.id, holder="agent")
-        await there._asking.ask("session.lease", asked, spec.Leased)
+        await there._caller.call("session.lease", asked, spec.Leased)
         async with at_terminal(*attach(served, term)) as person:
             await person.takes_keys()
             await term.type("agent types\n")

@@ -26,7 +26,7 @@ from telex.rpc.inbox import Inbox
 from telex.rpc.peer import Peer
 from telex.rpc.testing import memory_channels
 from telex.terminal.cells import Size
-from telex.terminal.recording import Output, read
+from telex.terminal.recording import OutputEvent, read_recording
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -631,7 +631,9 @@ async def test_a_recording_has_what_was_applied_and_no_frames(tmp_path: Path) ->
     async with seated(*TELEX, "record", str(file), "--", *argv, home=tmp_path) as person:
         assert await person.leaves() == 0
     with file.open("rb") as lines:
-        shown = [event.text for event in read(lines).events if isinstance(event, Output)]
+        shown = [
+            event.text for event in read_recording(lines).events if isinstance(event, OutputEvent)
+        ]
     assert "".join(shown) == "before \x1b[31mred"
 
 

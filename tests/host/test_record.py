@@ -13,13 +13,13 @@ from host.person import TELEX, at_terminal
 from telex.host.replay import Pace, steps
 from telex.terminal.cells import Size
 from telex.terminal.recording import (
-    Exited,
+    ExitEvent,
     Header,
-    Input,
-    Output,
+    InputEvent,
+    OutputEvent,
     Recording,
-    Resized,
-    read,
+    SizeEvent,
+    read_recording,
 )
 
 if TYPE_CHECKING:
@@ -31,10 +31,10 @@ SECRET = "sk-abcdefghijklmnopqrstuvwx"
 
 def recorded(path: Path) -> Recording:
     with path.open("rb") as lines:
-        return read(lines)
+        return read_recording(lines)
 
 
-def texts(recording: Recording, kind: type[Output | Input]) -> str:
+def texts(recording: Recording, kind: type[OutputEvent | InputEvent]) -> str:
     return "".join(event.text for event in recording.events if isinstance(event, kind))
 
 
@@ -54,11 +54,11 @@ async def test_what_was_shown_the_sizes_and_the_exit_code_are_recorded(
     recording = recorded(file)
     header = recording.header
     assert (header.version, header.size, header.term) == (version, Size(30, 90), "vt220")
-    assert texts(recording, Output) == "token=[REDACTED]\r\nresized\r\n"
-    sizes = [event.size for event in recording.events if isinstance(event, Resized)]
+    assert texts(recording, OutputEvent) == "token=[REDACTED]\r\nresized\r\n"
+    sizes = [event.size for event in recording.events if isinstance(event, SizeEvent)]
     assert sizes == [Size(20, 50)]
     last = recording.events[-1]
-    assert isinstance(last, Exited)
+    assert isinstance(last, ExitEvent)
     assert last.code == 4
     assert file.stat().st_mode & 0o777 == 0o600
     assert SECRET not in file.read_text()
@@ -80,7 +80,7 @@ async def test_what_is_typed_is_recorded_if_asked_and_without_echo_never(
         await person.asks("joe\r", "word")
         person.type("hunter22\r")
         assert await person.leaves() == 0
-    assert texts(recorded(file), Input) == typed
+    assert texts(recorded(file), InputEvent) == typed
 
 
 async def test_a_killed_recorder_leaves_what_was_shown_until_then(tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ async def test_a_killed_recorder_leaves_what_was_shown_until_then(tmp_path: Path
         await person.sees("one")
         os.kill(person.pid, signal.SIGKILL)
         await person.leaves()
-    assert texts(recorded(file), Output) == "one\r\n"
+    assert texts(recorded(file), OutputEvent) == "one\r\n"
 
 
 FLOOD = "echo first; read x; seq 20000; exit 3"
@@ -110,12 +110,12 @@ async def test_a_recording_that_fills_the_disk_ends_with_a_whole_line_and_the_pr
         await person.sees(f"the recording in {file} is not whole: File too large")
         assert b"\r\n20000\r\n" in person.seen
     assert file.read_bytes().endswith(b"]\n")
-    assert texts(recorded(file), Output).startswith("first\r\n")
+    assert texts(recorded(file), OutputEvent).startswith("first\r\n")
 
 
 PLAYED = Recording(
     Header(2, Size(), idle_time_limit=3.0),
-    (Output(1.0, "a"), Input(5.0, "x"), Output(9.0, "b"), Output(9.5, "c")),
+    (OutputEvent(1.0, "a"), InputEvent(5.0, "x"), OutputEvent(9.0, "b"), OutputEvent(9.5, "c")),
 )
 
 

@@ -18,7 +18,7 @@ from telex.escapes.probing import TMUX
 from telex.htty.dumping import Dump, dump
 from telex.htty.transcripts import NotTiming, Part, parts
 from telex.terminal.cells import Size
-from telex.terminal.recording import Header, NotARecording, Recorder
+from telex.terminal.recording import AsciicastWriter, Header, NotARecording
 from telex.wire.htty_chunk import encode
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def test_the_size_of_chunks_and_text_between_them_change_nothing(size: int, seed
 
 @pytest.mark.parametrize("version", [2, 3])
 def test_a_recording_with_input_gives_both_sides(version: int) -> None:
-    recorder = Recorder(Header(2 if version == 2 else 3, Size(24, 80)), 0.0, None)
+    recorder = AsciicastWriter(Header(2 if version == 2 else 3, Size(24, 80)), 0.0, None)
     lines = recorder.header()
     typed, shown = encode(SENT).decode(), encode(ANSWERED).decode()
     for at in range(0, max(len(typed), len(shown)), 4096):

@@ -166,7 +166,7 @@ async def test_ctrl_c_interrupts_the_program_which_says_goodbye(program: str, sa
         await asyncio.wait_for(stream.pty.child.wait(), 10)
         await shown.sees(says)
         assert ("Traceback" in shown.text) == (program is SERVE)
-        assert stream.pty.characters().echo, "the terminal is as it was"
+        assert stream.pty.line_settings().echo, "the terminal is as it was"
 
 
 async def test_ctrl_c_ends_live_updates_and_the_connection_as_it_should_end() -> None:
@@ -200,11 +200,11 @@ async def test_ctrl_z_gives_the_terminal_to_the_shell_and_fg_goes_on_with_the_pa
             assert await got(http) == (b"200", b"a page")
             stream.pty.write(b"\x1a")
             await shown.sees("Stopped")
-            assert stream.pty.characters().echo
+            assert stream.pty.line_settings().echo
             stream.pty.write(b"echo $((6*7)) is what; fg\n")
             await shown.sees("42 is what")
             async with asyncio.timeout(10):
-                while stream.pty.characters().echo:
+                while stream.pty.line_settings().echo:
                     await asyncio.sleep(0.01)
             assert await got(http) == (b"200", b"a page")
             stream.pty.write(b"k")

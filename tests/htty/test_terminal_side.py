@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
-    from telex.terminal.discipline import Characters
+    from telex.terminal.line_discipline import LineSettings
 
 FINAL = b"\0\0\x08\x07\0\0\0\0\0" + b"\0\0\0\x05" + bytes(4)
 FIRST = b"\0\0\x08\x07\0\0\0\0\0" + b"\x7f\xff\xff\xff" + bytes(4)
@@ -354,8 +354,8 @@ async def test_a_shell_that_comes_back_between_two_looks_is_not_taken_for_its_pr
     class Late(Recorded):
         """Told how the terminal is only when the shell has it again."""
 
-        def characters(self) -> Characters:
-            while (now := self._pty.characters()).canonical:
+        def line_settings(self) -> LineSettings:
+            while (now := self._pty.line_settings()).canonical:
                 time.sleep(0.001)
             return now
 

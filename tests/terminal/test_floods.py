@@ -13,13 +13,14 @@ import pytest
 from benchmarks import floods
 
 from automating import Serving
-from telex.protocols import pty_automation as spec
+from telex.terminal import actions
 from telex.terminal.cells import Size
-from telex.terminal.program import Program
+from telex.terminal.pty import Program
+from telex.terminal.scheduler import OutputScheduler, TokenBucket, output_scheduler
 from telex.terminal.screen import Screen
-from telex.terminal.scrollbacks import Scrollbacks, common_length
+from telex.terminal.scrollback_pool import ScrollbackPool, common_length
 from telex.terminal.session import PtySession
-from telex.terminal.turns import Allowance, Turns, turns
+from telex.terminal.waits import matchers
 from telex.wire import limits
 
 MOST_MEGABYTES = 64
@@ -44,7 +45,7 @@ async def test_each_turn_serves_who_fits_into_it_and_the_line_goes_round(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(limits, "TURN_MILLISECONDS", 0)  # then one fits
-    line = turns()
+    line = output_scheduler()
     served: list[str] = []
     works: dict[str, Callable[[], None]] = {}
 
@@ -74,7 +75,7 @@ async def test_each_turn_serves_who_fits_into_it_and_the_line_goes_round(
 
 
 async def test_nobody_is_served_twice_in_a_turn_however_fast() -> None:
-    line = Turns(asyncio.get_running_loop())
+    line = OutputScheduler(asyncio.get_running_loop())
     count = 0
 
     def run() -> None:
@@ -90,7 +91,7 @@ async def test_nobody_is_served_twice_in_a_turn_however_fast() -> None:
 
 
 def test_what_is_printed_now_and_then_need_not_wait() -> None:
-    allowance = Allowance(0.0)
+    allowance = TokenBucket(0.0)
     for second in range(1, 100):
         allowance.spend(limits.LIGHT_BYTES // 2, float(second))
         assert not allowance.is_spent(float(second))
@@ -117,7 +118,7 @@ async def test_floods_are_served_in_turn_and_one_who_types_is_heard_at_once(
 
     flooding = [PtySession(Program(("yes", floods.FLOOD))) for _ in range(6)]
     for number, session in enumerate(flooding):
-        session.taps.add(lambda _, number=number: served[-1].update([number]))  # type: ignore[misc]
+        session.output_taps.add(lambda _, number=number: served[-1].update([number]))  # type: ignore[misc]
     try:
         async with asyncio.timeout(20):
             while any(one.transcript.cursor < 4 * limits.LIGHT_BYTES for one in flooding):
@@ -126,8 +127,8 @@ async def test_floods_are_served_in_turn_and_one_who_types_is_heard_at_once(
         served[:] = [Counter()]
         async with PtySession(Program(("cat",))) as typed_at:
             for number in range(5):
-                await typed_at.act(spec.Text(f"m{number}.\n"))
-                await typed_at.wait(spec.ContainsText(f"m{number}."))
+                await typed_at.act(actions.Text(f"m{number}.\n"))
+                await typed_at.wait(matchers.ContainsText(f"m{number}."))
         together = Counter(len(turn) for turn in served)
         assert set(together) <= {0, 1, 2}, together  # two: one still had its allowance
         assert together[2] < together[1] // 4, together
@@ -242,7 +243,7 @@ def test_those_of_another_thread_are_told_when_they_report() -> None:
         def limit(self, size: int | None) -> None:
             self.limits.append(size)
 
-    shared, here, there = Scrollbacks(), Told(), Told()
+    shared, here, there = ScrollbackPool(), Told(), Told()
     shared.join(here)
     shared.join(there)
     shared._members[there].thread = -1

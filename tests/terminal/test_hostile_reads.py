@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from telex.protocols.pty_automation import MouseEvent
 from telex.redaction import Redactor
-from telex.terminal import masking, pictures
+from telex.terminal import pictures, redact
+from telex.terminal.actions import MouseEvent
 from telex.terminal.cells import Size
 from telex.terminal.keys import parse_key
 from telex.terminal.screen import Screen
@@ -85,8 +85,8 @@ def read_all(screen: Screen, chance: random.Random) -> None:
     start, count = chance.randint(-2, total + 2), chance.randint(0, 30)
     above = screen.scrollback(start, count)
     assert len(above) == max(0, min(count, total - max(start, 0)))
-    hidden = masking.mask(seen, REDACTOR, above)
-    masking.mask_rows(above, REDACTOR)
+    hidden = redact.mask(seen, REDACTOR, above)
+    redact.mask_rows(above, REDACTOR)
     drawn = screen.restore(hidden)
     with contextlib.closing(Screen(size)) as other:
         other.feed(drawn)

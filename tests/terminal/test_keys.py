@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telex.protocols.pty_automation import MouseEvent
+from telex.terminal.actions import MouseEvent
 from telex.terminal.cells import Size
 from telex.terminal.keys import (
     NAMED,

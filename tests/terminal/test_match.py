@@ -7,15 +7,15 @@ import re
 import pytest
 
 from telex import match
-from telex.protocols import pty_automation as spec
+from telex.terminal.waits import matchers
 
 
 def test_a_plain_string_is_text_on_the_screen() -> None:
-    assert match.matcher("ok") == spec.ContainsText("ok")
+    assert match.matcher("ok") == matchers.ContainsText("ok")
 
 
 def test_a_matcher_stays_what_it_is() -> None:
-    assert match.matcher(spec.Title("vi")) == spec.Title("vi")
+    assert match.matcher(matchers.Title("vi")) == matchers.Title("vi")
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def test_a_matcher_stays_what_it_is() -> None:
     ],
 )
 def test_a_compiled_pattern_keeps_its_flags(flags: int, said: str) -> None:
-    assert match.matcher(re.compile("a.b", flags)) == spec.ScreenRegex(said)
+    assert match.matcher(re.compile("a.b", flags)) == matchers.ScreenRegex(said)
 
 
 @pytest.mark.parametrize(
@@ -47,20 +47,20 @@ def test_a_pattern_that_would_mean_something_else_there_is_refused(
 
 
 def test_each_word_is_one_matcher() -> None:
-    assert match.text("a", 3) == spec.ContainsText("a", 3)
-    assert match.regex("a", "m1") == spec.ScreenRegex("a", "m1")
-    assert match.printed("a") == spec.TranscriptContains("a")
-    assert match.absent("a") == spec.TextAbsent("a")
-    assert match.title("a") == spec.Title("a")
-    assert match.cursor(1, 2) == spec.CursorAt(spec.Place(1, 2))
-    assert match.stable(100) == spec.ScreenStable(spec.Stability(100, "change"))
-    assert match.exited() == spec.ProcessExited()
-    assert match.exited(0) == spec.ExitCode(0)
+    assert match.text("a", 3) == matchers.ContainsText("a", 3)
+    assert match.regex("a", "m1") == matchers.ScreenRegex("a", "m1")
+    assert match.printed("a") == matchers.TranscriptContains("a")
+    assert match.absent("a") == matchers.TextAbsent("a")
+    assert match.title("a") == matchers.Title("a")
+    assert match.cursor(1, 2) == matchers.CursorAt(matchers.CellPosition(1, 2))
+    assert match.stable(100) == matchers.ScreenStable(matchers.Stability(100, "change"))
+    assert match.exited() == matchers.ProcessExited()
+    assert match.exited(0) == matchers.ExitCode(0)
 
 
 def test_words_go_into_one_another() -> None:
-    a, b = spec.ContainsText("a"), spec.ScreenRegex("b")
-    assert match.any_of("a", re.compile("b")) == spec.AnyOf((a, b))
-    assert match.all_of("a", match.none_of(re.compile("b"))) == spec.AllOf(
-        (a, spec.Not(spec.AnyOf((b,))))
+    a, b = matchers.ContainsText("a"), matchers.ScreenRegex("b")
+    assert match.any_of("a", re.compile("b")) == matchers.AnyOf((a, b))
+    assert match.all_of("a", match.none_of(re.compile("b"))) == matchers.AllOf(
+        (a, matchers.Not(matchers.AnyOf((b,))))
     )

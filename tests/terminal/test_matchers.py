@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from telex.processes.child import Exit
-from telex.protocols.pty_automation import Matcher
-from telex.terminal import matchers
 from telex.terminal.cells import Cursor, Row
-from telex.terminal.matchers import Awaited, Moment, PredicateOutcome
-from telex.terminal.since import Mark
+from telex.terminal.waits import compiler
+from telex.terminal.waits.compiler import Moment, PredicateOutcome, WaitCondition
+from telex.terminal.waits.matchers import Matcher
+from telex.terminal.waits.since import Mark
 from telex.wire.limits import MATCHER_DEPTH, MATCHERS
 
 
@@ -62,9 +62,9 @@ class Scene:
         return "\n".join(self.lines).rstrip("\n")
 
 
-def compiled(shape: object, marks: dict[object, Mark] | None = None, **more: Any) -> Awaited:
+def compiled(shape: object, marks: dict[object, Mark] | None = None, **more: Any) -> WaitCondition:
     """A matcher from the JSON a caller would write."""
-    return matchers.compile(msgspec.convert(shape, Matcher), (marks or {}).get, **more)
+    return compiler.compile(msgspec.convert(shape, Matcher), (marks or {}).get, **more)
 
 
 def look(shape: object, scene: Scene) -> dict[str, object] | None:
@@ -208,14 +208,14 @@ def test_a_new_prompt_at_a_rows_end_is_found_below_an_old_one_with_its_blank() -
 )
 def test_a_bad_pattern_is_refused_with_its_reason_and_its_place(pattern: str, reason: str) -> None:
     tree = one("any", [one("process_exited"), one("not", one("screen_regex", pattern))])
-    with pytest.raises(matchers.InvalidPattern, match=re.escape(reason)) as refused:
+    with pytest.raises(compiler.InvalidPattern, match=re.escape(reason)) as refused:
         compiled(tree)
     assert refused.value.path == "$.matcher.value[1].value.value"
     assert refused.value.path in str(refused.value)
 
 
 def test_a_mark_that_nobody_made_is_refused() -> None:
-    with pytest.raises(matchers.UnknownMark, match="m7") as refused:
+    with pytest.raises(compiler.UnknownMark, match="m7") as refused:
         compiled({"type": "contains_text", "value": "x", "since": "m7"})
     assert refused.value.path == "$.matcher.since"
 
@@ -225,7 +225,7 @@ def test_matchers_may_be_nested_to_a_depth() -> None:
     for _ in range(MATCHER_DEPTH - 1):
         tree = one("not", tree)
     compiled(tree)
-    with pytest.raises(matchers.TooDeep, match=str(MATCHER_DEPTH)):
+    with pytest.raises(compiler.TooDeep, match=str(MATCHER_DEPTH)):
         compiled(one("not", tree))
 
 
@@ -233,7 +233,7 @@ def test_one_wait_has_a_bounded_number_of_matchers() -> None:
     leaves = [one("any", [one("process_exited")] * 63)] * 4
     compiled(one("all", leaves[:3]))
     assert MATCHERS < 1 + 4 * 64
-    with pytest.raises(matchers.TooMany):
+    with pytest.raises(compiler.TooMany):
         compiled(one("all", leaves))
 
 
@@ -243,7 +243,7 @@ ASKED = one("lua", {"plugin": "shell", "predicate": "idle", "params": {"a": 1}})
 
 
 def test_a_predicate_needs_somebody_to_ask() -> None:
-    with pytest.raises(matchers.NoPredicates):
+    with pytest.raises(compiler.NoPredicates):
         compiled(ASKED)
 
 

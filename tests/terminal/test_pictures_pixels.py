@@ -10,8 +10,8 @@ import pytest
 from PIL import Image
 
 from telex.terminal.cells import PLAIN, Cell, Cursor, Row, Size, Snapshot, Style
-from telex.terminal.pictures import DARK, LIGHT, PictureTooLarge, draw, glyphs, system_fonts
-from telex.terminal.pictures.box import Frame, Weight, _arms, is_drawn, shapes
+from telex.terminal.pictures import DARK, LIGHT, PictureTooLarge, draw, png
+from telex.terminal.pictures.box_drawing import CellBox, Weight, _arms, is_drawn, shapes
 from telex.wire import limits
 
 if TYPE_CHECKING:
@@ -52,10 +52,10 @@ def ink(image: Image.Image) -> int:
 @pytest.fixture
 def no_other_fonts(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A machine with no fonts but ours."""
-    caches = (glyphs.glyph, glyphs._face, glyphs._emoji_face)
+    caches = (png.glyph, png._face, png._emoji_face)
     for cache in caches:
         cache.cache_clear()
-    monkeypatch.setattr(system_fonts, "installed", dict)
+    monkeypatch.setattr(png, "installed_fonts", dict)
     yield
     for cache in caches:
         cache.cache_clear()
@@ -88,7 +88,7 @@ STRAIGHT = {
 
 
 def edge(char: str, side: str, scale: int) -> bytes:
-    mask = glyphs.glyph(char, 1, False, False, scale).mask
+    mask = png.glyph(char, 1, False, False, scale).mask
     width, height = mask.size
     box = {
         "UP": (0, 0, width, 1),
@@ -129,7 +129,7 @@ def test_names_are_read_right_where_weights_are_mixed() -> None:
 
 def test_the_inside_of_a_double_line_stays_open_and_a_single_line_goes_through() -> None:
     def centre(char: str) -> object:
-        return glyphs.glyph(char, 1, False, False, 2).mask.getpixel((W, H))
+        return png.glyph(char, 1, False, False, 2).mask.getpixel((W, H))
 
     assert [centre(char) for char in "╔╗╚╝╠╣╦╩╬║═"] == [0] * 11
     assert [centre(char) for char in "╫╪╥╤"] == [255, 255, 255, 0]
@@ -151,8 +151,8 @@ def test_a_block_fills_its_cell_and_a_shade_a_part_of_it() -> None:
 def test_every_drawn_character_but_the_empty_braille_has_ink() -> None:
     drawn = [chr(point) for point in range(0x110000) if is_drawn(chr(point)) and point != 0x2800]
     assert len(drawn) == 160 + 255 + 60 + 4
-    assert all(shapes(char, Frame(W, H, 1)) for char in drawn)
-    assert len({shapes(char, Frame(2 * W, 2 * H, 2)) for char in drawn}) == len(drawn), (
+    assert all(shapes(char, CellBox(W, H, 1)) for char in drawn)
+    assert len({shapes(char, CellBox(2 * W, 2 * H, 2)) for char in drawn}) == len(drawn), (
         "no two alike"
     )
 
@@ -190,7 +190,7 @@ def test_bold_has_more_ink_and_italics_lean() -> None:
         cell(picture(cells("l", style), scale=4), 0, scale=4) for style in (PLAIN, Style(bold=True))
     )
     assert ink(bold) > ink(plain) * 1.1
-    leaning = glyphs.glyph("|", 1, False, True, 4).mask
+    leaning = png.glyph("|", 1, False, True, 4).mask
     top, bottom = (leaning.crop((0, y, leaning.width, y + 8)).getbbox() for y in (20, 52))
     assert top is not None
     assert bottom is not None
@@ -225,21 +225,21 @@ def test_the_fonts_of_this_machine_are_used_where_ours_has_nothing(
     monkeypatch: pytest.MonkeyPatch, no_other_fonts: None
 ) -> None:
     boxed = cell(picture(wide("A")), 0, cols=2).tobytes()
-    path = system_fonts.Path(glyphs.__file__).parent / "fonts" / "DejaVuSansMono-Bold.ttf"
-    monkeypatch.setattr(system_fonts, "installed", lambda: {"unifont.ttf": path})
-    glyphs.glyph.cache_clear()
+    path = png.Path(png.__file__).parent / "fonts" / "DejaVuSansMono-Bold.ttf"
+    monkeypatch.setattr(png, "installed_fonts", lambda: {"unifont.ttf": path})
+    png.glyph.cache_clear()
     assert cell(picture(wide("A")), 0, cols=2).tobytes() != boxed
 
 
 def test_fonts_are_found_by_name_in_any_folder_below(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: system_fonts.Path
+    monkeypatch: pytest.MonkeyPatch, tmp_path: png.Path
 ) -> None:
     font = tmp_path / "truetype" / "wqy" / "wqy-microhei.ttc"
     font.parent.mkdir(parents=True)
     font.touch()
     (tmp_path / "unknown.ttf").touch()
-    monkeypatch.setattr(system_fonts, "DIRECTORIES", (str(tmp_path), "/nowhere"))
-    assert system_fonts.installed.__wrapped__() == {"wqy-microhei.ttc": font}
+    monkeypatch.setattr(png, "DIRECTORIES", (str(tmp_path), "/nowhere"))
+    assert png.installed_fonts.__wrapped__() == {"wqy-microhei.ttc": font}
 
 
 def test_marks_are_laid_over_their_letter_and_never_leave_its_cell() -> None:
@@ -252,8 +252,8 @@ def test_marks_are_laid_over_their_letter_and_never_leave_its_cell() -> None:
 def test_letters_keep_their_whole_height() -> None:
     for point in (*range(0x21, 0x7F), *range(0xC0, 0x180), *range(0x410, 0x450)):
         char = chr(point)
-        whole = glyphs._face("DejaVuSansMono.ttf", 30).font.getmask(char).getbbox()
-        drawn = glyphs.glyph(char, 1, False, False, 2).mask.getbbox()
+        whole = png._face("DejaVuSansMono.ttf", 30).font.getmask(char).getbbox()
+        drawn = png.glyph(char, 1, False, False, 2).mask.getbbox()
         assert drawn is not None
         assert drawn[3] - drawn[1] == whole[3] - whole[1], char
 

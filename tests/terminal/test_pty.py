@@ -16,11 +16,12 @@ from telex.processes.child import Exit
 from telex.processes.spawn import NoSuchDirectory, NoSuchProgram
 from telex.processes.termination import AT_ONCE
 from telex.terminal.cells import Size
-from telex.terminal.outbox import InputQueueFull, Outbox
 from telex.terminal.pty import (
     LINGER_SECONDS,
     QUIET_SECONDS,
-    Characters,
+    InputQueue,
+    InputQueueFull,
+    LineSettings,
     OutOfTerminals,
     Pty,
     PtyClosed,
@@ -153,7 +154,7 @@ async def test_an_interactive_shell_has_job_control(program: Callable[[str], str
         pty.write(b"fg\n")
         await heard.until(lambda: heard.said.count(b"sleep 1000") >= 3)
         await in_foreground(pty, "sleep")
-        pty.write(pty.characters().interrupt)
+        pty.write(pty.line_settings().interrupt)
         await heard.text(b"^C")
         pty.write(b"exit 7\n")
         assert await pty.child.wait() == Exit(7)
@@ -238,7 +239,7 @@ async def test_input_beyond_the_bound_is_refused_whole() -> None:
 
 
 def test_urgent_bytes_overtake_what_is_queued_and_not_each_other() -> None:
-    box = Outbox()
+    box = InputQueue()
     box.put(b"paste")
     box.taken(2)
     box.put(b"\x03", urgent=True)
@@ -254,7 +255,7 @@ def test_urgent_bytes_overtake_what_is_queued_and_not_each_other() -> None:
 
 
 def test_urgent_bytes_have_room_of_their_own_and_a_bound() -> None:
-    box = Outbox()
+    box = InputQueue()
     box.put(bytes(limits.INPUT_BYTES_QUEUED))
     box.put(bytes(limits.URGENT_BYTES_QUEUED), urgent=True)
     for urgent in (True, False):
@@ -381,14 +382,14 @@ async def test_the_special_characters_are_those_the_program_set() -> None:
     script = "read x; stty intr ^X eof ^Y erase ^H susp undef -echo; echo up; read x"
     pty, heard = shell(script)
     async with pty:
-        assert pty.characters() == Characters()
+        assert pty.line_settings() == LineSettings()
         pty.write(b"\n")
         await heard.text(b"up")
-        now = pty.characters()
+        now = pty.line_settings()
         assert (now.interrupt, now.eof, now.erase, now.suspend) == (b"\x18", b"\x19", b"\x08", b"")
         assert (now.echo, now.canonical, now.signals) == (False, True, True)
         assert pty.foreground() == pty.child.pid
-    assert pty.characters() == Characters()
+    assert pty.line_settings() == LineSettings()
     assert pty.foreground() is None
 
 
@@ -396,7 +397,7 @@ async def test_a_terminal_whose_child_is_gone_can_still_be_asked() -> None:
     pty, heard = shell("exit 3")
     async with pty:
         await heard.end()
-        assert pty.characters() == Characters()
+        assert pty.line_settings() == LineSettings()
         assert pty.foreground() is None
         pty.resize(Size(10, 10))
         pty.write(b"too late")
@@ -504,7 +505,7 @@ async def test_after_closing_nothing_is_called_back_and_nothing_can_be_typed() -
     assert await pty.child.wait() == Exit(signal=signal.SIGHUP)
     await pty.end()
     assert (heard.reads, heard.ends) == (reads, 0)
-    assert (pty.characters(), pty.foreground(), pty.unsent) == (Characters(), None, 0)
+    assert (pty.line_settings(), pty.foreground(), pty.unsent) == (LineSettings(), None, 0)
 
 
 async def test_a_terminal_can_be_closed_from_its_own_callback(

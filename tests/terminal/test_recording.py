@@ -13,40 +13,42 @@ from redaction.examples import EXAMPLES, some
 from telex.redaction import MARKER, Redactor, RegexesNeedWholeText, StreamEnded
 from telex.terminal.cells import Size
 from telex.terminal.recording import (
-    Event,
-    Exited,
+    AsciicastWriter,
+    ExitEvent,
     Header,
-    Input,
-    Marker,
+    InputEvent,
+    MarkerEvent,
     NotARecording,
-    Output,
-    Recorder,
-    Resized,
-    read,
+    OutputEvent,
+    RecordedEvent,
+    SizeEvent,
+    read_recording,
 )
 
 SECRET = f"sk-{some(40)}"
 VERSIONS = (2, 3)
 
 
-def recorder(version=2, redactor: Redactor | None = None, **header) -> Recorder:
-    return Recorder(Header(version, Size(24, 80), **header), 100.0, redactor)
+def recorder(version=2, redactor: Redactor | None = None, **header) -> AsciicastWriter:
+    return AsciicastWriter(Header(version, Size(24, 80), **header), 100.0, redactor)
 
 
-def written(recording: Recorder, events: list[Event], started: float = 100.0) -> bytes:
+def written(
+    recording: AsciicastWriter, events: list[RecordedEvent], started: float = 100.0
+) -> bytes:
     file = recording.header()
     for event in events:
         now = started + event.time
         match event:
-            case Output():
+            case OutputEvent():
                 file += recording.output(event.text, now)
-            case Input():
+            case InputEvent():
                 file += recording.input(event.text, now)
-            case Resized():
+            case SizeEvent():
                 file += recording.resize(event.size, now)
-            case Marker():
+            case MarkerEvent():
                 file += recording.marker(event.label, now)
-            case Exited():
+            case ExitEvent():
                 file += recording.exit(event.code, now)
     return file
 
@@ -59,17 +61,17 @@ def lines(file: bytes) -> list[bytes]:
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
 happenings = st.one_of(
-    st.builds(Output, st.just(0.0), texts),
-    st.builds(Input, st.just(0.0), texts),
-    st.builds(Resized, st.just(0.0), st.builds(Size, st.integers(1, 999), st.integers(1, 999))),
-    st.builds(Marker, st.just(0.0), st.one_of(st.just(""), texts)),
-    st.builds(Exited, st.just(0.0), st.integers(-1, 255)),
+    st.builds(OutputEvent, st.just(0.0), texts),
+    st.builds(InputEvent, st.just(0.0), texts),
+    st.builds(SizeEvent, st.just(0.0), st.builds(Size, st.integers(1, 999), st.integers(1, 999))),
+    st.builds(MarkerEvent, st.just(0.0), st.one_of(st.just(""), texts)),
+    st.builds(ExitEvent, st.just(0.0), st.integers(-1, 255)),
 )
 pauses = st.integers(0, 10**10)
 
 
 @st.composite
-def histories(draw) -> list[Event]:
+def histories(draw) -> list[RecordedEvent]:
     at, events = 0, []
     for event in draw(st.lists(happenings, max_size=12)):
         at += draw(pauses)
@@ -79,9 +81,9 @@ def histories(draw) -> list[Event]:
 
 
 @given(st.sampled_from(VERSIONS), histories())
-def test_what_was_written_is_what_is_read(version, events: list[Event]) -> None:
-    recording = Recorder(Header(version, Size(24, 80)), 0.0, None)
-    assert read(lines(written(recording, events, started=0.0))).events == tuple(events)
+def test_what_was_written_is_what_is_read(version, events: list[RecordedEvent]) -> None:
+    recording = AsciicastWriter(Header(version, Size(24, 80)), 0.0, None)
+    assert read_recording(lines(written(recording, events, started=0.0))).events == tuple(events)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -96,13 +98,13 @@ def test_the_header_is_read_back(version) -> None:
         {"SHELL": "sh"},
         2.5,
     )
-    assert read([Recorder(header, 0.0, None).header()]).header == header
+    assert read_recording([AsciicastWriter(header, 0.0, None).header()]).header == header
     bare = Header(version, Size(1, 1))
-    assert read([Recorder(bare, 0.0, None).header()]).header == bare
+    assert read_recording([AsciicastWriter(bare, 0.0, None).header()]).header == bare
 
 
 def test_the_two_versions_as_they_stand_in_the_file() -> None:
-    events = [Output(0.25, "a\x1b[1m"), Resized(1.5, Size(30, 90)), Exited(2.0, 3)]
+    events = [OutputEvent(0.25, "a\x1b[1m"), SizeEvent(1.5, Size(30, 90)), ExitEvent(2.0, 3)]
     told = {"timestamp": 7, "term": "xterm", "env": {"SHELL": "sh"}}
     assert [json.loads(line) for line in lines(written(recorder(2, **told), events))] == [
         {
@@ -134,7 +136,7 @@ def test_intervals_do_not_drift() -> None:
     file = recording.header()
     for number in range(30_001):
         file += recording.output("x", 100.0 + number / 3)
-    assert read(lines(file)).duration == 10_000.0
+    assert read_recording(lines(file)).duration == 10_000.0
 
 
 def test_time_never_runs_backwards_nor_in_exponents() -> None:
@@ -142,7 +144,7 @@ def test_time_never_runs_backwards_nor_in_exponents() -> None:
     file = recording.header() + recording.output("a", 100.000001) + recording.output("b", 99.0)
     assert b"[0.000001," in file
     assert b"e-" not in file
-    assert [event.time for event in read(lines(file)).events] == [1e-6, 1e-6]
+    assert [event.time for event in read_recording(lines(file)).events] == [1e-6, 1e-6]
 
 
 # Secrets.
@@ -154,18 +156,21 @@ def test_a_secret_cut_anywhere_is_never_in_the_file(version: int) -> None:
     for cut in range(len(text)):
         recording = recorder(version, Redactor())
         file = written(
-            recording, [Output(0.0, text[:cut]), Output(1.0, text[cut:]), Exited(2.0, 0)]
+            recording,
+            [OutputEvent(0.0, text[:cut]), OutputEvent(1.0, text[cut:]), ExitEvent(2.0, 0)],
         )
-        said = "".join(e.text for e in read(lines(file)).events if isinstance(e, Output))
+        said = "".join(
+            e.text for e in read_recording(lines(file)).events if isinstance(e, OutputEvent)
+        )
         assert said == f"see {MARKER} and go on"
 
 
 def test_every_kind_of_secret_character_by_character() -> None:
     for example in EXAMPLES:
         recording = recorder(3, Redactor())
-        events = [Output(number / 10, char) for number, char in enumerate(example.text)]
+        events = [OutputEvent(number / 10, char) for number, char in enumerate(example.text)]
         file = written(recording, events) + recording.finish(1e6)
-        assert "".join(e.text for e in read(lines(file)).events) == example.redacted
+        assert "".join(e.text for e in read_recording(lines(file)).events) == example.redacted
 
 
 def test_what_was_held_is_told_when_it_is_decided() -> None:
@@ -233,12 +238,12 @@ def test_comments_blank_lines_unknown_codes_and_fields_are_passed_over() -> None
 [1, "z", {"any": "thing"}]
 [0.5, "o", "two", "more"]
 """
-    assert read(lines(file)).events == (Output(1.0, "one"), Output(2.5, "two"))
+    assert read_recording(lines(file)).events == (OutputEvent(1.0, "one"), OutputEvent(2.5, "two"))
 
 
 def test_a_last_line_that_was_cut_off_is_passed_over() -> None:
     file = b'{"version":2,"width":80,"height":24}\n[1.0,"o","one"]\n[2.0,"o","tw'
-    assert read(lines(file)).events == (Output(1.0, "one"),)
+    assert read_recording(lines(file)).events == (OutputEvent(1.0, "one"),)
 
 
 HEADER = b'{"version":2,"width":80,"height":24}\n'
@@ -258,7 +263,7 @@ BAD_EVENTS = [
 @pytest.mark.parametrize("line", BAD_EVENTS)
 def test_a_line_that_is_no_event_is_named(line: bytes) -> None:
     with pytest.raises(NotARecording, match="line 3 is no event"):
-        read([HEADER, b"\n", line, b'[1.0,"o","x"]\n'])
+        read_recording([HEADER, b"\n", line, b'[1.0,"o","x"]\n'])
 
 
 BAD_HEADERS = [
@@ -278,13 +283,13 @@ BAD_HEADERS = [
 @pytest.mark.parametrize("line", BAD_HEADERS)
 def test_what_has_no_header_is_no_recording(line: bytes) -> None:
     with pytest.raises(NotARecording, match="line 1 is no header"):
-        read([line])
+        read_recording([line])
 
 
 @given(st.lists(st.binary(max_size=40)), st.booleans())
 def test_no_file_does_worse_than_not_being_a_recording(rest: list[bytes], ended: bool) -> None:
     try:
-        recording = read([HEADER, *[line + b"\n" * ended for line in rest]])
+        recording = read_recording([HEADER, *[line + b"\n" * ended for line in rest]])
     except NotARecording:
         return
     assert all(math.isfinite(event.time) for event in recording.events)

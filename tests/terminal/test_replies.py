@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telex.terminal import replies
+from telex.terminal import screen as terminal_screen
 from telex.terminal.cells import Size
 from telex.terminal.screen import Screen
 from telex.version import __version__
@@ -164,6 +164,6 @@ def test_the_text_of_an_attack_never_comes_back(attacks: list[tuple[str, str]]) 
 
 @given(st.binary(max_size=40))
 def test_the_list_allows_no_line_end_and_no_second_sequence(raw: bytes) -> None:
-    assert replies.allowed([raw]) in ([], [raw])
+    assert terminal_screen.allowed_replies([raw]) in ([], [raw])
     for good in (b"\x1b[0n", b"\x1b[1;1R"):
-        assert replies.allowed([good + raw]) == ([good] if not raw else [])
+        assert terminal_screen.allowed_replies([good + raw]) == ([good] if not raw else [])

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from telex.terminal import ghostty
+from telex.terminal import emulator
 from telex.terminal.cells import BLANK, PLAIN, Cell, Cursor, Row, Size, Style
 from telex.terminal.screen import Screen
 from telex.wire import limits
@@ -439,22 +439,22 @@ def test_nothing_raises_for_hostile_bytes_and_sizes(counted: object) -> None:
 
 def test_closing_frees_the_emulator_and_what_was_taken_stays() -> None:
     screen = shown("abc")
-    rows, known = screen.rows(), len(ghostty._desks)
+    rows, known = screen.rows(), len(emulator._callback_states)
     screen.close()
     screen.close()
-    assert len(ghostty._desks) == known - 1
+    assert len(emulator._callback_states) == known - 1
     assert rows[0].cells[0] == Cell("a")
 
 
 def test_a_screen_that_nobody_closes_is_freed_when_it_is_forgotten() -> None:
     gc.collect()
-    known = len(ghostty._desks)
+    known = len(emulator._callback_states)
     screen = shown("abc")
     screen.rows()
-    assert len(ghostty._desks) == known + 1
+    assert len(emulator._callback_states) == known + 1
     gc.disable()  # no cycle: the last reference frees it
     try:
         del screen
-        assert len(ghostty._desks) == known
+        assert len(emulator._callback_states) == known
     finally:
         gc.enable()

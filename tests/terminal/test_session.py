@@ -11,8 +11,16 @@ import pytest
 
 from telex.processes.child import Exit
 from telex.processes.spawn import NoSuchProgram
-from telex.protocols import pty_automation as spec
-from telex.protocols.pty_automation import (
+from telex.terminal import actions
+from telex.terminal import session as module
+from telex.terminal.actions import ProgramEnded, Text
+from telex.terminal.cells import Size
+from telex.terminal.raw_transcript import open_raw
+from telex.terminal.session import Program, PtySession
+from telex.terminal.waits import matchers
+from telex.terminal.waits.compiler import MatcherRefused
+from telex.terminal.waits.engine import ProgramGone, WaitCancelled, Waits, WaitTimedOut
+from telex.terminal.waits.matchers import (
     AllOf,
     AnyOf,
     ContainsText,
@@ -23,18 +31,10 @@ from telex.protocols.pty_automation import (
     ScreenRegex,
     ScreenStable,
     Stability,
-    Text,
     TextAbsent,
     TranscriptContains,
     TranscriptRegex,
 )
-from telex.terminal import session as module
-from telex.terminal.acting import ProgramEnded
-from telex.terminal.cells import Size
-from telex.terminal.matchers import MatcherRefused
-from telex.terminal.raw_transcript import open_raw
-from telex.terminal.session import Program, PtySession
-from telex.terminal.waiting import ProgramGone, WaitCancelled, Waits, WaitTimedOut
 from telex.wire import json_escape, limits
 
 if TYPE_CHECKING:
@@ -258,8 +258,8 @@ async def test_waits_of_every_kind_come_true() -> None:
             TranscriptRegex("rea.y"),
             TextAbsent("third"),
             Not(ContainsText("third")),
-            spec.Title("a tit"),
-            CursorAt(spec.Place(1, 6)),
+            matchers.Title("a tit"),
+            CursorAt(matchers.CellPosition(1, 6)),
             AnyOf((ContainsText("third"), ContainsText("second"))),
         ):
             assert await session.wait(matcher, timeout=5)
@@ -296,7 +296,7 @@ async def test_since_does_not_take_the_echo_of_ones_own_typing_for_an_answer(
 
 async def test_since_a_sequence_does_not_see_what_stood_there() -> None:
     async with await relay() as session:
-        sequence = session.snapshot().sequence
+        sequence = session.mark_sequence()
         with pytest.raises(WaitTimedOut):
             await session.wait(ContainsText("ready"), timeout=0.02, since=sequence)
         await session.act(Text("\r\nready"))
@@ -354,7 +354,13 @@ async def test_what_the_program_said_last_is_still_found_after_its_end() -> None
 async def test_nothing_can_be_typed_at_a_program_that_is_gone() -> None:
     async with shell("exit 0") as session:
         await session.ended()
-        for action in (Text("x"), spec.Key("enter"), spec.Interrupt(), spec.Eof(), spec.Kill()):
+        for action in (
+            Text("x"),
+            actions.Key("enter"),
+            actions.Interrupt(),
+            actions.Eof(),
+            actions.Kill(),
+        ):
             with pytest.raises(ProgramEnded):
                 await session.act(action)
 
@@ -382,8 +388,8 @@ async def test_closing_in_the_middle_of_everything_leaves_nothing() -> None:
     """Waits end with a sentence; a paste nobody reads, a slow typist and an ending one too."""
     session = shell("stty raw -echo; printf ready; exec sleep 1000")
     await session.wait(ContainsText("ready"))
-    slow = spec.StreamText(spec.Streamed("x" * 100_000, chunk_chars=1, delay_ms=1))
-    big = spec.Paste("y" * 5 * limits.INPUT_BYTES_QUEUED)
+    slow = actions.StreamText(actions.Streamed("x" * 100_000, chunk_chars=1, delay_ms=1))
+    big = actions.Paste("y" * 5 * limits.INPUT_BYTES_QUEUED)
     waits = [asyncio.create_task(session.wait(ContainsText("never"))) for _ in range(10)]
     acts = [asyncio.create_task(session.act(each)) for each in (slow, big, Text("z"))]
     ended = asyncio.create_task(session.ended())

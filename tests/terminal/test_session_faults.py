@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from processes.trees import SHAPES, Lifeline, shape
+from telex.automation import protocol as spec
+from telex.automation.notices import Connection
+from telex.automation.server import AutomationService
 from telex.processes.child import Exit
-from telex.protocols import pty_automation as spec
-from telex.protocols.pty_automation import ContainsText, Text
 from telex.redaction import Redactor
-from telex.terminal.connection import Connection
-from telex.terminal.service import Automation
+from telex.terminal.actions import Text
 from telex.terminal.session import Program, PtySession
+from telex.terminal.waits.matchers import ContainsText
 from telex.transports import unix
 from telex.wire import limits
 from terminal.test_pty_faults import in_batches
@@ -61,7 +62,7 @@ async def test_creating_and_closing_leaves_no_descriptor_thread_or_zombie(
     counted: Callable[[int, int], int], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """At four moments of a session's life: new, waited on, typed into, over."""
-    service, here = Automation(), Connection(None, Redactor())
+    service, here = AutomationService(), Connection(None, Redactor())
 
     async def one(number: int) -> None:
         asked = spec.Create(program="sh", args=("-c", "echo up; exec cat"))
@@ -83,7 +84,7 @@ async def test_creating_and_closing_leaves_no_descriptor_thread_or_zombie(
     assert threading.active_count() == threads
     assert len(os.listdir("/proc/self/fd")) == fds
     assert service.list(spec.ListSessions(), here).sessions == ()
-    assert not service._tellers
+    assert not service._readers
     with capsys.disabled():
         print(f"\n{count} sessions created and closed: {_resident() - before:+.1f} MB")
     await service.close()
@@ -174,7 +175,7 @@ async def test_slow_and_vanished_clients_beside_floods_harm_nobody(
     grants, one vanishes in the middle of a line; another is served all the while."""
     floods = counted(5, 20)
     rounds = counted(20, 400)
-    service = Automation()
+    service = AutomationService()
     path = tmp_path / "s"
     async with AsyncExitStack() as stack:
         stack.push_async_callback(service.close)
@@ -237,7 +238,7 @@ async def test_no_output_is_missing_without_a_gap_that_says_so(
 ) -> None:
     """Numbered lines from a program that is faster than its reader: between two that do not follow
     each other there was a notice that says `dropped`."""
-    service = Automation()
+    service = AutomationService()
     path = tmp_path / "s"
     async with AsyncExitStack() as stack:
         stack.push_async_callback(service.close)

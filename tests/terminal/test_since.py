@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from telex.protocols import pty_automation as spec
+from telex.terminal import actions
 from telex.terminal.cells import Cursor, Size
 from telex.terminal.screen import Screen
 from telex.terminal.session import Program, PtySession
-from telex.terminal.since import Mark, New, new_in_transcript, new_on_screen
-from telex.terminal.waiting import WaitTimedOut
+from telex.terminal.waits import matchers
+from telex.terminal.waits.engine import WaitTimedOut
+from telex.terminal.waits.since import Mark, NewSpans, new_in_transcript, new_on_screen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -168,9 +169,9 @@ def test_a_mark_with_no_rows_makes_everything_new() -> None:
 
 
 def test_an_empty_match_is_new_beside_something_new() -> None:
-    new = New([(3, 5)])
+    new = NewSpans([(3, 5)])
     assert [at for at in range(8) if new.touches(at, at)] == [3, 4, 5]
-    assert not New([]).finds("", "abc")
+    assert not NewSpans([]).finds("", "abc")
 
 
 texts = st.text("ab cdé本", max_size=30)
@@ -281,12 +282,12 @@ async def started(argv: tuple[str, ...], prompt: str, size: Size, **env: str) ->
     session = PtySession(
         Program(argv, env={"PS1": prompt, "INPUTRC": "/dev/null", **env}, size=size)
     )
-    await session.wait(spec.ContainsText(prompt.strip()))
+    await session.wait(matchers.ContainsText(prompt.strip()))
     return session
 
 
 async def marked(session: PtySession, text: str) -> str:
-    return await session.act(spec.Text(text))
+    return await session.act(actions.Text(text))
 
 
 @pytest.mark.parametrize("size", [Size(24, 80), Size(5, 30)])
@@ -298,12 +299,12 @@ async def test_bash_answers_and_its_echo_is_not_the_answer(
         for turn in range(4):
             long = "x" * 40 if turn % 2 else ""
             mark = await marked(session, f"echo READY{long}; sleep 0.2; echo LATER\n")
-            found = await session.wait(spec.ContainsText("READY", since=mark), 5)
+            found = await session.wait(matchers.ContainsText("READY", since=mark), 5)
             rows = [row.text for row in found.moment.rows]
             assert any(row.startswith("READY") for row in rows)
-            found = await session.wait(spec.TranscriptContains("LATER", since=mark), 5)
+            found = await session.wait(matchers.TranscriptContains("LATER", since=mark), 5)
             assert found.moment.elapsed > 0.05
-            await session.wait(spec.ContainsText("bash>", since=mark), 5)
+            await session.wait(matchers.ContainsText("bash>", since=mark), 5)
 
 
 async def test_bash_typed_at_in_pieces_has_an_echo_too(program: Callable[[str], Path]) -> None:
@@ -312,8 +313,8 @@ async def test_bash_typed_at_in_pieces_has_an_echo_too(program: Callable[[str], 
         await marked(session, "sleep 0.1; echo REA")
         mark = await marked(session, "DY\n")
         with pytest.raises(WaitTimedOut):
-            await session.wait(spec.ContainsText("; echo READY", since=mark), 0.5)
-        await session.wait(spec.ContainsText("READY", since=mark), 5)
+            await session.wait(matchers.ContainsText("; echo READY", since=mark), 0.5)
+        await session.wait(matchers.ContainsText("READY", since=mark), 5)
 
 
 async def test_what_is_typed_before_a_shell_reads_is_echoed_twice_and_is_not_new(
@@ -322,7 +323,7 @@ async def test_what_is_typed_before_a_shell_reads_is_echoed_twice_and_is_not_new
     argv = (str(program("bash")), "--norc", "--noprofile")
     async with PtySession(Program(argv, env={"PS1": "bash> "})) as session:
         mark = await marked(session, "sleep 0.2; echo READY\n")
-        found = await session.wait(spec.ContainsText("READY", since=mark), 5)
+        found = await session.wait(matchers.ContainsText("READY", since=mark), 5)
         assert any(row.text == "READY" for row in found.moment.rows)
 
 
@@ -331,12 +332,12 @@ async def test_a_python_prompt_is_new_each_time(program: Callable[[str], Path]) 
     async with await started(argv, ">>> ", Size(6, 40), PYTHONSTARTUP="") as session:
         for _ in range(6):
             mark = await marked(session, "print(6*7)\n")
-            await session.wait(spec.ContainsText("42", since=mark), 5)
-            await session.wait(spec.ScreenRegex("(?m)^>>>$", since=mark), 5)
+            await session.wait(matchers.ContainsText("42", since=mark), 5)
+            await session.wait(matchers.ScreenRegex("(?m)^>>>$", since=mark), 5)
 
 
 async def test_cat_says_it_twice_and_the_second_is_new(program: Callable[[str], Path]) -> None:
     async with PtySession(Program((str(program("cat")),))) as session:
         mark = await marked(session, "hello\n")
-        found = await session.wait(spec.ContainsText("hello", since=mark), 5)
+        found = await session.wait(matchers.ContainsText("hello", since=mark), 5)
         assert found.moment.text == "hello\nhello"

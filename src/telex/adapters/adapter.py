@@ -16,11 +16,11 @@ from telex.adapters.asking import ask, catalogue
 from telex.adapters.context import context
 from telex.adapters.lua.problems import PluginProblem
 from telex.adapters.permissions import demand_for, demand_to_go_on
+from telex.automation.portal import shielded
 from telex.protocols.pty_adapters import COMPLETED_TURN_STABLE_MS, State
-from telex.terminal.matchers import MatcherRefused
-from telex.terminal.moment import LiveMoment
-from telex.terminal.opening import to_its_end
-from telex.terminal.waiting import ProgramGone, WaitTimedOut
+from telex.terminal.waits.compiler import MatcherRefused
+from telex.terminal.waits.engine import ProgramGone, WaitTimedOut
+from telex.terminal.waits.evidence import LiveMoment
 from telex.wire import limits
 
 if TYPE_CHECKING:
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
     from telex.adapters.lua.instance import Instance
     from telex.adapters.sources import Plugin
-    from telex.protocols.pty_automation import Matcher
     from telex.terminal.session import PtySession
-    from telex.terminal.waiting import Found, Keep
+    from telex.terminal.waits.engine import KeepMoment, WaitMatch
+    from telex.terminal.waits.matchers import Matcher
 
 
 class AdapterClosed(Exception):
@@ -64,7 +64,7 @@ class Adapter:
         self.closed = False
         self._instance = instance
         self._inputs = asyncio.Lock()
-        self._waits: set[asyncio.Task[Found]] = set()
+        self._waits: set[asyncio.Task[WaitMatch]] = set()
         self._clock = asyncio.get_running_loop().time
 
     @asynccontextmanager
@@ -92,7 +92,7 @@ class Adapter:
         what acting on a session raises. The plan is checked whole before anything is done."""
         plan = await self._plan(intent, params, method)
         # Half a plan is worse than none or all of it: the next one's keys would follow the half.
-        await to_its_end(self._do(plan, method))
+        await shielded(self._do(plan, method))
 
     async def _plan(self, intent: str, params: dict[str, Any], method: str) -> classification.Plan:
         await self._exported(intent, intents=True)
@@ -136,16 +136,16 @@ class Adapter:
         return classification.read_matcher(self.plugin.name, function, said)
 
     async def wait(
-        self, function: str, params: dict[str, Any], timeout: float, keep: Keep
-    ) -> Found:
+        self, function: str, params: dict[str, Any], timeout: float, keep: KeepMoment
+    ) -> WaitMatch:
         """Until what a wait matcher of the plugin looks for is there. Raises PluginProblem,
         UnknownFunction, AdapterClosed, and what waiting on a session raises."""
         matcher = await self._matcher(function, params)
         return await self._until(matcher, function, timeout, keep)
 
     async def _until(
-        self, matcher: Matcher, function: str, timeout: float, keep: Keep = LiveMoment.keep
-    ) -> Found:
+        self, matcher: Matcher, function: str, timeout: float, keep: KeepMoment = LiveMoment.keep
+    ) -> WaitMatch:
         self.check_open()
         waiting = asyncio.create_task(self.session.wait(matcher, timeout, keep=keep))
         self._waits.add(waiting)

@@ -1,6 +1,6 @@
 """The same as `driver`, for programs without an event loop. Each method waits for its answer.
 
-Written out for the reason that `telex.terminal.blocking` is; a test holds it to `driver`.
+Written out for the reason that `telex.automation.sync` is; a test holds it to `driver`.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from telex.adapters.driver import Adapted
+    from telex.automation.portal import Portal
+    from telex.automation.protocol import Cells, ScreenSnapshot
     from telex.protocols.pty_adapters import Inspection, PluginDescription, State
-    from telex.protocols.pty_automation import Cells, ScreenSnapshot
-    from telex.terminal.opening import Portal
 
 
 class BlockingAdapted:

@@ -14,9 +14,10 @@ from msgspec import UNSET, Meta, Struct
 
 from telex.adapters.lua.problems import PluginProblem
 from telex.protocols.pty_adapters import PLUGIN_ERROR, Candidate, HostMark, State
-from telex.protocols.pty_automation import Action, Key, Matcher
-from telex.terminal.evidence import PredicateOutcome
+from telex.terminal.actions import Action, Key
 from telex.terminal.keys import UnknownKey, parse_key
+from telex.terminal.waits.evidence import PredicateOutcome
+from telex.terminal.waits.matchers import Matcher
 from telex.wire import limits
 
 T = TypeVar("T")

@@ -99,6 +99,6 @@ def _looks(session: PtySession) -> dict[str, Any]:
         "screen_cursor": {"row": cursor.row, "col": cursor.col, "visible": cursor.visible},
         "size": {"rows": size.rows, "cols": size.cols},
         "alternate_screen": screen.alternate_screen,
-        "echo": session.pty.characters().echo,
+        "echo": session.pty.line_settings().echo,
     }
     return seen if screen.title is None else {**seen, "title": screen.title}

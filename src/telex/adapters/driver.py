@@ -7,7 +7,7 @@
 A turn sends an intent of the plugin and waits until the program is done with it. What can be sent
 and waited for, `describe` tells. `async with` gives the same for an event loop; `blocking` is the
 other. The program is driven through its adapter alone: whoever wants single keys without a plugin
-takes `telex.spawn`. What goes wrong has the names it has there (`telex.terminal.asking`).
+takes `telex.spawn`. What goes wrong has the names it has there (`telex.automation.errors`).
 """
 
 from __future__ import annotations
@@ -21,28 +21,20 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
+from telex.automation.client import LocalCaller, RemoteCaller, absolute, milliseconds, words
+from telex.automation.errors import NotPermitted, Refused, ServerGone, SessionClosed, TimedOut
+from telex.automation.portal import DualContext, shielded
+from telex.automation.protocol import Closed, ScreenSnapshot, TranscriptText
 from telex.protocols import pty_adapters as spec
-from telex.protocols.pty_automation import Closed, ScreenSnapshot, TranscriptText
-from telex.terminal.asking import (
-    AskingHere,
-    AskingThere,
-    NotPermitted,
-    Refused,
-    ServerGone,
-    SessionClosed,
-    TimedOut,
-)
-from telex.terminal.driver import absolute, milliseconds, words
-from telex.terminal.opening import Opening, to_its_end
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from telex.adapters.blocking import BlockingAdapted
     from telex.adapters.sources import Plugin
+    from telex.automation.client import Caller
+    from telex.automation.protocol import Cells
     from telex.protocols.pty_adapters import Inspection, PluginDescription, State
-    from telex.protocols.pty_automation import Cells
-    from telex.terminal.asking import Asking
 
 T = TypeVar("T")
 
@@ -59,7 +51,7 @@ class Adapted:
     as `timeout`, goes into `params`.
     """
 
-    def __init__(self, asking: Asking, started: spec.Started, *, shared: bool) -> None:
+    def __init__(self, asking: Caller, started: spec.Started, *, shared: bool) -> None:
         self._asking = asking
         self.id = started.adapter
         self.plugin = started.plugin
@@ -158,20 +150,20 @@ class Adapted:
         """End the program and the adapter. Idempotent."""
         if not self._closed:
             self._closed = True
-            await to_its_end(self._end())
+            await shielded(self._end())
 
     async def _end(self) -> None:
         try:
             if self._shared:  # one that is ours ends whole, whatever the manifest allows
                 with contextlib.suppress(Refused, ServerGone):  # it is gone already
-                    await self._asking.ask("adapter.close", spec.OfAdapter(self.id), Closed)
+                    await self._asking.call("adapter.close", spec.OfAdapter(self.id), Closed)
         finally:
             await self._asking.close()
 
     async def _ask(self, method: str, params: object, returns: type[T]) -> T:
         if self._closed:
             raise SessionClosed(f"the adapter {self.id} was closed", {})
-        return await self._asking.ask(method, params, returns)
+        return await self._asking.call(method, params, returns)
 
 
 def adapt(
@@ -185,7 +177,7 @@ def adapt(
     at: str | None = None,
     token: str | None = None,
     ready: float | None = READY_SECONDS,
-) -> Opening[Adapted, BlockingAdapted]:
+) -> DualContext[Adapted, BlockingAdapted]:
     """A program, with a plugin that knows it, to be driven from here.
 
     `plugin` is a name (`telex serve` has the same ones), or the path of a plugin's directory.
@@ -220,7 +212,7 @@ def adapt(
             raise
         return adapted
 
-    return Opening(start, _blocking)
+    return DualContext(start, _blocking)
 
 
 async def _started_here(asked: spec.Start) -> Adapted:
@@ -230,18 +222,18 @@ async def _started_here(asked: spec.Start) -> Adapted:
     plugin = await asyncio.to_thread(_found, asked.plugin)
     server = AutomationServer([plugin], redactor=Redactor())
     asked = msgspec.structs.replace(asked, plugin=plugin.name)
-    return await _started(AskingHere(server.automation, server), asked, shared=False)
+    return await _started(LocalCaller(server.automation, server), asked, shared=False)
 
 
 async def _started_there(asked: spec.Start, address: str, token: str | None) -> Adapted:
-    from telex.terminal.dialling import dial
+    from telex.automation.dialer import dial
 
-    return await _started(AskingThere(await dial(address, token)), asked, shared=True)
+    return await _started(RemoteCaller(await dial(address, token)), asked, shared=True)
 
 
-async def _started(asking: Asking, asked: spec.Start, *, shared: bool) -> Adapted:
+async def _started(asking: Caller, asked: spec.Start, *, shared: bool) -> Adapted:
     try:
-        started = await asking.ask("adapter.start", asked, spec.Started)
+        started = await asking.call("adapter.start", asked, spec.Started)
     except BaseException:
         await asking.close()
         raise
@@ -253,15 +245,15 @@ def _found(name: str) -> Plugin:
     from telex.adapters.finding import PluginNotFound, find_plugin
     from telex.adapters.manifest import BadManifest
     from telex.adapters.sources import PluginRefused
+    from telex.automation.errors import error_kind
     from telex.config import places
-    from telex.terminal.problems import kind
 
     try:
         return find_plugin(name, places.find())
     except PluginNotFound as error:
         raise Refused(str(error), {"reason": "unknown_plugin"}) from None
     except (BadManifest, PluginRefused) as error:
-        raise Refused(str(error), {"reason": kind(error)}) from None
+        raise Refused(str(error), {"reason": error_kind(error)}) from None
 
 
 async def _come_to_rest(adapted: Adapted, timeout: float) -> None:

@@ -16,14 +16,14 @@ from telex.adapters.manifest import BadManifest
 from telex.adapters.predicates import Predicates
 from telex.adapters.registry import NameTaken, Plugins
 from telex.adapters.sources import PluginRefused
-from telex.terminal.evidence import NoAnswer
-from telex.terminal.problems import kind
+from telex.automation.errors import error_kind
+from telex.terminal.waits.evidence import PredicateFailed
 
 if TYPE_CHECKING:
     from telex.config.places import Places
-    from telex.protocols.pty_automation import Predicate
-    from telex.terminal.evidence import PredicateRunner
     from telex.terminal.session import PtySession
+    from telex.terminal.waits.evidence import PredicateRunner
+    from telex.terminal.waits.matchers import Predicate
 
 
 class FoundPredicates:
@@ -56,5 +56,7 @@ class FoundPredicates:
             plugin = find_plugin(called, self._places)
             self._plugins.add(plugin)
         except (PluginNotFound, BadManifest, PluginRefused, NameTaken) as error:
-            raise NoAnswer(str(error), {"reason": kind(error)}, asked_wrongly=True) from None
+            raise PredicateFailed(
+                str(error), {"reason": error_kind(error)}, asked_wrongly=True
+            ) from None
         return plugin.name

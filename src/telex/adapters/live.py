@@ -11,18 +11,18 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from telex.adapters.adapter import Adapter
+from telex.automation.errors import start_failed
 from telex.processes.spawn import StartFailed
 from telex.protocols.pty_adapters import DefaultTarget
 from telex.terminal.cells import Size
-from telex.terminal.problems import not_started
-from telex.terminal.program import Program
+from telex.terminal.pty import Program
 from telex.wire import limits
 
 if TYPE_CHECKING:
     from telex.adapters.lua.nursery import Nursery
     from telex.adapters.sources import Plugin
+    from telex.automation.server import AutomationService
     from telex.protocols.pty_adapters import Start
-    from telex.terminal.service import Automation
 
 ROWS: Final = 40
 COLS: Final = 120
@@ -48,7 +48,7 @@ class NotAnAdapter(ValueError):
 class Live:
     """Every adapter that was not closed."""
 
-    def __init__(self, automation: Automation, nursery: Nursery) -> None:
+    def __init__(self, automation: AutomationService, nursery: Nursery) -> None:
         self._automation = automation
         self._nursery = nursery
         self._adapters: dict[str, Adapter] = {}
@@ -80,7 +80,7 @@ class Live:
         try:
             session, _ = self._automation.open(program)
         except StartFailed as error:
-            raise not_started(error, program.argv[0]) from error
+            raise start_failed(error, program.argv[0]) from error
         return self._bound(plugin, session, owns=True)
 
     def check(self, plugin: Plugin, asked: Start, instead_of: str | None = None) -> None:
@@ -90,7 +90,7 @@ class Live:
 
     def attach(self, plugin: Plugin, session: str) -> Adapter:
         """A new adapter on a session that is there. Raises UnknownSession."""
-        self._automation.told(session)
+        self._automation.find(session)
         self._room_for(plugin)
         return self._bound(plugin, session, owns=False)
 
@@ -117,14 +117,14 @@ class Live:
             raise TooManyAdapters(f"there are {limits.ADAPTERS} adapters already; close some")
 
     def _bound(self, plugin: Plugin, session_id: str, *, owns: bool) -> Adapter:
-        session, _ = self._automation.told(session_id)
+        session, _ = self._automation.find(session_id)
         self._count += 1
         id = f"e{self._count}"
         instance = self._nursery.instance(plugin)
         adapter = Adapter(id, plugin, instance, session_id, session, owns=owns)
         self._adapters[id] = adapter
         self._automation.bindings.bind(session_id, id, own=owns)
-        self._automation.appeared(session_id)
+        self._automation.session_appeared(session_id)
         return adapter
 
     def _session_closed(self, session: str) -> None:
@@ -143,9 +143,9 @@ class Live:
     async def _end(self, adapter: Adapter) -> None:
         try:
             if not adapter.owns:
-                self._automation.released(adapter.session_id, adapter.id)
+                self._automation.release_session(adapter.session_id, adapter.id)
             elif not adapter.session.closed:
-                await self._automation.shut(adapter.session_id)
+                await self._automation.end_session(adapter.session_id)
         finally:
             await adapter.close()
 

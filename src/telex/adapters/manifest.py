@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 import msgspec
 
 from telex.protocols.pty_adapters import PERMISSIONS, DefaultTarget, Kind, Manifest, Permission
-from telex.protocols.pty_automation import Cols, Rows
+from telex.terminal.actions import Cols, Rows
 from telex.wire.limits import MANIFEST_ITEMS
 
 if TYPE_CHECKING:

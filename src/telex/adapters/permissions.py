@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from telex.protocols import pty_automation as spec
 from telex.protocols.pty_adapters import REQUIRED
+from telex.terminal import actions as spec
 
 if TYPE_CHECKING:
     from telex.adapters.sources import Plugin
     from telex.protocols.pty_adapters import Permission
-    from telex.protocols.pty_automation import Action
+    from telex.terminal.actions import Action
 
 
 class NotPermitted(Exception):

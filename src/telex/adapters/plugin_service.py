@@ -15,10 +15,10 @@ from telex.adapters import telling
 from telex.adapters.asking import catalogue
 from telex.adapters.problems import NotGranted, StillInUse, answered
 from telex.adapters.sources import read_plugin
+from telex.automation.notices import Connection
+from telex.automation.protocol import NoParams
 from telex.protocols import pty_adapters as spec
-from telex.protocols.pty_automation import Nothing
-from telex.terminal.connection import Connection
-from telex.terminal.telling import redacted
+from telex.terminal.redact import redact_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from telex.adapters.live import Live
     from telex.adapters.predicates import Predicates
     from telex.adapters.registry import Plugins
-    from telex.terminal.service import Automation
+    from telex.automation.server import AutomationService
 
 
 class PluginService:
@@ -34,7 +34,7 @@ class PluginService:
 
     def __init__(
         self,
-        automation: Automation,
+        automation: AutomationService,
         plugins: Plugins,
         predicates: Predicates,
         live: Live,
@@ -46,9 +46,9 @@ class PluginService:
         self._predicates = predicates
         self._live = live
         self._may_load = may_load
-        automation.offer(self._handlers())
+        automation.add_handlers(self._handlers())
 
-    def capabilities(self, asked: Nothing, who: Connection) -> spec.PluginCapabilities:
+    def capabilities(self, asked: NoParams, who: Connection) -> spec.PluginCapabilities:
         """What plugins can have here, and those that come with telex."""
         manifests = telling.manifests(self._plugins.builtins(), self.redactor)
         return spec.PluginCapabilities(spec.PERMISSIONS, True, False, manifests)
@@ -68,7 +68,8 @@ class PluginService:
         said = await catalogue(self._predicates.instance(asked.plugin))
         (manifest,) = telling.manifests([plugin], self.redactor)
         named = [
-            redacted(one, self.redactor) for one in (said.intents, said.wait_matchers, said.states)
+            redact_values(one, self.redactor)
+            for one in (said.intents, said.wait_matchers, said.states)
         ]
         return spec.PluginDescription(plugin.name, manifest, *named)
 

@@ -20,15 +20,15 @@ from telex.adapters import classification
 from telex.adapters.context import context
 from telex.adapters.lua.problems import PluginProblem
 from telex.adapters.registry import UnknownPlugin
-from telex.terminal.evidence import NoAnswer
+from telex.terminal.waits.evidence import PredicateFailed
 
 if TYPE_CHECKING:
     from telex.adapters.lua.instance import Instance
     from telex.adapters.lua.nursery import Nursery
     from telex.adapters.registry import Plugins
-    from telex.protocols.pty_automation import Predicate
-    from telex.terminal.evidence import Moment, PredicateOutcome
     from telex.terminal.session import PtySession
+    from telex.terminal.waits.evidence import Moment, PredicateOutcome
+    from telex.terminal.waits.matchers import Predicate
 
 SILENCES: Final = (0.05, 0.1, 0.2, 0.3, 0.5, *(2.0**n for n in range(18)))
 """After how many seconds without a change a predicate is asked again: up to a day. 0.3 is when a
@@ -64,7 +64,7 @@ class Predicates:
             instance = self.instance(predicate.plugin)
         except UnknownPlugin as unknown:
             facts: dict[str, object] = {"reason": "unknown_plugin"}
-            raise NoAnswer(str(unknown), facts, asked_wrongly=True) from None
+            raise PredicateFailed(str(unknown), facts, asked_wrongly=True) from None
         runner = Asking(session, predicate, instance, self._asking)
         self._runners.add(runner)
         return runner
@@ -114,7 +114,7 @@ class Asking:
         self._answer: PredicateOutcome | None = None
         self._in_a_row = 0
         """How often it said the same, each time too late for the moment it was asked about."""
-        self._failed: NoAnswer | None = None
+        self._failed: PredicateFailed | None = None
 
     def look(self, moment: Moment) -> PredicateOutcome | None:
         if self._failed is not None:
@@ -140,9 +140,11 @@ class Asking:
 
     def fail(self, problem: PluginProblem) -> None:
         """It cannot be asked any more. Whoever waits for it hears of it now."""
-        self._failed = NoAnswer(str(problem), problem.facts(), asked_wrongly=problem.asked_wrongly)
+        self._failed = PredicateFailed(
+            str(problem), problem.facts(), asked_wrongly=problem.asked_wrongly
+        )
         if not self._session.closed:
-            self._session.look_again()
+            self._session.recheck_waits()
 
     def _about(self, moment: Moment) -> tuple[int, bool, int]:
         return moment.sequence, moment.exit is not None, self._silence(moment)
@@ -167,7 +169,7 @@ class Asking:
             self._asked = None
         self._pending = None
         if not self._session.closed:
-            self._session.look_again()
+            self._session.recheck_waits()
 
     def _take(self, answer: PredicateOutcome | None) -> None:
         same = (answer is None) == (self._answer is None)

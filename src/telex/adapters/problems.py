@@ -1,7 +1,7 @@
 """What adapters and plugins raise, as the errors of terminal automation.
 
 What a plugin did wrong names the plugin, the function and the problem, and is never a traceback.
-What is a session's, `terminal.problems` knows.
+What is a session's, `automation.errors` knows.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from telex.adapters.manifest import BadManifest
 from telex.adapters.permissions import NotPermitted
 from telex.adapters.registry import BuiltinStays, NameTaken, UnknownPlugin
 from telex.adapters.sources import PluginRefused
-from telex.protocols import pty_automation as spec
+from telex.automation import errors
+from telex.automation import protocol as spec
+from telex.automation.errors import UnknownSession
 from telex.rpc.errors import Condition, RpcError
-from telex.terminal import problems
-from telex.terminal.registry import UnknownSession
-from telex.terminal.telling import redacted
+from telex.terminal.redact import redact_values
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,7 +61,7 @@ def told(error: Exception, asked: Any, redactor: Redactor) -> Exception:
         return answer
     problem = answer.problem
     return RpcError(
-        problem.code, redactor.redact(problem.message), redacted(problem.data, redactor)
+        problem.code, redactor.redact(problem.message), redact_values(problem.data, redactor)
     )
 
 
@@ -89,11 +89,11 @@ def _told(error: Exception, asked: Any, redactor: Redactor) -> Exception:
                 Condition.PARAMS, str(error), {"reason": "bad_manifest", "problems": named}
             )
         case TooManyAdapters():
-            return RpcError(Condition.INTERNAL, str(error), {"kind": problems.kind(error)})
+            return RpcError(Condition.INTERNAL, str(error), {"kind": errors.error_kind(error)})
         case _ if isinstance(error, _PARAMS):
-            return RpcError(Condition.PARAMS, str(error), {"reason": problems.kind(error)})
+            return RpcError(Condition.PARAMS, str(error), {"reason": errors.error_kind(error)})
         case _:
-            return problems.told(error, asked, redactor)
+            return errors.to_rpc_error(error, asked, redactor)
 
 
 def _code(problem: PluginProblem) -> Condition | int:
@@ -102,5 +102,5 @@ def _code(problem: PluginProblem) -> Condition | int:
     return Condition.PARAMS if problem.asked_wrongly else Condition.INTERNAL
 
 
-answered = problems.answering(told)
+answered = errors.error_mapper(told)
 """A handler whose adapters' exceptions become errors of the protocol."""

@@ -14,7 +14,7 @@ from telex.adapters.plugin_service import PluginService
 from telex.adapters.predicates import Predicates
 from telex.adapters.registry import Plugins
 from telex.adapters.service import Adapters
-from telex.terminal.service import Automation
+from telex.automation.server import AutomationService
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -41,13 +41,13 @@ class AutomationServer:
         *,
         redactor: Redactor | None = None,
         may_load: bool = False,
-        extend: Iterable[Callable[[Automation], Extension]] = (),
+        extend: Iterable[Callable[[AutomationService], Extension]] = (),
     ) -> None:
         """Each of `extend` is given the sessions, to add what neither they nor adapters know of."""
         self.plugins = Plugins(plugins)
         self._nursery = Nursery()
         self._predicates = Predicates(self.plugins, self._nursery)
-        self.automation = Automation(redactor=redactor, predicates=self._predicates.runner)
+        self.automation = AutomationService(redactor=redactor, predicates=self._predicates.runner)
         self._extensions = [extension(self.automation) for extension in extend]
         self._live = Live(self.automation, self._nursery)
         self.adapters = Adapters(self.automation, self.plugins, self._live)

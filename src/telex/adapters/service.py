@@ -1,9 +1,9 @@
 """`adapter.*` of terminal automation, on top of a server's sessions.
 
-`Adapters` adds its methods to those of an `Automation`: one table, one kind of connection, one
-count of sessions. Each method asks the plugin's manifest first, then does its work; what goes wrong
-becomes an error of the protocol in `problems`. Everything told of a session goes through the same
-redactor as in `terminal`.
+`Adapters` adds its methods to those of an `AutomationService`: one table, one kind of connection,
+one count of sessions. Each method asks the plugin's manifest first, then does its work; what goes
+wrong becomes an error of the protocol in `problems`. Everything told of a session goes through the
+same redactor as in `automation`.
 """
 
 from __future__ import annotations
@@ -17,14 +17,13 @@ from telex.adapters import telling as tellable
 from telex.adapters.context import split
 from telex.adapters.permissions import demand
 from telex.adapters.problems import answered
+from telex.automation import errors, protocol, session_reader
+from telex.automation.notices import Connection
+from telex.automation.protocol import NoParams
+from telex.automation.server import NamedWaits
 from telex.protocols import pty_adapters as spec
-from telex.protocols import pty_automation
-from telex.protocols.pty_automation import Nothing
 from telex.rpc.errors import Condition, RpcError
-from telex.terminal import problems, telling
-from telex.terminal.connection import Connection
-from telex.terminal.named_waits import NamedWaits
-from telex.terminal.waiting import WaitFailed
+from telex.terminal.waits.engine import WaitFailed
 from telex.wire import limits
 
 if TYPE_CHECKING:
@@ -33,8 +32,8 @@ if TYPE_CHECKING:
     from telex.adapters.adapter import Adapter
     from telex.adapters.live import Live
     from telex.adapters.registry import Plugins
+    from telex.automation.server import AutomationService
     from telex.redaction import Redactor
-    from telex.terminal.service import Automation
 
 WAIT_SECONDS: Final = 120.0
 """How long a wait lasts unless it says: a turn of a coding agent takes its time."""
@@ -45,7 +44,7 @@ class Adapters:
 
     def __init__(
         self,
-        automation: Automation,
+        automation: AutomationService,
         plugins: Plugins,
         live: Live,
     ) -> None:
@@ -54,15 +53,15 @@ class Adapters:
         self._plugins = plugins
         self._live = live
         self._waits = NamedWaits()
-        automation.offer(self._handlers())
+        automation.add_handlers(self._handlers())
 
     # adapter.*
 
-    def list(self, asked: Nothing, who: Connection) -> spec.PluginList:
+    def list(self, asked: NoParams, who: Connection) -> spec.PluginList:
         """The manifests of the plugins this server has."""
         return spec.PluginList(tellable.manifests(self._plugins.all(), self.redactor))
 
-    def live(self, asked: Nothing, who: Connection) -> spec.LiveAdapters:
+    def live(self, asked: NoParams, who: Connection) -> spec.LiveAdapters:
         """Every adapter that was not closed, by id."""
         return spec.LiveAdapters(
             tuple(
@@ -112,7 +111,7 @@ class Adapters:
     async def send(self, asked: spec.Send, who: Connection) -> spec.Told:
         """Do what an intent of the plugin wants done, and answer the state after it."""
         adapter = self._permitted(asked.adapter, "adapter.send")
-        with who.acting(adapter.session_id):
+        with who.deferring_notices(adapter.session_id):
             async with adapter.input():
                 await self._perform(adapter, asked, who, "adapter.send")
             return spec.Told(await self._state(adapter, self.redactor))
@@ -131,7 +130,7 @@ class Adapters:
 
         async def both() -> spec.AdapterMatched:
             async with adapter.input():
-                with who.acting(adapter.session_id):
+                with who.deferring_notices(adapter.session_id):
                     await self._perform(adapter, asked.send, who, "adapter.turn")
                 return await self._wait(adapter, wait)
 
@@ -146,41 +145,39 @@ class Adapters:
         return spec.AdapterWaitCancelled(True, adapter, asked.wait_id)
 
     @answered
-    def snapshot(
-        self, asked: spec.ReadAdapterScreen, who: Connection
-    ) -> pty_automation.ScreenSnapshot:
+    def snapshot(self, asked: spec.ReadAdapterScreen, who: Connection) -> protocol.ScreenSnapshot:
         """The visible screen."""
         adapter = self._permitted(asked.adapter, "adapter.snapshot")
-        _, teller = self._automation.told(adapter.session_id)
-        return teller.snapshot(asked.cells, self._redactor(asked))
+        _, reader = self._automation.find(adapter.session_id)
+        return reader.snapshot(asked.cells, self._redactor(asked))
 
     @answered
     def transcript(
         self, asked: spec.ReadAdapterTranscript, who: Connection
-    ) -> pty_automation.TranscriptText:
+    ) -> protocol.TranscriptText:
         """What was printed, as far back as it is kept."""
         adapter = self._permitted(asked.adapter, "adapter.transcript")
-        _, teller = self._automation.told(adapter.session_id)
-        wanted = pty_automation.ReadTranscript(
+        _, reader = self._automation.find(adapter.session_id)
+        wanted = protocol.ReadTranscript(
             session=adapter.session_id, strip=asked.strip, cursor=asked.cursor
         )
-        return teller.transcript(wanted, self._redactor(asked))
+        return reader.transcript(wanted, self._redactor(asked))
 
     @answered
     async def inspect(self, asked: spec.ReadAdapter, who: Connection) -> spec.Inspection:
         """What the classifier sees, and what it makes of it."""
         adapter = self._permitted(asked.adapter, "adapter.inspect")
         redactor = self._redactor(asked)
-        session, teller = self._automation.told(adapter.session_id)
+        session, reader = self._automation.find(adapter.session_id)
         state = await self._state(adapter, redactor)
         adapter.check_open()
-        seen = teller.snapshot("none", redactor)
+        seen = reader.snapshot("none", redactor)
         body, status = split(seen.plain_text)
         tail = ""
         if "transcript.read" in adapter.plugin.permissions:
             begin = max(session.transcript.cursor - limits.INSPECTED_CHARS, 0)
-            wanted = pty_automation.ReadTranscript(session=adapter.session_id, cursor=begin)
-            tail = teller.transcript(wanted, redactor).text
+            wanted = protocol.ReadTranscript(session=adapter.session_id, cursor=begin)
+            tail = reader.transcript(wanted, redactor).text
         return spec.Inspection(
             adapter=adapter.id,
             plugin=adapter.plugin.name,
@@ -194,14 +191,14 @@ class Adapters:
         )
 
     @answered
-    async def close_adapter(self, asked: spec.OfAdapter, who: Connection) -> pty_automation.Closed:
+    async def close_adapter(self, asked: spec.OfAdapter, who: Connection) -> protocol.Closed:
         """End an adapter, and its program if it started it."""
         adapter = self._live.find(asked.adapter, ending=True)
         if adapter.owns:  # one that was attached kills nothing
             demand(adapter.plugin, "adapter.close")
-        with who.acting(adapter.session_id):
+        with who.deferring_notices(adapter.session_id):
             await self._live.shut(adapter)
-            return pty_automation.Closed(True)
+            return protocol.Closed(True)
 
     # Behind them.
 
@@ -228,15 +225,17 @@ class Adapters:
     async def _wait(self, adapter: Adapter, asked: spec.Waiting) -> spec.AdapterMatched:
         timeout = WAIT_SECONDS if asked.timeout_ms is None else asked.timeout_ms / 1000
         function, params = asked.intent or spec.WAIT_MATCHER, _params(asked.params)
-        _, teller = self._automation.told(adapter.session_id)
+        _, reader = self._automation.find(adapter.session_id)
         try:
-            found = await adapter.wait(function, params, timeout, teller.keeping(self.redactor))
+            found = await adapter.wait(
+                function, params, timeout, reader.moment_keeper(self.redactor)
+            )
         except WaitFailed as failed:
-            data = problems.failure_data(failed)
+            data = errors.wait_failure(failed)
             data = {**tellable.in_vain(data, adapter.plugin)}
             data["state"] = await self._state(adapter, self.redactor)
-            raise problems.failed(failed, data) from failed
-        evidence = telling.evidence(found.evidence, found.moment, self.redactor)
+            raise errors.wait_failed(failed, data) from failed
+        evidence = session_reader.evidence_data(found.evidence, found.moment, self.redactor)
         return spec.AdapterMatched(
             await self._state(adapter, self.redactor),
             tellable.matched(evidence, adapter.plugin),
@@ -248,7 +247,9 @@ class Adapters:
         return tellable.state(await adapter.state(), redactor)
 
     def _redactor(self, asked: spec.ReadAdapter) -> Redactor | None:
-        return telling.rules(self._automation.redactor, asked.redact, asked.redaction)
+        return session_reader.select_redactor(
+            self._automation.redactor, asked.redact, asked.redaction
+        )
 
     def _handlers(self) -> dict[str, Callable[..., Any]]:
         return {

@@ -11,19 +11,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from telex.terminal import driver
+from telex.automation import client
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Mapping, Sequence
 
     from telex.adapters.found_predicates import FoundPredicates
-    from telex.protocols.pty_automation import Predicate
-    from telex.terminal.blocking import BlockingTerminal
-    from telex.terminal.driver import Terminal
-    from telex.terminal.evidence import PredicateRunner
-    from telex.terminal.opening import Opening
+    from telex.automation.client import Terminal
+    from telex.automation.portal import DualContext
+    from telex.automation.sync import BlockingTerminal
     from telex.terminal.session import PtySession
+    from telex.terminal.waits.evidence import PredicateRunner
+    from telex.terminal.waits.matchers import Predicate
 
 
 def spawn(
@@ -34,7 +34,7 @@ def spawn(
     rows: int = 24,
     cols: int = 80,
     **more: Any,
-) -> Opening[Terminal, BlockingTerminal]:
+) -> DualContext[Terminal, BlockingTerminal]:
     """A program on a terminal of its own, to be driven from here.
 
     `command` is an argument list, or a string that is split as a shell would. `env` is what differs
@@ -42,7 +42,7 @@ def spawn(
 
     Use it by `async with`, or without an event loop by `with`.
     """
-    return driver.spawn(
+    return client.spawn(
         command, cwd=cwd, env=env, rows=rows, cols=cols, predicates=_OnDemand(), **more
     )
 

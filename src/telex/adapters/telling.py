@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from telex.protocols.pty_adapters import Manifest, State
-from telex.terminal.telling import redacted
+from telex.terminal.redact import redact_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,12 +25,12 @@ _PRINTED = {"transcript_contains", "transcript_regex"}
 
 def state(said: State, redactor: Redactor | None) -> State:
     """A state, as it may be told."""
-    return msgspec.convert(redacted(msgspec.to_builtins(said), redactor), State)
+    return msgspec.convert(redact_values(msgspec.to_builtins(said), redactor), State)
 
 
 def manifests(plugins: Iterable[Plugin], redactor: Redactor) -> tuple[Manifest, ...]:
     """The manifests of plugins; one may start its program with a secret."""
-    told = [redacted(msgspec.to_builtins(plugin.manifest), redactor) for plugin in plugins]
+    told = [redact_values(msgspec.to_builtins(plugin.manifest), redactor) for plugin in plugins]
     return msgspec.convert(told, tuple[Manifest, ...])
 
 

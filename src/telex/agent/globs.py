@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from telex.terminal.patterns import NoPattern, Pattern
+from telex.terminal.patterns import Pattern, PatternError
 
 _PIECES: Final = re.compile(
     r"(?P<deep>\*\*/)|(?P<rest>\*\*)|(?P<star>\*)|(?P<one>\?)|(?P<set>\[!?\]?[^\]/]*\])"
@@ -30,7 +30,7 @@ class Glob:
         anywhere = "" if "/" in rooted else "(?:.*/)?"
         try:
             self._pattern = Pattern(f"(?s)^{anywhere}{_translated(rooted.lstrip('/'))}$")
-        except NoPattern as error:
+        except PatternError as error:
             raise NoGlob(f"{source!r} is not a pattern of file names: {error}") from None
 
     def matches(self, path: str) -> bool:

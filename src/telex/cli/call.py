@@ -56,8 +56,8 @@ def _object(_: click.Context, __: click.Parameter, given: str) -> Any:
 def command(address: str, method: str, params: Any) -> int:
     from msgspec import UNSET
 
+    from telex.automation.protocol import TIMED_OUT
     from telex.cli.event_loop import run
-    from telex.protocols.pty_automation import TIMED_OUT
     from telex.rpc.errors import RESERVED, Condition, RpcError
 
     try:
@@ -83,7 +83,7 @@ def _shown(answer: Any, indent: int | None) -> str:
 
 
 async def _answer(address: str, method: str, params: Any) -> Any:
-    from telex.terminal.dialling import dial
+    from telex.automation.dialer import dial
 
     async with await dial(address) as peer:
         return await peer.call(method, params, timeout=None)

@@ -121,7 +121,7 @@ def programs(context: click.Context, parameter: click.Parameter, word: str) -> O
 async def _listed(address: str) -> list[str]:
     import asyncio
 
-    from telex.terminal.dialling import dial
+    from telex.automation.dialer import dial
 
     async with asyncio.timeout(1.0), await dial(address) as peer:
         answer: dict[str, list[str]] = await peer.call("session.list", {})

@@ -54,11 +54,11 @@ def command(speed: float, max_pause: float | None, fast: bool, file: Path) -> in
 
 
 def _read(file: Path) -> Recording:
-    from telex.terminal.recording import NotARecording, read
+    from telex.terminal.recording import NotARecording, read_recording
 
     try:
         with file.open("rb") as lines:
-            return read(lines)
+            return read_recording(lines)
     except NotARecording as error:
         raise click.ClickException(f"{file} cannot be played: {error}") from error
 

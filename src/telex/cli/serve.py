@@ -156,8 +156,8 @@ def command(
 
 async def _served(server: AutomationServer, doors: Listeners, serial: bool) -> None:
     """At the end every program is ended."""
+    from telex.automation.session_registry import warm_up
     from telex.cli.listeners import serve_until_stopped
-    from telex.terminal.registry import warm_up
 
     converse = partial(server.converse, one_at_a_time=serial)
     try:

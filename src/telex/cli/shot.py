@@ -15,10 +15,10 @@ from telex.cli.configuration import load_config
 from telex.cli.run import program as program_argument
 
 if TYPE_CHECKING:
-    from telex.protocols.pty_automation import Matcher
     from telex.redaction import Redactor
     from telex.terminal.cells import Size, Snapshot
-    from telex.terminal.program import Program
+    from telex.terminal.pty import Program
+    from telex.terminal.waits.matchers import Matcher
 
 HELP = """Run a program and take a picture of its screen.
 
@@ -97,7 +97,7 @@ def command(
     from telex.cli.configuration import redactor_of
     from telex.cli.event_loop import run
     from telex.terminal.pictures import DARK, LIGHT, draw, kind_of
-    from telex.terminal.program import Program
+    from telex.terminal.pty import Program
 
     drawn_as = kind or ("text" if output is None else kind_of(output))
     redactor = None if raw else redactor_of(load_config(context).settings)
@@ -141,10 +141,10 @@ class NotSeen(Exception):
 async def _seen(program: Program, plan: Plan, redactor: Redactor | None) -> Snapshot:
     """The screen as it is told: a failed wait shows no more of it than a picture would."""
     from telex import match
-    from telex.protocols.pty_automation import Text
-    from telex.terminal.masking import Masker
+    from telex.terminal.actions import Text
+    from telex.terminal.redact import Masker
     from telex.terminal.session import PtySession
-    from telex.terminal.waiting import WaitFailed, WaitTimedOut
+    from telex.terminal.waits.engine import WaitFailed, WaitTimedOut
 
     shown = match.any_of(match.all_of(match.regex(r"\S"), match.stable(plan.still)), match.exited())
     masker = None if redactor is None else Masker(redactor)

@@ -1,6 +1,6 @@
 """The same as `client`, for programs without an event loop. What is awaited there waits here.
 
-Written out for the reason that `telex.terminal.blocking` is; a test holds it to `client`.
+Written out for the reason that `telex.automation.sync` is; a test holds it to `client`.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     import os
     from collections.abc import AsyncIterator, Iterator
 
+    from telex.automation.portal import Portal
     from telex.escapes.client import AnsweringTerminal
     from telex.escapes.listening import Events, TerminalEvent
     from telex.protocols.json_escapes import FileSent, Reported, What
-    from telex.terminal.opening import Portal
 
 T = TypeVar("T")
 

@@ -19,6 +19,7 @@ import os
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 
+from telex.automation.portal import DualContext, shielded
 from telex.escapes import detecting, sending
 from telex.escapes.blocking import BlockingAnsweringTerminal
 from telex.escapes.catalogue import COMMANDS
@@ -34,7 +35,6 @@ from telex.rpc.errors import CallError, CallTimedOut, RpcError
 from telex.rpc.messages import ABSENT, Notification
 from telex.rpc.methods import Methods
 from telex.rpc.peer import DEFAULT_TIMEOUT
-from telex.terminal.opening import Opening, to_its_end
 from telex.wire import limits
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def connect(
     return Connecting(start, take)
 
 
-class Connecting(Opening["AnsweringTerminal", BlockingAnsweringTerminal]):
+class Connecting(DualContext["AnsweringTerminal", BlockingAnsweringTerminal]):
     """Not connected before it is entered."""
 
     def __init__(
@@ -278,7 +278,7 @@ class AnsweringTerminal(Commanding):
         """Give the terminal back, as it was. Idempotent."""
         if not self._closed:
             self._closed = True
-            await to_its_end(self._close())
+            await shielded(self._close())
 
     def _stopping(self) -> bool:
         """From a signal handler: whoever has the terminal next must find no half of a frame on it,

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from telex.automation.portal import shielded
 from telex.escapes.fitting import Fitting
 from telex.escapes.own_tty import NoTerminal, NotSupported, OwnTty
 from telex.escapes.probing import TMUX, RoundTrip, Wrap, multiplexer
@@ -21,7 +22,6 @@ from telex.escapes.tty_channel import TtyChannel
 from telex.protocols.json_escapes import ATTRIBUTE
 from telex.rpc.errors import CallError, RpcError
 from telex.rpc.peer import DEFAULT_TIMEOUT, Peer
-from telex.terminal.opening import to_its_end
 from telex.transports import unix
 from telex.transports.errors import CannotConnect
 from telex.wire import json_escape, limits
@@ -125,7 +125,7 @@ async def reach(
     try:
         reached = await _answering(nobody, environ, methods, timeout)
     except BaseException:
-        await to_its_end(nobody.close())
+        await shielded(nobody.close())
         raise
     if reached.peer is None and needed:
         await reached.close()

@@ -68,7 +68,7 @@ class SessionEvents:
         said = re.findall(rb"\x1b\[\?(\d+);1\$y", session.screen.feed(asked))
         self._own = frozenset(map(int, said))
         self._size = session.size
-        session.keyboard = self._pass
+        session.input_filter = self._pass
         session.watchers.add(self._look)
 
     def _switch(self) -> None:
@@ -76,10 +76,10 @@ class SessionEvents:
         needed = self._subscriptions.needed_modes()
         switch, self._needed = switching(self._needed, needed, self._own), needed
         if not self._subscriptions.names:
-            self._session.keyboard = None
+            self._session.input_filter = None
             self._session.watchers.discard(self._look)
         if switch:
-            self._session.show(switch)
+            self._session.inject_output(switch)
 
     def _wanted(self) -> frozenset[str]:
         """What the program in the foreground is subscribed to."""

@@ -12,30 +12,30 @@ from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 
-from telex.protocols import pty_automation as spec
+from telex.automation import protocol as spec
+from telex.automation.errors import maps_errors
+from telex.automation.notices import Connection
 from telex.rpc.errors import Condition, RpcError
-from telex.terminal.connection import Connection
-from telex.terminal.problems import answered
 
 if TYPE_CHECKING:
+    from telex.automation.server import AutomationService
     from telex.escapes.session_side import Answering
-    from telex.terminal.service import Automation
 
 
 class EscapeSessions:
     """The sessions of one server that have escapes. Close it after the server."""
 
-    def __init__(self, automation: Automation) -> None:
+    def __init__(self, automation: AutomationService) -> None:
         self._automation = automation
         self.redactor = automation.redactor
         self._answering: dict[str, Answering] = {}
         self._closing: set[asyncio.Task[None]] = set()
-        automation.openers += (self._opener,)
+        automation.extension_factories += (self._opener,)
         automation.closers.add(self._session_closed)
         automation.notifications = (*automation.notifications, "session.escape")
-        automation.offer({"session.escape_reply": self.escape_reply})
+        automation.add_handlers({"session.escape_reply": self.escape_reply})
 
-    @answered
+    @maps_errors
     def escape_reply(self, asked: spec.EscapeReply, who: Connection) -> spec.EscapeReplied:
         """Answer a command that the program asked of its terminal."""
         self._automation.writable(asked.session, who, "session.escape_reply")

@@ -20,6 +20,7 @@ from weakref import WeakSet
 import msgspec
 from msgspec import Raw
 
+from telex.automation import protocol as spec
 from telex.escapes import reporting
 from telex.escapes.foreground import answerable
 from telex.escapes.gate import Gate
@@ -29,7 +30,6 @@ from telex.escapes.service import TerminalService
 from telex.escapes.session_events import SessionEvents
 from telex.escapes.session_service import bytes_of
 from telex.escapes.surface import unsupported
-from telex.protocols import pty_automation as spec
 from telex.protocols.json_escapes import ATTRIBUTE, Report, Reported
 from telex.rpc.dialects import strict_json
 from telex.rpc.errors import Condition, RpcError
@@ -37,19 +37,19 @@ from telex.rpc.handler_tasks import Call
 from telex.rpc.inbox import Inbox
 from telex.rpc.messages import Last
 from telex.rpc.peer import Peer
-from telex.terminal.outbox import InputQueueFull
+from telex.terminal.pty import InputQueueFull
 from telex.wire import json_escape
 from telex.wire.events import Claimed, Frame
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from telex.automation.notices import Notices
+    from telex.automation.server import AutomationService
     from telex.escapes.gate import Decided
     from telex.escapes.surface import Other
     from telex.protocols.json_escapes import QueryMode
     from telex.terminal.cells import Size
-    from telex.terminal.notices import Notices
-    from telex.terminal.service import Automation
     from telex.terminal.session import PtySession
     from telex.wire.escape import Claim
     from telex.wire.events import Fault
@@ -74,7 +74,7 @@ class SessionSurface:
         self._session = session
 
     def apply(self, ansi: bytes) -> None:
-        self._session.show(ansi)
+        self._session.inject_output(ansi)
 
     @property
     def size(self) -> Size:
@@ -107,7 +107,7 @@ class Answering:
     environment: Final[Mapping[str, str]] = {}
 
     def __init__(
-        self, automation: Automation, sessions: dict[str, Answering], *, htty: bool = False
+        self, automation: AutomationService, sessions: dict[str, Answering], *, htty: bool = False
     ) -> None:
         self._htty = htty
         self._redact = automation.redactor.redact
@@ -129,7 +129,7 @@ class Answering:
         self.channel = InBand(
             self._type,
             lambda: answerable(pty.foreground()),
-            echoes=lambda: pty.characters().echo,
+            echoes=lambda: pty.line_settings().echo,
             unread=lambda: pty.unsent,
             read=pty.drained,
         )

@@ -32,7 +32,7 @@ from telex.processes.group_exit import gone
 from telex.protocols.json_escapes import Report, Reported
 from telex.rpc.dialects.json_escapes import JsonEscapes
 from telex.rpc.peer import Peer
-from telex.terminal.outbox import InputQueueFull
+from telex.terminal.pty import InputQueueFull
 from telex.wire import limits
 from telex.wire.events import Claimed, Event, Fault, Visible
 
@@ -97,7 +97,7 @@ class Answering:
         self._in_band = InBand(
             self._type,
             group,
-            echoes=lambda: pty.characters().echo,
+            echoes=lambda: pty.line_settings().echo,
             unread=lambda: pty.unsent,
             read=pty.drained,
         )
@@ -248,7 +248,7 @@ class Answering:
 
     def _is_plain(self, data: bytes) -> bool:
         """A program that lets its terminal echo does not listen, and a signal must stay one."""
-        now = self._terminals.pty.characters()
+        now = self._terminals.pty.line_settings()
         return now.echo or (now.signals and data in (now.interrupt, now.quit, now.suspend))
 
     def _tell(self, event: Notification) -> bool:

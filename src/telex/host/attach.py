@@ -14,13 +14,15 @@ import signal
 from codecs import getincrementaldecoder
 from typing import TYPE_CHECKING, Final
 
+from telex.automation import protocol as spec
+from telex.automation.dialer import dial
 from telex.host.inlet import Inlet
 from telex.host.outlet import Outlet
 from telex.host.own_terminal import OwnTerminal, terminal_size
-from telex.protocols import pty_automation as spec
 from telex.rpc.errors import CallError, Condition, RpcError
 from telex.rpc.methods import Methods
-from telex.terminal.dialling import dial
+from telex.terminal import actions
+from telex.terminal.waits import matchers
 
 if TYPE_CHECKING:
     from telex.rpc.peer import Peer
@@ -97,7 +99,7 @@ class View:
         self._leave = leave
         self._read_only = read_only
         self._decoder = getincrementaldecoder("utf-8")("replace")
-        self._typed: asyncio.Queue[spec.Action | None] = asyncio.Queue()
+        self._typed: asyncio.Queue[actions.Action | None] = asyncio.Queue()
         self._loop = asyncio.get_running_loop()
         self._over: asyncio.Future[int | None] = self._loop.create_future()
         self._hurry = asyncio.Event()
@@ -216,7 +218,7 @@ class View:
         """A wait lasts a day at most, an attachment does not."""
         asked = spec.Wait(
             session=self._session,
-            matcher=spec.ProcessExited(),
+            matcher=matchers.ProcessExited(),
             timeout_ms=FOR_A_DAY,
             cells="none",
         )
@@ -251,7 +253,7 @@ class View:
             except RpcError as refused:
                 # A program that has ended reads nothing. Else it is what a terminal rings for:
                 # nobody reads, or somebody else has the keyboard.
-                if refused.problem.code != spec.SESSION_CLOSED and isinstance(action, spec.Text):
+                if refused.problem.code != spec.SESSION_CLOSED and isinstance(action, actions.Text):
                     self._outlet.write(b"\a")
         self._end(None)
 
@@ -259,7 +261,7 @@ class View:
         left = self._leave.search(data)
         before = data[: left.start()] if left else data
         if before and not self._read_only:
-            self._typed.put_nowait(spec.Text(self._decoder.decode(before)))
+            self._typed.put_nowait(actions.Text(self._decoder.decode(before)))
         if left:
             self._inlet.close()
             self._hurry.set()
@@ -274,8 +276,8 @@ class View:
     def _resized(self) -> None:
         size = terminal_size()
         rows, cols = min(size.rows, LARGEST), min(size.cols, LARGEST)
-        asked = spec.TerminalSize(rows, cols, size.pixel_width, size.pixel_height)
-        self._typed.put_nowait(spec.Resize(asked))
+        asked = actions.TerminalSize(rows, cols, size.pixel_width, size.pixel_height)
+        self._typed.put_nowait(actions.Resize(asked))
 
     # The end.
 

@@ -22,10 +22,9 @@ from telex.host.outlet import Outlet
 from telex.host.own_terminal import OwnTerminal, is_shown, terminal_size
 from telex.host.painting import ENTER, LEAVE, Painter, Speech, speech, within
 from telex.terminal.cells import Cursor, Size
-from telex.terminal.outbox import InputQueueFull
 from telex.terminal.pictures.layout import inert
 from telex.terminal.pictures.text import ansi_row
-from telex.terminal.program import Program
+from telex.terminal.pty import InputQueueFull, Program
 from telex.terminal.screen import Screen
 from telex.terminal.session import PtySession
 
@@ -241,7 +240,7 @@ class View:
             except InputQueueFull:
                 self._outlet.write(b"\a")  # what a terminal rings for: nobody reads
             else:
-                self.session.typed(data)
+                self.session.notify_input(data)
 
     @contextlib.contextmanager
     def _attentive(self) -> Iterator[None]:

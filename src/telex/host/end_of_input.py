@@ -18,10 +18,10 @@ async def end_again(pty: Pty, *, line_open: bool) -> AsyncIterator[None]:
     """
     while True:
         await pty.drained()
-        characters = pty.characters()
+        characters = pty.line_settings()
         eof = characters.eof or b"\x04"
         # The first one only hands over a line that was not finished.
         pty.write(eof * 2 if line_open else eof)
         line_open = False
-        while pty.characters().canonical == characters.canonical:
+        while pty.line_settings().canonical == characters.canonical:
             yield

@@ -28,7 +28,7 @@ from telex.host.backlog import Backlog
 from telex.host.overlooked import Overlooked
 from telex.host.paging import PagesWanted, Paging
 from telex.host.whereabouts import Whereabouts
-from telex.terminal.loading import load
+from telex.terminal.background_import import load_module
 from telex.wire import htty_chunk, json_escape, limits
 from telex.wire.demux import Demux
 from telex.wire.events import Event, Visible
@@ -351,7 +351,7 @@ def _load() -> None:
     sys.setswitchinterval(_SWITCH_SECONDS)
     gc.disable()
     try:
-        load(_ANSWERING)
+        load_module(_ANSWERING)
         from telex.terminal.cells import Size
         from telex.terminal.screen import Screen
 

@@ -36,7 +36,7 @@ class Flow:
 
     def ends_with(self, data: bytes) -> bool:
         """Whether a key in this is a signal, with which the program may leave."""
-        now = self._pty.characters()
+        now = self._pty.line_settings()
         signals = (now.interrupt, now.quit, now.suspend) if now.signals else ()
         return any(one and one in data for one in signals)
 
@@ -71,7 +71,7 @@ class Flow:
         return (
             self._loop.time() >= self._not_before
             and self.reads(group)
-            and not self._pty.characters().echo
+            and not self._pty.line_settings().echo
         )
 
     def reads(self, group: int) -> bool:

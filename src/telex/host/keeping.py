@@ -25,7 +25,7 @@ from telex.adapters.watching import watch
 from telex.host.beside import Line
 from telex.host.trying import BROKEN, HEAD, RED, summary
 from telex.protocols.pty_adapters import COMPLETED_TURN_STABLE_MS
-from telex.terminal.masking import Masker
+from telex.terminal.redact import Masker
 from telex.wire import limits
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Taken:
 
 def take(session: PtySession, redactor: Redactor, plugin: Plugin | None, now: float) -> Taken:
     """This moment."""
-    shown = Masker(redactor).snapshot(session.snapshot(), session.above())
+    shown = Masker(redactor).snapshot(session.snapshot(), session.rows_above())
     permissions = frozenset() if plugin is None else plugin.permissions
     cursor, size = shown.cursor, shown.size
     looks: dict[str, Any] = {

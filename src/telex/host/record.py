@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from telex.host.own_terminal import is_shown
 from telex.terminal import recording
 from telex.terminal.raw_transcript import RawTranscript
-from telex.terminal.recording import Header, Recorder
+from telex.terminal.recording import AsciicastWriter, Header
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,13 +67,15 @@ class Record:
         self._file = _opened(wanted)
         now = time.monotonic()
         if before is None:
-            self._recorder = Recorder(header, now, wanted.redactor)
+            self._recorder = AsciicastWriter(header, now, wanted.redactor)
             self._write(self._recorder.header())
         else:
             # In version 3 times count from the line before, in 2 from the beginning.
             version = before.header.version
             began = now - (before.duration if version == 2 else 0)
-            self._recorder = Recorder(replace(header, version=version), began, wanted.redactor)
+            self._recorder = AsciicastWriter(
+                replace(header, version=version), began, wanted.redactor
+            )
             self._write(self._recorder.resize(header.size, now))
         if self.failed is not None:
             self._file.discard()
@@ -89,7 +91,7 @@ class Record:
         self._write(self._recorder.output(text, time.monotonic()))
 
     def input(self, data: bytes, pty: Pty) -> None:
-        if self._typed and (self.raw or pty.characters().echo):
+        if self._typed and (self.raw or pty.line_settings().echo):
             text = self._texts["input"].decode(data)
             self._write(self._recorder.input(text, time.monotonic()))
 
@@ -116,7 +118,7 @@ def _before(path: Path) -> recording.Recording | None:
     if not path.exists() or not path.stat().st_size:
         return None
     with path.open("r+b") as file:
-        before = recording.read(file)
+        before = recording.read_recording(file)
         file.seek(0)
         file.truncate(file.read().rfind(b"\n") + 1)
     return before

@@ -17,7 +17,7 @@ from telex.host import job_control
 from telex.host.inlet import Inlet
 from telex.host.outlet import Outlet
 from telex.host.own_terminal import STDIN, OwnTerminal
-from telex.terminal.recording import Output
+from telex.terminal.recording import OutputEvent
 from telex.terminal.screen import Screen
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def steps(recording: Recording, pace: Pace) -> Iterator[tuple[float, str]]:
     last = 0.0
     for event in recording.events:
         pause = max(0.0, event.time - last)
-        if isinstance(event, Output):
+        if isinstance(event, OutputEvent):
             last = max(last, event.time)
             pause = pause if longest is None else min(pause, longest)
             yield 0.0 if pace.at_once else pause / pace.speed, event.text

@@ -259,7 +259,7 @@ class Host:
         """A lone interrupt does not wait behind a paste that the program does not read."""
         if len(data) > 1 or not self.pty.unsent:
             return False
-        characters = self.pty.characters()
+        characters = self.pty.line_settings()
         return characters.signals and data == characters.interrupt
 
     async def _read_on(self) -> None:

@@ -29,8 +29,8 @@ from telex.wire import htty_chunk, limits
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from telex.terminal.discipline import Characters
-    from telex.terminal.reading import Reading
+    from telex.terminal.line_discipline import LineSettings
+    from telex.terminal.pty import ReadNotifier
 
 LOOK_SECONDS: Final = 0.1
 _SOON_SECONDS: Final = 0.001
@@ -47,18 +47,18 @@ class Line(Protocol):
     def paused(self) -> bool: ...
     def write(self, data: bytes) -> None: ...
     def unread(self) -> int: ...
-    def reading(self, told: Callable[[], None]) -> Reading | None: ...
+    def notify_read(self, callback: Callable[[], None]) -> ReadNotifier | None: ...
     def discard(self) -> None: ...
     async def drained(self) -> None: ...
     def foreground(self) -> int | None: ...
-    def characters(self) -> Characters: ...
+    def line_settings(self) -> LineSettings: ...
 
 
 def listens(line: Line, group: int) -> bool:
     """Whether that group reads what is typed, byte by byte and unseen."""
     if line.foreground() != group or answerable(group) is None:
         return False
-    now = line.characters()
+    now = line.line_settings()
     # Another look, for they are two questions: the shell that came between them made it raw.
     return not now.canonical and not now.echo and line.foreground() == group
 
@@ -101,7 +101,7 @@ class Carried:
         self.held = False
         """Whether to wait with what is to be written, for a reason that is known elsewhere."""
         self._pump = asyncio.create_task(self._write_on())
-        if (reading := line.reading(self._stirred.set)) is not None:
+        if (reading := line.notify_read(self._stirred.set)) is not None:
             self._pump.add_done_callback(lambda _: reading.close())
 
     # What the program sent.
@@ -183,7 +183,7 @@ class Carried:
         if not self._pending:
             return 0
         line = self._line
-        left = line.unsent + line.unread() or line.characters().canonical * limits.CHUNK_BYTES
+        left = line.unsent + line.unread() or line.line_settings().canonical * limits.CHUNK_BYTES
         self._pending = left > 0
         return left
 

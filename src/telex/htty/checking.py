@@ -77,7 +77,7 @@ class _Watched(CommandStream):
 
     def look(self) -> Seen:
         """All that is known by now."""
-        seen, line = self.seen, self.pty.characters()
+        seen, line = self.seen, self.pty.line_settings()
         seen.canonical, seen.echo = line.canonical, line.echo
         seen.asked, seen.faults = self.asked, tuple(self.faults)
         seen.exit = self.pty.child.exit

@@ -25,8 +25,7 @@ from telex.protocols.json_escapes import ATTRIBUTE
 from telex.rpc.methods import Methods
 from telex.rpc.peer import Peer
 from telex.terminal.cells import Size
-from telex.terminal.outbox import InputQueueFull
-from telex.terminal.pty import open_pty
+from telex.terminal.pty import InputQueueFull, open_pty
 from telex.terminal.screen import Screen
 from telex.wire import htty_chunk, json_escape, limits
 from telex.wire.demux import Demux
@@ -223,7 +222,7 @@ class CommandStream:
         self._channel = InBand(
             self._type,
             lambda: answerable(pty.foreground()),
-            echoes=lambda: pty.characters().echo,
+            echoes=lambda: pty.line_settings().echo,
             unread=lambda: pty.unsent,
             read=pty.drained,
         )

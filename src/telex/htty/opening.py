@@ -15,10 +15,10 @@ import contextlib
 import os
 from typing import TYPE_CHECKING
 
+from telex.automation.portal import shielded
 from telex.htty.page_tty import open_ends
 from telex.htty.support import standard_terminal, supported
 from telex.htty.tty_stream import TtyStream
-from telex.terminal.opening import to_its_end
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
@@ -45,4 +45,4 @@ async def open_stream(
     try:
         yield stream
     finally:
-        await to_its_end(stream.finish())
+        await shielded(stream.finish())

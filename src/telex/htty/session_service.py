@@ -9,35 +9,35 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from telex.automation.errors import maps_errors
+from telex.automation.notices import Connection
 from telex.protocols import htty as spec
 from telex.rpc.errors import Condition, RpcError
-from telex.terminal.connection import Connection
-from telex.terminal.problems import answered
 from telex.transports.listening import CannotListen
 
 if TYPE_CHECKING:
+    from telex.automation.protocol import Create
+    from telex.automation.server import AutomationService
     from telex.htty.pages import Pages
     from telex.htty.session_side import Serving
-    from telex.protocols.pty_automation import Create
-    from telex.terminal.service import Automation
 
 
 class PageSessions:
     """The sessions of one server that may show pages. Close it after the server."""
 
-    def __init__(self, automation: Automation, *, port: int = 0) -> None:
+    def __init__(self, automation: AutomationService, *, port: int = 0) -> None:
         self._automation = automation
         self._port = port
         self.redactor = automation.redactor
         self._serving: dict[str, Serving] = {}
         self._pages: Pages | None = None
         self._closing: set[asyncio.Task[None]] = set()
-        automation.openers += (self._opener,)
+        automation.extension_factories += (self._opener,)
         automation.closers.add(self._session_closed)
         automation.notifications += spec.NOTIFICATIONS
-        automation.offer({"session.page_open": self.page_open})
+        automation.add_handlers({"session.page_open": self.page_open})
 
-    @answered
+    @maps_errors
     async def page_open(self, asked: spec.OpenPage, who: Connection) -> spec.PageOpened:
         """Let a page be looked at: an address that opens it in a browser, once."""
         self._automation.writable(asked.session, who, "session.page_open")

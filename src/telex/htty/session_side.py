@@ -27,10 +27,10 @@ from telex.wire import htty_chunk
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from telex.automation.server import AutomationService
     from telex.htty.page import Page
     from telex.htty.pages import Pages, Program
     from telex.htty.terminal_side import Offer
-    from telex.terminal.service import Automation
     from telex.terminal.session import PtySession
     from telex.wire.escape import Claim
     from telex.wire.events import Claimed, Fault
@@ -53,7 +53,9 @@ class Serving:
     attributes: Final = ()
     environment: Final[Mapping[str, str]] = {"HTTY": htty_chunk.VERSION.decode()}
 
-    def __init__(self, automation: Automation, pages: Pages, sessions: dict[str, Serving]) -> None:
+    def __init__(
+        self, automation: AutomationService, pages: Pages, sessions: dict[str, Serving]
+    ) -> None:
         self._redact = automation.redactor.redact
         self._listeners = automation.listeners
         self._pages = pages

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from telex.terminal.recording import Input, Output, read
+from telex.terminal.recording import InputEvent, OutputEvent, read_recording
 from telex.wire.escape import ESC
 
 if TYPE_CHECKING:
@@ -53,9 +53,9 @@ def parts(data: bytes, timing: bytes | None = None) -> list[Part]:
 
 def _of_recording(data: bytes) -> Iterator[Part]:
     at = {False: 0, True: 0}
-    for event in read(data.splitlines(keepends=True)).events:
-        if isinstance(event, Output | Input):
-            typed, told = isinstance(event, Input), event.text.encode("utf-8", "surrogatepass")
+    for event in read_recording(data.splitlines(keepends=True)).events:
+        if isinstance(event, OutputEvent | InputEvent):
+            typed, told = isinstance(event, InputEvent), event.text.encode("utf-8", "surrogatepass")
             yield Part(typed, told, at[typed])
             at[typed] += len(told)
 

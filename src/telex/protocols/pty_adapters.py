@@ -11,16 +11,9 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from telex.protocols.pty_automation import (
-    Cells,
-    Cols,
-    Milliseconds,
-    Name,
-    Pixels,
-    Redaction,
-    Rows,
-    Word,
-)
+from telex.automation.protocol import Cells, Name, RedactionRules, Word
+from telex.terminal.actions import Cols, Pixels, Rows
+from telex.terminal.waits.matchers import Milliseconds
 
 Permission = Literal[
     "session.spawn",
@@ -231,7 +224,7 @@ class ReadAdapter(Struct, frozen=True, kw_only=True):
 
     adapter: str
     redact: bool = True
-    redaction: Redaction | None = None
+    redaction: RedactionRules | None = None
 
 
 class ReadAdapterScreen(ReadAdapter, frozen=True, kw_only=True):

@@ -1,8 +1,9 @@
 """What a screen looks like, as values: styles, cells, rows, and a snapshot of all of them.
 
-Made by `screen`, masked by `masking`, looked at by `matchers`, drawn by `pictures`, told by
-`service`. Nothing here knows an emulator. Rows and cells are shared between snapshots: a row that
-did not change is the same object, so whatever is derived from a row may be kept by its identity.
+Made by `screen`, masked by `redact`, looked at by `waits`, drawn by `pictures`, sent by
+`automation`. Nothing here knows an emulator. Rows and cells are shared between snapshots: a row
+that did not change is the same object, so whatever is derived from a row may be kept by its
+identity.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ BLANK: Final = Cell()
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class StyledRun:
     """Neighbouring cells of one style."""
 
     col: int
@@ -111,18 +112,18 @@ class Row:
         return "".join([cell.text or " " for cell in self.cells if cell.width]).rstrip(" ")
 
     @cached_property
-    def runs(self) -> tuple[Run, ...]:
+    def runs(self) -> tuple[StyledRun, ...]:
         """The cells by style, plain blanks at the end left out."""
         return tuple(_runs(self.cells))
 
 
-def _runs(cells: tuple[Cell, ...]) -> Iterable[Run]:
+def _runs(cells: tuple[Cell, ...]) -> Iterable[StyledRun]:
     last = max((n for n, cell in enumerate(cells) if cell is not BLANK), default=-1)
     col = 0
     for style, members in groupby(cells[: last + 1], key=lambda cell: cell.style):
         group = list(members)
         text = "".join([cell.text or " " for cell in group if cell.width])
-        yield Run(col, len(group), text, style)
+        yield StyledRun(col, len(group), text, style)
         col += len(group)
 
 

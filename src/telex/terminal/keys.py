@@ -2,7 +2,7 @@
 
 `parse_key` reads a name as people write it (`enter`, `ctrl_c`, `Ctrl+X`, `C-x`, `alt-left`, `é`)
 and answers a `KeyPress`; `Screen.encode_key` makes bytes of it, by the modes of the program.
-Pasted text becomes bytes here, as no mode changes it. Pure; used by `acting` and `screen`.
+Pasted text becomes bytes here, as no mode changes it. Pure; used by `session` and `screen`.
 """
 
 from __future__ import annotations

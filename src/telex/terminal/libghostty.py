@@ -1,8 +1,8 @@
 """The library libghostty-vt as we bind it: the only file that imports pyghostty.
 
 The library's API is young, so the layout of a cell and the bits of a row are asked of it, never
-assumed; a build that we cannot read is refused at import. Used by `ghostty`, `frames` and
-`encoding`.
+assumed; a build that we cannot read is refused at import. Used by `emulator` and
+`key_encoder`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pyghostty._ffi import check, ffi, lib, union_fn
 from pyghostty.core import init_sized as sized
 from pyghostty.core import read_buf
 
-from telex.terminal.packed import Field, Layout
+from telex.terminal.packed_rows import BitField, CellLayout
 
 __all__ = [
     "GRAPHEME",
@@ -72,19 +72,19 @@ def _learn_types() -> None:
 _learn_types()
 
 
-def _read_layout() -> Layout:
+def _read_layout() -> CellLayout:
     types = json.loads(ffi.string(lib.ghostty_type_json()))
     bits = types["types"]["GhosttyCell"]["bits"]
 
-    def place(name: str) -> Field:
-        return Field(bits[name]["lsb"], bits[name]["width"])
+    def place(name: str) -> BitField:
+        return BitField(bits[name]["lsb"], bits[name]["width"])
 
     content = place("content")
     point = bits["content"]["arms"]["CODEPOINT"]["bits"]["codepoint"]
-    layout = Layout(
+    layout = CellLayout(
         tag=place("content_tag"),
         content=content,
-        codepoint=Field(content.lsb + point["lsb"], point["width"]),
+        codepoint=BitField(content.lsb + point["lsb"], point["width"]),
         style=place("style_id"),
         wide=place("wide"),
     )

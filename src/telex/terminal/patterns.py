@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-class NoPattern(ValueError):
+class PatternError(ValueError):
     """RE2 cannot read it; the message says why."""
 
 
@@ -35,21 +35,21 @@ class Pattern:
         try:
             self._regex: Any = re2.compile(source, _OPTIONS)
         except UnicodeEncodeError:
-            raise NoPattern("it has a lone surrogate, which no text has") from None
+            raise PatternError("it has a lone surrogate, which no text has") from None
         except re2.error as error:
-            raise NoPattern(error.args[0].decode("utf-8", "replace")) from None
+            raise PatternError(error.args[0].decode("utf-8", "replace")) from None
 
-    def search(self, text: str) -> Found | None:
+    def search(self, text: str) -> PatternMatch | None:
         """The first match."""
         return next(self.finditer(text), None)
 
-    def finditer(self, text: str) -> Iterator[Found]:
+    def finditer(self, text: str) -> Iterator[PatternMatch]:
         """All matches that do not overlap."""
         for match in self._regex.finditer(text):
-            yield Found(match)
+            yield PatternMatch(match)
 
 
-class Found:
+class PatternMatch:
     """One match."""
 
     __slots__ = ("_match",)

@@ -1,8 +1,8 @@
 """A child on a real terminal: bytes out, bytes in, its end.
 
 `open_pty` starts one. It calls back with what the child prints, and once when nothing more will
-come; nothing is called back after `close`. What the bytes mean is not known here. `session` uses
-it, and `host`.
+come; nothing is called back after `close`. What the bytes mean is not known here. What is typed
+and not yet taken by the kernel waits in an `InputQueue`. `session` uses it, and `host`.
 
 Ending the child is the affair of `processes` (`Pty.end`), letting go of the terminal is ours
 (`Pty.close`). Whoever opens a terminal does both, in that order, or uses `async with`.
@@ -14,19 +14,19 @@ import asyncio
 import contextlib
 import errno
 import os
+import select
 import sys
 import termios
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from telex.processes.child_environment import child_environment
 from telex.processes.spawn import ControllingTerminal, StartFailed, start
 from telex.processes.termination import POLITE
-from telex.terminal import discipline
-from telex.terminal.discipline import Characters
-from telex.terminal.outbox import InputQueueFull as InputQueueFull
-from telex.terminal.outbox import Outbox
-from telex.terminal.reading import Reading
-from telex.terminal.turns import Allowance, turns
+from telex.terminal import line_discipline
+from telex.terminal.cells import STANDARD, Size
+from telex.terminal.line_discipline import LineSettings
+from telex.terminal.scheduler import TokenBucket, output_scheduler
 from telex.wire import limits
 
 if TYPE_CHECKING:
@@ -36,6 +36,100 @@ if TYPE_CHECKING:
     from telex.processes.child import Child, Exit
     from telex.processes.termination import Ladder
     from telex.terminal.cells import Size
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What to start, where, and on what size of terminal."""
+
+    argv: tuple[str, ...]
+    cwd: str | None = None
+    env: Mapping[str, str | None] = field(default_factory=dict)
+    """Overrides on top of what every child inherits; None removes."""
+    size: Size = STANDARD
+
+
+# What is typed.
+
+
+class InputQueueFull(Exception):
+    """The program does not read, and no more is kept for it."""
+
+    def __init__(self, refused: int, queued: int) -> None:
+        super().__init__(
+            f"{refused} bytes of input were refused, none of them was written: {queued} are queued "
+            "and the program does not read; send smaller pieces and wait until each is drained"
+        )
+
+
+class InputQueue:
+    """Bytes that were typed and the kernel has not taken yet: bounded, in the order they will be
+    written. Pure: `Pty` asks what is next and says how much of it was taken.
+
+    Urgent bytes go before all others, and after earlier urgent ones. What they overtake stays and
+    follows them.
+    """
+
+    def __init__(self) -> None:
+        self._bytes = bytearray()
+        self._urgent = 0
+        """How many of the first bytes are urgent."""
+
+    def __len__(self) -> int:
+        return len(self._bytes)
+
+    def put(self, data: bytes, *, urgent: bool = False) -> None:
+        """All of it or, with `InputQueueFull`, nothing. Urgent bytes have room of their own, so
+        that an interrupt gets in when nothing else does."""
+        taken = self._urgent if urgent else len(self) - self._urgent
+        room = limits.URGENT_BYTES_QUEUED if urgent else limits.INPUT_BYTES_QUEUED
+        if taken + len(data) > room:
+            raise InputQueueFull(len(data), len(self))
+        if urgent:
+            self._bytes[self._urgent : self._urgent] = data
+            self._urgent += len(data)
+        else:
+            self._bytes += data
+
+    def next(self) -> bytes:
+        """What to offer the kernel now; empty when nothing is left."""
+        return bytes(memoryview(self._bytes)[: limits.WRITE_BYTES])
+
+    def taken(self, count: int) -> None:
+        """So many of them are the kernel's now."""
+        del self._bytes[:count]
+        self._urgent = max(0, self._urgent - count)
+
+    def clear(self) -> None:
+        """Nobody will read them."""
+        self.taken(len(self))
+
+
+class ReadNotifier:
+    """Calls back whenever the program has read nearly all that was typed. Close it.
+
+    Linux wakes the writers of a terminal whenever its program has read nearly all there was
+    (`n_tty_check_unthrottle`), also if they could have written before, and edge-triggered epoll
+    hands on each wake-up. Made by `Pty.notify_read`, for pages, which write the next piece when the
+    last was read.
+    """
+
+    def __init__(self, master: int, callback: Callable[[], None]) -> None:
+        self._callback = callback
+        self._loop = asyncio.get_running_loop()
+        self._epoll = select.epoll()
+        self._epoll.register(master, select.EPOLLOUT | select.EPOLLET)
+        self._loop.add_reader(self._epoll.fileno(), self._woken)
+
+    def _woken(self) -> None:
+        self._epoll.poll(0)  # takes the event, so that it comes once
+        self._callback()
+
+    def close(self) -> None:
+        if not self._epoll.closed:
+            self._loop.remove_reader(self._epoll.fileno())
+            self._epoll.close()
+
 
 QUIET_SECONDS: Final = 0.1
 """When the child is gone and something it left behind has the terminal open, a silence this long is
@@ -83,7 +177,7 @@ def open_pty(
     master, slave = _terminal()
     try:
         os.set_blocking(master, False)
-        discipline.prepare(slave, size)
+        line_discipline.prepare(slave, size)
         path = os.ttyname(slave)
         environment = child_environment(os.environ, env, terminal=True)
         child = start(argv, stdio=ControllingTerminal(path), env=environment, cwd=cwd)
@@ -126,19 +220,19 @@ class Pty:
         self._master, self._slave = master, slave
         self._path = path
         self._output, self._ended = output, ended
-        self._outbox = Outbox()
+        self._queue = InputQueue()
         self._drained = asyncio.Event()
         self._drained.set()
         self._over = asyncio.Event()
         self._paused = False
         self._pausable = True
-        self._heard = self._heard_before = 0
-        self._all_heard = False
+        self._bytes_read = self._bytes_before = 0
+        self._all_read = False
         self._linger_until = float("inf")
         self._timer: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
-        self._turns = turns()
-        self._allowance = Allowance(self._loop.time())
+        self._scheduler = output_scheduler()
+        self._bucket = TokenBucket(self._loop.time())
         self._loop.add_reader(master, self._read)
         self._exit = self._loop.create_task(self._watch_exit())
 
@@ -175,39 +269,39 @@ class Pty:
         """Read no more. When the kernel's buffer is full, the child waits."""
         if self._pausable and not self._paused and not self._over.is_set():
             self._paused = True
-            self._turns.withdraw(self._take_turn)
+            self._scheduler.withdraw(self._take_turn)
             self._loop.remove_reader(self._master)
 
     def resume(self) -> None:
         if self._paused and not self._over.is_set():
             self._paused = False
-            self._listen()
+            self._resume_reading()
 
-    def _listen(self) -> None:
-        if self._take_turn not in self._turns:
+    def _resume_reading(self) -> None:
+        if self._take_turn not in self._scheduler:
             self._loop.add_reader(self._master, self._read)
         if self.child.exit is not None and self._timer is None:
             self._set_timer()
 
     def _read(self) -> None:
         """There is something to read: at once, or when it is our turn."""
-        if self._allowance.is_spent(self._loop.time()):
+        if self._bucket.is_spent(self._loop.time()):
             self._loop.remove_reader(self._master)
-            self._turns.queue(self._take_turn)
+            self._scheduler.queue(self._take_turn)
         else:
-            self._hear()
+            self._read_available()
 
     def _take_turn(self) -> None:
         """What there is; and if that was not all, the same again behind all others."""
-        more = self._hear()
+        more = self._read_available()
         if self._paused or self._over.is_set():
             return
-        if more and self._allowance.is_spent(self._loop.time()):
-            self._turns.queue(self._take_turn)
+        if more and self._bucket.is_spent(self._loop.time()):
+            self._scheduler.queue(self._take_turn)
         else:
-            self._listen()
+            self._resume_reading()
 
-    def _hear(self) -> bool:
+    def _read_available(self) -> bool:
         """What there is, within a budget of bytes and of time. Whether there may be more.
 
         When it ends early the descriptor is still readable, and so the loop comes back to it once
@@ -217,10 +311,10 @@ class Pty:
         until = self._loop.time() + limits.TURN_MILLISECONDS / 1000
         while left > 0 and (data := self._take()):
             left -= len(data)
-            self._heard += len(data)
+            self._bytes_read += len(data)
             self._output(data)
             now = self._loop.time()
-            self._allowance.spend(len(data), now)
+            self._bucket.spend(len(data), now)
             if self._paused or self._closed or now >= until:
                 return True
         return left <= 0
@@ -234,7 +328,7 @@ class Pty:
                 pieces.append(piece)
                 left -= len(piece)
         except BlockingIOError:
-            self._all_heard = self.child.exit is not None
+            self._all_read = self.child.exit is not None
             return b"".join(pieces)
         except OSError as error:
             if error.errno != errno.EIO:
@@ -261,15 +355,15 @@ class Pty:
         if not _HOLDS_SLAVE:
             self._release_slave()
         self._linger_until = self._loop.time() + LINGER_SECONDS
-        self._heard = 0
+        self._bytes_read = 0
         if not self._paused and not self._over.is_set():
-            self._listen()
+            self._resume_reading()
 
     def _set_timer(self) -> None:
-        self._heard_before = self._heard
-        self._timer = self._loop.call_later(QUIET_SECONDS, self._listen_again)
+        self._bytes_before = self._bytes_read
+        self._timer = self._loop.call_later(QUIET_SECONDS, self._check_quiet)
 
-    def _listen_again(self) -> None:
+    def _check_quiet(self) -> None:
         """The child has been gone for a moment, and the line is not dead.
 
         Something it left behind may hold it for ever, silent or not. What is there by now is heard
@@ -277,15 +371,15 @@ class Pty:
         """
         self._timer = None
         if not self._paused:
-            self._hear()
+            self._read_available()
         if self._over.is_set():
             return
         # What the child itself printed is never cut off, however slow its listener is: since it
         # exited, the kernel has once had nothing more to give, or has given more than it can hold.
-        all_heard = self._all_heard or self._heard > _KERNEL_BYTES
+        all_bytes_read = self._all_read or self._bytes_read > _KERNEL_BYTES
         late = self._loop.time() >= self._linger_until
-        quiet = self._heard == self._heard_before and not self._paused
-        if quiet or (late and all_heard):
+        quiet = self._bytes_read == self._bytes_before and not self._paused
+        if quiet or (late and all_bytes_read):
             self._finish()
         elif not self._paused:  # else who resumes sets it
             self._set_timer()
@@ -299,18 +393,20 @@ class Pty:
     @property
     def unsent(self) -> int:
         """Bytes written that the kernel has not taken."""
-        return len(self._outbox)
+        return len(self._queue)
 
     def unread(self) -> int:
         """Bytes that the kernel has taken and the program has not read."""
         try:
-            return discipline.unread(self._path)
+            return line_discipline.unread(self._path)
         except OSError:  # the terminal is going away
             return 0
 
-    def reading(self, told: Callable[[], None]) -> Reading | None:
-        """`told` is called whenever the program has read nearly all. None where nobody tells."""
-        return None if self._closed or sys.platform != "linux" else Reading(self._master, told)
+    def notify_read(self, callback: Callable[[], None]) -> ReadNotifier | None:
+        """Call back whenever the program has read nearly all. None where the kernel cannot say."""
+        if self._closed or sys.platform != "linux":
+            return None
+        return ReadNotifier(self._master, callback)
 
     def write(self, data: bytes, *, urgent: bool = False) -> None:
         """Type. Never blocks: what the kernel does not take now is queued, or `InputQueueFull`.
@@ -322,11 +418,11 @@ class Pty:
             raise PtyClosed
         if self._over.is_set() or not data:
             return
-        waiting = bool(self._outbox)
-        self._outbox.put(data, urgent=urgent)
+        waiting = bool(self._queue)
+        self._queue.put(data, urgent=urgent)
         if not waiting:
             self._write()
-            if self._outbox:
+            if self._queue:
                 self._drained.clear()
                 self._loop.add_writer(self._master, self._write)
 
@@ -339,7 +435,7 @@ class Pty:
         paste without its middle is of no use to anybody. Where it is input like any other, it
         overtakes the queue, and nothing is lost.
         """
-        now = self.characters()
+        now = self.line_settings()
         if now.signals and now.flushes:
             self.discard()
         self.write(now.interrupt, urgent=True)
@@ -348,9 +444,9 @@ class Pty:
         """Throw away what was written and not read: the queue, and what the kernel holds."""
         if self._over.is_set():
             return
-        self._outbox.clear()
+        self._queue.clear()
         with contextlib.suppress(OSError, termios.error):  # the terminal is going away
-            discipline.discard_input(self._master, self._path)
+            line_discipline.discard_input(self._master, self._path)
         self._settle()
 
     async def drained(self) -> None:
@@ -359,17 +455,17 @@ class Pty:
 
     def _write(self) -> None:
         try:
-            self._outbox.taken(os.write(self._master, self._outbox.next()))
+            self._queue.taken(os.write(self._master, self._queue.next()))
         except BlockingIOError:
             return
         except OSError as error:
             if error.errno != errno.EIO:
                 raise
-            self._outbox.clear()  # nobody has the terminal open
+            self._queue.clear()  # nobody has the terminal open
         self._settle()
 
     def _settle(self) -> None:
-        if not self._outbox and not self._drained.is_set():
+        if not self._queue and not self._drained.is_set():
             self._loop.remove_writer(self._master)
             self._drained.set()
 
@@ -379,16 +475,16 @@ class Pty:
         """The foreground program is told, by SIGWINCH."""
         if self._closed:
             raise PtyClosed
-        discipline.set_size(self._master, size)
+        line_discipline.set_size(self._master, size)
 
-    def characters(self) -> Characters:
+    def line_settings(self) -> LineSettings:
         """What the line discipline does now; its defaults when there is none any more."""
         if self._closed:
-            return Characters()
+            return LineSettings()
         try:
-            return discipline.characters(self._master)
+            return line_discipline.line_settings(self._master)
         except termios.error:
-            return Characters()
+            return LineSettings()
 
     def foreground(self) -> int | None:
         """The process group that is typed to, if there is one."""
@@ -428,10 +524,10 @@ class Pty:
         self._over.set()
         if self._timer is not None:
             self._timer.cancel()
-        self._turns.withdraw(self._take_turn)
+        self._scheduler.withdraw(self._take_turn)
         self._loop.remove_reader(self._master)
         self._loop.remove_writer(self._master)
-        self._outbox.clear()
+        self._queue.clear()
         self._drained.set()
 
     def _release_slave(self) -> None:

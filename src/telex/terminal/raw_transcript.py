@@ -8,8 +8,8 @@ Each read is written at once, without a buffer of ours: 2 µs for a small one, 2
 what was read is in the file even if we are killed. A write that fails (the disk is full, the file
 was removed) ends the file, not the session; `failure` says why, and `on_failure` is told once.
 
-Opened by `service`, fed by `session` before anything else has looked at the bytes. Recordings are
-files of this kind too, made of whole lines.
+Opened by `automation`, fed by `session` before anything else has looked at the bytes. Recordings
+are files of this kind too, made of whole lines.
 """
 
 from __future__ import annotations

@@ -5,29 +5,36 @@ in how time is told: since the beginning in 2, since the line before in 3. Both 
 event codes open and ask readers to pass over what they do not know, so the exit is an `x` in both,
 though only 3 names it.
 
-A `Recorder` hides secrets as a stream does, also one that comes in several reads. What it holds
-back is written as soon as it is decided, with the time of that moment: a player never shows a
-letter before the recorder knew that it could. Order is kept within the output, and within the
-input; held output may come after a marker set meanwhile.
-
-Nothing here touches a file or a clock. Text comes decoded, from `transcript`.
+An `AsciicastWriter` hides secrets as a stream does, also one that comes in several reads. What it
+holds back is written as soon as it is decided, with the time of that moment: a player never shows a
+letter before the writer knew that it could. Order is kept within the output, and within the input;
+held output may come after a marker set meanwhile. It touches neither a file nor a clock; text comes
+decoded. `SessionRecorder` writes a live session to a file.
 """
 
 from __future__ import annotations
 
 import math
+import os
 import re
+import time
+from codecs import getincrementaldecoder
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import msgspec
 
+from telex.processes.child_environment import TERMINAL
 from telex.terminal.cells import Size
+from telex.terminal.raw_transcript import FileFailed, open_raw
+from telex.terminal.redact import draw_screen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from telex.redaction import Redactor
+    from telex.terminal.session import PtySession
+
 
 _SIZE: Final = re.compile(r"([0-9]{1,5})x([0-9]{1,5})")
 _STATUS: Final = re.compile(r"-?[0-9]{1,10}")
@@ -51,7 +58,7 @@ class Header:
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class OutputEvent:
     """The program wrote this. All times are seconds since the beginning, whatever the version."""
 
     time: float
@@ -59,7 +66,7 @@ class Output:
 
 
 @dataclass(frozen=True, slots=True)
-class Input:
+class InputEvent:
     """Somebody typed this."""
 
     time: float
@@ -67,7 +74,7 @@ class Input:
 
 
 @dataclass(frozen=True, slots=True)
-class Resized:
+class SizeEvent:
     """The terminal got another size."""
 
     time: float
@@ -75,7 +82,7 @@ class Resized:
 
 
 @dataclass(frozen=True, slots=True)
-class Marker:
+class MarkerEvent:
     """A place to jump to, or to pause at."""
 
     time: float
@@ -83,14 +90,14 @@ class Marker:
 
 
 @dataclass(frozen=True, slots=True)
-class Exited:
+class ExitEvent:
     """The program ended."""
 
     time: float
     code: int
 
 
-Event = Output | Input | Resized | Marker | Exited
+RecordedEvent = OutputEvent | InputEvent | SizeEvent | MarkerEvent | ExitEvent
 
 
 class NotARecording(ValueError):
@@ -100,7 +107,7 @@ class NotARecording(ValueError):
 # Writing.
 
 
-class Recorder:
+class AsciicastWriter:
     """One recording. Every method answers with the lines to append, often none.
 
     `now` and `started` are of one clock, any clock. Without a redactor everything is written as it
@@ -118,20 +125,20 @@ class Recorder:
     def header(self) -> bytes:
         """The first line."""
         header = self._header
-        told: dict[str, object] = {"version": header.version}
+        fields: dict[str, object] = {"version": header.version}
         env = dict(header.env)
         if header.version == 2:
-            told |= {"width": header.size.cols, "height": header.size.rows}
+            fields |= {"width": header.size.cols, "height": header.size.rows}
             env |= {"TERM": header.term} if header.term is not None else {}
         else:
             term: dict[str, object] = {"cols": header.size.cols, "rows": header.size.rows}
-            told["term"] = term | ({"type": header.term} if header.term is not None else {})
+            fields["term"] = term | ({"type": header.term} if header.term is not None else {})
         for name in ("timestamp", "command", "title", "idle_time_limit"):
             if (value := getattr(header, name)) is not None:
-                told[name] = self._clean(value) if isinstance(value, str) else value
+                fields[name] = self._clean(value) if isinstance(value, str) else value
         if env:
-            told["env"] = {name: self._clean(value, name) for name, value in env.items()}
-        return msgspec.json.encode(told) + b"\n"
+            fields["env"] = {name: self._clean(value, name) for name, value in env.items()}
+        return msgspec.json.encode(fields) + b"\n"
 
     def go_on(self, before: str, drawn: str, now: float) -> bytes:
         """The program has been running: what it wrote before, of which nothing is recorded, and
@@ -176,10 +183,10 @@ class Recorder:
 
     def _line(self, code: str, data: str, now: float) -> bytes:
         at = max(self._last, round((now - self._started) * _MICRO))
-        told = at - self._last if self._header.version == 3 else at
+        elapsed = at - self._last if self._header.version == 3 else at
         self._last = at
         # Written out, because some readers take no exponent.
-        seconds = f"[{told // _MICRO}.{told % _MICRO:06}".encode()
+        seconds = f"[{elapsed // _MICRO}.{elapsed % _MICRO:06}".encode()
         return b'%b,"%b",%b]\n' % (seconds, code.encode(), msgspec.json.encode(data))
 
 
@@ -191,21 +198,21 @@ class Recording:
     """A whole recording."""
 
     header: Header
-    events: tuple[Event, ...]
+    events: tuple[RecordedEvent, ...]
 
     @property
     def duration(self) -> float:
         return self.events[-1].time if self.events else 0.0
 
 
-def read(lines: Iterable[bytes]) -> Recording:
+def read_recording(lines: Iterable[bytes]) -> Recording:
     """Read a recording as players do: comments, blank lines, unknown codes and fields are passed
     over, and so is a last line without its end, which is what a killed recorder leaves behind.
     """
     numbered = enumerate(lines, 1)
     _, first = next(numbered, (1, b""))
     header = _header(first)
-    events: list[Event] = []
+    events: list[RecordedEvent] = []
     at = 0
     for number, line in numbered:
         if not line.strip() or line.startswith(b"#"):
@@ -231,18 +238,18 @@ def _parts(line: bytes) -> tuple[float, str, object]:
             raise ValueError("it should be [time, code, data]")
 
 
-def _event(time: float, code: str, data: object) -> Event | None:
+def _event(time: float, code: str, data: object) -> RecordedEvent | None:
     match code, data:
         case "o", str(text):
-            return Output(time, text)
+            return OutputEvent(time, text)
         case "i", str(text):
-            return Input(time, text)
+            return InputEvent(time, text)
         case "r", str(size) if found := _SIZE.fullmatch(size):
-            return Resized(time, Size(int(found[2]), int(found[1])))
+            return SizeEvent(time, Size(int(found[2]), int(found[1])))
         case "m", str(label):
-            return Marker(time, label)
+            return MarkerEvent(time, label)
         case "x", str(status) if _STATUS.fullmatch(status):
-            return Exited(time, int(status))
+            return ExitEvent(time, int(status))
         case (("o" | "i" | "r" | "m" | "x"), _):
             raise ValueError(f"that is no data for an event of kind {code!r}")
         case _:
@@ -277,14 +284,114 @@ class _Header3(_Header, tag_field="version", tag=3):
 
 def _header(line: bytes) -> Header:
     try:
-        told = msgspec.json.decode(line, type=_Header2 | _Header3)
+        header = msgspec.json.decode(line, type=_Header2 | _Header3)
     except msgspec.DecodeError as error:
         raise NotARecording(f"line 1 is no header of asciicast 2 or 3: {error}") from error
-    env = {name: value for name, value in (told.env or {}).items() if value is not None}
+    env = {name: value for name, value in (header.env or {}).items() if value is not None}
     version: Literal[2, 3]
-    if isinstance(told, _Header2):
-        version, size, term = 2, Size(told.height, told.width), env.pop("TERM", None)
+    if isinstance(header, _Header2):
+        version, size, term = 2, Size(header.height, header.width), env.pop("TERM", None)
     else:
-        version, size, term = 3, Size(told.term.rows, told.term.cols), told.term.type
-    time = None if told.timestamp is None else int(told.timestamp)
-    return Header(version, size, time, term, told.command, told.title, env, told.idle_time_limit)
+        version, size, term = 3, Size(header.term.rows, header.term.cols), header.term.type
+    time = None if header.timestamp is None else int(header.timestamp)
+    return Header(
+        version, size, time, term, header.command, header.title, env, header.idle_time_limit
+    )
+
+
+# A live session.
+
+
+class SessionRecorder:
+    """Records a session to a file: what it prints and, with `typed`, what is typed into it, until
+    the session ends or `stop`.
+
+    The file is a `raw_transcript`: ours alone, never in the place of another, written at once. A
+    full disk ends the file, with its last whole line, and not the session, which reports it. What
+    is typed while the terminal does not echo is left out if there is a redactor: so are passwords
+    typed. Making one raises RawTranscriptRefused, or FileFailed if there is no room for the screen
+    as it is.
+    """
+
+    def __init__(
+        self,
+        session: PtySession,
+        path: str,
+        redactor: Redactor | None,
+        *,
+        version: Literal[2, 3] = 2,
+        typed: bool = False,
+    ) -> None:
+        self.path = os.path.abspath(path)
+        self.failure: FileFailed | None = None
+        """Why it is not whole."""
+        self._session = session
+        self._typed = typed
+        self._hides = redactor is not None
+        self._decoder = getincrementaldecoder("utf-8")("replace")
+        header = Header(
+            version=version,
+            size=session.size,
+            timestamp=int(time.time()),
+            term=TERMINAL["TERM"],
+            command=" ".join(session.program.argv),
+        )
+        self._recorder = AsciicastWriter(header, time.monotonic(), redactor)
+        before = session.transcript.before(session.transcript.cursor)
+        screen = draw_screen(session, redactor).decode()
+        self._file = open_raw(self.path, lines=True)
+        self._file.write(self._recorder.header())
+        self._file.write(self._recorder.go_on(before, screen, time.monotonic()))
+        if self._file.failure is not None:
+            self._file.discard()
+            raise FileFailed("recording", self.path, self._file.failure)
+        self._file.on_failure = self._failed
+        self._decoder.decode(session.transcript.unfinished[1])  # the next read completes it
+        session.output_taps.add(self._output)
+        session.watchers.add(self._look)
+        session.input_taps.add(self._input)
+        session.label_listeners.add(self._marked)
+        self._size = session.size
+        self._stopped = False
+        self._look()
+
+    def stop(self) -> None:
+        """Write what was held back, and let go. Stopping again does nothing."""
+        if self._stopped:
+            return
+        self._stopped = True
+        self._session.output_taps.discard(self._output)
+        self._session.watchers.discard(self._look)
+        self._session.input_taps.discard(self._input)
+        self._session.label_listeners.discard(self._marked)
+        self._file.write(self._recorder.finish(time.monotonic()))
+        self._file.close()
+
+    def _failed(self, error: OSError) -> None:
+        self.failure = FileFailed("recording", self.path, error)
+        self._session.report_file_failure(self.failure)
+
+    def _marked(self, label: str) -> None:
+        self._file.write(self._recorder.marker(label, time.monotonic()))
+
+    def _output(self, data: bytes) -> None:
+        text = self._decoder.decode(data)
+        self._file.write(self._recorder.output(text, time.monotonic()))
+
+    def _input(self, data: bytes) -> None:
+        if self._typed and not (self._hides and not self._session.pty.line_settings().echo):
+            text = data.decode("utf-8", "replace")
+            self._file.write(self._recorder.input(text, time.monotonic()))
+
+    def _look(self) -> None:
+        """Something changed: was it the size, or the end?"""
+        if self._session.size != self._size:
+            self._resized(self._session.size)
+        if (ended := self._session.exit) is not None:
+            code = ended.code if ended.code is not None else 128 + (ended.signal or 0)
+            self._file.write(self._recorder.exit(code, time.monotonic()))
+            self.stop()
+
+    def _resized(self, size: Size) -> None:
+        self._size = size
+        self._file.write(self._recorder.resize(size, time.monotonic()))

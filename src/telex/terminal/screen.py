@@ -2,32 +2,203 @@
 
 The emulator is libghostty-vt, behind this interface. A screen is a value machine: no clock, no
 I/O, no asyncio. Answers to the program's questions come out of the `feed` that asked, and only in
-forms that `replies` allows. Rows are shared: one that did not change is the same object, and when
-nothing changed `rows()` is the same tuple.
+forms that are on a list (`allowed_replies`). `redraw` makes the bytes that draw a screen again.
+Rows are shared: one that did not change is the same object, and when nothing changed `rows()` is
+the same tuple.
 
 Used by `session`. Not safe to use from two threads at once.
 """
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
-from telex.terminal import encoding, replies
-from telex.terminal.cells import Cursor, Row, Size, Snapshot
-from telex.terminal.ghostty import Terminal
+from telex.terminal import key_encoder
+from telex.terminal.cells import PLAIN, Cursor, Row, Size, Snapshot
+from telex.terminal.emulator import Emulator
 from telex.terminal.libghostty import LAYOUT, string
-from telex.terminal.packed import PackedRow, Unpacking
-from telex.terminal.restoring import State, restoring
+from telex.terminal.packed_rows import PackedRow, RowUnpacker
+from telex.version import __version__
 from telex.wire import limits
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from telex.protocols.pty_automation import MouseEvent
+    from telex.terminal.actions import MouseEvent
+    from telex.terminal.cells import Cell, Cursor, Row, Style
     from telex.terminal.keys import KeyPress
-    from telex.terminal.packed import Packed
+    from telex.terminal.packed_rows import Packed
 
-_UNPACKING: Final = Unpacking(LAYOUT)
+
+# Replies. An answer is typed into whatever reads the terminal next: if the program that asked has
+# died, that is a shell. So an answer holds numbers and fixed words only, never text that a program
+# chose, and no line end. The emulator already refuses what is known to be dangerous (title reports,
+# clipboard reads, answerback); this list stands behind it, in case a new version of it does not.
+
+
+UNKNOWN_SETTING: Final = b"\x1bP0$r\x1b\\"
+"""To a DECRQSS for a setting that we do not have."""
+UNKNOWN_CAPABILITY: Final = b"\x1bP0+r\x1b\\"
+"""To an XTGETTCAP, for each name: a program reads terminfo for these."""
+
+_NUMBER: Final = rb"[0-9]{1,5}"
+_END: Final = rb"(?:\x07|\x1b\\)"
+_RGB: Final = rb"rgb:[0-9a-f]{4}/[0-9a-f]{4}/[0-9a-f]{4}"
+
+_FORMS: Final = [
+    rb"\x1b\[\?62;22(?:;N){0,16}c",  # DA1
+    rb"\x1b\[>N;N;Nc",  # DA2
+    rb"\x1bP!\|[0-9A-F]{8}\x1b\\",  # DA3
+    rb"\x1b\[0n",  # DSR: operating status
+    rb"\x1b\[\??N;N(?:;N)?R",  # DSR: cursor position
+    rb"\x1b\[\?997;[12]n",  # colour scheme
+    rb"\x1b\[\??N;[0-4]\$y",  # DECRPM
+    rb"\x1bP>\|" + re.escape(f"telex {__version__}".encode()) + rb"\x1b\\",  # XTVERSION
+    rb"\x1b\[(?:4|6|8);N;Nt",  # size in pixels, of a cell, in cells
+    rb"\x1b\[48;N;N;N;Nt",  # size, told when it changes (mode 2048)
+    rb"\x1b\[\?N?u",  # kitty keyboard flags
+    rb"(?:\x1b\]4;[0-9]{1,3};" + _RGB + _END + rb"){1,256}",  # a colour of the palette
+    rb"\x1b\]1[0-2];" + _RGB + _END,  # foreground, background, cursor
+    rb"\x1bP1\$r[0-9;:]{0,64}(?:m|r|s| q|\"p)\x1b\\",  # DECRQSS of a setting that we have
+    re.escape(UNKNOWN_SETTING),
+    re.escape(UNKNOWN_CAPABILITY),
+]
+_ALLOWED: Final = re.compile(b"|".join(_FORMS).replace(b"N", _NUMBER))
+
+
+def allowed_replies(answers: Sequence[bytes]) -> list[bytes]:
+    """Those that have a form of the list, in their order."""
+    return [answer for answer in answers if _ALLOWED.fullmatch(answer)]
+
+
+# Redrawing: what is visible, with the modes and the cursor; not the scrollback, nor the primary
+# screen under an alternate one, nor what DECSC saved. Each row is drawn cell by cell and not by the
+# library's own formatter, which writes blanks as spaces and loses where a line was wrapped.
+
+
+_MODE: Final = re.compile(r"\x1b\[(\??\d+)([hl])")
+_REGION: Final = re.compile(r"\x1b\[(\d+);\d+([rs])")
+_ALTERNATE: Final = {"?47", "?1047", "?1049"}
+"""Modes that choose the screen. One may stay set when another has left the alternate screen, so
+which screen it is decides, and not they."""
+_FIRST: Final = {"?2027"}
+"""What must be there before the drawing: what a character is."""
+_NEVER: Final = {"?3", "?2026", "?6"}
+"""Modes not to be set again as they are: changing the width clears the screen, a held update is no
+state, and the origin is set with the cursor."""
+_ATTRIBUTES: Final = {
+    "bold": 1,
+    "dim": 2,
+    "italic": 3,
+    "underline": 4,
+    "blink": 5,
+    "inverse": 7,
+    "invisible": 8,
+    "strikethrough": 9,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ScreenState:
+    """What is not in the rows, as the emulator writes it."""
+
+    cursor: Cursor
+    alternate_screen: bool
+    pending_wrap: bool
+    """Whether the last column was just written, so that the next character goes to the next row."""
+    title: str | None
+    modes: str
+    tabs: str
+    region: str
+    pen: str
+    """Style, character sets and keyboard of what is printed next."""
+
+
+def redraw(rows: Sequence[Row], state: ScreenState) -> bytes:
+    """The bytes. They start from a terminal that was just made or reset."""
+    modes = _MODE.findall(state.modes)
+    entered = [mode for mode, end in modes if mode in _ALTERNATE and end == "h"] or ["?1049"]
+    parts = [f"\x1b[{mode}h" for mode in entered] if state.alternate_screen else []
+    parts += [f"\x1b[{mode}{end}" for mode, end in modes if mode in _FIRST]
+    parts += ["\x1b[m\x1b[H\x1b[2J", *_draw(rows), "\x1b[m", state.tabs]
+    parts += [
+        f"\x1b[{mode}{end}" for mode, end in modes if mode not in _ALTERNATE | _FIRST | _NEVER
+    ]
+    parts.append(state.region)
+    parts += _place(rows, state, dict(modes))
+    parts.append(state.pen)
+    if state.title is not None:
+        parts.append(f"\x1b]2;{state.title}\x1b\\")
+    return "".join(parts).encode("utf-8", "replace")
+
+
+def _draw(rows: Sequence[Row]) -> Iterator[str]:
+    """From the top, every cell: a wrapped row leaves something in the row below."""
+    for y, row in enumerate(rows):
+        yield f"\x1b[{y + 1}H"
+        yield from _cells(row.cells)
+        if row.wrapped and y + 1 < len(rows):
+            yield _wrap(row.cells[-1], rows[y + 1].cells[0], len(row.cells))
+
+
+def _cells(cells: Sequence[Cell]) -> Iterator[str]:
+    for (style, empty), group in groupby(cells, key=lambda cell: (cell.style, _empty(cell))):
+        members = list(group)
+        yield _sgr(style)
+        if empty:
+            # Erased, not printed: a blank that was never written is not a space.
+            yield f"\x1b[{len(members)}X\x1b[{len(members)}C"
+        else:
+            yield "".join([cell.text for cell in members])
+
+
+def _empty(cell: Cell) -> bool:
+    return not cell.text and cell.width == 1
+
+
+def _wrap(last: Cell, following: Cell, cols: int) -> str:
+    """Something to wrap with, for the row below to draw over.
+
+    A line that ends in a blank was wrapped by a wide character that did not fit.
+    """
+    if _empty(last):
+        return f"\x1b[{cols}G{_sgr(last.style)}{following.text if following.width == 2 else '中'}"
+    return _sgr(following.style) + (following.text or " ")
+
+
+def _place(rows: Sequence[Row], state: ScreenState, modes: dict[str, str]) -> Iterator[str]:
+    pending = state.pending_wrap and modes.get("?7") != "l"
+    row, col = state.cursor.row, state.cursor.col
+    top = left = 0
+    if modes.get("?6") == "h":
+        starts = {end: int(start) - 1 for start, end in _REGION.findall(state.region)}
+        top, left = starts.get("r", 0), starts.get("s", 0)
+        yield "\x1b[?6h"
+    cell = rows[row].cells[col]
+    if pending and cell.width == 0:
+        col, cell = col - 1, rows[row].cells[col - 1]
+    yield f"\x1b[{row - top + 1};{col - left + 1}H"
+    if pending and cell.text:
+        yield _sgr(cell.style) + cell.text
+
+
+def _sgr(style: Style) -> str:
+    if style is PLAIN:
+        return "\x1b[m"
+    codes = [str(code) for name, code in _ATTRIBUTES.items() if getattr(style, name)]
+    codes += _colour(style.foreground, 38) + _colour(style.background, 48)
+    return f"\x1b[0;{';'.join(codes)}m"
+
+
+def _colour(word: str, base: int) -> list[str]:
+    kind, *numbers = word.split(":")
+    return [] if kind == "default" else [str(base), "5" if kind == "idx" else "2", *numbers]
+
+
+_UNPACKING: Final = RowUnpacker(LAYOUT)
 _UNPRINTABLE: Final = dict.fromkeys((*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029))
 
 
@@ -45,7 +216,7 @@ class Screen:
         self._scrollback = scrollback
         self.refused = 0
         """How many answers were not given: not of an allowed form, or too many at once."""
-        self._terminal = Terminal(size, scrollback, attributes)
+        self._terminal = Emulator(size, scrollback, attributes)
         self._rows: tuple[PackedRow, ...] = ()
         self._read: tuple[PackedRow, ...] = ()
         """What was read of the scrollback last. Whoever looks for secrets reads its end each time,
@@ -79,7 +250,7 @@ class Screen:
     def _allowed(self, answers: Sequence[bytes]) -> bytes:
         if not answers:
             return b""
-        allowed = replies.allowed(answers)
+        allowed = allowed_replies(answers)
         self.refused += len(answers) - len(allowed)
         return b"".join(allowed)
 
@@ -177,7 +348,7 @@ class Screen:
         place, what a snapshot of this very moment shows: the same without secrets."""
         rows, title = (self.rows(), self.title) if seen is None else (seen.rows, seen.title)
         extras = self._terminal.extras
-        state = State(
+        state = ScreenState(
             cursor=self.cursor,
             alternate_screen=self.alternate_screen,
             pending_wrap=bool(self._terminal.get("CURSOR_PENDING_WRAP", "bool")),
@@ -187,15 +358,15 @@ class Screen:
             region=extras("scrolling_region"),
             pen=extras("style", "charsets", "kitty_keyboard", "keyboard", "protection"),
         )
-        return restoring(rows, state)
+        return redraw(rows, state)
 
     def encode_key(self, press: KeyPress) -> bytes:
         """What this key types, by the modes that the program has set."""
-        return encoding.key_bytes(self._terminal.handle, press)
+        return key_encoder.key_bytes(self._terminal.handle, press)
 
     def encode_mouse(self, event: MouseEvent) -> bytes:
         """What tells the program of the mouse; empty if it did not ask for that."""
-        data = encoding.mouse_bytes(self._terminal.handle, self.size, event, self._held)
+        data = key_encoder.mouse_bytes(self._terminal.handle, self.size, event, self._held)
         if event.event in ("press", "release", "click"):
             self._held = event.button if event.event == "press" else None
         return data

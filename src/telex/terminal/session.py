@@ -5,35 +5,38 @@ goes to screen, transcript, recorder and taps; one number rises, and whoever wai
 back is `act`. Usable without any server, by anyone in an event loop:
 
     session = PtySession(Program(("bash",)))
-    await session.act(Text("make\n"))
+    await session.act(Text("make\\n"))
     found = await session.wait(ContainsText("done"), timeout=60)
 
 It knows nothing of escapes, pages or Lua: it is given claimants (who gets which control strings)
-and a predicate runner. It redacts nothing: outlets do (`telling`).
+and a predicate runner. It redacts nothing: outlets do (`redact`).
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import logging
+import os
+import signal
 from collections import deque
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from telex.processes.termination import BRISK
-from telex.terminal import matchers
-from telex.terminal.acting import Acting
-from telex.terminal.marks import Marks
-from telex.terminal.moment import LiveMoment
-from telex.terminal.pace import Pace
-from telex.terminal.program import Program
-from telex.terminal.pty import open_pty
+from telex.terminal import actions
+from telex.terminal.actions import InputNotRead, NoMouse, ProgramEnded
+from telex.terminal.cells import Size
+from telex.terminal.keys import bracketed_paste_bytes, parse_key, paste_bytes
+from telex.terminal.pty import InputQueueFull, Program, open_pty
 from telex.terminal.raw_transcript import FileFailed
+from telex.terminal.scheduler import Pace, output_scheduler
 from telex.terminal.screen import Screen
-from telex.terminal.since import Mark
 from telex.terminal.transcript import Transcript
-from telex.terminal.turns import turns
-from telex.terminal.waiting import Waits, with_since
+from telex.terminal.waits import compiler
+from telex.terminal.waits.engine import Waits, with_since
+from telex.terminal.waits.evidence import LiveMoment
+from telex.terminal.waits.since import Mark, Marks
 from telex.wire import htty_chunk, json_escape, limits
 from telex.wire.demux import Demux
 from telex.wire.events import Claimed, Event, Fault, Visible
@@ -42,12 +45,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from telex.processes.child import Exit
-    from telex.protocols.pty_automation import Action, Matcher, Predicate, Since
+    from telex.terminal.actions import Action, Streamed
     from telex.terminal.cells import Row, Size, Snapshot
-    from telex.terminal.matchers import PredicateRunner
     from telex.terminal.raw_transcript import RawTranscript
-    from telex.terminal.waiting import Found, Keep
+    from telex.terminal.waits.compiler import PredicateRunner
+    from telex.terminal.waits.engine import KeepMoment, WaitMatch
+    from telex.terminal.waits.matchers import Matcher, Predicate, Since
     from telex.wire.escape import Claim
+
 
 log = logging.getLogger("telex.terminal")
 
@@ -55,6 +60,25 @@ T = TypeVar("T")
 
 TURN_SECONDS: Final = 0.002
 """How long one session may hold the event loop before the others get their turn."""
+
+SIGNALS: Final = {
+    "term": signal.SIGTERM,
+    "hup": signal.SIGHUP,
+    "quit": signal.SIGQUIT,
+    "int": signal.SIGINT,
+    "kill": signal.SIGKILL,
+    "user1": signal.SIGUSR1,
+    "user2": signal.SIGUSR2,
+}
+
+
+_AFTER_EXIT: Final[dict[type, str]] = {
+    actions.Resize: "its terminal keeps the size it had",
+    actions.Signal: "there is nothing left to signal",
+    actions.Kill: "there is nothing left to kill",
+    actions.MarkTranscript: "nothing more is printed after a mark",
+}
+"""What follows for an action that types nothing."""
 
 OURS: Final = (json_escape.TO_TERMINAL, json_escape.TO_PROGRAM, htty_chunk.CHUNK)
 """What never reaches a screen. Where nobody claims it, it is swallowed and counted."""
@@ -91,13 +115,13 @@ class PtySession:
         self.marks = Marks()
         self.watchers: set[Callable[[], None]] = set()
         """Called after each change, and once more at the end; they must be quick."""
-        self.taps: set[Callable[[bytes], None]] = set()
+        self.output_taps: set[Callable[[bytes], None]] = set()
         """Given the bytes that the screen gets."""
-        self.typists: set[Callable[[bytes], None]] = set()
+        self.input_taps: set[Callable[[bytes], None]] = set()
         """Given the bytes that callers type."""
-        self.keyboard: Callable[[bytes], bytes] | None = None
+        self.input_filter: Callable[[bytes], bytes] | None = None
         """Given what callers type, before the program gets it: it gets what this returns."""
-        self.labellers: set[Callable[[str], None]] = set()
+        self.label_listeners: set[Callable[[str], None]] = set()
         """Given the labels that callers put on places in the transcript."""
         self.swallowed = 0
         """Control strings that nobody claimed, and broken ones."""
@@ -110,7 +134,9 @@ class PtySession:
         self._above: tuple[int, tuple[Row, ...]] = (-1, ())
         self._raw = raw
         if raw is not None:
-            raw.on_failure = lambda error: self.fail(FileFailed("raw_transcript", raw.path, error))
+            raw.on_failure = lambda error: self.report_file_failure(
+                FileFailed("raw_transcript", raw.path, error)
+            )
         self._claimants = claimants or {}
         self._faults = faults
         self._predicates = None if predicates is None else functools.partial(predicates, self)
@@ -118,7 +144,7 @@ class PtySession:
         self._work: deque[Event] = deque()
         self._working = False
         self._pace = Pace()
-        self._turns = turns()
+        self._scheduler = output_scheduler()
         self._caught_up = asyncio.Event()
         self._caught_up.set()
         self._waits = Waits(self)
@@ -137,7 +163,12 @@ class PtySession:
         except BaseException:
             self.screen.close()
             raise
-        self._acting = Acting(self)
+        self._input_order = asyncio.Lock()
+        self._line = ""
+        """What was typed since the last line was sent off: its echo may still be on its way."""
+        self._interrupted = asyncio.Event()
+        self.refused_replies = 0
+        """Answers to the program's queries that found its input full."""
         self._ending = asyncio.create_task(self._watch())
 
     async def __aenter__(self) -> PtySession:
@@ -153,11 +184,11 @@ class PtySession:
         return self.screen.size
 
     def snapshot(self) -> Snapshot:
-        """The visible screen now. Its sequence may be used as `since`."""
-        self.tell()
+        """The visible screen now. Only reads: for a sequence to be used as `since`, call
+        `mark_sequence` too."""
         return self.screen.snapshot(self.sequence)
 
-    def above(self) -> tuple[Row, ...]:
+    def rows_above(self) -> tuple[Row, ...]:
         """The rows that scrolled away last: a secret may have begun there."""
         if self.screen.alternate_screen or not (total := self.screen.scrollback_length):
             return ()
@@ -177,25 +208,27 @@ class PtySession:
             self._changed = self.last_output
         return max(self._changed, self.last_input)
 
-    def tell(self) -> None:
-        """Somebody is being told the sequence, and may ask what is new since, unless it is over."""
+    def mark_sequence(self) -> int:
+        """Keep this moment as a mark, unless the session is closed, so that a later wait may ask
+        what is new since its sequence. For everything that hands out a sequence."""
         if not self.closed:
-            self.marks.tell(self.mark())
+            self.marks.add(self._mark_now())
+        return self.sequence
 
-    def mark(self, typed: str = "") -> Mark:
-        """This moment, to be pointed back at."""
+    def _mark_now(self, typed: str = "") -> Mark:
+        """This moment, for `since` to point back at; `typed` is what is about to be typed."""
         rows = tuple([row.text for row in self.screen.rows()])
         return Mark(self.sequence, rows, self.screen.cursor, self.transcript.cursor, typed)
 
     def label(self, label: str) -> None:
         """Name this place in the transcript, and in a recording."""
         self.transcript.mark(label)
-        for labeller in self.labellers:
-            labeller(label)
+        for listener in self.label_listeners:
+            listener(label)
 
-    def fail(self, failure: FileFailed) -> None:
-        """A file of this session can take nothing more. The program goes on; who follows it, and
-        the log, are told."""
+    def report_file_failure(self, failure: FileFailed) -> None:
+        """A file of this session can take nothing more. The program goes on; watchers and the log
+        get to know."""
         log.warning("%s", failure)
         self.failures.append(failure)
         self.failed_files += 1
@@ -204,15 +237,30 @@ class PtySession:
     # What can be done to it.
 
     async def act(self, action: Action) -> str:
-        """Perform an action, after those before it. Answers the mark of the moment before."""
-        return await self._acting.perform(action)
+        """Perform an action, after those before it. Answers the mark of the moment before.
+
+        An interrupt waits for nobody: it overtakes a paste that is still queued, because that is
+        what people press it for.
+        """
+        self._check_alive(action)
+        match action:
+            case actions.Interrupt():
+                return self._interrupt()
+            case actions.Kill():
+                mark = self._mark_now()
+                await self.kill()
+                return self.marks.add_named(mark)
+            case _:
+                async with self._input_order:
+                    self._check_alive(action)
+                    return await self._perform(action)
 
     def resize(self, size: Size) -> None:
         """Give the terminal another size. The program hears of it by SIGWINCH."""
         self.pty.resize(size)
         if replies := self.screen.resize(size):
-            self._acting.answer(replies)
-        self.typed(b"")
+            self._reply(replies)
+        self.notify_input(b"")
         self._changed = self.last_input
         self._seen = self.screen.rows()
         self._advance()
@@ -233,16 +281,16 @@ class PtySession:
         matcher: Matcher,
         timeout: float = 30.0,
         since: Since | None = None,
-        keep: Keep = LiveMoment.keep,
-    ) -> Found:
+        keep: KeepMoment = LiveMoment.keep,
+    ) -> WaitMatch:
         """Until the matcher finds what it looks for. Raises WaitFailed in one of its kinds, and at
-        once what `matchers.compile` refuses."""
-        condition = matchers.compile(with_since(matcher, since), self.marks.find, self._predicates)
+        once what `compiler.compile` refuses."""
+        condition = compiler.compile(with_since(matcher, since), self.marks.find, self._predicates)
         return await self._waits.wait(condition, timeout, keep)
 
-    def show(self, data: bytes) -> None:
-        """As if the program had printed it: from a claimant, right where the claimed string stood
-        in the output; from anybody else, after all that was worked through."""
+    def inject_output(self, data: bytes) -> None:
+        """Show it as if the program had printed it: from a claimant, right where the claimed string
+        stood in the output; from anybody else, after all that was worked through."""
         if self.closed:
             return
         self._feed(data)
@@ -250,19 +298,19 @@ class PtySession:
             self.last_output = self._loop.time()
             self._advance()
 
-    def look_again(self) -> None:
-        """A predicate knows more than it did: whose wait is over?"""
+    def recheck_waits(self) -> None:
+        """Look at all waits again: a predicate knows more than it did."""
         self._waits.look()
 
-    def type(self, data: bytes) -> None:
-        """Give the program what a caller types. Raises what `Pty.write` raises."""
-        self.pty.write(data if self.keyboard is None else self.keyboard(data))
+    def send_input(self, data: bytes) -> None:
+        """Write what a caller types to the program. Raises what `Pty.write` raises."""
+        self.pty.write(data if self.input_filter is None else self.input_filter(data))
 
-    def typed(self, data: bytes) -> None:
-        """Somebody typed this, or resized: stability counts from now."""
+    def notify_input(self, data: bytes) -> None:
+        """Hand what was typed to the taps; empty for a resize. Stability counts from now."""
         self.last_input = self._loop.time()
-        for typist in self.typists if data else ():
-            typist(data)
+        for tap in self.input_taps if data else ():
+            tap(data)
 
     async def close(self) -> None:
         """End the program and let go of everything. Idempotent; cancelling it does not stop it."""
@@ -278,15 +326,142 @@ class PtySession:
             self.pty.close()
             self._ending.cancel()
             await asyncio.wait({self._ending})
-            self._turns.withdraw(self._proceed)
+            self._scheduler.withdraw(self._proceed)
             if self._raw is not None:
                 self._raw.close()
             self.watchers.clear()
-            self.taps.clear()
-            self.typists.clear()
-            self.labellers.clear()
+            self.output_taps.clear()
+            self.input_taps.clear()
+            self.label_listeners.clear()
             self.screen.close()
             self.closed = True
+
+    # Actions as bytes. Keys and mouse are encoded by the screen, which knows the program's modes.
+
+    async def _perform(self, action: Action) -> str:
+        match action:
+            case actions.Text(value) | actions.Paste(value):
+                return await self._write(paste_bytes(value), value)
+            case actions.BracketedPaste(value):
+                return await self._write(bracketed_paste_bytes(value), value)
+            case actions.Key(value):
+                return await self._press(value)
+            case actions.StreamText(value):
+                return await self._stream(value)
+            case actions.Mouse(value):
+                return await self._point(value)
+            case actions.Eof():
+                return await self._write(self.pty.line_settings().eof, "")
+            case actions.Resize(value):
+                return self._resize(value)
+            case actions.Signal(value):
+                return self._signal(SIGNALS[value])
+            case actions.MarkTranscript(value):
+                mark = self.marks.add_named(self._mark_now())
+                self.label(value.label)
+                return mark
+            case actions.Interrupt() | actions.Kill():
+                raise AssertionError("these do not wait for their turn")
+
+    async def _press(self, name: str) -> str:
+        press = parse_key(name)
+        data = self.screen.encode_key(press)
+        typed = "\n" if data in (b"\r", b"\n") else data.decode() if data.isalnum() else ""
+        return await self._write(data, typed)
+
+    async def _point(self, event: actions.MouseEvent) -> str:
+        if not self.screen.mouse_tracking:
+            raise NoMouse("the program did not ask for the mouse; use keys, or wait until it does")
+        return await self._write(self.screen.encode_mouse(event), "")
+
+    async def _write(self, data: bytes, typed: str) -> str:
+        mark = self._mark_typed(typed)
+        for at in range(0, len(data), limits.INPUT_BYTES_QUEUED // 2):
+            if at and not await self._may_continue():
+                break
+            self.send_input(data[at : at + limits.INPUT_BYTES_QUEUED // 2])
+        self.notify_input(data)
+        return mark
+
+    async def _stream(self, value: Streamed) -> str:
+        mark = self._mark_typed(value.text)
+        for at in range(0, len(value.text), value.chunk_chars):
+            if at and not await self._may_continue(value.delay_ms / 1000):
+                break
+            piece = paste_bytes(value.text[at : at + value.chunk_chars])
+            self.send_input(piece)
+            self.notify_input(piece)
+        return mark
+
+    async def _may_continue(self, pause: float = 0) -> bool:
+        """Once there is room for the next piece: whether nobody pressed interrupt meanwhile.
+
+        Without asking, the rest of an interrupted paste would be taken for commands.
+        """
+        self._interrupted.clear()
+        if pause:
+            await asyncio.sleep(pause)  # as the caller asked: this is its typing speed
+        await self._wait_for_room()
+        self._check_alive()
+        return not self._interrupted.is_set()
+
+    async def _wait_for_room(self) -> None:
+        """Until all that was written is the program's, or somebody pressed interrupt."""
+        waits = {
+            asyncio.create_task(self.pty.drained()),
+            asyncio.create_task(self._interrupted.wait()),
+        }
+        first = asyncio.FIRST_COMPLETED
+        try:
+            done, _ = await asyncio.wait(waits, timeout=limits.INPUT_SECONDS, return_when=first)
+        finally:
+            for wait in waits:
+                wait.cancel()
+            await asyncio.wait(waits)
+        if not done:
+            raise InputNotRead(self.pty.unsent)
+
+    def _interrupt(self) -> str:
+        mark = self._mark_typed("")
+        data = self.pty.line_settings().interrupt
+        self._interrupted.set()
+        self.pty.interrupt()
+        self.notify_input(data)
+        self._line = ""
+        return mark
+
+    def _resize(self, size: actions.TerminalSize) -> str:
+        mark = self.marks.add_named(self._mark_now())
+        self.resize(Size(size.rows, size.cols, size.pixel_width, size.pixel_height))
+        return mark
+
+    def _signal(self, number: signal.Signals) -> str:
+        mark = self.marks.add_named(self._mark_now())
+        group = self.pty.foreground() or self.pty.child.pid
+        with contextlib.suppress(ProcessLookupError):  # it ended meanwhile, which will be told
+            os.killpg(group, number)
+        return mark
+
+    def _mark_typed(self, typed: str) -> str:
+        """The mark of the moment before this typing, which knows the line it may complete."""
+        self._line += typed
+        name = self.marks.add_named(self._mark_now(self._line[: limits.TYPED_CHARS]))
+        self._line = self._line.rpartition("\n")[2].rpartition("\r")[2][: limits.TYPED_CHARS]
+        return name
+
+    def _check_alive(self, action: Action | None = None) -> None:
+        if (ended := self.exit) is None:
+            return
+        if (so := _AFTER_EXIT.get(type(action))) is not None:
+            raise ProgramEnded(ended, so)
+        raise ProgramEnded(ended)
+
+    def _reply(self, replies: bytes) -> None:
+        """Write what the terminal answers to a query: in the turn that fed it, ahead of nothing."""
+        try:
+            self.pty.write(replies)
+        except InputQueueFull:
+            self.refused_replies += 1
 
     # The path of a byte.
 
@@ -309,7 +484,7 @@ class PtySession:
         finally:
             self._working = False
         if not done:
-            self._go_on_later()
+            self._continue_later()
             return
         if not self._caught_up.is_set():
             self._caught_up.set()
@@ -324,17 +499,19 @@ class PtySession:
                 case Visible(data):
                     self._show(data, until)
                 case Claimed() as claimed:
-                    self._hand_over(self._claimants.get(claimed.claim), claimed)
+                    self._give_to_claimant(self._claimants.get(claimed.claim), claimed)
                 case Fault(claim=claim) as fault:
-                    self._hand_over(self._faults if claim in self._claimants else None, fault)
+                    self._give_to_claimant(
+                        self._faults if claim in self._claimants else None, fault
+                    )
             if self._work and self._loop.time() > until:
                 return False
         return True
 
-    def _go_on_later(self) -> None:
+    def _continue_later(self) -> None:
         self._caught_up.clear()
         self.pty.pause()
-        self._turns.queue(self._proceed)
+        self._scheduler.queue(self._proceed)
 
     def _show(self, data: bytes, until: float) -> None:
         """Give it to the screen at its pace. What our turn is too short for goes back to work."""
@@ -350,12 +527,12 @@ class PtySession:
 
     def _feed(self, data: bytes) -> None:
         if replies := self.screen.feed(data):
-            self._acting.answer(replies)
+            self._reply(replies)
         self.transcript.feed(data)
-        for tap in self.taps:
+        for tap in self.output_taps:
             tap(data)
 
-    def _hand_over(self, claimant: Callable[[T], None] | None, string: T) -> None:
+    def _give_to_claimant(self, claimant: Callable[[T], None] | None, string: T) -> None:
         if claimant is None:
             self.swallowed += 1
             return

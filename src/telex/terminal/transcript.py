@@ -3,7 +3,7 @@
 Bytes come in as they are read and are decoded across reads, so a character cut in two is still that
 character; only bytes that are no UTF-8 become U+FFFD. Escape sequences stay where they stood, as in
 the original; `strip_escapes` gives the text without them. Nothing here looks at what the text says:
-that is for `matchers`, and what is visible of it is on the `screen`.
+that is for `waits`, and what is visible of it is on the `screen`.
 
 Decoding is not put off until somebody reads: 64 KiB take 4 µs, and counting their characters
 without decoding, which the cursor would still need, takes ten times as long.

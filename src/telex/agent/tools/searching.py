@@ -30,7 +30,7 @@ from telex.agent.tools.listing import from_cwd, read_glob
 from telex.agent.tools.tool import ToolContext, ToolFailed, ToolResult, tool
 from telex.agent.uninterrupted import in_thread
 from telex.agent.walking import PASSED_OVER, WalkedTooFar, walk
-from telex.terminal.patterns import NoPattern, Pattern
+from telex.terminal.patterns import Pattern, PatternError
 from telex.wire.limits import AGENT_LINE_CHARS, AGENT_LISTED, AGENT_SHELL_SECONDS
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def _ripgrep(context: ToolContext) -> str | None:
 def read_pattern(source: str, *, regex: bool, ignore_case: bool = False) -> Pattern:
     try:
         return line_pattern(source, regex=regex, ignore_case=ignore_case)
-    except NoPattern as error:
+    except PatternError as error:
         raise ToolFailed(f"{source!r} is no regular expression: {error}") from error
 
 

@@ -10,7 +10,7 @@
     glyphs         letters as pixels, for `png` only
     system_fonts   fonts of this machine, for what the bundled one lacks
 
-Redaction is not done here: `masking.mask` comes first, for pictures as for every outlet.
+Redaction is not done here: `redact.mask` comes first, for pictures as for every outlet.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from telex.terminal.cells import PLAIN
-from telex.terminal.pictures.box import is_drawn
+from telex.terminal.pictures.box_drawing import is_drawn
 from telex.terminal.pictures.theme import RGB, Theme, blend
 
 if TYPE_CHECKING:

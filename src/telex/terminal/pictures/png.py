@@ -1,19 +1,31 @@
 """The screen as a PNG, with no browser: backgrounds first, then ink, so that slants may lean over.
 
-Whole pixels throughout: a cell is 9 by 18, times the scale.
+Whole pixels throughout: a cell is 9 by 18, times the scale. Each cell's text is drawn once and
+kept: lines and blocks come from `box_drawing`, letters from the bundled font, the rest from a font
+of this machine, scaled to its cells. A character that no font has is a box with its number in it.
+Nothing drawn is larger than its cells, but for the slant of italics. Text is laid out one character
+after another by us (`Layout.BASIC`), since cells have no ligatures and no direction.
 """
 
 from __future__ import annotations
 
+import os
+import unicodedata
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
 from io import BytesIO
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
-from PIL import Image
+from PIL import Image, ImageDraw, ImageFont
 
-from telex.terminal.pictures.glyphs import glyph
+from telex.terminal.pictures.box_drawing import CellBox, Polygon, Rect, Shape, is_drawn, shapes
 from telex.terminal.pictures.layout import (
+    BASELINE,
     CELL_HEIGHT,
     CELL_WIDTH,
+    FONT_SIZE,
     PADDING,
     STRIKE,
     UNDERLINE,
@@ -24,8 +36,233 @@ from telex.terminal.pictures.layout import (
 )
 
 if TYPE_CHECKING:
+    from PIL.ImageFont import FreeTypeFont
+
     from telex.terminal.cells import Snapshot
     from telex.terminal.pictures.theme import Theme
+
+
+# Fonts of this machine, for what the bundled one lacks: CJK, emoji, other scripts. No font with
+# these is small enough to bring along (CJK alone is 5 MB and more). So the usual directories are
+# searched once for fonts we know by name: fontconfig would need a process, and macOS has none.
+
+
+DIRECTORIES: Final = (
+    "~/.local/share/fonts",
+    "~/.fonts",
+    "/usr/local/share/fonts",
+    "/usr/share/fonts",
+    "~/Library/Fonts",
+    "/Library/Fonts",
+    "/System/Library/Fonts",
+)
+EMOJI: Final = ("NotoColorEmoji.ttf", "Apple Color Emoji.ttc")
+"""Fonts with pictures in colour."""
+OTHERS: Final = (
+    "NotoSansMonoCJK-Regular.ttc",
+    "NotoSansCJK-Regular.ttc",
+    "NotoSansCJKjp-Regular.otf",
+    "SourceHanSans-Regular.ttc",
+    "PingFang.ttc",
+    "Hiragino Sans GB.ttc",
+    "wqy-microhei.ttc",
+    "wqy-zenhei.ttc",
+    "DroidSansFallbackFull.ttf",
+    "Arial Unicode.ttf",
+    "DejaVuSans.ttf",
+    "NotoSansSymbols2-Regular.ttf",
+    "NotoSansSymbols-Regular.ttf",
+    "Apple Symbols.ttf",
+    "FreeMono.ttf",
+    "unifont.otf",
+    "unifont.ttf",
+)
+"""Fonts with many characters, those made for columns first."""
+
+
+@lru_cache(maxsize=1)
+def installed_fonts() -> dict[str, Path]:
+    """Where the fonts named above are; of several with one name, the user's own."""
+    wanted = {*EMOJI, *OTHERS}
+    found: dict[str, Path] = {}
+    for directory in DIRECTORIES:
+        for folder, _, names in os.walk(Path(directory).expanduser()):
+            for name in wanted.intersection(names):
+                found.setdefault(name, Path(folder, name))
+    return found
+
+
+# The text of one cell, in pixels.
+
+
+_SLANT: Final = 0.2
+"""As far as DejaVu's own oblique leans."""
+_OVERSAMPLE: Final = 4
+_EMOJI_SIZES: Final = (109, 160)
+"""Colour fonts are bitmaps of one size: Noto's, Apple's."""
+_NOT_A_CHARACTER: Final = "\uffff"
+
+
+@dataclass(frozen=True, slots=True)
+class Glyph:
+    """Ink to be laid on a cell: a mask for one colour, or a picture with its own."""
+
+    mask: Image.Image
+    picture: Image.Image | None = None
+    left: int = 0
+    """Where its left edge is, from the cell's."""
+
+
+@dataclass(frozen=True)
+class Face:
+    """One font at one size, which knows what it lacks."""
+
+    font: FreeTypeFont
+    missing: bytes
+
+    def has(self, char: str) -> bool:
+        """Pillow does not tell which characters a font has; a missing one looks like any other."""
+        return char.isspace() or bytes(self.font.getmask(char)) != self.missing
+
+
+@lru_cache(maxsize=64)
+def _face(name: str, size: int) -> Face:
+    """A bundled font, or one of this machine, by its file's name."""
+    path = installed_fonts().get(name)
+    source = (
+        files(__package__).joinpath("fonts", name).read_bytes()
+        if path is None
+        else path.read_bytes()
+    )
+    font = ImageFont.truetype(BytesIO(source), size, layout_engine=ImageFont.Layout.BASIC)
+    return Face(font, bytes(font.getmask(_NOT_A_CHARACTER)))
+
+
+@lru_cache(maxsize=8192)
+def glyph(text: str, cells: int, bold: bool, italic: bool, scale: int) -> Glyph:
+    """How this text looks in this many cells."""
+    frame = CellBox(CELL_WIDTH * scale, CELL_HEIGHT * scale, scale)
+    if cells == 1 and is_drawn(text):
+        return Glyph(_shaped(shapes(text, frame), frame))
+    text = unicodedata.normalize("NFC", text)
+    picture = _emoji(text, cells, frame) if cells == 2 else None
+    if picture is not None:
+        return Glyph(picture.getchannel("A"), picture)
+    if italic:
+        large = _lettered(text, cells, bold, scale * _OVERSAMPLE)
+        return _slanted(large, cells * frame.width, frame.height)
+    return Glyph(_lettered(text, cells, bold, scale))
+
+
+def _shaped(parts: tuple[Shape, ...], frame: CellBox) -> Image.Image:
+    """Rectangles exactly; slopes and curves from a larger drawing, for smooth edges."""
+    mask = Image.new("L", (frame.width, frame.height))
+    for part in parts:
+        match part:
+            case Rect(left, top, right, bottom, shade):
+                mask.paste(round(255 * shade), (left, top, right, bottom))
+            case Polygon(points):
+                smooth = _smooth(points, frame)
+                mask.paste(255, (0, 0), smooth)
+    return mask
+
+
+def _smooth(points: tuple[tuple[float, float], ...], frame: CellBox) -> Image.Image:
+    by = 2 * _OVERSAMPLE
+    large = Image.new("L", (frame.width * by, frame.height * by))
+    # A polygon includes its right and lower edge in Pillow: half a pixel less puts them in place.
+    corners = [(x * by - 0.5, y * by - 0.5) for x, y in points]
+    ImageDraw.Draw(large).polygon(corners, fill=255)
+    return large.reduce(by)
+
+
+def _lettered(text: str, cells: int, bold: bool, scale: int) -> Image.Image:
+    base, marks = text[0], text[1:]
+    mask = Image.new("L", (cells * CELL_WIDTH * scale, CELL_HEIGHT * scale))
+    own = _face(f"DejaVuSansMono{'-Bold' if bold else ''}.ttf", FONT_SIZE * scale)
+    if cells == 1 and own.has(base):
+        _letter(mask, base, own, 0, scale)
+    else:
+        _borrowed(mask, base, bold, scale)
+    for mark in marks:
+        if unicodedata.combining(mark) and own.has(mark):
+            _letter(mask, mark, own, (mask.width - CELL_WIDTH * scale) // 2, scale)
+    return mask
+
+
+def _letter(mask: Image.Image, char: str, face: Face, left: float, scale: int) -> None:
+    at = (left, BASELINE * scale)
+    ImageDraw.Draw(mask).text(at, char, fill=255, font=face.font, anchor="ls")
+
+
+def _borrowed(mask: Image.Image, char: str, bold: bool, scale: int) -> None:
+    """From a font of this machine, in the middle of its cells and no wider than they are."""
+    names: list[str] = [name for name in OTHERS if name in installed_fonts()]
+    names.append("DejaVuSansMono.ttf")
+    size = (FONT_SIZE + 1) * scale
+    name = next((name for name in names if _face(name, size).has(char)), None)
+    if name is None:
+        _numbered(mask, char, scale)
+        return
+    wide = _face(name, size).font.getlength(char)
+    if wide > mask.width:
+        size = int(size * mask.width / wide)
+    face = _face(name, size)
+    left = (mask.width - face.font.getlength(char)) / 2
+    _letter(mask, char, face, left, scale)
+    if bold:
+        _letter(mask, char, face, left + scale / 2, scale)
+
+
+def _numbered(mask: Image.Image, char: str, scale: int) -> None:
+    """A box with the character's number in it, two or three digits a line."""
+    digits = f"{ord(char):04X}"
+    across = 2 if mask.width < CELL_HEIGHT * scale else (len(digits) + 1) // 2
+    lines = [digits[start : start + across] for start in range(0, len(digits), across)]
+    pen = ImageDraw.Draw(mask)
+    box = (scale // 2, 2 * scale, mask.width - 1 - scale // 2, mask.height - 1 - 2 * scale)
+    pen.rectangle(box, outline=160, width=max(1, scale // 2))
+    face = _face("DejaVuSansMono.ttf", 5 * scale if len(lines) > 2 else 6 * scale)
+    step = (mask.height - 5 * scale) / len(lines)
+    for number, line in enumerate(lines):
+        middle = (mask.width / 2, 2.5 * scale + (number + 0.5) * step)
+        pen.text(middle, line, fill=255, font=face.font, anchor="mm")
+
+
+def _slanted(large: Image.Image, width: int, height: int) -> Glyph:
+    """Leaned to the right around the middle of a small letter, with room on both sides for that."""
+    room = width // 4
+    by = _OVERSAMPLE
+    middle = 10 / CELL_HEIGHT * large.height
+    matrix = (1, _SLANT, -room * by - _SLANT * middle, 0, 1, 0)
+    canvas = (large.width + 2 * room * by, large.height)
+    leaned = large.transform(canvas, Image.Transform.AFFINE, matrix, Image.Resampling.BILINEAR)
+    return Glyph(leaned.reduce(by), left=-room)
+
+
+def _emoji(text: str, cells: int, frame: CellBox) -> Image.Image | None:
+    """A picture in colour, fitted to its cells, where this machine has one."""
+    found = _emoji_face()
+    if found is None or not found.has(text[0]):
+        return None
+    left, top, right, bottom = (int(edge) for edge in found.font.getbbox(text[0]))
+    picture = Image.new("RGBA", (right - left, bottom - top))
+    pen = ImageDraw.Draw(picture)
+    pen.text((-left, -top), text[0], font=found.font, embedded_color=True)
+    room = cells * frame.width, frame.height
+    share = min(room[0] / picture.width, room[1] / picture.height)
+    fitted = picture.resize((int(picture.width * share), int(picture.height * share)))
+    canvas = Image.new("RGBA", room)
+    canvas.paste(fitted, ((room[0] - fitted.width) // 2, (room[1] - fitted.height) // 2))
+    return canvas
+
+
+@lru_cache(maxsize=1)
+def _emoji_face() -> Face | None:
+    for name, size in zip(EMOJI, _EMOJI_SIZES, strict=True):
+        if name in installed_fonts():
+            return _face(name, size)
+    return None
 
 
 def draw(snapshot: Snapshot, theme: Theme, cursor: bool, scale: int) -> bytes:

@@ -2,8 +2,9 @@
 
 The viewer's font is not ours, so its widths are not either. Each piece of text is put at its own
 column and told its length; other characters are centred in their own cells. Lines and blocks are
-paths (`box`); their characters stand over them unseen, for whoever copies the text. Everything of
-one colour is one path: two that only touch would show a seam between them at odd zooms.
+paths (`box_drawing`); their characters stand over them unseen, for whoever copies the text.
+Everything of one colour is one path: two that only touch would show a seam between them at odd
+zooms.
 
 `scenery` is that picture without its letters; `html` lays it behind its own.
 """
@@ -14,7 +15,7 @@ import re
 from html import escape
 from typing import TYPE_CHECKING, Final
 
-from telex.terminal.pictures.box import Frame, Polygon, Rect, shapes
+from telex.terminal.pictures.box_drawing import CellBox, Polygon, Rect, shapes
 from telex.terminal.pictures.layout import (
     BASELINE,
     CELL_HEIGHT,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 FONTS: Final = "ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,'Liberation Mono',monospace"
 _WORDS: Final = re.compile(r"[^ ]+(?: [^ ]+)*| +")
-_FRAME: Final = Frame(CELL_WIDTH, CELL_HEIGHT, 1)
+_FRAME: Final = CellBox(CELL_WIDTH, CELL_HEIGHT, 1)
 
 _LETTERS: Final = (
     f"font:{FONT_SIZE}px {FONTS};"

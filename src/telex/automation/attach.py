@@ -1,0 +1,255 @@
+"""`session.attach` and `session.record`: a session's bytes, over a connection or into a file.
+
+An attachment sends the screen as it is and then whatever comes, as long as it has credit. What
+comes meanwhile is kept up to a limit; beyond it the backlog is dropped, and when there is credit
+again the screen is drawn anew (`reset`): a slow reader sees the present and not the past, and
+nobody else is slowed down.
+
+A binary frame is, after its first byte (`peer.BINARY`): the attachment's number in four bytes, most
+significant first, a byte of flags (1: reset, 2: more follows at once), and the data.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from codecs import getincrementaldecoder
+from typing import TYPE_CHECKING, Any
+
+from telex.automation import protocol as spec
+from telex.automation import session_reader
+from telex.automation.errors import maps_errors
+from telex.automation.notices import Connection
+from telex.rpc.errors import Condition, RpcError
+from telex.terminal.recording import SessionRecorder
+from telex.terminal.redact import draw_screen
+from telex.terminal.scheduler import output_scheduler
+from telex.wire import limits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sized
+
+    from telex.automation.session_registry import SessionRegistry
+    from telex.redaction import Redactor
+    from telex.rpc.peer import Peer
+    from telex.terminal.session import PtySession
+    from telex.terminal.transcript import Transcript
+
+
+class Attachment:
+    """One reader of one session."""
+
+    def __init__(
+        self,
+        number: int,
+        session: PtySession,
+        asked: spec.Attach,
+        redactor: Redactor | None,
+        others: Sized = (),
+    ) -> None:
+        """`others` are all attachments of its connection, which share what may be kept."""
+        self.id = f"a{number}"
+        self.session_id = asked.session
+        self._number = number
+        self._session = session
+        self._redactor = redactor
+        self._others = others
+        self._credit = asked.credit
+        self._backlog = bytearray()
+        self._reset = True
+        """Whether the screen is to be drawn before anything else."""
+        self._awake = asyncio.Event()
+        self._clean: Callable[[bytes], bytes] = _raw
+        self._sending: asyncio.Task[None] | None = None
+
+    def begin(self, peer: Peer, binary: bool) -> None:
+        """Draw the screen, then follow."""
+        self._session.output_taps.add(self._tap)
+        self._session.watchers.add(self._look)
+        self._awake.set()
+        self._sending = asyncio.create_task(self._send(peer, binary))
+
+    def grant(self, credit: int) -> int:
+        """More may be sent. Answers how much in all."""
+        self._credit = min(self._credit + credit, limits.LINE_BYTES)
+        self._awake.set()
+        return self._credit
+
+    def end(self) -> None:
+        self._session.output_taps.discard(self._tap)
+        self._session.watchers.discard(self._look)
+        if self._sending is not None:
+            self._sending.cancel()
+
+    def _look(self) -> None:
+        """Something changed. At the end, what was held back is decided."""
+        if self._session.exit is not None and isinstance(self._clean, _ByteRedactor):
+            self._backlog += self._clean.finish()
+            self._clean = _raw
+        self._awake.set()
+
+    def _tap(self, data: bytes) -> None:
+        if self._reset:
+            return  # the screen that will be drawn has it
+        self._backlog += self._clean(data)
+        if len(self._backlog) > limits.ATTACHED_BYTES // max(1, len(self._others)):
+            self._backlog = bytearray()  # and its memory, which `clear` would keep
+            self._reset = True
+
+    async def _send(self, peer: Peer, binary: bool) -> None:
+        while True:
+            await self._awake.wait()
+            self._awake.clear()
+            while self._credit > 0 and (
+                self._backlog or (self._reset and not self._session.closed)
+            ):
+                reset = self._reset
+                if reset:
+                    await self._draw_in_turn()
+                piece = self._next()
+                self._credit -= len(piece)
+                await self._deliver(peer, binary, reset, piece)
+
+    async def _draw_in_turn(self) -> None:
+        """Not at once: a thousand that attach would hold up everybody."""
+        done = asyncio.get_running_loop().create_future()
+
+        def draw() -> None:
+            if not self._session.closed:
+                self._draw()
+            if not done.done():
+                done.set_result(None)
+
+        line = output_scheduler()
+        line.queue(draw)
+        try:
+            await done
+        finally:
+            line.withdraw(draw)
+
+    def _draw(self) -> None:
+        """The reader is to forget what he has, and gets the screen as it is."""
+        self._reset = False
+        self._backlog[:] = draw_screen(self._session, self._redactor)
+        transcript = self._session.transcript
+        if self._redactor is not None:
+            self._clean = _ByteRedactor(self._redactor, transcript)
+        self._backlog += self._clean(transcript.unfinished[1])
+
+    def _next(self) -> bytes:
+        """The next piece."""
+        size = min(self._credit, limits.ATTACHED_PIECE_BYTES)
+        piece = bytes(self._backlog[:size])
+        del self._backlog[:size]
+        return piece
+
+    async def _deliver(self, peer: Peer, binary: bool, reset: bool, piece: bytes) -> None:
+        more = self._reset or bool(self._backlog)
+        if binary:
+            head = self._number.to_bytes(4, "big") + bytes([reset | more << 1])
+            await peer.send_binary(head + piece)
+        else:
+            text = base64.b64encode(piece).decode()
+            params = spec.SessionBytes(self.id, self._session.sequence, text, reset, more)
+            await peer.notify("session.bytes", params)
+
+
+def _raw(data: bytes) -> bytes:
+    return data
+
+
+class _ByteRedactor:
+    """Bytes from now on without secrets, however they are cut, and wherever they began."""
+
+    def __init__(self, redactor: Redactor, transcript: Transcript) -> None:
+        self._decoder = getincrementaldecoder("utf-8")("replace")
+        self._stream = redactor.stream()
+        self._stream.follow(transcript.before(transcript.cursor))
+
+    def finish(self) -> bytes:
+        return self._stream.finish().encode()
+
+    def __call__(self, data: bytes) -> bytes:
+        return self._stream.feed(self._decoder.decode(data)).encode()
+
+
+class SessionStreams:
+    """The handlers of recordings and attachments, part of the server. A recording goes on whoever
+    leaves, until the session is closed; an attachment ends with its connection."""
+
+    def __init__(self, sessions: SessionRegistry, redactor: Redactor) -> None:
+        self.redactor = redactor
+        self._sessions = sessions
+        self._recorders: dict[str, SessionRecorder] = {}
+        self._attachments = 0
+
+    def forget(self, session: str) -> None:
+        """A session was closed."""
+        if (recorder := self._recorders.pop(session, None)) is not None:
+            recorder.stop()
+
+    def close(self) -> None:
+        """Stop every recording."""
+        for recorder in self._recorders.values():
+            recorder.stop()
+
+    @maps_errors
+    def record(self, asked: spec.Record, who: Connection) -> spec.Recorded:
+        """Record what happens from now on; without a path, stop."""
+        session = self._sessions.find(asked.session)
+        new = None
+        if asked.path is not None:  # which may be refused; then the old one goes on
+            redactor = self.redactor if asked.redact else None
+            new = SessionRecorder(
+                session, asked.path, redactor, version=asked.format, typed=asked.input
+            )
+        if (before := self._recorders.pop(asked.session, None)) is not None:
+            before.stop()
+        if new is None:
+            if before is not None and before.failure is not None:
+                raise before.failure  # it is stopped; who stops it expects a whole file
+            return spec.Recorded(False, before.path if before else None)
+        self._recorders[asked.session] = new
+        return spec.Recorded(True, new.path)
+
+    @maps_errors
+    def attach(self, asked: spec.Attach, who: Connection) -> spec.Attached:
+        """Follow a session's bytes: its screen first, then all that comes."""
+        session = self._sessions.find(asked.session)
+        if who.peer is None:
+            raise RpcError(Condition.PARAMS, "a caller in this process reads the session itself")
+        self._attachments += 1
+        redactor = self.redactor if asked.redact else None
+        attachment = Attachment(self._attachments, session, asked, redactor, who.attachments)
+        who.attachments[attachment.id] = attachment
+        binary = asked.binary and who.peer.carries_binary
+        attachment.begin(who.peer, binary)
+        size = session_reader.terminal_size(session.size)
+        return spec.Attached(attachment.id, size, session.sequence, binary)
+
+    @maps_errors
+    def credit(self, asked: spec.Credit, who: Connection) -> spec.Granted:
+        """Let an attachment send so many bytes more."""
+        return spec.Granted(_attachment(who, asked.attachment).grant(asked.bytes))
+
+    @maps_errors
+    def detach(self, asked: spec.Detach, who: Connection) -> spec.Detached:
+        """End an attachment."""
+        _attachment(who, asked.attachment).end()
+        del who.attachments[asked.attachment]
+        return spec.Detached(True)
+
+    def handlers(self) -> dict[str, Callable[..., Any]]:
+        """By method name."""
+        return {
+            "session.record": self.record,
+            "session.attach": self.attach,
+            "session.credit": self.credit,
+            "session.detach": self.detach,
+        }
+
+
+def _attachment(who: Connection, id: str) -> Attachment:
+    if (attachment := who.attachments.get(id)) is None:
+        raise RpcError(Condition.PARAMS, f"unknown attachment: {id}; session.attach answers one")
+    return attachment

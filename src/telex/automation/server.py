@@ -1,0 +1,411 @@
+"""The handlers of `server.*` and `session.*`: what a caller may ask of sessions.
+
+Each handler takes the parameters of its method and the connection they came by. `methods` is the
+table a peer serves from; a caller in this process uses the handlers as they are. `maps_errors`
+turns what a session raises into the error the protocol has for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from msgspec import UNSET
+
+from telex.automation import protocol as spec
+from telex.automation import session_reader
+from telex.automation.attach import SessionStreams
+from telex.automation.errors import maps_errors
+from telex.automation.leases import AdapterBindings, Leases
+from telex.automation.notices import Connection
+from telex.automation.protocol import DIALECT
+from telex.automation.session_reader import SessionReader
+from telex.automation.session_registry import CombinedExtension, SessionRegistry
+from telex.redaction import Redactor
+from telex.rpc.errors import ENDING, Condition, RpcError
+from telex.rpc.methods import Methods
+from telex.rpc.peer import Peer
+from telex.terminal import actions
+from telex.terminal.cells import Size
+from telex.terminal.pty import Program
+from telex.terminal.raw_transcript import open_raw
+from telex.version import __version__
+from telex.wire import limits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from telex.automation.notices import Notices
+    from telex.automation.session_registry import ExtensionFactory, Predicates, SessionExtension
+    from telex.rpc.channel import Channel
+    from telex.rpc.handler_tasks import Call
+    from telex.terminal.raw_transcript import RawTranscript
+    from telex.terminal.session import PtySession
+
+
+class AutomationService:
+    """The service: one per server, shared by its connections."""
+
+    def __init__(
+        self,
+        *,
+        redactor: Redactor | None = None,
+        framings: tuple[str, ...] = ("ndjson", "lsp"),
+        predicates: Predicates | None = None,
+    ) -> None:
+        self.redactor = redactor or Redactor()
+        self._framings = framings
+        self._sessions = SessionRegistry(predicates)
+        self.bindings = AdapterBindings()
+        """Which adapters are bound to which session."""
+        self.closers: set[Callable[[str], None]] = set()
+        """Called with the id of each session that was closed."""
+        self.extension_factories: tuple[ExtensionFactory, ...] = ()
+        """Each may add something to a session that is created."""
+        self.notifications: tuple[str, ...] = spec.NOTIFICATIONS
+        """The notifications that connections may get."""
+        self._readers: dict[str, SessionReader] = {}
+        self._leases = Leases()
+        self._streams = SessionStreams(self._sessions, self.redactor)
+        self._connections: dict[Peer, Connection] = {}
+        self._peers: set[Peer] = set()
+        self._leaving = False
+        self._waits = NamedWaits()
+        self._closing: set[asyncio.Task[None]] = set()
+        self.handlers: dict[str, Callable[..., Any]] = {}
+        """By method name, for a caller in this process."""
+        self.methods = Methods()
+        """The same, for a peer."""
+        self.add_handlers(self._handlers())
+
+    def add_handlers(self, handlers: dict[str, Callable[..., Any]]) -> None:
+        """Serve these methods too, to every connection."""
+        self.handlers |= handlers
+        for name, handler in handlers.items():
+            self.methods.add(name, self._served(handler))
+
+    async def converse(self, channel: Channel, *, one_at_a_time: bool = False) -> None:
+        """Serve one connection until it is over."""
+        at_once = 1 if one_at_a_time else limits.CALLS_IN_FLIGHT
+        peer = Peer(channel, DIALECT, self.methods, redact=self.redactor.redact, at_once=at_once)
+        self._peers.add(peer)
+        try:
+            if self._leaving:  # it came while the others were told
+                await peer.close(tell=ENDING)
+            await peer.closed()
+        finally:
+            self._peers.discard(peer)
+            if (connection := self._connections.pop(peer, None)) is not None:
+                self.forget(connection)
+            await peer.close()
+
+    async def leave(self) -> None:
+        """The server ends: whoever waits for an answer is told so, as long as they take it soon."""
+        self._leaving = True
+        await asyncio.gather(*[peer.close("the server ended", ENDING) for peer in self._peers])
+
+    def forget(self, connection: Connection) -> None:
+        """A connection is over. Its sessions are not."""
+        self._leases.drop(connection)
+        connection.close()
+
+    async def close(self) -> None:
+        """End every program."""
+        try:
+            await self._sessions.close_all()
+        finally:
+            self._streams.close()
+            if self._closing:
+                await asyncio.wait(self._closing)
+
+    # server.*
+
+    def capabilities(self, asked: spec.NoParams, who: Connection) -> spec.Capabilities:
+        """What this server is: its methods, notifications and framings."""
+        names = tuple(method.name for method in self.methods)
+        return spec.Capabilities(spec.NAME, __version__, self._framings, names, self.notifications)
+
+    def set_notifications(
+        self, asked: spec.SetNotifications, who: Connection
+    ) -> spec.Notifications:
+        """Send this connection what happens, or stop. Answers the filter as it is now."""
+        chosen = spec.Notifications(asked.enabled, asked.adapters, asked.sessions)
+        if who.notices is not None:
+            ids = self._sessions.ids()
+            who.notices.subscribe(chosen, {id: self._sessions.find(id) for id in ids})
+        return chosen
+
+    # session.*
+
+    @maps_errors
+    def create(self, asked: spec.Create, who: Connection) -> spec.Created:
+        """Start a program on a terminal of its own."""
+        if asked.raw_transcript_append and asked.raw_transcript_path is None:
+            raise RpcError(
+                Condition.PARAMS, "raw_transcript_append needs a raw_transcript_path to append to"
+            )
+        size = Size(asked.rows, asked.cols, asked.pixel_width, asked.pixel_height)
+        program = Program((asked.program, *asked.args), asked.cwd, asked.env, size)
+        raw = None
+        if asked.raw_transcript_path is not None:
+            raw = open_raw(asked.raw_transcript_path, append=asked.raw_transcript_append)
+        chars = asked.transcript_max_chars or limits.TRANSCRIPT_CHARS
+        extensions = tuple(
+            [one for factory in self.extension_factories if (one := factory(asked)) is not None]
+        )
+        extension = CombinedExtension(extensions) if extensions else None
+        try:
+            id, _ = self.open(program, transcript_chars=chars, raw=raw, extension=extension)
+        except BaseException:
+            if raw is not None:
+                raw.discard()
+            raise
+        return spec.Created(id)
+
+    def list(self, asked: spec.ListSessions, who: Connection) -> spec.SessionList:
+        """Every session that was not closed, in numeric order; adapters' own only if asked for."""
+        ids = self._sessions.ids()
+        if not asked.include_adapters:
+            ids = tuple(id for id in ids if not self.bindings.owned(id))
+        return spec.SessionList(ids)
+
+    @maps_errors
+    async def input(self, asked: spec.Input, who: Connection) -> spec.Sent:
+        """Perform an action on a session, after those before it."""
+        session = self.writable(asked.session, who, "session.input")
+        with who.deferring_notices(asked.session):
+            mark = await session.act(asked.action)
+            return spec.Sent(True, mark, session.sequence)
+
+    @maps_errors
+    async def wait(self, asked: spec.Wait, who: Connection) -> spec.Matched:
+        """Wait until a matcher finds what it looks for."""
+        session, reader = self.find(asked.session)
+        redactor = session_reader.select_redactor(self.redactor, asked.redact, asked.redaction)
+        waiting = session.wait(
+            asked.matcher, asked.timeout_ms / 1000, asked.since, reader.moment_keeper(redactor)
+        )
+        found = await self._waits.run(asked.wait_id, asked.session, waiting)
+        moment = found.moment
+        return spec.Matched(
+            matched=True,
+            sequence=moment.sequence,
+            elapsed_ms=round(moment.elapsed * 1000),
+            snapshot=reader.to_wire(moment.snapshot, asked.cells),
+            transcript_tail=moment.transcript.tail,
+            evidence=session_reader.evidence_data(found.evidence, moment, redactor),
+            wait_id=asked.wait_id if asked.wait_id is not None else UNSET,
+        )
+
+    def cancel_wait(self, asked: spec.CancelWait, who: Connection) -> spec.WaitCancellation:
+        """End a wait by its id, from any connection. An unknown id is not an error."""
+        session = self._waits.cancel(asked.wait_id)
+        if session is None:
+            return spec.WaitCancellation(False, asked.wait_id)
+        return spec.WaitCancellation(True, asked.wait_id, session)
+
+    @maps_errors
+    def snapshot(self, asked: spec.ReadScreen, who: Connection) -> spec.ScreenSnapshot:
+        """The visible screen."""
+        _, reader = self.find(asked.session)
+        redactor = session_reader.select_redactor(self.redactor, asked.redact, asked.redaction)
+        return reader.snapshot(asked.cells, redactor)
+
+    @maps_errors
+    def transcript(self, asked: spec.ReadTranscript, who: Connection) -> spec.TranscriptText:
+        """What was printed, as far back as it is kept."""
+        _, reader = self.find(asked.session)
+        redactor = session_reader.select_redactor(self.redactor, asked.redact, asked.redaction)
+        return reader.transcript(asked, redactor)
+
+    @maps_errors
+    def scrollback(self, asked: spec.ReadScrollback, who: Connection) -> spec.Scrollback:
+        """Rows that scrolled off the screen."""
+        _, reader = self.find(asked.session)
+        redactor = session_reader.select_redactor(self.redactor, asked.redact, asked.redaction)
+        return reader.scrollback(asked, redactor)
+
+    @maps_errors
+    async def resize(self, asked: spec.ResizeTo, who: Connection) -> spec.Resized:
+        """Give the terminal another size."""
+        session = self.writable(asked.session, who, "session.resize")
+        size = actions.TerminalSize(asked.rows, asked.cols, asked.pixel_width, asked.pixel_height)
+        with who.deferring_notices(asked.session):
+            await session.act(actions.Resize(size))
+            return spec.Resized(True)
+
+    @maps_errors
+    async def kill(self, asked: spec.OfSession, who: Connection) -> spec.Killed:
+        """End the program and all it started. Its screen can still be read."""
+        session = self._sessions.find(asked.session)
+        self.bindings.check(asked.session, "session.kill")
+        with who.deferring_notices(asked.session):
+            await session.kill()
+            return spec.Killed(True)
+
+    @maps_errors
+    async def close_session(self, asked: spec.OfSession, who: Connection) -> spec.Closed:
+        """End the program and forget the session."""
+        self._sessions.find(asked.session)
+        self.bindings.check(asked.session, "session.close")
+        with who.deferring_notices(asked.session):
+            await self.end_session(asked.session)
+            return spec.Closed(True)
+
+    @maps_errors
+    def lease(self, asked: spec.Lease, who: Connection) -> spec.Leased:
+        """Say who alone may type into a session, or give that back."""
+        self._sessions.find(asked.session)
+        self.bindings.check(asked.session, "session.lease")
+        return spec.Leased(self._leases.ask(asked, who))
+
+    # For those who build on sessions, such as adapters.
+
+    def open(
+        self,
+        program: Program,
+        *,
+        transcript_chars: int = limits.TRANSCRIPT_CHARS,
+        raw: RawTranscript | None = None,
+        extension: SessionExtension | None = None,
+    ) -> tuple[str, PtySession]:
+        """A new session, in the same count as everybody's. Raises what starting it raises."""
+        if extension is not None:
+            program = replace(program, env={**extension.environment, **program.env})
+        id, session = self._sessions.create(
+            program, transcript_chars=transcript_chars, raw=raw, extension=extension
+        )
+        self._readers[id] = SessionReader(session, self.redactor)
+        if extension is not None:
+            extension.opened(id, session)
+        self.session_appeared(id)
+        return id, session
+
+    def session_appeared(self, id: str) -> None:
+        """Send notices of a session, from now on, to the connections that subscribed to it."""
+        for connection in self._connections.values():
+            if connection.notices is not None:
+                connection.notices.session_appeared(id, self._sessions.find(id))
+
+    def release_session(self, id: str, adapter: str) -> None:
+        """Unbind an adapter from a session that goes on. Connections that followed the session
+        because of the adapter follow it no longer."""
+        self.bindings.release(id, adapter)
+        for connection in self._connections.values():
+            if connection.notices is not None:
+                connection.notices.apply_filter()
+
+    def listeners(self, id: str) -> tuple[Notices, ...]:
+        """The subscriptions that follow this session."""
+        notices = (connection.notices for connection in self._connections.values())
+        return tuple([one for one in notices if one is not None and one.follows(id)])
+
+    def find(self, id: str) -> tuple[PtySession, SessionReader]:
+        """A session, and its reader. Raises UnknownSession."""
+        return self._sessions.find(id), self._readers[id]
+
+    def writable(self, id: str, who: Connection, method: str) -> PtySession:
+        """A session that this connection may type into. Raises what forbids it."""
+        session = self._sessions.find(id)
+        self.bindings.check(id, method)
+        self._leases.check(id, who, method)
+        return session
+
+    async def end_session(self, id: str) -> None:
+        """End a session's program and forget it. Goes on to its end whoever leaves meanwhile."""
+        await asyncio.shield(self._begin_to_close(id))
+
+    # Behind them.
+
+    def _begin_to_close(self, id: str) -> asyncio.Task[None]:
+        """It goes on to its end, whether or not the one who asked for it stays."""
+        task = asyncio.create_task(self._close(id))
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+        return task
+
+    async def _close(self, id: str) -> None:
+        try:
+            await self._sessions.close(id)
+        finally:
+            self._readers.pop(id, None)
+            self._leases.forget(id)
+            self.bindings.forget(id)
+            self._streams.forget(id)
+            for connection in self._connections.values():
+                connection.session_closed(id)
+            for closer in [*self.closers]:
+                closer(id)
+
+    def _connection(self, peer: Peer) -> Connection:
+        """Its state, from its first request on: a peer may serve before `converse` knows it."""
+        if (known := self._connections.get(peer)) is None:
+            known = self._connections[peer] = Connection(
+                peer, self.redactor, self.bindings.adapters
+            )
+        return known
+
+    def _served(self, handler: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(handler)
+        def served(asked: Any, call: Call) -> Any:
+            return handler(asked, self._connection(call.peer))
+
+        return served
+
+    def _handlers(self) -> dict[str, Callable[..., Any]]:
+        return {
+            "server.capabilities": self.capabilities,
+            "server.set_notifications": self.set_notifications,
+            "session.create": self.create,
+            "session.list": self.list,
+            "session.close": self.close_session,
+            "session.kill": self.kill,
+            "session.resize": self.resize,
+            "session.input": self.input,
+            "session.snapshot": self.snapshot,
+            "session.transcript": self.transcript,
+            "session.wait": self.wait,
+            "session.cancel_wait": self.cancel_wait,
+            "session.scrollback": self.scrollback,
+            "session.lease": self.lease,
+            **self._streams.handlers(),
+        }
+
+
+T = TypeVar("T")
+
+
+class NamedWaits:
+    """The waits under way that have a name, by which `session.cancel_wait` ends them.
+
+    The name is bound before anything else is done, so that a wait can be ended while it still
+    queues for its turn. Used by `session.wait` and `adapter.wait`, each with names of its own.
+    """
+
+    def __init__(self) -> None:
+        self._waits: dict[str, tuple[str, asyncio.Task[Any]]] = {}
+
+    async def run(self, id: str | None, owner: str, waiting: Coroutine[Any, Any, T]) -> T:
+        """Wait, and let `cancel` end it if it has a name. `owner` is what it waits on."""
+        if id is None:
+            return await waiting
+        if id in self._waits:
+            waiting.close()
+            raise RpcError(Condition.PARAMS, f"a wait with the id {id!r} is under way already")
+        task = asyncio.create_task(waiting)
+        self._waits[id] = (owner, task)
+        try:
+            await asyncio.wait({task})
+            if task.cancelled():
+                raise RpcError(Condition.CANCELLED, f"the wait {id!r} was cancelled")
+            return task.result()
+        finally:
+            task.cancel()
+            del self._waits[id]
+
+    def cancel(self, id: str) -> str | None:
+        """End a wait. What it waited on; None if there is no such wait, or it is over."""
+        owner, task = self._waits.get(id, (None, None))
+        return owner if task is not None and task.cancel() else None

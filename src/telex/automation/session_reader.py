@@ -1,0 +1,231 @@
+"""What is read of a session, in the shapes of the wire: redacted, unless asked raw.
+
+Every read of the service passes here. Rows that did not change are the same objects as before, so
+that sending a screen again costs what changed of it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from msgspec import UNSET
+
+from telex.automation import protocol as spec
+from telex.redaction import Redactor
+from telex.terminal import actions
+from telex.terminal.redact import Masker, RedactedMoment, mask_rows, redact_values
+from telex.terminal.transcript import strip_escapes
+from telex.wire import limits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from telex.automation.protocol import (
+        ReadScrollback,
+        ReadTranscript,
+        RedactionRules,
+        ScreenCell,
+        ScreenRun,
+        ScreenSnapshot,
+    )
+    from telex.processes.child import Exit
+    from telex.terminal.cells import Row, Size, Snapshot, Style
+    from telex.terminal.session import PtySession
+    from telex.terminal.waits.compiler import Evidence
+    from telex.terminal.waits.evidence import KeptMoment, LiveMoment
+
+
+def select_redactor(
+    default: Redactor, redact: bool, extra: RedactionRules | None
+) -> Redactor | None:
+    """What a read is redacted with; None for not at all. Raises RuleRefused for bad extra rules."""
+    if not redact:
+        return None
+    if extra is None:
+        return default
+    return Redactor(
+        extra_literals=(*default.extra_literals, *extra.extra_literals),
+        extra_regexes=(*default.extra_regexes, *extra.extra_regexes),
+        replacement=extra.replacement,
+    )
+
+
+class SessionReader:
+    """Reads one session, and keeps how it wrote each row."""
+
+    def __init__(self, session: PtySession, default: Redactor) -> None:
+        self._session = session
+        self._default = default
+        self._masker = Masker(default)
+        self._cells: dict[tuple[int, Row], tuple[ScreenCell, ...]] = {}
+
+    def snapshot(self, cells: spec.Cells, redactor: Redactor | None) -> ScreenSnapshot:
+        """The visible screen now."""
+        self._session.mark_sequence()
+        seen = self._session.snapshot()
+        if (masker := self._masker_of(redactor)) is not None:
+            seen = masker.snapshot(seen, self._session.rows_above())
+        return self.to_wire(seen, cells)
+
+    def moment_keeper(self, redactor: Redactor | None) -> Callable[[LiveMoment], KeptMoment]:
+        """A function that keeps the moment a wait ends in, with its secrets only if there is no
+        redactor."""
+        masker = self._masker_of(redactor)
+        return lambda moment: moment.keep(redactor, masker)
+
+    def to_wire(self, seen: Snapshot, cells: spec.Cells) -> ScreenSnapshot:
+        """A snapshot as the wire has it."""
+        cursor = seen.cursor
+        if cells == "full" and seen.size.rows * seen.size.cols > limits.CELLS_TOLD:
+            cells = "runs"  # a match must not be lost because its picture is too large
+        return spec.ScreenSnapshot(
+            size=terminal_size(seen.size),
+            cursor=spec.CursorState(cursor.row, cursor.col, cursor.visible),
+            sequence=seen.sequence,
+            plain_text=seen.plain_text,
+            cells=self._all_cells(seen.rows) if cells == "full" else (),
+            alternate_screen=seen.alternate_screen,
+            application_cursor=seen.application_cursor,
+            application_keypad=seen.application_keypad,
+            title=seen.title,
+            runs=tuple(_runs(seen.rows)) if cells == "runs" else UNSET,
+        )
+
+    def transcript(self, asked: ReadTranscript, redactor: Redactor | None) -> spec.TranscriptText:
+        """What was printed, or what was since a cursor."""
+        transcript = self._session.transcript
+        begin = 0 if asked.cursor is None else asked.cursor
+        if redactor is None:
+            delta = transcript.since(begin)
+        else:
+            delta = transcript.redacted(redactor, begin)
+        text = strip_escapes(delta.text) if asked.strip else delta.text
+        return spec.TranscriptText(text, delta.cursor, delta.dropped)
+
+    def scrollback(self, asked: ReadScrollback, redactor: Redactor | None) -> spec.Scrollback:
+        """Rows that scrolled away. A start below 0 counts from the newest."""
+        screen = self._session.screen
+        total = screen.scrollback_length
+        start = min(max(total + asked.start if asked.start < 0 else asked.start, 0), total)
+        rows = screen.scrollback(start, min(asked.count, total - start))
+        if redactor is not None:
+            first = max(start - limits.MASKED_ABOVE_ROWS, 0)
+            above, below = screen.scrollback(first, start - first), self._below(start + len(rows))
+            rows = mask_rows((*rows, *below), redactor, above)[: len(rows)]
+        return spec.Scrollback(
+            total=total,
+            start=start,
+            lines=tuple(row.text for row in rows),
+            wrapped=tuple(row.wrapped for row in rows),
+            cells=tuple(_cells(rows)) if asked.cells == "full" else UNSET,
+            runs=tuple(_runs(rows)) if asked.cells == "runs" else UNSET,
+        )
+
+    def _below(self, end: int) -> tuple[Row, ...]:
+        """What follows some rows of the scrollback: a secret may begin in them and go on there."""
+        screen, count = self._session.screen, limits.MASKED_ABOVE_ROWS
+        below = screen.scrollback(end, count)
+        return below if len(below) == count else (*below, *screen.rows())[:count]
+
+    def _masker_of(self, redactor: Redactor | None) -> Masker | None:
+        if redactor is None:
+            return None
+        return self._masker if redactor is self._default else Masker(redactor)
+
+    def _all_cells(self, rows: tuple[Row, ...]) -> tuple[ScreenCell, ...]:
+        kept = self._cells
+        self._cells = {
+            place: kept[place] if place in kept else tuple(_cells([row], place[0]))
+            for place in enumerate(rows)
+            for row in (place[1],)
+        }
+        return tuple([cell for cells in self._cells.values() for cell in cells])
+
+
+def evidence_data(found: Evidence, moment: KeptMoment, redactor: Redactor | None) -> dict[str, Any]:
+    """What matched, as the wire has it.
+
+    A pattern's capture is sent if it can be read without a secret. What a predicate says is its
+    own, and need not stand anywhere: it is sent unless it quotes what is hidden.
+    """
+    if redactor is None:
+        return found.render()
+    redacted = RedactedMoment(moment, redactor)
+
+    def kept(value: str, key: str) -> bool:
+        return key != "capture" or redacted.shows(value)
+
+    def own(value: str, key: str) -> bool:
+        return redacted.shows(value) or not redacted.quotes_secret(value)
+
+    def branch(one: Evidence) -> dict[str, Any]:
+        facts = redact_values(one.facts, redactor, own if one.kind == "lua" else kept)
+        shape: dict[str, Any] = {"kind": one.kind, **facts}
+        match one.matched:
+            case None:
+                return shape
+            case tuple() as several:
+                return {**shape, "matched": [branch(each) for each in several]}
+            case single:
+                return {**shape, "matched": branch(single)}
+
+    return branch(found)
+
+
+def wait_failure_data(
+    moment: KeptMoment, explanation: dict[str, object], ended: Exit | None
+) -> dict[str, Any]:
+    """Why a wait brought nothing. The moment was kept without secrets, if it was to be."""
+    lines = moment.text.split("\n")
+    return {
+        "elapsed_ms": round(moment.elapsed * 1000),
+        "sequence": moment.sequence,
+        "why": explanation,
+        "child": child_state(ended),
+        "screen_tail": "\n".join(lines[-limits.TOLD_TAIL_ROWS :]),
+        "cursor": {"row": moment.cursor.row, "col": moment.cursor.col},
+        "last_change_ms": round((moment.now - moment.last_change) * 1000),
+    }
+
+
+def child_state(ended: Exit | None) -> dict[str, Any]:
+    """What is known of the program."""
+    if ended is None:
+        return {"state": "running"}
+    return {"state": "exited", "exit_code": ended.code, "signal": ended.signal}
+
+
+def terminal_size(size: Size) -> actions.TerminalSize:
+    return actions.TerminalSize(size.rows, size.cols, size.pixel_width, size.pixel_height)
+
+
+def _cells(rows: Iterable[Row], first: int = 0) -> Iterable[ScreenCell]:
+    for at, row in enumerate(rows, first):
+        for col, cell in enumerate(row.cells):
+            wide, covered = cell.width == 2, cell.width == 0
+            yield spec.ScreenCell(at, col, cell.text, wide, covered, _style(cell.style))
+
+
+def _runs(rows: Iterable[Row]) -> Iterable[ScreenRun]:
+    for at, row in enumerate(rows):
+        for run in row.runs:
+            yield spec.ScreenRun(at, run.col, run.width, run.text, _style(run.style))
+
+
+_styles: dict[Style, spec.CellStyle] = {}
+
+
+def _style(style: Style) -> spec.CellStyle:
+    if (made := _styles.get(style)) is None:
+        if len(_styles) >= limits.STYLES_KEPT:
+            _styles.clear()
+        made = _styles[style] = spec.CellStyle(
+            style.foreground,
+            style.background,
+            style.bold,
+            style.dim,
+            style.italic,
+            style.underline,
+            style.inverse,
+        )
+    return made

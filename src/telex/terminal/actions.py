@@ -1,0 +1,168 @@
+"""Actions: what a caller can do to a program on a terminal, as values.
+
+`PtySession.act` performs them, and `session.input` carries them over the wire, so the tags and the
+bounds are those of the automation protocol. The exceptions below are what performing one raises.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from telex.wire import limits
+
+if TYPE_CHECKING:
+    from telex.processes.child import Exit
+
+Rows = Annotated[int, Meta(ge=1, le=1000, description="Rows, 1 to 1000.")]
+Cols = Annotated[int, Meta(ge=1, le=1000, description="Columns, 1 to 1000.")]
+Pixels = Annotated[int, Meta(ge=0, le=65535, description="Pixels; 0 where unknown.")]
+
+
+class TerminalSize(Struct, frozen=True):
+    """A terminal's size."""
+
+    rows: Rows
+    cols: Cols
+    pixel_width: Pixels = 0
+    pixel_height: Pixels = 0
+
+
+class _Action(Struct, frozen=True, tag_field="type"):
+    pass
+
+
+class Text(_Action, frozen=True, tag="text"):
+    """Type these characters."""
+
+    value: str
+
+
+class Paste(_Action, frozen=True, tag="paste"):
+    """Write these bytes verbatim, whatever the program's modes."""
+
+    value: str
+
+
+class BracketedPaste(_Action, frozen=True, tag="bracketed_paste"):
+    """Paste between the markers of bracketed paste, which the text cannot break out of."""
+
+    value: str
+
+
+class Key(_Action, frozen=True, tag="key"):
+    """Press a key, encoded by the program's current modes."""
+
+    value: str
+
+
+class Resize(_Action, frozen=True, tag="resize"):
+    """Give the terminal another size."""
+
+    value: TerminalSize
+
+
+class Interrupt(_Action, frozen=True, tag="interrupt"):
+    """Type the terminal's interrupt character, ahead of any paste still queued."""
+
+
+class Eof(_Action, frozen=True, tag="eof"):
+    """Type the terminal's end-of-file character."""
+
+
+class Kill(_Action, frozen=True, tag="kill"):
+    """End the program and everything it started."""
+
+
+class Signal(_Action, frozen=True, tag="signal"):
+    """Send a signal to the program in the foreground."""
+
+    value: Literal["term", "hup", "quit", "int", "kill", "user1", "user2"]
+
+
+class TranscriptLabel(Struct, frozen=True):
+    """The name of a place in the transcript."""
+
+    label: Annotated[str, Meta(min_length=1, max_length=128)]
+
+
+class MarkTranscript(_Action, frozen=True, tag="mark_transcript"):
+    """Name this place in the transcript."""
+
+    value: TranscriptLabel
+
+
+class Streamed(Struct, frozen=True):
+    """Text, and how fast to type it."""
+
+    text: str
+    chunk_chars: Annotated[int, Meta(ge=1, le=1024)] = 64
+    delay_ms: Annotated[int, Meta(ge=0, le=100)] = 2
+
+
+class StreamText(_Action, frozen=True, tag="stream_text"):
+    """Type in small pieces with a pause between, as a person or a slow line would."""
+
+    value: Streamed
+
+
+class MouseEvent(Struct, frozen=True):
+    """What a mouse does at a cell, counted from 0."""
+
+    row: Annotated[int, Meta(ge=0, le=999)]
+    col: Annotated[int, Meta(ge=0, le=999)]
+    event: Literal["click", "press", "release", "move", "scroll_up", "scroll_down"] = "click"
+    button: Literal["left", "middle", "right"] = "left"
+    count: Annotated[int, Meta(ge=1, le=100)] = 1
+    """How many clicks, or how many notches of the wheel."""
+    shift: bool = False
+    alt: bool = False
+    ctrl: bool = False
+
+
+class Mouse(_Action, frozen=True, tag="mouse"):
+    """Use the mouse, encoded by the protocol the program asked for."""
+
+    value: MouseEvent
+
+
+Action = (
+    Text
+    | Paste
+    | BracketedPaste
+    | Key
+    | Resize
+    | Interrupt
+    | Eof
+    | Kill
+    | Signal
+    | MarkTranscript
+    | StreamText
+    | Mouse
+)
+
+
+# What performing an action raises.
+
+
+class ProgramEnded(Exception):
+    """There is no program any more that an action could reach."""
+
+    def __init__(self, ended: Exit, so: str = "nothing reads what is typed") -> None:
+        super().__init__(f"the program {ended}; {so}")
+        self.exit = ended
+
+
+class NoMouse(Exception):
+    """The program did not ask for the mouse, so that no byte would tell it of one."""
+
+
+class InputNotRead(Exception):
+    """The program reads nothing, and the rest of a long input was given up."""
+
+    def __init__(self, left: int) -> None:
+        super().__init__(
+            f"the program read nothing for {limits.INPUT_SECONDS} s: {left} bytes wait for it, and "
+            "the rest was not sent; interrupt it, or send less at a time"
+        )

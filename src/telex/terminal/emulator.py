@@ -1,0 +1,528 @@
+"""One emulator of libghostty-vt, as little of it as we use.
+
+`Emulator` takes bytes, and gives packed rows, modes and answers. It decides nothing: `screen` says
+what an answer may look like and keeps what was read. `RenderState` is the library's word for what
+changed on a terminal since it was last looked at; only the terminals looked at last keep theirs.
+
+Callbacks are made once for the process, and find their terminal by a number: a closure for each
+terminal would cost memory and tie it in a cycle.
+"""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from telex.terminal.cells import PLAIN, Style
+from telex.terminal.libghostty import (
+    GRAPHEME,
+    LAYOUT,
+    STYLED,
+    WRAP,
+    check,
+    ffi,
+    lib,
+    read_buf,
+    sized,
+    union_fn,
+)
+from telex.terminal.packed_rows import CELL_BYTES, Packed
+from telex.terminal.scrollback_pool import SHARED_POOL
+from telex.version import __version__
+from telex.wire import limits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from telex.terminal.cells import Size
+    from telex.terminal.packed_rows import Packed
+
+
+_EVERY_ROW: Final = range(65_536)
+"""The library counts rows in 16 bits."""
+_CLUSTER_TAG: Final = lib.GHOSTTY_CELL_CONTENT_CODEPOINT_GRAPHEME
+
+
+class RenderState:
+    """What the library calls a render state: it knows which rows changed since it last looked.
+
+    One takes some 80 bytes a cell, five times what an idle terminal takes, so only the terminals
+    that were looked at last have one (`keep_render_state`). A new one finds everything changed,
+    and `Screen` sees for itself which rows are still the same.
+    """
+
+    def __init__(self) -> None:
+        self._state: Any = _made("GhosttyRenderState", lib.ghostty_render_state_new)
+        self._rows: Any = _made(
+            "GhosttyRenderStateRowIterator", lib.ghostty_render_state_row_iterator_new
+        )
+        self._cells: Any = _made(
+            "GhosttyRenderStateRowCells", lib.ghostty_render_state_row_cells_new
+        )
+        weakref.finalize(self, _free_frame, self._state[0], self._rows[0], self._cells[0])
+        self.weight = 0
+        """How many cells it holds."""
+        self._dirty: Any = ffi.new("GhosttyRenderStateDirty*")
+        self._y: Any = ffi.new("uint16_t*")
+        self._view: Any = ffi.new("GhosttyCellsView*")
+        self._raw: Any = ffi.new("GhosttyRow*")
+        self._values: Any = ffi.new("void*[2]", [self._view, self._raw])
+        self._style: Any = sized("GhosttyStyle")
+
+    def read(self, terminal: Any) -> tuple[bool, list[tuple[int, Packed]]]:
+        state = self._state[0]
+        check(lib.ghostty_render_state_update(state, terminal), "render_state_update")
+        lib.ghostty_render_state_get(state, _DIRTY, self._dirty)
+        dirty = self._dirty[0]
+        if not dirty:
+            return False, []
+        lib.ghostty_render_state_get(state, _ITERATOR, self._rows)
+        found = self._copied(self._rows[0])
+        lib.ghostty_render_state_clean(state)
+        if dirty == lib.GHOSTTY_RENDER_STATE_DIRTY_FULL:
+            self.weight = len(found) * self._view.len
+        return dirty == lib.GHOSTTY_RENDER_STATE_DIRTY_FULL, found
+
+    def _copied(self, rows: Any) -> list[tuple[int, Packed]]:
+        y, view, raw, values = self._y, self._view, self._raw, self._values
+        next_dirty, get = _next_dirty, _row_get_multi  # names looked up once, not for each row
+        buffer, none, made = ffi.buffer, ffi.NULL, tuple.__new__
+        found: list[tuple[int, Packed]] = []
+        for _ in _EVERY_ROW:  # no longer than a screen can be high, whatever the library answers
+            if not next_dirty(rows, y):
+                break
+            get(rows, 2, _ROW_KEYS, values, none)
+            cells, bits = buffer(view.ptr, view.len * CELL_BYTES)[:], raw[0]
+            if bits & _MARKED:
+                found.append((y[0], self._marked(rows, cells, bits)))
+            else:
+                found.append((y[0], made(Packed, (cells, bits & WRAP != 0, (), ()))))
+        return found
+
+    def _marked(self, row: Any, cells: bytes, bits: int) -> Packed:
+        lib.ghostty_render_state_row_get(row, _ROW_CELLS, self._cells)
+        styles = tuple(self._styles(cells)) if bits & STYLED else ()
+        clusters = tuple(self._clusters(cells)) if bits & GRAPHEME else ()
+        return Packed(cells, bits & WRAP != 0, styles, clusters)
+
+    def _styles(self, cells: bytes) -> list[tuple[int, Style]]:
+        """What the style numbers of a row mean now: they are given anew when nobody uses them."""
+        columns = _style_numbers(cells)
+        return [(number, self._style_at(columns[number])) for number in sorted(columns)]
+
+    def _style_at(self, col: int) -> Style:
+        cells = self._cells[0]
+        lib.ghostty_render_state_row_cells_select(cells, col)
+        lib.ghostty_render_state_row_cells_get(cells, _STYLE, self._style)
+        key = ffi.buffer(self._style)[:]
+        known = _known_styles.get(key)
+        if known is None:
+            if len(_known_styles) >= _STYLES_KEPT:
+                _known_styles.clear()
+            known = _known_styles[key] = _style(self._style)
+        return known
+
+    def _clusters(self, cells: bytes) -> Iterator[tuple[int, str]]:
+        size = ffi.new("uint32_t*")
+        cells_get = lib.ghostty_render_state_row_cells_get
+        for col, cell in enumerate(memoryview(cells).cast("Q")):
+            if LAYOUT.tag.of(cell) == _CLUSTER_TAG:
+                lib.ghostty_render_state_row_cells_select(self._cells[0], col)
+                cells_get(self._cells[0], _LENGTH, size)
+                points = ffi.new("uint32_t[]", max(size[0], 1))
+                cells_get(self._cells[0], _POINTS, points)
+                yield col, "".join(map(chr, points[0 : size[0]]))
+
+
+_BYTE, _BIT = divmod(LAYOUT.style.lsb, 8)
+
+
+def _style_numbers(cells: bytes) -> dict[int, int]:
+    """The style numbers of a row, but 0, each with a column that has it.
+
+    They are given from 1 on, so most rows have them in one byte of each cell.
+    """
+    mask = (1 << LAYOUT.style.width) - 1
+    low = cells[_BYTE::CELL_BYTES]
+    if cells[_BYTE + 1 :: CELL_BYTES].strip(b"\0") or cells[_BYTE + 2 :: CELL_BYTES].strip(b"\0"):
+        view = memoryview(cells).cast("Q")
+        found = {cell >> LAYOUT.style.lsb & mask: col for col, cell in enumerate(view)}
+    else:
+        found = {value >> _BIT: low.index(value) for value in set(low)}
+    found.pop(0, None)
+    return found
+
+
+_DIRTY: Final = lib.GHOSTTY_RENDER_STATE_DATA_DIRTY
+_ITERATOR: Final = lib.GHOSTTY_RENDER_STATE_DATA_ROW_ITERATOR
+_ROW_CELLS: Final = lib.GHOSTTY_RENDER_STATE_ROW_DATA_CELLS
+_STYLE: Final = lib.GHOSTTY_RENDER_STATE_ROW_CELLS_DATA_STYLE
+_next_dirty: Final = lib.ghostty_render_state_row_iterator_next_dirty
+_row_get_multi: Final = lib.ghostty_render_state_row_get_multi
+_MARKED: Final = STYLED | GRAPHEME
+_LENGTH: Final = lib.GHOSTTY_RENDER_STATE_ROW_CELLS_DATA_GRAPHEMES_LEN
+_POINTS: Final = lib.GHOSTTY_RENDER_STATE_ROW_CELLS_DATA_GRAPHEMES_BUF
+_ROW_KEYS: Final = ffi.new(
+    "GhosttyRenderStateRowData[]",
+    [lib.GHOSTTY_RENDER_STATE_ROW_DATA_CELLS_RAW, lib.GHOSTTY_RENDER_STATE_ROW_DATA_RAW],
+)
+
+_STYLES_KEPT: Final = 16_384
+_known_styles: dict[bytes, Style] = {}
+
+_kept: OrderedDict[int, RenderState] = OrderedDict()
+
+
+def take_render_state(number: int) -> RenderState:
+    """The frame of the terminal of that number, or a new one."""
+    return _kept.pop(number, None) or RenderState()
+
+
+def keep_render_state(number: int, frame: RenderState) -> None:
+    """For its next look, unless others are looked at in the meantime."""
+    _kept[number] = frame
+    while len(_kept) > 1 and sum(one.weight for one in _kept.values()) > limits.FRAME_CELLS:
+        _kept.popitem(last=False)
+
+
+def drop_render_state(number: int) -> None:
+    """That terminal is gone."""
+    _kept.pop(number, None)
+
+
+def _made(kind: str, new: Any) -> Any:
+    out = ffi.new(f"{kind}*")
+    check(new(ffi.NULL, out), kind)
+    return out
+
+
+def _free_frame(state: Any, rows: Any, cells: Any) -> None:
+    lib.ghostty_render_state_row_cells_free(cells)
+    lib.ghostty_render_state_row_iterator_free(rows)
+    lib.ghostty_render_state_free(state)
+
+
+def _style(style: Any) -> Style:
+    made = Style(
+        foreground=_colour(style.fg_color),
+        background=_colour(style.bg_color),
+        bold=style.bold,
+        dim=style.faint,
+        italic=style.italic,
+        underline=style.underline != 0,
+        inverse=style.inverse,
+        strikethrough=style.strikethrough,
+        blink=style.blink,
+        invisible=style.invisible,
+    )
+    return PLAIN if made == PLAIN else made
+
+
+def _colour(colour: Any) -> str:
+    if colour.tag == lib.GHOSTTY_STYLE_COLOR_PALETTE:
+        return f"idx:{colour.value.palette}"
+    if colour.tag == lib.GHOSTTY_STYLE_COLOR_RGB:
+        rgb = colour.value.rgb
+        return f"rgb:{rgb.r}:{rgb.g}:{rgb.b}"
+    return "default"
+
+
+CELL_PIXELS: Final = (8, 16)
+"""What a cell measures where nobody said: the answer to a program that asks in pixels."""
+
+_PAGE_BYTES: Final = 512 * 1024
+_SHARE_BYTES: Final = 128 * 1024
+"""After so much output it is looked how much memory all scrollbacks have."""
+"""Rows are dropped a page at a time: with room for one more, all that were asked for are kept."""
+
+_OPT: Final = "GHOSTTY_TERMINAL_OPT_"
+_DATA: Final = "GHOSTTY_TERMINAL_DATA_"
+
+
+_NAME: Final = f"telex {__version__}".encode()
+_name_kept: Final = ffi.new("uint8_t[]", _NAME)
+
+
+@dataclass(slots=True)
+class _CallbackState:
+    """What the callbacks of one terminal need: where its answers go, and what it answers with."""
+
+    size: Size
+    attributes: tuple[int, ...]
+    answers: list[bytes] = field(default_factory=list)
+    waiting: int = 0
+
+
+_callback_states: dict[int, _CallbackState] = {}
+_numbers = itertools.count(1)
+
+
+def _callback_state(userdata: Any) -> _CallbackState:
+    return _callback_states[int(ffi.cast("uintptr_t", userdata))]
+
+
+def _on_answer(_terminal: Any, userdata: Any, data: Any, length: int) -> None:
+    state = _callback_state(userdata)
+    state.waiting += length
+    # Over the limit nothing is kept but the count, so that a flood of questions costs no memory.
+    answer = ffi.buffer(data, length)[:] if state.waiting <= limits.REPLY_BYTES else b""
+    state.answers.append(answer)
+
+
+def _on_size(_terminal: Any, userdata: Any, out: Any) -> bool:
+    size = _callback_state(userdata).size
+    out.rows, out.columns = size.rows, size.cols
+    out.cell_width, out.cell_height = cell_pixels(size)
+    return True
+
+
+def _on_attributes(_terminal: Any, userdata: Any, out: Any) -> bool:
+    # A VT220 with colour (22), as the library says of itself, and what the session adds.
+    # The struct is not cleared for us: what we leave out would tell the program of our memory.
+    ffi.memmove(out, bytes(ffi.sizeof(out[0])), ffi.sizeof(out[0]))
+    features = (22, *_callback_state(userdata).attributes)
+    out.primary.conformance_level = 62
+    out.primary.num_features = len(features)
+    for n, feature in enumerate(features):
+        out.primary.features[n] = feature
+    out.secondary.device_type = 1
+    return True
+
+
+def _on_scheme(_terminal: Any, _userdata: Any, out: Any) -> bool:
+    out[0] = lib.GHOSTTY_COLOR_SCHEME_DARK
+    return True
+
+
+def _on_version(_terminal: Any, _userdata: Any) -> Any:
+    return ffi.new("GhosttyString*", {"ptr": _name_kept, "len": len(_NAME)})[0]
+
+
+_CALLBACKS: Final = {
+    "WRITE_PTY": ffi.callback("GhosttyTerminalWritePtyFn", _on_answer),
+    "SIZE": ffi.callback("GhosttyTerminalSizeFn", _on_size),
+    "DEVICE_ATTRIBUTES": ffi.callback("GhosttyTerminalDeviceAttributesFn", _on_attributes),
+    "COLOR_SCHEME": ffi.callback("GhosttyTerminalColorSchemeFn", _on_scheme),
+    "XTVERSION": ffi.callback("GhosttyTerminalXtversionFn", _on_version),
+}
+_COLOURS: Final = {
+    "COLOR_FOREGROUND": (0xE5, 0xE5, 0xE5),
+    "COLOR_BACKGROUND": (0x1E, 0x1E, 0x1E),
+    "COLOR_CURSOR": (0xE5, 0xE5, 0xE5),
+}
+_NUMBERS: Final = {
+    # Bytes are what limits it, see `_keep_rows`.
+    "SCROLLBACK_MAX_LINES": 2**32,
+    # Pictures and glyphs: nobody here draws them, and a program must not fill our memory with them.
+    "KITTY_IMAGE_STORAGE_LIMIT": 0,
+    "APC_MAX_BYTES": 0,
+}
+_SWITCHES: Final = {"TITLE_REPORT": False, "GLYPH_PROTOCOL": False}
+
+
+def cell_pixels(size: Size) -> tuple[int, int]:
+    """A cell's width and height."""
+    wide, high = CELL_PIXELS
+    return size.pixel_width // size.cols or wide, size.pixel_height // size.rows or high
+
+
+class Emulator:
+    """One emulator. `close` frees it; if nobody does, its end does."""
+
+    def __init__(self, size: Size, scrollback: int, attributes: tuple[int, ...]) -> None:
+        handle = ffi.new("GhosttyTerminal*")
+        check(lib.ghostty_terminal_new(ffi.NULL, handle, size.cols, size.rows), "terminal_new")
+        self.handle: Any = handle[0]
+        self._number = next(_numbers)
+        self._callback = _callback_states[self._number] = _CallbackState(size, attributes)
+        self._free = weakref.finalize(self, _free, self.handle, self._number)
+        self._free.atexit = False
+        self._mode: Any = ffi.new("GhosttyTerminalModeConfig*")
+        self._state: Any = ffi.new("TelexState*")
+        places = [ffi.addressof(self._state[0], name) for name in _FIELDS]
+        self._places: Any = ffi.new("void*[]", places)
+        self._scrollback = scrollback
+        self._share: int | None = None
+        self._configure()
+        self._keep_rows(size)
+        self._fed = 0
+        if scrollback:
+            SHARED_POOL.join(self)
+
+    def close(self) -> None:
+        """Free the memory, once. To use it then is a mistake that raises, and not a crash."""
+        if self._scrollback:
+            SHARED_POOL.leave(self)
+        self._free()
+        self.handle = ffi.NULL
+
+    def _configure(self) -> None:
+        self._set("USERDATA", ffi.cast("void*", self._number))
+        for name, callback in _CALLBACKS.items():
+            self._set(name, callback)
+        for name, rgb in _COLOURS.items():
+            self._set(name, ffi.new("GhosttyColorRgb*", rgb))
+        for name, number in _NUMBERS.items():
+            self._set(name, ffi.new("uint64_t*", number))
+        for name, switch in _SWITCHES.items():
+            self._set(name, ffi.new("bool*", switch))
+
+    def _keep_rows(self, size: Size) -> None:
+        # The limit is told in bytes: at a limit of lines the library gives each old page back to
+        # the system and asks for a new one, which takes a plain log three times as long. In bytes
+        # a row is 9 a cell when plain, 12 when every word has a colour of its own.
+        wanted = self._scrollback * (size.cols + 4) * 12 + _PAGE_BYTES if self._scrollback else 0
+        limit = min(wanted, limits.SCROLLBACK_BYTES, self._share or wanted)
+        self._set("SCROLLBACK_MAX_BYTES", ffi.new("uint64_t*", limit))
+
+    def limit(self, size: int | None) -> None:
+        """At most so many bytes of scrollback, whatever else it may have; what is more goes now."""
+        self._share = size
+        self._keep_rows(self._callback.size)
+
+    def _used(self) -> int:
+        """Bytes that the scrollback takes, more or less."""
+        return int(self.get("SCROLLBACK_ROWS", "size_t")) * (self._callback.size.cols + 4) * 10
+
+    def _set(self, option: str, value: Any) -> None:
+        check(lib.ghostty_terminal_set(self.handle, getattr(lib, _OPT + option), value), option)
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Take bytes; what the terminal answers, in order. Empty for an answer over the limit."""
+        lib.ghostty_terminal_vt_write(self.handle, data, len(data))
+        self._fed += len(data)
+        if self._fed >= _SHARE_BYTES and self._scrollback:
+            self._fed = 0
+            SHARED_POOL.report(self, self._used())
+        return self._answers()
+
+    def resize(self, size: Size) -> list[bytes]:
+        self._callback.size = size
+        self._keep_rows(size)
+        wide, high = cell_pixels(size)
+        resize = lib.ghostty_terminal_resize
+        check(resize(self.handle, size.cols, size.rows, wide, high), "resize")
+        return self._answers()
+
+    def _answers(self) -> list[bytes]:
+        callback = self._callback
+        if not callback.answers:
+            return callback.answers
+        answers, callback.answers, callback.waiting = callback.answers, [], 0
+        return answers
+
+    def state(self) -> Any:
+        """Cursor, active screen and title, as they are now: good until the next call."""
+        get_multi = lib.ghostty_terminal_get_multi
+        check(get_multi(self.handle, len(_FIELDS), _STATE_KEYS, self._places, ffi.NULL), "state")
+        return self._state
+
+    def get(self, what: str, kind: str) -> Any:
+        """One value of the library's `GHOSTTY_TERMINAL_DATA_*`."""
+        out = ffi.new(f"{kind}*")
+        check(lib.ghostty_terminal_get(self.handle, getattr(lib, _DATA + what), out), what)
+        return out[0]
+
+    def mode(self, number: int, ansi: bool = False) -> bool:
+        """Whether a mode is set: a DEC private one, or an ANSI one."""
+        self._mode.mode = number | ansi << 15
+        check(lib.ghostty_terminal_get(self.handle, _MODE, self._mode), "mode")
+        return bool(self._mode.value)
+
+    def changed(self) -> tuple[bool, list[tuple[int, Packed]]]:
+        """The visible rows that changed since last time, and whether others may be gone too."""
+        frame = take_render_state(self._number)
+        try:
+            return frame.read(self.handle)
+        finally:
+            keep_render_state(self._number, frame)
+
+    def history(self, start: int, count: int) -> list[Packed]:
+        """Rows from the scrollback, 0 the oldest. Scrolls the viewport there, and puts it back.
+
+        Fewer than `count` when the library shows no more: its viewport does not move on the
+        alternate screen, whatever it says of the number of rows there.
+        """
+        frame = RenderState()
+        found: list[Packed] = []
+        try:
+            while len(found) < count:
+                self._look(lib.GHOSTTY_SCROLL_VIEWPORT_ROW, start + len(found))
+                moved, rows = frame.read(self.handle)
+                if not moved or not rows:
+                    break
+                found += [row for _, row in rows]
+        finally:
+            self._look(lib.GHOSTTY_SCROLL_VIEWPORT_BOTTOM, 0)
+        return found[:count]
+
+    def extras(self, *wanted: str, before: bool = False) -> str:
+        """Bytes that bring back what the cells do not hold: written around the library's text.
+
+        It has no way to write them alone, so one cell is written with and without them.
+        """
+        whole, bare = self._formatted(wanted), self._formatted(())
+        return whole[: len(whole) - len(bare)] if before else whole[len(bare) :]
+
+    def _formatted(self, wanted: tuple[str, ...]) -> str:
+        options, cell = sized("GhosttyFormatterTerminalOptions"), sized("GhosttySelection")
+        options.emit = lib.GHOSTTY_FORMATTER_FORMAT_VT
+        for name in wanted:
+            group = options.extra if hasattr(options.extra, name) else options.extra.screen
+            setattr(group, name, True)
+        check(
+            _grid_ref(self.handle, ffi.new("GhosttyPointS*")[0], ffi.addressof(cell.start)), "ref"
+        )
+        cell.end = cell.start
+        options.selection = cell
+        out = ffi.new("GhosttyFormatter*")
+        new = lib.ghostty_formatter_terminal_new
+        check(new(ffi.NULL, out, self.handle, options[0]), "formatter")
+        try:
+            format_buf = lib.ghostty_formatter_format_buf
+            return str(read_buf(lambda *room: format_buf(out[0], *room)))
+        finally:
+            lib.ghostty_formatter_free(out[0])
+
+    def _look(self, tag: int, row: int) -> None:
+        where = ffi.new("TelexViewport*")
+        where.tag, where.row = tag, row
+        _scroll_viewport(self.handle, where[0])
+
+
+def _free(handle: Any, number: int) -> None:
+    drop_render_state(number)
+    del _callback_states[number]
+    lib.ghostty_terminal_free(handle)
+
+
+_MODE: Final = getattr(lib, _DATA + "MODE")
+
+_FIELDS: Final = {
+    "cursor_x": "uint16_t",
+    "cursor_y": "uint16_t",
+    "cursor_visible": "bool",
+    "active_screen": "GhosttyTerminalScreen",
+    "title": "GhosttyString",
+}
+_MEMBERS: Final = "".join([f"{kind} {name};" for name, kind in _FIELDS.items()])
+ffi.cdef(f"typedef struct {{ {_MEMBERS} }} TelexState;")
+_STATE_KEYS: Final = ffi.new(
+    "GhosttyTerminalData[]", [getattr(lib, _DATA + name.upper()) for name in _FIELDS]
+)
+
+# The union in this argument cannot be passed by value through cffi; a struct of its layout can.
+ffi.cdef(
+    "typedef struct { GhosttyTerminalScrollViewportTag tag; uint64_t row, pad; } TelexViewport;"
+)
+_scroll_viewport: Final = union_fn(
+    "ghostty_terminal_scroll_viewport", "void(*)(GhosttyTerminal, TelexViewport)"
+)
+
+
+_grid_ref: Final = union_fn(
+    "ghostty_terminal_grid_ref", "GhosttyResult(*)(GhosttyTerminal, GhosttyPointS, GhosttyGridRef*)"
+)

@@ -1,0 +1,123 @@
+"""Sharing the event loop between programs that print more than there is time for.
+
+What a program prints now and then is read as it comes. A program that prints without pause spends
+its token bucket (`TokenBucket`) and then queues (`OutputScheduler`): in each turn of the event loop
+only as many are served as fit into two milliseconds, and between two turns everything else runs.
+Without that, twenty of them took two milliseconds each, and whoever typed into another program
+waited for all of them, several times until the answer was there. `Pace` bounds how much of one
+read a screen is fed at once.
+
+One scheduler for each event loop. Used by `pty`, `session` and attachments.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Final
+from weakref import WeakKeyDictionary
+
+from telex.wire import limits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class OutputScheduler:
+    """The queue of one event loop: first come, first served, within the time of a turn."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._line: OrderedDict[Callable[[], None], None] = OrderedDict()
+        self._next: asyncio.Handle | None = None
+
+    def queue(self, work: Callable[[], None]) -> None:
+        """Do it when it is its turn, once. It stands in line only once."""
+        self._line.setdefault(work)
+        if self._next is None:
+            self._next = self._loop.call_soon(self._serve)
+
+    def withdraw(self, work: Callable[[], None]) -> None:
+        """Not to be done any more."""
+        self._line.pop(work, None)
+
+    def __contains__(self, work: Callable[[], None]) -> bool:
+        return work in self._line
+
+    def _serve(self) -> None:
+        until = self._loop.time() + limits.TURN_MILLISECONDS / 1000
+        try:
+            for _ in range(len(self._line)):  # each once, however fast it is
+                if not self._line:  # withdrawn by one before
+                    break
+                work, _ = self._line.popitem(last=False)
+                work()
+                if self._loop.time() >= until:
+                    break
+        finally:
+            self._next = self._loop.call_soon(self._serve) if self._line else None
+
+
+_of_loops: WeakKeyDictionary[asyncio.AbstractEventLoop, OutputScheduler] = WeakKeyDictionary()
+
+
+def output_scheduler() -> OutputScheduler:
+    """The scheduler of the running event loop."""
+    loop = asyncio.get_running_loop()
+    if (found := _of_loops.get(loop)) is None:
+        found = _of_loops[loop] = OutputScheduler(loop)
+    return found
+
+
+class TokenBucket:
+    """How much of one program's output is read as it comes: `LIGHT_BYTES`, refilled in a quarter of
+    a second. Pure."""
+
+    def __init__(self, now: float) -> None:
+        self._left = float(limits.LIGHT_BYTES)
+        self._at = now
+
+    def spend(self, size: int, now: float) -> None:
+        """So much was printed."""
+        refilled = self._left + (now - self._at) * limits.LIGHT_BYTES * 4
+        self._left = min(float(limits.LIGHT_BYTES), refilled) - size
+        self._left = max(self._left, -float(limits.LIGHT_BYTES))
+        self._at = now
+
+    def is_spent(self, now: float) -> bool:
+        """Whether it has to wait its turn."""
+        self.spend(0, now)
+        return self._left <= 0
+
+
+SLOW_SECONDS: Final = 0.001
+"""Half a turn: what takes longer should have been less."""
+
+
+class Pace:
+    """How much one screen is fed at once, so that its program does not hold up all the others.
+
+    Nearly all output is cheap: a whole read goes in one call. But a terminal reset is two bytes and
+    takes 10 microseconds, a repeated character eight bytes and 200, and clearing a large screen
+    takes longer still. All that is expensive begins with an ESC. So output is counted in escapes,
+    and after expensive ones fewer are fed the next time, whatever they are: a list of the expensive
+    ones would never be complete. Pure: the caller says how long a piece took.
+    """
+
+    def __init__(self) -> None:
+        self._escapes = limits.SCREEN_ESCAPES
+
+    def stride(self, data: bytes) -> int:
+        """Into pieces of what length to cut this. It is all of it, mostly."""
+        escapes = data.count(b"\x1b")
+        if escapes <= self._escapes:
+            return len(data)
+        return max(1, len(data) * self._escapes // escapes)
+
+    def took(self, seconds: float) -> bool:
+        """A piece took so long. Whether that is too long, and the next must be shorter."""
+        if slow := seconds > SLOW_SECONDS:
+            self._escapes = max(1, int(self._escapes * SLOW_SECONDS / seconds))
+        elif self._escapes < limits.SCREEN_ESCAPES:
+            self._escapes = min(2 * self._escapes, limits.SCREEN_ESCAPES)
+        return slow

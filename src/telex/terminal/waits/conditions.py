@@ -1,0 +1,483 @@
+"""Conditions: what a wait waits for, as pure functions of a moment.
+
+Each kind of matcher has one: texts and patterns, states that are no text, and joints of others. A
+condition reads no clock, waits for nothing, and keeps nothing between looks. What is new since a
+mark is decided in `since`; what almost matched is found in `near_misses`. Made by `compiler` only.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from telex.terminal.waits.evidence import Evidence
+from telex.terminal.waits.near_misses import NearMissSearch
+from telex.terminal.waits.since import new_in_transcript, new_on_screen
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from telex.terminal.patterns import Pattern, PatternMatch
+    from telex.terminal.waits.evidence import Moment, PredicateRunner
+    from telex.terminal.waits.matchers import Predicate
+    from telex.terminal.waits.near_misses import NearMiss
+    from telex.terminal.waits.since import Mark, NewSpans
+
+
+Explanation = dict[str, object]
+"""Plain data: `kind`, `matched`, `why` as a sentence, what was asked for, and `nearest` or
+`branches`."""
+
+
+class WaitCondition(ABC):
+    """What is waited for. Each kind of matcher is one of these."""
+
+    allows_exit: bool = False
+    """Whether it may still become true when the program is gone, its output is here, and a look at
+    that moment said no. Nothing visible, printed or titled changes after that, so texts, patterns,
+    the cursor, the title and their absence are decided; so are `process_exited` and `exit_code`,
+    for that look saw the exit; so is `not` of those. Left are `screen_stable`, which time alone
+    makes true, and `lua`, which may ask for anything. Even then `wake_at` tells more: without
+    predicates, and with no time to wake at, nothing will change."""
+
+    @abstractmethod
+    def look(self, moment: Moment) -> Evidence | None:
+        """Whether it is true at this moment, and by what."""
+
+    def decided(self, moment: Moment) -> bool:
+        """Whether `look` knows: what has to be asked elsewhere may not be known yet, and `not`
+        must not take that for a no."""
+        return True
+
+    def may_come(self, moment: Moment) -> bool:
+        """Whether what is not true at this moment may still become so without the program."""
+        return self.allows_exit
+
+    def wake_at(self, moment: Moment) -> float | None:
+        """When time alone could next change the answer; always after `moment.now`."""
+        return None
+
+    def explain(self, moment: Moment) -> Explanation:
+        """For a person whose wait timed out: what each branch says, and what came nearest."""
+        return self.explain_with(moment, NearMissSearch(moment))
+
+    @abstractmethod
+    def explain_with(self, moment: Moment, misses: NearMissSearch) -> Explanation:
+        """As `explain`, with one search for near misses shared by all branches."""
+
+
+def explanation(
+    asked_for: Evidence, matched: bool, why: str, miss: NearMiss | None = None
+) -> Explanation:
+    """What a matcher says of a moment to a person who waited in vain."""
+    told: Explanation = {**asked_for.render(), "matched": matched, "why": why}
+    if miss is not None:
+        told["nearest"] = miss.render()
+    return told
+
+
+# Texts and patterns, on the screen and in the transcript.
+
+
+_MATCHES: Final = 10_000
+"""So many matches of a pattern are looked at for a new one: a screen holds a million characters,
+and a pattern may match at each."""
+
+
+class ScreenText(WaitCondition):
+    """This text stands on the screen."""
+
+    def __init__(self, text: str, mark: Mark | None = None) -> None:
+        self._text, self._mark = text, mark
+        self._at_row_end = _at_row_end(text)
+        self._evidence = Evidence("contains_text", {"text": text})
+
+    def look(self, moment: Moment) -> Evidence | None:
+        text = moment.text
+        if self._stands(self._text, text, moment):
+            return self._evidence
+        if self._at_row_end and self._stands(self._at_row_end, f"{text}\n", moment):
+            return self._evidence
+        return None
+
+    def _stands(self, wanted: str, text: str, moment: Moment) -> bool:
+        if wanted not in text:
+            return False
+        return self._mark is None or new_on_screen(self._mark, moment).finds(wanted, text)
+
+    def explain_with(self, moment: Moment, misses: NearMissSearch) -> Explanation:
+        if self.look(moment):
+            return explanation(self._evidence, True, "the text is on the screen")
+        miss = misses.for_text(self._text, self._mark)
+        return explanation(self._evidence, False, _not_shown("the text is not", self._mark), miss)
+
+
+def _at_row_end(text: str) -> str:
+    """The same text where a row ends: there its last blanks are not told. Else empty.
+
+    `$ ` and `>>> ` are what people wait for, and nobody sees that the blank is missing.
+    """
+    words = text.rstrip(" ")
+    return f"{words}\n" if words and words != text else ""
+
+
+class ScreenPattern(WaitCondition):
+    """The screen matches this pattern."""
+
+    def __init__(self, pattern: Pattern, mark: Mark | None = None) -> None:
+        self._pattern, self._mark = pattern, mark
+
+    def look(self, moment: Moment) -> Evidence | None:
+        found = self._pattern.search(moment.text)
+        if found is not None and self._mark is not None:
+            found = _first_new(
+                new_on_screen(self._mark, moment), self._pattern.finditer(moment.text)
+            )
+        return _matched_pattern("screen_regex", self._pattern, found)
+
+    def explain_with(self, moment: Moment, misses: NearMissSearch) -> Explanation:
+        asked_for = Evidence("screen_regex", {"pattern": self._pattern.source})
+        if self.look(moment):
+            return explanation(asked_for, True, "the pattern matches the screen")
+        miss = misses.for_pattern(self._pattern, self._mark)
+        return explanation(
+            asked_for, False, _not_shown("no match of the pattern is", self._mark), miss
+        )
+
+
+class PrintedText(WaitCondition):
+    """This text was printed."""
+
+    def __init__(self, text: str, mark: Mark | None = None) -> None:
+        self._text, self._mark = text, mark
+        self._evidence = Evidence("transcript_contains", {"text": text})
+
+    def look(self, moment: Moment) -> Evidence | None:
+        if self._mark is None:
+            return self._evidence if self._text in moment.transcript.tail else None
+        text = moment.transcript.since(self._mark.transcript)
+        if self._text not in text:
+            return None
+        new = new_in_transcript(self._mark, text)
+        return self._evidence if new.finds(self._text, text) else None
+
+    def explain_with(self, moment: Moment, misses: NearMissSearch) -> Explanation:
+        if self.look(moment):
+            return explanation(self._evidence, True, "the text was printed")
+        miss = misses.for_printed(self._text, self._mark)
+        return explanation(
+            self._evidence, False, _not_printed("the text was not", self._mark), miss
+        )
+
+
+class PrintedPattern(WaitCondition):
+    """What was printed matches this pattern."""
+
+    def __init__(self, pattern: Pattern, mark: Mark | None = None) -> None:
+        self._pattern, self._mark = pattern, mark
+
+    def look(self, moment: Moment) -> Evidence | None:
+        if self._mark is None:
+            found = self._pattern.search(moment.transcript.tail)
+        else:
+            text = moment.transcript.since(self._mark.transcript)
+            found = self._pattern.search(text)
+            if found is not None:
+                found = _first_new(
+                    new_in_transcript(self._mark, text), self._pattern.finditer(text)
+                )
+        return _matched_pattern("transcript_regex", self._pattern, found)
+
+    def explain_with(self, moment: Moment, misses: NearMissSearch) -> Explanation:
+        asked_for = Evidence("transcript_regex", {"pattern": self._pattern.source})
+        if self.look(moment):
+            return explanation(asked_for, True, "the pattern matches what was printed")
+        miss = misses.for_printed_pattern(self._pattern, self._mark)
+        why = _not_printed("no match of the pattern was", self._mark)
+        return explanation(asked_for, False, why, miss)
+
+
+def _first_new(new: NewSpans, matches: Iterable[PatternMatch]) -> PatternMatch | None:
+    fresh = (found for found in islice(matches, _MATCHES) if new.touches(*found.span))
+    return next(fresh, None)
+
+
+def _matched_pattern(kind: str, pattern: Pattern, found: PatternMatch | None) -> Evidence | None:
+    if found is None:
+        return None
+    return Evidence(kind, {"pattern": pattern.source, "capture": found.capture})
+
+
+def _not_shown(what: str, mark: Mark | None) -> str:
+    return f"{what} on the screen" if mark is None else f"{what} new on the screen since the mark"
+
+
+def _not_printed(what: str, mark: Mark | None) -> str:
+    return f"{what} printed" if mark is None else f"{what} printed since the mark"
+
+
+class AbsentText(WaitCondition):
+    """This text does not stand on the screen."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._there = ScreenText(text)
+        self._evidence = Evidence("text_absent", {"text": text})
+
+    def look(self, moment: Moment) -> Evidence | None:
+        return None if self._there.look(moment) else self._evidence
+
+    def explain_with(self, moment: Moment, misses: NearMissSearch) -> Explanation:
+        if self.look(moment):
+            return explanation(self._evidence, True, "the text is not on the screen")
+        row = moment.text.count("\n", 0, moment.text.find(self._text.rstrip(" ")))
+        return explanation(self._evidence, False, f"the text is still on the screen, in row {row}")
+
+
+# States that are no text: the title, the cursor, stillness, the end, a predicate.
+
+
+class TitleContains(WaitCondition):
+    """The window title contains this text."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._evidence = Evidence("title", {"text": text})
+
+    def look(self, moment: Moment) -> Evidence | None:
+        title = moment.title
+        return self._evidence if title is not None and self._text in title else None
+
+    def explain_with(self, moment: Moment, misses: NearMissSearch) -> Explanation:
+        if (title := moment.title) is None:
+            return explanation(self._evidence, False, "the program has set no title")
+        return explanation(self._evidence, self._text in title, f"the title is {title!r}")
+
+
+class CursorIsAt(WaitCondition):
+    """The cursor stands there."""
+
+    def __init__(self, row: int, col: int) -> None:
+        self._row, self._col = row, col
+        self._evidence = Evidence("cursor_at", {"row": row, "col": col})
+
+    def look(self, moment: Moment) -> Evidence | None:
+        cursor = moment.cursor
+        there = cursor.row == self._row and cursor.col == self._col
+        return self._evidence if there else None
+
+    def explain_with(self, moment: Moment, misses: NearMissSearch) -> Explanation:
+        cursor = moment.cursor
+        why = f"the cursor is at row {cursor.row}, column {cursor.col}"
+        return explanation(self._evidence, self.look(moment) is not None, why)
+
+
+class Stable(WaitCondition):
+    """Nothing happened for so long. The plain form counts from the begin of the wait, as the
+    original does, so that a wait right after an input never ends before the program reacted. The
+    other form counts from the last visible change or input, and may be true at once."""
+
+    allows_exit = True
+
+    def __init__(self, min_ms: int, from_change: bool = False) -> None:
+        self._min_ms, self._from_change = min_ms, from_change
+        self._evidence = Evidence("screen_stable", {"min_ms": min_ms})
+
+    def _start(self, moment: Moment) -> float:
+        if self._from_change:
+            return moment.last_change
+        return max(moment.began, moment.last_activity)
+
+    def _due(self, moment: Moment) -> float:
+        # Looking and waking compare the same number: if each rounded in its own way, a timer could
+        # fire a moment too early and never be set again.
+        return self._start(moment) + self._min_ms / 1000
+
+    def look(self, moment: Moment) -> Evidence | None:
+        return self._evidence if moment.now >= self._due(moment) else None
+
+    def wake_at(self, moment: Moment) -> float | None:
+        due = self._due(moment)
+        return due if due > moment.now else None
+
+    def explain_with(self, moment: Moment, misses: NearMissSearch) -> Explanation:
+        elapsed = int(max(0.0, moment.now - self._start(moment)) * 1000)
+        what = "the screen changed" if self._from_change else "the wait began"
+        if not self._from_change and moment.last_activity > moment.began:
+            what = "there was output or input"
+        why = f"{what} {elapsed} ms ago, {self._min_ms} ms are wanted"
+        return explanation(self._evidence, self.look(moment) is not None, why)
+
+
+class HasExited(WaitCondition):
+    """The program ended."""
+
+    _EVIDENCE: Final = Evidence("process_exited")
+
+    def look(self, moment: Moment) -> Evidence | None:
+        ended = moment.exit
+        if ended is None:
+            return None
+        return Evidence("process_exited", {"exit_code": ended.code, "signal": ended.signal})
+
+    def explain_with(self, moment: Moment, misses: NearMissSearch) -> Explanation:
+        return explanation(self._EVIDENCE, moment.exit is not None, _ending(moment))
+
+
+class HasExitCode(WaitCondition):
+    """The program ended with this code. One ended by a signal has no code."""
+
+    def __init__(self, code: int) -> None:
+        self._code = code
+        self._evidence = Evidence("exit_code", {"code": code})
+
+    def look(self, moment: Moment) -> Evidence | None:
+        ended = moment.exit
+        return self._evidence if ended is not None and ended.code == self._code else None
+
+    def explain_with(self, moment: Moment, misses: NearMissSearch) -> Explanation:
+        return explanation(self._evidence, self.look(moment) is not None, _ending(moment))
+
+
+def _ending(moment: Moment) -> str:
+    return "the program is still running" if moment.exit is None else f"the program {moment.exit}"
+
+
+class PredicateHolds(WaitCondition):
+    """A plugin's predicate says so."""
+
+    allows_exit = True
+
+    def __init__(self, predicate: Predicate, runner: PredicateRunner) -> None:
+        self._runner = runner
+        self._asked = Evidence(
+            "lua", {"plugin": predicate.plugin, "predicate": predicate.predicate}
+        )
+
+    def look(self, moment: Moment) -> Evidence | None:
+        if (outcome := self._runner.look(moment)) is None:
+            return None
+        said = {"evidence": outcome.evidence, "capture": outcome.capture}
+        told = {name: value for name, value in said.items() if value is not None}
+        return Evidence("lua", {**self._asked.facts, **told})
+
+    def decided(self, moment: Moment) -> bool:
+        return self._runner.decided
+
+    def may_come(self, moment: Moment) -> bool:
+        return self._runner.may_come(moment)
+
+    def wake_at(self, moment: Moment) -> float | None:
+        return self._runner.wake_at(moment)
+
+    def explain_with(self, moment: Moment, misses: NearMissSearch) -> Explanation:
+        yes = self._runner.decided and self.look(moment) is not None
+        return explanation(self._asked, yes, f"the predicate {self._runner.says}")
+
+
+# Conditions of conditions: any of them, all of them, not this one.
+
+
+class AnyCondition(WaitCondition):
+    """One of these. The first that is true is the evidence."""
+
+    def __init__(self, branches: tuple[WaitCondition, ...]) -> None:
+        self._branches = branches
+        self.allows_exit = any(branch.allows_exit for branch in branches)
+
+    def look(self, moment: Moment) -> Evidence | None:
+        for branch in self._branches:
+            if evidence := branch.look(moment):
+                return Evidence("any", matched=evidence)
+        return None
+
+    def decided(self, moment: Moment) -> bool:
+        return all(branch.decided(moment) for branch in self._branches)
+
+    def may_come(self, moment: Moment) -> bool:
+        return any(branch.may_come(moment) for branch in self._branches)
+
+    def wake_at(self, moment: Moment) -> float | None:
+        return _earliest(self._branches, moment)
+
+    def explain_with(self, moment: Moment, misses: NearMissSearch) -> Explanation:
+        return _explain_branches("any", self._branches, moment, misses, any)
+
+
+class AllConditions(WaitCondition):
+    """All of these at once."""
+
+    def __init__(self, branches: tuple[WaitCondition, ...]) -> None:
+        self._branches = branches
+        self.allows_exit = any(branch.allows_exit for branch in branches)
+
+    def look(self, moment: Moment) -> Evidence | None:
+        matched = []
+        for branch in self._branches:
+            if (evidence := branch.look(moment)) is None:
+                return None
+            matched.append(evidence)
+        return Evidence("all", matched=tuple(matched))
+
+    def decided(self, moment: Moment) -> bool:
+        for branch in self._branches:  # those after the first that is not true were not asked
+            if branch.look(moment) is None:
+                return branch.decided(moment)
+        return True
+
+    def may_come(self, moment: Moment) -> bool:
+        return all(one.look(moment) or one.may_come(moment) for one in self._branches)
+
+    def wake_at(self, moment: Moment) -> float | None:
+        # The earliest, though all must be true: a branch that still waits for its time may be an
+        # `any` that is true already, so the latest could be too late.
+        return _earliest(self._branches, moment)
+
+    def explain_with(self, moment: Moment, misses: NearMissSearch) -> Explanation:
+        return _explain_branches("all", self._branches, moment, misses, all)
+
+
+class Negation(WaitCondition):
+    """Not this."""
+
+    _EVIDENCE: Final = Evidence("not")
+
+    def __init__(self, branch: WaitCondition) -> None:
+        self._branch = branch
+        self.allows_exit = branch.allows_exit
+
+    def look(self, moment: Moment) -> Evidence | None:
+        if self._branch.look(moment) or not self._branch.decided(moment):
+            return None
+        return self._EVIDENCE
+
+    def decided(self, moment: Moment) -> bool:
+        return self._branch.decided(moment)
+
+    def wake_at(self, moment: Moment) -> float | None:
+        return self._branch.wake_at(moment)
+
+    def explain_with(self, moment: Moment, misses: NearMissSearch) -> Explanation:
+        inner = self._branch.explain_with(moment, misses)
+        no = not inner["matched"]
+        why = f"what must not be true is {'not' if no else 'true'}"
+        return {"kind": "not", "matched": no, "why": why, "branches": [inner]}
+
+
+def _earliest(branches: tuple[WaitCondition, ...], moment: Moment) -> float | None:
+    times = [branch.wake_at(moment) for branch in branches]
+    return min((time for time in times if time is not None), default=None)
+
+
+def _explain_branches(
+    kind: str,
+    branches: tuple[WaitCondition, ...],
+    moment: Moment,
+    misses: NearMissSearch,
+    joined: Callable[[Iterable[object]], bool],
+) -> Explanation:
+    told = [branch.explain_with(moment, misses) for branch in branches]
+    yes = [branch["matched"] for branch in told]
+    why = f"{sum(map(bool, yes))} of {len(yes)} are true"
+    return {"kind": kind, "matched": joined(yes), "why": why, "branches": told}

@@ -1,0 +1,596 @@
+"""`telex.spawn` and `telex.connect`, with and without an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+import json
+import os
+import pickle
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import telex
+from serving import Serve, serving
+from telex import match
+from telex.automation import client, sync
+from telex.automation import protocol as spec
+from telex.automation.portal import OpenedTwice
+from telex.processes import proc
+from telex.terminal import actions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+CAT = ("sh", "-c", "echo ready; exec cat")
+STUBBORN = ("sh", "-c", "trap '' HUP TERM INT; echo ready; while :; do sleep 0.1; done")
+
+
+def threads() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name == "telex"]
+
+
+@pytest.fixture(autouse=True)
+def _no_thread_is_left() -> Iterator[None]:
+    yield
+    assert not threads()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
+    with serving(tmp_path_factory.mktemp("server")) as served:
+        yield served
+
+
+def alive(pid: int) -> bool:
+    return any(process.alive for process in proc.ps_rows("-p", str(pid)))
+
+
+# What one can do.
+
+
+@pytest.mark.each_loop
+async def test_a_program_is_driven_in_an_event_loop() -> None:
+    async with telex.spawn("sh -c 'read a; echo \"<$a>\"; read b; exit 7'") as term:
+        mark = await term.type("hello\n")
+        found = await term.wait("<hello>", since=mark)
+        assert found.evidence["kind"] == "contains_text"
+        assert "<hello>" in await term.text()
+        await term.press("enter")
+        assert await term.wait_exit() == 7
+
+
+def test_the_same_without_one() -> None:
+    with telex.spawn("sh -c 'read a; echo \"<$a>\"; read b; exit 7'") as term:
+        mark = term.type("hello\n")
+        term.wait("<hello>", since=mark)
+        assert "<hello>" in term.text()
+        term.press("enter")
+        assert term.wait_exit() == 7
+
+
+async def test_the_same_in_a_running_loop_by_with() -> None:
+    with telex.spawn(CAT) as term:
+        term.wait("ready")
+        assert threads() == ["telex"]
+
+
+@pytest.mark.parametrize("way", ["unix", "web"])
+async def test_the_same_object_drives_a_session_of_a_server(server: Serve, way: str) -> None:
+    address = getattr(server, way)
+    async with telex.connect(address, token=server.token) as there:
+        term = await there.spawn(CAT)
+        assert term.id in await there.sessions()
+        async with term:
+            await term.wait("ready")
+            mark = await term.type("abc\n")
+            await term.wait("abc", since=mark)
+            again = there.terminal(term.id)
+            assert await again.text() == await term.text()
+        assert term.id not in await there.sessions()
+
+
+def test_a_server_can_be_used_without_an_event_loop(server: Serve) -> None:
+    with telex.connect(server.unix) as there:
+        with there.spawn(CAT, rows=5, cols=40) as term:
+            term.wait("ready")
+            assert there.terminal(term.id).snapshot(cells="none").size == actions.TerminalSize(
+                5, 40
+            )
+        assert there.sessions() == ()
+        kept = there.spawn(CAT)
+        there.close()
+    with telex.connect(server.unix) as there:
+        assert there.sessions() == (kept.id,)
+        there.terminal(kept.id).close()
+
+
+def test_every_method_of_a_terminal(tmp_path: Path) -> None:
+    cast = tmp_path / "a.cast"
+    with telex.spawn(["bash", "--norc", "-i"], env={"PS1": "$ ", "X": "1"}, cwd=tmp_path) as term:
+        term.wait("$ ")
+        term.record(cast)
+        mark = term.paste("echo $X-$PWD\n")
+        term.wait(f"1-{tmp_path}", since=mark)
+        mark = term.paste("echo 2; echo 3", bracketed=True)
+        mark = term.press("enter")
+        term.wait(re.compile(r"^3$", re.MULTILINE), since=mark)
+        mark = term.act(actions.StreamText(actions.Streamed("sh -c 'echo a$X; cat; echo o$X'\n")))
+        term.wait("a1", since=mark)
+        mark = term.eof()
+        term.wait("o1", since=mark)
+        mark = term.type("sh -c 'echo b$X; exec cat'\n")
+        term.wait("b1", since=mark)
+        mark = term.type("zz\n")
+        term.wait("zz\nzz", since=mark)
+        mark = term.interrupt()
+        term.wait("$ ", since=mark)
+        term.record(None)
+        assert json.loads(cast.read_text().splitlines()[0])["version"] == 2
+        mark = term.type("seq 100\n")
+        term.wait("100\n$", since=mark)
+        assert "50" in term.scrollback()
+        assert "\x1b" in term.transcript(strip=False)
+        assert "\x1b" not in term.transcript()
+        term.resize(10, 40)
+        snapshot = term.snapshot()
+        assert snapshot.size == actions.TerminalSize(10, 40)
+        assert len(snapshot.cells) == 400
+        term.type("exec sleep 100\n")
+        term.wait(match.printed("exec sleep"))
+        term.kill()
+        assert term.wait_exit() is None
+        assert "exec sleep" in term.text()
+
+
+def test_a_signal_goes_to_the_program_in_the_foreground() -> None:
+    script = 'trap "echo usr" USR1; echo ready; while :; do sleep 0.05; done'
+    with telex.spawn(["sh", "-c", script]) as term:
+        term.wait("ready")
+        term.signal("user1")
+        term.wait("usr")
+
+
+def test_a_program_that_asked_for_the_mouse_is_clicked() -> None:
+    script = "stty raw -echo; printf '\\033[?1000h\\033[?1006hready'; head -c 9 | od -c"
+    with telex.spawn(["sh", "-c", script]) as term:
+        term.wait("ready")
+        term.click(2, 4)
+        term.wait(match.regex(r"<\s+0\s+;\s+5\s+;\s+3\s+M"))
+
+
+def test_a_secret_is_masked_unless_it_is_asked_for() -> None:
+    with telex.spawn("echo password=hunter2secret") as term:
+        term.wait_exit()
+        for read in (term.text, term.transcript):
+            assert "hunter2secret" not in read()
+            assert "hunter2secret" in read(redact=False)
+        assert "hunter2secret" not in term.wait("password").transcript_tail
+
+
+def test_a_compiled_pattern_is_found_by_its_flags() -> None:
+    with telex.spawn("echo HELLO") as term:
+        term.wait(re.compile("hello", re.IGNORECASE))
+
+
+# What can go wrong.
+
+
+def test_a_wait_that_times_out_shows_the_screen_and_the_nearest_miss() -> None:
+    with telex.spawn(["sh", "-c", "echo 'Compilation finished'; sleep 100"]) as term:
+        term.wait("finished")
+        with pytest.raises(telex.TimedOut) as caught:
+            term.wait(match.any_of("Compilation finishes", match.title("x")), 0.1)
+    said = str(caught.value)
+    assert said.startswith("nothing matched within 1")
+    assert "contains_text" in said
+    assert "'Compilation finished'" in said
+    assert "title: the program has set no title" in said
+    assert "  | Compilation finished" in said
+    assert isinstance(caught.value, TimeoutError)
+    assert str(pickle.loads(pickle.dumps(caught.value))) == said
+
+
+def test_a_program_that_ends_before_it_says_so_is_told_with_its_screen() -> None:
+    with telex.spawn("sh -c 'echo bye; exit 3'") as term:
+        with pytest.raises(telex.SessionClosed, match=r"ended(.|\n)*bye") as caught:
+            term.wait("hello")
+        assert caught.value.data["child"] == {"state": "exited", "exit_code": 3, "signal": None}
+        with pytest.raises(telex.SessionClosed, match="nothing reads"):
+            term.type("x")
+        assert term.wait_exit() == 3
+
+
+def test_a_program_that_cannot_start_says_why(tmp_path: Path) -> None:
+    for command in ("no-such-program", [str(tmp_path)]):
+        with pytest.raises(telex.NotStarted) as caught, telex.spawn(command):
+            pass
+        assert caught.value.data["program"] in str(caught.value)
+    nowhere = telex.spawn("ls", cwd=tmp_path / "nowhere")
+    with pytest.raises(telex.NotStarted, match="nowhere"), nowhere:
+        pass
+
+
+def test_an_empty_command_is_a_mistake_before_anything_is_started() -> None:
+    for command in ("", "  ", []):
+        with pytest.raises(ValueError, match="no program"):
+            telex.spawn(command)
+
+
+REFUSED: list[Any] = [
+    (lambda term: term.press("ctrl_nothing"), "ctrl_nothing"),
+    (lambda term: term.wait(match.regex("(")), "regex|pattern"),
+    (lambda term: term.wait("x", since="m999"), "m999"),
+    (lambda term: term.resize(0, 80), "rows"),
+    (lambda term: term.type(5), "str"),
+    (lambda term: term.signal("nothing"), "nothing"),
+    (lambda term: term.click(1, 1), "mouse"),
+    (lambda term: term.wait("x", -1.0), "timeout_ms"),
+]
+
+
+@pytest.mark.parametrize(("ask", "says"), REFUSED)
+def test_what_makes_no_sense_is_refused_alike_here_and_by_a_server(
+    server: Serve, ask: Any, says: str
+) -> None:
+    with telex.connect(server.unix) as there, telex.spawn(CAT) as here, there.spawn(CAT) as far:
+        for term in (here, far):
+            with pytest.raises(telex.Refused, match=says):
+                ask(term)
+            assert term.wait("ready")
+
+
+def test_a_bad_size_is_refused_before_a_program_is_started() -> None:
+    with pytest.raises(telex.Refused, match="rows"), telex.spawn(CAT, rows=0):
+        pass
+
+
+async def test_somebody_elses_keyboard_is_not_permitted(server: Serve) -> None:
+    async with (
+        telex.connect(server.unix) as one,
+        telex.connect(server.unix) as other,
+        await one.spawn(CAT) as term,
+    ):
+        asked = spec.Lease(session=term.id, holder="me")
+        await one._caller.call("session.lease", asked, spec.Leased)
+        await term.type("x")
+        with pytest.raises(telex.NotPermitted, match="me"):
+            await other.terminal(term.id).type("x")
+
+
+def test_nobody_at_the_address_is_one_clear_sentence(tmp_path: Path) -> None:
+    for address, says in [
+        (
+            f"unix:{tmp_path}/none.sock",
+            "nobody listens at .*none.sock; start .*: telex serve --socket /.*/none.sock$",
+        ),
+        (
+            f"unix:{tmp_path}/no server.sock",
+            "; start a server with: telex serve --socket '/.*/no server.sock'$",
+        ),
+        (
+            "ws://127.0.0.1:9/rpc",
+            "nobody answers at ws://127.0.0.1:9/rpc; .*telex serve --http 127.0.0.1:9$",
+        ),
+        ("http://127.0.0.1:9", "ws://127.0.0.1:9/rpc; .*telex serve --http 127.0.0.1:9$"),
+        ("http://[::1]:9", r"ws://\[::1\]:9/rpc; .*telex serve --http \[::1\]:9$"),
+        ("https://127.0.0.1:9/", "nobody answers at wss://127.0.0.1:9/rpc; .*telex serve --http"),
+        ("ws://127.0.0.1:nine/rpc", "is no address: .*nine"),
+        ("http://[::1", "is no address"),
+        ("somewhere", "'somewhere' is no address; use unix:PATH or ws"),
+        ("unix", "'unix' is no address"),
+    ]:
+        with (
+            pytest.raises(telex.CannotConnect, match=says),
+            telex.connect(address, token="t" * 40),
+        ):
+            pass
+
+
+def test_a_door_wants_its_token(server: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TELEX_TOKEN", raising=False)
+    with pytest.raises(telex.CannotConnect, match="TELEX_TOKEN"), telex.connect(server.web):
+        pass
+    wrong = telex.connect(server.web, token="wrong" * 10)
+    with pytest.raises(telex.CannotConnect, match="refused"), wrong:
+        pass
+    monkeypatch.setenv("TELEX_TOKEN", server.token)
+    with telex.connect(server.web) as there:
+        there.sessions()
+
+
+def test_a_server_that_goes_is_told_and_leaves_nothing(tmp_path: Path) -> None:
+    with serving(tmp_path) as served, telex.connect(served.unix) as there:
+        with there.spawn(CAT) as term:
+            term.wait("ready")
+            served.kill()
+            with pytest.raises(telex.ServerGone, match="the server is gone"):
+                term.text()
+        with pytest.raises(telex.ServerGone):
+            there.sessions()
+
+
+# Its life.
+
+
+def test_leaving_the_block_ends_the_program_however_stubborn() -> None:
+    with telex.spawn(STUBBORN) as term:
+        term.wait("ready")
+        (pid,) = _children()
+    assert not alive(pid)
+
+
+def test_an_exception_in_the_block_is_what_comes_out_of_it() -> None:
+    with pytest.raises(ZeroDivisionError), telex.spawn(CAT) as term:
+        term.wait("ready")
+        term.type(str(1 / 0))
+
+
+async def test_an_exception_in_an_async_block_is_what_comes_out_of_it() -> None:
+    with pytest.raises(ZeroDivisionError):
+        async with telex.spawn(CAT) as term:
+            await term.wait("ready")
+            await term.type(str(1 / 0))
+
+
+async def test_a_cancelled_block_ends_its_program() -> None:
+    began: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    async def work() -> None:
+        async with telex.spawn(CAT) as term:
+            await term.wait("ready")
+            began.set_result(_children().pop())
+            await term.wait("never")
+
+    task = asyncio.create_task(work())
+    pid = await began
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not alive(pid)
+
+
+async def test_a_block_that_is_cancelled_while_it_ends_ends_its_program() -> None:
+    term = await telex.spawn(STUBBORN)
+    await term.wait("ready")
+    (pid,) = _children()
+    closing = asyncio.create_task(term.close())
+    await asyncio.sleep(0.05)  # into the ladder, which waits for the stubborn
+    closing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await closing
+    assert not alive(pid)
+
+
+def test_closing_is_idempotent_and_then_it_is_closed() -> None:
+    with telex.spawn(CAT) as term:
+        term.close()
+        term.close()
+        with pytest.raises(telex.SessionClosed, match="was closed"):
+            term.text()
+    with pytest.raises(telex.SessionClosed, match="was closed"):
+        term.text()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(telex.SessionClosed, match="the block"):
+            term.type("x")
+
+
+async def test_an_async_terminal_is_closed_once_too() -> None:
+    async with telex.spawn(CAT) as term:
+        await term.close()
+        with pytest.raises(telex.SessionClosed, match="was closed"):
+            await term.text()
+    await term.close()
+
+
+async def test_a_session_that_somebody_else_closed_can_be_left(server: Serve) -> None:
+    async with telex.connect(server.unix) as there:
+        async with await there.spawn(CAT) as term:
+            await there.terminal(term.id).close()
+        with pytest.raises(telex.Refused, match="unknown session"):
+            await there.terminal("s999").close()
+
+
+def test_one_opening_is_for_one_block() -> None:
+    opening = telex.spawn(CAT)
+    with opening as term:
+        with pytest.raises(OpenedTwice, match="ask for a new one"), opening:
+            pass
+        term.wait("ready")
+    with pytest.raises(OpenedTwice), opening:
+        pass
+
+
+def test_blocks_stand_in_one_another() -> None:
+    with telex.spawn(CAT) as outer, telex.spawn(CAT) as inner:
+        mark = outer.type(f"{inner.wait('ready').snapshot.plain_text.strip()} twice\n")
+        outer.wait("ready twice", since=mark)
+        assert len(threads()) == 2
+
+
+async def test_awaited_without_a_block_it_is_the_callers_to_close() -> None:
+    term = await telex.spawn(CAT)
+    await term.wait("ready")
+    await term.close()
+
+
+async def test_a_terminal_that_nobody_closed_is_warned_of() -> None:
+    forgotten = [await telex.spawn("true")]
+    await forgotten[0].wait_exit()
+    caller = forgotten[0]._caller
+    with pytest.warns(ResourceWarning, match="not closed"):
+        forgotten.clear()
+    await caller.close()
+
+
+def test_a_program_that_ends_at_once_is_read_to_its_end() -> None:
+    for _ in range(5):
+        with telex.spawn("echo done") as term:
+            assert term.wait_exit() == 0
+            assert term.text().startswith("done")
+
+
+def test_a_wait_in_another_thread_ends_with_the_block() -> None:
+    told: list[BaseException] = []
+
+    def waiting() -> None:
+        try:
+            term.wait("never")
+        except telex.SessionClosed as closed:
+            told.append(closed)
+
+    with telex.spawn(CAT) as term:
+        term.wait("ready")
+        thread = threading.Thread(target=waiting)
+        thread.start()
+        term.type("x")
+    thread.join(30)
+    assert len(told) == 1
+
+
+@pytest.mark.counted
+def test_many_are_spawned_at_once_in_threads(counted: Any) -> None:
+    failures: list[BaseException] = []
+
+    def work(number: int) -> None:
+        try:
+            for _ in range(2):
+                with telex.spawn(["sh", "-c", f"read x; echo $x-{number}"]) as term:
+                    term.type("a\n")
+                    term.wait(f"a-{number}")
+        except BaseException as error:  # noqa: BLE001  told below, in the test's own thread
+            failures.append(error)
+
+    many = [threading.Thread(target=work, args=(n,)) for n in range(counted(12, 60))]
+    for thread in many:
+        thread.start()
+    for thread in many:
+        thread.join()
+    assert not failures
+
+
+@pytest.mark.parametrize("where", ["wait", "start", "close"])
+def test_ctrl_c_ends_a_blocking_wait_and_its_program(where: str, tmp_path: Path) -> None:
+    """In a process of its own, as the interrupt is the main thread's."""
+    script = {
+        "wait": "term.wait('ready'); print(pid(), flush=True); term.wait('never')",
+        "close": "term.wait('ready'); print(pid(), flush=True)",
+        "start": "pass",
+    }[where]
+    program = f"""
+import sys, threading, telex
+from pathlib import Path
+from telex.processes import guardian
+def pid():
+    found = set()
+    for path in Path("/proc/self/task").glob("*/children"):
+        found.update(int(pid) for pid in path.read_text().split())
+    return (found - guardian.pids()).pop()
+if {where == "start"}:
+    from telex.automation import client
+    real = client._started
+    async def slow(*args, **how):
+        import asyncio
+        term = await real(*args, **how)
+        print(pid(), flush=True)
+        await asyncio.sleep(0.3)
+        return term
+    client._started = slow
+try:
+    with telex.spawn({STUBBORN!r}) as term:
+        {script}
+except KeyboardInterrupt:
+    left = [t.name for t in threading.enumerate() if t is not threading.main_thread()]
+    print("interrupted", left, flush=True)
+    sys.stdin.read()
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdin
+        assert child.stdout
+        pid = int(child.stdout.readline())
+        if where == "close":
+            time.sleep(0.1)  # into the ladder, which waits for the stubborn
+        child.send_signal(signal.SIGINT)
+        assert child.stdout.readline() == "interrupted []\n"
+        assert not alive(pid), "the program is ended before the block is left"
+        child.stdin.close()
+        assert child.wait(30) == 0
+
+
+# Its shape.
+
+
+def _public(kind: type) -> dict[str, Any]:
+    return {
+        name: member
+        for name, member in vars(kind).items()
+        if inspect.isfunction(member) and not name.startswith("_")
+    }
+
+
+@pytest.mark.parametrize(
+    ("there", "here"),
+    [
+        (client.Terminal, sync.BlockingTerminal),
+        (client.Server, sync.BlockingServer),
+    ],
+)
+def test_the_blocking_twin_has_the_same_methods(there: type, here: type) -> None:
+    ours, theirs = _public(here), _public(there)
+    assert list(ours) == list(theirs)
+    for name, method in theirs.items():
+        mine, other = inspect.signature(ours[name]), inspect.signature(method)
+        assert mine.parameters == other.parameters, name
+        assert mine.return_annotation == other.return_annotation.replace(
+            "Terminal", "BlockingTerminal"
+        ), name
+        assert not inspect.iscoroutinefunction(ours[name])
+        assert method.__doc__ or name == "close", f"{name} says what it does"
+        assert not ours[name].__doc__, f"{name} is described once, in client"
+    assert there.__name__ in (here.__doc__ or "")
+
+
+def test_importing_telex_costs_nothing() -> None:
+    heavy = "asyncio msgspec pyghostty re2 click starlette websockets telex.terminal telex.match"
+    script = (
+        "import sys, telex; "
+        f"print([m for m in {heavy.split()} if m in sys.modules]); "
+        "telex.spawn; "
+        "print([m for m in ('pyghostty', 'starlette', 'websockets', 'click') if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=20
+    )
+    assert done.stdout == "[]\n[]\n"
+
+
+def test_every_public_name_is_there_and_no_other() -> None:
+    for name in telex.__all__:
+        assert getattr(telex, name) is not None
+    assert set(telex._PLACES) | {"match", "escapes", "__version__"} == set(telex.__all__)
+    with pytest.raises(AttributeError, match="nothing_of_the_kind"):
+        _ = telex.nothing_of_the_kind
+
+
+def _children() -> set[int]:
+    from telex.processes import guardian
+
+    found: set[int] = set()
+    for path in Path("/proc/self/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            found.update(int(pid) for pid in path.read_text().split())
+    serve = {pid for pid in found if b"serve" in Path(f"/proc/{pid}/cmdline").read_bytes()}
+    return found - guardian.pids() - serve - {os.getpid()}
