@@ -12,11 +12,11 @@ import tty
 from typing import TYPE_CHECKING, Any
 
 from telex.cli import event_loop
-from telex.htty import command_stream, tty_stream
+from telex.htty import tty_stream
 from telex.htty.asgi import AsgiServer
-from telex.htty.bridge import Bridge, TcpStream
-from telex.htty.opening import open_stream
-from telex.htty.tty_stream import TtyStream
+from telex.htty.tools import command_stream
+from telex.htty.tools.tcp_bridge import Bridge, TcpStream
+from telex.htty.tty_stream import TtyStream, open_stream
 from telex.wire import htty_chunk
 from telex.wire.demux import Demux
 from telex.wire.events import Claimed

@@ -18,7 +18,7 @@ from benchmarks.figures import Row
 from telex.rpc.dialects.json_rpc import JsonRpc
 from telex.rpc.peer import Peer
 from telex.transports import stdio, unix
-from telex.transports.framed import NDJSON, FramedChannel
+from telex.transports.channels import NDJSON, FramedChannel
 
 CALLS = 5_000
 ANSWERING = [sys.executable, "-m", "benchmarks.answering"]

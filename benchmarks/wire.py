@@ -43,19 +43,23 @@ def _codec_rows() -> list[Row]:
     return [
         Row(
             "decode ndjson",
-            _megabytes(lines, lambda: ndjson.Decoder().feed),
+            _megabytes(lines, lambda: ndjson.NdjsonDecoder().feed),
             "MB/s",
             _stream_reader(lines, _lines),
             "StreamReader",
         ),
         Row(
             "decode content-length",
-            _megabytes(framed, lambda: content_length.Decoder().feed),
+            _megabytes(framed, lambda: content_length.ContentLengthDecoder().feed),
             "MB/s",
             _stream_reader(framed, _framed),
             "StreamReader",
         ),
-        Row("decode HTTY chunks", _megabytes(chunked, lambda: htty_chunk.Decoder().feed), "MB/s"),
+        Row(
+            "decode HTTY chunks",
+            _megabytes(chunked, lambda: htty_chunk.HttyChunkDecoder().feed),
+            "MB/s",
+        ),
         Row("encode HTTY chunks", rate(lambda: len(htty_chunk.encode(data)) / 1e6), "MB/s"),
     ]
 

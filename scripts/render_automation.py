@@ -19,8 +19,8 @@ from scripts.type_tables import Tables, cell, gather
 from telex.adapters.server import AutomationServer
 from telex.automation import protocol as spec
 from telex.escapes.session_service import EscapeSessions
-from telex.htty.session_service import PageSessions
-from telex.protocols import htty as pages
+from telex.htty import protocol as pages
+from telex.htty.session_pages import PagesExtension
 from telex.terminal import actions
 from telex.terminal.cells import Cursor
 from telex.terminal.waits import compiler, matchers
@@ -220,7 +220,7 @@ def errors() -> str:
 
 
 def _methods() -> list[tuple[str, Any]]:
-    server = AutomationServer((), extend=(EscapeSessions, PageSessions))
+    server = AutomationServer((), extend=(EscapeSessions, PagesExtension))
     return list(server.automation.handlers.items())
 
 

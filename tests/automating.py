@@ -24,7 +24,7 @@ from telex.adapters.server import AutomationServer
 from telex.adapters.sources import Plugin
 from telex.automation.protocol import DIALECT
 from telex.escapes.session_service import EscapeSessions
-from telex.htty.session_service import PageSessions
+from telex.htty.session_pages import PagesExtension
 from telex.processes import proc
 from telex.rpc.channel import Channel
 from telex.rpc.errors import RpcError
@@ -165,7 +165,7 @@ class Served:
     def __init__(
         self, way: Opening, directory: Path, serial: bool, plugins: tuple[Plugin, ...], **how: Any
     ) -> None:
-        how = {"extend": (EscapeSessions, PageSessions), **how}
+        how = {"extend": (EscapeSessions, PagesExtension), **how}
         self.service = AutomationServer((*builtin_plugins(), *plugins), **how)
         self._way = way
         self._directory = directory

@@ -10,23 +10,24 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from telex.htty.beneath import pair
-from telex.htty.connection import Side
+from telex.htty.byte_stream import memory_streams
 from telex.htty.errors import ConnectionOver, StreamReset
-from telex.htty.exchange import Exchange, Headers
-from telex.htty.gateway import Gateway
-from telex.htty.http2 import Http2
-from telex.htty.page import Page
+from telex.htty.gateway.gateway import Gateway
+from telex.htty.gateway.pages import Page
+from telex.htty.h2.header_fields import Headers
+from telex.htty.h2.http2_connection import Http2Connection
+from telex.htty.h2.http2_state import Http2Side
+from telex.htty.h2.http_stream import HttpStream
 
-Serve = Callable[[Exchange], Awaitable[None]]
+Serve = Callable[[HttpStream], Awaitable[None]]
 
 
 @dataclass
 class Program:
     """What serves a page, and what it saw."""
 
-    http: Http2
-    seen: list[Exchange] = field(default_factory=list)
+    http: Http2Connection
+    seen: list[HttpStream] = field(default_factory=list)
     hang_up: Callable[[], None] = lambda: None
     """As when the program is killed."""
 
@@ -37,21 +38,21 @@ class Program:
 @asynccontextmanager
 async def served(page: Page, serve: Serve) -> AsyncIterator[Program]:
     """A program that serves the page until the end of the block."""
-    near, far = pair()
+    near, far = memory_streams()
     tasks: set[asyncio.Task[None]] = set()
 
-    async def handle(exchange: Exchange) -> None:
+    async def handle(http_stream: HttpStream) -> None:
         with suppress(StreamReset, ConnectionOver):  # the visitor left
-            await serve(exchange)
+            await serve(http_stream)
 
-    def opened(exchange: Exchange) -> None:
-        program.seen.append(exchange)
-        task = asyncio.create_task(handle(exchange))
+    def opened(http_stream: HttpStream) -> None:
+        program.seen.append(http_stream)
+        task = asyncio.create_task(handle(http_stream))
         tasks.add(task)
         task.add_done_callback(tasks.discard)
 
-    program = Program(Http2(far, Side.SERVER, opened=opened), hang_up=far.close)
-    client = Http2(near, Side.CLIENT)
+    program = Program(Http2Connection(far, Http2Side.SERVER, opened=opened), hang_up=far.close)
+    client = Http2Connection(near, Http2Side.CLIENT)
     async with asyncio.TaskGroup() as running:
         running.create_task(program.http.run())
         running.create_task(client.run())
@@ -122,17 +123,17 @@ async def visiting(gateway: Gateway, page: Page) -> AsyncIterator[httpx.AsyncCli
 
 
 async def answer(
-    exchange: Exchange, body: bytes = b"", *headers: tuple[bytes, bytes], status: int = 200
+    http_stream: HttpStream, body: bytes = b"", *headers: tuple[bytes, bytes], status: int = 200
 ) -> None:
     """A whole response, of a program."""
     head: Headers = [(b":status", b"%d" % status), *headers]
-    await exchange.send_headers(head, end=not body)
+    await http_stream.send_headers(head, end=not body)
     if body:
-        await exchange.write(body, end=True)
+        await http_stream.write(body, end=True)
 
 
-async def read_all(exchange: Exchange) -> bytes:
+async def read_all(http_stream: HttpStream) -> bytes:
     body = bytearray()
-    while data := await exchange.read():
+    while data := await http_stream.read():
         body += data
     return bytes(body)

@@ -16,7 +16,7 @@ from telex.rpc.methods import Methods
 from telex.rpc.peer import Peer
 from telex.rpc.testing import memory_channels
 from telex.transports import http_client, stdio, unix, websocket
-from telex.transports.framed import LSP, NDJSON, FramedChannel, Framing
+from telex.transports.channels import LSP, NDJSON, FramedChannel, Framing
 
 DIALECT = JsonRpc(batches=True, cancel_method="$/cancelRequest")
 
@@ -73,7 +73,7 @@ def over_stdio(framing: Framing) -> Opening:
 
 
 def over_the_web(connect: Callable[[web.Site], Awaitable[Channel]]) -> Opening:
-    """Through the door, by one of its ways."""
+    """Over the network, in one of its ways."""
 
     @asynccontextmanager
     async def opened(server: Server, directory: Path) -> AsyncIterator[Channel]:

@@ -20,8 +20,8 @@ from telex.rpc.dialects.json_rpc import JsonRpc
 from telex.rpc.methods import Methods
 from telex.rpc.peer import Peer
 from telex.transports import http
-from telex.transports.door import Door
-from telex.transports.listening import Address, listen
+from telex.transports.auth import Authenticator
+from telex.transports.web_server import Address, listen
 from telex.wire.events import Event, Frame
 
 TOKEN = "Zm9yIHRoZSB0ZXN0cyBvZiB0aGUgd2ViIGRvb3JzIQ"
@@ -33,7 +33,7 @@ class Site:
     """A server, and the conversations it had."""
 
     address: Address
-    door: Door
+    auth: Authenticator
     peers: list[Peer] = field(default_factory=list)
     over: asyncio.Queue[Peer] = field(default_factory=asyncio.Queue)
 
@@ -70,9 +70,9 @@ async def serving(converse: Callable[[Channel], Any]) -> AsyncIterator[Site]:
         return PlainTextResponse("the page")
 
     app = Starlette(routes=[*http.routes({"automation": converse}), Route("/", page)])
-    door = Door(TOKEN)
-    async with listen(app, door=door) as address:
-        yield Site(address, door)
+    auth = Authenticator(TOKEN)
+    async with listen(app, auth=auth) as address:
+        yield Site(address, auth)
 
 
 class Ear:

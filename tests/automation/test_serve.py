@@ -23,7 +23,7 @@ import web
 from automating import SECRET, Client, alive, request
 from telex.rpc.errors import RpcError
 from telex.transports import http_client, stdio, unix, websocket
-from telex.transports.framed import FRAMINGS, FramedChannel
+from telex.transports.channels import FRAMINGS, FramedChannel
 
 SERVE = [sys.executable, "-m", "telex", "serve"]
 

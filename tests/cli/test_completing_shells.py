@@ -15,7 +15,7 @@ from telex.cli.completion_candidates import ESCAPES, METHODS
 from telex.cli.completions import whole_words
 from telex.escapes.catalogue import COMMANDS
 from telex.escapes.session_service import EscapeSessions
-from telex.htty.session_service import PageSessions
+from telex.htty.session_pages import PagesExtension
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -94,7 +94,7 @@ def test_pieces_of_bash_become_the_words_that_were_typed(
 
 
 async def test_the_names_that_are_written_down_are_those_of_the_code() -> None:
-    server = AutomationServer((), extend=(EscapeSessions, PageSessions))
+    server = AutomationServer((), extend=(EscapeSessions, PagesExtension))
     try:
         assert sorted(method.name for method in server.automation.methods) == sorted(METHODS)
     finally:

@@ -15,22 +15,22 @@ from hyperframe.frame import GoAwayFrame
 from escapes.terminals import SILENT, Manners, running, terminal
 from htty.far_ends import Shown
 from htty.frames_by_hand import only, parsed
-from htty.test_plain_keys import NOT_TYPED
-from htty.test_serving import asked, connected, got
+from htty.test_key_filter import NOT_TYPED
+from htty.test_server import asked, connected, got
 from telex.cli import main
 from telex.cli.htty import COMMANDS
 from telex.cli.htty import command as group
 from telex.cli.root import LazyCommand
-from telex.htty.command_stream import CommandStream
+from telex.htty.tools.command_stream import CommandStream
 from telex.wire.events import Frame
-from telex.wire.htty_chunk import Decoder
+from telex.wire.htty_chunk import HttyChunkDecoder
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
     from subprocess import CompletedProcess
 
-    from telex.htty.http2 import Http2
+    from telex.htty.h2.http2_connection import Http2Connection
 
     Run = Callable[..., CompletedProcess[str]]
 
@@ -69,7 +69,7 @@ def test_the_line_in_the_groups_table_is_the_commands_own(name: str) -> None:
 
 
 @contextlib.asynccontextmanager
-async def served(*args: str) -> AsyncIterator[tuple[Http2, CommandStream, Shown]]:
+async def served(*args: str) -> AsyncIterator[tuple[Http2Connection, CommandStream, Shown]]:
     shown = Shown()
     async with CommandStream([sys.executable, *SERVE, *args], text=shown.add) as stream:
         assert await stream.announced(), shown.text
@@ -190,7 +190,7 @@ async def test_over_pipes_it_speaks_at_once_and_ends_with_its_input(site: Path) 
     )
     assert child.stdin is not None
     assert child.stdout is not None
-    events = Decoder().feed(await child.stdout.read(4096))
+    events = HttyChunkDecoder().feed(await child.stdout.read(4096))
     first = next(event.body for event in events if isinstance(event, Frame))
     assert first[3:5] == b"\x04\x00", "SETTINGS, and not an ACK"
     child.stdin.close()

@@ -20,11 +20,11 @@ from hpack import Encoder
 
 from htty.programs.paged import PIECE
 from telex.cli import main
-from telex.htty.bridge import TcpStream
-from telex.htty.connection import Side
-from telex.htty.http2 import Http2
-from telex.htty.websocket import Side as SocketSide
-from telex.htty.websocket import WebSocketWire
+from telex.htty.h2.http2_connection import Http2Connection
+from telex.htty.h2.http2_state import Http2Side
+from telex.htty.h2.http2_websocket import Side as SocketSide
+from telex.htty.h2.http2_websocket import WebSocketStream
+from telex.htty.tools.tcp_bridge import TcpStream
 from telex.wire.htty_chunk import encode
 
 if TYPE_CHECKING:
@@ -144,12 +144,12 @@ def test_h2load_opens_several_connections_and_each_has_its_command(url: str, pro
 
 
 @contextlib.asynccontextmanager
-async def visitor(url: str) -> AsyncIterator[Http2]:
+async def visitor(url: str) -> AsyncIterator[Http2Connection]:
     """Our own client, over the same TCP."""
     port = int(url.rstrip("/").rpartition(":")[2])
     loop = asyncio.get_running_loop()
     _, tcp = await loop.create_connection(lambda: TcpStream(lambda _: None), "127.0.0.1", port)
-    http = Http2(tcp, Side.CLIENT)
+    http = Http2Connection(tcp, Http2Side.CLIENT)
     running = asyncio.create_task(http.run())
     try:
         yield http
@@ -171,7 +171,7 @@ async def test_a_websocket_echoes_by_extended_connect(url: str) -> None:
             ]
         )
         assert dict(await exchange.answer())[b":status"] == b"200"
-        socket = WebSocketWire(exchange, SocketSide.CLIENT)
+        socket = WebSocketStream(exchange, SocketSide.CLIENT)
         for message in ("hello", "Grüße", b"\0\x1b\\\xff", b"x" * 200_000):
             await socket.send(message)
             assert await socket.receive() == message

@@ -398,7 +398,7 @@ def test_a_program_without_a_page_loads_nothing_for_one(tmp_path: Path) -> None:
         "import sys, telex.cli.root as r\n"
         "try: r.main(['run', '--', 'true'], standalone_mode=True)\n"
         "except SystemExit: pass\n"
-        "print([m for m in ('h2', 'uvicorn', 'telex.htty.terminal_side') if m in sys.modules])"
+        "print([m for m in ('h2', 'uvicorn', 'telex.htty.client') if m in sys.modules])"
     )
     done = subprocess.run(
         [sys.executable, "-c", script],

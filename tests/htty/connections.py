@@ -7,23 +7,23 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from htty.frames_by_hand import GET, OK
-from telex.htty.beneath import MemoryEnd, pair
-from telex.htty.connection import Side
-from telex.htty.exchange import Exchange
-from telex.htty.http2 import Ended, Http2
+from telex.htty.byte_stream import MemoryStream, memory_streams
+from telex.htty.h2.http2_connection import Ended, Http2Connection
+from telex.htty.h2.http2_state import Http2Side
+from telex.htty.h2.http_stream import HttpStream
 
-Handler = Callable[[Exchange], Awaitable[None]]
+Handler = Callable[[HttpStream], Awaitable[None]]
 
 
 class Handling:
-    """Starts a task for each exchange, as a server does, and ends those that are left."""
+    """Starts a task for each stream, as a server does, and ends those that are left."""
 
     def __init__(self, handler: Handler) -> None:
         self._handler = handler
         self.tasks: list[asyncio.Task[None]] = []
 
-    def __call__(self, exchange: Exchange) -> None:
-        self.tasks.append(asyncio.ensure_future(self._handler(exchange)))  # type: ignore[arg-type]
+    def __call__(self, http_stream: HttpStream) -> None:
+        self.tasks.append(asyncio.ensure_future(self._handler(http_stream)))  # type: ignore[arg-type]
 
     async def end(self) -> None:
         for task in self.tasks:
@@ -31,26 +31,26 @@ class Handling:
         await asyncio.gather(*self.tasks, return_exceptions=True)
 
 
-async def echo(exchange: Exchange) -> None:
-    await exchange.send_headers(OK)
-    while data := await exchange.read():
-        await exchange.write(data)
-    await exchange.write(b"", end=True)
+async def echo(http_stream: HttpStream) -> None:
+    await http_stream.send_headers(OK)
+    while data := await http_stream.read():
+        await http_stream.write(data)
+    await http_stream.write(b"", end=True)
 
 
-async def fetch(client: Http2, path: bytes = b"/") -> bytes:
-    exchange = await client.request([*GET[:2], (b":path", path), GET[3]], end=True)
-    await exchange.answer()
-    return await rest(exchange)
+async def fetch(client: Http2Connection, path: bytes = b"/") -> bytes:
+    http_stream = await client.request([*GET[:2], (b":path", path), GET[3]], end=True)
+    await http_stream.answer()
+    return await rest(http_stream)
 
 
-async def rest(exchange: Exchange) -> bytes:
+async def rest(http_stream: HttpStream) -> bytes:
     """Of its body."""
-    return b"".join([data async for data in pieces(exchange)])
+    return b"".join([data async for data in pieces(http_stream)])
 
 
-async def pieces(exchange: Exchange) -> AsyncIterator[bytes]:
-    while data := await exchange.read():
+async def pieces(http_stream: HttpStream) -> AsyncIterator[bytes]:
+    while data := await http_stream.read():
         yield data
 
 
@@ -58,10 +58,10 @@ class Joined:
     """A client and a server that run."""
 
     def __init__(self, handler: Handler) -> None:
-        self.ends = pair()
+        self.ends = memory_streams()
         self.handling = Handling(handler)
-        self.client = Http2(self.ends[0], Side.CLIENT)
-        self.server = Http2(self.ends[1], Side.SERVER, opened=self.handling)
+        self.client = Http2Connection(self.ends[0], Http2Side.CLIENT)
+        self.server = Http2Connection(self.ends[1], Http2Side.SERVER, opened=self.handling)
 
     async def ended(self) -> tuple[Ended, Ended]:
         return await self.client.over, await self.server.over
@@ -84,11 +84,11 @@ async def joined(handler: Handler = echo) -> AsyncIterator[Joined]:
 
 
 @asynccontextmanager
-async def served(handler: Handler = echo) -> AsyncIterator[tuple[MemoryEnd, Http2]]:
+async def served(handler: Handler = echo) -> AsyncIterator[tuple[MemoryStream, Http2Connection]]:
     """A server, and the bare end that its client would have."""
-    ours, its = pair()
+    ours, its = memory_streams()
     handling = Handling(handler)
-    server = Http2(its, Side.SERVER, opened=handling)
+    server = Http2Connection(its, Http2Side.SERVER, opened=handling)
     run = asyncio.ensure_future(server.run())
     try:
         yield ours, server

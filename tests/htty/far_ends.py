@@ -11,7 +11,7 @@ import struct
 import termios
 from typing import TYPE_CHECKING, Any
 
-from telex.htty.carrier import Receiver
+from telex.htty.chunk_stream import ChunkReceiver
 from telex.wire import htty_chunk
 from telex.wire.demux import Demux
 from telex.wire.events import Claimed, Fault, Visible
@@ -34,7 +34,7 @@ class FarEnd:
         self.faults: list[Claimed | Fault] = []
         self._answers = answers
         self._demux = Demux(claims)
-        self._receiver = Receiver()
+        self._receiver = ChunkReceiver()
         self._queue = bytearray()
         self._more = asyncio.Event()
         self._loop = asyncio.get_running_loop()

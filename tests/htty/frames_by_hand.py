@@ -1,4 +1,4 @@
-"""A peer that says whatever a test wants it to: frames made one by one, for `Connection` or `Http2`."""
+"""A peer that says whatever a test wants it to: frames made one by one, for either side."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from hyperframe.frame import (
     SettingsFrame,
 )
 
-from telex.htty.fields import Headers
-from telex.htty.frames import PREFACE
+from telex.htty.h2.header_fields import Headers
+from telex.htty.h2.http2_frames import PREFACE
 
 F = TypeVar("F", bound=Frame)
 

@@ -8,12 +8,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from telex.htty.asgi import AsgiServer
-from telex.htty.beneath import MemoryEnd, pair
-from telex.htty.connection import Side
-from telex.htty.exchange import Exchange, Headers
-from telex.htty.http2 import Ended, Http2
-from telex.htty.websocket import Side as SocketSide
-from telex.htty.websocket import WebSocketWire
+from telex.htty.byte_stream import MemoryStream, memory_streams
+from telex.htty.h2.header_fields import Headers
+from telex.htty.h2.http2_connection import Ended, Http2Connection
+from telex.htty.h2.http2_state import Http2Side
+from telex.htty.h2.http2_websocket import Side as SocketSide
+from telex.htty.h2.http2_websocket import WebSocketStream
+from telex.htty.h2.http_stream import HttpStream
 
 
 @dataclass
@@ -32,14 +33,14 @@ class Answer:
 
 @dataclass
 class Client:
-    http: Http2
+    http: Http2Connection
     server: AsgiServer
-    wire: MemoryEnd
+    wire: MemoryStream
     serving: asyncio.Task[Ended] = field(repr=False)
 
     async def ask(
         self, path: str, method: str = "GET", *, end: bool = True, headers: Headers | None = None
-    ) -> Exchange:
+    ) -> HttpStream:
         return await self.http.request(
             [
                 *((b":method", method.encode()), (b":scheme", b"http")),
@@ -57,34 +58,34 @@ class Client:
         body: bytes | None = None,
         headers: Headers | None = None,
     ) -> Answer:
-        exchange = await self.ask(path, method, end=body is None, headers=headers)
+        http_stream = await self.ask(path, method, end=body is None, headers=headers)
         if body is not None:
-            await exchange.write(body, end=True)
-        return await whole(exchange)
+            await http_stream.write(body, end=True)
+        return await whole(http_stream)
 
-    async def dial(self, path: str, headers: Headers | None = None) -> tuple[Exchange, Answer]:
+    async def dial(self, path: str, headers: Headers | None = None) -> tuple[HttpStream, Answer]:
         """A WebSocket's CONNECT, and the head of its answer."""
         await self.http.ready()
         assert self.http.extended_connect
-        exchange = await self.http.request(
+        http_stream = await self.http.request(
             [
                 *((b":method", b"CONNECT"), (b":protocol", b"websocket"), (b":scheme", b"http")),
                 *((b":authority", b"make-1.localhost:8080"), (b":path", path.encode())),
                 *((b"sec-websocket-version", b"13"), *(headers or [])),
             ]
         )
-        return exchange, Answer(await exchange.answer(), b"")
+        return http_stream, Answer(await http_stream.answer(), b"")
 
-    async def websocket(self, path: str) -> WebSocketWire:
-        exchange, answer = await self.dial(path)
+    async def websocket(self, path: str) -> WebSocketStream:
+        http_stream, answer = await self.dial(path)
         assert answer.status == 200
-        return WebSocketWire(exchange, SocketSide.CLIENT)
+        return WebSocketStream(http_stream, SocketSide.CLIENT)
 
 
-async def whole(exchange: Exchange) -> Answer:
-    headers = await exchange.answer()
+async def whole(http_stream: HttpStream) -> Answer:
+    headers = await http_stream.answer()
     pieces = []
-    while piece := await exchange.read():
+    while piece := await http_stream.read():
         pieces.append(piece)
     return Answer(headers, b"".join(pieces))
 
@@ -92,9 +93,9 @@ async def whole(exchange: Exchange) -> Answer:
 @asynccontextmanager
 async def served(app: object, *, lifespan: bool = True) -> AsyncIterator[Client]:
     """Ends gracefully, so that the app's own end is part of every test."""
-    here, there = pair()
+    here, there = memory_streams()
     server = AsgiServer(app, lifespan=lifespan)  # type: ignore[arg-type]
-    http = Http2(here, Side.CLIENT)
+    http = Http2Connection(here, Http2Side.CLIENT)
     serving = asyncio.create_task(server.serve(there))
     running = asyncio.create_task(http.run())
     try:

@@ -19,10 +19,10 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response, Strea
 from starlette.routing import Route
 
 from htty.served import served, whole
-from telex.htty.asgi import AsgiServer, StartupFailed
-from telex.htty.asgi_scope import request_scope
-from telex.htty.beneath import pair
-from telex.htty.errors import ConnectionOver, StreamReset
+from telex.htty.asgi import AsgiServer
+from telex.htty.asgi_messages import request_scope
+from telex.htty.byte_stream import memory_streams
+from telex.htty.errors import ConnectionOver, StartupFailed, StreamReset
 from telex.wire import limits
 
 Message = dict[str, Any]
@@ -125,17 +125,17 @@ async def test_large_bodies_go_both_ways_with_a_slow_reader_and_nothing_is_held_
         await send({"type": "http.response.body"})
 
     async with served(app, lifespan=False) as client:
-        exchange = await client.ask("/", "POST", end=False)
+        http_stream = await client.ask("/", "POST", end=False)
         wanted = hashlib.sha256()
         for _ in range(size // len(piece)):
-            await exchange.write(piece)
+            await http_stream.write(piece)
             sent += len(piece)
             wanted.update(piece)
-        await exchange.write(b"", end=True)
-        headers = await exchange.answer()
+        await http_stream.write(b"", end=True)
+        headers = await http_stream.answer()
         assert (b"x-digest", wanted.hexdigest().encode()) in headers
         back = hashlib.sha256()
-        while data := await exchange.read():
+        while data := await http_stream.read():
             back.update(data)
             await asyncio.sleep(0)
     assert back.digest() == wanted.digest()
@@ -152,15 +152,15 @@ async def test_an_app_that_does_not_read_holds_back_its_client() -> None:
         await respond(send, b"read")
 
     async with served(app, lifespan=False) as client:
-        exchange = await client.ask("/", "POST", end=False)
+        http_stream = await client.ask("/", "POST", end=False)
         sent = 0
 
         async def upload() -> None:
             nonlocal sent
             for _ in range(64):
-                await exchange.write(bytes(64 * 1024))
+                await http_stream.write(bytes(64 * 1024))
                 sent += 64 * 1024
-            await exchange.write(b"", end=True)
+            await http_stream.write(b"", end=True)
 
         uploading = asyncio.create_task(upload())
         await asyncio.wait({uploading}, timeout=0.2)
@@ -168,7 +168,7 @@ async def test_an_app_that_does_not_read_holds_back_its_client() -> None:
         assert sent <= limits.HTTY_STREAM_WINDOW + 2 * limits.HTTY_UNSENT_BYTES
         go.set()
         await uploading
-        assert (await whole(exchange)).body == b"read"
+        assert (await whole(http_stream)).body == b"read"
 
 
 async def test_an_answer_before_the_whole_question_arrives_and_frees_the_connection() -> None:
@@ -180,12 +180,12 @@ async def test_an_answer_before_the_whole_question_arrives_and_frees_the_connect
 
     async with served(app, lifespan=False) as client:
         for _ in range(20):
-            exchange = await client.ask("/", "POST", end=False)
+            http_stream = await client.ask("/", "POST", end=False)
             with pytest.raises(StreamReset) as declined:
                 while True:
-                    await exchange.write(bytes(256 * 1024))
+                    await http_stream.write(bytes(256 * 1024))
             assert declined.value.code == 0
-            answer = await whole(exchange)
+            answer = await whole(http_stream)
             assert (answer.status, answer.body) == (413, b"too much")
 
 
@@ -194,7 +194,7 @@ async def test_a_client_that_waits_with_its_body_is_told_to_go_on() -> None:
         return PlainTextResponse(await request.body())
 
     app = Starlette(routes=[Route("/", echo, methods=["POST"])])
-    here, there = pair()
+    here, there = memory_streams()
     server = AsgiServer(app)
     serving = asyncio.create_task(server.serve(there))
     h2 = H2Connection()
@@ -316,10 +316,10 @@ async def test_an_app_that_fails_amid_its_answer_resets_it(
         raise LookupError("in the middle")
 
     async with served(app, lifespan=False) as client:
-        exchange = await client.ask("/")
-        assert await exchange.read() == b"begun"
+        http_stream = await client.ask("/")
+        assert await http_stream.read() == b"begun"
         with pytest.raises(StreamReset) as reset:
-            await exchange.read()
+            await http_stream.read()
         assert reset.value.code == 2
     assert "in the middle" in caplog.text
 
@@ -342,9 +342,9 @@ async def test_a_client_that_leaves_is_told_to_the_app_and_sends_to_nobody_fail(
             raise
 
     async with served(app, lifespan=False) as client:
-        exchange = await client.ask("/")
+        http_stream = await client.ask("/")
         await begun.wait()
-        exchange.reset()
+        http_stream.reset()
         assert await seen.get() == "http.request"
         assert await seen.get() == "http.disconnect"
         assert isinstance(await seen.get(), OSError)
@@ -364,9 +364,9 @@ async def test_a_closed_tab_ends_a_silent_event_stream() -> None:
         return StreamingResponse(events(), media_type="text/event-stream")
 
     async with served(Starlette(routes=[Route("/", stream)])) as client:
-        exchange = await client.ask("/")
-        assert await exchange.read() == b"data: 1\n\n"
-        exchange.reset()
+        http_stream = await client.ask("/")
+        assert await http_stream.read() == b"data: 1\n\n"
+        http_stream.reset()
         async with asyncio.timeout(25):
             await over.wait()
 
@@ -384,9 +384,9 @@ async def test_a_client_that_leaves_is_no_failure_of_the_app(
             left.set()
 
     async with served(app, lifespan=False) as client:
-        exchange = await client.ask("/", "POST", end=False)
+        http_stream = await client.ask("/", "POST", end=False)
         await client.http.ping()
-        exchange.reset()
+        http_stream.reset()
         await left.wait()
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
@@ -399,10 +399,10 @@ async def test_an_upload_that_breaks_off_is_a_disconnect() -> None:
             seen.put_nowait((await receive())["type"])
 
     async with served(app, lifespan=False) as client:
-        exchange = await client.ask("/", "POST", end=False)
-        await exchange.write(b"some")
+        http_stream = await client.ask("/", "POST", end=False)
+        await http_stream.write(b"some")
         assert await seen.get() == "http.request"
-        exchange.reset()
+        http_stream.reset()
         assert await seen.get() == "http.disconnect"
 
 
@@ -456,11 +456,11 @@ async def test_a_server_that_closes_finishes_what_is_under_way() -> None:
         await send({"type": "http.response.body", "body": b"b"})
 
     async with served(app, lifespan=False) as client:
-        exchange = await client.ask("/")
-        assert await exchange.read() == b"a"
+        http_stream = await client.ask("/")
+        assert await http_stream.read() == b"a"
         client.server.close("enough")
         go.set()
-        assert await exchange.read() == b"b"
+        assert await http_stream.read() == b"b"
         assert (await client.serving).graceful
         with pytest.raises(ConnectionOver):
             await client.get("/")
@@ -500,9 +500,9 @@ async def test_work_for_streams_that_were_reset_is_bounded(
 
     async with served(app, lifespan=False) as client:
         for _ in range(20):
-            exchange = await client.ask("/")
+            http_stream = await client.ask("/")
             await client.http.ping()
-            exchange.reset()
+            http_stream.reset()
         last = await client.ask("/")
         go.set()
         assert (await whole(last)).status == 200
@@ -539,7 +539,7 @@ async def test_an_app_that_cannot_begin_is_told_and_nothing_is_served() -> None:
         raise LookupError("no database")
         yield
 
-    here, there = pair()
+    here, there = memory_streams()
     with pytest.raises(StartupFailed, match="no database"):
         await AsgiServer(Starlette(lifespan=lifespan)).serve(there)
     there.close()
@@ -557,7 +557,7 @@ async def test_a_server_that_is_closed_while_its_app_begins_never_serves() -> No
         yield
         told.append("end")
 
-    here, there = pair()
+    here, there = memory_streams()
     server = AsgiServer(Starlette(lifespan=lifespan))
     serving = asyncio.create_task(server.serve(there))
     await began.wait()
@@ -599,17 +599,17 @@ async def test_a_connect_to_somewhere_else_is_not_implemented() -> None:
         raise AssertionError("never asked")
 
     async with served(app, lifespan=False) as client:
-        exchange = await client.http.request(
+        http_stream = await client.http.request(
             [(b":method", b"CONNECT"), (b":authority", b"example.com:443")]
         )
-        assert (await whole(exchange)).status == 501
+        assert (await whole(http_stream)).status == 501
 
 
 async def test_a_client_that_says_nothing_at_all_costs_no_task() -> None:
     async def app(scope: Message, receive: Any, send: Any) -> None:
         await respond(send)
 
-    here, there = pair()
+    here, there = memory_streams()
     serving = asyncio.create_task(AsgiServer(app, lifespan=False).serve(there))
     assert await here.read()
     here.close()

@@ -14,8 +14,8 @@ from starlette.websockets import WebSocket
 from websockets.frames import Frame, Opcode
 
 from htty.served import Client, served, whole
-from telex.htty.errors import StreamReset
-from telex.htty.websocket import Close, Side, WebSocketOver, WebSocketWire
+from telex.htty.errors import StreamReset, WebSocketOver
+from telex.htty.h2.http2_websocket import Side, WebSocketClose, WebSocketStream
 from telex.wire import limits
 
 Message = dict[str, Any]
@@ -49,12 +49,12 @@ class Noting:
         self.heard.put_nowait(message)
 
 
-async def raw(client: Client, *frames: Frame) -> WebSocketWire:
+async def raw(client: Client, *frames: Frame) -> WebSocketStream:
     """A client that says just these frames, whatever a library thinks of them."""
-    exchange, answer = await client.dial("/")
+    http_stream, answer = await client.dial("/")
     assert answer.status == 200
-    await exchange.write(b"".join(frame.serialize(mask=True) for frame in frames))
-    return WebSocketWire(exchange, Side.CLIENT)
+    await http_stream.write(b"".join(frame.serialize(mask=True) for frame in frames))
+    return WebSocketStream(http_stream, Side.CLIENT)
 
 
 async def test_a_starlette_websocket_echoes() -> None:
@@ -64,7 +64,7 @@ async def test_a_starlette_websocket_echoes() -> None:
             await wire.send(text)
             assert await wire.receive() == text
         await wire.close(1000, "bye")
-        assert await wire.receive() == Close(1000, "bye")
+        assert await wire.receive() == WebSocketClose(1000, "bye")
 
 
 async def test_text_and_bytes_large_and_small_come_back_as_they_were() -> None:
@@ -89,12 +89,12 @@ async def test_the_scope_names_path_scheme_and_subprotocols() -> None:
 
     async with served(app, lifespan=False) as client:
         offered = [(b"sec-websocket-protocol", b"one, two"), (b"sec-websocket-protocol", b"three")]
-        exchange, answer = await client.dial("/chat?room=1", offered)
+        http_stream, answer = await client.dial("/chat?room=1", offered)
         assert answer["sec-websocket-protocol"] == "two"
         assert answer["x-extra"] == "1"
         assert answer["connection"] == ""
-        wire = WebSocketWire(exchange, Side.CLIENT)
-        assert await wire.receive() == Close(4001, "that is all")
+        wire = WebSocketStream(http_stream, Side.CLIENT)
+        assert await wire.receive() == WebSocketClose(4001, "that is all")
     scope = seen[0]
     assert (scope["type"], scope["scheme"], scope["path"]) == ("websocket", "ws", "/chat")
     assert scope["query_string"] == b"room=1"
@@ -108,8 +108,8 @@ async def test_a_refusal_is_a_403() -> None:
         await send({"type": "websocket.close"})
 
     async with served(app, lifespan=False) as client:
-        exchange, _ = await client.dial("/")
-        assert (await whole(exchange)).status == 403
+        http_stream, _ = await client.dial("/")
+        assert (await whole(http_stream)).status == 403
 
 
 async def test_a_refusal_may_be_any_response() -> None:
@@ -117,26 +117,26 @@ async def test_a_refusal_may_be_any_response() -> None:
         await websocket.send_denial_response(PlainTextResponse("who are you?", 401))
 
     async with served(Starlette(routes=[WebSocketRoute("/", refuse)])) as client:
-        exchange, _ = await client.dial("/")
-        answer = await whole(exchange)
+        http_stream, _ = await client.dial("/")
+        answer = await whole(http_stream)
         assert (answer.status, answer.body) == (401, b"who are you?")
 
 
 async def test_another_version_of_the_protocol_is_refused() -> None:
     async with served(echo_any, lifespan=False) as client:
-        exchange = await client.http.request(
+        http_stream = await client.http.request(
             [
                 *((b":method", b"CONNECT"), (b":protocol", b"websocket"), (b":scheme", b"http")),
                 *((b":authority", b"x"), (b":path", b"/"), (b"sec-websocket-version", b"8")),
             ]
         )
-        answer = await whole(exchange)
+        answer = await whole(http_stream)
         assert (answer.status, answer["sec-websocket-version"]) == (426, "13")
 
 
 async def test_pings_are_answered_and_fragments_joined_around_them() -> None:
     async with served(echo_any, lifespan=False) as client:
-        exchange, _ = await client.dial("/")
+        http_stream, _ = await client.dial("/")
         frames = [
             Frame(Opcode.TEXT, b"gr", fin=False),
             Frame(Opcode.CONT, "ü".encode()[:1], fin=False),
@@ -146,11 +146,11 @@ async def test_pings_are_answered_and_fragments_joined_around_them() -> None:
         ]
         data = b"".join(frame.serialize(mask=True) for frame in frames)
         for n in range(0, len(data), 3):
-            await exchange.write(data[n : n + 3])
+            await http_stream.write(data[n : n + 3])
         came = b""
         wanted = [Frame(Opcode.PONG, b"there?"), Frame(Opcode.TEXT, "grüße".encode())]
         while len(came) < sum(len(frame.serialize(mask=False)) for frame in wanted):
-            came += await exchange.read()
+            came += await http_stream.read()
         assert came == b"".join(frame.serialize(mask=False) for frame in wanted)
 
 
@@ -171,7 +171,7 @@ async def test_a_client_that_breaks_the_rules_is_told_which(frames: list[Frame],
     async with served(app, lifespan=False) as client:
         wire = await raw(client, *frames)
         ended = await wire.receive()
-        assert isinstance(ended, Close)
+        assert isinstance(ended, WebSocketClose)
         assert ended.code == code
         assert (await app.heard.get())["code"] == code
         await wire.close()
@@ -182,7 +182,7 @@ async def test_messages_before_the_mistake_are_delivered() -> None:
     async with served(echo_any, lifespan=False) as client:
         wire = await raw(client, Frame(Opcode.TEXT, b"good"), Frame(Opcode.CONT, b"bad"))
         ended = await wire.receive()
-        assert isinstance(ended, Close)
+        assert isinstance(ended, WebSocketClose)
         assert ended.code == 1002
 
 
@@ -192,11 +192,11 @@ async def test_a_message_that_is_too_large_is_refused_by_its_header(
     monkeypatch.setattr(limits, "HTTY_MESSAGE_BYTES", 1000)
     app = Noting()
     async with served(app, lifespan=False) as client:
-        exchange, _ = await client.dial("/")
-        await exchange.write(Frame(Opcode.BINARY, bytes(1001)).serialize(mask=True)[:14])
-        wire = WebSocketWire(exchange, Side.CLIENT)
+        http_stream, _ = await client.dial("/")
+        await http_stream.write(Frame(Opcode.BINARY, bytes(1001)).serialize(mask=True)[:14])
+        wire = WebSocketStream(http_stream, Side.CLIENT)
         ended = await wire.receive()
-        assert isinstance(ended, Close)
+        assert isinstance(ended, WebSocketClose)
         assert ended.code == 1009
         assert (await app.heard.get())["code"] == 1009
         await wire.close()
@@ -208,7 +208,7 @@ async def test_fragments_count_together(monkeypatch: pytest.MonkeyPatch) -> None
         halves = [Frame(Opcode.BINARY, bytes(600), fin=False), Frame(Opcode.CONT, bytes(600))]
         wire = await raw(client, *halves)
         ended = await wire.receive()
-        assert isinstance(ended, Close)
+        assert isinstance(ended, WebSocketClose)
         assert ended.code == 1009
         await wire.close()
 
@@ -221,7 +221,7 @@ async def test_the_clients_goodbye_reaches_the_app() -> None:
             await wire.close(code, reason)
             heard = await app.heard.get()
             assert (heard["code"], heard["reason"]) == (code, reason)
-            assert isinstance(await wire.receive(), Close)
+            assert isinstance(await wire.receive(), WebSocketClose)
 
 
 async def test_a_client_that_leaves_without_a_goodbye_is_a_1006() -> None:
@@ -230,8 +230,8 @@ async def test_a_client_that_leaves_without_a_goodbye_is_a_1006() -> None:
         wire = await client.websocket("/")
         await wire.close(1006)
         assert (await app.heard.get())["code"] == 1006
-        exchange, _ = await client.dial("/")
-        await exchange.write(b"", end=True)
+        http_stream, _ = await client.dial("/")
+        await http_stream.write(b"", end=True)
         assert (await app.heard.get())["code"] == 1006
 
 
@@ -273,9 +273,9 @@ async def test_an_app_that_fails_closes_with_1011(caplog: pytest.LogCaptureFixtu
         raise LookupError("no such room")
 
     async with served(app, lifespan=False) as client:
-        assert await (await client.websocket("/open")).receive() == Close(1011, "")
-        exchange, _ = await client.dial("/")
-        assert (await whole(exchange)).status == 500
+        assert await (await client.websocket("/open")).receive() == WebSocketClose(1011, "")
+        http_stream, _ = await client.dial("/")
+        assert (await whole(http_stream)).status == 500
     assert "no such room" in caplog.text
 
 
@@ -286,8 +286,8 @@ async def test_an_app_that_returns_says_goodbye() -> None:
 
     async with served(app, lifespan=False) as client:
         wire = await client.websocket("/")
-        assert await wire.receive() == Close(1000, "")
-        assert await wire.receive() == Close(1000, "")
+        assert await wire.receive() == WebSocketClose(1000, "")
+        assert await wire.receive() == WebSocketClose(1000, "")
         with pytest.raises(WebSocketOver):
             await wire.send("anybody?")
 
@@ -302,10 +302,10 @@ async def test_one_who_never_answers_a_goodbye_is_not_waited_for(
         await send({"type": "websocket.accept"})
 
     async with served(app, lifespan=False) as client:
-        exchange, _ = await client.dial("/")
-        assert await exchange.read() == Frame(Opcode.CLOSE, b"\x03\xe8").serialize(mask=False)
+        http_stream, _ = await client.dial("/")
+        assert await http_stream.read() == Frame(Opcode.CLOSE, b"\x03\xe8").serialize(mask=False)
         with pytest.raises(StreamReset):
-            await exchange.read()
+            await http_stream.read()
 
 
 async def test_a_server_that_never_answers_a_goodbye_is_not_waited_for_either(
@@ -320,10 +320,10 @@ async def test_a_server_that_never_answers_a_goodbye_is_not_waited_for_either(
         await over.wait()
 
     async with served(app, lifespan=False) as client:
-        exchange, _ = await client.dial("/")
-        await WebSocketWire(exchange, Side.CLIENT).close()
+        http_stream, _ = await client.dial("/")
+        await WebSocketStream(http_stream, Side.CLIENT).close()
         with pytest.raises(StreamReset) as reset:
-            await exchange.read()
+            await http_stream.read()
         assert reset.value.ours
         over.set()
 
@@ -346,7 +346,7 @@ async def test_a_reader_that_is_slow_holds_back_the_app() -> None:
         assert sent <= limits.HTTY_STREAM_WINDOW + 3 * limits.HTTY_UNSENT_BYTES
         for _ in range(63):
             assert await wire.receive() == bytes(64 * 1024)
-        assert await wire.receive() == Close(1000, "")
+        assert await wire.receive() == WebSocketClose(1000, "")
 
 
 async def test_sends_of_several_tasks_do_not_mix() -> None:
@@ -368,5 +368,5 @@ async def test_a_code_that_nobody_may_say_is_a_mistake_of_ours() -> None:
             await wire.close(1015)
         await wire.close(1000, "ü" * 100)
         ended = await wire.receive()
-        assert isinstance(ended, Close)
+        assert isinstance(ended, WebSocketClose)
         assert ended.reason == "ü" * 61

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from telex.htty.carrier import Receiver
+from telex.htty.chunk_stream import ChunkReceiver
 from telex.terminal.cells import Size
 from telex.terminal.screen import Screen
 from telex.wire.demux import Demux
@@ -42,7 +42,7 @@ class Terminal:
         self.carried = hashlib.sha256()
         self.shown = hashlib.sha256()
         self.screen = Screen(SIZE)
-        self._demux, self._receiver = Demux([CHUNK]), Receiver()
+        self._demux, self._receiver = Demux([CHUNK]), ChunkReceiver()
 
     def feed(self, data: bytes) -> None:
         for event in self._demux.feed(data):

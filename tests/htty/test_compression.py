@@ -6,7 +6,7 @@ from hpack import Decoder, Encoder, NeverIndexedHeaderTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telex.htty.compression import RememberingDecoder, RememberingEncoder
+from telex.htty.h2.header_fields import CachingDecoder, CachingEncoder
 
 NAMES = st.sampled_from([b":status", b"content-type", b"x-one", b"x-two"])
 VALUES = st.sampled_from([b"200", b"", b"text/plain", b"x" * 40, b"y" * 300, b"z" * 5000])
@@ -25,8 +25,8 @@ STEPS = st.lists(
 
 @given(STEPS)
 def test_what_is_said_and_understood_is_the_same_as_without_a_memory(steps: list[object]) -> None:
-    plain, ours = Encoder(), RememberingEncoder()
-    understood, ours_understood = Decoder(), RememberingDecoder()
+    plain, ours = Encoder(), CachingEncoder()
+    understood, ours_understood = Decoder(), CachingDecoder()
     for step in steps:
         if isinstance(step, int):
             for encoder in (plain, ours):
@@ -39,7 +39,7 @@ def test_what_is_said_and_understood_is_the_same_as_without_a_memory(steps: list
 
 
 def test_the_same_fields_are_coded_once() -> None:
-    encoder, decoder = RememberingEncoder(), RememberingDecoder()
+    encoder, decoder = CachingEncoder(), CachingDecoder()
     fields = [(b":status", b"200"), (b"x-one", b"1")]
     blocks = [encoder.encode(fields) for _ in range(4)]
     assert blocks[2] is blocks[3]
@@ -48,7 +48,7 @@ def test_the_same_fields_are_coded_once() -> None:
 
 
 def test_what_came_may_be_changed_by_whoever_has_it() -> None:
-    encoder, decoder = RememberingEncoder(), RememberingDecoder()
+    encoder, decoder = CachingEncoder(), CachingDecoder()
     for _ in range(4):
         heard = decoder.decode(encoder.encode([(b":status", b"200")]), raw=True)
         assert isinstance(heard, list)

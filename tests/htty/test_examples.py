@@ -34,14 +34,14 @@ async def test_the_dashboard_goes_on_telling(
         page = await client.get("/")
         assert page["content-type"] == "text/html; charset=utf-8"
         assert b"http://" not in page.body.replace(b"http://www.w3.org", b"")
-        exchange = await client.ask("/events")
+        http_stream = await client.ask("/events")
         looks: list[dict[str, float]] = []
         while len(looks) < 3:
-            event = await exchange.read()
+            event = await http_stream.read()
             assert event.startswith(b"data: ")
             for line in event.decode().split("\n\n")[:-1]:
                 looks += json.loads(line.removeprefix("data: "))
-        exchange.reset()
+        http_stream.reset()
     assert all(0 <= look["cpu"] <= 100 and 0 < look["memory"] < 100 for look in looks)
     assert "cpu" in capsys.readouterr().out
 
@@ -84,10 +84,10 @@ async def test_an_upload_picks_what_was_uploaded_and_overwrites_nothing(root: Pa
 async def test_an_upload_that_breaks_off_leaves_nothing(root: Path) -> None:
     picker = example("pick_file").Picker(root)
     async with served(picker.app) as client:
-        exchange = await client.ask("/upload?in=&name=half", "POST", end=False)
-        await exchange.write(b"some")
+        http_stream = await client.ask("/upload?in=&name=half", "POST", end=False)
+        await http_stream.write(b"some")
         await client.http.ping()
-        exchange.reset()
+        http_stream.reset()
         async with asyncio.timeout(25):
             while (root / "half").exists():
                 await client.http.ping()

@@ -21,19 +21,19 @@ from hyperframe.frame import (
 
 from htty.connections import Handling, fetch, joined, served
 from htty.frames_by_hand import GET, HELLO, POST, continuation, data, headers, headers_begun, parsed
-from telex.htty import budget
-from telex.htty.beneath import MemoryEnd, pair
-from telex.htty.budget import Kind
-from telex.htty.connection import Side
-from telex.htty.exchange import Exchange
-from telex.htty.http2 import Http2
+from telex.htty.byte_stream import MemoryStream, memory_streams
+from telex.htty.h2 import http2_frames
+from telex.htty.h2.http2_connection import Http2Connection
+from telex.htty.h2.http2_frames import FloodKind
+from telex.htty.h2.http2_state import Http2Side
+from telex.htty.h2.http_stream import HttpStream
 from telex.wire import limits
 
 CALM = ErrorCodes.ENHANCE_YOUR_CALM
 
 
-async def patient(exchange: Exchange) -> None:
-    await exchange.gone.wait()
+async def patient(http_stream: HttpStream) -> None:
+    await http_stream.gone.wait()
 
 
 def forever(*frames: bytes) -> Iterator[bytes]:
@@ -121,7 +121,7 @@ FLOODS: dict[str, tuple[Callable[[], Iterator[bytes]], int]] = {
 }
 
 
-async def _flood(ours: MemoryEnd, server: Http2, flood: Iterator[bytes]) -> int:
+async def _flood(ours: MemoryStream, server: Http2Connection, flood: Iterator[bytes]) -> int:
     """Pour until it is over. How much was poured."""
     poured = 0
     for some in flood:
@@ -134,7 +134,7 @@ async def _flood(ours: MemoryEnd, server: Http2, flood: Iterator[bytes]) -> int:
     return poured
 
 
-async def _all_of(ours: MemoryEnd) -> bytes:
+async def _all_of(ours: MemoryStream) -> bytes:
     said = bytearray()
     while data := await ours.read():
         said += data
@@ -146,8 +146,10 @@ async def test_a_flood_ends_in_a_goaway_and_little_memory(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flood, code = FLOODS[name]
-    monkeypatch.setitem(budget.ALLOWED, Kind.WINDOW, 3_000)
-    monkeypatch.setitem(budget.ALLOWED, Kind.RESET, 200)  # a thousand take seconds, traced
+    monkeypatch.setitem(http2_frames.FLOOD_BUDGETS, FloodKind.WINDOW, 3_000)
+    monkeypatch.setitem(
+        http2_frames.FLOOD_BUDGETS, FloodKind.RESET, 200
+    )  # a thousand take seconds, traced
     async with served(patient) as (ours, server):
         ours.write(HELLO + headers(1, POST))
         hearing = asyncio.ensure_future(_all_of(ours))
@@ -169,10 +171,10 @@ async def test_a_flood_ends_in_a_goaway_and_little_memory(
 
 async def test_a_peer_that_asks_and_does_not_read_is_read_no_further() -> None:
     """Within all budgets, by the clock: it is memory that must not grow."""
-    ours, its = pair()
+    ours, its = memory_streams()
     now = iter(range(0, 10**9, 1_000))
     handling = Handling(patient)
-    server = Http2(its, Side.SERVER, opened=handling, clock=lambda: float(next(now)))
+    server = Http2Connection(its, Http2Side.SERVER, opened=handling, clock=lambda: float(next(now)))
     run = asyncio.ensure_future(server.run())
     ours.write(HELLO)
     pings, poured = PingFrame(0, b"12345678").serialize() * 100, 0
@@ -200,16 +202,16 @@ async def test_a_page_left_in_the_middle_again_and_again_is_no_flood() -> None:
         for _ in range(5):
             page = [await both.client.request(GET, end=True) for _ in range(100)]
             await asyncio.sleep(0)
-            for exchange in page:
-                exchange.reset()
+            for http_stream in page:
+                http_stream.reset()
         assert await both.client.ping() >= 0
         assert not both.server.over.done()
 
 
 async def test_responses_before_the_response_do_not_come_for_ever() -> None:
-    async def hints(exchange: Exchange) -> None:
-        while not exchange.gone.is_set():
-            await exchange.send_headers([(b":status", b"103")])
+    async def hints(http_stream: HttpStream) -> None:
+        while not http_stream.gone.is_set():
+            await http_stream.send_headers([(b":status", b"103")])
             await asyncio.sleep(0)
 
     async with joined(hints) as both:

@@ -14,35 +14,34 @@ import httpx
 import pytest
 
 from gateways import Stage, answer, gated, read_all, served, visiting
-from telex.htty import budget
-from telex.htty.crossing import Head, Malformed, response_head
-from telex.htty.exchange import Exchange
-from telex.htty.gateway import Gateway, NoSuchPage
-from telex.htty.page import NoPageName, Page, label
-from telex.htty.refusals import SILENT
-from telex.htty.visiting import Site, Visit
-from telex.transports import listening
-from telex.transports.door import Door
-from telex.transports.listening import CannotListen
+from telex.htty.gateway.gateway import Gateway, NoSuchPage
+from telex.htty.gateway.gateway_request import SILENT, GatewayRequest, PageOrigin
+from telex.htty.gateway.header_policy import MalformedResponse, ResponseHead, response_head
+from telex.htty.gateway.pages import NoPageName, Page, label
+from telex.htty.h2 import http2_frames
+from telex.htty.h2.http_stream import HttpStream
+from telex.transports import web_server
+from telex.transports.auth import Authenticator
+from telex.transports.web_server import CannotListen
 from telex.wire import limits
 from web import output, running
 
 MIB = 1024 * 1024
 
 
-async def echo(exchange: Exchange) -> None:
+async def echo(http_stream: HttpStream) -> None:
     """What came, with its length."""
-    body = await read_all(exchange)
-    await answer(exchange, body, (b"content-length", b"%d" % len(body)))
+    body = await read_all(http_stream)
+    await answer(http_stream, body, (b"content-length", b"%d" % len(body)))
 
 
 # Who comes in
 
 
 async def test_a_link_lets_a_browser_in_and_the_page_leaves_as_the_program_wrote_it() -> None:
-    async def page(exchange: Exchange) -> None:
+    async def page(http_stream: HttpStream) -> None:
         policy = (b"content-security-policy", b"default-src 'none'")
-        await answer(exchange, b"hello", (b"cache-control", b"max-age=60"), policy)
+        await answer(http_stream, b"hello", (b"cache-control", b"max-age=60"), policy)
 
     async with gated(page) as stage:
         got = await stage.browser.get("/a%20b?c=d")
@@ -94,8 +93,8 @@ async def test_a_link_opened_twice_works_with_the_cookie_and_is_a_page_without_i
 
 
 async def test_every_problem_behind_the_gateway_is_a_page_for_a_person_whatever_was_asked() -> None:
-    async def give_up(exchange: Exchange) -> None:
-        exchange.reset()
+    async def give_up(http_stream: HttpStream) -> None:
+        http_stream.reset()
 
     person = {"accept": "text/html,*/*"}
     async with gated(give_up) as stage:
@@ -179,11 +178,11 @@ async def test_what_lets_a_browser_in_does_not_reach_the_program_and_everything_
 
 
 async def test_the_token_is_not_passed_on() -> None:
-    door = Door("t" * 32, names=["demo-1.localhost"], shared=True)
-    assert door.is_bearer(b"bearer " + b"t" * 32)
+    auth = Authenticator("t" * 32, names=["demo-1.localhost"], shared=True)
+    assert auth.is_bearer(b"bearer " + b"t" * 32)
     async with gated(echo) as stage:
-        site, _ = stage.gateway._sites[stage.page.name]
-        token = site.door._token.decode()
+        origin, _ = stage.gateway._origins[stage.page.name]
+        token = origin.auth._token.decode()
         headers = {"authorization": f"Bearer {token}", "cookie": ""}
         got = await stage.browser.get("/", headers=headers)
     assert got.status_code == 200
@@ -230,8 +229,8 @@ async def test_a_chunked_upload_loses_the_length_that_somebody_added() -> None:
     ],
 )
 async def test_no_header_that_a_browser_can_send_is_too_odd(line: str) -> None:
-    async def page(exchange: Exchange) -> None:
-        await answer(exchange, b"ok")
+    async def page(http_stream: HttpStream) -> None:
+        await answer(http_stream, b"ok")
 
     async with gated(page) as stage:
         reader, writer = await stage.connect()
@@ -251,10 +250,10 @@ async def test_headers_too_large_for_the_program_are_said_to_be_so(monkeypatch) 
 
 
 async def test_nothing_leaves_that_opens_the_page_to_others() -> None:
-    async def page(exchange: Exchange) -> None:
+    async def page(http_stream: HttpStream) -> None:
         ours = b"telex-%d=mine; Path=/" % stage.gateway.port
         await answer(
-            exchange,
+            http_stream,
             b"x",
             (b"access-control-allow-origin", b"*"),
             (b"access-control-allow-credentials", b"true"),
@@ -314,32 +313,34 @@ SMUGGLED = [
 def test_an_answer_that_could_be_read_as_another_is_refused(
     headers: list[tuple[bytes, bytes]],
 ) -> None:
-    assert isinstance(response_head(headers, "GET", Door("t" * 32, shared=True)), Malformed)
+    assert isinstance(
+        response_head(headers, "GET", Authenticator("t" * 32, shared=True)), MalformedResponse
+    )
 
 
 def test_an_answer_with_unusual_values_is_passed_on() -> None:
     headers = [OK, (b"x", b""), (b"y", b"a \t b"), (b"z", "ö".encode()), (b"x", b"again")]
-    head = response_head(headers, "GET", Door("t" * 32, shared=True))
-    assert isinstance(head, Head)
+    head = response_head(headers, "GET", Authenticator("t" * 32, shared=True))
+    assert isinstance(head, ResponseHead)
     assert head.headers[:-1] == headers[1:]
 
 
 async def test_a_smuggling_program_gets_a_502_in_its_place() -> None:
     """The library on our side would refuse most of it sooner, so it stands in here itself."""
 
-    async def page(exchange: Exchange) -> None:
-        await answer(exchange, b"x")
+    async def page(http_stream: HttpStream) -> None:
+        await answer(http_stream, b"x")
 
     async with gated(page) as stage:
         http = stage.page.http
         assert http is not None
         request = http.request
 
-        async def tampered(headers: list[tuple[bytes, bytes]], *, end: bool = False) -> Exchange:
-            exchange = await request(headers, end=end)
-            await exchange.answer()
-            exchange._answer = [OK, (b"x", b"a\r\nset-cookie: b=c")]
-            return exchange
+        async def tampered(headers: list[tuple[bytes, bytes]], *, end: bool = False) -> HttpStream:
+            http_stream = await request(headers, end=end)
+            await http_stream.answer()
+            http_stream._answer = [OK, (b"x", b"a\r\nset-cookie: b=c")]
+            return http_stream
 
         http.request = tampered  # type: ignore[method-assign]  # a hostile library
         got = await stage.browser.get("/")
@@ -350,12 +351,12 @@ async def test_a_smuggling_program_gets_a_502_in_its_place() -> None:
 
 
 async def test_answers_without_bodies() -> None:
-    async def page(exchange: Exchange) -> None:
-        seen = dict(exchange.headers)
+    async def page(http_stream: HttpStream) -> None:
+        seen = dict(http_stream.headers)
         status = int(seen[b":path"][1:])
         body = b"" if seen[b":method"] == b"HEAD" or status != 200 else b"12345"
         length = [(b"content-length", b"5")] if status != 204 else []
-        await answer(exchange, body, *length, status=status)
+        await answer(http_stream, body, *length, status=status)
 
     async with gated(page) as stage:
         head = await stage.browser.head("/200")
@@ -369,11 +370,11 @@ async def test_answers_without_bodies() -> None:
 
 
 async def test_a_body_where_none_belongs_does_not_become_the_next_answer() -> None:
-    async def page(exchange: Exchange) -> None:
-        if dict(exchange.headers)[b":path"] == b"/204":
-            await answer(exchange, b"HTTP/1.1 200 OK\r\n\r\n", status=204)
+    async def page(http_stream: HttpStream) -> None:
+        if dict(http_stream.headers)[b":path"] == b"/204":
+            await answer(http_stream, b"HTTP/1.1 200 OK\r\n\r\n", status=204)
         else:
-            await answer(exchange, b"the next")
+            await answer(http_stream, b"the next")
 
     async with gated(page) as stage:
         got = await stage.browser.get("/204")
@@ -383,11 +384,11 @@ async def test_a_body_where_none_belongs_does_not_become_the_next_answer() -> No
 
 
 async def test_a_reset_of_the_form_has_an_empty_body_and_says_so() -> None:
-    async def page(exchange: Exchange) -> None:
-        if dict(exchange.headers)[b":path"] == b"/205":
-            await answer(exchange, b"HTTP/1.1 200 OK\r\n\r\n", status=205)
+    async def page(http_stream: HttpStream) -> None:
+        if dict(http_stream.headers)[b":path"] == b"/205":
+            await answer(http_stream, b"HTTP/1.1 200 OK\r\n\r\n", status=205)
         else:
-            await answer(exchange, b"the next")
+            await answer(http_stream, b"the next")
 
     async with gated(page) as stage:
         got = await stage.browser.get("/205")
@@ -406,17 +407,17 @@ async def test_large_bodies_cross_both_ways_and_are_never_held(counted) -> None:
     piece = bytes(range(256)) * 4096
     digest = hashlib.sha256(piece * size).hexdigest()
 
-    async def page(exchange: Exchange) -> None:
-        if dict(exchange.headers)[b":method"] == b"GET":
-            await exchange.send_headers([OK])
+    async def page(http_stream: HttpStream) -> None:
+        if dict(http_stream.headers)[b":method"] == b"GET":
+            await http_stream.send_headers([OK])
             for _ in range(size):
-                await exchange.write(piece)
-            await exchange.write(b"", end=True)
+                await http_stream.write(piece)
+            await http_stream.write(b"", end=True)
             return
         got = hashlib.sha256()
-        while data := await exchange.read():
+        while data := await http_stream.read():
             got.update(data)
-        await answer(exchange, got.hexdigest().encode())
+        await answer(http_stream, got.hexdigest().encode())
 
     async def upload():  # type: ignore[no-untyped-def]
         for _ in range(size):
@@ -453,8 +454,8 @@ async def test_curl_uploads_with_expect_and_keeps_its_connection(program, tmp_pa
 
 
 async def test_curl_follows_a_link_as_a_browser_does(program, tmp_path) -> None:  # type: ignore[no-untyped-def]
-    async def page(exchange: Exchange) -> None:
-        await answer(exchange, b"welcome")
+    async def page(http_stream: HttpStream) -> None:
+        await answer(http_stream, b"welcome")
 
     async with gated(page) as stage:
         command = [program("curl"), "-sS", "-L", "--noproxy", "*", "-c", str(tmp_path / "jar")]
@@ -465,13 +466,13 @@ async def test_curl_follows_a_link_as_a_browser_does(program, tmp_path) -> None:
 async def test_a_thousand_requests_at_once_are_answered_a_hundred_at_a_time() -> None:
     most, now = 0, 0
 
-    async def page(exchange: Exchange) -> None:
+    async def page(http_stream: HttpStream) -> None:
         nonlocal most, now
         now += 1
         most = max(most, now)
         await asyncio.sleep(0)
         now -= 1
-        await answer(exchange, dict(exchange.headers)[b":path"])
+        await answer(http_stream, dict(http_stream.headers)[b":path"])
 
     async def visit(stage: Stage, number: int) -> None:
         reader, writer = await stage.connect()
@@ -492,10 +493,10 @@ async def test_a_thousand_requests_at_once_are_answered_a_hundred_at_a_time() ->
 async def test_events_arrive_one_by_one_on_an_answer_without_an_end() -> None:
     told: asyncio.Queue[bytes] = asyncio.Queue()
 
-    async def page(exchange: Exchange) -> None:
-        await exchange.send_headers([OK, (b"content-type", b"text/event-stream")])
+    async def page(http_stream: HttpStream) -> None:
+        await http_stream.send_headers([OK, (b"content-type", b"text/event-stream")])
         while True:
-            await exchange.write(await told.get())
+            await http_stream.write(await told.get())
 
     async with (
         gated(page) as stage,
@@ -512,14 +513,14 @@ async def test_browsers_that_do_not_read_hold_up_nobody_else(monkeypatch) -> Non
     few = limits.HTTY_SLOW_READERS
     written = 0
 
-    async def page(exchange: Exchange) -> None:
+    async def page(http_stream: HttpStream) -> None:
         nonlocal written
-        if dict(exchange.headers)[b":path"] != b"/endless":
-            await answer(exchange, b"x")
+        if dict(http_stream.headers)[b":path"] != b"/endless":
+            await answer(http_stream, b"x")
             return
-        await exchange.send_headers([OK])
+        await http_stream.send_headers([OK])
         while True:
-            await exchange.write(bytes(64 * 1024))
+            await http_stream.write(bytes(64 * 1024))
             written += 64 * 1024
 
     async with gated(page) as stage:
@@ -543,10 +544,10 @@ async def test_browsers_that_do_not_read_hold_up_nobody_else(monkeypatch) -> Non
 
 
 async def test_a_closed_tab_frees_its_stream() -> None:
-    async def page(exchange: Exchange) -> None:
-        await exchange.send_headers([OK])
+    async def page(http_stream: HttpStream) -> None:
+        await http_stream.send_headers([OK])
         while True:
-            await exchange.write(bytes(64 * 1024))
+            await http_stream.write(bytes(64 * 1024))
 
     async with gated(page) as stage:
         reader, writer = await stage.connect()
@@ -558,8 +559,8 @@ async def test_a_closed_tab_frees_its_stream() -> None:
 
 
 async def test_a_tab_closed_before_the_answer_frees_its_stream_too() -> None:
-    async def page(exchange: Exchange) -> None:
-        await exchange.gone.wait()
+    async def page(http_stream: HttpStream) -> None:
+        await http_stream.gone.wait()
 
     async with gated(page) as stage:
         _, writer = await stage.connect()
@@ -573,10 +574,10 @@ async def test_a_tab_closed_before_the_answer_frees_its_stream_too() -> None:
             await stage.program.seen[0].gone.wait()
 
 
-async def deaf(exchange: Exchange) -> None:
+async def deaf(http_stream: HttpStream) -> None:
     """Answers, and takes nothing."""
-    await exchange.send_headers([OK])
-    await exchange.gone.wait()
+    await http_stream.send_headers([OK])
+    await http_stream.gone.wait()
 
 
 def uploading(stage: Stage, size: int) -> socket.socket:
@@ -588,8 +589,8 @@ def uploading(stage: Stage, size: int) -> socket.socket:
     return tab
 
 
-async def full(stage: Stage) -> Exchange:
-    """The program's exchange, when it has all that may be sent to it."""
+async def full(stage: Stage) -> HttpStream:
+    """The program's stream, when it has all that may be sent to it."""
     assert stage.page.http is not None
     async with asyncio.timeout(25):
         while not stage.program.seen or stage.page.http._connection.window(1) > 0:
@@ -604,9 +605,9 @@ async def test_a_tab_closed_while_nobody_reads_its_upload_frees_its_stream(size:
             with suppress(TimeoutError):
                 async with asyncio.timeout(1):
                     await asyncio.get_running_loop().sock_sendall(tab, bytes(size))
-            exchange = await full(stage)
+            http_stream = await full(stage)
         async with asyncio.timeout(25):
-            await exchange.gone.wait()
+            await http_stream.gone.wait()
 
 
 async def test_an_upload_that_nobody_reads_is_given_up(monkeypatch) -> None:  # type: ignore[no-untyped-def]
@@ -640,28 +641,28 @@ async def test_an_upload_is_asked_for_only_when_there_is_a_stream_for_it(monkeyp
 async def test_a_visit_that_was_told_to_end_does_not_settle_down_to_wait() -> None:
     """As when the browser leaves in the very moment in which there is a stream for it."""
 
-    class Late(Visit):
-        async def _carry(self) -> None:
+    class Late(GatewayRequest):
+        async def _forward(self) -> None:
             self.end()
             self._expect(100, SILENT)
             await asyncio.Event().wait()
 
     async def nothing(*_: object) -> None: ...
 
-    site = Site(Page("demo-1", "demo"), Door("t" * 32, shared=True))
+    site = PageOrigin(Page("demo-1", "demo"), Authenticator("t" * 32, shared=True))
     scope = {"type": "http", "method": "GET", "headers": []}
     async with asyncio.timeout(25):
         await Late(site, scope, nothing, nothing).run()
 
 
 async def test_many_closed_tabs_are_no_flood_to_the_program(monkeypatch) -> None:  # type: ignore[no-untyped-def]
-    monkeypatch.setitem(budget.ALLOWED, budget.Kind.RESET, 30)
+    monkeypatch.setitem(http2_frames.FLOOD_BUDGETS, http2_frames.FloodKind.RESET, 30)
     monkeypatch.setattr(limits, "HTTY_BUDGET_SECONDS", 1)
 
-    async def page(exchange: Exchange) -> None:
-        if dict(exchange.headers)[b":path"] == b"/":
-            await exchange.gone.wait()
-        await answer(exchange, b"still here")
+    async def page(http_stream: HttpStream) -> None:
+        if dict(http_stream.headers)[b":path"] == b"/":
+            await http_stream.gone.wait()
+        await answer(http_stream, b"still here")
 
     async def visit(stage: Stage) -> None:
         before = len(stage.program.seen)
@@ -675,8 +676,8 @@ async def test_many_closed_tabs_are_no_flood_to_the_program(monkeypatch) -> None
         for _ in range(50):
             await visit(stage)
         async with asyncio.timeout(10):
-            for exchange in stage.program.seen:
-                await exchange.gone.wait()
+            for http_stream in stage.program.seen:
+                await http_stream.gone.wait()
         assert (await stage.browser.get("/after")).text == "still here"
 
 
@@ -719,7 +720,7 @@ async def test_who_waits_too_long_is_told_to_ask_again(monkeypatch) -> None:  # 
 
 
 async def test_a_program_that_dies_before_its_answer_is_a_503() -> None:
-    async def page(exchange: Exchange) -> None:
+    async def page(http_stream: HttpStream) -> None:
         stage.program.hang_up()
 
     async with gated(page) as stage:
@@ -734,15 +735,15 @@ async def test_a_program_that_dies_before_its_answer_is_a_503() -> None:
 async def test_an_answer_that_breaks_off_is_cut_and_not_ended(
     headers: list[tuple[bytes, bytes]], how: str
 ) -> None:
-    async def page(exchange: Exchange) -> None:
-        await exchange.send_headers(headers)
-        await exchange.write(b"half")
+    async def page(http_stream: HttpStream) -> None:
+        await http_stream.send_headers(headers)
+        await http_stream.write(b"half")
         await halfway.wait()
         match how:
             case "killed":
                 stage.program.hang_up()
             case "reset":
-                exchange.reset()
+                http_stream.reset()
             case _:
                 stage.gateway.remove(stage.page)
 
@@ -756,8 +757,8 @@ async def test_an_answer_that_breaks_off_is_cut_and_not_ended(
 
 
 async def test_a_program_that_gives_up_a_request_is_a_502() -> None:
-    async def page(exchange: Exchange) -> None:
-        exchange.reset()
+    async def page(http_stream: HttpStream) -> None:
+        http_stream.reset()
 
     async with gated(page) as stage:
         got = await stage.browser.get("/")
@@ -767,8 +768,8 @@ async def test_a_program_that_gives_up_a_request_is_a_502() -> None:
 async def test_a_program_that_never_answers_is_a_504_and_its_stream_is_free(monkeypatch) -> None:  # type: ignore[no-untyped-def]
     monkeypatch.setattr(limits, "HTTY_ANSWER_SECONDS", 0.1)
 
-    async def page(exchange: Exchange) -> None:
-        await exchange.gone.wait()
+    async def page(http_stream: HttpStream) -> None:
+        await http_stream.gone.wait()
 
     async with gated(page) as stage:
         got = await stage.browser.get("/")
@@ -778,9 +779,9 @@ async def test_a_program_that_never_answers_is_a_504_and_its_stream_is_free(monk
 
 
 async def test_a_program_that_answers_without_reading_the_upload_is_heard() -> None:
-    async def page(exchange: Exchange) -> None:
-        await answer(exchange, b"too much", status=413)
-        exchange.reset()
+    async def page(http_stream: HttpStream) -> None:
+        await answer(http_stream, b"too much", status=413)
+        http_stream.reset()
 
     async def upload():  # type: ignore[no-untyped-def]
         for _ in range(64):
@@ -805,11 +806,11 @@ async def hold_all_streams(stage: Stage) -> list[asyncio.StreamWriter]:
     return held
 
 
-async def held(exchange: Exchange) -> None:
-    if dict(exchange.headers)[b":path"] == b"/held":
-        await exchange.gone.wait()
+async def held(http_stream: HttpStream) -> None:
+    if dict(http_stream.headers)[b":path"] == b"/held":
+        await http_stream.gone.wait()
     else:
-        await answer(exchange, b"at last")
+        await answer(http_stream, b"at last")
 
 
 async def test_requests_wait_for_a_stream_but_not_too_many_of_them(monkeypatch) -> None:  # type: ignore[no-untyped-def]
@@ -817,8 +818,8 @@ async def test_requests_wait_for_a_stream_but_not_too_many_of_them(monkeypatch) 
     async with gated(held) as stage, asyncio.TaskGroup() as visits:
         tabs = await hold_all_streams(stage)
         waits = visits.create_task(stage.browser.get("/waits"))
-        site, _ = stage.gateway._sites[stage.page.name]
-        while not site._waiting:
+        origin, _ = stage.gateway._origins[stage.page.name]
+        while not origin._waiting:
             await asyncio.sleep(0.01)
         async with visiting(stage.gateway, stage.page) as other:
             refused = await other.get("/one-too-many")
@@ -852,7 +853,7 @@ async def test_a_port_that_is_taken_is_said_so() -> None:
 
 
 def needs_ipv6() -> None:
-    if not listening._has_ipv6():
+    if not web_server._has_ipv6():
         pytest.skip("there is no IPv6 here, for anybody")
 
 

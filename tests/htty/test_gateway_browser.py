@@ -7,10 +7,10 @@ from pathlib import Path
 
 from browser import browser
 from gateways import answer, read_all, served
-from telex.htty.exchange import Exchange
-from telex.htty.gateway import Gateway
-from telex.htty.page import Page
-from telex.htty.websocket import Close, Side, WebSocketWire
+from telex.htty.gateway.gateway import Gateway
+from telex.htty.gateway.pages import Page
+from telex.htty.h2.http2_websocket import Side, WebSocketClose, WebSocketStream
+from telex.htty.h2.http_stream import HttpStream
 
 HTML = b"""<!doctype html><title>loading</title><button>ask</button><output></output>
 <script>
@@ -35,30 +35,30 @@ events.onmessage = event => note("event", event.data);
 </script>"""
 
 
-async def page(exchange: Exchange) -> None:
+async def page(http_stream: HttpStream) -> None:
     """A page that uses what pages use."""
-    match dict(exchange.headers)[b":path"]:
+    match dict(http_stream.headers)[b":path"]:
         case b"/":
             cookie = (b"set-cookie", b"theme=dark; HttpOnly")
-            await answer(exchange, HTML, (b"content-type", b"text/html"), cookie)
+            await answer(http_stream, HTML, (b"content-type", b"text/html"), cookie)
         case b"/echo":
-            cookie = dict(exchange.headers).get(b"cookie", b"none")
-            await answer(exchange, await read_all(exchange) + b" " + cookie)
+            cookie = dict(http_stream.headers).get(b"cookie", b"none")
+            await answer(http_stream, await read_all(http_stream) + b" " + cookie)
         case b"/events":
-            await exchange.send_headers(
+            await http_stream.send_headers(
                 [(b":status", b"200"), (b"content-type", b"text/event-stream")]
             )
-            await exchange.write(b"data: first\n\n")
-            await exchange.gone.wait()
+            await http_stream.write(b"data: first\n\n")
+            await http_stream.gone.wait()
         case b"/live":
-            await exchange.send_headers(
+            await http_stream.send_headers(
                 [(b":status", b"200"), (b"sec-websocket-protocol", b"chat")]
             )
-            wire = WebSocketWire(exchange, Side.SERVER)
-            while not isinstance(message := await wire.receive(), Close):
+            wire = WebSocketStream(http_stream, Side.SERVER)
+            while not isinstance(message := await wire.receive(), WebSocketClose):
                 await wire.send(message)
         case _:
-            await answer(exchange, status=404)
+            await answer(http_stream, status=404)
 
 
 async def test_a_page_fetches_listens_and_talks_in_a_real_browser(program, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]

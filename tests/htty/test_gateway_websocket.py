@@ -10,9 +10,9 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from gateways import Stage, answer, gated
-from telex.htty.exchange import Exchange
-from telex.htty.http2 import Http2
-from telex.htty.websocket import Close, Side, WebSocketWire
+from telex.htty.h2.http2_connection import Http2Connection
+from telex.htty.h2.http2_websocket import Side, WebSocketClose, WebSocketStream
+from telex.htty.h2.http_stream import HttpStream
 from telex.wire import limits
 
 OK = (b":status", b"200")
@@ -32,10 +32,10 @@ def dialled(stage: Stage, path: str = "/", **settings: Any) -> connect:
     )
 
 
-async def echo(exchange: Exchange) -> None:
-    await exchange.send_headers([OK])
-    wire = WebSocketWire(exchange, Side.SERVER)
-    while not isinstance(message := await wire.receive(), Close):
+async def echo(http_stream: HttpStream) -> None:
+    await http_stream.send_headers([OK])
+    wire = WebSocketStream(http_stream, Side.SERVER)
+    while not isinstance(message := await wire.receive(), WebSocketClose):
         await wire.send(message)
 
 
@@ -58,12 +58,12 @@ async def test_messages_cross_both_ways_as_they_are() -> None:
 
 
 async def test_the_program_chooses_a_subprotocol_and_sets_a_cookie() -> None:
-    async def page(exchange: Exchange) -> None:
-        assert dict(exchange.headers)[b"sec-websocket-protocol"] == b"one, two"
+    async def page(http_stream: HttpStream) -> None:
+        assert dict(http_stream.headers)[b"sec-websocket-protocol"] == b"one, two"
         chosen = (b"sec-websocket-protocol", b"two")
         forged = (b"sec-websocket-accept", b"x")
-        await exchange.send_headers([OK, chosen, forged, (b"set-cookie", b"a=b")])
-        await WebSocketWire(exchange, Side.SERVER).receive()
+        await http_stream.send_headers([OK, chosen, forged, (b"set-cookie", b"a=b")])
+        await WebSocketStream(http_stream, Side.SERVER).receive()
 
     async with gated(page) as stage, dialled(stage, subprotocols=["one", "two"]) as socket:
         assert socket.subprotocol == "two"
@@ -72,9 +72,9 @@ async def test_the_program_chooses_a_subprotocol_and_sets_a_cookie() -> None:
 
 
 async def test_a_subprotocol_that_nobody_offered_is_refused() -> None:
-    async def page(exchange: Exchange) -> None:
-        await exchange.send_headers([OK, (b"sec-websocket-protocol", b"three")])
-        await exchange.gone.wait()
+    async def page(http_stream: HttpStream) -> None:
+        await http_stream.send_headers([OK, (b"sec-websocket-protocol", b"three")])
+        await http_stream.gone.wait()
 
     async with gated(page) as stage:
         assert await refusal(stage, subprotocols=["one"]) == 502
@@ -84,12 +84,12 @@ async def test_a_subprotocol_that_nobody_offered_is_refused() -> None:
 async def test_how_the_browser_says_goodbye_is_what_the_program_hears(
     code: int, reason: str
 ) -> None:
-    heard: asyncio.Future[Close] = asyncio.get_running_loop().create_future()
+    heard: asyncio.Future[WebSocketClose] = asyncio.get_running_loop().create_future()
 
-    async def page(exchange: Exchange) -> None:
-        await exchange.send_headers([OK])
-        goodbye = await WebSocketWire(exchange, Side.SERVER).receive()
-        assert isinstance(goodbye, Close)
+    async def page(http_stream: HttpStream) -> None:
+        await http_stream.send_headers([OK])
+        goodbye = await WebSocketStream(http_stream, Side.SERVER).receive()
+        assert isinstance(goodbye, WebSocketClose)
         heard.set_result(goodbye)
 
     async with gated(page) as stage, dialled(stage) as socket:
@@ -98,16 +98,16 @@ async def test_how_the_browser_says_goodbye_is_what_the_program_hears(
             socket.transport.write(b"".join(socket.protocol.data_to_send()))
         else:
             await socket.close(code, reason)
-        assert await heard == Close(code, reason)
+        assert await heard == WebSocketClose(code, reason)
 
 
 @pytest.mark.parametrize(("code", "reason"), [(1000, "done"), (4001, "später"), (1005, "")])
 async def test_how_the_program_says_goodbye_is_what_the_browser_hears(
     code: int, reason: str
 ) -> None:
-    async def page(exchange: Exchange) -> None:
-        await exchange.send_headers([OK])
-        wire = WebSocketWire(exchange, Side.SERVER)
+    async def page(http_stream: HttpStream) -> None:
+        await http_stream.send_headers([OK])
+        wire = WebSocketStream(http_stream, Side.SERVER)
         await wire.send("last words")
         await wire.close(code, reason)
 
@@ -121,14 +121,14 @@ async def test_how_the_program_says_goodbye_is_what_the_browser_hears(
 
 @pytest.mark.parametrize("how", ["killed", "reset", "removed"])
 async def test_a_program_that_says_no_goodbye_cuts_the_browser_off(how: str) -> None:
-    async def page(exchange: Exchange) -> None:
-        await exchange.send_headers([OK])
-        await WebSocketWire(exchange, Side.SERVER).receive()
+    async def page(http_stream: HttpStream) -> None:
+        await http_stream.send_headers([OK])
+        await WebSocketStream(http_stream, Side.SERVER).receive()
         match how:
             case "killed":
                 stage.program.hang_up()
             case "reset":
-                exchange.reset()
+                http_stream.reset()
             case _:
                 stage.gateway.remove(stage.page)
 
@@ -156,15 +156,15 @@ async def refusal(stage: Stage, **settings: Any) -> int:
 
 
 async def test_a_program_may_refuse() -> None:
-    async def page(exchange: Exchange) -> None:
-        await answer(exchange, b"not here", (b"content-type", b"text/plain"), status=404)
+    async def page(http_stream: HttpStream) -> None:
+        await answer(http_stream, b"not here", (b"content-type", b"text/plain"), status=404)
 
     async with gated(page) as stage:
         assert await refusal(stage) == 404
 
 
 async def test_a_program_without_websockets_is_a_501(monkeypatch) -> None:  # type: ignore[no-untyped-def]
-    monkeypatch.setattr(Http2, "extended_connect", False)  # as other servers have it
+    monkeypatch.setattr(Http2Connection, "extended_connect", False)  # as other servers have it
     async with gated(echo) as stage:
         assert await refusal(stage) == 501
         assert not stage.program.seen
@@ -179,8 +179,8 @@ async def test_a_page_without_a_program_is_a_503() -> None:
 async def test_a_program_that_never_answers_is_a_504(monkeypatch) -> None:  # type: ignore[no-untyped-def]
     monkeypatch.setattr(limits, "HTTY_ANSWER_SECONDS", 0.1)
 
-    async def page(exchange: Exchange) -> None:
-        await exchange.gone.wait()
+    async def page(http_stream: HttpStream) -> None:
+        await http_stream.gone.wait()
 
     async with gated(page) as stage:
         assert await refusal(stage) == 504
@@ -203,9 +203,9 @@ async def test_who_is_refused_never_reaches_the_program(
 
 
 async def test_a_slow_program_holds_up_a_browser_that_talks_without_end() -> None:
-    async def page(exchange: Exchange) -> None:
-        await exchange.send_headers([OK])
-        await exchange.gone.wait()
+    async def page(http_stream: HttpStream) -> None:
+        await http_stream.send_headers([OK])
+        await http_stream.gone.wait()
 
     sent = 0
     async with gated(page) as stage, dialled(stage) as socket:

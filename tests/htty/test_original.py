@@ -9,11 +9,10 @@ from pathlib import Path
 
 from h2.events import DataReceived, ResponseReceived
 
-from telex.htty.connection import Broken, Connection, Side
-from telex.htty.dumping import dump
-from telex.htty.transcripts import Part
+from telex.htty.h2.http2_state import Http2Side, Http2State, ProtocolViolation
+from telex.htty.tools.transcript_dump import TranscriptPart, dump
 from telex.wire.events import Frame
-from telex.wire.htty_chunk import Decoder
+from telex.wire.htty_chunk import HttyChunkDecoder
 
 CORPUS = Path(__file__).parents[1] / "corpus" / "htty" / "conversation.json"
 SAID = [(who, base64.b64decode(said)) for who, said in json.loads(CORPUS.read_text())["messages"]]
@@ -21,7 +20,7 @@ PAGES = {1: (b"/hello", b"you asked for /hello\n"), 3: (b"/", b"you asked for /\
 
 
 def test_the_answers_of_the_original_are_read_by_our_client() -> None:
-    client, decoder = Connection(Side.CLIENT), Decoder()
+    client, decoder = Http2State(Http2Side.CLIENT), HttyChunkDecoder()
     client.begin()
     for stream, (path, _) in PAGES.items():
         fields = [(b":method", b"GET"), (b":scheme", b"http"), (b":authority", b"htty.local")]
@@ -32,7 +31,7 @@ def test_the_answers_of_the_original_are_read_by_our_client() -> None:
         for frame in decoder.feed(said) if who == "program" else []:
             assert isinstance(frame, Frame)
             for event in client.receive(frame.body, 0.0):
-                assert not isinstance(event, Broken), event
+                assert not isinstance(event, ProtocolViolation), event
                 match event:
                     case ResponseReceived():
                         answered.append(event.stream_id)
@@ -43,7 +42,7 @@ def test_the_answers_of_the_original_are_read_by_our_client() -> None:
 
 
 def test_both_sides_of_it_are_told_by_dump() -> None:
-    found = dump([[Part(who == "terminal", said, 0) for who, said in SAID]])
+    found = dump([[TranscriptPart(who == "terminal", said, 0) for who, said in SAID]])
     assert (found.problems, found.text, found.chunks) == ([], 0, len(SAID))
     (session,) = found.sessions
     told = {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
-from telex.htty.pages import FarEnds, Pages, Program, program_of
+from telex.htty.gateway.pages import PageProgram, Pages, RemotePrograms, program_of
 from telex.wire import limits
 
 if TYPE_CHECKING:
@@ -17,17 +17,20 @@ if TYPE_CHECKING:
 
 async def test_who_runs_the_same_has_the_same_page_and_nobody_else() -> None:
     pages = Pages()
-    first = pages.of("t1", Program("python", "a"))
-    assert pages.of("t1", Program("renamed", "a")) is first
-    others = [pages.of("t1", Program("python", "b")), pages.of("t2", Program("python", "a"))]
+    first = pages.page_for("t1", PageProgram("python", "a"))
+    assert pages.page_for("t1", PageProgram("renamed", "a")) is first
+    others = [
+        pages.page_for("t1", PageProgram("python", "b")),
+        pages.page_for("t2", PageProgram("python", "a")),
+    ]
     assert len({page.name for page in [first, *others]}) == 3
 
 
 async def test_a_name_is_not_used_again_for_another_page() -> None:
     pages = Pages()
-    first = pages.of("t1", Program("python", "a"))
-    pages.forget("t1")
-    assert pages.of("t2", Program("python", "a")).name != first.name
+    first = pages.page_for("t1", PageProgram("python", "a"))
+    pages.forget_terminal("t1")
+    assert pages.page_for("t2", PageProgram("python", "a")).name != first.name
 
 
 async def test_the_page_that_was_used_last_is_forgotten_last(
@@ -35,11 +38,11 @@ async def test_the_page_that_was_used_last_is_forgotten_last(
 ) -> None:
     monkeypatch.setattr(limits, "HTTY_PAGES", 2)
     pages = Pages()
-    first, second = [pages.of("t1", Program("python", n)) for n in (1, 2)]
+    first, second = [pages.page_for("t1", PageProgram("python", n)) for n in (1, 2)]
     try:
         url = httpx.URL(await pages.url(second))
-        assert pages.of("t1", Program("python", 1)) is first
-        third = pages.of("t1", Program("python", 3))
+        assert pages.page_for("t1", PageProgram("python", 1)) is first
+        third = pages.page_for("t1", PageProgram("python", 3))
         assert first in pages
         assert third in pages
         assert second not in pages
@@ -52,26 +55,26 @@ async def test_the_page_that_was_used_last_is_forgotten_last(
 
 
 def test_a_program_is_known_by_what_it_runs_and_where(tmp_path: Path) -> None:
-    same = [of("one", tmp_path) for _ in range(2)]
+    same = [program_running("one", tmp_path) for _ in range(2)]
     assert same[0] == same[1]
     assert same[0].command in ("sh", "dash", "bash")
-    assert of("two", tmp_path) != same[0]
+    assert program_running("two", tmp_path) != same[0]
     (tmp_path / "inner").mkdir()
-    assert of("one", tmp_path / "inner") != same[0]
+    assert program_running("one", tmp_path / "inner") != same[0]
 
 
 def test_who_comes_from_elsewhere_is_another_unless_the_last_one_left_just_now() -> None:
-    far, ssh = FarEnds(), Program("ssh", "ssh host")
-    first = far.came(ssh, 0)
+    far, ssh = RemotePrograms(), PageProgram("ssh", "ssh host")
+    first = far.arrived(ssh, 0)
     far.left(first, 10)
-    again = far.came(ssh, 10 + limits.HTTY_RETURN_SECONDS)
+    again = far.arrived(ssh, 10 + limits.HTTY_RETURN_SECONDS)
     assert again == first
     far.left(again, 100)
-    other = far.came(ssh, 101 + limits.HTTY_RETURN_SECONDS)
+    other = far.arrived(ssh, 101 + limits.HTTY_RETURN_SECONDS)
     assert other != first
     far.left(first, 0)  # which is nobody's business any more
-    assert far.came(ssh, 1000) == other, "it has not left"
-    assert far.came(Program("ssh", "ssh elsewhere"), 1000) != other
+    assert far.arrived(ssh, 1000) == other, "it has not left"
+    assert far.arrived(PageProgram("ssh", "ssh elsewhere"), 1000) != other
 
 
 def test_who_is_not_known_is_like_nobody_else() -> None:
@@ -81,7 +84,7 @@ def test_who_is_not_known_is_like_nobody_else() -> None:
     assert program_of(gone.pid, "make") != program_of(gone.pid, "make")
 
 
-def of(command: str, where: Path) -> Program:
+def program_running(command: str, where: Path) -> PageProgram:
     says = ["sh", "-c", "echo here; read line", *command.split()]
     pipe = subprocess.PIPE
     with subprocess.Popen(says, cwd=where, stdin=pipe, stdout=pipe) as running:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from escapes.terminals import SILENT, Manners, ran, running, terminal
-from telex.htty.support import NoPages, advertised, supported
+from telex.htty.support import NoPages, advertised_version, find_support
 
 SHOWS: dict[str, Any] = {"capabilities": {"htty": {"level": 1}}, "maxframe": 65536}
 
@@ -31,11 +31,11 @@ SHOWS: dict[str, Any] = {"capabilities": {"htty": {"level": 1}}, "maxframe": 655
     ],
 )
 def test_the_variable_is_read_as_the_spec_says(given: str, version: int) -> None:
-    assert advertised({"HTTY": given}) == version
+    assert advertised_version({"HTTY": given}) == version
 
 
 def test_without_the_variable_nothing_is_said() -> None:
-    assert advertised({}) is None
+    assert advertised_version({}) is None
 
 
 @pytest.mark.parametrize("given", ["0", "no"])
@@ -43,13 +43,13 @@ def test_without_the_variable_nothing_is_said() -> None:
 async def test_a_no_is_never_overridden_and_nothing_is_written(given: str, force: bool) -> None:
     async with terminal(Manners(detect=SHOWS)) as fake:
         with pytest.raises(NoPages, match="telex run"):
-            await supported({"HTTY": given}, fake.fd, force=force)
+            await find_support({"HTTY": given}, fake.fd, force=force)
         assert fake.asked == 0
 
 
 async def test_a_terminal_that_names_pages_is_believed() -> None:
     async with terminal(Manners(detect=SHOWS)) as fake:
-        found = await supported({}, fake.fd)
+        found = await find_support({}, fake.fd)
         assert (found.version, found.wrap) == (1, None)
         assert found.round_trip.seconds is not None
         assert fake.restored()
@@ -58,7 +58,7 @@ async def test_a_terminal_that_names_pages_is_believed() -> None:
 async def test_what_is_typed_while_the_terminal_is_asked_is_not_lost() -> None:
     async with terminal(Manners(detect=SHOWS, late=0.1)) as fake:
         fake.type(b"early")
-        assert (await supported({}, fake.fd)).typed == b"early"
+        assert (await find_support({}, fake.fd)).typed == b"early"
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ async def test_what_is_typed_while_the_terminal_is_asked_is_not_lost() -> None:
 async def test_any_other_terminal_gets_no_page(manners: Manners, why: str) -> None:
     async with terminal(manners) as fake:
         with pytest.raises(NoPages, match=why) as refused:
-            await supported({}, fake.fd)
+            await find_support({}, fake.fd)
         assert "telex run -- " in str(refused.value)
         assert refused.value.exit_code == 3
         assert fake.restored()
@@ -83,13 +83,13 @@ async def test_any_other_terminal_gets_no_page(manners: Manners, why: str) -> No
 
 async def test_force_takes_silence_for_a_yes() -> None:
     async with terminal(Manners(answers=[SILENT])) as fake:
-        assert (await supported({}, fake.fd, force=True)).version == 1
+        assert (await find_support({}, fake.fd, force=True)).version == 1
         assert fake.asked == 0
 
 
 async def test_behind_tmux_the_terminal_is_asked_and_chunks_are_wrapped() -> None:
     async with terminal(Manners(multiplexer="tmux", answers=[SILENT], detect=SHOWS)) as fake:
-        found = await supported({"TMUX": "x"}, fake.fd)
+        found = await find_support({"TMUX": "x"}, fake.fd)
         assert found.wrap is not None
         assert found.wrap.name == "tmux"
 
@@ -97,18 +97,18 @@ async def test_behind_tmux_the_terminal_is_asked_and_chunks_are_wrapped() -> Non
 async def test_in_tmux_the_variable_is_not_enough_and_one_is_told_what_to_set() -> None:
     async with terminal(Manners(multiplexer="deaf", answers=[SILENT], detect=SHOWS)) as fake:
         with pytest.raises(NoPages, match="tmux set -g allow-passthrough on"):
-            await supported({"HTTY": "1", "TMUX": "x"}, fake.fd)
+            await find_support({"HTTY": "1", "TMUX": "x"}, fake.fd)
         assert b"HTTY" not in fake.shown
 
 
 async def test_screen_passes_no_page_on() -> None:
     async with terminal() as fake:
         with pytest.raises(NoPages, match="screen"):
-            await supported({"HTTY": "1", "STY": "x"}, fake.fd)
+            await find_support({"HTTY": "1", "STY": "x"}, fake.fd)
 
 
 async def test_without_a_terminal_and_without_the_variable_there_are_no_pages() -> None:
-    program = "import asyncio; from telex.htty.support import *; asyncio.run(supported({}, standard_terminal()))"
+    program = "import asyncio; from telex.htty.support import *; asyncio.run(find_support({}, standard_terminal()))"
     async with terminal() as fake:
         code, out, err = await ran(fake, "-c", program)
         assert (code, out) == (1, "")
@@ -119,7 +119,7 @@ async def test_without_a_terminal_and_without_the_variable_there_are_no_pages() 
 async def test_a_program_on_a_terminal_asks_it() -> None:
     program = (
         "import asyncio; from telex.htty.support import *;"
-        "print(asyncio.run(supported({}, standard_terminal())).version, flush=True)"
+        "print(asyncio.run(find_support({}, standard_terminal())).version, flush=True)"
     )
     async with (
         terminal(Manners(detect=SHOWS)) as fake,

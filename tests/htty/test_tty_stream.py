@@ -18,7 +18,7 @@ import pytest
 from escapes.terminals import running, terminal
 from htty.far_ends import far_end
 from telex.escapes.probing import RoundTrip
-from telex.htty.opening import open_stream
+from telex.htty.tty_stream import open_stream
 from telex.wire import htty_chunk, limits
 from telex.wire.events import Frame, Visible
 
@@ -318,7 +318,7 @@ async def test_inside_tmux_each_chunk_is_wrapped_for_itself() -> None:
 
 PIPED = """
 import asyncio, sys
-from telex.htty.opening import open_stream
+from telex.htty.tty_stream import open_stream
 async def main():
     async with open_stream() as stream:
         print("text", flush=True)
@@ -343,7 +343,7 @@ async def test_over_pipes_it_is_the_same_in_pieces_that_stay_whole() -> None:
     assert child.stdin is not None
     assert child.stdout is not None
     child.stdin.write(htty_chunk.encode(data))
-    decoder = htty_chunk.Decoder()
+    decoder = htty_chunk.HttyChunkDecoder()
     events = []
     while out := await child.stdout.read(65536):
         events += decoder.feed(out)
@@ -359,7 +359,7 @@ async def test_over_pipes_it_is_the_same_in_pieces_that_stay_whole() -> None:
 
 HELD = """
 import asyncio, sys
-from telex.htty.opening import open_stream
+from telex.htty.tty_stream import open_stream
 async def main():
     async with open_stream() as stream:
         stream.write(b"x" * {size})
@@ -406,7 +406,7 @@ async def test_a_signal_while_the_terminal_takes_nothing_gives_it_back_too() -> 
 
 STOPPED = """
 import asyncio
-from telex.htty.opening import open_stream
+from telex.htty.tty_stream import open_stream
 async def main():
     async with open_stream() as stream:
         print("ready", flush=True)

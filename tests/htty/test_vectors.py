@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from telex.htty.carrier import Aborted, Receiver
+from telex.htty.chunk_stream import ChunkReceiver, StreamAborted
 from telex.wire.demux import Demux
 from telex.wire.events import Claimed, Fault, Visible
 from telex.wire.htty_chunk import CHUNK, encode, parse
@@ -32,7 +32,7 @@ def test_the_encoder_writes_these_very_bytes(vector: dict[str, Any]) -> None:
 @pytest.mark.parametrize("vector", vectors("decode.json", "between.json", "malformed.json"))
 def test_a_receiver_makes_this_of_a_stream(vector: dict[str, Any], step: int | None) -> None:
     stream = b64decode(vector["stream"])
-    demux, receiver = Demux([CHUNK]), Receiver()
+    demux, receiver = Demux([CHUNK]), ChunkReceiver()
     step = step or len(stream)
     reads = [stream[at : at + step] for at in range(0, len(stream), step)]
     events = [event for read in reads for event in demux.feed(read)] + demux.eof()
@@ -47,7 +47,7 @@ def test_a_receiver_makes_this_of_a_stream(vector: dict[str, Any], step: int | N
                 assert (receiver.aborted is None) or not isinstance(taken, bytes)
                 fault = parse(event) if isinstance(event, Claimed) else event
                 faults += [fault.reason.value] if isinstance(fault, Fault) else []
-                assert isinstance(taken, Aborted) <= isinstance(fault, Fault)
+                assert isinstance(taken, StreamAborted) <= isinstance(fault, Fault)
     assert payload == b64decode(vector["payload"])
     assert visible == b64decode(vector["visible"])
     assert faults == vector["faults"]

@@ -24,12 +24,13 @@ from telex.rpc.channel import Channel
 from telex.rpc.errors import PeerGone
 from telex.rpc.handler_tasks import Call
 from telex.rpc.peer import Peer
-from telex.transports import event_stream, http, http_client, listening, queued
-from telex.transports.door import Door
-from telex.transports.envelope import Kind, kind
+from telex.transports import channels as transports_channels
+from telex.transports import http, http_client, http_messages, web_server
+from telex.transports.auth import Authenticator
+from telex.transports.channels import ChannelEnded
 from telex.transports.errors import CannotConnect, NobodyThere, NotAdmitted
-from telex.transports.listening import CannotListen, RemoteNotAllowed, listen
-from telex.transports.queued import Ended
+from telex.transports.http_messages import FrameKind, frame_kind
+from telex.transports.web_server import CannotListen, RemoteNotAllowed, listen
 from telex.wire import limits
 from web import DIALECT, TOKEN, Ear, Site, closing, output, running, serving, site
 
@@ -202,7 +203,7 @@ async def test_a_link_with_a_code_becomes_a_cookie_once(program: Program, tmp_pa
     async with site(table(echo=echo)) as here:
         curl = Curl(program, here)
         jar = ["-b", str(tmp_path / "jar"), "-c", str(tmp_path / "jar")]
-        link = f"/?code={here.door.new_code(asyncio.get_running_loop().time())}"
+        link = f"/?code={here.auth.new_code(asyncio.get_running_loop().time())}"
         assert await curl(*jar, "-L", path=link, token=None) == "the page 200"
         assert f"telex-{here.address.port}" in (tmp_path / "jar").read_text()
         assert (await curl(path=link, token=None)).endswith(" 401")
@@ -510,7 +511,7 @@ async def test_a_message_that_is_too_large_for_the_other_side_ends_the_stream_wi
 async def test_an_event_stream_nobody_reads_is_dropped_when_the_conversation_ends(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(queued, "CLOSE_SECONDS", 0.1)
+    monkeypatch.setattr(transports_channels, "CLOSE_SECONDS", 0.1)
     over = asyncio.Event()
 
     async def flood(channel: Channel) -> None:
@@ -702,7 +703,7 @@ async def test_an_open_event_stream_ends_when_the_server_does() -> None:
 async def test_the_server_ends_soon_though_a_client_reads_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(listening, "GRACE_SECONDS", 0.05)
+    monkeypatch.setattr(web_server, "GRACE_SECONDS", 0.05)
     flooded = asyncio.Event()
 
     async def flood(channel: Channel) -> None:
@@ -740,7 +741,7 @@ async def test_an_answer_on_its_way_arrives_though_the_server_stops() -> None:
 async def test_whoever_connects_and_says_nothing_is_dropped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(listening, "REQUEST_SECONDS", 0.01)
+    monkeypatch.setattr(web_server, "REQUEST_SECONDS", 0.01)
     async with site() as here:
         for said in (b"", b"POST /rpc HT"):
             reader, writer = await asyncio.open_connection("127.0.0.1", here.address.port)
@@ -753,9 +754,11 @@ async def test_whoever_connects_and_says_nothing_is_dropped(
 async def test_listening_beyond_this_machine_needs_to_be_allowed() -> None:
     for host in ("0.0.0.0", "::", "192.0.2.1", "example.org", ""):
         with pytest.raises(RemoteNotAllowed, match="--allow-remote"):
-            async with listen(_nothing, door=Door(TOKEN), host=host):
+            async with listen(_nothing, auth=Authenticator(TOKEN), host=host):
                 pass
-    async with listen(_nothing, door=Door(TOKEN), host="0.0.0.0", allow_remote=True) as address:
+    async with listen(
+        _nothing, auth=Authenticator(TOKEN), host="0.0.0.0", allow_remote=True
+    ) as address:
         assert (address.host, address.url) == ("0.0.0.0", f"http://127.0.0.1:{address.port}")
         async with httpx.AsyncClient() as client:
             assert (await client.get(address.url)).json()["reason"] == "token"
@@ -767,9 +770,9 @@ async def _nothing(scope: Any, receive: Any, send: Any) -> None:
 
 
 async def test_a_port_that_is_taken_is_named() -> None:
-    async with listen(_nothing, door=Door(TOKEN)) as address:
+    async with listen(_nothing, auth=Authenticator(TOKEN)) as address:
         with pytest.raises(CannotListen, match=f"port {address.port}: Address already in use$"):
-            async with listen(_nothing, door=Door(TOKEN), port=address.port):
+            async with listen(_nothing, auth=Authenticator(TOKEN), port=address.port):
                 pass
 
 
@@ -779,7 +782,7 @@ async def test_it_listens_on_ipv6_and_by_name_too() -> None:
         probe.bind(("::1", 0))
         names.append(("::1", "[::1]"))
     for host, shown in names:
-        async with listen(_nothing, door=Door(TOKEN), host=host) as address:
+        async with listen(_nothing, auth=Authenticator(TOKEN), host=host) as address:
             assert address.url == f"http://{shown}:{address.port}"
             async with httpx.AsyncClient() as client:
                 assert (await client.get(address.url)).status_code == 401
@@ -787,7 +790,7 @@ async def test_it_listens_on_ipv6_and_by_name_too() -> None:
 
 async def test_it_is_ready_at_once_and_takes_no_signal() -> None:
     handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
-    async with listen(_nothing, door=Door(TOKEN)) as address:
+    async with listen(_nothing, auth=Authenticator(TOKEN)) as address:
         with socket.create_connection(("127.0.0.1", address.port), timeout=20):
             assert handlers == [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)]
     with pytest.raises(ConnectionRefusedError):
@@ -816,7 +819,7 @@ async def test_no_log_at_any_level_has_the_token_or_a_code(
     try:
         async with site(table(echo=echo)) as here:
             curl = Curl(program, here)
-            code = here.door.new_code(asyncio.get_running_loop().time())
+            code = here.auth.new_code(asyncio.get_running_loop().time())
             for _ in range(2):
                 await curl(path=f"/?code={code}", token=None)
             await curl(path=f"/nowhere?code={code}&token={TOKEN}")
@@ -842,28 +845,28 @@ async def test_no_log_at_any_level_has_the_token_or_a_code(
 @pytest.mark.parametrize(
     ("frame", "expected"),
     [
-        (HELLO, Kind.ASKS),
-        (message("x", id=None), Kind.TELLS),
-        ('{"method":"x","id":null}', Kind.TELLS),
-        ('{"method":"x","id":"a"}', Kind.ASKS),
-        (ANSWER, Kind.ANSWERS),
-        ('{"id":null,"error":{}}', Kind.ANSWERS),
-        (f"[{ANSWER}]", Kind.ANSWERS),
-        (f"[{HELLO},{message('x', id=None)}]", Kind.ASKS),
-        (f"[{message('x', id=None)}]", Kind.TELLS),
-        ('{"command":"x","rpcid":"1"}', Kind.ASKS),
-        ('{"command":"x","reqid":"1"}', Kind.ASKS),
-        ('{"command":"x"}', Kind.TELLS),
-        ('{"rpcid":"1","cont":true}', Kind.TELLS),
-        ('{"resid":"1","data":1}', Kind.ANSWERS),
-        ("nonsense", Kind.ASKS),
-        ("[]", Kind.ASKS),
-        ("[" * 100_000, Kind.ASKS),
-        ("7", Kind.ASKS),
+        (HELLO, FrameKind.REQUEST),
+        (message("x", id=None), FrameKind.NOTIFICATION),
+        ('{"method":"x","id":null}', FrameKind.NOTIFICATION),
+        ('{"method":"x","id":"a"}', FrameKind.REQUEST),
+        (ANSWER, FrameKind.RESPONSE),
+        ('{"id":null,"error":{}}', FrameKind.RESPONSE),
+        (f"[{ANSWER}]", FrameKind.RESPONSE),
+        (f"[{HELLO},{message('x', id=None)}]", FrameKind.REQUEST),
+        (f"[{message('x', id=None)}]", FrameKind.NOTIFICATION),
+        ('{"command":"x","rpcid":"1"}', FrameKind.REQUEST),
+        ('{"command":"x","reqid":"1"}', FrameKind.REQUEST),
+        ('{"command":"x"}', FrameKind.NOTIFICATION),
+        ('{"rpcid":"1","cont":true}', FrameKind.NOTIFICATION),
+        ('{"resid":"1","data":1}', FrameKind.RESPONSE),
+        ("nonsense", FrameKind.REQUEST),
+        ("[]", FrameKind.REQUEST),
+        ("[" * 100_000, FrameKind.REQUEST),
+        ("7", FrameKind.REQUEST),
     ],
 )
-def test_a_frame_asks_tells_or_answers(frame: str, expected: Kind) -> None:
-    assert kind(frame.encode()) is expected
+def test_a_frame_asks_tells_or_answers(frame: str, expected: FrameKind) -> None:
+    assert frame_kind(frame.encode()) is expected
 
 
 @given(st.lists(st.binary(min_size=1, max_size=40)), cuts)
@@ -871,18 +874,20 @@ def test_events_come_out_as_they_went_in_wherever_the_reads_fall(
     frames: list[bytes], cuts: list[int]
 ) -> None:
     plain = [frame.replace(b"\r", b" ") for frame in frames]
-    stream = b"".join(event_stream.encode(frame) + event_stream.KEEP_ALIVE for frame in plain)
-    decoder = event_stream.Decoder()
+    stream = b"".join(
+        http_messages.encode_event(frame) + http_messages.KEEP_ALIVE_EVENT for frame in plain
+    )
+    decoder = http_messages.EventStreamDecoder()
     assert [frame for read in split(stream, cuts) for frame in decoder.feed(read)] == plain
 
 
 def test_other_fields_and_line_ends_of_an_event_stream_are_understood() -> None:
     stream = b"id: 7\r\nevent: x\r\ndata:{\r\ndata:  }\r\n\r\n\r\n: hi\n\nretry: 1\n\ndata: 1\n\n"
-    assert event_stream.Decoder().feed(stream) == [b"{\n }", b"1"]
+    assert http_messages.EventStreamDecoder().feed(stream) == [b"{\n }", b"1"]
 
 
 def test_an_event_without_end_is_not_kept() -> None:
-    decoder = event_stream.Decoder()
-    with pytest.raises(Ended, match="more than"):
+    decoder = http_messages.EventStreamDecoder()
+    with pytest.raises(ChannelEnded, match="more than"):
         for _ in range(limits.LINE_BYTES // 65_536 + 2):
             decoder.feed(b"data: " + b"x" * 65_536 + b"\n")

@@ -17,7 +17,7 @@ import asyncio, sys
 from telex.rpc.dialects.json_rpc import JsonRpc
 from telex.rpc.methods import Methods
 from telex.rpc.peer import Peer
-from telex.transports.framed import FRAMINGS
+from telex.transports.channels import FRAMINGS
 from telex.transports.stdio import open_stdio
 
 async def later(params: dict[str, int]) -> int:

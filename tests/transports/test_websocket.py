@@ -23,8 +23,8 @@ from handlers import table
 from telex.rpc.channel import Channel
 from telex.rpc.handler_tasks import Call
 from telex.rpc.peer import Peer
-from telex.transports import doorway, listening, queued, websocket
-from telex.transports.door import Knock
+from telex.transports import auth, channels, web_server, websocket
+from telex.transports.auth import AuthRequest
 from telex.transports.errors import CannotConnect, NobodyThere, NotAdmitted
 from telex.wire import limits
 from web import DIALECT, TOKEN, Ear, Site, closing, serving, site
@@ -180,7 +180,7 @@ async def test_any_other_first_message_closes_it(first: str, code: int, reason: 
 
 
 async def test_a_stranger_who_says_nothing_has_to_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doorway, "TOKEN_SECONDS", 0.02)
+    monkeypatch.setattr(auth, "TOKEN_SECONDS", 0.02)
     async with ends() as server, dial(server.site.websocket_url) as stranger:
         with pytest.raises(ConnectionClosed, match="4401"):
             await stranger.recv()
@@ -188,8 +188,8 @@ async def test_a_stranger_who_says_nothing_has_to_go(monkeypatch: pytest.MonkeyP
 
 async def test_a_cookie_opens_it_from_our_own_page_only() -> None:
     async with site() as here:
-        code = here.door.new_code(asyncio.get_running_loop().time())
-        verdict: Any = here.door.admit(_link(here, code), asyncio.get_running_loop().time())
+        code = here.auth.new_code(asyncio.get_running_loop().time())
+        verdict: Any = here.auth.authenticate(_link(here, code), asyncio.get_running_loop().time())
         cookie = {"Cookie": verdict.cookie.partition(";")[0]}
         origin: Any = here.address.url
         async with dial(here.websocket_url, additional_headers=cookie, origin=origin):
@@ -200,7 +200,7 @@ async def test_a_cookie_opens_it_from_our_own_page_only() -> None:
 
 def _link(here: Site, code: str) -> Any:
     host = here.address.url.removeprefix("http://").encode()
-    return Knock("GET", b"/", f"code={code}".encode(), [(b"host", host)])
+    return AuthRequest("GET", b"/", f"code={code}".encode(), [(b"host", host)])
 
 
 async def test_no_log_at_any_level_has_the_token(caplog: pytest.LogCaptureFixture) -> None:
@@ -328,8 +328,8 @@ async def raw(here: Site) -> AsyncIterator[Raw]:
 async def test_a_peer_that_does_not_read_makes_us_wait_and_then_is_dropped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(queued, "CLOSE_SECONDS", 0.1)
-    monkeypatch.setattr(listening, "CLOSE_SECONDS", 1000.0)
+    monkeypatch.setattr(channels, "CLOSE_SECONDS", 0.1)
+    monkeypatch.setattr(web_server, "CLOSE_SECONDS", 1000.0)
     gone = _gone(monkeypatch)
     async with ends() as server, raw(server.site):
         theirs = await server.ear()
@@ -349,7 +349,7 @@ async def test_a_peer_that_does_not_read_makes_us_wait_and_then_is_dropped(
 async def test_a_peer_that_does_not_read_our_goodbye_is_dropped_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(listening, "CLOSE_SECONDS", 0.05)
+    monkeypatch.setattr(web_server, "CLOSE_SECONDS", 0.05)
     gone = _gone(monkeypatch)
     async with ends() as server, raw(server.site):
         theirs = await server.ear()
@@ -365,18 +365,18 @@ async def test_a_peer_that_does_not_read_our_goodbye_is_dropped_too(
 def _gone(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
     """Set when the server lets go of a WebSocket."""
     gone = asyncio.Event()
-    lost = listening._WebSocket.connection_lost
+    lost = web_server._WebSocketProtocol.connection_lost
 
     def connection_lost(self: Any, error: Exception | None) -> None:
         lost(self, error)
         gone.set()
 
-    monkeypatch.setattr(listening._WebSocket, "connection_lost", connection_lost)
+    monkeypatch.setattr(web_server._WebSocketProtocol, "connection_lost", connection_lost)
     return gone
 
 
 async def test_a_peer_that_says_no_goodbye_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listening, "CLOSE_SECONDS", 0.05)
+    monkeypatch.setattr(web_server, "CLOSE_SECONDS", 0.05)
     async with ends() as server, raw(server.site) as rude:
         theirs = await server.ear()
         await theirs.channel.close()
@@ -414,7 +414,7 @@ async def test_the_kernel_neither_hoards_nor_holds_back() -> None:
         sock = _transport_below(theirs.channel).get_extra_info("socket")
         assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
         kept = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT)
-        assert kept == listening.UNSENT_BYTES
+        assert kept == web_server.UNSENT_BYTES
 
 
 async def test_closing_sends_everything_first_and_delivers_nothing_more() -> None:
@@ -434,7 +434,7 @@ async def test_closing_sends_everything_first_and_delivers_nothing_more() -> Non
 async def test_a_client_that_is_flooded_still_hears_the_goodbye(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for module in (queued, websocket):
+    for module in (channels, websocket):
         monkeypatch.setattr(module, "CLOSE_SECONDS", 1000.0)
     async with linked() as (ours, theirs):
         await _stuffed(theirs, ours, 80)
@@ -457,7 +457,7 @@ async def test_a_flood_of_pings_that_reads_no_pong_fills_nothing() -> None:
 
 def _transport_below(channel: Any) -> Any:
     """The server's own end of a channel's connection."""
-    return channel._pipe._line.abort.__closure__[0].cell_contents.transport
+    return channel._pipe._control.abort.__closure__[0].cell_contents.transport
 
 
 @pytest.mark.parametrize("body", [b"", b"x"])
@@ -465,7 +465,7 @@ async def test_a_message_in_countless_pieces_is_too_big(body: bytes) -> None:
     async with ends() as server, raw(server.site) as shredder:
         theirs = await server.ear()
         shredder.frame(0x1, b"x", fin=False)
-        for _ in range(listening.FRAGMENTS + 10):
+        for _ in range(web_server.FRAGMENTS + 10):
             shredder.frame(0x0, body, fin=False)
         assert "1009" in await theirs.end()
 
@@ -484,7 +484,7 @@ def calls_of(monkeypatch: pytest.MonkeyPatch, owner: type, name: str) -> asyncio
 
 
 async def test_a_client_that_falls_silent_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listening, "PING_SECONDS", 0.05)
+    monkeypatch.setattr(web_server, "PING_SECONDS", 0.05)
     async with ends() as server, raw(server.site):
         theirs = await server.ear()
         assert await theirs.end()
@@ -493,8 +493,8 @@ async def test_a_client_that_falls_silent_is_dropped(monkeypatch: pytest.MonkeyP
 async def test_a_client_that_talks_but_never_pongs_is_alive(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(listening, "PING_SECONDS", 0.03)
-    doubted = calls_of(monkeypatch, listening._WebSocket, "keepalive_timeout")
+    monkeypatch.setattr(web_server, "PING_SECONDS", 0.03)
+    doubted = calls_of(monkeypatch, web_server._WebSocketProtocol, "keepalive_timeout")
     async with ends() as server, raw(server.site) as talker:
         theirs = await server.ear()
         while not doubted.is_set():
@@ -506,8 +506,8 @@ async def test_a_client_that_talks_but_never_pongs_is_alive(
 async def test_a_channel_we_paused_ourselves_is_not_taken_for_dead(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(listening, "PING_SECONDS", 0.03)
-    doubted = calls_of(monkeypatch, listening._WebSocket, "keepalive_timeout")
+    monkeypatch.setattr(web_server, "PING_SECONDS", 0.03)
+    doubted = calls_of(monkeypatch, web_server._WebSocketProtocol, "keepalive_timeout")
     async with linked() as (ours, theirs):
         theirs.channel.pause()
         for _ in range(5):
@@ -529,7 +529,7 @@ async def test_a_server_that_has_nothing_to_say_is_not_given_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(websocket, "PING_SECONDS", 0.03)
-    doubted = calls_of(monkeypatch, websocket._Dialled, "_look_for_life")
+    doubted = calls_of(monkeypatch, websocket._Dialled, "_check_alive")
     async with linked() as (ours, theirs):
         await doubted.wait()
         theirs.channel.send(b"at last")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from streams import cuts, faults, run, split, streams_of, visible
 from telex.wire import json_escape
 from telex.wire.events import Event, Frame, Reason
-from telex.wire.json_escape import TO_PROGRAM, Decoder, encode
+from telex.wire.json_escape import TO_PROGRAM, JsonEscapeDecoder, encode
 
 CURSORMOVE = b'{"command": "term:cursormove", "data": {"y": -2}}'
 json_values = st.recursive(
@@ -40,7 +40,7 @@ def frames(events: list[Event]) -> list[bytes]:
 
 @given(thick_streams, cuts)
 def test_where_the_reads_fall_never_matters(stream: bytes, where: list[int]) -> None:
-    assert run(Decoder(), split(stream, where)) == run(Decoder(), [stream])
+    assert run(JsonEscapeDecoder(), split(stream, where)) == run(JsonEscapeDecoder(), [stream])
 
 
 @given(st.dictionaries(st.text(), json_values))
@@ -50,7 +50,7 @@ def test_what_is_encoded_decodes_to_the_same_value(packet: dict[str, object]) ->
     )
     if b"\xed" in body:  # a lone surrogate, perhaps: not UTF-8, so not JSON
         body = json.dumps(packet, separators=(",", ":")).encode()
-    (frame,) = frames(Decoder().feed(encode(body)))
+    (frame,) = frames(JsonEscapeDecoder().feed(encode(body)))
     assert json.loads(frame) == packet
 
 
@@ -66,17 +66,17 @@ def test_what_is_sent_is_printable_ascii_between_introducer_and_bel(text: str) -
 def test_characters_outside_ascii_are_spelled_so_that_no_terminal_minds() -> None:
     wire = encode('{"x":"Ü🙂\x7f"}'.encode())
     assert wire == b'\x1b]23198;32;{"x":"\\u00dc\\ud83d\\ude42\\u007f"}\x07'
-    assert json.loads(frames(Decoder().feed(wire))[0]) == {"x": "Ü🙂\x7f"}
+    assert json.loads(frames(JsonEscapeDecoder().feed(wire))[0]) == {"x": "Ü🙂\x7f"}
 
 
 @given(st.binary(max_size=200), cuts)
 def test_no_bytes_make_it_raise(stream: bytes, where: list[int]) -> None:
-    run(Decoder(), split(b"\x1b]23198;" + stream + b"\x07", where))
+    run(JsonEscapeDecoder(), split(b"\x1b]23198;" + stream + b"\x07", where))
 
 
 def test_the_specs_cursormove_frame_of_49_bytes_byte_for_byte() -> None:
     wire = b"\x1b]23198;49;" + CURSORMOVE + b"\x07"
-    assert Decoder().feed(wire) == [Frame(CURSORMOVE)]
+    assert JsonEscapeDecoder().feed(wire) == [Frame(CURSORMOVE)]
     assert encode(CURSORMOVE) == wire
 
 
@@ -100,18 +100,20 @@ def test_the_specs_cursormove_frame_of_49_bytes_byte_for_byte() -> None:
 def test_the_specs_dynamic_length_examples_byte_for_byte(
     claim: json_escape.Claim, wire: bytes
 ) -> None:
-    assert Decoder(claim).feed(wire) == [Frame(wire[wire.index(b"{") : -1])]
+    assert JsonEscapeDecoder(claim).feed(wire) == [Frame(wire[wire.index(b"{") : -1])]
 
 
 def test_waves_dialect_without_a_length_is_read_too() -> None:
-    assert frames(Decoder().feed(b'\x1b]23198;{"command":"x"}\x07')) == [b'{"command":"x"}']
+    assert frames(JsonEscapeDecoder().feed(b'\x1b]23198;{"command":"x"}\x07')) == [
+        b'{"command":"x"}'
+    ]
 
 
 @pytest.mark.parametrize("declared", [b"1", b"3", b"9999999999"])
 def test_a_length_that_does_not_fit_drops_the_frame_and_never_resyncs_inside(
     declared: bytes,
 ) -> None:
-    events = Decoder().feed(b"\x1b]23198;" + declared + b";{}\x07after")
+    events = JsonEscapeDecoder().feed(b"\x1b]23198;" + declared + b";{}\x07after")
     assert [fault.reason for fault in faults(events)] == [Reason.LENGTH]
     assert visible(events) == b"after"
 
@@ -120,10 +122,10 @@ def test_a_length_that_does_not_fit_drops_the_frame_and_never_resyncs_inside(
     "body", [b"", b"0", b"0;", b"x;{}", b"-2;{}", b"+2;{}", b" 2;{}", b";{}", b"[]"]
 )
 def test_anything_else_is_malformed(body: bytes) -> None:
-    events = Decoder().feed(b"\x1b]23198;" + body + b"\x07")
+    events = JsonEscapeDecoder().feed(b"\x1b]23198;" + body + b"\x07")
     assert [fault.reason for fault in faults(events)] == [Reason.MALFORMED]
 
 
 def test_a_fault_never_quotes_what_the_peer_sent() -> None:
-    (fault,) = faults(Decoder().feed(b"\x1b]23198;hunter2\x07"))
+    (fault,) = faults(JsonEscapeDecoder().feed(b"\x1b]23198;hunter2\x07"))
     assert "hunter2" not in fault.detail

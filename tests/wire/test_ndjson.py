@@ -17,35 +17,35 @@ thick_streams = streams_of(b"\n", b"\r\n", b"\r", b"{}", b" ", b"0123456789", "Ã
 
 @given(thick_streams, cuts)
 def test_where_the_reads_fall_never_matters(stream: bytes, where: list[int]) -> None:
-    whole = run(ndjson.Decoder(max_line=8), [stream])
-    assert run(ndjson.Decoder(max_line=8), split(stream, where)) == whole
+    whole = run(ndjson.NdjsonDecoder(max_line=8), [stream])
+    assert run(ndjson.NdjsonDecoder(max_line=8), split(stream, where)) == whole
 
 
 @given(st.lists(st.binary(min_size=1).filter(lambda b: b"\n" not in b and b.strip() == b)))
 def test_what_is_encoded_decodes_to_itself(bodies: list[bytes]) -> None:
     stream = b"".join(map(ndjson.encode, bodies))
-    assert ndjson.Decoder().feed(stream) == [Frame(body) for body in bodies]
+    assert ndjson.NdjsonDecoder().feed(stream) == [Frame(body) for body in bodies]
 
 
 @given(st.binary(max_size=200), cuts)
 def test_no_bytes_make_it_raise(stream: bytes, where: list[int]) -> None:
-    run(ndjson.Decoder(max_line=20), split(stream, where))
+    run(ndjson.NdjsonDecoder(max_line=20), split(stream, where))
 
 
 def test_crlf_ends_a_line_as_lf_does_and_blank_lines_are_skipped() -> None:
-    assert ndjson.Decoder().feed(b"{}\r\n\r\n  \n\n[]\n") == [Frame(b"{}"), Frame(b"[]")]
+    assert ndjson.NdjsonDecoder().feed(b"{}\r\n\r\n  \n\n[]\n") == [Frame(b"{}"), Frame(b"[]")]
 
 
 @pytest.mark.parametrize("size", [65535, 65536, 65537, 1 << 20, limits.LINE_BYTES])
 def test_there_is_no_cliff_below_the_limit(size: int) -> None:
-    decoder = ndjson.Decoder()
+    decoder = ndjson.NdjsonDecoder()
     line = b"x" * size
     assert decoder.feed(line + b"\r") == []
     assert decoder.feed(b"\n") == [Frame(line)]
 
 
 def test_a_line_over_the_limit_is_one_fault_and_the_next_line_is_whole() -> None:
-    decoder = ndjson.Decoder(max_line=4)
+    decoder = ndjson.NdjsonDecoder(max_line=4)
     events = (
         decoder.feed(b"1234\n12345\n\n1234\r\n")
         + decoder.feed(b"123456")
@@ -61,7 +61,7 @@ def test_a_line_over_the_limit_is_one_fault_and_the_next_line_is_whole() -> None
 
 
 def test_an_endless_line_takes_no_more_memory_than_its_limit() -> None:
-    decoder = ndjson.Decoder(max_line=1 << 20)
+    decoder = ndjson.NdjsonDecoder(max_line=1 << 20)
     tracemalloc.start()
     events = [event for _ in range(4096) for event in decoder.feed(b"x" * 4096)]
     _, peak = tracemalloc.get_traced_memory()
@@ -72,19 +72,19 @@ def test_an_endless_line_takes_no_more_memory_than_its_limit() -> None:
 
 def test_a_last_line_needs_no_newline() -> None:
     for end in (b"{", b"{}", b"{}\r", b"{} "):
-        decoder = ndjson.Decoder()
+        decoder = ndjson.NdjsonDecoder()
         decoder.feed(b"{}\n" + end)
         assert decoder.eof() == [Frame(end.removesuffix(b"\r"))]
         assert decoder.eof() == []
     for blank in (b"", b"{}\n", b"{}\n \r", b"\n\n"):
-        decoder = ndjson.Decoder()
+        decoder = ndjson.NdjsonDecoder()
         decoder.feed(blank)
         assert decoder.eof() == []
 
 
 def test_a_last_line_over_the_limit_is_told_once() -> None:
     for size in (11, 12, 30):
-        decoder = ndjson.Decoder(max_line=10)
+        decoder = ndjson.NdjsonDecoder(max_line=10)
         events = [*decoder.feed(b"x" * size), *decoder.eof()]
         assert events == [Fault(Reason.TOO_LONG, 0, "a line of more than 10 bytes")]
 
@@ -95,7 +95,7 @@ def test_a_body_with_a_newline_cannot_be_encoded() -> None:
 
 
 def test_flush_lets_nothing_go_because_half_a_line_is_no_frame() -> None:
-    decoder = ndjson.Decoder()
+    decoder = ndjson.NdjsonDecoder()
     decoder.feed(b"{")
     assert decoder.flush() == []
     assert decoder.feed(b"}\n") == [Frame(b"{}")]

@@ -11,10 +11,9 @@ from starlette.responses import Response
 
 from telex.cli.console import explain
 from telex.transports import http
-from telex.transports.door import Door, token_from
-from telex.transports.doorway import refuse
-from telex.transports.error_page import ErrorPage
-from telex.transports.listening import listen
+from telex.transports.auth import Authenticator, token_from
+from telex.transports.responses import ErrorPage, refuse
+from telex.transports.web_server import listen
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -45,7 +44,7 @@ async def serve_http(
     host, port = at
     async with listen(
         app,
-        door=Door(token),
+        auth=Authenticator(token),
         host=host,
         port=port,
         allow_remote=allow_remote,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from telex.cli.console import explain, printable
-from telex.transports.framed import FRAMINGS
+from telex.transports.channels import FRAMINGS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

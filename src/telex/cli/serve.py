@@ -130,7 +130,7 @@ def command(
     from telex.cli.listeners import Listeners, log_to_stderr
     from telex.config import places
     from telex.escapes.session_service import EscapeSessions
-    from telex.htty.session_service import PageSessions
+    from telex.htty.session_pages import PagesExtension
 
     config = load_config(context)
     redactor = redactor_of(config.settings)
@@ -149,7 +149,7 @@ def command(
         plugins,
         redactor=redactor,
         may_load=allow_plugin_load,
-        extend=(EscapeSessions, partial(PageSessions, port=gateway_port)),
+        extend=(EscapeSessions, partial(PagesExtension, port=gateway_port)),
     )
     run(_served(server, doors, serial))
 

@@ -24,10 +24,10 @@ from telex.escapes.command import Command, Guard
 from telex.escapes.gate import Question, inert
 from telex.host.browser import open_in_browser
 from telex.host.paging import Open
+from telex.htty.client import HttyClient
 from telex.htty.errors import ConnectionOver
-from telex.htty.pages import FarEnds, Pages, program_of
-from telex.htty.terminal_side import TerminalSide
-from telex.transports.listening import CannotListen
+from telex.htty.gateway.pages import Pages, RemotePrograms, program_of
+from telex.transports.web_server import CannotListen
 from telex.wire import htty_chunk, limits
 
 if TYPE_CHECKING:
@@ -38,9 +38,8 @@ if TYPE_CHECKING:
     from telex.host.escaping import Terminals
     from telex.host.paging import PagesWanted
     from telex.host.whereabouts import Whereabouts
-    from telex.htty.page import Page
-    from telex.htty.pages import Program
-    from telex.htty.terminal_side import Offer
+    from telex.htty.client import Offer
+    from telex.htty.gateway.pages import Page, PageProgram
 
 log = logging.getLogger("telex.htty")
 
@@ -98,7 +97,7 @@ class PageShowing:
         self._wanted = wanted
         self._loop = asyncio.get_running_loop()
         self._pages = Pages(port=wanted.port)
-        self.side = TerminalSide(
+        self.side = HttyClient(
             terminals.pty,
             self._offered,
             self._ended,
@@ -107,8 +106,8 @@ class PageShowing:
         )
         self._tasks: dict[Offer, asyncio.Task[None]] = {}
         self._shown: dict[Offer, Page] = {}
-        self._far_ends = FarEnds()
-        self._remote: dict[Offer, Program] = {}
+        self._far_ends = RemotePrograms()
+        self._remote: dict[Offer, PageProgram] = {}
         self._decided: dict[tuple[int, int], _Decision] = {}
         """By run: a command is asked about once."""
         self._unseen: Page | None = None
@@ -171,7 +170,7 @@ class PageShowing:
     async def _consider(self, offer: Offer, origin: Origin) -> None:
         program = program_of(offer.group, origin.program or "a program")
         if origin.kind == "remote":
-            program = self._remote[offer] = self._far_ends.came(program, self._loop.time())
+            program = self._remote[offer] = self._far_ends.arrived(program, self._loop.time())
         decision = await self._decide(origin)
         if not decision.allowed:
             self._say_refused(offer, program, decision)
@@ -220,7 +219,7 @@ class PageShowing:
             self._tell("a program wants to show a page, and nobody can be asked; see --open")
         return decision
 
-    def _say_refused(self, offer: Offer, program: Program, decision: _Decision) -> None:
+    def _say_refused(self, offer: Offer, program: PageProgram, decision: _Decision) -> None:
         """Once for each run. The program hears nothing, and so cannot say itself why it waits. One
         that draws the whole screen is left to it: it shows that it goes on."""
         if decision.told or offer.group == self._refused or not self._terminals.person:
@@ -231,9 +230,9 @@ class PageShowing:
             "start it again to be asked again"
         )
 
-    def _page(self, program: Program) -> Page:
+    def _page(self, program: PageProgram) -> Page:
         """In place of one that nobody came to: a program could offer any number of them."""
-        page = self._pages.of(_TERMINAL, program)
+        page = self._pages.page_for(_TERMINAL, program)
         unseen, self._unseen = self._unseen, None
         if unseen is not None and unseen is not page:
             self._pages.drop(unseen)

@@ -69,7 +69,7 @@ class Paging:
         for chunk in chunks:
             self._take(chunk)
         if self._showing is not None:
-            self._showing.side.stir()
+            self._showing.side.poke()
         return [event for event in events if not _is_chunk(event)] if chunks else events
 
     def _take(self, chunk: Event) -> None:
@@ -79,7 +79,7 @@ class Paging:
         if self._showing is None:
             self._showing = self._make(self._wanted)
         if chunk.claim == htty_chunk.CHUNK:
-            self._showing.side.chunk(chunk)
+            self._showing.side.receive_chunk(chunk)
         elif isinstance(chunk, Claimed):
             self._showing.raw_form()
 

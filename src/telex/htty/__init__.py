@@ -1,8 +1,21 @@
 """Pages through a terminal: an HTTP/2 connection in chunks that no terminal shows.
 
-Above `escapes`, which is how a program asks whether anybody would show its page. A program serves
-one by `htty.serve(app)`, or `htty.run(app)` without an event loop, while it goes on printing; the
-bytes alone are `htty.open_stream()`.
+A program serves a page by `htty.serve(app)`, or `htty.run(app)` without an event loop, while it
+goes on printing; the bytes alone are `htty.open_stream()`. The program is the HTTP/2 server, the
+terminal the client.
+
+    protocol        pages in terminal automation: parameters and notifications
+    server          the program's side: `serve`, `run`
+    support         may this program send a page through its terminal?
+    tty_stream      the program's end of the byte stream; page_tty: its terminal
+    asgi            the ASGI server; asgi_messages: scopes and responses
+    static_files reverse_proxy key_filter   for `telex htty serve`
+    client          the terminal's side: where a connection begins and ends
+    tty_writer      bytes into the program's terminal; process_group: is the program alive?
+    session_pages   the terminal's side in an automation session
+    byte_stream chunk_stream   what HTTP/2 runs on
+    errors          exceptions
+    h2/ gateway/ tools/        HTTP/2; where a browser opens pages; `telex htty check|bridge|dump`
 """
 
 from __future__ import annotations
@@ -11,20 +24,20 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from telex.htty.http2 import Ended as Ended
-    from telex.htty.opening import open_stream as open_stream
-    from telex.htty.serving import run as run
-    from telex.htty.serving import serve as serve
+    from telex.htty.h2.http2_connection import Ended as Ended
+    from telex.htty.server import run as run
+    from telex.htty.server import serve as serve
     from telex.htty.support import NoPages as NoPages
     from telex.htty.tty_stream import TtyStream as TtyStream
+    from telex.htty.tty_stream import open_stream as open_stream
 
 _PLACES = {
-    "Ended": "http2",
+    "Ended": "h2.http2_connection",
     "NoPages": "support",
     "TtyStream": "tty_stream",
-    "open_stream": "opening",
-    "run": "serving",
-    "serve": "serving",
+    "open_stream": "tty_stream",
+    "run": "server",
+    "serve": "server",
 }
 """What a program needs, loaded when it is first used."""
 

@@ -1,36 +1,123 @@
-"""Any ASGI app, served on the bytes beneath a page: requests, WebSockets, its beginning and end.
+"""An ASGI server on one byte stream: lifespan, requests and WebSockets of one app.
 
-One task for each request. Bodies go piece by piece: what the app has not asked for, the other side
-has not sent yet, and what the other side has no room for, the app waits with. Not a server of
-sockets, and it knows nothing of terminals. Used by `serving`.
+There is one task for each request. Bodies are passed piece by piece: the peer sends only what the
+app has asked for, and the app waits while the peer has no room. An app that does not implement
+lifespan is served without it. Nothing here knows of sockets or terminals. Used by `server`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from h2.errors import ErrorCodes
+from websockets.frames import CloseCode
 
-from telex.htty.asgi_response import ClientGone, Response
-from telex.htty.asgi_scope import has_target, protocol_of, request_scope, values
-from telex.htty.asgi_websocket import WebSocketConversation
-from telex.htty.connection import Side
-from telex.htty.errors import ConnectionOver, StreamReset
-from telex.htty.http2 import Ended, Http2
-from telex.htty.lifespan import Lifespan, StartupFailed
+from telex.htty.asgi_messages import (
+    AsgiResponse,
+    ClientGone,
+    end_to_end_headers,
+    has_target,
+    header_values,
+    protocol_of,
+    request_scope,
+    websocket_scope,
+)
+from telex.htty.errors import ConnectionOver, StartupFailed, StreamReset, WebSocketOver
+from telex.htty.h2.http2_connection import Ended, Http2Connection
+from telex.htty.h2.http2_state import Http2Side
+from telex.htty.h2.http2_websocket import Side, WebSocketClose, WebSocketStream
 from telex.wire import limits
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message
 
-    from telex.htty.beneath import Beneath
-    from telex.htty.exchange import Exchange
+    from telex.htty.byte_stream import ByteStream
+    from telex.htty.h2.http_stream import HttpStream
 
-__all__ = ["AsgiServer", "StartupFailed"]
 
 log = logging.getLogger("telex.htty")
+
+
+class Lifespan:
+    """One app, from `begin` to `end`."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.state: dict[str, Any] = {}
+        """What the app wants each of its requests to know."""
+        self._app = app
+        self._to_app: asyncio.Queue[Message] = asyncio.Queue()
+        self._began: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._ended = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    async def begin(self) -> None:
+        """Until the app is ready, or has shown that it takes no part. Raises StartupFailed."""
+        self._task = asyncio.create_task(self._run(), name="htty lifespan")
+        self._to_app.put_nowait({"type": "lifespan.startup"})
+        try:
+            await self._began
+        except BaseException:
+            await self._cancel(self._task)
+            raise
+
+    async def end(self) -> None:
+        """Let it take down what it set up, as long as `HTTY_GRACE_SECONDS`."""
+        task = self._task
+        if task is None:
+            return
+        if not task.done():
+            self._to_app.put_nowait({"type": "lifespan.shutdown"})
+            try:
+                async with asyncio.timeout(limits.HTTY_GRACE_SECONDS):
+                    await self._ended.wait()
+            except TimeoutError:
+                log.warning("the app did not shut down in %d s", limits.HTTY_GRACE_SECONDS)
+        await self._cancel(task)
+
+    async def _run(self) -> None:
+        scope = {
+            "type": "lifespan",
+            "asgi": {"version": "3.0", "spec_version": "2.0"},
+            "state": self.state,
+        }
+        try:
+            await self._app(scope, self._to_app.get, self._take)
+        except Exception as error:
+            if self._began.done() and self._began.exception() is None:
+                log.error("the app failed outside of any request", exc_info=error)
+        finally:
+            self._ended.set()
+            if not self._began.done():
+                self._began.set_result(None)
+
+    async def _take(self, message: Message) -> None:
+        match message["type"]:
+            case "lifespan.startup.complete":
+                self._answer(None)
+            case "lifespan.startup.failed":
+                said = str(message.get("message", "")).strip()
+                self._answer(StartupFailed(f"the app could not start: {said or 'it did not say'}"))
+            case "lifespan.shutdown.complete":
+                self._ended.set()
+            case "lifespan.shutdown.failed":
+                log.error("the app could not shut down: %s", message.get("message", ""))
+                self._ended.set()
+            case other:
+                raise RuntimeError(f"{other!r} is no message of a lifespan")
+
+    def _answer(self, failure: StartupFailed | None) -> None:
+        if self._began.done():
+            return
+        if failure is None:
+            self._began.set_result(None)
+        else:
+            self._began.set_exception(failure)
+
+    async def _cancel(self, task: asyncio.Task[None]) -> None:
+        task.cancel()
+        _ = await asyncio.wait({task}, timeout=limits.HTTY_GRACE_SECONDS)
 
 
 class AsgiServer:
@@ -39,13 +126,13 @@ class AsgiServer:
     def __init__(self, app: ASGIApp, *, lifespan: bool = True) -> None:
         self._app = app
         self._lifespan = lifespan
-        self._http: Http2 | None = None
+        self._http: Http2Connection | None = None
         self._closed: str | None = None
         self._state: dict[str, Any] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._room = asyncio.Semaphore(limits.HTTY_REQUESTS_RUNNING)
 
-    async def serve(self, beneath: Beneath) -> Ended:
+    async def serve(self, byte_stream: ByteStream) -> Ended:
         """Until the connection is over, and the app with it. Raises StartupFailed, with nothing
         written, when the app cannot begin."""
         lifespan = Lifespan(self._app)
@@ -54,13 +141,13 @@ class AsgiServer:
         try:
             if self._closed is not None:  # while the app began
                 return Ended(True, self._closed)
-            return await self._serve(beneath, lifespan.state)
+            return await self._serve(byte_stream, lifespan.state)
         finally:
             await lifespan.end()
 
-    async def _serve(self, beneath: Beneath, state: dict[str, Any]) -> Ended:
+    async def _serve(self, byte_stream: ByteStream, state: dict[str, Any]) -> Ended:
         self._state = state
-        self._http = Http2(beneath, Side.SERVER, opened=self._opened)
+        self._http = Http2Connection(byte_stream, Http2Side.SERVER, opened=self._opened)
         try:
             return await self._http.run()
         finally:
@@ -73,26 +160,26 @@ class AsgiServer:
         if self._http is not None:
             self._http.close(sentence)
 
-    def _opened(self, exchange: Exchange) -> None:
-        task = asyncio.create_task(self._answer(exchange), name=f"htty request {exchange.id}")
+    def _opened(self, http_stream: HttpStream) -> None:
+        task = asyncio.create_task(self._answer(http_stream), name=f"htty request {http_stream.id}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _answer(self, exchange: Exchange) -> None:
+    async def _answer(self, http_stream: HttpStream) -> None:
         # A stream that was reset is free again, though its app may still be busy: without a bound
         # of our own, resets would start any number of them.
         async with self._room:
-            if exchange.gone.is_set():
+            if http_stream.gone.is_set():
                 return
-            match protocol_of(exchange.headers):
-                case None | b"websocket" if not has_target(exchange.headers):
-                    await _refuse(exchange, 400)
+            match protocol_of(http_stream.headers):
+                case None | b"websocket" if not has_target(http_stream.headers):
+                    await _refuse(http_stream, 400)
                 case None:
-                    await _Conversation(self._app, exchange, self._state).hold()
+                    await _RequestConversation(self._app, http_stream, self._state).serve()
                 case b"websocket":
-                    await WebSocketConversation(self._app, exchange, self._state).hold()
+                    await WebSocketConversation(self._app, http_stream, self._state).serve()
                 case _:
-                    await _refuse(exchange, 501)
+                    await _refuse(http_stream, 501)
 
     async def _settle(self) -> None:
         """Requests that are still running learn that nobody listens, then they are cancelled."""
@@ -106,66 +193,66 @@ class AsgiServer:
             log.error("%s will not end, although it was cancelled", task.get_name())
 
 
-class _Conversation:
+class _RequestConversation:
     """One request and its answer."""
 
-    def __init__(self, app: ASGIApp, exchange: Exchange, state: dict[str, Any]) -> None:
+    def __init__(self, app: ASGIApp, http_stream: HttpStream, state: dict[str, Any]) -> None:
         self._app = app
-        self._exchange = exchange
-        self._scope = request_scope(exchange.headers, state)
-        self._response = Response(exchange, head=self._scope["method"] == "HEAD")
+        self._http_stream = http_stream
+        self._scope = request_scope(http_stream.headers, state)
+        self._response = AsgiResponse(http_stream, head=self._scope["method"] == "HEAD")
         self._asked_whole = False
-        self._promised = values(exchange.headers, b"expect") == [b"100-continue"]
+        self._continue_expected = header_values(http_stream.headers, b"expect") == [b"100-continue"]
 
-    async def hold(self) -> None:
+    async def serve(self) -> None:
         """Until the app is done with it, and the stream is free."""
         try:
             await self._run()
         except ClientGone:
             return
         finally:
-            self._let_go()
+            self._release()
 
     async def _run(self) -> None:
         what = f"{self._scope['method']} {self._scope['path']!r}"
         try:
             await self._app(self._scope, self._receive, self._send)
         except Exception as error:
-            if self._exchange.gone.is_set():  # which each framework says in its own way
+            if self._http_stream.gone.is_set():  # which each framework says in its own way
                 log.info("the client left at %s: %r", what, error)
                 return
             log.error("the app failed at %s", what, exc_info=error)
             await self._response.fail()
         else:
-            if not self._response.whole.is_set() and not self._exchange.gone.is_set():
+            if not self._response.whole.is_set() and not self._http_stream.gone.is_set():
                 log.error("the app did not finish its answer to %s", what)
                 await self._response.fail()
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         """RFC 9113 §8.1: an answer may be whole before the question is, and the rest of the
         question is then declined without harm to the answer."""
         if not self._response.whole.is_set():
-            self._exchange.reset(ErrorCodes.CANCEL)
+            self._http_stream.reset(ErrorCodes.CANCEL)
         elif not self._asked_whole:
-            self._exchange.reset(ErrorCodes.NO_ERROR)
+            self._http_stream.reset(ErrorCodes.NO_ERROR)
 
     async def _receive(self) -> Message:
         if self._asked_whole or self._response.whole.is_set():
-            await _either(self._exchange.gone, self._response.whole)
+            await _either(self._http_stream.gone, self._response.whole)
             return {"type": "http.disconnect"}
         try:
-            await self._keep_promise()
-            data = await self._exchange.read()
+            await self._send_continue()
+            data = await self._http_stream.read()
         except (StreamReset, ConnectionOver):
             return {"type": "http.disconnect"}
         self._asked_whole = not data
         return {"type": "http.request", "body": data, "more_body": bool(data)}
 
-    async def _keep_promise(self) -> None:
+    async def _send_continue(self) -> None:
         """They wait with the body until somebody wants it (RFC 9110 §10.1.1)."""
-        if self._promised and not self._response.started:
-            await self._exchange.send_headers([(b":status", b"100")])
-        self._promised = False
+        if self._continue_expected and not self._response.started:
+            await self._http_stream.send_headers([(b":status", b"100")])
+        self._continue_expected = False
 
     async def _send(self, message: Message) -> None:
         match message["type"]:
@@ -189,12 +276,133 @@ async def _either(one: asyncio.Event, other: asyncio.Event) -> None:
         _ = await asyncio.wait(waits)
 
 
-async def _refuse(exchange: Exchange, status: int) -> None:
+async def _refuse(http_stream: HttpStream, status: int) -> None:
     """What leads to somewhere else (RFC 9110 §9.3.6), or to something nobody here speaks."""
-    response = Response(exchange)
+    response = AsgiResponse(http_stream)
     try:
         await response.start({"status": status})
         await response.body({})
     except ClientGone:
         return
-    exchange.reset(ErrorCodes.NO_ERROR)
+    http_stream.reset(ErrorCodes.NO_ERROR)
+
+
+_VERSION: Final = b"13"
+
+
+class WebSocketConversation:
+    """One WebSocket: connecting, then accepted or refused, then over."""
+
+    def __init__(self, app: ASGIApp, http_stream: HttpStream, state: dict[str, Any]) -> None:
+        self._app = app
+        self._http_stream = http_stream
+        self._scope = websocket_scope(http_stream.headers, state)
+        self._refusal = AsgiResponse(http_stream)
+        self._wire: WebSocketStream | None = None
+        self._greeted = False
+        self._closed = False
+        self._left = False
+
+    async def serve(self) -> None:
+        """Until the app is done with it, and the stream is free."""
+        try:
+            if header_values(self._http_stream.headers, b"sec-websocket-version") in (
+                [],
+                [_VERSION],
+            ):
+                await self._run()
+            else:
+                await self._refuse(426, [(b"sec-websocket-version", _VERSION)])
+        except ClientGone:
+            return
+        finally:
+            whole = self._refusal.whole.is_set()
+            self._http_stream.reset(ErrorCodes.NO_ERROR if whole else ErrorCodes.CANCEL)
+
+    async def _run(self) -> None:
+        code = CloseCode.NORMAL_CLOSURE
+        try:
+            await self._app(self._scope, self._receive, self._send)
+        except Exception as error:
+            code = CloseCode.INTERNAL_ERROR
+            if self._left:  # which each framework says in its own way
+                log.info("the client left WebSocket %r: %r", self._scope["path"], error)
+            else:
+                log.error("the app failed at WebSocket %r", self._scope["path"], exc_info=error)
+        if self._wire is not None:
+            await self._wire.close(code)
+        elif not self._refusal.whole.is_set() and not self._http_stream.gone.is_set():
+            log.error("the app gave no answer to WebSocket %r", self._scope["path"])
+            await self._refusal.fail()
+
+    async def _receive(self) -> Message:
+        if not self._greeted:
+            self._greeted = True
+            return {"type": "websocket.connect"}
+        if self._wire is None:
+            _ = await self._http_stream.gone.wait()
+            self._left = True
+            return {"type": "websocket.disconnect", "code": int(CloseCode.ABNORMAL_CLOSURE)}
+        match await self._wire.receive():
+            case str(text):
+                return {"type": "websocket.receive", "text": text, "bytes": None}
+            case bytes(data):
+                return {"type": "websocket.receive", "text": None, "bytes": data}
+            case WebSocketClose(code, reason):
+                self._left = True
+                return {"type": "websocket.disconnect", "code": int(code), "reason": reason}
+
+    async def _send(self, message: Message) -> None:
+        if self._closed:
+            raise RuntimeError(f"{message['type']!r}, although the WebSocket was closed")
+        if self._wire is None:
+            await self._decide(message)
+            return
+        match message["type"]:
+            case "websocket.send":
+                await self._speak(self._wire, message)
+            case "websocket.close":
+                self._closed = True
+                code = message.get("code") or CloseCode.NORMAL_CLOSURE
+                await self._wire.close(code, message.get("reason") or "")
+            case other:
+                raise RuntimeError(f"{other!r} is no message of an open WebSocket")
+
+    async def _decide(self, message: Message) -> None:
+        match message["type"]:
+            case "websocket.accept":
+                await self._accept(message)
+            case "websocket.close":
+                self._closed = True
+                await self._refuse(403, [])
+            case "websocket.http.response.start":
+                await self._refusal.start(message)
+            case "websocket.http.response.body":
+                await self._refusal.body(message)
+                self._closed = self._refusal.whole.is_set()
+            case other:
+                raise RuntimeError(f"{other!r} is no message of a WebSocket that is connecting")
+
+    async def _accept(self, message: Message) -> None:
+        fields = end_to_end_headers(message.get("headers", ()))
+        if subprotocol := message.get("subprotocol"):
+            fields.append((b"sec-websocket-protocol", subprotocol.encode("latin-1")))
+        try:
+            await self._http_stream.send_headers([(b":status", b"200"), *fields])
+        except (StreamReset, ConnectionOver) as gone:
+            self._left = True
+            raise ClientGone(str(gone)) from gone
+        self._wire = WebSocketStream(self._http_stream, Side.SERVER)
+
+    async def _speak(self, wire: WebSocketStream, message: Message) -> None:
+        data = message.get("bytes")
+        text = message.get("text")
+        try:
+            await wire.send(text if data is None and text is not None else bytes(data or b""))
+        except WebSocketOver as over:
+            self._left = True
+            raise ClientGone(str(over)) from over
+
+    async def _refuse(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
+        await self._refusal.start({"status": status, "headers": headers})
+        await self._refusal.body({})

@@ -8,7 +8,7 @@ class ConnectionOver(Exception):
 
 
 class StreamReset(Exception):
-    """One exchange was given up; the connection goes on."""
+    """One stream was given up; the connection goes on."""
 
     def __init__(self, code: int, *, ours: bool = False) -> None:
         who = "this side" if ours else "the other side"
@@ -19,3 +19,15 @@ class StreamReset(Exception):
 
 class BadHeaders(ValueError):
     """Header fields that HTTP/2 does not allow, or more of them than the other side takes."""
+
+
+class StartupFailed(Exception):
+    """The app could not begin. The sentence holds what it said."""
+
+
+class WebSocketOver(Exception):
+    """The WebSocket has ended, and nothing can be sent on it any more."""
+
+
+class NoUpstream(ValueError):
+    """What was given names no server that can be served."""

@@ -1,17 +1,24 @@
-"""What a program's page goes through: its terminal, or the pipes that stand in its place.
+"""A program's terminal while it serves a page, or the pipes in its place, and atomic writes to it.
 
-The terminal is taken as `escapes.own_tty` takes it (no echo, no lines, keys as they are typed,
-signals' keys still signals, which throw nothing away) and given back on every way out. Two things
-are added here. Before others have the terminal, because we stop or end, what is being written comes
-to the end of its chunk: half of one would swallow the shell's prompt. And every signal that would
-end the program is looked after, not only the usual ones, and a kill by the guardian: the time that
-a page is served is long.
+`PageTty` takes the terminal as `escapes` does (no echo, no line editing, Ctrl-C still a signal) and
+gives it back on every way out. It adds two things. Before the program stops or ends, the chunk that
+is being written is finished: half a chunk would swallow the shell's prompt. And since a page is
+served for long, it handles every signal that would end the program, and a kill by the guardian.
+
+`AtomicWriter` writes pieces so that no other output lands inside one. The kernel keeps others out
+for the length of one `write()`: on a terminal of any size, on a pipe up to `PIPE_BUF`. That holds
+only for a blocking write; a non-blocking one takes what fits, and the next `print()` of the program
+lands in the middle of a chunk. So each piece is one blocking `write()`, in a thread, on a
+descriptor of its own: blocking mode belongs to the open file, and the program may have changed it
+on its stdout. That thread handles no signals, since a signal would cut a write short. A stop or the
+end of the process would too; `hold` waits for the end of the piece before either.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import queue
 import select
 import signal
 import stat
@@ -26,7 +33,9 @@ from telex.processes.terminal_restore import TerminalState
 from telex.wire import limits
 
 if TYPE_CHECKING:
-    from telex.htty.whole_writes import WholeWrites
+    import asyncio
+    from collections.abc import Callable
+
 
 HOLD_SECONDS: Final = 0.5
 """For a terminal that is slow to take the rest of a chunk. Ctrl-Z must not seem to be ignored."""
@@ -50,7 +59,7 @@ _END: Final = b"\x1b\\"
 class PageTty(OwnTty):
     """The terminal, with what is written to it."""
 
-    writes: WholeWrites | None = None
+    writes: AtomicWriter | None = None
     _held = False
 
     def take(self) -> None:
@@ -90,7 +99,7 @@ class PageTty(OwnTty):
 
 
 @dataclass(frozen=True, slots=True)
-class Ends:
+class TtyEnds:
     """Where chunks come from and go to."""
 
     reading: int
@@ -103,33 +112,124 @@ class Ends:
     """None for pipes."""
 
 
-def open_ends(fd: int | None) -> Ends:
+def open_tty_ends(fd: int | None) -> TtyEnds:
     """The terminal of `fd`, taken; without one, stdin and stdout."""
     if fd is None:
-        return _pipes()
+        return _open_pipes()
     tty = PageTty(fd)
     try:
-        writing = _waiting(terminal_path(fd))
+        writing = _open_blocking(terminal_path(fd))
     except BaseException:
         tty.close()
         raise
     size = limits.HTTY_CHUNK_BYTES
-    return Ends(tty.fd, writing, size, 4 * size, tty)
+    return TtyEnds(tty.fd, writing, size, 4 * size, tty)
 
 
-def _pipes() -> Ends:
+def _open_pipes() -> TtyEnds:
     kind = os.fstat(STDIN).st_mode
     if not (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)):
         raise NoPages("standard input is neither a terminal nor a pipe, and no request comes by it")
     size = (select.PIPE_BUF - ENVELOPE_BYTES) // 4 * 3
     try:
-        writing = _waiting(f"/proc/self/fd/{STDOUT}")
+        writing = _open_blocking(f"/proc/self/fd/{STDOUT}")
     except OSError:  # a socket, or a system without /proc
         writing = os.dup(STDOUT)
-    return Ends(os.dup(STDIN), writing, size, size, None)
+    return TtyEnds(os.dup(STDIN), writing, size, size, None)
 
 
-def _waiting(path: str) -> int:
+def _open_blocking(path: str) -> int:
     fd = os.open(path, os.O_WRONLY | _OPENED)
     os.set_blocking(fd, True)
     return fd
+
+
+class AtomicWriter:
+    """Takes the descriptor over: the thread closes it when it ends."""
+
+    def __init__(
+        self, fd: int, loop: asyncio.AbstractEventLoop, settled: Callable[[], None]
+    ) -> None:
+        self._fd = fd
+        self._loop = loop
+        self._settled = settled
+        self._queue: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._put = 0
+        self._done = 0  # written by the thread alone, as _put is by everybody else: no lock
+        self._writing = threading.Lock()
+        self._held = False
+        self._dropping = False
+        self.awaited = False
+        """Whether somebody wants to be told (`settled`, in the loop) that there is room."""
+        self.failure: OSError | None = None
+        self.ended = threading.Event()
+        self._thread = threading.Thread(target=self._main, name="telex page", daemon=True)
+        self._thread.start()
+
+    @property
+    def unsent(self) -> int:
+        return self._put - self._done
+
+    def put(self, piece: bytes) -> None:
+        """One write."""
+        self._put += len(piece)
+        self._queue.put(piece)
+
+    def hold(self, seconds: float) -> None:
+        """Come to the end of a piece and stay there until `resume`.
+
+        For a signal handler too: it waits for nothing that the interrupted code could have. If the
+        terminal takes nothing for so long, a piece is cut; the other side finds that out.
+        """
+        if not self._held:
+            self._held = self._writing.acquire(timeout=seconds)
+
+    def resume(self) -> None:
+        if self._held:
+            self._held = False
+            self._writing.release()
+
+    def close(self) -> None:
+        """End when all is written."""
+        self._queue.put(None)
+
+    def drop(self) -> None:
+        """Write no further piece, and end."""
+        self._dropping = True
+        self.close()
+
+    def _main(self) -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        try:
+            while (piece := self._queue.get()) is not None:
+                if not self._dropping:
+                    self._write(piece)
+                self._done += len(piece)
+                if self.awaited and self.unsent < limits.HTTY_UNSENT_BYTES:
+                    self._notify()
+        finally:
+            os.close(self._fd)
+            self.ended.set()
+            self._notify()
+
+    def _write(self, piece: bytes) -> None:
+        left = memoryview(piece)
+        try:
+            with self._writing:
+                while left:
+                    left = left[self._taken(left) :]
+        except OSError as error:  # the terminal hung up, or nobody reads the pipe
+            self.failure = error
+            self._dropping = True
+            self._notify()
+
+    def _taken(self, data: memoryview) -> int:
+        try:
+            return os.write(self._fd, data)
+        except BlockingIOError:  # a socket, which cannot be opened again, and somebody made it so
+            select.select([], [self._fd], [])
+            return 0
+
+    def _notify(self) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed, and nobody is left to tell
+            self._loop.call_soon_threadsafe(self._settled)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 VARIABLE: Final = "HTTY"
-HIGHEST: Final = 1
+HIGHEST_VERSION: Final = 1
 """The highest version of the framing that is spoken here."""
 STDIN, STDOUT = 0, 1
 
@@ -53,7 +53,7 @@ def standard_terminal() -> int | None:
     return next((fd for fd in (STDOUT, STDIN) if os.isatty(fd)), None)
 
 
-def advertised(environ: Mapping[str, str]) -> int | None:
+def advertised_version(environ: Mapping[str, str]) -> int | None:
     """The version to speak, 0 for none; None if the environment does not say."""
     given = environ.get(VARIABLE)
     if given is None:
@@ -61,15 +61,17 @@ def advertised(environ: Mapping[str, str]) -> int | None:
     if not given.isascii() or not given.isdecimal():
         return 0
     digits = given.lstrip("0")
-    return HIGHEST if len(digits) > 3 else min(int(digits or "0"), HIGHEST)
+    return HIGHEST_VERSION if len(digits) > 3 else min(int(digits or "0"), HIGHEST_VERSION)
 
 
-async def supported(environ: Mapping[str, str], fd: int | None, *, force: bool = False) -> Support:
+async def find_support(
+    environ: Mapping[str, str], fd: int | None, *, force: bool = False
+) -> Support:
     """On the terminal of `fd`, or on pipes. Raises `NoPages` if nobody would show one.
 
     `force` takes silence for a yes, but not a no.
     """
-    version = advertised(environ)
+    version = advertised_version(environ)
     if version == 0:
         raise NoPages(
             f"{VARIABLE}={environ[VARIABLE]} in the environment says that no pages are shown here. "
@@ -77,16 +79,18 @@ async def supported(environ: Mapping[str, str], fd: int | None, *, force: bool =
         )
     wrap = multiplexer(environ) if fd is not None else None
     if force or (version is not None and wrap is None):
-        return Support(version or HIGHEST, wrap if wrap is not SCREEN else None, RoundTrip())
+        return Support(
+            version or HIGHEST_VERSION, wrap if wrap is not SCREEN else None, RoundTrip()
+        )
     if wrap is SCREEN and version is not None:
         raise NoPages("screen passes no page on. Run it by `telex run -- COMMAND` inside.")
     if fd is None:
         why = f"there is no terminal here, and {VARIABLE} is not set."
         raise NoPages(f"{why} {_ADVICE} {_TERMINAL_ADVICE}")
-    return await _asked(environ, fd)
+    return await _ask_terminal(environ, fd)
 
 
-async def _asked(environ: Mapping[str, str], fd: int) -> Support:
+async def _ask_terminal(environ: Mapping[str, str], fd: int) -> Support:
     # A tenth of a second, which nobody need wait for where the environment says it.
     from telex.escapes.client import connect
     from telex.escapes.reaching import SOCKET_VIA
@@ -112,4 +116,4 @@ async def _asked(environ: Mapping[str, str], fd: int) -> Support:
 def _level(told: Any) -> int:
     """It comes from a terminal, and may be anything."""
     level = told.get("level") if isinstance(told, dict) else None
-    return min(level, HIGHEST) if type(level) is int and level > 0 else 0
+    return min(level, HIGHEST_VERSION) if type(level) is int and level > 0 else 0

@@ -1,38 +1,46 @@
 """A program's end of a page's byte stream: chunks through its own terminal, among text and keys.
 
-Out: what is written in one turn of the event loop goes out together, in chunks that nobody else's
-text can stand inside (`whole_writes`). In: every byte is read as it comes, whether or not we can
-write (two sides that both write first would wait for ever), and sorted: chunks are the stream's,
-and what stands between them was typed, for the program.
+    async with htty.open_stream() as stream:
+        stream.write(b"…")
+        data = await stream.read()
 
-`close()` is local: no more is written, and reading is over. The terminal itself goes on, and
-another stream may follow on it. `finish()` gives it back, and waits before that until what the
-terminal still had under way has come: the shell must not read it as a command.
+Inside the block the terminal is taken: text may still be printed, and typed keys arrive by
+`stream.typed()` or at the `keys` callback. `stream.close()` is local: no more is written, reading
+is over, and the terminal stays taken. The end of the block gives it back (`finish`), after
+everything that the terminal still had under way has arrived: the shell must not read it as a
+command. Another block may follow.
 
-Made by `opening.open_stream`. HTTP/2 is not known here.
+Out: what is written in one turn of the event loop goes out together, in chunks that no other output
+can land inside (`page_tty.AtomicWriter`). In: every byte is read as it comes, even while we cannot
+write (two sides that both write first would wait for ever), and sorted: chunks belong to the
+stream, bytes between them were typed, for the program. HTTP/2 is not known here.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import os
 from typing import TYPE_CHECKING, Final
 
+from telex.automation.portal import shielded
 from telex.escapes.probing import QUESTION, Answers, Attributes, RoundTrip
 from telex.escapes.tty_channel import KEY_SECONDS, Keys
-from telex.htty.carrier import Aborted, Receiver
-from telex.htty.whole_writes import WholeWrites
+from telex.htty.chunk_stream import ChunkReceiver, StreamAborted
+from telex.htty.page_tty import AtomicWriter, open_tty_ends
+from telex.htty.support import find_support, standard_terminal
 from telex.wire import htty_chunk, limits
 from telex.wire.demux import Demux
 from telex.wire.escape import ESC
 from telex.wire.events import Claimed, Event, Fault, Visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncIterator, Callable, Mapping
 
     from telex.escapes.probing import Wrap
-    from telex.htty.page_tty import Ends
+    from telex.htty.page_tty import TtyEnds
+
 
 HELD_SECONDS: Final = 0.5
 """How long what may be a key is held while chunks come: the rest of one may be a lost packet away.
@@ -48,11 +56,11 @@ _INTRODUCER: Final = len(htty_chunk.CHUNK.introducer)
 
 
 class TtyStream:
-    """A `Beneath`. It reads from the start; what is typed goes to `keys`, or waits for `typed`."""
+    """A `ByteStream`. It reads from the start; typed keys go to `keys`, or wait for `typed`."""
 
     def __init__(
         self,
-        ends: Ends,
+        ends: TtyEnds,
         *,
         keys: Callable[[bytes], None] | None = None,
         wrap: Wrap | None = None,
@@ -69,7 +77,7 @@ class TtyStream:
         self._keys = keys
         self._loop = asyncio.get_running_loop()
         self._demux = Demux((htty_chunk.CHUNK,))
-        self._receiver = Receiver()
+        self._receiver = ChunkReceiver()
         self._answers = Answers()
         self._letting_go: asyncio.TimerHandle | None = None
         self._tail = b""
@@ -85,7 +93,7 @@ class TtyStream:
         self._room = asyncio.Event()
         self._written = asyncio.Event()
         self._finished = False
-        self._writes = WholeWrites(ends.writing, self._loop, self._settled)
+        self._writes = AtomicWriter(ends.writing, self._loop, self._settled)
         if ends.tty is not None:
             ends.tty.writes = self._writes
         if typed:
@@ -217,7 +225,7 @@ class TtyStream:
 
     def _carry(self, event: Claimed | Fault) -> None:
         found = self._receiver.take(event)
-        if isinstance(found, Aborted):
+        if isinstance(found, StreamAborted):
             self._end(found.sentence)
         elif found and self.why is None:
             self._came += found
@@ -301,13 +309,13 @@ class TtyStream:
             self._answers.due += 1
             self._writes.put(QUESTION)
         self._writes.close()
-        if not await _within(limits.CLOSE_SECONDS, self._written) or self.tty is None:
+        if not await _any_event_within(limits.CLOSE_SECONDS, self._written) or self.tty is None:
             return False
-        await _within(self._round_trip.patience, self._answered, self._hung_up)
+        await _any_event_within(self._round_trip.patience, self._answered, self._hung_up)
         return self._answered.is_set()
 
 
-async def _within(seconds: float, *events: asyncio.Event) -> bool:
+async def _any_event_within(seconds: float, *events: asyncio.Event) -> bool:
     """Whether one of them came."""
     waits = [asyncio.ensure_future(event.wait()) for event in events]
     try:
@@ -316,3 +324,31 @@ async def _within(seconds: float, *events: asyncio.Event) -> bool:
     finally:
         for wait in waits:
             wait.cancel()
+
+
+@contextlib.asynccontextmanager
+async def open_stream(
+    *,
+    keys: Callable[[bytes], None] | None = None,
+    force: bool = False,
+    fd: int | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> AsyncIterator[TtyStream]:
+    """Raises `NoPages` where nobody would show one; `force` sends it all the same.
+
+    `keys` is called with what is typed. `fd` is a descriptor of another terminal than this
+    program's own.
+    """
+    fd = standard_terminal() if fd is None else fd
+    found = await find_support(os.environ if environ is None else environ, fd, force=force)
+    stream = TtyStream(
+        open_tty_ends(fd),
+        keys=keys,
+        wrap=found.wrap,
+        round_trip=found.round_trip,
+        typed=found.typed,
+    )
+    try:
+        yield stream
+    finally:
+        await shielded(stream.finish())

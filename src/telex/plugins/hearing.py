@@ -22,7 +22,7 @@ from telex.protocols import plugin_v0 as spec
 from telex.rpc.dialects.json_rpc import JsonRpc
 from telex.rpc.errors import RESERVED, Condition, Problem
 from telex.rpc.messages import Failure, Malformed
-from telex.transports.framed import LSP, FramedChannel
+from telex.transports.channels import LSP, FramedChannel
 from telex.wire.events import Fault, Reason
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ It has room for the answer alone, so notifications of ours that no event stream 
 An event stream begins with the frame posted, or with none if the body is empty, and its response
 names it in `Telex-Conversation`: by that header further messages find it, and the server may ask
 through it and be answered. Without it, every reply to the server would open a conversation of its
-own. Used by whoever runs `listening`; `http_client` is the other end.
+own. Served by `web_server`; `http_client` is the other end.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING, Final
 
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 
-from telex.transports import event_stream, websocket
-from telex.transports.doorway import Line, refuse, respond
-from telex.transports.envelope import CONVERSATION, JSON, LINES, Kind, kind
-from telex.transports.queued import Ended, QueuedChannel
+from telex.transports import http_messages, websocket
+from telex.transports.channels import ChannelEnded, QueuedChannel
+from telex.transports.http_messages import CONVERSATION, JSON, LINES, FrameKind, frame_kind
+from telex.transports.responses import ConnectionControl, refuse, respond
 from telex.wire import limits
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class _Endpoint:
             await self._continue(stream, scope, receive, send)
         elif (frame := await _body(scope, receive, send)) is None:
             return
-        elif event_stream.MEDIA_TYPE in headers.get("accept", ""):
+        elif http_messages.EVENT_STREAM in headers.get("accept", ""):
             await self._stream(frame, scope, receive, send)
         else:
             await self._answer(frame, scope, receive, send)
@@ -91,14 +91,14 @@ class _Endpoint:
             media_type = JSON if len(post.answers) == 1 else LINES
             headers = [(b"content-type", media_type.encode())]
             await respond(scope, send, 200, b"\n".join(post.answers), headers)
-        elif kind(frame) is Kind.ASKS:
+        elif frame_kind(frame) is FrameKind.REQUEST:
             await refuse(scope, send, 503, "closing", "The conversation ended before the answer.")
         else:
             await respond(scope, send, 202, b"", [])
 
     async def _stream(self, frame: bytes, scope: Scope, receive: Receive, send: Send) -> None:
         id = secrets.token_urlsafe(16)
-        stream = self._streams[id] = _EventStream(frame, send, Line.under(scope))
+        stream = self._streams[id] = _EventStream(frame, send, ConnectionControl.of(scope))
         watching = asyncio.create_task(stream.watch(receive))
         try:
             await stream.begin(id)
@@ -142,13 +142,15 @@ class _Post:
         if self._inbound:
             return self._inbound.pop()
         await _gone(self._receive)
-        raise Ended(_GONE)
+        raise ChannelEnded(_GONE)
 
     async def write(self, frame: bytes) -> None:
-        if kind(frame) is Kind.ANSWERS:
+        if frame_kind(frame) is FrameKind.RESPONSE:
             self._room -= len(frame)
             if self._room < 0:
-                raise Ended("the answer is too long for one response; ask for an event stream")
+                raise ChannelEnded(
+                    "the answer is too long for one response; ask for an event stream"
+                )
             self.answers.append(frame)
 
     async def end(self) -> None:
@@ -163,10 +165,12 @@ class _EventStream:
 
     binary = False
 
-    def __init__(self, frame: bytes, send: Send, line: Line) -> None:
+    def __init__(self, frame: bytes, send: Send, control: ConnectionControl) -> None:
         self._send = send
-        self._line = line
-        self._inbound: asyncio.Queue[tuple[bytes, asyncio.Future[bool]] | Ended] = asyncio.Queue()
+        self._control = control
+        self._inbound: asyncio.Queue[tuple[bytes, asyncio.Future[bool]] | ChannelEnded] = (
+            asyncio.Queue()
+        )
         self._over: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self.turn = asyncio.Lock()
         if frame:
@@ -184,7 +188,7 @@ class _EventStream:
         return taken.done()
 
     async def begin(self, id: str) -> None:
-        headers = {"content-type": event_stream.MEDIA_TYPE, CONVERSATION: id}
+        headers = {"content-type": http_messages.EVENT_STREAM, CONVERSATION: id}
         pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
         await self._send({"type": "http.response.start", "status": 200, "headers": pairs})
         await self._body(b"")  # some servers hold the head back until there is a body
@@ -193,15 +197,15 @@ class _EventStream:
         """Until the client goes or the server stops: keep the line warm, then say so."""
         ends = {
             asyncio.create_task(_gone(receive)): _GONE,
-            asyncio.create_task(self._line.leaving.wait()): "the server is stopping",
+            asyncio.create_task(self._control.stopping.wait()): "the server is stopping",
         }
         first = asyncio.FIRST_COMPLETED
         try:
             while not (
                 done := (await asyncio.wait(ends, timeout=KEEP_ALIVE_SECONDS, return_when=first))[0]
             ):
-                await self._body(event_stream.KEEP_ALIVE)
-            self._inbound.put_nowait(Ended(ends[done.pop()]))
+                await self._body(http_messages.KEEP_ALIVE_EVENT)
+            self._inbound.put_nowait(ChannelEnded(ends[done.pop()]))
         finally:
             for task in ends:
                 task.cancel()
@@ -209,21 +213,21 @@ class _EventStream:
 
     async def read(self) -> bytes:
         match await self._inbound.get():
-            case Ended() as ended:
+            case ChannelEnded() as ended:
                 raise ended
             case (frame, taken):
                 taken.set_result(True)
                 return frame
 
     async def write(self, frame: bytes) -> None:
-        await self._body(event_stream.encode(frame))
+        await self._body(http_messages.encode_event(frame))
 
     async def end(self) -> None:
         self._over.set_result(False)
         await self._body(b"", more=False)
 
     def abort(self) -> None:
-        self._line.abort()
+        self._control.abort()
 
     async def _body(self, data: bytes, more: bool = True) -> None:
         with contextlib.suppress(OSError):  # they are gone, which `watch` will say

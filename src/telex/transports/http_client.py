@@ -20,16 +20,35 @@ from typing import TYPE_CHECKING, Final
 
 import httpx
 
-from telex.transports import event_stream
-from telex.transports.doorway import told
-from telex.transports.envelope import CONVERSATION, JSON, LINES, Kind, kind
+from telex.transports import http_messages
+from telex.transports.channels import ChannelEnded, QueuedChannel, printable
 from telex.transports.errors import CannotConnect, NobodyThere, NotAdmitted
-from telex.transports.one_length import OneLengthTransport
-from telex.transports.queued import Ended, QueuedChannel, printable
+from telex.transports.http_messages import (
+    CONVERSATION,
+    JSON,
+    LINES,
+    FrameKind,
+    frame_kind,
+    length_fault,
+)
+from telex.transports.responses import refusal_sentence
 from telex.wire import limits
 
 if TYPE_CHECKING:
     from telex.rpc.channel import Channel
+
+
+class OneLengthTransport(httpx.AsyncHTTPTransport):
+    """A client's connections."""
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Raises `httpx.RemoteProtocolError`, as for any other response that is none."""
+        response = await super().handle_async_request(request)
+        if why := length_fault([(name.lower(), value) for name, value in response.headers.raw]):
+            await response.aclose()
+            raise httpx.RemoteProtocolError(f"the response has no clear end: {why}")
+        return response
+
 
 CONNECT_SECONDS: Final = 10.0
 SILENCE_SECONDS: Final = 45.0
@@ -96,15 +115,15 @@ def _transport() -> httpx.AsyncHTTPTransport:
 async def _opened(client: httpx.AsyncClient, url: str) -> httpx.Response:
     """The response that stays open."""
     timeout = httpx.Timeout(None, connect=CONNECT_SECONDS, read=SILENCE_SECONDS)
-    headers = {"accept": event_stream.MEDIA_TYPE}
+    headers = {"accept": http_messages.EVENT_STREAM}
     request = client.build_request("POST", url, headers=headers, timeout=timeout)
     try:
         response = await client.send(request, stream=True)
     except httpx.HTTPError as error:
         raise NobodyThere(f"nobody answers at {url} ({_named(error)})") from None
     try:
-        await _expect(response, event_stream.MEDIA_TYPE)
-    except Ended as refused:
+        await _expect(response, http_messages.EVENT_STREAM)
+    except ChannelEnded as refused:
         raise NotAdmitted(str(refused)) from None
     return response
 
@@ -120,16 +139,16 @@ class _Posts:
         self._slots = asyncio.Semaphore(limits.CALLS_IN_FLIGHT)
         self._exchanges: set[asyncio.Task[None]] = set()
         self._turn = asyncio.Lock()
-        self._answers: asyncio.Queue[bytes | Ended] = asyncio.Queue(maxsize=1)
+        self._answers: asyncio.Queue[bytes | ChannelEnded] = asyncio.Queue(maxsize=1)
 
     async def read(self) -> bytes:
         answer = await self._answers.get()
-        if isinstance(answer, Ended):
+        if isinstance(answer, ChannelEnded):
             raise answer
         return answer
 
     async def write(self, frame: bytes) -> None:
-        if kind(frame) is not Kind.ASKS:
+        if frame_kind(frame) is not FrameKind.REQUEST:
             await self._exchange(frame)
             return
         await self._slots.acquire()
@@ -163,10 +182,12 @@ class _Posts:
                     body = await _body(response)
                     for answer in body.split(b"\n") if media_type == LINES else [body]:
                         await self._answers.put(answer)
-        except Ended as ended:
+        except ChannelEnded as ended:
             await self._answers.put(ended)
         except httpx.HTTPError as error:
-            await self._answers.put(Ended(f"the POST to {self._url} failed: {_named(error)}"))
+            await self._answers.put(
+                ChannelEnded(f"the POST to {self._url} failed: {_named(error)}")
+            )
 
 
 class _Stream:
@@ -180,7 +201,7 @@ class _Stream:
         self._response = response
         self._conversation = {CONVERSATION: response.headers.get(CONVERSATION, "")}
         self._chunks = response.aiter_raw()
-        self._decoder = event_stream.Decoder()
+        self._decoder = http_messages.EventStreamDecoder()
         self._frames: deque[bytes] = deque()
 
     async def read(self) -> bytes:
@@ -188,9 +209,9 @@ class _Stream:
             try:
                 chunk = await anext(self._chunks)
             except StopAsyncIteration:
-                raise Ended("the server ended the conversation") from None
+                raise ChannelEnded("the server ended the conversation") from None
             except httpx.HTTPError as error:
-                raise Ended(f"the event stream broke off: {_named(error)}") from None
+                raise ChannelEnded(f"the event stream broke off: {_named(error)}") from None
             self._frames += self._decoder.feed(chunk)
         return self._frames.popleft()
 
@@ -200,9 +221,9 @@ class _Stream:
                 "POST", self._url, content=frame, headers=self._conversation
             ) as response:
                 if response.status_code != httpx.codes.ACCEPTED:
-                    raise Ended(await _refusal(response))
+                    raise ChannelEnded(await _refusal(response))
         except httpx.HTTPError as error:
-            raise Ended(f"the POST to {self._url} failed: {_named(error)}") from None
+            raise ChannelEnded(f"the POST to {self._url} failed: {_named(error)}") from None
 
     async def end(self) -> None:
         await self._response.aclose()
@@ -215,17 +236,19 @@ class _Stream:
 async def _expect(response: httpx.Response, *media_types: str) -> str:
     """Which of these it is. Raises Ended for any other: another server may have this port now."""
     if response.status_code != httpx.codes.OK:
-        raise Ended(await _refusal(response))
+        raise ChannelEnded(await _refusal(response))
     found: str = response.headers.get("content-type", "").partition(";")[0]
     if found not in media_types:
-        raise Ended(f"{response.url} answered with {printable(found) or 'no type'}; is it telex?")
+        raise ChannelEnded(
+            f"{response.url} answered with {printable(found) or 'no type'}; is it telex?"
+        )
     return found
 
 
 async def _refusal(response: httpx.Response) -> str:
     try:
-        sentence = told(await _body(response, _REFUSAL_BYTES))
-    except Ended:  # a page of somebody else's
+        sentence = refusal_sentence(await _body(response, _REFUSAL_BYTES))
+    except ChannelEnded:  # a page of somebody else's
         sentence = ""
     return f"{response.url} refused us: {response.status_code}{sentence}"
 
@@ -235,7 +258,7 @@ async def _body(response: httpx.Response, most: int = limits.LINE_BYTES) -> byte
     async for chunk in response.aiter_raw():
         body += chunk
         if len(body) > most:
-            raise Ended(f"{response.url} answered with more than {most} bytes")
+            raise ChannelEnded(f"{response.url} answered with more than {most} bytes")
     return bytes(body)
 
 

@@ -17,7 +17,7 @@ import sys
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, cast
 
-from telex.transports.framed import NDJSON, FramedChannel, Framing
+from telex.transports.channels import NDJSON, FramedChannel, Framing
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator

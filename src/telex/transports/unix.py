@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from telex.config.places import make_private
+from telex.transports.channels import NDJSON, FramedChannel, Framing
 from telex.transports.errors import NobodyThere, NotAdmitted
-from telex.transports.framed import NDJSON, FramedChannel, Framing
 from telex.wire import limits
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class Listener:
         self._release()
 
     def _accept(self) -> FramedChannel:
-        return _Accepted(self._framing, self._admit, self._channels.discard)
+        return _AcceptedSocket(self._framing, self._admit, self._channels.discard)
 
     def _admit(self, channel: FramedChannel, user: int) -> bool:
         if user != os.getuid():
@@ -122,7 +122,7 @@ class Listener:
             self._lock = None
 
 
-class _Accepted(FramedChannel):
+class _AcceptedSocket(FramedChannel):
     """A channel of a listener: it asks who is there before it is anybody's."""
 
     def __init__(

@@ -4,8 +4,8 @@
 what browsers and JSON expect; bytes that are no UTF-8 go out as binary, and both are read alike.
 No compression: it buys little on a loopback and costs memory that strangers choose.
 
-Whether the other side is still there is asked in silence only: anything heard counts as life, and a
-side that does not read, because its peer paused it, does not ask.
+A ping is sent only after silence: anything received shows that the other side is there. A side that
+does not read, because its peer paused it, does not ping.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from websockets.asyncio.client import ClientConnection
 from websockets.asyncio.client import connect as dial
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI
 
-from telex.transports.doorway import Line, told
+from telex.transports.channels import CLOSE_SECONDS, ChannelEnded, QueuedChannel, printable
 from telex.transports.errors import CannotConnect, NobodyThere, NotAdmitted
-from telex.transports.queued import CLOSE_SECONDS, Ended, QueuedChannel, printable
+from telex.transports.responses import ConnectionControl, refusal_sentence
 from telex.wire import limits
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ _NO_REASON: Final = (1005, 1006)
 """What libraries report where no close frame came, or one without a code."""
 
 
-def discreet_logger() -> logging.Logger:
+def quiet_logger() -> logging.Logger:
     """For the libraries below, which print headers and messages at DEBUG: tokens, that is.
 
     It is not registered, so that no configuration by name or by tree can make it talk.
@@ -55,7 +55,7 @@ async def converse(
     """Accept a WebSocket, and hold a conversation on it until it is over."""
     await receive()
     await send({"type": "websocket.accept"})
-    channel = QueuedChannel(_Accepted(receive, send, Line.under(scope)))
+    channel = QueuedChannel(_AcceptedWebSocket(receive, send, ConnectionControl.of(scope)))
     try:
         await serve(channel)
     finally:
@@ -75,12 +75,12 @@ async def connect(url: str, token: str) -> Channel:
             ping_interval=None,  # _Dialled asks, and only while somebody reads
             max_size=limits.LINE_BYTES,
             max_queue=1,  # it counts frames, however large
-            logger=discreet_logger(),
+            logger=quiet_logger(),
             create_connection=_Connection,
         )
     except InvalidStatus as refused:
         status, body = refused.response.status_code, refused.response.body
-        raise NotAdmitted(f"{url} refused us: {status}{told(bytes(body))}") from None
+        raise NotAdmitted(f"{url} refused us: {status}{refusal_sentence(bytes(body))}") from None
     except (OSError, TimeoutError) as error:
         raise NobodyThere(f"nobody answers at {url}") from error
     except (InvalidHandshake, InvalidURI) as error:
@@ -88,20 +88,20 @@ async def connect(url: str, token: str) -> Channel:
     return QueuedChannel(_Dialled(connection))
 
 
-class _Accepted:
+class _AcceptedWebSocket:
     """The server's end of a WebSocket, as a pipe."""
 
     binary = True
 
-    def __init__(self, receive: Receive, send: Send, line: Line) -> None:
+    def __init__(self, receive: Receive, send: Send, control: ConnectionControl) -> None:
         self._receive = receive
         self._send = send
-        self._line = line
+        self._control = control
 
     async def read(self) -> bytes:
         message = await self._receive()
         if message["type"] == "websocket.disconnect":
-            raise Ended(_closed(message.get("code", 1006), message.get("reason")))
+            raise ChannelEnded(_closed(message.get("code", 1006), message.get("reason")))
         text: str | None = message.get("text")
         data: bytes = message["bytes"] if text is None else text.encode()
         return data
@@ -115,25 +115,25 @@ class _Accepted:
         try:
             await self._send(message)
         except (OSError, RuntimeError):  # the second, when the server closed over their mistake
-            raise Ended("the WebSocket closed while we were sending") from None
+            raise ChannelEnded("the WebSocket closed while we were sending") from None
 
     async def end(self) -> None:
         with contextlib.suppress(OSError, RuntimeError):  # closed already, which is the aim
             await self._send({"type": "websocket.close", "code": 1000})
 
     def abort(self) -> None:
-        self._line.abort()
+        self._control.abort()
 
 
 class _Connection(ClientConnection):
-    """The library's connection, which also knows when it last heard anything."""
+    """The library's connection, which also knows when it last received anything."""
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
-        self.heard = self.loop.time()
+        self.last_received = self.loop.time()
 
     def data_received(self, data: bytes) -> None:
-        self.heard = self.loop.time()
+        self.last_received = self.loop.time()
         super().data_received(data)
 
 
@@ -145,7 +145,7 @@ class _Dialled:
     def __init__(self, connection: ClientConnection) -> None:
         assert isinstance(connection, _Connection)  # as `connect` had it created
         self._connection = connection
-        self._asked = connection.heard
+        self._asked = connection.last_received
 
     async def read(self) -> bytes:
         try:
@@ -153,15 +153,15 @@ class _Dialled:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(PING_SECONDS):
                         return await self._connection.recv(decode=False)
-                await self._look_for_life()
+                await self._check_alive()
         except ConnectionClosed as closed:
-            raise Ended(_parted(closed)) from None
+            raise ChannelEnded(_close_sentence(closed)) from None
 
     async def write(self, frame: bytes) -> None:
         try:
             await self._connection.send(frame, text=_is_text(frame))
         except ConnectionClosed as closed:
-            raise Ended(_parted(closed)) from None
+            raise ChannelEnded(_close_sentence(closed)) from None
 
     async def end(self) -> None:
         async with asyncio.TaskGroup() as closing:
@@ -178,15 +178,17 @@ class _Dialled:
             while True:
                 await self._connection.recv(decode=False)
 
-    async def _look_for_life(self) -> None:
-        """Ask whether they are there, unless nothing was heard since we last asked."""
-        if self._connection.heard < self._asked:
+    async def _check_alive(self) -> None:
+        """Ask whether they are there, unless nothing was received since we last asked."""
+        if self._connection.last_received < self._asked:
             self.abort()
-            raise Ended(f"the other side fell silent: no answer to a ping in {PING_SECONDS:g} s")
+            raise ChannelEnded(
+                f"the other side fell silent: no answer to a ping in {PING_SECONDS:g} s"
+            )
         self._asked = self._connection.loop.time()
         with contextlib.suppress(TimeoutError):  # they do not read: it is on its way
             async with asyncio.timeout(PING_SECONDS):
-                _ = await self._connection.ping()  # anything heard is the answer
+                _ = await self._connection.ping()  # anything received is the answer
 
 
 def _is_text(frame: bytes) -> bool:
@@ -197,7 +199,7 @@ def _is_text(frame: bytes) -> bool:
     return True
 
 
-def _parted(closed: ConnectionClosed) -> str:
+def _close_sentence(closed: ConnectionClosed) -> str:
     close = closed.rcvd or closed.sent
     return _closed(close.code, close.reason) if close else _closed(1006, None)
 

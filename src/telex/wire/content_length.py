@@ -42,7 +42,7 @@ class _BadHeader(Exception):
         self.reason = reason
 
 
-class Decoder:
+class ContentLengthDecoder:
     """Contents out of reads, wherever the reads fall."""
 
     def __init__(self, max_content: int = limits.CONTENT_BYTES) -> None:

@@ -68,7 +68,7 @@ def parse_raw(claimed: Claimed) -> Fault:
     return claimed.fault(Reason.VERSION, RAW_FORM)
 
 
-class Decoder(Unwrap):
+class HttyChunkDecoder(Unwrap):
     """Chunks of one direction, with the visible bytes between them."""
 
     def __init__(self) -> None:

@@ -81,7 +81,7 @@ def parse(claimed: Claimed) -> Frame | Fault:
     return Frame(payload)
 
 
-class Decoder(Unwrap):
+class JsonEscapeDecoder(Unwrap):
     """JSON frames of one direction, with the visible bytes between them."""
 
     def __init__(self, claim: Claim = TO_TERMINAL) -> None:

@@ -19,7 +19,7 @@ def encode(body: bytes) -> bytes:
     return body + b"\n"
 
 
-class Decoder:
+class NdjsonDecoder:
     """Lines out of reads, wherever the reads fall."""
 
     def __init__(self, max_line: int = limits.LINE_BYTES) -> None:

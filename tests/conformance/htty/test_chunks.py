@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from telex.wire.events import Fault, Frame, Visible
-from telex.wire.htty_chunk import Decoder, encode
+from telex.wire.htty_chunk import HttyChunkDecoder, encode
 
 CHUNKS = re.compile(rb"(\x1bPHTTY;1;[A-Za-z0-9+/]*={0,2}\x1b\\)*")
 HELLO = b"\x1bPHTTY;1;aGVsbG8=\x1b\\"
@@ -26,7 +26,7 @@ def test_whatever_is_carried_only_base64_letters_stand_inside_a_chunk(
 
 @pytest.mark.parametrize("size", [1, len(SETTINGS) + 3, len(SETTINGS + PING)])
 def test_http2_frames_come_out_alike_whether_they_share_a_chunk_or_span_several(size: int) -> None:
-    frames = Decoder().feed(encode(SETTINGS + PING, size))
+    frames = HttyChunkDecoder().feed(encode(SETTINGS + PING, size))
     assert b"".join(frame.body for frame in frames if isinstance(frame, Frame)) == SETTINGS + PING
     assert len(frames) == -(-len(SETTINGS + PING) // size)
 
@@ -44,7 +44,7 @@ def test_http2_frames_come_out_alike_whether_they_share_a_chunk_or_span_several(
     ],
 )
 def test_after_a_bad_chunk_text_and_chunks_go_on_and_nothing_of_it_is_shown(bad: bytes) -> None:
-    before, fault, *after = Decoder().feed(b"before" + bad + HELLO + b"after")
+    before, fault, *after = HttyChunkDecoder().feed(b"before" + bad + HELLO + b"after")
     assert before == Visible(b"before")
     assert isinstance(fault, Fault)
     assert after == [Frame(b"hello"), Visible(b"after")]

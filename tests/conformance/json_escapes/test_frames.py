@@ -6,7 +6,7 @@ import pytest
 
 from telex.wire.escape import Claim
 from telex.wire.events import Frame, Visible
-from telex.wire.json_escape import TO_PROGRAM, TO_TERMINAL, Decoder, encode
+from telex.wire.json_escape import TO_PROGRAM, TO_TERMINAL, JsonEscapeDecoder, encode
 
 BODY = b'{"command":"x"}'
 
@@ -20,5 +20,5 @@ def test_each_direction_has_its_own_number_and_is_not_taken_for_the_other(
 ) -> None:
     wire = encode(BODY, claim)
     assert wire == b"\x1b]%b;15;%b\x07" % (number, BODY)
-    assert Decoder(claim).feed(wire) == [Frame(BODY)]
-    assert Decoder(other).feed(wire) == [Visible(wire)]
+    assert JsonEscapeDecoder(claim).feed(wire) == [Frame(BODY)]
+    assert JsonEscapeDecoder(other).feed(wire) == [Visible(wire)]

@@ -8,7 +8,7 @@ import pytest
 
 from telex.rpc.dialects.json_rpc import JsonRpc
 from telex.rpc.messages import ABSENT, Failure, Malformed, Notification, Reply, Request
-from telex.wire.content_length import Decoder
+from telex.wire.content_length import ContentLengthDecoder
 from telex.wire.events import Frame
 
 DIALECT = JsonRpc()
@@ -28,7 +28,7 @@ EXAMPLE = """\
 def test_content_may_be_laid_out_over_lines_as_the_spec_prints_it() -> None:
     content = EXAMPLE.replace("\n", "\r\n").encode()
     wire = b"Content-Length: %d\r\n\r\n%b" % (len(content), content)
-    events = Decoder().feed(wire + wire)
+    events = ContentLengthDecoder().feed(wire + wire)
     assert events == [Frame(content)] * 2
     request = DIALECT.decode(content)
     assert isinstance(request, Request)

@@ -12,7 +12,7 @@ import sys
 import termios
 
 from telex.wire.events import Frame
-from telex.wire.htty_chunk import Decoder, encode
+from telex.wire.htty_chunk import HttyChunkDecoder, encode
 
 SETTINGS = b"\0\0\0\x04\0\0\0\0\0"
 
@@ -32,7 +32,7 @@ def write(data: bytes) -> None:
 def main(scene: str) -> None:
     cbreak()
     write(f"HTTY is {os.environ.get('HTTY')}\n".encode() + encode(SETTINGS))
-    decoder = Decoder()
+    decoder = HttyChunkDecoder()
     while data := os.read(0, 65536):
         for event in decoder.feed(data):
             if not isinstance(event, Frame):

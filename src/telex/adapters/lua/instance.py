@@ -81,7 +81,7 @@ class _Running:
 
     def __init__(self, worker: Worker, owner: Instance) -> None:
         self.worker = worker
-        self.decoder = ndjson.Decoder()
+        self.decoder = ndjson.NdjsonDecoder()
         self.pid: int | None = None
         """Known when the plugin is loaded."""
         self.cut_off = False

@@ -55,7 +55,7 @@ def command(listen: tuple[str, int], quiet: bool, eager: bool, program: tuple[st
 async def _bridged(
     listen: tuple[str, int], argv: tuple[str, ...], eager: bool, shown: _Prefixed
 ) -> None:
-    from telex.htty.bridge import Bridge
+    from telex.htty.tools.tcp_bridge import Bridge
 
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()

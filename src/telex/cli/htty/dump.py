@@ -13,8 +13,13 @@ from telex.cli.console import explain, say
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from telex.htty.dumping import Dump, FrameSeen, Side, Stream
-    from telex.htty.frame_reading import Seen
+    from telex.htty.tools.transcript_dump import (
+        DecodedFrame,
+        Dump,
+        DumpedFrame,
+        DumpedMessage,
+        DumpedStream,
+    )
 
 HELP = """Decode a transcript of a terminal into requests and responses.
 
@@ -46,13 +51,12 @@ the file. The exit code is 1 if anything was broken, or if there is no chunk at 
 )
 @click.argument("files", nargs=-1, required=True, type=click.Path(dir_okay=False, path_type=Path))
 def command(files: tuple[Path, ...], timing: Path | None, frames: bool, as_json: bool) -> int:
-    from telex.htty.dumping import dump
-    from telex.htty.transcripts import parts
+    from telex.htty.tools.transcript_dump import dump, transcript_parts
 
     if timing is not None and len(files) > 1:
         raise click.UsageError("--timing tells the directions of one FILE apart")
     times = timing.read_bytes() if timing else None
-    found = dump([parts(file.read_bytes(), times) for file in files], frames=frames)
+    found = dump([transcript_parts(file.read_bytes(), times) for file in files], frames=frames)
     if as_json:
         say(json.dumps(_object(found)))
     else:
@@ -81,7 +85,7 @@ def _lines(found: Dump) -> Iterator[str]:
     yield f"{found.chunks} chunks, {found.text} bytes of text, {len(found.problems)} problems"
 
 
-def _exchange(stream: Stream) -> str:
+def _exchange(stream: DumpedStream) -> str:
     request, response = stream.request, stream.response
     asked = " ".join(filter(None, [request[b":method"], request[b":path"]])) or "(request not seen)"
     status = response[b":status"] or "(no response seen)"
@@ -89,21 +93,21 @@ def _exchange(stream: Stream) -> str:
     return f"{asked}{_body(request)} -> {status}{f' {kind}' if kind else ''}{_body(response)}"
 
 
-def _body(side: Side) -> str:
+def _body(side: DumpedMessage) -> str:
     told = f", {side.size} bytes sha256:{side.sha256[:16]}" if side.size else ""
     if side.reset is not None:
         return f"{told}, reset with code {side.reset}"
     return told if side.ended or not side.headers else f"{told}, unfinished"
 
 
-def _frame_line(seen: FrameSeen) -> str:
+def _frame_line(seen: DumpedFrame) -> str:
     frame = seen.frame
     arrow = ">" if seen.sender == "terminal" else "<"
     about = " ".join(filter(None, ["+".join(frame.flags), frame.about]))
     return f"{arrow} {frame.kind} stream {frame.stream}, {frame.length} bytes {about}".rstrip()
 
 
-def _header_lines(frame: Seen) -> Iterator[str]:
+def _header_lines(frame: DecodedFrame) -> Iterator[str]:
     for name, value in frame.headers or ():
         yield f"{_text(name)}: {_text(value)}".replace("\n", "\\n")
 
@@ -143,7 +147,7 @@ def _object(found: Dump) -> dict[str, object]:
     }
 
 
-def _side(side: Side) -> dict[str, object]:
+def _side(side: DumpedMessage) -> dict[str, object]:
     return {
         "headers": _pairs(side.headers),
         "trailers": _pairs(side.trailers),

@@ -15,7 +15,7 @@ from telex.cli.console import explain
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
-    from telex.htty.http2 import Ended
+    from telex.htty.h2.http2_connection import Ended
     from telex.htty.tty_stream import TtyStream
 
 HELP = """Serve a page through this terminal.
@@ -54,7 +54,7 @@ def command(
     from telex.cli.configuration import redactor_of
     from telex.cli.event_loop import run
     from telex.cli.listeners import log_to_stderr
-    from telex.htty.lifespan import StartupFailed
+    from telex.htty.errors import StartupFailed
 
     if sum(one is not None for one in (asgi, directory, to)) != 1:
         raise click.UsageError("give one of --asgi, --dir and --to")
@@ -77,14 +77,14 @@ def _app(asgi: str | None, directory: Path | None, to: str | None) -> ASGIApp:
         app: ASGIApp = _imported(asgi)
         return app
     if directory is not None:
-        from telex.htty.directory import Directory
+        from telex.htty.static_files import DirectoryApp
 
-        return Directory(directory)
-    from telex.htty.reverse import Reverse
-    from telex.htty.upstream import NoUpstream
+        return DirectoryApp(directory)
+    from telex.htty.errors import NoUpstream
+    from telex.htty.reverse_proxy import ReverseProxy
 
     try:
-        return Reverse(to or "")
+        return ReverseProxy(to or "")
     except NoUpstream as error:
         raise click.BadParameter(str(error)) from error
 
@@ -112,12 +112,12 @@ def _imported(given: str) -> Any:
 
 
 async def _served(app: ASGIApp, what: str, force: bool) -> Ended:
-    from telex.htty.plain_keys import PlainKeys
-    from telex.htty.serving import serve
+    from telex.htty.key_filter import KeyFilter
+    from telex.htty.server import serve
 
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    plain = PlainKeys()
+    plain = KeyFilter()
 
     def typed(keys: bytes) -> None:
         if b"q" in plain.feed(keys, loop.time()):

@@ -19,7 +19,7 @@ from telex.processes import guardian, proc, spawn
 from telex.processes.child import Child, Exit
 from telex.processes.termination import BRISK
 from telex.processes.tree import members
-from telex.wire.content_length import Decoder, encode
+from telex.wire.content_length import ContentLengthDecoder, encode
 from telex.wire.events import Event, Fault, Frame, Reason
 
 Message = dict[str, Any]
@@ -53,7 +53,7 @@ class Subject:
         self._open = 2
         self._silent = asyncio.Event()
         """Both its outputs have ended."""
-        self._decoder = Decoder()
+        self._decoder = ContentLengthDecoder()
         self._writing: asyncio.WriteTransport | None = None
         self._reading: list[asyncio.ReadTransport] = []
 

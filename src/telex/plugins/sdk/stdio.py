@@ -19,7 +19,7 @@ from telex.plugins.sdk.service import Service
 from telex.rpc.dialects.json_rpc import JsonRpc
 from telex.rpc.messages import Notification
 from telex.rpc.peer import Peer
-from telex.transports.framed import LSP
+from telex.transports.channels import LSP
 from telex.transports.stdio import open_stdio
 from telex.wire import limits
 

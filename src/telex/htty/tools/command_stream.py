@@ -1,0 +1,236 @@
+"""A command on a terminal of its own, as the byte stream of a connection: the terminal's side.
+
+For tools that test programs: `tcp_bridge` and `connection_check`. A person's terminal uses `client`
+instead, as it has a screen to keep and a person to ask. The command finds what a terminal of ours
+has: `HTTY=1`, and the answers that identify one behind ssh, where no variable goes.
+
+Until a valid chunk came, nothing is typed: whoever has not sent one has not made its terminal raw,
+and would see our bytes echoed or cut. And nothing is typed once the program has said GOAWAY, or
+another process group has the terminal: what was meant for a program must not reach the shell behind
+it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final, Self
+
+from telex.escapes import detecting
+from telex.escapes.catalogue import COMMANDS
+from telex.escapes.foreground import answerable
+from telex.escapes.inband import InBand
+from telex.htty.chunk_stream import ChunkReceiver, GoAwayWatch, StreamAborted
+from telex.protocols.json_escapes import ATTRIBUTE
+from telex.rpc.methods import Methods
+from telex.rpc.peer import Peer
+from telex.terminal.cells import Size
+from telex.terminal.pty import InputQueueFull, open_pty
+from telex.terminal.screen import Screen
+from telex.wire import htty_chunk, json_escape, limits
+from telex.wire.demux import Demux
+from telex.wire.events import Claimed, Fault, Visible
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from types import TracebackType
+
+    from telex.wire.events import Event
+
+SIZE: Final = Size(24, 80)
+ENVIRONMENT: Final[Mapping[str, str | None]] = {"HTTY": "1", "TMUX": None, "STY": None}
+"""A multiplexer that we run in is not on the command's way to us."""
+
+
+class CommandStream:
+    """A `ByteStream`. `async with` ends the command, with everything that came of it."""
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        *,
+        text: Callable[[bytes], None],
+        eager: bool = False,
+    ) -> None:
+        """Raises `StartFailed`. `text` gets what the command prints beside its chunks. An `eager`
+        one types before the command has sent a chunk, for servers that wait for the preface."""
+        self._text = text
+        self._eager = eager
+        self.why = ""
+        """How it ended, as a sentence."""
+        self.faults: list[Fault] = []
+        """What came in a broken envelope; the first few."""
+        self.asked = False
+        """Whether the command asked in band, as it does where no variable came through."""
+        self._demux = Demux(
+            {htty_chunk.CHUNK, htty_chunk.RAW, json_escape.TO_TERMINAL, json_escape.TO_PROGRAM}
+        )
+        self._receiver = ChunkReceiver()
+        self._leaving = GoAwayWatch()
+        self._came: list[bytes] = []
+        self._size = 0
+        self._more = asyncio.Event()
+        self._begun = asyncio.Event()
+        self._group: int | None = None
+        self.screen = Screen(SIZE, scrollback=0, attributes=(ATTRIBUTE,))
+        self.pty = open_pty(
+            argv, size=SIZE, output=self._output, ended=self._command_ended, env=ENVIRONMENT
+        )
+        self._peer = self._answering()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+        try:
+            await self._peer.close()
+            await self.pty.end()
+        finally:
+            self.pty.close()
+            self.screen.close()
+
+    @property
+    def over(self) -> bool:
+        return bool(self.why)
+
+    async def announced(self) -> bool:
+        """Until the first valid chunk, or the end. Whether it was the chunk."""
+        await self._begun.wait()
+        return not self.over
+
+    # A `ByteStream`.
+
+    async def read(self) -> bytes:
+        while not self._came and not self.over:
+            self._more.clear()
+            await self._more.wait()
+        data = b"".join(self._came)
+        self._came.clear()
+        if len(data) > limits.HTTY_READ_BYTES:
+            self._came.append(data[limits.HTTY_READ_BYTES :])
+            data = data[: limits.HTTY_READ_BYTES]
+        self._size -= len(data)
+        if self._size < limits.HTTY_READ_BYTES:
+            self.pty.resume()
+        return data
+
+    def write(self, data: bytes) -> None:
+        if self.over or self._leaving.seen or not data or not self._may_type():
+            return
+        self._receiver.answering = True
+        try:
+            self.pty.write(htty_chunk.encode(data))
+        except InputQueueFull as full:
+            self._end(f"the command does not read: {full}")
+
+    async def drained(self) -> None:
+        if self.pty.unsent >= limits.HTTY_UNSENT_BYTES:
+            await self.pty.drained()
+
+    def close(self) -> None:
+        self._end("it was closed here")
+
+    # What the command prints.
+
+    def _output(self, data: bytes) -> None:
+        for event in self._demux.feed(data):
+            self._take(event)
+        if self._size >= limits.HTTY_READ_BYTES:
+            self.pty.pause()
+
+    def _take(self, event: Event) -> None:
+        match event:
+            case Claimed(claim=htty_chunk.CHUNK) | Fault(claim=htty_chunk.CHUNK):
+                self._carry(event)
+            case Claimed(claim=htty_chunk.RAW):
+                self._speak_not(htty_chunk.parse_raw(event))
+            case Fault(claim=htty_chunk.RAW):
+                pass  # cut short, or endless: it announces nothing
+            case Claimed():
+                self.asked = True
+                self._channel.claimed(event)
+            case Fault():
+                self._channel.fault(event)
+            case Visible(data):
+                if answers := self.screen.feed(data):
+                    self._type(answers)
+                self._text(data)
+
+    def _carry(self, event: Claimed | Fault) -> None:
+        match self._receiver.take(event):
+            case bytes(data):
+                if not self._begun.is_set():
+                    self._group = self._group or self.pty.foreground()
+                    self._begun.set()
+                self._leaving.feed(data)
+                if not self.over:
+                    self._came.append(data)
+                    self._size += len(data)
+                    self._more.set()
+            case StreamAborted(sentence):
+                self._note(event)
+                self._end(sentence)
+            case None:
+                self._note(event)
+
+    def _speak_not(self, raw: Fault) -> None:
+        """What follows is no chunk, so nothing is to be waited for."""
+        if not self._begun.is_set():
+            self.faults.append(raw)
+            self._end(f"the program speaks {htty_chunk.RAW_FORM}")
+
+    def _note(self, event: Claimed | Fault) -> None:
+        fault = htty_chunk.parse(event) if isinstance(event, Claimed) else event
+        if isinstance(fault, Fault) and len(self.faults) < 16:
+            self.faults.append(fault)
+
+    def _command_ended(self) -> None:
+        for event in self._demux.eof():
+            self._take(event)
+        self._end(f"the command {self.pty.child.exit}")
+
+    def _end(self, why: str) -> None:
+        self.why = self.why or why
+        self._begun.set()
+        self._more.set()
+        self.pty.resume()  # it may have more to say, and nobody waits for its bytes now
+
+    # What it is told beside chunks.
+
+    def _may_type(self) -> bool:
+        group = self.pty.foreground()
+        if self._group is None:
+            if not self._eager:
+                raise RuntimeError("nothing is typed before the first chunk; await `announced()`")
+            self._group = group
+        if group is not None and group != self._group:
+            self._end("another program has the terminal now, and gets nothing meant for the page")
+        return group == self._group
+
+    def _type(self, data: bytes) -> None:
+        if answerable(self.pty.foreground()) is not None:
+            self.pty.write(data)
+
+    def _answering(self) -> Peer:
+        pty = self.pty
+        self._channel = InBand(
+            self._type,
+            lambda: answerable(pty.foreground()),
+            echoes=lambda: pty.line_settings().echo,
+            unread=lambda: pty.unsent,
+            read=pty.drained,
+        )
+        methods = Methods()
+        methods.add("detect", _detect)
+        return Peer(self._channel, self._channel.dialect, methods)
+
+
+def _detect() -> dict[str, object]:
+    """What a terminal says that takes pages, and little else."""
+    known = [COMMANDS["detect"]]
+    return detecting.answer(known, maxframe=limits.CONTROL_STRING_BYTES, htty=True, events=())

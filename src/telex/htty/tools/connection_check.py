@@ -1,0 +1,437 @@
+"""What breaks on the way to a program that serves pages, hop by hop, and how fast the way is.
+
+For `telex htty check`. The command runs on a terminal of ours, and we are its terminal and its
+browser. Most faults are in between: a program whose terminal is not raw, a multiplexer that
+swallows control strings, a version that we do not speak. The first half of this file decides,
+without I/O, what a set of `CommandObservations` means: a `CheckFinding` says what was found and
+what to do, to somebody who does not know how terminals work. The second half makes the
+observations.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import statistics
+import time
+from dataclasses import dataclass, field
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Final
+
+from telex.htty.errors import ConnectionOver, StreamReset
+from telex.htty.h2.http2_connection import Http2Connection
+from telex.htty.h2.http2_state import Http2Side
+from telex.htty.tools.command_stream import CommandStream
+from telex.htty.tools.transcript_dump import PREFACE
+from telex.wire import htty_chunk
+from telex.wire.events import Fault, Reason
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Sequence
+
+    from telex.processes.child import Exit
+
+
+MULTIPLEXERS: Final = frozenset({"tmux", "screen", "mosh", "zellij", "byobu"})
+NO_PAGES_CODE: Final = 3
+_KEPT: Final = 64
+_FIRST: Final = 4096
+_WORDS: Final = 200
+"""Of what the command printed last, in characters."""
+_CHUNK_SHOWN: Final = re.compile(rb"HTTY;[0-9]+;")
+_ECHO_SHOWN: Final = re.compile(rb"\^\[PHTTY;")
+
+
+@dataclass(frozen=True, slots=True)
+class CheckFinding:
+    """One thing that was looked at."""
+
+    name: str
+    sentence: str
+    breaks: bool = False
+    advice: str = ""
+
+
+@dataclass(slots=True)
+class CommandObservations:
+    """Of one command, so far."""
+
+    argv: tuple[str, ...]
+    canonical: bool = False
+    echo: bool = False
+    asked: bool = False
+    full_screen: bool = False
+    faults: tuple[Fault, ...] = ()
+    exit: Exit | None = None
+    last_words: str = ""
+    chunk_shown: bool = False
+    """A chunk came as text: something took the ESC away."""
+    echo_shown: bool = False
+    """What we typed came back: as text, or as a chunk of its own."""
+    _tail: bytes = b""
+    _first: bytes = field(default=b"")
+
+    def text(self, data: bytes) -> None:
+        """What is visible of its output."""
+        looked = self._tail + data
+        self.echo_shown |= bool(_ECHO_SHOWN.search(looked))
+        self.chunk_shown |= bool(_CHUNK_SHOWN.search(looked))
+        self._tail = looked[-_KEPT:]
+
+    def carried(self, data: bytes) -> None:
+        """What came in chunks. Only the client sends the preface, and that is us."""
+        if len(self._first) < _FIRST:
+            self._first += data[:_FIRST]
+            self.echo_shown |= PREFACE in self._first
+
+    @property
+    def is_raw(self) -> bool:
+        """Whether the program announced the raw form."""
+        return any(fault.claim == htty_chunk.RAW for fault in self.faults)
+
+    @property
+    def multiplexer(self) -> str:
+        names = [PurePath(word).name for words in self.argv for word in words.split()]
+        return next((name for name in names if name in MULTIPLEXERS), "")
+
+
+def at_first_chunk(seen: CommandObservations) -> list[CheckFinding]:
+    """The command has begun. What can be known before anything is sent to it."""
+    return [_environment(seen), CheckFinding("chunks", "they arrive, in version 1"), *_line(seen)]
+
+
+def _environment(seen: CommandObservations) -> CheckFinding:
+    if seen.asked:
+        return CheckFinding(
+            "environment",
+            "HTTY did not reach the program, as behind ssh; it asked the terminal, and was told",
+        )
+    return CheckFinding("environment", "HTTY=1 reached the program, or it does not look")
+
+
+def _line(seen: CommandObservations) -> list[CheckFinding]:
+    raw = CheckFinding("raw mode", "the terminal hands on every byte as it comes")
+    if seen.canonical:
+        raw = _not_raw("the program began while its terminal still collects lines")
+    echo = CheckFinding("echo", "what is typed is not shown")
+    if seen.echo:
+        echo = _echo("the program began while its terminal still shows what is typed")
+    return [raw, echo]
+
+
+def _not_raw(what: str) -> CheckFinding:
+    return CheckFinding(
+        "raw mode",
+        f"{what}: nothing reaches it before a newline, and lines are cut at 4096 bytes",
+        True,
+        "Have the program switch ICANON off before its first chunk (TCSADRAIN keeps what was "
+        "typed); with ssh, give -tt so that there is a terminal at the far end to switch.",
+    )
+
+
+def _echo(what: str) -> CheckFinding:
+    return CheckFinding(
+        "echo",
+        f"{what}: what the terminal sends would come back, and stand on the screen",
+        True,
+        "Have the program switch ECHO off before its first chunk.",
+    )
+
+
+def no_chunks(seen: CommandObservations, seconds: float) -> list[CheckFinding]:
+    """It has not begun, and no more is to be expected. The first that explains it is told."""
+    if seen.is_raw:
+        return [_raw_form()]
+    versions = [fault for fault in seen.faults if fault.reason is Reason.VERSION]
+    if versions:
+        return [_version()]
+    if seen.faults:
+        return [_malformed(seen.faults[0])]
+    if seen.chunk_shown:
+        return [_stripped()]
+    if seen.exit is not None and seen.exit.code == NO_PAGES_CODE:
+        return [_no_pages(seen)]
+    if seen.multiplexer or seen.full_screen:
+        return [_multiplexer(seen)]
+    if seen.exit is not None:
+        return [_left(seen)]
+    return [_silent(seen, seconds)]
+
+
+def _raw_form() -> CheckFinding:
+    return CheckFinding(
+        "form",
+        f"the program speaks {htty_chunk.RAW_FORM}",
+        True,
+        "Serve the page with `telex htty serve`, or with a library that sends chunks, as "
+        "protocol-htty 0.1.0 does. The raw form leaves no room for text, keys and Ctrl-C.",
+    )
+
+
+def _version() -> CheckFinding:
+    return CheckFinding(
+        "version",
+        "the program sends chunks of a version that is not spoken here",
+        True,
+        "Bring telex, or the program, up to date. Only version 1 is known here.",
+    )
+
+
+def _malformed(fault: Fault) -> CheckFinding:
+    return CheckFinding(
+        "chunks",
+        f"at byte {fault.offset} of the output a chunk was broken: {fault.detail}",
+        True,
+        "Something on the way cuts or changes control strings, or two programs write at once; "
+        "try the command without multiplexers and wrappers.",
+    )
+
+
+def _stripped() -> CheckFinding:
+    return CheckFinding(
+        "DCS",
+        "chunks arrive as text: something on the way takes the ESC off control strings",
+        True,
+        "Leave out what filters the terminal's output, or have it pass DCS strings on.",
+    )
+
+
+def _multiplexer(seen: CommandObservations) -> CheckFinding:
+    name = seen.multiplexer or "a full-screen program"
+    advice = (
+        "Run `tmux set -g allow-passthrough on` in it (tmux 3.3 or later)."
+        if name == "tmux"
+        else "Run the command without it; only tmux passes chunks on, with allow-passthrough on."
+    )
+    return CheckFinding(
+        "passthrough", f"{name} is on the way and passed no chunk on{_quoted(seen)}", True, advice
+    )
+
+
+def _no_pages(seen: CommandObservations) -> CheckFinding:
+    return CheckFinding(
+        "environment",
+        f"the program says that nobody here shows pages{_quoted(seen)}",
+        True,
+        "See whether HTTY=0 is set where it runs; with ssh, give -tt: it needs a terminal to ask.",
+    )
+
+
+def _left(seen: CommandObservations) -> CheckFinding:
+    return CheckFinding(
+        "command",
+        f"it {seen.exit} before it sent a chunk{_quoted(seen)}",
+        True,
+        "Run it by itself and see what it wants.",
+    )
+
+
+def _silent(seen: CommandObservations, seconds: float) -> CheckFinding:
+    return CheckFinding(
+        "chunks",
+        f"no chunk came within {seconds:.0f} seconds{_quoted(seen)}",
+        True,
+        "See whether it serves pages at all; give --eager if it waits for the terminal to begin.",
+    )
+
+
+def failed_step(name: str, what: str, seen: CommandObservations) -> CheckFinding:
+    """Something was sent, and did not go well."""
+    if seen.is_raw:
+        return _raw_form()
+    if seen.echo_shown:
+        return _echo("what was sent came back")
+    if seen.canonical:
+        return _not_raw("its terminal collects lines")
+    if seen.faults:
+        return _malformed(seen.faults[-1])
+    if name == "long lines":
+        return CheckFinding(
+            name,
+            f"short messages arrive and one of 8192 bytes does not: {what}",
+            True,
+            "Something on the way is not raw and cuts lines at 4096 bytes: a terminal at a hop in "
+            "between, often from `script` or a second ssh without -tt.",
+        )
+    return CheckFinding(name, what, True, "Look at what the program itself says of it.")
+
+
+def _quoted(seen: CommandObservations) -> str:
+    last = " ".join(seen.last_words.split())[-_WORDS:]
+    return f'; its screen says "{last}"' if last else ""
+
+
+ANNOUNCE_SECONDS: Final = 20.0
+"""For the first chunk: a login by ssh comes before it."""
+ANSWER_SECONDS: Final = 10.0
+PINGS: Final = 20
+FRAME: Final = 16 * 1024
+"""The largest that every HTTP/2 server takes."""
+FRAMES_UP: Final = 256
+"""Sent at most, to measure how fast the way to the program is. They are of a kind nobody knows and
+everybody must ignore (RFC 9113 §5.5), so that any server will do; too few to be taken for a flood.
+"""
+LONG: Final = 8 * 1024
+"""More than twice what a terminal that is not raw lets through."""
+MEASURED_SECONDS: Final = 1.0
+"""Each way."""
+GETS_AT_ONCE: Final = 8
+
+
+@dataclass(slots=True)
+class CheckReport:
+    """What was found."""
+
+    findings: list[CheckFinding] = field(default_factory=list)
+    status: int | None = None
+    body_bytes: int | None = None
+    round_trip_ms: float | None = None
+    up_mb_s: float | None = None
+    down_mb_s: float | None = None
+    requests_s: float | None = None
+
+    @property
+    def ok(self) -> bool:
+        return not any(finding.breaks for finding in self.findings)
+
+
+class _ObservedCommand(CommandStream):
+    """A command whose output is looked at for what should not be there."""
+
+    def __init__(self, argv: Sequence[str], *, eager: bool) -> None:
+        self.seen = CommandObservations(tuple(argv))
+        super().__init__(argv, text=self._looked_at, eager=eager)
+
+    def _looked_at(self, data: bytes) -> None:
+        self.seen.text(data)
+        if self.seen.chunk_shown and not self.seen.echo_shown:
+            self.close()  # no chunk will ever come
+
+    async def read(self) -> bytes:
+        data = await super().read()
+        self.seen.carried(data)
+        return data
+
+    def observe(self) -> CommandObservations:
+        """All that is known by now."""
+        seen, line = self.seen, self.pty.line_settings()
+        seen.canonical, seen.echo = line.canonical, line.echo
+        seen.asked, seen.faults = self.asked, tuple(self.faults)
+        seen.exit = self.pty.child.exit
+        seen.full_screen = self.screen.alternate_screen
+        rows = [row.text for row in self.screen.rows()]
+        seen.last_words = "".join(row if row[-1:].strip() else f"{row} " for row in rows)
+        return seen
+
+
+async def check(argv: Sequence[str], *, path: str = "/", eager: bool = False) -> CheckReport:
+    """Raises `StartFailed`; everything else that goes wrong is found."""
+    report = CheckReport()
+    async with _ObservedCommand(argv, eager=eager) as command:
+        if not eager and not await _in_time(command.announced(), ANNOUNCE_SECONDS):
+            report.findings += no_chunks(command.observe(), ANNOUNCE_SECONDS)
+            return report
+        report.findings += at_first_chunk(command.observe())
+        http = Http2Connection(command, Http2Side.CLIENT)
+        running = asyncio.create_task(http.run())
+        try:
+            await _tried(command, http, path, report)
+            http.close()
+            await asyncio.wait({running}, timeout=ANSWER_SECONDS)
+        finally:
+            running.cancel()
+            await asyncio.wait({running})
+    return report
+
+
+async def _tried(
+    command: _ObservedCommand, http: Http2Connection, path: str, report: CheckReport
+) -> None:
+    """Step by step; what does not come in time ends it, and the rest is not tried."""
+    steps = (
+        ("connection", _connect(http, report)),
+        ("long lines", _long(command, http, report)),
+        (f"GET {path}", _get(http, path, report)),
+        ("speed", _measure(command, http, path, report)),
+    )
+    failed = ""
+    for name, step in steps:
+        if failed:
+            step.close()
+            continue
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                await step
+        except TimeoutError:
+            failed = f"no answer came within {ANSWER_SECONDS:.0f} seconds"
+        except (ConnectionOver, StreamReset) as error:
+            failed = command.why or str(error)
+        if failed:
+            report.findings.append(failed_step(name, failed, command.observe()))
+
+
+async def _connect(http: Http2Connection, report: CheckReport) -> None:
+    await http.ready()
+    took = sorted([await http.ping() for _ in range(PINGS)])
+    report.round_trip_ms = statistics.median(took) * 1000
+    report.findings.append(CheckFinding("connection", "HTTP/2 is spoken both ways"))
+
+
+async def _long(command: _ObservedCommand, http: Http2Connection, report: CheckReport) -> None:
+    command.write(_ignored(LONG))
+    await http.ping()
+    report.findings.append(CheckFinding("long lines", f"{LONG} bytes in one piece arrive"))
+
+
+async def _get(http: Http2Connection, path: str, report: CheckReport) -> None:
+    report.status, report.body_bytes = await _got(http, path)
+    report.findings.append(
+        CheckFinding(f"GET {path}", f"status {report.status}, {report.body_bytes} bytes")
+    )
+
+
+async def _got(http: Http2Connection, path: str) -> tuple[int, int]:
+    head = [(b":method", b"GET"), (b":scheme", b"http"), (b":authority", b"htty.local")]
+    http_stream = await http.request([*head, (b":path", path.encode())], end=True)
+    answer = dict(await http_stream.answer())
+    size = 0
+    while data := await http_stream.read():
+        size += len(data)
+    return int(answer[b":status"]), size
+
+
+async def _measure(
+    command: _ObservedCommand, http: Http2Connection, path: str, report: CheckReport
+) -> None:
+    began, frames = time.perf_counter(), 0
+    while frames < FRAMES_UP and time.perf_counter() - began < MEASURED_SECONDS:
+        command.write(_ignored(FRAME))
+        await command.drained()
+        frames += 1
+    await http.ping()
+    report.up_mb_s = frames * FRAME / (time.perf_counter() - began) / 1e6
+    began = time.perf_counter()
+    sizes: list[int] = []
+
+    async def again() -> None:
+        while time.perf_counter() - began < MEASURED_SECONDS:
+            sizes.append((await _got(http, path))[1])
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(GETS_AT_ONCE):
+            group.create_task(again())
+    took = time.perf_counter() - began
+    report.requests_s, report.down_mb_s = len(sizes) / took, sum(sizes) / took / 1e6
+
+
+def _ignored(size: int) -> bytes:
+    """A frame of a kind that there is not, on no stream."""
+    return size.to_bytes(3, "big") + b"\xbe\0\0\0\0\0" + bytes(size)
+
+
+async def _in_time(wait: Awaitable[bool], seconds: float) -> bool:
+    try:
+        async with asyncio.timeout(seconds):
+            return await wait
+    except TimeoutError:
+        return False

@@ -1,0 +1,499 @@
+"""Authentication: who may use a server over the network. `AuthMiddleware` is its ASGI part.
+
+A page in any browser can make requests to 127.0.0.1, and so can every other user of the machine.
+Four checks, in this order, keep both out:
+
+    target   it must be a plain path, and not an address meant for a proxy
+    Host     it must be one of our own names, not one that was rebound to our address
+    Origin   if a browser sends one, it must be ours
+    proof    the token; or a cookie, which by itself proves nothing where a page could use it
+
+Proof is the token as `Authorization: Bearer`, the token as first WebSocket message, or a code:
+once, within minutes, `/?code=…` is exchanged for a cookie and forgotten, so that no address in a
+history opens anything. Browsers send cookies to every port of a host, so the name carries the port;
+another server on the same host could still be sent ours, so the cookie is not the token.
+
+An authenticator can protect the pages of another program (`shared`), which has a host name of its
+own. What such a page sends in its own name is then left to it.
+
+No secret is kept where a repr, a log or an error could print it; of codes and cookies only digests
+are kept at all. There is no TLS, no rate limit, and one user. `Authenticator` does no I/O.
+
+`AuthMiddleware` asks it for each request before any of the request is read. A refusal contains only
+the authenticator's own sentence, as JSON, or for a person in a browser as a page that also says
+what to do. A WebSocket without proof is accepted, and its first message must be `{"token": "…"}`,
+soon and short; the app never sees it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import hmac
+import logging
+import re
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import msgspec
+
+from telex.transports.responses import (
+    CONTROL_EXTENSION,
+    ConnectionControl,
+    ErrorPage,
+    is_opened_by_a_person,
+    refuse,
+    respond,
+    with_security_headers,
+)
+from telex.wire import limits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+
+T = TypeVar("T")
+
+TOKEN_CHARACTERS: Final = 16
+"""Shortest `TELEX_TOKEN` taken: anything shorter was typed to get it over with."""
+
+_LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
+_EVERYWHERE: Final = ("0.0.0.0", "[::]")  # noqa: S104  compared with, never bound here
+_NAME: Final = re.compile(r"(?:[a-z0-9-]+(?:\.[a-z0-9-]+)*|\[[0-9a-f:]+\])(?::[0-9]{1,5})?")
+_PLAIN_PATH: Final = re.compile(rb"/(?:[\w.~!$&'()*+,;=:@%-][\w.~!$&'()*+,;=:@%/-]*)?", re.ASCII)
+_HTTP_PORT: Final = 80
+
+
+class WeakToken(ValueError):
+    """A token that could be guessed, or that no header can carry."""
+
+
+class NoHostName(ValueError):
+    """A configured name that no Host header can have."""
+
+
+class RefusalReason(StrEnum):
+    """Why somebody is refused, for programs. The sentence for people is in `AccessRefused`."""
+
+    TARGET = "target"
+    HOST = "host"
+    ORIGIN = "origin"
+    TOKEN = "token"
+    CODE = "code"
+
+
+class Proof(StrEnum):
+    TOKEN = "token"
+    COOKIE = "cookie"
+
+
+@dataclass(frozen=True, slots=True)
+class AuthRequest:
+    """What authentication looks at in a request. All but method and kind may hold secrets."""
+
+    method: str
+    path: bytes = field(repr=False)
+    """As it came, still percent-encoded."""
+    query: bytes = field(repr=False)
+    headers: Sequence[tuple[bytes, bytes]] = field(repr=False)
+    websocket: bool = False
+
+    def header(self, name: bytes) -> list[bytes]:
+        return [value for other, value in self.headers if other.lower() == name]
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """Come in."""
+
+    by: Proof
+
+
+@dataclass(frozen=True, slots=True)
+class Redeemed:
+    """A good code: take this cookie, and go to the same page by its plain address."""
+
+    cookie: str | None = field(repr=False)
+    """The value of `Set-Cookie`; None for somebody who had a good one already."""
+    location: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unproven:
+    """A WebSocket that may still show the token, as its first message."""
+
+
+@dataclass(frozen=True, slots=True)
+class AccessRefused:
+    """No. The sentence is ours from end to end: nothing of the request is in it."""
+
+    status: int
+    reason: RefusalReason
+    sentence: str
+
+
+AuthVerdict = Admitted | Redeemed | Unproven | AccessRefused
+
+_NO_TARGET = AccessRefused(400, RefusalReason.TARGET, "The request target is not a path.")
+_NO_HOST = AccessRefused(400, RefusalReason.HOST, "The request does not name one host.")
+_OTHER_HOST = AccessRefused(403, RefusalReason.HOST, "telex does not go by that host name.")
+_TWO_ORIGINS = AccessRefused(400, RefusalReason.ORIGIN, "The request names several origins.")
+_OTHER_ORIGIN = AccessRefused(403, RefusalReason.ORIGIN, "Pages of other origins may not do this.")
+_NO_ORIGIN = AccessRefused(
+    403, RefusalReason.ORIGIN, "With a cookie, this needs the Origin of our own page."
+)
+_NO_TOKEN = AccessRefused(
+    401, RefusalReason.TOKEN, "This needs the token, as Authorization: Bearer."
+)
+_WRONG_TOKEN = AccessRefused(401, RefusalReason.TOKEN, "That is not the token.")
+_SPENT_CODE = AccessRefused(
+    401, RefusalReason.CODE, "This link was used or is too old; ask for a new one."
+)
+_NO_COOKIE = AccessRefused(
+    401, RefusalReason.TOKEN, "This browser was not let in; open the link telex gives."
+)
+
+
+def token_from(environment: Mapping[str, str]) -> str:
+    """The token of `TELEX_TOKEN`, or 256 fresh random bits."""
+    token = environment.get("TELEX_TOKEN", "")
+    if not token:
+        return secrets.token_urlsafe(32)
+    if len(token) < TOKEN_CHARACTERS or not re.fullmatch(r"[!-~]+", token):
+        raise WeakToken(
+            f"TELEX_TOKEN must have {TOKEN_CHARACTERS} or more printable ASCII characters and no "
+            "spaces; unset it to get a random token"
+        )
+    return token
+
+
+class Authenticator:
+    """Knows the token and the names of this server. Admits nobody before `set_address`."""
+
+    def __init__(
+        self,
+        token: str,
+        *,
+        names: Iterable[str] = (),
+        origins: Iterable[str] = (),
+        shared: bool = False,
+    ):
+        """`names` are host names besides the loopback ones, with our port unless they have one.
+
+        `origins` are those of pages that come by another scheme, such as a proxy with TLS.
+
+        A `shared` authenticator accepts its `names` alone. An Authorization that is not the token,
+        and a parameter `code`, are left to the page; ours is `telex-code`. No message is taken off
+        a WebSocket, which must come with proof.
+        """
+        if not token:
+            raise WeakToken("the token is empty; use auth.token_from")
+        self._token = token.encode()
+        self._names = [_checked(name) for name in names]
+        self.shared: Final = shared
+        self._parameter: Final = b"telex-code" if shared else b"code"
+        self._hosts: frozenset[bytes] = frozenset()
+        self._more_origins = frozenset(origin.encode() for origin in origins)
+        self._origins: frozenset[bytes] = frozenset()
+        self._cookie_name = b""
+        self._codes: OrderedDict[bytes, float] = OrderedDict()
+        self._cookies: OrderedDict[bytes, None] = OrderedDict()
+
+    def set_address(self, host: str, port: int) -> None:
+        """From now on: the address we listen at. An IPv6 address stands in brackets."""
+        ours = () if self.shared else (*_LOOPBACK, host.lower())
+        names = {*ours, *self._names} - {*_EVERYWHERE}
+        hosts = {address for name in names for address in _addresses(name, port)}
+        self._hosts = frozenset(address.encode() for address in hosts)
+        self._origins = frozenset(b"http://" + own for own in self._hosts) | self._more_origins
+        self._cookie_name = b"telex-%d" % port
+
+    @property
+    def cookie_name(self) -> bytes:
+        return self._cookie_name
+
+    def new_link(self, now: float) -> str:
+        """The path and query that a browser is let in by, once."""
+        return f"/?{self._parameter.decode()}={self.new_code(now)}"
+
+    def new_code(self, now: float) -> str:
+        """A code for `/?code=…`. `now` is monotonic seconds, as for `authenticate`."""
+        code = secrets.token_urlsafe(32)
+        _remember(self._codes, _digest(code.encode()), now + limits.CODE_SECONDS)
+        return code
+
+    def is_bearer(self, authorization: bytes) -> bool:
+        """Whether the value of an Authorization header is the token."""
+        scheme, _, given = authorization.partition(b" ")
+        return scheme.lower() == b"bearer" and self.is_token(given.strip())
+
+    def is_token(self, given: bytes) -> bool:
+        """In constant time. Never raises, whatever the bytes."""
+        return hmac.compare_digest(given, self._token)
+
+    def authenticate(self, request: AuthRequest, now: float) -> AuthVerdict:
+        """What to do with a request."""
+        return (
+            self._check_target(request)
+            or self._check_token(request)
+            or self._check_code(request, now)
+            or self._check_cookie(request)
+            or self._no_proof(request)
+        )
+
+    def _no_proof(self, request: AuthRequest) -> Unproven | AccessRefused:
+        if self.shared:
+            return _NO_COOKIE
+        return Unproven() if request.websocket else _NO_TOKEN
+
+    def _check_target(self, request: AuthRequest) -> AccessRefused | None:
+        if not request.path.startswith(b"/"):
+            return _NO_TARGET
+        hosts, origins = request.header(b"host"), request.header(b"origin")
+        if len(hosts) != 1:
+            return _NO_HOST
+        if hosts[0].lower() not in self._hosts:
+            return _OTHER_HOST
+        if len(origins) > 1:
+            return _TWO_ORIGINS
+        if origins and origins[0] not in self._origins:
+            return _OTHER_ORIGIN
+        return None
+
+    def _check_token(self, request: AuthRequest) -> Admitted | AccessRefused | None:
+        """Whoever shows an Authorization to us is judged by it, whatever else they carry."""
+        shown = request.header(b"authorization")
+        if not shown:
+            return None
+        if len(shown) == 1 and self.is_bearer(shown[0]):
+            return Admitted(Proof.TOKEN)
+        return None if self.shared else _WRONG_TOKEN
+
+    def _check_code(self, request: AuthRequest, now: float) -> Redeemed | AccessRefused | None:
+        """A reload or a second click on a spent link is no stranger: the cookie vouches for it."""
+        codes = list(_codes(request.query, self._parameter))
+        if not codes or request.websocket or request.method != "GET":
+            return None
+        expiry = self._codes.pop(_digest(codes[0]), None) if len(codes) == 1 else None
+        if expiry is not None and now < expiry:
+            return Redeemed(self._new_cookie(), _plain(request.path))
+        if self._has_cookie(request):
+            return Redeemed(None, _plain(request.path))
+        return _SPENT_CODE
+
+    def _check_cookie(self, request: AuthRequest) -> Admitted | AccessRefused | None:
+        """Cookies come along with whatever a page asks for, so only reading goes without Origin."""
+        if not self._has_cookie(request):
+            return None
+        reads = request.method in ("GET", "HEAD") and not request.websocket
+        if reads or request.header(b"origin"):
+            return Admitted(Proof.COOKIE)
+        return _NO_ORIGIN
+
+    def _has_cookie(self, request: AuthRequest) -> bool:
+        """Any good value counts: servers on other ports can add bad ones under our name."""
+        crumbs = (crumb for header in request.header(b"cookie") for crumb in header.split(b";"))
+        pairs = (crumb.strip().partition(b"=") for crumb in crumbs)
+        return any(
+            name == self._cookie_name and _digest(value) in self._cookies
+            for name, _, value in pairs
+        )
+
+    def _new_cookie(self) -> str:
+        value = secrets.token_urlsafe(32)
+        _remember(self._cookies, _digest(value.encode()), None)
+        return f"{self._cookie_name.decode()}={value}; HttpOnly; SameSite=Strict; Path=/"
+
+
+def _checked(name: str) -> str:
+    if not _NAME.fullmatch(name.lower()):
+        raise NoHostName(f"{name!r} is no host name; give a name as in box.lan or box.lan:8080")
+    return name.lower()
+
+
+def _addresses(name: str, port: int) -> Iterator[str]:
+    """What browsers put into Host for a name: the port, unless it is the scheme's own."""
+    if ":" in name.rpartition("]")[2]:
+        yield name
+    else:
+        yield f"{name}:{port}"
+        if port == _HTTP_PORT:
+            yield name
+
+
+def _codes(query: bytes, ours: bytes) -> Iterator[bytes]:
+    for parameter in query.split(b"&"):
+        name, _, value = parameter.partition(b"=")
+        if name == ours:
+            yield value
+
+
+def _plain(path: bytes) -> str:
+    """Where to send somebody without the code: `//host/…` would lead away from here."""
+    return path.decode() if _PLAIN_PATH.fullmatch(path) else "/"
+
+
+def _digest(secret: bytes) -> bytes:
+    """What is kept of a secret. Looking it up tells nothing about the secret by its time."""
+    return hashlib.sha256(secret).digest()
+
+
+def _remember(kept: OrderedDict[bytes, T], digest: bytes, value: T) -> None:
+    kept[digest] = value
+    while len(kept) > limits.DOOR_SECRETS:
+        kept.popitem(last=False)
+
+
+log = logging.getLogger("telex.transports")
+
+Advice = Callable[[RefusalReason], str]
+"""What a person can do who is refused for a reason; commands stand between backticks."""
+
+TOKEN_SECONDS: Final = limits.FIRST_MESSAGE_SECONDS
+"""How long a WebSocket may take to send the token. Its size is limited until then, too."""
+CLOSE_NOT_ADMITTED: Final = 4401
+"""The WebSocket close code for a missing or wrong token: 401, in the range left to applications."""
+
+
+class _FirstMessage(msgspec.Struct):
+    token: str
+
+
+class AuthMiddleware:
+    """An ASGI app that passes authenticated requests on to another."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        auth: Authenticator,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        advice: Advice = lambda reason: "",
+        title: str = "telex",
+    ) -> None:
+        """`advice` says what a person who is refused can do, and `title` where they wanted to go:
+        for the page in their browser."""
+        self._app = app
+        self._auth = auth
+        self._clock = clock
+        self._advice = advice
+        self._title = title
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        verdict = self._auth.authenticate(_auth_request(scope), self._clock())
+        unsealed, send = send, with_security_headers(send)
+        match verdict:
+            case Admitted():
+                ConnectionControl.of(scope).allow_full_messages()
+                await self._app(scope, receive, unsealed if self._auth.shared else send)
+            case Redeemed(cookie, location):
+                await self._redeem(scope, send, cookie, location)
+            case AccessRefused() as refused:
+                log.info("refused a %s: %s", scope["type"], refused.reason.value)
+                await self._refuse(scope, send, refused)
+            case Unproven():
+                await self._authenticate_by_message(scope, receive, send)
+
+    async def _redeem(self, scope: Scope, send: Send, cookie: str | None, location: str) -> None:
+        """To the plain address, with the cookie. A browser that came from another site would not
+        send the cookie along with a redirect; with a step from a page of ours it does."""
+        headers = [] if cookie is None else [(b"set-cookie", cookie.encode())]
+        if not _from_elsewhere(scope):
+            await respond(scope, send, 303, b"", [(b"location", location.encode()), *headers])
+            return
+        page = ErrorPage(
+            "The page opens.",
+            title=self._title,
+            link=(location, "Open it"),
+            refresh=(0, location),
+        )
+        await respond(scope, send, 200, page.body(), [*page.headers(), *headers])
+
+    async def _refuse(self, scope: Scope, send: Send, refused: AccessRefused) -> None:
+        """The way in is offered to who may have the cookie and was sent here by another site, for
+        then it was not shown. Only to the front: where a stranger's link leads is not for us."""
+        unproven = refused.reason in (RefusalReason.CODE, RefusalReason.TOKEN)
+        offer = self._auth.shared and unproven and _from_elsewhere(scope)
+        page = ErrorPage(
+            refused.sentence,
+            self._advice(refused.reason),
+            self._title,
+            link=("/", "Open the page, if this browser was let in before") if offer else None,
+        )
+        await refuse(scope, send, refused.status, refused.reason.value, refused.sentence, page)
+
+    async def _authenticate_by_message(self, scope: Scope, receive: Receive, send: Send) -> None:
+        connect = await receive()
+        await send({"type": "websocket.accept"})
+        if (problem := await self._first_message(receive)) is not None:
+            log.info("refused a websocket: %s", problem)
+            with contextlib.suppress(OSError, RuntimeError):  # closed already
+                await send(
+                    {"type": "websocket.close", "code": CLOSE_NOT_ADMITTED, "reason": problem}
+                )
+            return
+        ConnectionControl.of(scope).allow_full_messages()
+        # Accepted is accepted: the app can no longer answer the handshake with a page.
+        extensions = {CONTROL_EXTENSION: ConnectionControl.of(scope)}
+        await self._app(
+            {**scope, "extensions": extensions}, _again(connect, receive), _accepted(send)
+        )
+
+    async def _first_message(self, receive: Receive) -> str | None:
+        """What is wrong with it, or None."""
+        try:
+            async with asyncio.timeout(TOKEN_SECONDS):
+                message = await receive()
+        except TimeoutError:
+            return "the first message must be the token, and none came"
+        body = message.get("text") or message.get("bytes") or b""
+        try:
+            shown = msgspec.json.decode(body, type=_FirstMessage)
+        except (msgspec.DecodeError, RecursionError):
+            return 'the first message must be {"token": "…"}'
+        return None if self._auth.is_token(shown.token.encode()) else "that is not the token"
+
+
+def _auth_request(scope: Scope) -> AuthRequest:
+    return AuthRequest(
+        method=scope.get("method", "GET"),
+        path=scope.get("raw_path") or scope["path"].encode(),
+        query=scope["query_string"],
+        headers=scope["headers"],
+        websocket=scope["type"] == "websocket",
+    )
+
+
+def _again(first: Message, receive: Receive) -> Receive:
+    """Receive, with one message put back."""
+    waiting = [first]
+
+    async def again() -> Message:
+        return waiting.pop() if waiting else await receive()
+
+    return again
+
+
+def _accepted(send: Send) -> Send:
+    async def once_more(message: Message) -> None:
+        if message["type"] != "websocket.accept":
+            await send(message)
+
+    return once_more
+
+
+def _from_elsewhere(scope: Scope) -> bool:
+    """Whether a page of another site sent a browser here."""
+    sites = [value for name, value in scope["headers"] if name.lower() == b"sec-fetch-site"]
+    return is_opened_by_a_person(scope) and sites in ([b"cross-site"], [b"same-site"])
