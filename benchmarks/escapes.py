@@ -25,7 +25,7 @@ from benchmarks.passthrough import rate
 from telex.adapters.server import AutomationServer
 from telex.automation import protocol as spec
 from telex.automation.notices import Connection
-from telex.escapes.session_service import EscapeSessions
+from telex.escapes.escape_sessions import EscapeSessions
 from telex.redaction import Redactor
 from telex.terminal.waits import matchers
 from telex.wire import json_escape

@@ -18,7 +18,7 @@ from scripts.type_tables import Tables, cell, gather
 
 from telex.adapters.server import AutomationServer
 from telex.automation import protocol as spec
-from telex.escapes.session_service import EscapeSessions
+from telex.escapes.escape_sessions import EscapeSessions
 from telex.htty import protocol as pages
 from telex.htty.session_pages import PagesExtension
 from telex.terminal import actions

@@ -23,7 +23,7 @@ from telex.adapters.registry import builtin_plugins
 from telex.adapters.server import AutomationServer
 from telex.adapters.sources import Plugin
 from telex.automation.protocol import DIALECT
-from telex.escapes.session_service import EscapeSessions
+from telex.escapes.escape_sessions import EscapeSessions
 from telex.htty.session_pages import PagesExtension
 from telex.processes import proc
 from telex.rpc.channel import Channel

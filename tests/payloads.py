@@ -24,8 +24,8 @@ from msgspec.inspect import (
     type_info,
 )
 
-from telex.escapes.catalogue import COMMANDS
-from telex.protocols.json_escapes.values import END, NO_CONTROLS
+from telex.escapes.commands import COMMANDS
+from telex.escapes.protocol import END, NO_CONTROLS
 
 _PLAIN = st.text(
     st.characters(exclude_categories=["Cc", "Cs"]) | st.sampled_from("Ü✓本🙂;:= "), max_size=12

@@ -26,7 +26,7 @@ LAYERS = [
     {"automation"},
     {"adapters", "escapes", "plugins"},
     {"htty"},
-    {"agent", "host", "ui"},
+    {"agent", "passthrough", "ui"},
     {"cli"},
 ]
 """From the ground up. A package imports itself and whatever lies below it."""

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from host.person import BASH, TELEX, at_terminal
-from host.test_beside import shown, until
+from passthrough.person import BASH, TELEX, at_terminal
+from passthrough.test_panel_view import shown, until
 from telex.cli.adapter import COMMANDS, command
 from telex.cli.root import LazyCommand
 

@@ -13,8 +13,8 @@ import telex
 from telex.adapters.server import AutomationServer
 from telex.cli.completion_candidates import ESCAPES, METHODS
 from telex.cli.completions import whole_words
-from telex.escapes.catalogue import COMMANDS
-from telex.escapes.session_service import EscapeSessions
+from telex.escapes.commands import COMMANDS
+from telex.escapes.escape_sessions import EscapeSessions
 from telex.htty.session_pages import PagesExtension
 
 if TYPE_CHECKING:

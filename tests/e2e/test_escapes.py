@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from host.person import BASH, TELEX
-from host.seat import RUN, frame, seated
-from telex.escapes.catalogue import COMMANDS
-from telex.escapes.lowering import lower
-from telex.host.question import QUIET_SECONDS
+from passthrough.person import BASH, TELEX
+from passthrough.seat import RUN, frame, seated
+from telex.escapes.commands import COMMANDS, lower
+from telex.passthrough.question_row import QUIET_SECONDS
 from telex.terminal.cells import Size
 from telex.terminal.screen import Screen
 from telex.wire import json_escape, limits

@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from host.person import BASH
-from host.seat import RUN, Seated, frame, seated
-from telex.escapes.probing import TMUX
-from telex.host.question import QUIET_SECONDS
+from passthrough.person import BASH
+from passthrough.seat import RUN, Seated, frame, seated
+from telex.escapes.probe import TMUX
+from telex.passthrough.question_row import QUIET_SECONDS
 from telex.wire import json_escape, limits
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """Pages through the terminal, as a person has them: a real `telex run`, ssh, tmux, a shell, a browser.
 
-What each part does by itself is in `tests/htty` and `tests/host/test_paging.py`.
+What each part does by itself is in `tests/htty` and `tests/passthrough/test_page_filter.py`.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ import pytest
 
 from browser import browser
 from e2e.test_escapes_end_to_end import loopback, resident, tmux
-from host.person import BASH, TELEX
-from host.seat import RUN, seated
-from host.test_paging import ASKED, says, sent
-from host.test_paging import browser as noting
 from htty.serving_pages import PYTHON
 from htty.visitor import visiting
+from passthrough.person import BASH, TELEX
+from passthrough.seat import RUN, seated
+from passthrough.test_page_filter import ASKED, says, sent
+from passthrough.test_page_filter import browser as noting
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from host.seat import Seated
     from htty.visitor import Visitor
+    from passthrough.seat import Seated
 
     Find = Callable[[str], str]
 

@@ -17,7 +17,7 @@ import termios
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from telex.escapes.inband import InBand
+from telex.escapes.inband import InBandChannel
 from telex.rpc.methods import Methods
 from telex.rpc.peer import Peer
 from telex.wire import json_escape
@@ -67,7 +67,7 @@ class FakeTerminal:
         self._more = asyncio.Event()
         self._queue = bytearray()
         self._loop.add_reader(self.ours, self._read)
-        self._inband = InBand(self._answer, self._foreground, echoes=self._echoing)
+        self._inband = InBandChannel(self._answer, self._foreground, echoes=self._echoing)
         methods = Methods()
         if manners.detect is not None:
             methods.add("detect", self._detect)

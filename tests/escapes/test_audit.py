@@ -14,11 +14,13 @@ from disks import limited
 from telex.config.errors import NotPrivate
 from telex.config.places import Places
 from telex.escapes.audit import AuditLog, audit_file
-from telex.escapes.gate import Decided
-from telex.escapes.policy import Origin
+from telex.escapes.gate import GateDecision
+from telex.escapes.policy import RequestOrigin
 from telex.wire import limits
 
-DENIED = Decided("clip:read", Origin("remote", "ssh", (1, 2)), "clipboard", False, "rule 2")
+DENIED = GateDecision(
+    "clip:read", RequestOrigin("remote", "ssh", (1, 2)), "clipboard", False, "rule 2"
+)
 
 
 def lines(path: Path) -> list[dict[str, object]]:
@@ -57,7 +59,11 @@ def test_the_file_and_its_directory_are_ours_alone(path: Path) -> None:
 
 def test_secrets_and_line_ends_do_not_get_in(path: Path) -> None:
     log = AuditLog(path)
-    log(Decided("clip:write", Origin("local", "a\nb"), "password=hunter2 \n{}", True, "rule 1"))
+    log(
+        GateDecision(
+            "clip:write", RequestOrigin("local", "a\nb"), "password=hunter2 \n{}", True, "rule 1"
+        )
+    )
     (line,) = lines(path)
     assert "hunter2" not in path.read_text()
     assert "[REDACTED]" in str(line["summary"])
@@ -67,7 +73,7 @@ def test_secrets_and_line_ends_do_not_get_in(path: Path) -> None:
 def test_a_long_summary_is_cut_after_it_was_redacted(path: Path) -> None:
     secret = "ghp_" + "a" * 36
     text = "x" * (limits.AUDIT_SUMMARY_CHARS - 10) + " " + secret
-    AuditLog(path)(Decided("clip:write", Origin("local"), text, True, "rule 1"))
+    AuditLog(path)(GateDecision("clip:write", RequestOrigin("local"), text, True, "rule 1"))
     (line,) = lines(path)
     assert len(str(line["summary"])) == limits.AUDIT_SUMMARY_CHARS
     assert "ghp" not in path.read_text()

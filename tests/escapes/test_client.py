@@ -14,13 +14,12 @@ import msgspec
 import pytest
 
 from escapes.terminals import SILENT, SPEAKS, FakeTerminal, Manners, terminal
-from telex.escapes.blocking import BlockingAnsweringTerminal
-from telex.escapes.catalogue import COMMANDS
-from telex.escapes.client import AnsweringTerminal, Degrade, NotTaken, connect
-from telex.escapes.command import Guard
-from telex.escapes.commanding import Commanding
-from telex.escapes.fitting import FrameTooLarge
-from telex.escapes.own_tty import NoTerminal, NotSupported
+from telex.escapes.client import AnsweringTerminal, Degrade, connect
+from telex.escapes.client_commands import CommandMethods
+from telex.escapes.commands import COMMANDS
+from telex.escapes.errors import FrameTooLarge, NoTerminal, NotSupported, NotTaken
+from telex.escapes.protocol import Guard
+from telex.escapes.sync import BlockingAnsweringTerminal
 from telex.rpc.dialects.json_escapes import JsonEscapes
 from telex.rpc.errors import CallTimedOut, PeerGone, RpcError, StreamOverrun
 from telex.rpc.handler_tasks import Call
@@ -596,7 +595,7 @@ def test_the_blocking_twin_has_the_same_methods() -> None:
     assert public == {name for name in vars(BlockingAnsweringTerminal) if not name.startswith("_")}
 
 
-class Recorded(Commanding):
+class Recorded(CommandMethods):
     """Commands that are only looked at."""
 
     def __init__(self) -> None:
@@ -627,7 +626,7 @@ def test_every_helper_tells_a_command_of_the_catalogue_what_it_takes() -> None:
     term.notify("done", "all of it", id="1", urgency="low", when="unfocused")
     term.close_notification("1")
     term.copy("text\n")
-    used = {name for name in vars(Commanding) if not name.startswith("_")} - {"tell"}
+    used = {name for name in vars(CommandMethods) if not name.startswith("_")} - {"tell"}
     assert len(term.told) == len(used) + 3, (
         "each of them once, and two that end, and one that stops"
     )

@@ -9,13 +9,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from host.seat import RUN, Kitty, seated
-from telex.host.question import QUIET_SECONDS
+from passthrough.seat import RUN, Kitty, seated
+from telex.passthrough.question_row import QUIET_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from host.seat import Seated
+    from passthrough.seat import Seated
 
 ROOT = Path(__file__).parents[2]
 TALK = (ROOT / "docs/how-to/talk-to-the-terminal.md").read_text()

@@ -12,9 +12,17 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from telex.escapes.command import Command, Guard
-from telex.escapes.gate import Answer, Decided, Gate, Question, Refusals, inert, width
-from telex.escapes.policy import Origin, Policy
+from telex.escapes.gate import (
+    Gate,
+    GateDecision,
+    GateQuestion,
+    PersonAnswer,
+    Refusals,
+    inert,
+    width,
+)
+from telex.escapes.policy import Policy, RequestOrigin
+from telex.escapes.protocol import EscapeCommand, Guard
 from telex.wire import limits
 
 
@@ -22,26 +30,26 @@ class Nothing(Struct):
     pass
 
 
-READ = Command("clip:read", "Read.", Nothing, None, guard=Guard.PERSON)
-WRITE = Command("clip:write", "Write.", Nothing, None, guard=Guard.REMOTE)
-BELL = Command("term:bell", "Ring.", Nothing, 1)
-VIM = Origin("local", "vim", (100, 7))
-AGAIN = Origin("local", "vim", (100, 9))
+READ = EscapeCommand("clip:read", "Read.", Nothing, None, guard=Guard.PERSON)
+WRITE = EscapeCommand("clip:write", "Write.", Nothing, None, guard=Guard.REMOTE)
+BELL = EscapeCommand("term:bell", "Ring.", Nothing, 1)
+VIM = RequestOrigin("local", "vim", (100, 7))
+AGAIN = RequestOrigin("local", "vim", (100, 9))
 """The same number, later."""
 
 
 class Asked:
     """A person with answers ready, who remembers what was asked."""
 
-    def __init__(self, *answers: Answer) -> None:
-        self.questions: list[Question] = []
+    def __init__(self, *answers: PersonAnswer) -> None:
+        self.questions: list[GateQuestion] = []
         self._answers = list(answers)
         self.gone = 0
         self.at_once = self.most_at_once = 0
         self.thinking = asyncio.Event()
         self.thinking.set()
 
-    async def ask(self, question: Question) -> Answer:
+    async def ask(self, question: GateQuestion) -> PersonAnswer:
         self.questions.append(question)
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
@@ -55,8 +63,8 @@ class Asked:
             self.at_once -= 1
 
 
-def gate(person: Asked | None, policy: str = "") -> tuple[Gate, list[Decided]]:
-    audit: list[Decided] = []
+def gate(person: Asked | None, policy: str = "") -> tuple[Gate, list[GateDecision]]:
+    audit: list[GateDecision] = []
     return Gate(Policy.parse(policy), person, audit.append), audit
 
 
@@ -68,7 +76,7 @@ async def test_what_any_program_may_do_is_not_asked_and_not_written_down() -> No
 
 
 async def test_a_yes_holds_once() -> None:
-    person = Asked(Answer.ONCE, Answer.NOT_NOW)
+    person = Asked(PersonAnswer.ONCE, PersonAnswer.NOT_NOW)
     the_gate, audit = gate(person)
     assert await the_gate.allow(READ, VIM, "primary")
     assert not await the_gate.allow(READ, VIM, "primary")
@@ -79,12 +87,12 @@ async def test_a_yes_holds_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "allowed"), [(Answer.WHILE_IT_RUNS, True), (Answer.NEVER, False)]
+    ("answer", "allowed"), [(PersonAnswer.WHILE_IT_RUNS, True), (PersonAnswer.NEVER, False)]
 )
 async def test_an_answer_that_lasts_is_for_this_command_of_this_run(
-    answer: Answer, allowed: bool
+    answer: PersonAnswer, allowed: bool
 ) -> None:
-    person = Asked(answer, Answer.ONCE, Answer.NOT_NOW, Answer.ONCE)
+    person = Asked(answer, PersonAnswer.ONCE, PersonAnswer.NOT_NOW, PersonAnswer.ONCE)
     the_gate, audit = gate(person, '[[rule]]\ncommand="*"\ndecision="ask"')
     for _ in range(3):
         assert await the_gate.allow(READ, VIM, "") is allowed
@@ -95,17 +103,17 @@ async def test_an_answer_that_lasts_is_for_this_command_of_this_run(
 
 
 async def test_nothing_lasts_for_a_program_that_cannot_be_told_from_another() -> None:
-    person = Asked(Answer.WHILE_IT_RUNS, Answer.NOT_NOW)
+    person = Asked(PersonAnswer.WHILE_IT_RUNS, PersonAnswer.NOT_NOW)
     the_gate, _ = gate(person)
-    unknown = Origin("local", "vim")
-    assert not Question("clip:read", unknown, "").lasting
+    unknown = RequestOrigin("local", "vim")
+    assert not GateQuestion("clip:read", unknown, "").lasting
     assert await the_gate.allow(READ, unknown, "")
     assert not await the_gate.allow(READ, unknown, "")
 
 
 async def test_an_answer_that_lasts_is_for_one_guard_of_a_command() -> None:
     """To subscribe is one command: to the mouse it is guarded one way, to the keyboard another."""
-    person = Asked(Answer.WHILE_IT_RUNS, Answer.NOT_NOW)
+    person = Asked(PersonAnswer.WHILE_IT_RUNS, PersonAnswer.NOT_NOW)
     the_gate, _ = gate(person, '[[rule]]\ncommand="clip:*"\ndecision="ask"')
     assert await the_gate.allow(WRITE, VIM, "")
     assert the_gate.settled(WRITE, VIM, "") is True
@@ -113,7 +121,7 @@ async def test_an_answer_that_lasts_is_for_one_guard_of_a_command() -> None:
 
 
 async def test_what_is_asked_each_time_has_no_answer_that_lasts() -> None:
-    person = Asked(Answer.WHILE_IT_RUNS, Answer.NEVER, Answer.ONCE)
+    person = Asked(PersonAnswer.WHILE_IT_RUNS, PersonAnswer.NEVER, PersonAnswer.ONCE)
     the_gate, _ = gate(person)
     file = replace(READ, each_time=True)
     assert await the_gate.allow(file, VIM, "a.txt")
@@ -131,15 +139,15 @@ async def test_with_nobody_to_ask_the_answer_is_no() -> None:
 async def test_a_rule_is_named_in_the_audit_also_for_a_free_command_that_is_denied() -> None:
     the_gate, audit = gate(None, '[[rule]]\ncommand="*"\norigin="local"\ndecision="deny"')
     assert not await the_gate.allow(BELL, VIM, "ring")
-    assert audit == [Decided("term:bell", VIM, "ring", False, "rule 1")]
+    assert audit == [GateDecision("term:bell", VIM, "ring", False, "rule 1")]
 
 
 async def test_what_needs_nobody_is_settled_at_once_and_the_rest_is_left_open() -> None:
-    person = Asked(Answer.NEVER)
+    person = Asked(PersonAnswer.NEVER)
     the_gate, audit = gate(person, '[[rule]]\ncommand="x:*"\ndecision="deny"')
     assert the_gate.settled(BELL, VIM, "") is True
     assert the_gate.settled(WRITE, VIM, "") is True
-    assert the_gate.settled(Command("x:y", "X.", Nothing, None), VIM, "") is False
+    assert the_gate.settled(EscapeCommand("x:y", "X.", Nothing, None), VIM, "") is False
     assert the_gate.settled(READ, VIM, "") is None
     assert [(one.command, one.allowed) for one in audit] == [("clip:write", True), ("x:y", False)]
     assert not await the_gate.allow(READ, VIM, "")
@@ -148,7 +156,7 @@ async def test_what_needs_nobody_is_settled_at_once_and_the_rest_is_left_open() 
 
 
 async def test_questions_come_one_after_the_other_and_each_shows_its_own_request() -> None:
-    person = Asked(Answer.ONCE, Answer.NOT_NOW, Answer.ONCE)
+    person = Asked(PersonAnswer.ONCE, PersonAnswer.NOT_NOW, PersonAnswer.ONCE)
     the_gate, _ = gate(person)
     person.thinking.clear()
     asked = [asyncio.create_task(the_gate.allow(READ, VIM, text)) for text in ("a", "b", "c")]
@@ -162,7 +170,7 @@ async def test_questions_come_one_after_the_other_and_each_shows_its_own_request
 
 
 async def test_a_lasting_no_answers_the_questions_behind_it_too() -> None:
-    person = Asked(Answer.NEVER)
+    person = Asked(PersonAnswer.NEVER)
     the_gate, _ = gate(person)
     person.thinking.clear()
     asked = [asyncio.create_task(the_gate.allow(READ, VIM, str(n))) for n in range(5)]
@@ -173,7 +181,7 @@ async def test_a_lasting_no_answers_the_questions_behind_it_too() -> None:
 
 
 async def test_a_flood_of_questions_is_refused_and_not_shown() -> None:
-    person = Asked(*[Answer.ONCE] * 100)
+    person = Asked(*[PersonAnswer.ONCE] * 100)
     the_gate, audit = gate(person)
     person.thinking.clear()
     asked = [asyncio.create_task(the_gate.allow(READ, VIM, str(n))) for n in range(50)]
@@ -186,7 +194,7 @@ async def test_a_flood_of_questions_is_refused_and_not_shown() -> None:
 
 
 async def test_who_no_longer_waits_is_no_longer_asked_for() -> None:
-    person = Asked(Answer.ONCE)
+    person = Asked(PersonAnswer.ONCE)
     the_gate, audit = gate(person)
     person.thinking.clear()
     asked = asyncio.create_task(the_gate.allow(READ, VIM, "x"))
@@ -202,22 +210,22 @@ async def test_who_no_longer_waits_is_no_longer_asked_for() -> None:
 
 
 async def test_what_cannot_be_written_down_is_not_done() -> None:
-    def full(_: Decided) -> None:
+    def full(_: GateDecision) -> None:
         raise OSError("no space left")
 
-    the_gate = Gate(Policy(), Asked(Answer.ONCE), full)
+    the_gate = Gate(Policy(), Asked(PersonAnswer.ONCE), full)
     with pytest.raises(OSError, match="no space"):
         await the_gate.allow(READ, VIM, "")
 
 
 async def test_only_so_many_answers_are_remembered() -> None:
     count = limits.ANSWERS_REMEMBERED + 1
-    person = Asked(*[Answer.WHILE_IT_RUNS] * count, Answer.NOT_NOW)
+    person = Asked(*[PersonAnswer.WHILE_IT_RUNS] * count, PersonAnswer.NOT_NOW)
     the_gate, _ = gate(person)
     for number in range(count):
-        assert await the_gate.allow(READ, Origin("local", "x", (number, 0)), "")
-    assert await the_gate.allow(READ, Origin("local", "x", (1, 0)), "")
-    assert not await the_gate.allow(READ, Origin("local", "x", (0, 0)), "")
+        assert await the_gate.allow(READ, RequestOrigin("local", "x", (number, 0)), "")
+    assert await the_gate.allow(READ, RequestOrigin("local", "x", (1, 0)), "")
+    assert not await the_gate.allow(READ, RequestOrigin("local", "x", (0, 0)), "")
 
 
 # Enough.
@@ -226,7 +234,7 @@ async def test_only_so_many_answers_are_remembered() -> None:
 async def test_after_three_refusals_nobody_is_asked_again_however_often_it_asks(
     counted: Callable[[int, int], int],
 ) -> None:
-    person = Asked(Answer.NOT_NOW, Answer.NEVER, Answer.NOT_NOW)
+    person = Asked(PersonAnswer.NOT_NOW, PersonAnswer.NEVER, PersonAnswer.NOT_NOW)
     the_gate, audit = gate(person)
     commands = (READ, replace(READ, name="file:upload"), replace(READ, name="term:resize"))
     for number in range(counted(3_000, 300_000)):
@@ -240,7 +248,7 @@ ENOUGH = "the person has had enough of it"
 
 
 async def test_ctrl_c_is_no_to_all_that_a_program_asks_and_to_no_other() -> None:
-    person = Asked(Answer.NOTHING_OF_IT, Answer.ONCE)
+    person = Asked(PersonAnswer.NOTHING_OF_IT, PersonAnswer.ONCE)
     the_gate, _ = gate(person)
     for command in (READ, replace(READ, name="file:upload"), READ):
         assert not await the_gate.allow(command, VIM, "")
@@ -250,7 +258,7 @@ async def test_ctrl_c_is_no_to_all_that_a_program_asks_and_to_no_other() -> None
 
 
 async def test_a_yes_begins_the_count_anew_and_so_does_the_persons_wish() -> None:
-    no, yes = Answer.NOT_NOW, Answer.ONCE
+    no, yes = PersonAnswer.NOT_NOW, PersonAnswer.ONCE
     person = Asked(no, no, yes, no, no, no, no)
     the_gate, _ = gate(person)
     allowed = [await the_gate.allow(READ, VIM, "") for _ in range(8)]
@@ -262,7 +270,7 @@ async def test_a_yes_begins_the_count_anew_and_so_does_the_persons_wish() -> Non
 
 
 async def test_what_the_person_or_a_rule_allowed_stays_allowed() -> None:
-    person = Asked(Answer.WHILE_IT_RUNS, Answer.NOTHING_OF_IT)
+    person = Asked(PersonAnswer.WHILE_IT_RUNS, PersonAnswer.NOTHING_OF_IT)
     the_gate, _ = gate(person, '[[rule]]\ncommand = "term:resize"\ndecision = "allow"\n')
     assert await the_gate.allow(READ, VIM, "")
     assert not await the_gate.allow(replace(READ, name="file:upload"), VIM, "")
@@ -271,22 +279,24 @@ async def test_what_the_person_or_a_rule_allowed_stays_allowed() -> None:
 
 
 async def test_one_that_executes_another_program_for_each_question_is_the_same() -> None:
-    person = Asked(*[Answer.NOT_NOW] * 3)
+    person = Asked(*[PersonAnswer.NOT_NOW] * 3)
     the_gate, _ = gate(person)
     for number in range(50):
-        assert not await the_gate.allow(READ, Origin("local", "x", (7, number), (7, 1)), "")
+        assert not await the_gate.allow(READ, RequestOrigin("local", "x", (7, number), (7, 1)), "")
     assert len(person.questions) == 3
 
 
 async def test_one_that_is_another_program_for_each_question_is_stopped_for_a_minute() -> None:
-    person = Asked(*[Answer.NOT_NOW] * limits.QUESTIONS_REFUSED_A_MINUTE)
+    person = Asked(*[PersonAnswer.NOT_NOW] * limits.QUESTIONS_REFUSED_A_MINUTE)
     the_gate, _ = gate(person)
     for number in range(50):
-        assert not await the_gate.allow(READ, Origin("local", "x", (number, 1), (number, 1)), "")
+        assert not await the_gate.allow(
+            READ, RequestOrigin("local", "x", (number, 1), (number, 1)), ""
+        )
     assert len(person.questions) == limits.QUESTIONS_REFUSED_A_MINUTE
     refusals = Refusals()
     for second in range(limits.QUESTIONS_REFUSED_A_MINUTE):
-        refusals.add(Origin("local", "x", job=(second, 1)), second)
+        refusals.add(RequestOrigin("local", "x", job=(second, 1)), second)
     assert refusals.are_enough(VIM, 59.0)
     assert not refusals.are_enough(VIM, 61.0)
 
@@ -307,17 +317,17 @@ async def test_questions_that_are_taken_back_count_too() -> None:
 async def test_nobody_is_remembered_for_ever() -> None:
     refusals = Refusals()
     for number in range(10_000):
-        refusals.add(Origin("local", "x", job=(number, 1)), float(number), for_good=True)
-        refusals.are_enough(Origin("local", "x", job=(number, 1)), float(number))
+        refusals.add(RequestOrigin("local", "x", job=(number, 1)), float(number), for_good=True)
+        refusals.are_enough(RequestOrigin("local", "x", job=(number, 1)), float(number))
     assert len(refusals._counts) <= limits.ANSWERS_REMEMBERED
-    assert len(refusals._told) <= limits.ANSWERS_REMEMBERED
+    assert len(refusals._audited) <= limits.ANSWERS_REMEMBERED
 
 
 # The words.
 
 
 def test_the_question_says_who_asks_for_what_and_where_they_are() -> None:
-    question = Question("clip:write", Origin("remote", "ssh", (1, 1)), 'rm "-rf"')
+    question = GateQuestion("clip:write", RequestOrigin("remote", "ssh", (1, 1)), 'rm "-rf"')
     assert question.text == (
         'telex: "ssh" (not on this machine) asks for clip:write "rm \\"-rf\\"". '
         "Allow? y once, a until it ends, n no, ^C no to all it asks"
@@ -326,8 +336,8 @@ def test_the_question_says_who_asks_for_what_and_where_they_are() -> None:
         'telex: "ssh" (not on this machine) wants to put a text on your clipboard: '
         'clip:write "rm \\"-rf\\"". Allow? y once, a until it ends, n no (it may not ask again)'
     )
-    assert "a until" not in Question("clip:read", Origin("remote"), "").text
-    assert "an unknown program" in Question("clip:read", Origin("remote"), "").text
+    assert "a until" not in GateQuestion("clip:read", RequestOrigin("remote"), "").text
+    assert "an unknown program" in GateQuestion("clip:read", RequestOrigin("remote"), "").text
 
 
 SPOOFS = [

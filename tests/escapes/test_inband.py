@@ -14,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from telex.escapes.attentive import REFUSALS, Allowance, Attentive
-from telex.escapes.inband import InBand
+from telex.escapes.inband import REFUSALS, InBandChannel, RateAllowance, TerminalDialect
 from telex.rpc.errors import CallTimedOut, RpcError
 from telex.rpc.handler_tasks import Call
 from telex.rpc.messages import Failure, Malformed, Reply, Request
@@ -37,7 +36,7 @@ class Terminal:
         self.echoes = False
         self.unread = 0
         self.read = asyncio.Event()
-        self.channel = InBand(
+        self.channel = InBandChannel(
             self._type,
             lambda: self.foreground,
             echoes=lambda: self.echoes,
@@ -359,7 +358,7 @@ async def test_a_request_that_takes_longer_than_it_said_is_ectimeout() -> None:
 
 
 def test_a_request_that_says_no_time_has_five_seconds_and_none_has_for_ever() -> None:
-    dialect = Attentive(lambda: 1, lambda: 0.0, lambda: True)
+    dialect = TerminalDialect(lambda: 1, lambda: 0.0, lambda: True)
     for said, seconds in [({}, 5.0), ({"timeout": 0}, 5.0), ({"timeout": 20}, 0.02)]:
         decoded = dialect.decode(json.dumps({"command": "x", "rpcid": "1", **said}).encode())
         assert isinstance(decoded, Request)
@@ -444,7 +443,7 @@ async def test_an_answer_is_for_the_process_group_that_asked() -> None:
         terminal.foreground = SHELL
         terminal.asks("t:wait", "shell", data=0.03)
         assert await terminal.hears() == [{"resid": "shell", "data": "waited"}]
-        assert terminal.channel.dialect.unsaid.gone == 1
+        assert terminal.channel.dialect.unanswered.gone == 1
 
 
 async def test_where_nobody_should_be_answered_nothing_is_done() -> None:
@@ -482,7 +481,7 @@ async def test_while_the_terminal_echoes_an_answer_waits_a_moment_and_is_then_dr
         terminal.echoes = True
         terminal.asks("t:echo", "4")
         async with asyncio.timeout(25):
-            while not terminal.channel.unheard:
+            while not terminal.channel.undelivered:
                 await asyncio.sleep(0.01)
         terminal.echoes = False
         terminal.asks("t:echo", "5")
@@ -496,7 +495,7 @@ async def test_an_answer_that_waited_for_the_echo_goes_to_nobody_else() -> None:
         terminal.asks("t:echo")
         terminal.echoes, terminal.foreground = False, SHELL
         async with asyncio.timeout(25):
-            while not terminal.channel.unheard:
+            while not terminal.channel.undelivered:
                 await asyncio.sleep(0.01)
         assert terminal.typed == b""
 
@@ -580,14 +579,14 @@ async def test_a_frame_too_long_is_answered_where_its_id_stands_first() -> None:
 
 async def test_questions_beyond_the_allowance_are_ecbusy_then_silence_and_then_answered() -> None:
     async with Terminal() as terminal:
-        terminal.channel._count = Allowance(50)
+        terminal.channel._count = RateAllowance(50)
         for n in range(1000):
             terminal.asks("t:echo", str(n))
         replies = terminal.heard()
         busy = [reply for reply in replies if "ECBUSY" in reply.get("error", "")]
         assert 0 < len(busy) <= REFUSALS * 3
         assert 0 < len(replies) - len(busy) < 200
-        assert terminal.channel.dialect.unsaid.busy > len(busy)
+        assert terminal.channel.dialect.unanswered.busy > len(busy)
         terminal.typed = b""
         async with asyncio.timeout(25):
             while not terminal.channel._has_room():
@@ -621,7 +620,7 @@ async def test_more_in_flight_than_there_may_be_is_ecbusy() -> None:
 
 
 def test_an_allowance_is_so_many_at_once_and_so_many_a_second() -> None:
-    allowance = Allowance(10)
+    allowance = RateAllowance(10)
     for _ in range(10):
         assert allowance.left(100.0)
         allowance.spend(1, 100.0)
@@ -676,7 +675,7 @@ def test_nothing_a_program_prints_breaks_the_channel_or_is_reflected(pieces: lis
 
 @given(st.binary(max_size=300))
 def test_the_dialect_never_raises_for_what_a_program_says(body: bytes) -> None:
-    dialect = Attentive(lambda: 1, lambda: 0.0, lambda: True)
+    dialect = TerminalDialect(lambda: 1, lambda: 0.0, lambda: True)
     found = dialect.decode(body)
     if isinstance(found, Malformed) and isinstance(found.answer, Failure):
         assert re.fullmatch(rb"[ -~]*", dialect.encode(found.answer))

@@ -15,11 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payloads import any_lowered, lowered_commands, payloads
-from telex.escapes.ansi import PARAMETERS
-from telex.escapes.catalogue import COMMANDS
-from telex.escapes.catalogue.modes import mode_number
-from telex.escapes.lowering import NotOutput, lower
-from telex.protocols import json_escapes as spec
+from telex.escapes.commands import COMMANDS, lower
+from telex.escapes.commands import style as commands_style
+from telex.escapes.commands import window_ops as spec
+from telex.escapes.commands.ansi import PARAMETERS
+from telex.escapes.commands.dec_modes import mode_number
+from telex.escapes.errors import NotOutput
 from telex.terminal.cells import Size
 from telex.terminal.screen import Screen
 from telex.wire import limits
@@ -199,7 +200,7 @@ def styled(*parts: bytes) -> Any:
 
 
 @given(payloads("term:setstyle"))
-def test_text_looks_as_the_style_says(asked: spec.SetStyle) -> None:
+def test_text_looks_as_the_style_says(asked: commands_style.SetStyle) -> None:
     style = styled(lower("term:setstyle", asked))
     for key, shown in STYLED.items():
         assert getattr(style, shown) == bool(getattr(asked, key)), key
@@ -211,7 +212,7 @@ def color(asked: object) -> str:
     match asked:
         case None | "default":
             return "default"
-        case spec.Indexed(index=index):
+        case commands_style.Indexed(index=index):
             return f"idx:{index}"
         case int():
             return f"idx:{asked % 10 + (8 if asked >= 90 else 0)}"
@@ -227,7 +228,7 @@ def test_a_number_of_a_background_may_be_the_foregrounds() -> None:
 
 @given(payloads("term:setstyle"), payloads("term:resetstyle"))
 def test_what_of_a_style_is_reset_is_as_if_it_had_not_been_set(
-    asked: spec.SetStyle, keys: spec.StyleKeys
+    asked: commands_style.SetStyle, keys: commands_style.StyleKeys
 ) -> None:
     style = styled(lower("term:setstyle", asked), lower("term:resetstyle", keys))
     plain = styled()
@@ -238,7 +239,7 @@ def test_what_of_a_style_is_reset_is_as_if_it_had_not_been_set(
 
 @given(payloads("term:setstyle"))
 def test_a_style_never_needs_more_numbers_in_one_sequence_than_terminals_take(
-    asked: spec.SetStyle,
+    asked: commands_style.SetStyle,
 ) -> None:
     for sequence in re.findall(rb"\x1b\[([0-9;:]*)m", lower("term:setstyle", asked)):
         assert len(re.split(rb"[;:]", sequence)) <= PARAMETERS

@@ -8,11 +8,18 @@ from pathlib import Path
 import pytest
 from msgspec import Struct
 
-from telex.escapes.catalogue import COMMANDS
-from telex.escapes.command import Command, Guard
-from telex.escapes.policy import BadPolicy, Origin, Policy, Problem, Verdict, origin_of
+from telex.escapes.commands import COMMANDS
+from telex.escapes.policy import (
+    BadPolicy,
+    Policy,
+    PolicyProblem,
+    PolicyVerdict,
+    RequestOrigin,
+    origin_of,
+)
+from telex.escapes.protocol import EscapeCommand, Guard
 
-LOCAL, REMOTE = Origin("local", "vim"), Origin("remote", "ssh")
+LOCAL, REMOTE = RequestOrigin("local", "vim"), RequestOrigin("remote", "ssh")
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "escape-policy.md"
 
 
@@ -20,11 +27,11 @@ class Nothing(Struct):
     pass
 
 
-def command(name: str, guard: Guard = Guard.FREE) -> Command:
-    return Command(name, "For a test.", Nothing, None, guard=guard)
+def command(name: str, guard: Guard = Guard.FREE) -> EscapeCommand:
+    return EscapeCommand(name, "For a test.", Nothing, None, guard=guard)
 
 
-def decided(policy: Policy, name: str, origin: Origin, guard: Guard = Guard.PERSON) -> str:
+def decided(policy: Policy, name: str, origin: RequestOrigin, guard: Guard = Guard.PERSON) -> str:
     return policy.decide(command(name, guard), origin).verdict.value
 
 
@@ -39,7 +46,9 @@ def decided(policy: Policy, name: str, origin: Origin, guard: Guard = Guard.PERS
         (Guard.PERSON, REMOTE, "ask"),
     ],
 )
-def test_without_a_rule_the_guard_decides(guard: Guard, origin: Origin, verdict: str) -> None:
+def test_without_a_rule_the_guard_decides(
+    guard: Guard, origin: RequestOrigin, verdict: str
+) -> None:
     assert decided(Policy(), "clip:read", origin, guard) == verdict
 
 
@@ -144,25 +153,27 @@ def test_what_is_no_policy_is_refused(text: str, part: str) -> None:
 @pytest.mark.parametrize(
     ("names", "origin"),
     [
-        (["vim"], Origin("local", "vim")),
-        (["/usr/bin/ssh"], Origin("remote", "ssh")),
-        (["sudo", "ssh"], Origin("remote", "ssh")),
-        (["bash", "mosh-client"], Origin("remote", "mosh-client")),
-        (["docker"], Origin("remote", "docker")),
-        (["kubectl"], Origin("remote", "kubectl")),
-        (["tmux"], Origin("remote", "tmux")),
-        ([], Origin("remote", None)),
+        (["vim"], RequestOrigin("local", "vim")),
+        (["/usr/bin/ssh"], RequestOrigin("remote", "ssh")),
+        (["sudo", "ssh"], RequestOrigin("remote", "ssh")),
+        (["bash", "mosh-client"], RequestOrigin("remote", "mosh-client")),
+        (["docker"], RequestOrigin("remote", "docker")),
+        (["kubectl"], RequestOrigin("remote", "kubectl")),
+        (["tmux"], RequestOrigin("remote", "tmux")),
+        ([], RequestOrigin("remote", None)),
     ],
 )
 def test_the_origin_is_where_the_program_in_the_foreground_is(
-    names: list[str], origin: Origin
+    names: list[str], origin: RequestOrigin
 ) -> None:
     assert origin_of(*names) == origin
 
 
 def test_a_problem_says_where_and_what() -> None:
-    assert str(Problem("rule[1].origin", "is wrong", 3)) == "line 3: `rule[1].origin`: is wrong"
-    assert str(Problem("", "this is not TOML")) == "this is not TOML"
+    assert (
+        str(PolicyProblem("rule[1].origin", "is wrong", 3)) == "line 3: `rule[1].origin`: is wrong"
+    )
+    assert str(PolicyProblem("", "this is not TOML")) == "this is not TOML"
 
 
 def test_the_policy_on_the_page_means_what_the_page_says() -> None:
@@ -182,5 +193,5 @@ def test_the_page_names_every_command_that_is_guarded() -> None:
         (line,) = re.findall(rf"^\| {guard.value} \|.*$", text, re.MULTILINE)
         named = set(re.findall(r"`([a-z]+:[a-z]+)`", line))
         assert named == {c.name for c in COMMANDS.values() if c.guard is guard}
-    for verdict in Verdict:
+    for verdict in PolicyVerdict:
         assert f"`{verdict.value}`" in text

@@ -7,8 +7,8 @@ import subprocess
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telex.escapes.catalogue import EVENTS
-from telex.escapes.subscriptions import REVOKED, Subscriptions, switching
+from telex.escapes.commands import EVENTS
+from telex.escapes.subscriptions import REVOKED, Subscriptions, mode_switches
 from telex.terminal.cells import Size
 from telex.terminal.screen import Screen
 
@@ -34,33 +34,33 @@ def test_a_subscription_ends_when_its_asker_says_so() -> None:
 def test_a_subscription_ends_when_its_process_group_leaves_the_foreground() -> None:
     subscriptions = Subscriptions()
     subscriptions.subscribe(7, [FOCUS])
-    subscriptions.subscribe("door", [MOUSE])
-    subscriptions.foreground(7)
+    subscriptions.subscribe("socket", [MOUSE])
+    subscriptions.set_foreground(7)
     assert subscriptions.names == {FOCUS, MOUSE}
-    subscriptions.foreground(8)
+    subscriptions.set_foreground(8)
     assert subscriptions.names == {MOUSE}
-    subscriptions.foreground(7)
-    assert subscriptions.of(7) == frozenset()
+    subscriptions.set_foreground(7)
+    assert subscriptions.names_of(7) == frozenset()
 
 
 def test_who_wants_to_know_is_told_once_what_was_taken_back() -> None:
     subscriptions = Subscriptions()
     subscriptions.subscribe(7, [FOCUS, MOUSE, REVOKED])
-    subscriptions.foreground(8)
-    subscriptions.foreground(8)
+    subscriptions.set_foreground(8)
+    subscriptions.set_foreground(8)
     assert subscriptions.names == {REVOKED}
     assert subscriptions.needed_modes() == frozenset()
-    subscriptions.foreground(7)
-    assert subscriptions.taken_back(7) == {FOCUS, MOUSE}
-    assert subscriptions.taken_back(7) == frozenset()
-    assert subscriptions.of(7) == {REVOKED}
+    subscriptions.set_foreground(7)
+    assert subscriptions.take_revoked(7) == {FOCUS, MOUSE}
+    assert subscriptions.take_revoked(7) == frozenset()
+    assert subscriptions.names_of(7) == {REVOKED}
 
 
 def test_a_subscription_ends_with_its_asker() -> None:
     subscriptions = Subscriptions()
-    subscriptions.subscribe("door", [MOUSE])
-    subscriptions.ended("door")
-    subscriptions.ended("door")
+    subscriptions.subscribe("socket", [MOUSE])
+    subscriptions.remove("socket")
+    subscriptions.remove("socket")
     assert subscriptions.needed_modes() == frozenset()
 
 
@@ -77,11 +77,11 @@ def test_a_subscription_ends_with_the_newest_process_of_a_group_that_lives_on() 
         assert shell.stdout.readline() == b"editor\n"
         subscriptions = Subscriptions()
         subscriptions.subscribe(shell.pid, [FOCUS])
-        subscriptions.foreground(shell.pid)
+        subscriptions.set_foreground(shell.pid)
         assert subscriptions.names == {FOCUS}
         shell.stdin.close()
         assert shell.stdout.readline() == b"next\n"
-        subscriptions.foreground(shell.pid)
+        subscriptions.set_foreground(shell.pid)
         assert subscriptions.names == frozenset()
 
 
@@ -95,17 +95,17 @@ def test_the_terminal_needs_the_modes_of_all_that_is_subscribed_to() -> None:
 
 def test_a_mode_of_the_program_itself_is_left_alone() -> None:
     needed = frozenset({1004, 2004})
-    assert switching(frozenset(), needed, frozenset({1004})) == b"\x1b[?2004h"
-    assert switching(needed, frozenset(), frozenset({1004})) == b"\x1b[?2004l"
+    assert mode_switches(frozenset(), needed, frozenset({1004})) == b"\x1b[?2004h"
+    assert mode_switches(needed, frozenset(), frozenset({1004})) == b"\x1b[?2004l"
 
 
 def test_a_mode_that_is_needed_already_is_not_switched_again() -> None:
-    assert switching(frozenset({1004}), frozenset({1004, 2004}), frozenset()) == b"\x1b[?2004h"
+    assert mode_switches(frozenset({1004}), frozenset({1004, 2004}), frozenset()) == b"\x1b[?2004h"
 
 
 def test_pixels_of_the_program_stay_pixels() -> None:
     own = frozenset({1003, 1016})
-    assert switching(frozenset(), frozenset({1000, 1006}), own) == b""
+    assert mode_switches(frozenset(), frozenset({1000, 1006}), own) == b""
 
 
 MODES = st.frozensets(st.sampled_from(sorted({m for e in EVENTS.values() for m in e.modes})))
@@ -130,11 +130,13 @@ def test_afterwards_the_terminal_is_as_the_program_has_set_it(
     of_each = [{9, 1000, 1002, 1003}, {1006, 1015, 1016}]
     own -= frozenset().union(*[set(sorted(own & group)[:-1]) for group in of_each])
     set_by_it = b"".join([b"\x1b[?%dh" % mode for mode in sorted(own)])
-    there = speaking(set_by_it, switching(nothing, first, own), switching(first, second, own))
-    assert there == speaking(set_by_it, switching(nothing, second, own))
+    there = speaking(
+        set_by_it, mode_switches(nothing, first, own), mode_switches(first, second, own)
+    )
+    assert there == speaking(set_by_it, mode_switches(nothing, second, own))
     assert speaking(set_by_it) == speaking(
         set_by_it,
-        switching(nothing, first, own),
-        switching(first, second, own),
-        switching(second, nothing, own),
+        mode_switches(nothing, first, own),
+        mode_switches(first, second, own),
+        mode_switches(second, nothing, own),
     )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from telex.escapes import tty_channel
-from telex.escapes.probing import QUESTION, Attributes, RoundTrip
+from telex.escapes.probe import DA1_QUERY, DeviceAttributes, RoundTrip
 from telex.escapes.tty_channel import TtyChannel
 from telex.wire import json_escape
 
@@ -46,8 +46,8 @@ async def test_an_answer_that_was_lost_is_not_missed_for_ever(
         asked = asyncio.create_task(channel.attributes(5))
         await asyncio.sleep(0)
         os.write(master, b"\x1b[?62;4c")
-        assert await asked == Attributes(frozenset({62, 4}))
-        assert os.read(master, 100) == QUESTION * 2
+        assert await asked == DeviceAttributes(frozenset({62, 4}))
+        assert os.read(master, 100) == DA1_QUERY * 2
 
 
 async def test_a_late_answer_is_no_keystroke_and_not_the_next_one() -> None:
@@ -56,7 +56,7 @@ async def test_a_late_answer_is_no_keystroke_and_not_the_next_one() -> None:
         asked = asyncio.create_task(channel.attributes(5))
         await asyncio.sleep(0)
         os.write(master, b"\x1b[?1c\x1b[?62;4cx")
-        assert await asked == Attributes(frozenset({62, 4}))
+        assert await asked == DeviceAttributes(frozenset({62, 4}))
         assert await channel.keys.take() == b"x"
 
 

@@ -10,9 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from telex.escapes.catalogue import COMMANDS
-from telex.escapes.lifting import Lifter
-from telex.escapes.lowering import lower
+from telex.escapes.commands import COMMANDS, lower
+from telex.escapes.commands.lifter import Lifter
 from telex.rpc.dialects.json_escapes import CODES, JsonEscapes
 from telex.rpc.errors import Condition
 from telex.rpc.messages import Batch, Malformed

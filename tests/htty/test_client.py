@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, strategies
 
 from htty.serving_pages import PROGRAM, PYTHON, SERVER, SETTINGS
-from telex.escapes.foreground import answerable
+from telex.escapes.foreground import answerable_group
 from telex.htty import tty_writer
 from telex.htty.chunk_stream import GoAwayWatch, begins_connection
 from telex.htty.client import HttyClient, Offer
@@ -367,7 +367,7 @@ async def test_a_shell_that_comes_back_between_two_looks_is_not_taken_for_its_pr
         async with asyncio.timeout(10):
             while group is None or group == shell:  # which has a child, until that has its own
                 await asyncio.sleep(0)
-                group = answerable(here.pty.foreground())
+                group = answerable_group(here.pty.foreground())
         assert not reads_raw_input(Late(here.pty), group)  # type: ignore[arg-type]  # all else is the Pty's
         assert here.pty.foreground() == shell
 

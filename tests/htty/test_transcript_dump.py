@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from telex.escapes.probing import TMUX
+from telex.escapes.probe import TMUX
 from telex.htty.tools.transcript_dump import Dump, NotTiming, TranscriptPart, dump, transcript_parts
 from telex.terminal.cells import Size
 from telex.terminal.recording import AsciicastWriter, Header, NotARecording

@@ -17,7 +17,7 @@ import pytest
 
 from escapes.terminals import running, terminal
 from htty.far_ends import far_end
-from telex.escapes.probing import RoundTrip
+from telex.escapes.probe import RoundTrip
 from telex.htty.tty_stream import open_stream
 from telex.wire import htty_chunk, limits
 from telex.wire.events import Frame, Visible

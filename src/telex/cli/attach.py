@@ -31,7 +31,7 @@ it running. When its program ends, so does this, with the program's exit code.
 @click.option("--read-only", is_flag=True, help="Look, and neither type nor resize.")
 @click.argument("session", shell_complete=completion_candidates.sessions)
 def command(address: str, detach_key: str, read_only: bool, session: str) -> int:
-    from telex.host.attach import attach, control_key
+    from telex.passthrough.attach_view import attach, control_key
 
     code = attach(address, session, control_key(detach_key), read_only=read_only)
     if code is None:

@@ -20,7 +20,7 @@ and 3 if nobody here speaks them. `telex run -- bash` starts a shell in a termin
 @click.option("--json", "as_json", is_flag=True, help="One JSON object instead of lines.")
 def command(as_json: bool) -> int:
     from telex.cli.event_loop import run
-    from telex.escapes.own_tty import NotSupported
+    from telex.escapes.errors import NotSupported
 
     try:
         found = run(_found())

@@ -69,7 +69,7 @@ def _check(name: str, data: Any) -> None:
     """Told alone, a mistake would never be seen: the terminal does not answer it."""
     import msgspec
 
-    from telex.escapes.catalogue import COMMANDS
+    from telex.escapes.commands import COMMANDS
 
     if name not in COMMANDS:
         from telex.rpc.nearest import did_you_mean, nearest_names
@@ -85,13 +85,13 @@ def _check(name: str, data: Any) -> None:
 
 
 def _frame(name: str, data: Any) -> bytes:
-    from telex.escapes.fitting import Fitting
-    from telex.escapes.probing import multiplexer
+    from telex.escapes.probe import multiplexer
+    from telex.escapes.program_dialect import ProgramDialect
     from telex.rpc.messages import ABSENT, Notification
     from telex.wire import json_escape
 
     told = Notification(name, ABSENT if data is None else data)
-    frame = json_escape.encode(Fitting().encode(told))
+    frame = json_escape.encode(ProgramDialect().encode(told))
     wrap = multiplexer(os.environ)
     return frame if wrap is None else wrap.around(frame)
 

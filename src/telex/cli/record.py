@@ -15,7 +15,7 @@ from telex.cli.console import explain, warn
 from telex.cli.run import hosted, program
 
 if TYPE_CHECKING:
-    from telex.host.record import Record, Wanted
+    from telex.passthrough.run_recorder import RecordOptions, RunRecorder
     from telex.redaction import Redactor
     from telex.terminal.recording import Header
 
@@ -63,11 +63,11 @@ def command(
     file: Path,
     program: tuple[str, ...],
 ) -> int:
-    from telex.host.record import Wanted
+    from telex.passthrough.run_recorder import RecordOptions
 
     if force and append:
         raise click.UsageError("--force and --append exclude each other", context)
-    wanted = Wanted(
+    wanted = RecordOptions(
         path=file,
         version=_version(version),
         typed=typed,
@@ -78,20 +78,20 @@ def command(
     return _recorded(wanted, program)
 
 
-def _recorded(wanted: Wanted, program: tuple[str, ...]) -> int:
-    from telex.host.escaping import Escapes
-    from telex.host.paging import PagesWanted
-    from telex.host.record import Record
+def _recorded(wanted: RecordOptions, program: tuple[str, ...]) -> int:
+    from telex.passthrough.escape_filter import EscapeOptions
+    from telex.passthrough.page_filter import PageOptions
+    from telex.passthrough.run_recorder import RunRecorder
 
-    made: list[Record] = []
+    made: list[RunRecorder] = []
 
-    def record() -> Record:
-        made.append(Record(wanted, _header(wanted, program)))
+    def record() -> RunRecorder:
+        made.append(RunRecorder(wanted, _header(wanted, program)))
         return made[0]
 
     code = None
     try:
-        code = hosted(program, record, Escapes(pages=PagesWanted()))
+        code = hosted(program, record, EscapeOptions(pages=PageOptions()))
     finally:
         for one in made:
             one.finish(code)
@@ -99,15 +99,15 @@ def _recorded(wanted: Wanted, program: tuple[str, ...]) -> int:
     return code
 
 
-def _tell(path: Path, record: Record) -> None:
+def _tell(path: Path, record: RunRecorder) -> None:
     if record.failed is None:
         explain(f"telex: recorded in {path}")
     else:
         warn(f"the recording in {path} is not whole: {record.failed.strerror}")
 
 
-def _header(wanted: Wanted, program: tuple[str, ...]) -> Header:
-    from telex.host.own_terminal import terminal_size
+def _header(wanted: RecordOptions, program: tuple[str, ...]) -> Header:
+    from telex.passthrough.person_terminal import terminal_size
     from telex.terminal.recording import Header
 
     return Header(

@@ -44,13 +44,13 @@ you would also run.
 @click.option("--fast", is_flag=True, help="Everything at once.")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 def command(speed: float, max_pause: float | None, fast: bool, file: Path) -> int:
-    from telex.host.replay import Pace, replay
+    from telex.passthrough.player import PlaybackPace, replay
 
     recording = _read(file)
     at_once = fast or not sys.stdout.isatty()
     if not at_once:
         _warn_of_size(recording)
-    return replay(recording, Pace(speed, max_pause, at_once))
+    return replay(recording, PlaybackPace(speed, max_pause, at_once))
 
 
 def _read(file: Path) -> Recording:
@@ -64,7 +64,7 @@ def _read(file: Path) -> Recording:
 
 
 def _warn_of_size(recording: Recording) -> None:
-    from telex.host.own_terminal import terminal_size
+    from telex.passthrough.person_terminal import terminal_size
 
     wanted, here = recording.header.size, terminal_size()
     if wanted.rows > here.rows or wanted.cols > here.cols:

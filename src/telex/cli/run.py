@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from telex.escapes.policy import Policy
-    from telex.host.escaping import Door, Escapes
-    from telex.host.paging import PagesWanted
-    from telex.host.run import Witness
+    from telex.passthrough.escape_filter import EscapeOptions, ExtraListener
+    from telex.passthrough.page_filter import PageOptions
+    from telex.passthrough.program_run import RunWitness
 
 HELP = """Run a program in this terminal, as if telex were not there.
 
@@ -54,11 +54,13 @@ program = click.argument(
 )
 
 
-def _doors(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> tuple[Door, ...]:
+def _doors(
+    _: click.Context, __: click.Parameter, given: tuple[str, ...]
+) -> tuple[ExtraListener, ...]:
     return tuple([_door(one) for one in given])
 
 
-def _door(given: str) -> Door:
+def _door(given: str) -> ExtraListener:
     kind, _, at = given.partition("=")
     if kind != "http":
         raise click.BadParameter(f"{given!r} is not http=HOST:PORT, as in http=127.0.0.1:8024")
@@ -124,43 +126,43 @@ def _policy(_: click.Context, __: click.Parameter, given: Path | None) -> Policy
 def command(
     program: tuple[str, ...],
     policy: Policy | None,
-    doors: tuple[Door, ...],
+    doors: tuple[ExtraListener, ...],
     no_escapes: bool,
     opens: str,
     no_pages: bool,
     gateway_port: int,
     htty_eager: bool,
 ) -> int:
-    from telex.host.escaping import Escapes
-    from telex.host.paging import Open, PagesWanted
+    from telex.passthrough.escape_filter import EscapeOptions
+    from telex.passthrough.page_filter import PageOpening, PageOptions
 
     if no_escapes and (policy or doors):
         raise click.UsageError("--no-escapes leaves nothing for --policy and --door")
     if no_escapes:
         return hosted(program)
-    pages = None if no_pages else PagesWanted(Open(opens), gateway_port, htty_eager)
-    return hosted(program, escapes=Escapes(_with_pages(policy, pages), doors, pages))
+    pages = None if no_pages else PageOptions(PageOpening(opens), gateway_port, htty_eager)
+    return hosted(program, escapes=EscapeOptions(_with_pages(policy, pages), doors, pages))
 
 
-def _with_pages(policy: Policy | None, pages: PagesWanted | None) -> Policy | None:
+def _with_pages(policy: Policy | None, pages: PageOptions | None) -> Policy | None:
     """Where no rule of the person's speaks of pages, --open does. With never, what is allowed is to
     offer one: whoever opens its address has agreed."""
-    from telex.host.paging import Open
+    from telex.passthrough.page_filter import PageOpening
 
-    if pages is None or pages.open is Open.ASK:
+    if pages is None or pages.open is PageOpening.ASK:
         return policy
-    from telex.escapes.policy import Policy, Rule, Verdict
+    from telex.escapes.policy import Policy, PolicyRule, PolicyVerdict
 
     rules = () if policy is None else policy.rules
-    return Policy((*rules, Rule("page:open", "*", Verdict.ALLOW)))
+    return Policy((*rules, PolicyRule("page:open", "*", PolicyVerdict.ALLOW)))
 
 
 def hosted(
     program: tuple[str, ...],
-    witness: Callable[[], Witness] | None = None,
-    escapes: Escapes | None = None,
+    witness: Callable[[], RunWitness] | None = None,
+    escapes: EscapeOptions | None = None,
 ) -> int:
     """Its exit code."""
-    from telex.host.run import run
+    from telex.passthrough.program_run import run
 
     return run(program, witness=witness, escapes=escapes)

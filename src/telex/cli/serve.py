@@ -129,7 +129,7 @@ def command(
     from telex.cli.event_loop import run
     from telex.cli.listeners import Listeners, log_to_stderr
     from telex.config import places
-    from telex.escapes.session_service import EscapeSessions
+    from telex.escapes.escape_sessions import EscapeSessions
     from telex.htty.session_pages import PagesExtension
 
     config = load_config(context)

@@ -1,28 +1,26 @@
 """JSON terminal escapes: a terminal that answers, on both of its sides.
 
-A program asks its terminal for something by a JSON packet in a control string, and the terminal may
-answer, or tell what happens, the same way. The spec is `docs/specs/json_escapes.md`; packets and
-frames are `rpc.dialects.json_escapes` and `wire.json_escape`.
+A program sends its terminal a JSON packet in a control string, and the terminal may answer, or send
+events, in the same way. The spec is `docs/specs/json_escapes.md`; packets and frames are
+`rpc.dialects.json_escapes` and `wire.json_escape`.
 
-What there is:
-    command         what a command and an event are, as values
-    catalogue       every command and event, once; schema is made from it
-    lowering        a command as the ANSI bytes that do it (ansi); lifting the other way round
-    detecting       what `detect` answers
+    protocol        error codes, field types, what a command and an event are
+    commands/       every command and event: its structs, the ANSI it lowers to and is lifted from
+    capabilities    the answer to `detect`
+    errors          the exceptions of the program's side
 The terminal's side:
-    inband          the channel that runs through a program's terminal; attentive is its dialect,
-                    which knows who asked, and foreground who could hear an answer
-    service         the handlers, given a surface to act on; reporting is for its questions
+    server          the handlers, and the surface they act on
+    inband          the channel that runs through a program's terminal, and its dialect
+    foreground      which process group may be answered
     gate            what every guarded command passes: policy decides, audit writes it down
-    events          what is typed, as events (decoding); subscriptions are who hears them
-    session_side    the same in a session: session_events, session_service for automation
+    input_events    terminal input as events; subscriptions says who gets them
+    escape_sessions, session_responder   the same in a session of terminal automation
 The program's side:
-    client          `connect()`: calls, streams, events; `commanding` has the typed commands, and
-                    `blocking` is the same without an event loop
-    reaching        who answers: the terminal, the one behind tmux, a socket; probing finds out
-    own_tty         the terminal, taken and given back; `tty_channel` reads and writes it, in
-                    frames that it takes (fitting)
-    listening       events as they come; sending has files
+    client          `connect()`: calls, streams, events, files; client_commands has the typed
+                    commands, and sync is the same without an event loop
+    terminal_discovery   who answers: the terminal, the one behind tmux, a socket; probe finds out
+    own_tty         the terminal, taken and given back
+    tty_channel     the channel on it; program_dialect makes frames that the terminal takes
 """
 
 from __future__ import annotations
@@ -32,25 +30,25 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from telex.escapes.client import AnsweringTerminal as AnsweringTerminal
-    from telex.escapes.client import NotTaken as NotTaken
+    from telex.escapes.client import TerminalEvent as TerminalEvent
     from telex.escapes.client import connect as connect
-    from telex.escapes.fitting import FrameTooLarge as FrameTooLarge
-    from telex.escapes.listening import TerminalEvent as TerminalEvent
-    from telex.escapes.own_tty import NoTerminal as NoTerminal
-    from telex.escapes.own_tty import NotSupported as NotSupported
-    from telex.escapes.sending import FileCutShort as FileCutShort
+    from telex.escapes.errors import FileCutShort as FileCutShort
+    from telex.escapes.errors import FrameTooLarge as FrameTooLarge
+    from telex.escapes.errors import NoTerminal as NoTerminal
+    from telex.escapes.errors import NotSupported as NotSupported
+    from telex.escapes.errors import NotTaken as NotTaken
 
-_PLACES = {
+_MODULES = {
     "AnsweringTerminal": "client",
-    "FileCutShort": "sending",
-    "FrameTooLarge": "fitting",
-    "NoTerminal": "own_tty",
-    "NotSupported": "own_tty",
-    "NotTaken": "client",
-    "TerminalEvent": "listening",
+    "FileCutShort": "errors",
+    "FrameTooLarge": "errors",
+    "NoTerminal": "errors",
+    "NotSupported": "errors",
+    "NotTaken": "errors",
+    "TerminalEvent": "client",
     "connect": "client",
 }
-"""What a program needs, loaded when it is first used."""
+"""The module of each public name, imported when the name is first used."""
 
 __all__ = [
     "AnsweringTerminal",
@@ -65,6 +63,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
+    if name not in _MODULES:
         raise AttributeError(f"module 'telex.escapes' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"telex.escapes.{_PLACES[name]}"), name)
+    return getattr(importlib.import_module(f"telex.escapes.{_MODULES[name]}"), name)

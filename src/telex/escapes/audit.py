@@ -1,8 +1,7 @@
-"""The audit: a JSON line for each decision, in a file that is ours alone.
+"""The audit log: a JSON line for each decision of the gate, in a file that only this user can read.
 
-What was asked is redacted, as everything that telex keeps. When the file is full, it becomes
-`….1`, and the one before it goes: an audit is for looking back, not for ever. A line that cannot be
-written is an exception, and what it would have told of does not happen (`gate`).
+The summary of the request is redacted. When the file is full it becomes `….1`, and the one before
+is removed. If a line cannot be written, an exception is raised and the command is not done.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from telex.config.places import Places
-    from telex.escapes.gate import Decided
+    from telex.escapes.gate import GateDecision
 
 _FLAGS: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 _encode = msgspec.json.Encoder().encode
@@ -41,7 +40,7 @@ class AuditLog:
         self._path = path
         self._redactor = redactor or Redactor()
 
-    def __call__(self, decided: Decided) -> None:
+    def __call__(self, decided: GateDecision) -> None:
         """Opened for each line: they are rare, and another process may have turned the page."""
         line = _encode(self._told(decided)) + b"\n"
         make_private(self._path.parent)
@@ -64,7 +63,7 @@ class AuditLog:
             raise NotPrivate(f"{self._path} is not a file of ours alone; remove it")
         return status.st_size
 
-    def _told(self, decided: Decided) -> dict[str, object]:
+    def _told(self, decided: GateDecision) -> dict[str, object]:
         redact = self._redactor.redact
         return {
             "time": datetime.now(UTC).isoformat(timespec="milliseconds"),

@@ -1,12 +1,13 @@
-"""Who in the foreground of a terminal may be answered: all but a shell that waits to be typed at.
+"""Which process group in the foreground of a terminal may be answered: any but an idle shell.
 
-When `cat` has shown a file full of questions and ended, the shell is back in the foreground before
-the questions are read, and would find the answers on its command line. A shell with job control is
-known by what it ignores: SIGTSTP and SIGTTOU, both (bash and zsh SIGTTIN too, fish and dash not).
-It is answered only while something else runs in its own process group, as in `$(telex detect)`.
-tmux ignores the same, and passes on what it is told: it is known by its name, which it sets itself.
+When `cat` has shown a file full of requests and ended, the shell is back in the foreground before
+the requests are read, and the answers would land on its command line. A shell with job control is
+recognised by what it ignores: SIGTSTP and SIGTTOU, both (bash and zsh SIGTTIN too, fish and dash
+not). It is answered only while something else runs in its own process group, as in
+`$(telex detect)`. tmux ignores the same signals, and passes answers on: it is recognised by its
+name, which it sets itself.
 
-Looks at /proc. Where there is none (macOS), a shell is answered like any other program.
+Reads /proc. Without one (macOS), a shell is answered like any other program.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _JOB_CONTROL: Final = sum([1 << (number - 1) for number in (signal.SIGTSTP, sign
 _TMUX: Final = b"Name:\ttmux: client\n"
 
 
-def answerable(group: int | None) -> int | None:
+def answerable_group(group: int | None) -> int | None:
     """The process group in the foreground, if somebody there would read an answer."""
     return None if group is None or _is_idle_shell(group) else group
 

@@ -1,12 +1,12 @@
 """The gate: every command passes it before it does anything.
 
-It goes by the policy; where that says "ask" it asks the person, one question after the other, and
-remembers for how long they answered. With nobody to ask, the answer is no; and so it is, unasked,
-to a program whose questions were refused too often. What was decided is written down before it
-holds, so that nothing happens that is not in the audit.
+The policy decides; where that says "ask", the gate asks the person, one question after the other,
+and remembers the answer for as long as they said. With nobody to ask the answer is no, and so it
+is, unasked, for a program whose questions were refused too often. A decision is written to the
+audit before it holds, so that nothing happens that is not in the audit.
 
-How a question is shown and how keys become an answer is not known here: `Person` does that, in
-`host.question`. Its words are made here, because they must not be the asking program's.
+`Person` shows a question and turns keys into an answer (`passthrough.question_row`). The words of
+the question are made here, because they must not be the asking program's.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Final, Protocol
 
-from telex.escapes.command import Guard
-from telex.escapes.policy import Decision, Origin, Policy, Verdict
+from telex.escapes.policy import Policy, PolicyDecision, PolicyVerdict, RequestOrigin
+from telex.escapes.protocol import Guard
 from telex.wire import limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from telex.escapes.command import Command
+    from telex.escapes.protocol import EscapeCommand
 
 
 _MINUTE: Final = 60.0
 
 
-class Answer(Enum):
+class PersonAnswer(Enum):
     ONCE = "once"
     WHILE_IT_RUNS = "until it ends"
     """For this command, as long as this run of this program lasts."""
@@ -45,9 +45,9 @@ class Answer(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class GateQuestion:
     command: str
-    origin: Origin
+    origin: RequestOrigin
     summary: str
     """What exactly is to be done. A yes is to this, whole: whoever shows it must show all of it."""
     guard: Guard = Guard.PERSON
@@ -79,16 +79,16 @@ class Question:
 
 
 class Person(Protocol):
-    async def ask(self, question: Question) -> Answer:
+    async def ask(self, question: GateQuestion) -> PersonAnswer:
         """Cancelled when nobody wants the answer any more: then the question is taken away."""
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
+class GateDecision:
     """One line of the audit."""
 
     command: str
-    origin: Origin
+    origin: RequestOrigin
     summary: str
     allowed: bool
     by: str
@@ -99,12 +99,12 @@ class Gate:
     """One for each terminal, as one person sits there."""
 
     def __init__(
-        self, policy: Policy, person: Person | None, audit: Callable[[Decided], None]
+        self, policy: Policy, person: Person | None, audit: Callable[[GateDecision], None]
     ) -> None:
         self._policy = policy
         self._person = person
         self._audit = audit
-        self._decisions: dict[tuple[str, Guard, str], Decision] = {}
+        self._decisions: dict[tuple[str, Guard, str], PolicyDecision] = {}
         self._remembered: dict[tuple[tuple[int, int], str, Guard], bool] = {}
         """By the guard too: a yes to the mouse must not be one to the keyboard, and to subscribe to
         either is the same command."""
@@ -118,40 +118,40 @@ class Gate:
         """The person wants to be asked about programs of which they have had enough."""
         self._refusals = Refusals()
 
-    def settled(self, command: Command, origin: Origin, summary: str) -> bool | None:
+    def settled(self, command: EscapeCommand, origin: RequestOrigin, summary: str) -> bool | None:
         """Whether this may be done, without asking; None if the person has to be asked."""
         decision = self._decision(command, origin)
-        if decision.verdict is Verdict.ALLOW and command.guard is Guard.FREE:
+        if decision.verdict is PolicyVerdict.ALLOW and command.guard is Guard.FREE:
             return True  # what any program may do anyway is not worth a line
         question = _question(command, origin, summary)
-        if decision.verdict is not Verdict.ASK:
-            return self._decided(question, decision.verdict is Verdict.ALLOW, decision.by)
+        if decision.verdict is not PolicyVerdict.ASK:
+            return self._decided(question, decision.verdict is PolicyVerdict.ALLOW, decision.by)
         if self._person is None:
             return self._decided(question, False, "nobody to ask")
         known = self._answered_before(question)
         return self._refused_before(question) if known is None else known
 
-    def _decision(self, command: Command, origin: Origin) -> Decision:
+    def _decision(self, command: EscapeCommand, origin: RequestOrigin) -> PolicyDecision:
         """The policy's, looked up once: programs that draw ask for the same thing many times."""
         key = (command.name, command.guard, origin.kind)
         if (known := self._decisions.get(key)) is None:
             known = self._decisions[key] = self._policy.decide(command, origin)
         return known
 
-    async def allow(self, command: Command, origin: Origin, summary: str) -> bool:
+    async def allow(self, command: EscapeCommand, origin: RequestOrigin, summary: str) -> bool:
         """Whether this may be done: exactly what the summary says, now."""
         settled = self.settled(command, origin, summary)
         if settled is not None or self._person is None:
             return settled is True
         return await self._asked(_question(command, origin, summary), self._person)
 
-    async def show(self, notice: Question) -> None:
+    async def show_notice(self, notice: GateQuestion) -> None:
         """To be read by the person, in its turn. Nothing is decided by it."""
         if self._person is not None:
             async with self._turn:
                 await self._person.ask(notice)
 
-    async def _asked(self, question: Question, person: Person) -> bool:
+    async def _asked(self, question: GateQuestion, person: Person) -> bool:
         if self._waiting > limits.QUESTIONS_WAITING:
             if not self._crowded:
                 self._decided(question, False, "too many questions at once")
@@ -171,42 +171,44 @@ class Gate:
             self._waiting -= 1
             self._crowded = self._crowded and self._waiting > 0
 
-    async def _answered(self, question: Question, person: Person) -> bool:
+    async def _answered(self, question: GateQuestion, person: Person) -> bool:
         question = replace(question, last=self._refusals.is_last(question.origin))
         answer = await person.ask(question)
-        allowed = answer in (Answer.ONCE, Answer.WHILE_IT_RUNS)
+        allowed = answer in (PersonAnswer.ONCE, PersonAnswer.WHILE_IT_RUNS)
         if allowed:
             self._refusals.forget(question.origin)
         else:
-            self._refusals.add(question.origin, _now(), for_good=answer is Answer.NOTHING_OF_IT)
+            self._refusals.add(
+                question.origin, _now(), for_good=answer is PersonAnswer.NOTHING_OF_IT
+            )
         self._decided(question, allowed, f"the person: {answer.value}")
-        if answer in (Answer.WHILE_IT_RUNS, Answer.NEVER):
+        if answer in (PersonAnswer.WHILE_IT_RUNS, PersonAnswer.NEVER):
             self._remember(question, allowed)
         return allowed
 
-    def _answered_before(self, question: Question) -> bool | None:
+    def _answered_before(self, question: GateQuestion) -> bool | None:
         key = _key(question)
         known = self._remembered.get(key) if key else None
         return None if known is None else self._decided(question, known, "the person, earlier")
 
-    def _refused_before(self, question: Question) -> bool | None:
+    def _refused_before(self, question: GateQuestion) -> bool | None:
         """False if the person has had enough. Written down once for each program: it may go on
         asking for ever, and nothing is done."""
         if not (enough := self._refusals.are_enough(question.origin, _now())):
             return None
-        if not enough.told:
+        if not enough.audited:
             self._decided(question, False, enough.why)
         return False
 
-    def _remember(self, question: Question, allowed: bool) -> None:
+    def _remember(self, question: GateQuestion, allowed: bool) -> None:
         if key := _key(question):
             self._remembered[key] = allowed
         if len(self._remembered) > limits.ANSWERS_REMEMBERED:
             del self._remembered[next(iter(self._remembered))]
 
-    def _decided(self, question: Question, allowed: bool, by: str) -> bool:
+    def _decided(self, question: GateQuestion, allowed: bool, by: str) -> bool:
         """Raises what the audit raises: what cannot be written down is not done."""
-        self._audit(Decided(question.command, question.origin, question.summary, allowed, by))
+        self._audit(GateDecision(question.command, question.origin, question.summary, allowed, by))
         return allowed
 
 
@@ -215,11 +217,11 @@ def _now() -> float:
 
 
 @dataclass(slots=True)
-class Enough:
+class RefusalLimit:
     """Why nobody is asked; false where somebody may be."""
 
     why: str = ""
-    told: bool = False
+    audited: bool = False
     """Whether it was written down."""
 
     def __bool__(self) -> bool:
@@ -232,9 +234,9 @@ class Refusals:
     def __init__(self) -> None:
         self._counts: dict[object, int] = {}
         self._lately: deque[float] = deque(maxlen=limits.QUESTIONS_REFUSED_A_MINUTE)
-        self._told: set[object] = set()
+        self._audited: set[object] = set()
 
-    def add(self, origin: Origin, now: float, *, for_good: bool = False) -> None:
+    def add(self, origin: RequestOrigin, now: float, *, for_good: bool = False) -> None:
         """One more in a row; `for_good`, as many as it takes."""
         who = _program(origin)
         count = limits.QUESTIONS_REFUSED if for_good else self._counts.pop(who, 0) + 1
@@ -243,36 +245,36 @@ class Refusals:
         while len(self._counts) > limits.ANSWERS_REMEMBERED:
             oldest = next(iter(self._counts))
             del self._counts[oldest]
-            self._told.discard(oldest)
+            self._audited.discard(oldest)
 
-    def forget(self, origin: Origin) -> None:
+    def forget(self, origin: RequestOrigin) -> None:
         """It was allowed something."""
         self._counts.pop(_program(origin), None)
 
-    def is_last(self, origin: Origin) -> bool:
+    def is_last(self, origin: RequestOrigin) -> bool:
         """Whether one more is enough."""
         return self._counts.get(_program(origin), 0) + 1 >= limits.QUESTIONS_REFUSED
 
-    def are_enough(self, origin: Origin, now: float) -> Enough:
+    def are_enough(self, origin: RequestOrigin, now: float) -> RefusalLimit:
         """Whether nobody is to be asked."""
         who = _program(origin)
         if self._counts.get(who, 0) >= limits.QUESTIONS_REFUSED:
-            told = who in self._told
-            self._told.add(who)
-            return Enough("the person has had enough of it", told)
+            audited = who in self._audited
+            self._audited.add(who)
+            return RefusalLimit("the person has had enough of it", audited)
         first = self._lately[0] if len(self._lately) == self._lately.maxlen else None
         if first is not None and now - first < _MINUTE:
-            return Enough("too many questions in a minute")
-        return Enough()
+            return RefusalLimit("too many questions in a minute")
+        return RefusalLimit()
 
 
-def _program(origin: Origin) -> object:
+def _program(origin: RequestOrigin) -> object:
     """What is refused is refused to a job; where none is known, to all of that kind."""
     return origin.job or origin.run or (origin.kind, origin.program)
 
 
-def _question(command: Command, origin: Origin, summary: str) -> Question:
-    return Question(
+def _question(command: EscapeCommand, origin: RequestOrigin, summary: str) -> GateQuestion:
+    return GateQuestion(
         command.name,
         origin,
         summary,
@@ -283,7 +285,7 @@ def _question(command: Command, origin: Origin, summary: str) -> Question:
     )
 
 
-def _key(question: Question) -> tuple[tuple[int, int], str, Guard] | None:
+def _key(question: GateQuestion) -> tuple[tuple[int, int], str, Guard] | None:
     """What an answer is remembered by. None if it is not to be."""
     run = question.origin.run
     return (run, question.command, question.guard) if run and question.lasting else None

@@ -1,12 +1,12 @@
 """The program's own terminal, taken while answers are read from it, and given back in every case.
 
-Taken, nothing typed is echoed (an answer would be, on the screen) and every byte comes at once;
-Ctrl-C and Ctrl-Z still do what they do, and output is not touched. It is opened anew, so that
-reading without waiting is ours alone and not the shell's, and so that it works with stdin and
-stdout redirected.
+Taken, the terminal does not echo (it would show the answers) and passes on each byte at once;
+Ctrl-C and Ctrl-Z still work, and output is not touched. It is opened anew, so that only our
+descriptor is non-blocking and not the shell's, and so that it works with stdin and stdout
+redirected.
 
 Given back by `close`, by the signals that end or stop a program, and at the interpreter's exit.
-`telex.host` does much the same for a program that it runs, but wants the signals' characters too.
+`passthrough.person_terminal` does the same for a program that it runs, in raw mode.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ import termios
 import threading
 from typing import TYPE_CHECKING, Any, Final
 
+from telex.escapes.errors import NoTerminal
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
@@ -30,21 +32,6 @@ _INPUT: Final = (
 _LOCAL: Final = termios.ECHO | termios.ECHONL | termios.ICANON | termios.IEXTEN
 _ENDING: Final = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _OPENED: Final = os.O_RDWR | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-
-
-class NotSupported(Exception):
-    """There is nobody here who would understand; the sentence says why, and what to do."""
-
-    exit_code = 3
-
-    def __init__(self, why: str, advice: str = "") -> None:
-        super().__init__(f"{why}; {advice}" if advice else why)
-        self.why = why
-        self.advice = advice
-
-
-class NoTerminal(NotSupported):
-    """This program has no terminal."""
 
 
 def terminal_path(fd: int | None = None) -> str:

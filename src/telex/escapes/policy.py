@@ -1,11 +1,11 @@
-"""What is allowed to whom: rules in TOML, and what holds where no rule speaks.
+"""The policy: rules in TOML that allow, ask about or deny commands, and the defaults below them.
 
 A rule names commands by a glob, in which `*` stands for anything, colons too, and where the asking
 program is. The first rule that fits decides; without one the command's own guard does. Whether
-there is a person to ask is not known here: `gate` asks, and what nobody can be asked is denied.
+there is a person to ask is not known here: `gate` asks, and denies where nobody can be asked.
 
-Pure. A policy is about safety, so nothing in it is overlooked: a field nobody knows is a problem,
-and all problems are told at once, with the line where it can be found.
+Pure. A policy is about safety, so nothing in it is ignored: an unknown field is a problem, and all
+problems are reported at once, with their lines where these can be found.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from enum import Enum
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from telex.escapes.command import Command, Guard
+from telex.escapes.protocol import EscapeCommand, Guard
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -38,22 +38,22 @@ _GLOB: Final = re.compile(r"[A-Za-z0-9_.:*-]{1,128}")
 _HEADER: Final = re.compile(r"[ \t]*\[\[[ \t]*rule[ \t]*\]\][ \t]*(?:#.*)?")
 
 
-class Verdict(Enum):
+class PolicyVerdict(Enum):
     ALLOW = "allow"
     ASK = "ask"
     DENY = "deny"
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class PolicyDecision:
     """What is to happen, and why: for the audit."""
 
-    verdict: Verdict
+    verdict: PolicyVerdict
     by: str
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class RequestOrigin:
     """Where a request comes from."""
 
     kind: Kind
@@ -68,12 +68,12 @@ class Origin:
     refused is refused to this, so that nobody is asked anew by one who becomes another program."""
     waiting: int | None = None
     """The process group that waits for the answer: with its end there is nothing more to ask.
-    None if nobody does, or if they tell themselves when they leave, as a caller at a door."""
+    None if nobody does, or if a disconnect tells of it, as on a socket."""
 
 
 def origin_of(
     *names: str, run: tuple[int, int] | None = None, job: tuple[int, int] | None = None
-) -> Origin:
+) -> RequestOrigin:
     """The origin, from the names of the processes in the foreground, the leader's first.
 
     All of them, because `sudo ssh host` is led by sudo. If nobody is known to have asked, the worse
@@ -84,18 +84,18 @@ def origin_of(
     # tmux calls itself `tmux: client`.
     away = next((name for name in names if name.partition(":")[0] in _ELSEWHERE), None)
     if away or not names:
-        return Origin("remote", away, run, job)
-    return Origin("local", names[0], run, job)
+        return RequestOrigin("remote", away, run, job)
+    return RequestOrigin("local", names[0], run, job)
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class PolicyRule:
     command: str
     """A glob."""
     origin: Literal["local", "remote", "*"]
-    decision: Verdict
+    decision: PolicyVerdict
 
-    def fits(self, command: str, origin: Origin) -> bool:
+    def fits(self, command: str, origin: RequestOrigin) -> bool:
         return self.origin in ("*", origin.kind) and fnmatchcase(command, self.command)
 
 
@@ -103,7 +103,7 @@ class Rule:
 class Policy:
     """Rules in their order, and below them what the guards say."""
 
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[PolicyRule, ...] = ()
 
     @classmethod
     def parse(cls, text: str, where: str = "the policy") -> Policy:
@@ -111,29 +111,29 @@ class Policy:
         try:
             document = tomllib.loads(text + "\n")
         except (ValueError, RecursionError) as error:
-            raise BadPolicy([Problem("", f"this is not TOML: {error}")], where) from error
-        problems: list[Problem] = []
+            raise BadPolicy([PolicyProblem("", f"this is not TOML: {error}")], where) from error
+        problems: list[PolicyProblem] = []
         rules = tuple(_rules(document, _Lines(text), problems))
         if problems:
             raise BadPolicy(problems, where)
         return cls(rules)
 
-    def decide(self, command: Command, origin: Origin) -> Decision:
+    def decide(self, command: EscapeCommand, origin: RequestOrigin) -> PolicyDecision:
         for number, rule in enumerate(self.rules, 1):
             if rule.fits(command.name, origin):
-                return Decision(rule.decision, f"rule {number}")
+                return PolicyDecision(rule.decision, f"rule {number}")
         return _DEFAULTS[command.guard, origin.kind]
 
 
 _DEFAULTS: Final = {
-    (guard, kind): Decision(verdict, f"default for {guard.value}")
+    (guard, kind): PolicyDecision(verdict, f"default for {guard.value}")
     for guard, kind, verdict in (
-        (Guard.FREE, "local", Verdict.ALLOW),
-        (Guard.FREE, "remote", Verdict.ALLOW),
-        (Guard.REMOTE, "local", Verdict.ALLOW),
-        (Guard.REMOTE, "remote", Verdict.ASK),
-        (Guard.PERSON, "local", Verdict.ASK),
-        (Guard.PERSON, "remote", Verdict.ASK),
+        (Guard.FREE, "local", PolicyVerdict.ALLOW),
+        (Guard.FREE, "remote", PolicyVerdict.ALLOW),
+        (Guard.REMOTE, "local", PolicyVerdict.ALLOW),
+        (Guard.REMOTE, "remote", PolicyVerdict.ASK),
+        (Guard.PERSON, "local", PolicyVerdict.ASK),
+        (Guard.PERSON, "remote", PolicyVerdict.ASK),
     )
 }
 
@@ -142,7 +142,7 @@ _DEFAULTS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class PolicyProblem:
     """What is wrong with one field, and what to do."""
 
     field: str
@@ -158,31 +158,35 @@ class Problem:
 class BadPolicy(ValueError):
     """A policy that cannot be used, with everything that is wrong with it."""
 
-    def __init__(self, problems: Iterable[Problem], where: str) -> None:
+    def __init__(self, problems: Iterable[PolicyProblem], where: str) -> None:
         self.problems = tuple(problems)
         super().__init__(f"{where} cannot be used: " + ". ".join(map(str, self.problems)))
 
 
-def _rules(document: Mapping[str, Any], lines: _Lines, problems: list[Problem]) -> Iterator[Rule]:
+def _rules(
+    document: Mapping[str, Any], lines: _Lines, problems: list[PolicyProblem]
+) -> Iterator[PolicyRule]:
     unknown = "is not known; a policy is made of [[rule]]"
-    problems += [Problem(key, unknown, lines.top(key)) for key in document if key != "rule"]
+    problems += [PolicyProblem(key, unknown, lines.top(key)) for key in document if key != "rule"]
     tables = document.get("rule", [])
     if not isinstance(tables, list) or not all(isinstance(one, dict) for one in tables):
         problem = "must be written as [[rule]], in two pairs of brackets"
-        problems.append(Problem("rule", problem, lines.top("rule")))
+        problems.append(PolicyProblem("rule", problem, lines.top("rule")))
         return
     lines.expect(len(tables))
     for number, table in enumerate(tables, 1):
         before = len(problems)
         for key, problem in _problems(table):
-            problems.append(Problem(f"rule[{number}].{key}", problem, lines.of(number, key)))
+            problems.append(PolicyProblem(f"rule[{number}].{key}", problem, lines.of(number, key)))
         if len(problems) == before:
-            yield Rule(table["command"], table.get("origin", "*"), Verdict(table["decision"]))
+            yield PolicyRule(
+                table["command"], table.get("origin", "*"), PolicyVerdict(table["decision"])
+            )
 
 
 _CHOICES: Final = {
     "origin": ("local", "remote", "*"),
-    "decision": tuple(verdict.value for verdict in Verdict),
+    "decision": tuple(verdict.value for verdict in PolicyVerdict),
 }
 
 

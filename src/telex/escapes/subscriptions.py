@@ -1,17 +1,17 @@
-"""Who subscribed to which events at a terminal, until when, and what the terminal needs for it.
+"""Who subscribed to which events at a terminal, for how long, and which modes the terminal needs.
 
-The terminal's side; `listening` is the program's. A subscription ends when its asker says so,
-when its process group leaves the foreground, or with its end: whoever comes next gets plain bytes.
-Who subscribed to `event:revoked` is told of the second when it is in the foreground again.
+The terminal's side; the program's is in `client`. A subscription ends with `term:unsubscribe`, when
+its process group leaves the foreground, or with that group's end: the next program gets plain
+bytes. A subscriber to `event:revoked` is informed of the second when it is in the foreground again.
 A group can outlive the program that asked, as in `sh -c "editor; cat"`: so the process counts too.
-`host` writes the bytes of `switching` to the person's terminal. Pure, but for looks at processes.
+Pure, but for looks at processes.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from telex.escapes.catalogue import EVENTS
+from telex.escapes.commands import EVENTS
 from telex.processes import proc
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ REVOKED: Final = "event:revoked"
 
 
 class Subscriptions:
-    """Of one terminal. An asker that is a number is a process group; others are doors."""
+    """The subscriptions at one terminal. An asker is a process group, or a peer on a socket."""
 
     def __init__(self) -> None:
         self._names: dict[Hashable, frozenset[str]] = {}
@@ -42,41 +42,41 @@ class Subscriptions:
         known = frozenset(names) & EVENTS.keys()
         if known and isinstance(asker, int) and asker not in self._processes:
             self._processes[asker] = _newest(asker)
-        return self._set(asker, self.of(asker) | known)
+        return self._set(asker, self.names_of(asker) | known)
 
     def unsubscribe(self, asker: Hashable, names: Iterable[str] = ()) -> frozenset[str]:
         """What it is subscribed to now. Without names, nothing."""
-        gone = frozenset(names) or self.of(asker)
-        return self._set(asker, self.of(asker) - gone)
+        gone = frozenset(names) or self.names_of(asker)
+        return self._set(asker, self.names_of(asker) - gone)
 
-    def foreground(self, group: int | None) -> None:
+    def set_foreground(self, group: int | None) -> None:
         """This process group is in the foreground now: no other one is told anything more, and it
         only while the process that asked is there."""
         for asker in [one for one in self._names if isinstance(one, int)]:
             if not _lives(self._processes[asker]):
-                self.ended(asker)
+                self.remove(asker)
             elif asker != group:
                 self._take_back(asker)
 
     def _take_back(self, asker: Hashable) -> None:
         """All of it; but who wants to know of that is told when it is back, and is kept for it."""
-        names = self.of(asker) - {REVOKED}
-        if names == self.of(asker):
-            self.ended(asker)
+        names = self.names_of(asker) - {REVOKED}
+        if names == self.names_of(asker):
+            self.remove(asker)
         elif names:
             self._names[asker] = frozenset({REVOKED})
             self._taken_back[asker] = self._taken_back.get(asker, frozenset()) | names
 
-    def taken_back(self, asker: Hashable) -> frozenset[str]:
+    def take_revoked(self, asker: Hashable) -> frozenset[str]:
         """What it is to be told that it lost, once."""
         return self._taken_back.pop(asker, frozenset())
 
-    def ended(self, asker: Hashable) -> None:
+    def remove(self, asker: Hashable) -> None:
         self._names.pop(asker, None)
         self._processes.pop(asker, None)
         self._taken_back.pop(asker, None)
 
-    def of(self, asker: Hashable) -> frozenset[str]:
+    def names_of(self, asker: Hashable) -> frozenset[str]:
         return self._names.get(asker, frozenset())
 
     def askers(self, name: str) -> list[Hashable]:
@@ -96,7 +96,7 @@ class Subscriptions:
         if names:
             self._names[asker] = names
         else:
-            self.ended(asker)
+            self.remove(asker)
         return names
 
 
@@ -112,7 +112,7 @@ def _lives(process: Process | None) -> bool:
     return process is None or proc.started(process.pid) == process.started
 
 
-def switching(old: frozenset[int], new: frozenset[int], own: frozenset[int]) -> bytes:
+def mode_switches(old: frozenset[int], new: frozenset[int], own: frozenset[int]) -> bytes:
     """The bytes from what was needed to what is needed now, where the program has modes of its own:
     these stay, or come back. After the program changed one of its own, `old` is nothing."""
     singles = (old | new) - own - {*_TRACKING, *_SPELLING}

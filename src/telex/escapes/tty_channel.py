@@ -1,11 +1,11 @@
-"""A channel through a program's own terminal: 23198 frames out, 23199 frames in among keystrokes.
+"""The channel through a program's own terminal: 23198 frames out, 23199 frames in among keystrokes.
 
-What comes in is sorted, each byte once: frames for the peer, answers to DA1 for whoever asked, and
-the rest is what a person typed, kept for whoever reads keys. Our own frames, should a terminal that
-echoes send them back, are counted and dropped.
+Each byte of input goes to one place: frames to the peer, answers to DA1 to their query, and the
+rest is what a person typed, kept for the reader of keys. Our own frames, sent back by a terminal
+that echoes, are counted and dropped.
 
-A lone ESC may be a key or the beginning of an answer. It is let go as a key after 25 ms, unless an
-answer is due: then it waits as long as that may take.
+A lone ESC may be a key or the beginning of an answer. It is released as a key after 25 ms, or, if
+an answer is due, after the time that the answer may take.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from telex.escapes.probing import QUESTION, Answers, Attributes, RoundTrip
+from telex.escapes.probe import DA1_QUERY, DA1Answers, DeviceAttributes, RoundTrip
 from telex.wire import json_escape, limits
 from telex.wire.demux import Demux
 from telex.wire.events import Claimed, Fault, Visible
@@ -28,7 +28,7 @@ from telex.wire.events import Claimed, Fault, Visible
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from telex.escapes.probing import Wrap
+    from telex.escapes.probe import MultiplexerWrap
     from telex.rpc.channel import Receiver
     from telex.wire.events import Event
 
@@ -41,8 +41,8 @@ FINISH_SECONDS: Final = 2.0
 machine takes half a second for a large one; a terminal that takes nothing is not worth more."""
 
 
-class Keys:
-    """What was typed and not read yet. Beyond the limit the newest is lost, and counted."""
+class TypedKeys:
+    """Keys that were typed and not read yet. Beyond the limit the newest are lost, and counted."""
 
     def __init__(self) -> None:
         self.lost = 0
@@ -76,8 +76,8 @@ class TtyChannel:
     binary = False
 
     def __init__(self, fd: int, round_trip: RoundTrip) -> None:
-        self.keys = Keys()
-        self.wrap: Wrap | None = None
+        self.keys = TypedKeys()
+        self.wrap: MultiplexerWrap | None = None
         """How frames get through to who answers."""
         self.echoes = 0
         """Frames of ours that came back."""
@@ -87,10 +87,10 @@ class TtyChannel:
         self._round_trip = round_trip
         self._loop = asyncio.get_running_loop()
         self._demux = Demux((json_escape.TO_PROGRAM, json_escape.TO_TERMINAL))
-        self._answers = Answers()
-        self._asked: deque[tuple[float, asyncio.Future[Attributes | None]]] = deque()
+        self._answers = DA1Answers()
+        self._asked: deque[tuple[float, asyncio.Future[DeviceAttributes | None]]] = deque()
         self._receiver: Receiver | None = None
-        self._letting_go: asyncio.TimerHandle | None = None
+        self._release_timer: asyncio.TimerHandle | None = None
         self._queue = bytearray()
         self._wholes: deque[int] = deque()
         """How many bytes of the queue are left of each thing that was written."""
@@ -236,7 +236,7 @@ class TtyChannel:
         if frames and self._receiver is not None:
             self._receiver.received(frames)
 
-    def _typed(self, pieces: list[Attributes | bytes]) -> None:
+    def _typed(self, pieces: list[DeviceAttributes | bytes]) -> None:
         for piece in pieces:
             if isinstance(piece, bytes):
                 self.keys.add(piece)
@@ -245,33 +245,33 @@ class TtyChannel:
 
     def _hold(self) -> None:
         """Have the clock let go of what may be a key, if nothing comes after it."""
-        if self._letting_go is not None:
-            self._letting_go.cancel()
+        if self._release_timer is not None:
+            self._release_timer.cancel()
         due = self.awaiting or any(not asked.done() for _, asked in self._asked)
         seconds = self._round_trip.patience if due else KEY_SECONDS
-        self._letting_go = self._loop.call_later(seconds, self._let_go)
+        self._release_timer = self._loop.call_later(seconds, self._release)
 
-    def _let_go(self) -> None:
-        self._letting_go = None
+    def _release(self) -> None:
+        self._release_timer = None
         self._sort(self._demux.flush())
         if released := self._answers.release():
             self.keys.add(released)
 
     # --- the sentinel
 
-    async def attributes(self, seconds: float) -> Attributes | None:
+    async def attributes(self, seconds: float) -> DeviceAttributes | None:
         """What the terminal answers to DA1: all that was asked before is answered by then.
 
         None if it does not within the time. Its answer is still taken out when it comes later.
         """
         if self._why is not None:
             return None
-        asked: asyncio.Future[Attributes | None] = self._loop.create_future()
+        asked: asyncio.Future[DeviceAttributes | None] = self._loop.create_future()
         began = self._loop.time()
         self._forget(began - LOST_SECONDS)
         self._asked.append((began, asked))
         self._answers.due += 1
-        self.write(QUESTION)
+        self.write(DA1_QUERY)
         try:
             async with asyncio.timeout(seconds):
                 found = await asked
@@ -304,8 +304,8 @@ class TtyChannel:
         self._why = why
         self._loop.remove_reader(self._fd)
         self._loop.remove_writer(self._fd)
-        if self._letting_go is not None:
-            self._letting_go.cancel()
+        if self._release_timer is not None:
+            self._release_timer.cancel()
         self._queue.clear()
         self._wholes.clear()
         self._cut = False

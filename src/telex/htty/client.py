@@ -24,7 +24,7 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from telex.escapes.foreground import answerable
+from telex.escapes.foreground import answerable_group
 from telex.htty.chunk_stream import ChunkReceiver, GoAwayWatch, StreamAborted, begins_connection
 from telex.htty.errors import ConnectionOver
 from telex.htty.h2.http2_connection import Http2Connection
@@ -150,7 +150,7 @@ class HttyClient:
             self._begin(begun)
 
     def _begin(self, data: bytes) -> None:
-        group = answerable(self._pty.foreground())
+        group = answerable_group(self._pty.foreground())
         if group is None or not reads_raw_input(self._pty, group):
             self.swallowed += 1
             return
@@ -288,7 +288,7 @@ class HttyClient:
         """Those that wait to be spoken to say nothing that could be an event."""
         while True:
             await asyncio.sleep(LOOK_SECONDS)
-            group, offer = answerable(self._pty.foreground()), self._offer
+            group, offer = answerable_group(self._pty.foreground()), self._offer
             if (
                 group is None
                 or not reads_raw_input(self._pty, group)

@@ -13,8 +13,8 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from telex.escapes.own_tty import NotSupported
-from telex.escapes.probing import SCREEN, TMUX, RoundTrip, Wrap, multiplexer
+from telex.escapes.errors import NotSupported
+from telex.escapes.probe import SCREEN, TMUX, MultiplexerWrap, RoundTrip, multiplexer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,7 +38,7 @@ class Support:
     """How a page gets to who shows it."""
 
     version: int
-    wrap: Wrap | None
+    wrap: MultiplexerWrap | None
     """What a multiplexer on the way wants around each chunk."""
     round_trip: RoundTrip
     typed: bytes = b""
@@ -93,7 +93,7 @@ async def find_support(
 async def _ask_terminal(environ: Mapping[str, str], fd: int) -> Support:
     # A tenth of a second, which nobody need wait for where the environment says it.
     from telex.escapes.client import connect
-    from telex.escapes.reaching import SOCKET_VIA
+    from telex.escapes.terminal_discovery import SOCKET_VIA
 
     wrap = multiplexer(environ)
     advice = f"{_TMUX_ADVICE} Or: {_ADVICE}" if wrap is TMUX else _ADVICE

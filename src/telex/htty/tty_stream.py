@@ -25,8 +25,8 @@ import os
 from typing import TYPE_CHECKING, Final
 
 from telex.automation.portal import shielded
-from telex.escapes.probing import QUESTION, Answers, Attributes, RoundTrip
-from telex.escapes.tty_channel import KEY_SECONDS, Keys
+from telex.escapes.probe import DA1_QUERY, DA1Answers, DeviceAttributes, RoundTrip
+from telex.escapes.tty_channel import KEY_SECONDS, TypedKeys
 from telex.htty.chunk_stream import ChunkReceiver, StreamAborted
 from telex.htty.page_tty import AtomicWriter, open_tty_ends
 from telex.htty.support import find_support, standard_terminal
@@ -38,7 +38,7 @@ from telex.wire.events import Claimed, Event, Fault, Visible
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
 
-    from telex.escapes.probing import Wrap
+    from telex.escapes.probe import MultiplexerWrap
     from telex.htty.page_tty import TtyEnds
 
 
@@ -63,7 +63,7 @@ class TtyStream:
         ends: TtyEnds,
         *,
         keys: Callable[[bytes], None] | None = None,
-        wrap: Wrap | None = None,
+        wrap: MultiplexerWrap | None = None,
         round_trip: RoundTrip | None = None,
         typed: bytes = b"",
     ) -> None:
@@ -73,12 +73,12 @@ class TtyStream:
         self._ends = ends
         self._wrap = wrap
         self._round_trip = round_trip or RoundTrip()
-        self._unread_keys = Keys()
+        self._unread_keys = TypedKeys()
         self._keys = keys
         self._loop = asyncio.get_running_loop()
         self._demux = Demux((htty_chunk.CHUNK,))
         self._receiver = ChunkReceiver()
-        self._answers = Answers()
+        self._answers = DA1Answers()
         self._letting_go: asyncio.TimerHandle | None = None
         self._tail = b""
         """What came last: an ESC in it may be held."""
@@ -233,7 +233,7 @@ class TtyStream:
 
     def _typed(self, data: bytes) -> None:
         for piece in self._answers.feed(data):
-            if isinstance(piece, Attributes):
+            if isinstance(piece, DeviceAttributes):
                 self._answered.set()
             else:
                 self._hand_on(piece)
@@ -307,7 +307,7 @@ class TtyStream:
         asks = self.tty is not None and self._wrap is None and not self._hung_up.is_set()
         if asks:
             self._answers.due += 1
-            self._writes.put(QUESTION)
+            self._writes.put(DA1_QUERY)
         self._writes.close()
         if not await _any_event_within(limits.CLOSE_SECONDS, self._written) or self.tty is None:
             return False

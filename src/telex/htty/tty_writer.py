@@ -23,7 +23,7 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Final, Protocol
 
-from telex.escapes.foreground import answerable
+from telex.escapes.foreground import answerable_group
 from telex.wire import htty_chunk, limits
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class PtyLike(Protocol):
 
 def reads_raw_input(pty: PtyLike, group: int) -> bool:
     """Whether that group reads what is typed, byte by byte and unseen."""
-    if pty.foreground() != group or answerable(group) is None:
+    if pty.foreground() != group or answerable_group(group) is None:
         return False
     now = pty.line_settings()
     # Another look, for they are two questions: the shell that came between them made it raw.

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from host.seat import RUN, printing, seated
-from telex.escapes.catalogue import COMMANDS, EVENTS
-from telex.host.attributes import Attributes
-from telex.protocols.json_escapes import ATTRIBUTE, Nothing
+from passthrough.seat import RUN, printing, seated
+from telex.escapes.commands import COMMANDS, EVENTS
+from telex.escapes.protocol import ATTRIBUTE, NoData
+from telex.passthrough.query_replies import AttributeFilter
 from telex.terminal.cells import PLAIN, Style
 
 if TYPE_CHECKING:
@@ -40,9 +40,9 @@ async def test_the_examples_do_what_they_say_and_none_of_them_is_shown(tmp_path:
 
 
 def test_a_vt100_with_json_escapes_answers_as_the_spec_has_it() -> None:
-    between = Attributes(ATTRIBUTE)
-    between.printed(b"\x1b[c", 0.0)
-    assert between.typed(b"\x1b[?1c", 0.1) == b"\x1b[?1;23198c"
+    between = AttributeFilter(ATTRIBUTE)
+    between.program_output(b"\x1b[c", 0.0)
+    assert between.person_input(b"\x1b[?1c", 0.1) == b"\x1b[?1;23198c"
 
 
 def test_systems_and_subsystems_are_separated_by_colons() -> None:
@@ -52,7 +52,7 @@ def test_systems_and_subsystems_are_separated_by_colons() -> None:
 
 
 def test_every_command_that_takes_data_has_a_type_for_it() -> None:
-    taking = [one for one in COMMANDS.values() if one.payload is not Nothing]
+    taking = [one for one in COMMANDS.values() if one.payload is not NoData]
     assert len(taking) > 40
     assert all(one.payload.__struct_fields__ for one in taking)
 

@@ -51,9 +51,9 @@ def command(
     context: click.Context, key: str, into: Path | None, name: str, program: tuple[str, ...]
 ) -> int:
     from telex.cli.configuration import redactor_of
-    from telex.host.attach import control_key
-    from telex.host.beside import beside
-    from telex.host.keeping import Keeping
+    from telex.passthrough.adapter_panels import RecordPanel
+    from telex.passthrough.attach_view import control_key
+    from telex.passthrough.panel_view import run_with_panel
 
     pressed = control_key(key)
     redactor = redactor_of(load_config(context).settings)
@@ -61,9 +61,9 @@ def command(
     argv = program or default_program(context, plugin)
     directory = into or _directory(name, plugin)
     called = plugin.name if plugin is not None else Path(name).absolute().name
-    panel = Keeping(called, key, directory, redactor, plugin, problem)
+    panel = RecordPanel(called, key, directory, redactor, plugin, problem)
     try:
-        return beside(argv, panel, pressed, environment(plugin))
+        return run_with_panel(argv, panel, pressed, environment(plugin))
     finally:
         if panel.saved:
             explain(f"telex: saved in {directory}: {', '.join(panel.saved)}")

@@ -36,11 +36,11 @@ own is run. The exit code is the program's.
 @click.pass_context
 def command(context: click.Context, key: str, name: str, program: tuple[str, ...]) -> int:
     from telex.adapters.finding import find_plugin
-    from telex.host.attach import control_key
-    from telex.host.beside import beside
-    from telex.host.trying import Trying
+    from telex.passthrough.adapter_panels import TryPanel
+    from telex.passthrough.attach_view import control_key
+    from telex.passthrough.panel_view import run_with_panel
 
     leave = control_key(key)
     plugin = find_plugin(name, places.find())
     argv = program or default_program(context, plugin)
-    return beside(argv, Trying(plugin, key), leave, environment(plugin))
+    return run_with_panel(argv, TryPanel(plugin, key), leave, environment(plugin))

@@ -15,12 +15,12 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final, Self
 
-from telex.escapes import detecting
-from telex.escapes.catalogue import COMMANDS
-from telex.escapes.foreground import answerable
-from telex.escapes.inband import InBand
+from telex.escapes import capabilities
+from telex.escapes.commands import COMMANDS
+from telex.escapes.foreground import answerable_group
+from telex.escapes.inband import InBandChannel
+from telex.escapes.protocol import ATTRIBUTE
 from telex.htty.chunk_stream import ChunkReceiver, GoAwayWatch, StreamAborted
-from telex.protocols.json_escapes import ATTRIBUTE
 from telex.rpc.methods import Methods
 from telex.rpc.peer import Peer
 from telex.terminal.cells import Size
@@ -213,14 +213,14 @@ class CommandStream:
         return group == self._group
 
     def _type(self, data: bytes) -> None:
-        if answerable(self.pty.foreground()) is not None:
+        if answerable_group(self.pty.foreground()) is not None:
             self.pty.write(data)
 
     def _answering(self) -> Peer:
         pty = self.pty
-        self._channel = InBand(
+        self._channel = InBandChannel(
             self._type,
-            lambda: answerable(pty.foreground()),
+            lambda: answerable_group(pty.foreground()),
             echoes=lambda: pty.line_settings().echo,
             unread=lambda: pty.unsent,
             read=pty.drained,
@@ -233,4 +233,6 @@ class CommandStream:
 def _detect() -> dict[str, object]:
     """What a terminal says that takes pages, and little else."""
     known = [COMMANDS["detect"]]
-    return detecting.answer(known, maxframe=limits.CONTROL_STRING_BYTES, htty=True, events=())
+    return capabilities.detect_answer(
+        known, maxframe=limits.CONTROL_STRING_BYTES, htty=True, events=()
+    )

@@ -1,0 +1,270 @@
+"""Core commands: `detect`, `ping`, subscriptions; and the structs of batches and reports.
+
+`cancel` is no command but a member of a packet. `term:report` and `term:querymode` are put to a
+terminal as ANSI queries (`report_question`), and its reply is read back as data (`report_answer`):
+numbers, colours and a name in plain letters, nothing that a program could have put there. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from telex.escapes.commands.ansi import NotLifted
+from telex.escapes.commands.cursor import CursorStyle
+from telex.escapes.commands.dec_modes import ModeState, QueryMode, mode_number
+from telex.escapes.commands.style import LIFTS, SetStyle
+from telex.escapes.protocol import END, Byte, EscapeCommand, Guard, Hex, NoData, Payload
+from telex.wire import limits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Capability(Payload, frozen=True):
+    """How much of a system is there."""
+
+    level: int | UnsetType = UNSET
+    """Everything of this level, and of those below."""
+    include: tuple[str, ...] = ()
+    """Commands; `*` stands for any run of characters, colons too."""
+    exclude: tuple[str, ...] = ()
+    """Commands that are not there after all. It wins over the others."""
+    unverified: tuple[str, ...] = ()
+    """Commands and events that are there, and passed on to a terminal that cannot be asked whether
+    it does them. Ours."""
+
+
+class Detected(Payload, frozen=True):
+    """What is supported."""
+
+    capabilities: dict[str, Capability]
+    """By system."""
+    capabilties: dict[str, Capability]
+    """The same, as the spec spells it."""
+    maxframe: int
+    """The most bytes of JSON in one frame that are read here."""
+
+
+class Subscribe(Payload, frozen=True):
+    """Which events."""
+
+    events: Annotated[
+        tuple[
+            Annotated[str, Meta(pattern=rf"^event:[a-z]{{1,32}}{END}", description="An event.")],
+            ...,
+        ],
+        Meta(max_length=32),
+    ] = ()
+    """To unsubscribe, none is all."""
+
+
+class Subscribed(Payload, frozen=True):
+    """What is subscribed to now. An event that is not known here is not in it."""
+
+    events: tuple[str, ...]
+
+
+class BatchItem(Payload, frozen=True):
+    """One command of several."""
+
+    command: Annotated[str, Meta(max_length=64)]
+    data: Any = None
+    """What that command takes. Any JSON here, because its type is that of the command."""
+
+
+class CommandBatch(Payload, frozen=True):
+    """Commands to be done in this order, or not at all."""
+
+    commands: Annotated[tuple[BatchItem, ...], Meta(max_length=limits.BATCH_COMMANDS)]
+
+
+What = Literal[
+    "cursor", "status", "attributes", "secondary", "version", "size-cells", "size-pixels",
+    "cell-pixels", "colors", "palette", "sgr", "cursorstyle", "terminfo",
+]  # fmt: skip
+
+
+class TermReport(Payload, frozen=True):
+    """What to tell."""
+
+    what: What
+    index: Byte = 0
+    """For `palette`: which colour."""
+    name: Annotated[str, Meta(pattern=rf"^[A-Za-z0-9]{{1,32}}{END}")] | None = None
+    """For `terminfo`: which capability."""
+
+    def __post_init__(self) -> None:
+        if (self.what == "terminfo") != (self.name is not None):
+            raise ValueError("a name is given for terminfo, and for nothing else")
+
+
+class TermReported(Payload, frozen=True):
+    """What was asked for, and only that: numbers, colours and the terminal's own name."""
+
+    row: int | UnsetType = UNSET
+    """`cursor`, with `col`."""
+    col: int | UnsetType = UNSET
+    ok: bool | UnsetType = UNSET
+    """`status`."""
+    attributes: tuple[int, ...] | UnsetType = UNSET
+    """`attributes` and `secondary`."""
+    version: str | UnsetType = UNSET
+    """`version`."""
+    rows: int | UnsetType = UNSET
+    """`size-cells`, with `cols`."""
+    cols: int | UnsetType = UNSET
+    width: int | UnsetType = UNSET
+    """`size-pixels` and `cell-pixels`, with `height`."""
+    height: int | UnsetType = UNSET
+    fg: Hex | UnsetType = UNSET
+    """`colors`, with `bg` and, if it is known, `cursor`."""
+    bg: Hex | UnsetType = UNSET
+    cursor: Hex | UnsetType = UNSET
+    color: Hex | UnsetType = UNSET
+    """`palette`."""
+    style: SetStyle | UnsetType = UNSET
+    """`sgr`."""
+    cursorstyle: CursorStyle | UnsetType = UNSET
+    """`cursorstyle`."""
+    value: str | UnsetType | None = UNSET
+    """`terminfo`; null where the terminal has no such capability."""
+
+
+COMMANDS: Final = (
+    EscapeCommand("detect", "Ask what is supported.", NoData, 1, returns=Detected),
+    EscapeCommand("ping", "Ask for an answer, with nothing in it.", NoData, 1, returns=NoData),
+    # Behind ssh or tmux the terminal cannot see who asked: there the person is asked. For keys and
+    # pastes they always are (`service`), since whoever hears the keys has the keyboard.
+    EscapeCommand(
+        "term:subscribe",
+        "Be told of events.",
+        Subscribe,
+        1,
+        returns=Subscribed,
+        guard=Guard.REMOTE,
+        deed="be told what happens in this terminal",
+    ),
+    EscapeCommand(
+        "term:unsubscribe",
+        "Be told of them no more.",
+        Subscribe,
+        1,
+        returns=Subscribed,
+    ),
+)
+
+
+_STATES: Final = ("unknown", "set", "reset", "perm-set", "perm-reset")
+_SHAPES: Final = ("default", "block", "underline", "bar")
+
+_QUESTIONS: Final = {
+    "cursor": b"\x1b[6n",
+    "status": b"\x1b[5n",
+    "attributes": b"\x1b[c",
+    "secondary": b"\x1b[>c",
+    "version": b"\x1b[>q",
+    "size-cells": b"\x1b[18t",
+    "size-pixels": b"\x1b[14t",
+    "cell-pixels": b"\x1b[16t",
+    "colors": b"\x1b]10;?\x1b\\\x1b]11;?\x1b\\\x1b]12;?\x1b\\",
+    "sgr": b"\x1bP$qm\x1b\\",
+    "cursorstyle": b"\x1bP$q q\x1b\\",
+}
+
+
+def report_question(asked: TermReport | QueryMode) -> bytes:
+    """What to ask a terminal."""
+    if isinstance(asked, QueryMode):
+        number, private = mode_number(asked.mode, asked.private)
+        return b"\x1b[%b%d$p" % (b"?" if private else b"", number)
+    if asked.what == "palette":
+        return b"\x1b]4;%d;?\x1b\\" % asked.index
+    if asked.what == "terminfo":
+        return b"\x1bP+q%b\x1b\\" % str(asked.name).encode().hex().encode()
+    return _QUESTIONS[asked.what]
+
+
+def report_answer(asked: TermReport | QueryMode, said: bytes) -> TermReported | ModeState | None:
+    """What the terminal's answer says; None if it says nothing that was asked."""
+    if isinstance(asked, QueryMode):
+        found = re.search(rb"\x1b\[\??\d+;([0-4])\$y", said)
+        return ModeState(_STATES[int(found[1])]) if found else None
+    if asked.what == "colors":
+        return _colours(said)
+    form, read = _ANSWERS[asked.what]
+    found = re.search(form, said)
+    return read(found) if found else None
+
+
+def _colours(said: bytes) -> TermReported | None:
+    colours = {found[1]: _hex(found, 2) for found in re.finditer(rb"\x1b\]1([0-2]);" + _RGB, said)}
+    if b"0" not in colours or b"1" not in colours:
+        return None
+    return TermReported(fg=colours[b"0"], bg=colours[b"1"], cursor=colours.get(b"2", msgspec.UNSET))
+
+
+_RGB: Final = rb"rgb:([0-9a-fA-F]{2})[0-9a-fA-F]*/([0-9a-fA-F]{2})[0-9a-fA-F]*/([0-9a-fA-F]{2})"
+
+
+def _hex(found: re.Match[bytes], first: int) -> str:
+    """A colour of which the terminal told up to four digits each; two are enough."""
+    return "#" + b"".join(found.group(first, first + 1, first + 2)).decode().lower()
+
+
+def _numbers(found: re.Match[bytes]) -> tuple[int, ...]:
+    return tuple([int(digits) for digits in found[1].split(b";") if digits])
+
+
+def _style(found: re.Match[bytes]) -> TermReported | None:
+    """The pen, in the words of `term:setstyle`; what is plain is left out."""
+    style: dict[str, object] = {}
+    try:
+        for name, data in LIFTS[b"\x1b[m"](found[1].decode().split(";")):
+            style = {} if name == "term:resetstyle" else {**style, **data}
+        return TermReported(style=msgspec.convert(style, SetStyle))
+    except (NotLifted, msgspec.ValidationError):
+        return None
+
+
+def _cursor_style(found: re.Match[bytes]) -> TermReported:
+    number = int(found[1] or 0)
+    blink = number % 2 == 1
+    return TermReported(cursorstyle=CursorStyle(_SHAPES[(number + 1) // 2], blink))
+
+
+def _capability(found: re.Match[bytes]) -> TermReported:
+    if found[1] == b"0" or not found[2]:
+        return TermReported(value=None)
+    return TermReported(value=bytes.fromhex(found[2].decode()).decode("ascii", "backslashreplace"))
+
+
+_ANSWERS: Final[dict[str, tuple[bytes, Callable[[re.Match[bytes]], TermReported | None]]]] = {
+    "cursor": (
+        rb"\x1b\[\??(\d+);(\d+)R",
+        lambda found: TermReported(row=int(found[1]), col=int(found[2])),
+    ),
+    "status": (rb"\x1b\[([03])n", lambda found: TermReported(ok=found[1] == b"0")),
+    "attributes": (rb"\x1b\[\?([\d;]+)c", lambda found: TermReported(attributes=_numbers(found))),
+    "secondary": (rb"\x1b\[>([\d;]+)c", lambda found: TermReported(attributes=_numbers(found))),
+    "version": (rb"\x1bP>\|([ -~]{1,64})", lambda found: TermReported(version=found[1].decode())),
+    "size-cells": (
+        rb"\x1b\[8;(\d+);(\d+)t",
+        lambda found: TermReported(rows=int(found[1]), cols=int(found[2])),
+    ),
+    "size-pixels": (
+        rb"\x1b\[4;(\d+);(\d+)t",
+        lambda found: TermReported(height=int(found[1]), width=int(found[2])),
+    ),
+    "cell-pixels": (
+        rb"\x1b\[6;(\d+);(\d+)t",
+        lambda found: TermReported(height=int(found[1]), width=int(found[2])),
+    ),
+    "palette": (rb"\x1b\]4;\d+;" + _RGB, lambda found: TermReported(color=_hex(found, 1))),
+    "sgr": (rb"\x1bP1\$r([\d;:]*)m", _style),
+    "cursorstyle": (rb"\x1bP1\$r([0-6]?) q", _cursor_style),
+    "terminfo": (rb"\x1bP([01])\+r(?:[0-9a-fA-F]+=((?:[0-9a-fA-F]{2})*))?", _capability),
+}

@@ -1,0 +1,90 @@
+"""JSON escapes in terminal automation: `session.create {escapes: true}`, `session.escape_reply`.
+
+`EscapeSessions(automation)` adds both to a service, which knows nothing of them. The session's own
+part is `session_responder`, imported for the first session that asks for it: a server starts
+without.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import binascii
+from typing import TYPE_CHECKING
+
+from msgspec import UNSET
+
+from telex.automation import protocol as spec
+from telex.automation.errors import maps_errors
+from telex.automation.notices import Connection
+from telex.rpc.errors import Condition, RpcError
+
+if TYPE_CHECKING:
+    from telex.automation.server import AutomationService
+    from telex.escapes.session_responder import SessionResponder
+
+
+class EscapeSessions:
+    """The sessions of one server that have escapes. Close it after the server."""
+
+    def __init__(self, automation: AutomationService) -> None:
+        self._automation = automation
+        self.redactor = automation.redactor
+        self._answering: dict[str, SessionResponder] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+        automation.extension_factories += (self._opener,)
+        automation.closers.add(self._session_closed)
+        automation.notifications = (*automation.notifications, "session.escape")
+        automation.add_handlers({"session.escape_reply": self.escape_reply})
+
+    @maps_errors
+    def escape_reply(self, asked: spec.EscapeReply, who: Connection) -> spec.EscapeReplied:
+        """Answer a command that the program asked of its terminal."""
+        self._automation.writable(asked.session, who, "session.escape_reply")
+        answering = self._answering.get(asked.session)
+        if answering is None:
+            raise RpcError(
+                Condition.PARAMS, "this session has no escapes; create it with `escapes: true`"
+            )
+        _check(asked)
+        return spec.EscapeReplied(answering.reply(asked))
+
+    async def close(self) -> None:
+        for id in [*self._answering]:
+            self._session_closed(id)
+        if self._closing:
+            await asyncio.wait(self._closing)
+
+    def _opener(self, asked: spec.Create) -> SessionResponder | None:
+        if not asked.escapes:
+            return None
+        from telex.escapes.session_responder import (
+            SessionResponder,  # loads the catalogue, for who needs it
+        )
+
+        return SessionResponder(self._automation, self._answering, htty=asked.pages)
+
+    def _session_closed(self, id: str) -> None:
+        if (answering := self._answering.pop(id, None)) is not None:
+            task = asyncio.create_task(answering.close())
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)
+
+
+def _check(asked: spec.EscapeReply) -> None:
+    """An answer that could not be sent is refused to who gives it. The program is not told."""
+    given = [name for name in ("data", "data64", "error") if getattr(asked, name) is not UNSET]
+    if len(given) > 1 or (asked.cont and "error" in given):
+        raise RpcError(
+            Condition.PARAMS, "give one of data, data64 and error; nothing follows an error"
+        )
+    try:
+        reply_bytes(asked)
+    except binascii.Error as error:
+        raise RpcError(Condition.PARAMS, f"data64 is not base64: {error}") from None
+
+
+def reply_bytes(asked: spec.EscapeReply) -> bytes | None:
+    """What its data64 holds, if that is what it has."""
+    if isinstance(asked.data64, str):
+        return binascii.a2b_base64(asked.data64.encode(), strict_mode=True)
+    return None

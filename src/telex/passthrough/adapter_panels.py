@@ -1,0 +1,323 @@
+"""The panels of `telex adapter try` and `telex adapter record`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import textwrap
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import UNSET, structs
+
+from telex.adapters.asking import ask
+from telex.adapters.context import context
+from telex.adapters.fixture_files import NAME, FixtureTaken, free_name, save_fixture
+from telex.adapters.fixtures import Expected, Fixture
+from telex.adapters.lua.nursery import Nursery
+from telex.adapters.watching import watch
+from telex.passthrough.panel_view import PanelLine
+from telex.protocols.pty_adapters import COMPLETED_TURN_STABLE_MS
+from telex.terminal.redact import Masker
+from telex.wire import limits
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from telex.adapters.asking import Said
+    from telex.adapters.lua.instance import Instance
+    from telex.adapters.sources import Plugin
+    from telex.passthrough.panel_view import PanelView
+    from telex.redaction import Redactor
+    from telex.terminal.session import PtySession
+
+
+HEAD, BROKEN, DIM, RED = "7", "97;41", "2", "31"
+EVIDENCE_ROWS: Final = 2
+
+
+class TryPanel:
+    """Shows what a plugin says of the program above: state, confidence, rule, evidence, metadata.
+    A `panel_view.Panel`.
+    """
+
+    height = 2 + EVIDENCE_ROWS
+    answer: str | None = None
+
+    def __init__(self, plugin: Plugin, key: str) -> None:
+        self._plugin = plugin
+        self._key = key
+        self._said: Said | None = None
+        self._view: PanelView | None = None
+
+    async def live(self, view: PanelView) -> None:
+        self._view = view
+        nursery = Nursery()
+        try:
+            await watch(view.session, nursery.instance(self._plugin), self._told)
+        finally:
+            await nursery.close()
+
+    def pressed(self) -> None:
+        if self._view is not None:
+            self._view.leave()
+
+    def typed(self, data: bytes) -> bytes:
+        return data  # it asks nothing
+
+    def lines(self) -> list[PanelLine]:
+        name, said = self._plugin.name, self._said
+        if said is None or self._view is None:
+            return [PanelLine(f" {name} · not asked yet", f"{self._key} ends it ", HEAD)]
+        hint = f"{_time(said.seconds)} · {self._key} ends it "
+        head = PanelLine(f" {name} · {summary(said)}", hint, BROKEN if said.problem else HEAD)
+        if said.problem is not None:
+            text = f"{said.problem.function}: {said.problem.problem}"
+            return [head, *_wrapped(text, self._view.cols, RED, self.height - 1)]
+        body = _wrapped(said.state.evidence, self._view.cols, "", EVIDENCE_ROWS)
+        if isinstance(said.state.metadata, dict):
+            shown = json.dumps(said.state.metadata, ensure_ascii=False, sort_keys=True)
+            body += _wrapped(shown, self._view.cols, DIM, self.height - 1 - len(body))
+        return [head, *body]
+
+    def _told(self, said: Said) -> None:
+        self._said = said
+        if self._view is not None:
+            self._view.changed()
+
+
+def summary(said: Said) -> str:
+    """A state in a few words."""
+    state = said.state
+    if said.problem is not None:
+        return f"{state.state} ({said.problem.kind})"
+    rule = f" · rule {state.rule}" if isinstance(state.rule, str) else ""
+    return f"{state.state} {state.confidence:.2f}{rule}"
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds * 1000:.1f} ms" if seconds < 0.1 else f"{seconds:.1f} s"
+
+
+def _wrapped(text: str, cols: int, style: str, rows: int) -> list[PanelLine]:
+    """At most so many rows; the last one says whether there would be more."""
+    found = textwrap.wrap(" ".join(text.split()), max(8, cols - 2))
+    shown = [*found[: rows - 1], " ".join(found[rows - 1 :])] if found[rows:] else found
+    return [PanelLine(f" {line}", style=style) for line in shown]
+
+
+UNKNOWN: Final = "unknown"
+_PROMPT: Final = " save as: "
+_KEY: Final = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.)|.", re.DOTALL)
+"""A key as a terminal types it: a sequence, or a byte."""
+_ENTER, _RUB_OUT = (b"\r", b"\n"), (b"\x7f", b"\b")
+_NO: Final = (b"\x1b", b"\x03")
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedScreen:
+    """A moment of a session, without its secrets, and as the plugin was shown it."""
+
+    text: str
+    looks: dict[str, Any]
+    """What belongs to the screen and is not in its text."""
+    transcript: str
+    seen: dict[str, Any]
+
+
+def capture_screen(
+    session: PtySession, redactor: Redactor, plugin: Plugin | None, now: float
+) -> CapturedScreen:
+    """This moment."""
+    shown = Masker(redactor).snapshot(session.snapshot(), session.rows_above())
+    permissions = frozenset() if plugin is None else plugin.permissions
+    cursor, size = shown.cursor, shown.size
+    looks: dict[str, Any] = {
+        "screen_cursor": {"row": cursor.row, "col": cursor.col, "visible": cursor.visible},
+        "size": {"rows": size.rows, "cols": size.cols},
+    }
+    if shown.alternate_screen:
+        looks["alternate_screen"] = True
+    if shown.title is not None:
+        looks["title"] = shown.title
+    transcript = session.transcript
+    first = max(transcript.start, transcript.cursor - limits.TRANSCRIPT_TAIL_CHARS)
+    printed = transcript.redacted(redactor, first).text if _reads(plugin) else ""
+    return CapturedScreen(shown.plain_text, looks, printed, context(session, permissions, now))
+
+
+def _reads(plugin: Plugin | None) -> bool:
+    return plugin is not None and "transcript.read" in plugin.permissions
+
+
+async def expectation(taken: CapturedScreen, instance: Instance | None) -> Expected:
+    """What is written beside a screen."""
+    if instance is None:
+        return _unsaid(taken)
+    bare = Expected(state=UNKNOWN, context=taken.looks)
+    live, kept = await ask(instance, taken.seen), await _of(taken, bare, instance)
+    if _words(live) != _words(kept):
+        # It was not the screen alone that decided. Only then: a transcript makes a long fixture.
+        bare = structs.replace(bare, context=taken.looks | _beyond(taken))
+        kept = await _of(taken, bare, instance)
+    if kept.problem is not None:
+        return structs.replace(_unsaid(taken), context=bare.context)
+    return structs.replace(bare, state=kept.state.state, rule=kept.state.rule)
+
+
+def _unsaid(taken: CapturedScreen) -> Expected:
+    """Nobody could say it."""
+    note = "edit: name the state that this screen shows"
+    return Expected(state=UNKNOWN, context=taken.looks, note=note)
+
+
+async def _of(taken: CapturedScreen, expected: Expected, instance: Instance) -> Said:
+    return await ask(instance, Fixture("", taken.text, expected).shown())
+
+
+def _words(said: Said) -> tuple[object, object]:
+    return said.state.state, said.state.rule
+
+
+def _beyond(taken: CapturedScreen) -> dict[str, Any]:
+    """What a plugin may also have looked at."""
+    found: dict[str, Any] = {}
+    if (stable := taken.seen["stable_ms"]) < COMPLETED_TURN_STABLE_MS:
+        found["stable_ms"] = stable
+    return {**found, "transcript": taken.transcript} if taken.transcript else found
+
+
+class RecordPanel:
+    """A key saves the screen above it as a fixture. A `panel_view.Panel`.
+
+    The screen is captured when the key is pressed, whatever the program does while its name is
+    typed. Secrets are masked before anything is written, and the expected state is what the plugin
+    says of the masked screen, read as `telex adapter test` will read it: so that the test passes,
+    and the person corrects what is wrong with it.
+    """
+
+    height = 2
+
+    def __init__(
+        self,
+        name: str,
+        key: str,
+        directory: Path,
+        redactor: Redactor,
+        plugin: Plugin | None,
+        problem: str,
+    ) -> None:
+        self.saved: list[str] = []
+        """The names of those that were written."""
+        self._name = name
+        self._key = key
+        self._directory = directory
+        self._redactor = redactor
+        self._plugin = plugin
+        self._problem = problem
+        self._news = PanelLine(f" fixtures go to {directory}")
+        self._typed: str | None = None
+        self._taken: CapturedScreen | None = None
+        self._said: Said | None = None
+        self._view: PanelView | None = None
+        self._wanted: deque[tuple[str, CapturedScreen]] = deque()
+        self._more = asyncio.Event()
+
+    @property
+    def answer(self) -> str | None:
+        return None if self._typed is None else _PROMPT + self._typed
+
+    def lines(self) -> list[PanelLine]:
+        if self._typed is not None:
+            hint = f"enter saves as {self._typed or free_name(self._directory)} · esc does not "
+            return [PanelLine(_PROMPT + self._typed, hint, HEAD), self._news]
+        style, now = HEAD, ""
+        if self._said is not None:
+            style, now = BROKEN if self._said.problem else HEAD, f" · now {summary(self._said)}"
+        count = f"{len(self.saved)} saved"
+        head = PanelLine(f" {self._name} · {count}{now}", f"{self._key} keeps this screen ", style)
+        return [head, PanelLine(f" {self._problem}", style=RED) if self._problem else self._news]
+
+    # Keys.
+
+    def pressed(self) -> None:
+        if self._view is not None:
+            now = asyncio.get_running_loop().time()
+            self._taken = capture_screen(self._view.session, self._redactor, self._plugin, now)
+            self._typed = ""
+
+    def typed(self, data: bytes) -> bytes:
+        for key in _KEY.finditer(data):
+            self._press(key[0])
+            if self._typed is None:
+                return data[key.end() :]
+        return b""
+
+    def _press(self, key: bytes) -> None:
+        typed = self._typed or ""
+        if key in _ENTER:
+            self._keep(typed)
+        elif key in _NO:
+            self._typed = self._taken = None
+        elif key in _RUB_OUT:
+            self._typed = typed[:-1]
+        elif key == b"\x15":
+            self._typed = ""
+        elif len(key) == 1 and NAME.fullmatch(more := typed + key.decode("latin-1")):
+            self._typed = more
+
+    def _keep(self, typed: str) -> None:
+        if self._taken is not None:
+            self._wanted.append((typed, self._taken))
+            self._more.set()
+        self._typed = self._taken = None
+
+    # Life.
+
+    async def live(self, view: PanelView) -> None:
+        self._view = view
+        nursery = Nursery()
+        instance = None if self._plugin is None else nursery.instance(self._plugin)
+        try:
+            async with asyncio.TaskGroup() as both:
+                both.create_task(self._save_all(instance))
+                if instance is not None:
+                    both.create_task(watch(view.session, instance, self._told))
+        finally:
+            while self._wanted:  # the program ended before the plugin had an answer
+                self._save_next(_unsaid(self._wanted[0][1]))
+            await nursery.close()
+
+    async def _save_all(self, instance: Instance | None) -> None:
+        while True:
+            await self._more.wait()
+            self._more.clear()
+            while self._wanted:
+                self._save_next(await expectation(self._wanted[0][1], instance))
+
+    def _save_next(self, expected: Expected) -> None:
+        typed, taken = self._wanted.popleft()
+        self._save(typed or free_name(self._directory), taken, expected)
+        if self._view is not None:
+            self._view.changed()
+
+    def _save(self, name: str, taken: CapturedScreen, expected: Expected) -> None:
+        self._problem = ""
+        try:
+            save_fixture(self._directory, name, taken.text, expected)
+        except FixtureTaken as there:
+            self._news = PanelLine(f" not saved: {there}", style=RED)
+        except OSError as error:
+            why = f"{error.filename}: {error.strerror}"
+            self._news = PanelLine(f" not saved: {why}", style=RED)
+        else:
+            self.saved.append(name)
+            note = "" if expected.note is UNSET else " (edit its state)"
+            self._news = PanelLine(f" saved {name} as {expected.state}{note}")
+
+    def _told(self, said: Said) -> None:
+        self._said = said
+        if self._view is not None:
+            self._view.changed()

@@ -1,0 +1,195 @@
+"""`telex replay`: plays a recording in the person's terminal, in its own time or at once.
+
+The recorded output is printed again, escape sequences and all; the terminal obeys a recording as it
+obeys any program. Space pauses and goes on, q and Ctrl-C end it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import termios
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from telex.passthrough import job_control
+from telex.passthrough.person_terminal import STDIN, PersonTerminal
+from telex.passthrough.terminal_io import InputReader, OutputWriter
+from telex.terminal.recording import OutputEvent
+from telex.terminal.screen import Screen
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from telex.terminal.recording import Recording
+
+PAUSE, SUSPEND = b" ", b"\x1a"
+QUIT: Final = {b"q": 0, b"\x03": 130}
+"""Which keys end it, and with what exit code."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlaybackPace:
+    """How fast to play."""
+
+    speed: float = 1.0
+    max_pause: float | None = None
+    """No pause is longer, in seconds of the recording."""
+    at_once: bool = False
+
+
+def steps(recording: Recording, pace: PlaybackPace) -> Iterator[tuple[float, str]]:
+    """How long to wait, and what to show then."""
+    longest = recording.header.idle_time_limit if pace.max_pause is None else pace.max_pause
+    last = 0.0
+    for event in recording.events:
+        pause = max(0.0, event.time - last)
+        if isinstance(event, OutputEvent):
+            last = max(last, event.time)
+            pause = pause if longest is None else min(pause, longest)
+            yield 0.0 if pace.at_once else pause / pace.speed, event.text
+
+
+def replay(recording: Recording, pace: PlaybackPace) -> int:
+    """Play it to its end, or until somebody has seen enough; the exit code."""
+    with PersonTerminal() as own, asyncio.Runner() as runner:
+        return runner.run(_played(own, recording, pace))
+
+
+async def _played(own: PersonTerminal, recording: Recording, pace: PlaybackPace) -> int:
+    return await Player(own, recording, pace).play()
+
+
+class Player:
+    """One recording in one terminal."""
+
+    def __init__(self, own: PersonTerminal, recording: Recording, pace: PlaybackPace) -> None:
+        self._own = own
+        self._recording = recording
+        self._pace = pace
+        self._loop = asyncio.get_running_loop()
+        self._screen = Screen(recording.header.size, scrollback=0) if own.shown else None
+        """Knows in which state a terminal is left when we stop in the middle."""
+        self._paused = False
+        self._woken = asyncio.Event()
+        """A key or a signal came."""
+        self._ended: int | None = None
+        self._broken: OSError | None = None
+
+    async def play(self) -> int:
+        self._outlet = OutputWriter(
+            self._own.writing, full=lambda: None, empty=lambda: None, broken=self._unheard
+        )
+        with self._attentive():
+            for pause, text in steps(self._recording, self._pace):
+                await self._wait(pause)
+                if self._ended is not None or self._broken is not None:
+                    break
+                await self._show(text)
+            self._outlet.write(self._undone())
+            await self._flushed()
+        self._outlet.close()
+        if self._broken is not None:
+            raise self._broken
+        return self._ended or 0
+
+    async def _show(self, text: str) -> None:
+        data = text.encode("utf-8", "replace")
+        if self._screen is not None:
+            self._screen.feed(data)
+        self._own.showing(data)
+        self._outlet.write(data)
+        await self._flushed()
+
+    async def _flushed(self) -> None:
+        """Until it was taken. Who has seen enough does not wait for it."""
+        flushed = self._loop.create_task(self._outlet.flushed())
+        while not flushed.done() and self._ended is None:
+            self._woken.clear()
+            woken = self._loop.create_task(self._woken.wait())
+            await asyncio.wait({flushed, woken}, return_when=asyncio.FIRST_COMPLETED)
+            woken.cancel()
+        flushed.cancel()
+
+    async def _wait(self, seconds: float) -> None:
+        until = self._loop.time() + seconds
+        while self._ended is None and (self._paused or self._loop.time() < until):
+            since = self._loop.time()
+            paused = self._paused
+            self._woken.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout_at(None if paused else until):
+                    await self._woken.wait()
+            if paused:
+                until += self._loop.time() - since
+
+    def _undone(self) -> bytes:
+        """What brings a terminal back from where the recording has left it."""
+        screen, undo = self._screen, b""
+        if screen is None:
+            return undo
+        if screen.alternate_screen:
+            undo += b"\x1b[?1049l"
+        if screen.mouse_tracking:
+            undo += b"\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l"
+        if screen.bracketed_paste:
+            undo += b"\x1b[?2004l"
+        if screen.application_cursor:
+            undo += b"\x1b[?1l"
+        if screen.application_keypad:
+            undo += b"\x1b>"
+        if not screen.cursor.visible:
+            undo += b"\x1b[?25h"
+        screen.close()
+        return undo + b"\x1b[0m"
+
+    # --- keys and signals
+
+    @contextlib.contextmanager
+    def _attentive(self) -> Iterator[None]:
+        inlet = InputReader(
+            self._own.reading, self._pressed, lambda: self._end(128 + signal.SIGHUP)
+        )
+        numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        for number in numbers:
+            self._loop.add_signal_handler(number, self._end, 128 + number)
+        try:
+            if self._own.shown:
+                self._own.take()
+                inlet.resume()
+            yield
+        finally:
+            inlet.close()
+            self._own.give_back()
+            if self._own.shown:
+                # A recorded question makes the terminal answer. The shell has not asked.
+                with contextlib.suppress(termios.error):
+                    termios.tcflush(STDIN, termios.TCIFLUSH)
+            for number in numbers:
+                self._loop.remove_signal_handler(number)
+
+    def _pressed(self, keys: bytes) -> None:
+        """What begins with an escape is a key we have no use for, or the terminal's answer."""
+        if not keys.startswith(b"\x1b"):
+            for key in keys:
+                self._press(bytes([key]))
+        self._woken.set()
+
+    def _press(self, key: bytes) -> None:
+        if key in QUIT:
+            self._end(QUIT[key])
+        elif key == PAUSE:
+            self._paused = not self._paused
+        elif key == SUSPEND:
+            self._own.give_back()
+            job_control.stop()
+            self._own.take()
+
+    def _unheard(self, error: OSError) -> None:
+        self._broken = error
+        self._woken.set()
+
+    def _end(self, code: int) -> None:
+        self._ended = code
+        self._woken.set()
