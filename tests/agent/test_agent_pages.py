@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from agent.ui_side import ALL, an_agent
-from telex.protocols.agent_ui import METHODS
+from telex.agent.protocol import METHODS
 from typed_pages import check_typed
 
 DOCS = Path(__file__).parents[2] / "docs"

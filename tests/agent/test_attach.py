@@ -9,20 +9,20 @@ import pytest
 
 from agent.holding import held
 from agent.ui_side import ALL, an_agent
-from telex.agent.cores.builtin import Builtin
-from telex.agent.cores.scripted import Scripted, Step
-from telex.agent.feeds import Feed, Notice
+from telex.agent.cores.builtin import BuiltinCore
+from telex.agent.cores.scripted import ScriptedCore, ScriptStep
+from telex.agent.feeds import Notice, RunFeed
+from telex.agent.protocol.events import FinalEvent, TextEvent
+from telex.agent.protocol.extensions import UiRequestCancel
+from telex.agent.protocol.runs import RunStatusNotify, UiCapabilities
 from telex.agent.questions import Questions
 from telex.agent.store import DiskFailed, NewRun, Store
-from telex.protocols.agent_ui.events import Final, Text
-from telex.protocols.agent_ui.extensions import UiRequestCancel
-from telex.protocols.agent_ui.running import RunStatusNotify, UiCapabilities
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from telex.agent.cores import Context, Input, Said
+    from telex.agent.cores import CoreContext, CoreOutput, RunInput
     from telex.agent.store import Event, Question
 
 RETURNING = {**ALL, "supports_run_attach": True}
@@ -32,19 +32,19 @@ class Talking:
     """Says as many things as it is told to, each when it may."""
 
     name = "talking"
-    details = Builtin.details
+    details = BuiltinCore.details
 
     def __init__(self, count: int, *, held_after: int = -1) -> None:
         self.count = count
         self.held_after = held_after
         self.go_on = asyncio.Event()
 
-    async def run(self, asked: Input, context: Context) -> AsyncIterator[Said]:
+    async def run(self, asked: RunInput, context: CoreContext) -> AsyncIterator[CoreOutput]:
         for number in range(self.count):
             if number == self.held_after:
                 await self.go_on.wait()
-            yield Text(str(number))
-        yield Final("done")
+            yield TextEvent(str(number))
+        yield FinalEvent("done")
 
 
 async def test_who_attaches_in_the_middle_gets_the_rest_once_and_in_order(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ async def test_an_event_read_from_the_store_and_then_told_is_sent_once(tmp_path:
         await late.settle()
         [*_, last] = [event async for event in agent.runtime.store.events(run)]
         for feed in agent.runtime.runs[run].feeds:
-            feed.event(last)
+            feed.add_event(last)
         core.go_on.set()
         for one in (ui, late):
             await one.until_ended(run)
@@ -162,7 +162,7 @@ class Listening:
     def __init__(self, name: str = "") -> None:
         self.name = name
         self.peer = self
-        self.feeds: dict[str, Feed] = {}
+        self.feeds: dict[str, RunFeed] = {}
         self.told: list[tuple[str, object]] = []
 
     async def ask(self, question: Question) -> bytes:
@@ -171,8 +171,6 @@ class Listening:
     async def notify(self, method: str, params: object) -> None:
         self.told.append((method, params))
 
-    tell = notify
-
 
 async def test_of_two_answers_at_once_the_later_is_told_that_it_was_too_late(
     tmp_path: Path,
@@ -180,9 +178,9 @@ async def test_of_two_answers_at_once_the_later_is_told_that_it_was_too_late(
     store = await Store.open(tmp_path / "agent.db")
     try:
         questions, uis = Questions(store), [Listening("a"), Listening("b")]
-        one = await questions.begin(None, "ui.confirm.request", b"{}")
+        one = await questions.open(None, "ui.confirm.request", b"{}")
         for ui in uis:
-            one.put(ui)  # type: ignore[arg-type]  # all of a connection that is used here
+            one.send_to(ui)  # type: ignore[arg-type]  # all of a connection that is used here
         await asyncio.wait(one.asked.values())
         answer = await questions.wait(one)
         told = {ui.name: ui.told for ui in uis}
@@ -199,15 +197,15 @@ async def test_who_is_behind_hears_of_every_question_that_was_taken_back(tmp_pat
     try:
         await store.start_run(NewRun("run", "session", b"{}", "", new_thread=True))
         ui = Listening()
-        feed = Feed("run", ui, store, after=-1)  # type: ignore[arg-type]  # as above
+        feed = RunFeed("run", ui, store, after=-1)  # type: ignore[arg-type]  # as above
         taken_back = [UiRequestCancel(f"ui_{n}", "answered", "run") for n in range(3)]
         for status in ("running", "awaiting_ui"):
-            feed.notice(Notice("run.status", RunStatusNotify("run", status)))
+            feed.add_notice(Notice("run.status", RunStatusNotify("run", status)))
         for told in taken_back:
-            feed.notice(Notice("ui.request.cancel", told))
-        feed.notice(Notice("run.status", RunStatusNotify("run", "completed")))
+            feed.add_notice(Notice("ui.request.cancel", told))
+        feed.add_notice(Notice("run.status", RunStatusNotify("run", "completed")))
         feed.finish()
-        await feed.sent()
+        await feed.wait_sent()
         assert ui.told == [
             *(("ui.request.cancel", told) for told in taken_back),
             ("run.status", RunStatusNotify("run", "completed")),
@@ -236,13 +234,13 @@ async def test_the_first_answer_wins_and_the_others_are_told(tmp_path: Path) -> 
 async def test_a_question_survives_a_restart_and_its_answer_goes_on_with_the_run(
     tmp_path: Path,
 ) -> None:
-    core = Scripted(
+    core = ScriptedCore(
         "two",
         [
-            Step(text="first"),
-            Step(tool="write", arguments={"file_path": "one", "content": "1"}),
-            Step(tool="write", arguments={"file_path": "two", "content": "2"}),
-            Step(final="{last}"),
+            ScriptStep(text="first"),
+            ScriptStep(tool="write", arguments={"file_path": "one", "content": "1"}),
+            ScriptStep(tool="write", arguments={"file_path": "two", "content": "2"}),
+            ScriptStep(final="{last}"),
         ],
     )
     async with an_agent(tmp_path, core) as agent:
@@ -298,13 +296,13 @@ async def test_after_a_restart_a_question_about_a_changed_file_is_asked_anew(
 async def test_a_core_that_does_something_else_after_a_restart_does_nothing(
     tmp_path: Path,
 ) -> None:
-    write = Step(tool="write", arguments={"file_path": "one", "content": "1"})
-    async with an_agent(tmp_path, Scripted("s", [Step(text="a"), write])) as agent:
+    write = ScriptStep(tool="write", arguments={"file_path": "one", "content": "1"})
+    async with an_agent(tmp_path, ScriptedCore("s", [ScriptStep(text="a"), write])) as agent:
         ui = await agent.connect(**RETURNING)
         run = await ui.start("go")
         await ui.until("ui.confirm.request")
         await ui.leave()
-    async with an_agent(tmp_path, Scripted("s", [write, write]), mode="full") as agent:
+    async with an_agent(tmp_path, ScriptedCore("s", [write, write]), mode="full") as agent:
         back = await agent.connect(**RETURNING)
         await back.call("run.attach", {"run_id": run})
         assert await back.until_ended(run) == "error"
@@ -332,15 +330,21 @@ async def test_a_run_that_waits_since_before_a_restart_can_be_cancelled(tmp_path
 
 
 async def test_a_question_that_comes_while_its_ui_is_away_waits_for_it(tmp_path: Path) -> None:
-    core = Scripted(
-        "s", [Step(text="a"), Step(wait=0.02), Step(prompt="Who?"), Step(final="{last}")]
+    core = ScriptedCore(
+        "s",
+        [
+            ScriptStep(text="a"),
+            ScriptStep(wait=0.02),
+            ScriptStep(prompt="Who?"),
+            ScriptStep(final="{last}"),
+        ],
     )
     async with an_agent(tmp_path, core) as agent:
         ui = await agent.connect(**RETURNING)
         run = await ui.start("go")
         await ui.until("agent.event", seq=0)
         await ui.leave()
-        await agent.runtime.runs[run].waits.wait()
+        await agent.runtime.runs[run].awaiting_answer.wait()
         back = await agent.connect(**RETURNING)
         await back.call("run.attach", {"run_id": run, "after_seq": 0})
         back.answer(await back.until("ui.prompt.request"), {"value": "me"})

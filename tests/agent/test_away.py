@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent.ui_side import ALL, an_agent
-from telex.agent.away import Away
-from telex.agent.cores.scripted import Scripted, Step
-from telex.protocols.agent_ui.asking import CONFIRM, PICK
-from telex.protocols.agent_ui.running import UiCapabilities
+from telex.agent.cores.scripted import ScriptedCore, ScriptStep
+from telex.agent.protocol.runs import UiCapabilities
+from telex.agent.protocol.ui_requests import CONFIRM, PICK
+from telex.agent.ui_connection import Departures
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,34 +25,39 @@ def can(*what: str) -> UiCapabilities:
 
 
 def test_only_who_can_answer_as_much_comes_back_for_one_who_left() -> None:
-    away = Away()
-    away.left(can("confirm"))
-    assert not away.may_answer(CONFIRM)
-    away.left(can("confirm", "run_attach"))
+    departures = Departures()
+    departures.add(can("confirm"))
+    assert not departures.can_answer(CONFIRM)
+    departures.add(can("confirm", "run_attach"))
     for other in (can(), can("run_attach"), can("confirm"), can("pick", "run_attach")):
-        away.came(other)
-        assert away.may_answer(CONFIRM)
-        assert not away.may_answer(PICK)
-    away.left(can("confirm", "run_attach"))
-    away.came(can("confirm", "run_attach"))
-    assert away.may_answer(CONFIRM)
-    away.came(can("confirm", "pick", "run_attach"))
-    assert not away.may_answer(CONFIRM)
+        departures.reconnected(other)
+        assert departures.can_answer(CONFIRM)
+        assert not departures.can_answer(PICK)
+    departures.add(can("confirm", "run_attach"))
+    departures.reconnected(can("confirm", "run_attach"))
+    assert departures.can_answer(CONFIRM)
+    departures.reconnected(can("confirm", "pick", "run_attach"))
+    assert not departures.can_answer(CONFIRM)
 
 
 @pytest.mark.parametrize("watching", [{}, MUTE, ALL])
 async def test_who_watches_does_not_answer_for_who_is_away(
     tmp_path: Path, watching: dict[str, bool]
 ) -> None:
-    steps = [Step(text="a"), Step(wait=0.02), Step(confirm="Go on?"), Step(final="{last}")]
-    async with an_agent(tmp_path, Scripted("s", steps)) as agent:
+    steps = [
+        ScriptStep(text="a"),
+        ScriptStep(wait=0.02),
+        ScriptStep(confirm="Go on?"),
+        ScriptStep(final="{last}"),
+    ]
+    async with an_agent(tmp_path, ScriptedCore("s", steps)) as agent:
         ui = await agent.connect(**RETURNING)
         run = await ui.start("go")
         await ui.until("agent.event", seq=0)
         await ui.leave()
         watcher = await agent.connect(**watching)
         await watcher.call("run.attach", {"run_id": run})
-        await agent.runtime.runs[run].waits.wait()
+        await agent.runtime.runs[run].awaiting_answer.wait()
         if watching is ALL:
             await watcher.until(CONFIRM)
         await watcher.leave()

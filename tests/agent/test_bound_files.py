@@ -8,9 +8,9 @@ import pytest
 
 from agent.ui_side import ALL, an_agent
 from telex.agent.bound_files import bound_files
-from telex.agent.cores.scripted import Scripted, Step
+from telex.agent.cores.scripted import ScriptedCore, ScriptStep
 from telex.agent.judging import Disk, Judge, Mode, Request
-from telex.agent.sandbox import Sandbox
+from telex.agent.sandbox_files import Sandbox
 from telex.agent.wording import words_lead
 from telex.wire.limits import AGENT_GLOB_NAMES, AGENT_TEXT_NAMES
 
@@ -122,8 +122,8 @@ async def asked(ui: Any) -> tuple[str, Any]:
 async def test_what_changed_after_the_question_does_not_run(
     tmp_path: Path, command: str, files: dict[str, str], change: dict[str, str]
 ) -> None:
-    call = Step(tool="shell", arguments={"command": command})
-    async with an_agent(tmp_path, Scripted("s", [call, Step(final="{last}")])) as agent:
+    call = ScriptStep(tool="shell", arguments={"command": command})
+    async with an_agent(tmp_path, ScriptedCore("s", [call, ScriptStep(final="{last}")])) as agent:
         written(agent.root, files)
         ui = await agent.connect(**ALL)
         run, question = await asked(ui)
@@ -168,8 +168,8 @@ async def test_a_command_with_more_files_than_a_yes_can_be_bound_to_is_refused(
     tmp_path: Path, padding: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("telex.agent.bound_files.AGENT_BOUND_PATHS", 100)
-    call = Step(tool="shell", arguments={"command": PADDED[padding]})
-    async with an_agent(tmp_path, Scripted("s", [call, Step(final="{last}")])) as agent:
+    call = ScriptStep(tool="shell", arguments={"command": PADDED[padding]})
+    async with an_agent(tmp_path, ScriptedCore("s", [call, ScriptStep(final="{last}")])) as agent:
         ui = await agent.connect(**ALL)
         run = await ui.start("go")
         await ui.until_ended(run)

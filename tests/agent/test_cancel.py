@@ -10,33 +10,35 @@ import pytest
 
 from agent.ui_side import ALL, Refused, an_agent
 from agent.working import gone
+from telex.agent.agent_run import AgentRun
 from telex.agent.confirming import Confirming
-from telex.agent.cores.builtin import Builtin
-from telex.agent.cores.scripted import Scripted, Step
-from telex.agent.runs import Run
-from telex.protocols.agent_ui.events import Final, Text
+from telex.agent.cores.builtin import BuiltinCore
+from telex.agent.cores.scripted import ScriptedCore, ScriptStep
+from telex.agent.protocol.events import FinalEvent, TextEvent
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Generator
     from pathlib import Path
 
     from agent.ui_side import Agent, Ui
-    from telex.agent.cores import Context, Input, Said
+    from telex.agent.cores import CoreContext, CoreOutput, RunInput
 
-EVERYTHING = Scripted(
+EVERYTHING = ScriptedCore(
     "everything",
     [
-        Step(reasoning="First think.", deltas=2),
-        Step(text="Then say."),
-        Step(tool="write", arguments={"file_path": "one", "content": "1"}),
-        Step(tool="shell", arguments={"command": "echo 2 > two"}),
-        Step(prompt="A name"),
-        Step(pick=["a", "b"]),
-        Step(confirm="Sure?"),
-        Step(tool="edit", arguments={"file_path": "one", "old_string": "1", "new_string": "3"}),
-        Step(tool="todo", arguments={"action": "append", "entries": [{"content": "x"}]}),
-        Step(compact=True),
-        Step(final="done"),
+        ScriptStep(reasoning="First think.", deltas=2),
+        ScriptStep(text="Then say."),
+        ScriptStep(tool="write", arguments={"file_path": "one", "content": "1"}),
+        ScriptStep(tool="shell", arguments={"command": "echo 2 > two"}),
+        ScriptStep(prompt="A name"),
+        ScriptStep(pick=["a", "b"]),
+        ScriptStep(confirm="Sure?"),
+        ScriptStep(
+            tool="edit", arguments={"file_path": "one", "old_string": "1", "new_string": "3"}
+        ),
+        ScriptStep(tool="todo", arguments={"action": "append", "entries": [{"content": "x"}]}),
+        ScriptStep(compact=True),
+        ScriptStep(final="done"),
     ],
 )
 ANSWERS: dict[str, Any] = {
@@ -70,12 +72,12 @@ class Stepping:
 
 
 def cancelling_at(monkeypatch: pytest.MonkeyPatch, at: int, cancelled: asyncio.Event) -> None:
-    think = Run._think
+    think = AgentRun._run_core
 
-    async def stepping(self: Run, *given: Any) -> None:
+    async def stepping(self: AgentRun, *given: Any) -> None:
         await Stepping(think(self, *given), at, cancelled.set)
 
-    monkeypatch.setattr(Run, "_think", stepping)
+    monkeypatch.setattr(AgentRun, "_run_core", stepping)
 
 
 def seen(root: Path) -> dict[str, str]:
@@ -210,15 +212,15 @@ class Deaf:
     """A core that does not stop when it is told to."""
 
     name = "deaf"
-    details = Builtin.details
+    details = BuiltinCore.details
 
     def __init__(self) -> None:
         self.swallowed = asyncio.Event()
         self.go_on = asyncio.Event()
         self.tried: list[str] = []
 
-    async def run(self, asked: Input, context: Context) -> AsyncIterator[Said]:
-        yield Text("I am here")
+    async def run(self, asked: RunInput, context: CoreContext) -> AsyncIterator[CoreOutput]:
+        yield TextEvent("I am here")
         try:
             await asyncio.Event().wait()
         except asyncio.CancelledError:
@@ -228,14 +230,14 @@ class Deaf:
             await context.call("write", {"file_path": "late", "content": "x"})
         except asyncio.CancelledError:
             self.tried.append("write")
-        yield Text("and still here")
-        yield Final("never")
+        yield TextEvent("and still here")
+        yield FinalEvent("never")
 
 
 async def test_a_core_that_ignores_its_cancel_can_do_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("telex.agent.runs.AGENT_CANCEL_SECONDS", 0.05)
+    monkeypatch.setattr("telex.agent.agent_run.AGENT_CANCEL_SECONDS", 0.05)
     core = Deaf()
     async with an_agent(tmp_path, core, mode="full") as agent:
         ui = await agent.connect(**ALL)
@@ -255,16 +257,16 @@ class Shielding:
     """A core whose call is in a task of its own, which no cancel of the run reaches."""
 
     name = "shielding"
-    details = Builtin.details
+    details = BuiltinCore.details
 
     def __init__(self) -> None:
         self.call: asyncio.Future[Any] | None = None
 
-    async def run(self, asked: Input, context: Context) -> AsyncIterator[Said]:
+    async def run(self, asked: RunInput, context: CoreContext) -> AsyncIterator[CoreOutput]:
         write = {"file_path": "late", "content": "x"}
         self.call = asyncio.ensure_future(context.call("write", write))
         await asyncio.shield(self.call)
-        yield Final("never")
+        yield FinalEvent("never")
 
 
 async def test_a_call_that_no_cancel_reaches_loses_its_question(tmp_path: Path) -> None:

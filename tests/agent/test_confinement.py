@@ -16,18 +16,18 @@ import pytest
 
 from agent.ui_side import ALL, an_agent
 from agent.working import TOOLS, context_in
-from telex.agent.commands import Ran, run
+from telex.agent.command_runner import CommandResult, run_command
 from telex.agent.confinement import confinement, described, without_doors
 from telex.agent.confirming import Allowed, Confirming, Failed, Refused
 from telex.agent.git_places import git_places
 from telex.agent.judging import Decision, Judge, Layer, Mode, Request, Rule
 from telex.agent.judging.programs import READERS
 from telex.agent.permissions import Permissions
-from telex.agent.questions import Answer
+from telex.agent.protocol.ui_requests import UiConfirmResult
+from telex.agent.questions import UiAnswer
 from telex.agent.refusals import is_refused
 from telex.processes.sandbox import Kernel, asked_kernel
 from telex.processes.syscall_filter import Sockets
-from telex.protocols.agent_ui.asking import UiConfirmResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,11 +87,11 @@ class Workspace:
     async def emit(self, event: object) -> None:
         """Nobody listens."""
 
-    async def ask(self, method: str, params: Any, digest: bytes) -> Answer | None:
+    async def ask(self, method: str, params: Any, digest: bytes) -> UiAnswer | None:
         self.questions.append(params.message)
         if self.answer is None:
             return None
-        return Answer(UiConfirmResult(ok=self.answer), digest, "q1", "test")
+        return UiAnswer(UiConfirmResult(ok=self.answer), digest, "q1", "test")
 
 
 @pytest.fixture
@@ -264,7 +264,9 @@ async def test_every_reader_does_in_the_wall_what_it_does_without(
     environment, held = allowed.context.environment, allowed.context.confinement
     assert held is not None
     walled, free = [
-        await run(["bash", "-c", script], env=environment, cwd=root, seconds=60, confinement=by)
+        await run_command(
+            ["bash", "-c", script], env=environment, cwd=root, seconds=60, confinement=by
+        )
         for by in (held, None)
     ]
     assert walled.stdout.split("\n[") == free.stdout.split("\n[")
@@ -487,7 +489,9 @@ def test_a_refusal_is_known_in_the_language_it_is_said_in(tmp_path: Path) -> Non
     (place / "libc.mo").write_bytes(header + where + original + b"\0" + said + b"\0")
 
     def refused(stdout: str, stderr: str, code: int, signal: str | None = None) -> bool:
-        ran = Ran(stdout, stderr, code, signal, timed_out=False, overflowed=False, duration_ms=1)
+        ran = CommandResult(
+            stdout, stderr, code, signal, timed_out=False, overflowed=False, duration_ms=1
+        )
         return is_refused(ran, {"LANG": "de_DE.UTF-8"}, str(tmp_path))
 
     assert refused("", "cat: x: Keine Berechtigung\n", 1)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent.ui_side import ALL, an_agent
-from telex.agent.cores.scripted import Scripted, Step
+from telex.agent.cores.scripted import ScriptedCore, ScriptStep
 from telex.agent.judging import Decision, Request
 from telex.agent.permissions import Permissions
 from telex.agent.store import Store
-from telex.agent.uninterrupted import in_thread
+from telex.processes.shielded import run_in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -112,7 +112,9 @@ async def test_a_yes_is_for_the_place_that_was_shown(
     tmp_path: Path, tool: str, arguments: dict[str, object], made: str
 ) -> None:
     """The link changes while the question is open: it goes where it led, and only there."""
-    core = Scripted("s", [Step(tool=tool, arguments=arguments), Step(final="{last}")])
+    core = ScriptedCore(
+        "s", [ScriptStep(tool=tool, arguments=arguments), ScriptStep(final="{last}")]
+    )
     async with an_agent(tmp_path, core) as agent:
         a_link(agent)
         ui = await agent.connect(**ALL)
@@ -137,7 +139,9 @@ async def test_a_yes_is_for_the_place_that_was_shown(
 async def test_a_place_that_became_a_link_after_the_question_is_refused(
     tmp_path: Path, tool: str, arguments: dict[str, object]
 ) -> None:
-    core = Scripted("s", [Step(tool=tool, arguments=arguments), Step(final="{last}")])
+    core = ScriptedCore(
+        "s", [ScriptStep(tool=tool, arguments=arguments), ScriptStep(final="{last}")]
+    )
     async with an_agent(tmp_path, core) as agent:
         a_link(agent)
         ui = await agent.connect(**ALL)
@@ -266,7 +270,9 @@ async def test_a_change_is_asked_about_as_people_read_it(tmp_path: Path) -> None
 
 async def test_a_change_too_large_for_a_difference_is_shown_whole(tmp_path: Path) -> None:
     content = "".join(f"line {number}\n" for number in range(500)) + "x" * 5000
-    core = Scripted("s", [Step(tool="write", arguments={"file_path": "a", "content": content})])
+    core = ScriptedCore(
+        "s", [ScriptStep(tool="write", arguments={"file_path": "a", "content": content})]
+    )
     async with an_agent(tmp_path, core) as agent:
         (agent.root / "a").write_text("before\n")
         ui = await agent.connect(**ALL)
@@ -292,9 +298,12 @@ async def test_an_answer_about_something_else_runs_nothing(
 
 
 async def test_a_no_with_a_reason_goes_on_and_one_without_stops_the_turn(tmp_path: Path) -> None:
-    core = Scripted(
+    core = ScriptedCore(
         "s",
-        [Step(tool="shell", arguments={"command": "touch done"}), Step(final="went on: {last}")],
+        [
+            ScriptStep(tool="shell", arguments={"command": "touch done"}),
+            ScriptStep(final="went on: {last}"),
+        ],
     )
     async with an_agent(tmp_path, core) as agent:
         ui = await agent.connect(**ALL)
@@ -455,7 +464,7 @@ async def test_an_answer_that_races_with_a_cancel_runs_nothing_after_it(
                 await asyncio.sleep(0)
             answer = await ui.call("run.cancel", {"run_id": run})
             then = ran(agent)
-            await in_thread(lambda _: None)
+            await run_in_thread(lambda _: None)
             await ui.settle()
             assert ran(agent) == then
             assert answer["ok"] == (ui.statuses(run)[-1] == "cancelled")
@@ -541,7 +550,7 @@ async def test_what_was_remembered_counts_in_no_other_workspace(tmp_path: Path) 
     ids=["bidi", "control", "zero-width", "pushed out", "very long", "cyrillic"],
 )
 async def test_what_would_deceive_is_shown_escaped_and_whole(tmp_path: Path, spoof: str) -> None:
-    core = Scripted("s", [Step(tool="shell", arguments={"command": spoof})])
+    core = ScriptedCore("s", [ScriptStep(tool="shell", arguments={"command": spoof})])
     async with an_agent(tmp_path, core) as agent:
         ui = await agent.connect(**ALL)
         run, question = await asked(ui, "go")
@@ -554,8 +563,13 @@ async def test_what_would_deceive_is_shown_escaped_and_whole(tmp_path: Path, spo
 
 
 async def test_a_file_name_that_would_deceive_is_shown_escaped_too(tmp_path: Path) -> None:
-    core = Scripted(
-        "s", [Step(tool="write", arguments={"file_path": "a\u202eb\x1b[0m", "content": "\u200bx"})]
+    core = ScriptedCore(
+        "s",
+        [
+            ScriptStep(
+                tool="write", arguments={"file_path": "a\u202eb\x1b[0m", "content": "\u200bx"}
+            )
+        ],
     )
     async with an_agent(tmp_path, core) as agent:
         ui = await agent.connect(**ALL)
@@ -591,8 +605,8 @@ async def test_nothing_that_an_agent_says_passes_for_a_line_of_ours(
     for made in BREAKS:
         tool, arguments = OF_OTHERS[where]
         said = {k: v.format(made + IMITATED, IMITATED) for k, v in arguments.items()}
-        steps.append(Step(tool=tool, arguments=said))
-    core = Scripted("s", steps)
+        steps.append(ScriptStep(tool=tool, arguments=said))
+    core = ScriptedCore("s", steps)
     async with an_agent(tmp_path, core) as agent:
         for made in BREAKS:
             (agent.root / f"d{made}{IMITATED}").mkdir()
@@ -615,13 +629,13 @@ OURS = {"in", "label:", "Write", "Edit", "Why", "Remember", "Your", "It"}
 async def test_a_core_cannot_pass_its_question_for_one_about_permission(tmp_path: Path) -> None:
     spoof = "Run command?\x1b[2J\u202e"
     safe = "Run command?\\u{1b}[2J\\u{202e}"
-    core = Scripted(
+    core = ScriptedCore(
         "s",
         [
-            Step(confirm=spoof, message=f"two\n{spoof}"),
-            Step(prompt=spoof, message=spoof),
-            Step(pick=[spoof], message=spoof),
-            Step(final="{last}"),
+            ScriptStep(confirm=spoof, message=f"two\n{spoof}"),
+            ScriptStep(prompt=spoof, message=spoof),
+            ScriptStep(pick=[spoof], message=spoof),
+            ScriptStep(final="{last}"),
         ],
     )
     async with an_agent(tmp_path, core) as agent:
@@ -657,8 +671,8 @@ async def test_a_list_that_was_changed_by_a_call_is_told_to_who_called(tmp_path:
 
 
 async def test_what_is_too_long_to_be_shown_is_not_asked_and_not_run(tmp_path: Path) -> None:
-    core = Scripted(
-        "s", [Step(tool="write", arguments={"file_path": "done", "content": "x" * 9_000_000})]
+    core = ScriptedCore(
+        "s", [ScriptStep(tool="write", arguments={"file_path": "done", "content": "x" * 9_000_000})]
     )
     async with an_agent(tmp_path, core) as agent:
         ui = await agent.connect(**ALL)

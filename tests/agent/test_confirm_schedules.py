@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent.ui_side import ALL, an_agent
-from telex.agent.uninterrupted import in_thread
+from telex.processes.shielded import run_in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -116,7 +116,7 @@ async def play(schedule: Schedule, chance: random.Random) -> bool:
     await schedule.stranger.call("run.cancel", {"run_id": schedule.run})
     ran = schedule.file.exists()
     schedule.step("yes")
-    await in_thread(lambda _: None)
+    await run_in_thread(lambda _: None)
     await schedule.stranger.settle()
     assert schedule.file.exists() == ran, f"it ran after its end: {schedule.did}"
     if ran:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent.ui_side import ALL, an_agent
-from telex.agent.cores.builtin import Misread, call_of, commands
-from telex.agent.cores.scripted import BadScript, Scripted, Step, read_script
+from telex.agent.cores.builtin import BadCommand, call_of, commands
+from telex.agent.cores.scripted import BadScript, ScriptedCore, ScriptStep, read_script
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,7 +47,7 @@ def test_a_command_is_the_call_of_a_tool(line: str, call: Any) -> None:
 
 @pytest.mark.parametrize("line", ["read", "search ", "run", "edit a", "edit a: b", "write a"])
 def test_a_command_without_what_it_needs_says_how_it_is_written(line: str) -> None:
-    with pytest.raises(Misread, match="Write it as"):
+    with pytest.raises(BadCommand, match="Write it as"):
         call_of(line)
 
 
@@ -89,7 +89,7 @@ async def test_the_builtin_core_has_nothing_to_make_smaller(tmp_path: Path) -> N
 
 
 async def test_a_script_has_nothing_to_make_smaller_either(tmp_path: Path) -> None:
-    async with an_agent(tmp_path, Scripted("s", [Step(final="x")])) as agent:
+    async with an_agent(tmp_path, ScriptedCore("s", [ScriptStep(final="x")])) as agent:
         ui = await agent.connect(**ALL)
         run = await ui.start("", force_compaction=True)
         await ui.until_ended(run)
@@ -97,7 +97,7 @@ async def test_a_script_has_nothing_to_make_smaller_either(tmp_path: Path) -> No
 
 
 async def test_only_what_was_offered_can_be_chosen_and_one_of_it(tmp_path: Path) -> None:
-    async with an_agent(tmp_path, Scripted("s", [Step(pick=["a", "b"])])) as agent:
+    async with an_agent(tmp_path, ScriptedCore("s", [ScriptStep(pick=["a", "b"])])) as agent:
         ui = await agent.connect(**ALL)
         for ids, chosen in ((["c"], ""), (["c", "b", "a"], "b"), ([], "")):
             run = await ui.start("go")

@@ -13,19 +13,19 @@ import pytest
 from agent.ui_side import ALL, an_agent
 from telex.agent.confirming import Allowed
 from telex.agent.cores import ContextLeft
-from telex.agent.cores.builtin import Builtin
-from telex.agent.cores.scripted import Scripted, Step
+from telex.agent.cores.builtin import BuiltinCore
+from telex.agent.cores.scripted import ScriptedCore, ScriptStep
 from telex.agent.judging import Decision, Layer, Rule
+from telex.agent.protocol.events import FinalEvent, TextEvent
 from telex.agent.store import writing
-from telex.agent.tools.todo import Todos
-from telex.protocols.agent_ui.events import Final, Text
+from telex.agent.tools.todo import TodoList
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
     from agent.ui_side import Message, Ui
-    from telex.agent.cores import Context, Input, Said
+    from telex.agent.cores import CoreContext, CoreOutput, RunInput
 
 
 def of(ui: Ui, method: str) -> list[Message]:
@@ -58,15 +58,15 @@ class Waiting:
     """Says something, waits until it may go on, and asks."""
 
     name = "waiting"
-    details = Builtin.details
+    details = BuiltinCore.details
 
     def __init__(self) -> None:
         self.go_on = asyncio.Event()
 
-    async def run(self, asked: Input, context: Context) -> AsyncIterator[Said]:
-        yield Text("about this")
+    async def run(self, asked: RunInput, context: CoreContext) -> AsyncIterator[CoreOutput]:
+        yield TextEvent("about this")
         await self.go_on.wait()
-        yield Final(f"{await context.prompt('Who?', '')}")
+        yield FinalEvent(f"{await context.prompt('Who?', '')}")
 
 
 async def test_who_says_no_more_is_not_asked_and_hears_the_end(tmp_path: Path) -> None:
@@ -141,17 +141,17 @@ class Counting:
     """Says how much context is left, after each of its texts if it has any."""
 
     name = "counting"
-    details = Builtin.details
+    details = BuiltinCore.details
 
     def __init__(self, texts: int) -> None:
         self._texts = texts
 
-    async def run(self, asked: Input, context: Context) -> AsyncIterator[Said]:
+    async def run(self, asked: RunInput, context: CoreContext) -> AsyncIterator[CoreOutput]:
         for number in range(40):
             if number < self._texts:
-                yield Text(str(number))
+                yield TextEvent(str(number))
             yield ContextLeft(99 - number)
-        yield Final("done")
+        yield FinalEvent("done")
 
 
 @pytest.mark.parametrize("texts", [40, 0])
@@ -195,7 +195,7 @@ async def test_a_command_that_nobody_was_asked_about_means_what_it_says(
         own.write_text("#!/bin/sh\ntouch own-ran\n")
         own.chmod(0o755)
         first.write_text("touch first-ran\n")
-        agent.runtime.surroundings.environment = {
+        agent.runtime.context.environment = {
             "PATH": f"{own.parent}:{os.environ['PATH']}",
             "BASH_ENV": str(first),
             "ENV": str(first),
@@ -214,7 +214,7 @@ async def test_only_a_command_that_was_asked_about_has_what_changes_programs(
 ) -> None:
     acting = {"GIT_EXTERNAL_DIFF": "a", "LD_AUDIT": "", "LESSOPEN": "b", "PYTHONPATH": "c"}
     async with an_agent(tmp_path, mode="minimal" if is_asked else "full") as agent:
-        agent.runtime.surroundings.environment = {"PATH": os.environ["PATH"], "X": "x", **acting}
+        agent.runtime.context.environment = {"PATH": os.environ["PATH"], "X": "x", **acting}
         ui = await agent.connect(**ALL)
         run = await ui.start("run printenv")
         if is_asked:
@@ -291,10 +291,10 @@ async def test_a_command_of_the_persons_own_begins_inside(tmp_path: Path, link: 
 async def test_a_file_that_changed_after_it_was_shown_is_as_it_was(tmp_path: Path) -> None:
     """Also where the change would fit it still, and where no file was there."""
     steps = [
-        Step(tool="edit", arguments={"file_path": "a", "old_string": "1", "new_string": "2"}),
-        Step(tool="write", arguments={"file_path": "b", "content": "ours"}),
+        ScriptStep(tool="edit", arguments={"file_path": "a", "old_string": "1", "new_string": "2"}),
+        ScriptStep(tool="write", arguments={"file_path": "b", "content": "ours"}),
     ]
-    async with an_agent(tmp_path, Scripted("s", steps)) as agent:
+    async with an_agent(tmp_path, ScriptedCore("s", steps)) as agent:
         (agent.root / "a").write_text("1")
         ui = await agent.connect(**ALL)
         run = await ui.start("go")
@@ -317,7 +317,7 @@ async def test_only_what_is_to_read_alone_has_a_git_that_runs_nothing_else(
     async with an_agent(tmp_path, mode=mode) as agent:
         confirming = agent.runtime.confirming
         call = agent.runtime.tools.prepare("shell", {"command": "ls"})
-        context = agent.runtime.surroundings.for_tools(Todos())
+        context = agent.runtime.context.tool_context(TodoList())
         if has_rule:
             rule = Rule(Decision.ALLOW, "shell", command=("ls",))
             confirming.permissions.layers = [Layer("user", (rule,))]

@@ -11,14 +11,14 @@ import pytest
 
 from agent.holding import held, lost_at, turns
 from agent.ui_side import ALL, Refused, an_agent
-from telex.agent.cores.scripted import Scripted, Step
+from telex.agent.cores.scripted import ScriptedCore, ScriptStep
 from telex.agent.store import Store
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 RETURNING = {**ALL, "supports_run_attach": True}
-WRITE = Step(tool="write", arguments={"file_path": "done", "content": "x"})
+WRITE = ScriptStep(tool="write", arguments={"file_path": "done", "content": "x"})
 
 
 @pytest.mark.parametrize("done", [False, True])
@@ -27,7 +27,7 @@ async def test_a_run_whose_ui_is_lost_while_it_starts_comes_to_an_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, done: bool
 ) -> None:
     """In a session that goes on, which is free again then."""
-    async with an_agent(tmp_path, Scripted("s", [WRITE])) as agent:
+    async with an_agent(tmp_path, ScriptedCore("s", [WRITE])) as agent:
         ui, other = await agent.connect(), await agent.connect()
         text = {"input": {"type": "text", "text": "go"}}
         first = await other.call("run.start", text)
@@ -49,7 +49,7 @@ async def test_a_run_whose_ui_is_lost_while_its_session_is_made_comes_to_an_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, done: bool
 ) -> None:
     starting = held(monkeypatch, Store, "start_run", done=done)
-    async with an_agent(tmp_path, Scripted("s", [WRITE])) as agent:
+    async with an_agent(tmp_path, ScriptedCore("s", [WRITE])) as agent:
         ui = await agent.connect()
         ui.send("run.start", {"input": {"type": "text", "text": "go"}})
         await lost_at(starting, ui)
@@ -81,13 +81,13 @@ async def test_a_tool_call_whose_ui_says_no_more_while_its_question_is_kept_is_a
 async def test_a_cancel_while_a_run_is_taken_up_ends_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, done: bool
 ) -> None:
-    async with an_agent(tmp_path, Scripted("s", [WRITE])) as agent:
+    async with an_agent(tmp_path, ScriptedCore("s", [WRITE])) as agent:
         ui = await agent.connect(**RETURNING)
         run = await ui.start("go")
         await ui.until("ui.confirm.request")
         await ui.leave()
     taking_up = held(monkeypatch, Store, method, done=done)
-    async with an_agent(tmp_path, Scripted("s", [WRITE])) as agent:
+    async with an_agent(tmp_path, ScriptedCore("s", [WRITE])) as agent:
         ui, other = await agent.connect(**RETURNING), await agent.connect(**RETURNING)
         attach = ui.send("run.attach", {"run_id": run})
         await taking_up.reached.wait()
@@ -111,7 +111,7 @@ async def test_an_answer_that_was_being_kept_when_its_ui_was_lost_counts(
 ) -> None:
     """The store has it, so nobody may act as if nothing had been said."""
     answering = held(monkeypatch, Store, "answer", done=True)
-    async with an_agent(tmp_path, Scripted("s", [WRITE])) as agent:
+    async with an_agent(tmp_path, ScriptedCore("s", [WRITE])) as agent:
         ui = await agent.connect(**ALL, supports_run_attach=returning)
         run = await ui.start("go")
         ui.answer(await ui.until("ui.confirm.request"), {"ok": True})

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent.working import call, context_in, refused, said
-from telex.agent.output_cache import NoSuchOutput, OutputCache
+from telex.agent.tools.output_cache import NoSuchOutput, OutputCache
 from telex.redaction import Redactor
 
 

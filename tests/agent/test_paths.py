@@ -15,13 +15,13 @@ import pytest
 from agent.ui_side import ALL, an_agent
 from permission_world import shell
 from telex.agent.bound_files import bound_files
-from telex.agent.cores.scripted import Scripted, Step
+from telex.agent.cores.scripted import ScriptedCore, ScriptStep
 from telex.agent.judging import Decision, Disk, Judge, Layer, Mode, Request, from_tables, links
 from telex.agent.judging.environment import automatic
 from telex.agent.judging.links import LINKS_FOLLOWED, PATH_MAX, Follower, Link, follow
 from telex.agent.judging.names import BACKUP, SECRET, is_secret
-from telex.agent.sandbox import OutsideSandbox, Sandbox, enclosing
-from telex.agent.skills import catalogue
+from telex.agent.sandbox_files import OutsideSandbox, Sandbox, find_sandbox
+from telex.agent.skills import find_skills
 from telex.wire.limits import AGENT_LINK_NAMES
 
 if TYPE_CHECKING:
@@ -612,7 +612,7 @@ def test_no_skill_is_read_through_a_way_that_nobody_knows(root: Path) -> None:
     (root / ".agents" / "skills" / "mine").symlink_to(f"../../{link}/mine")
     (root / ".agents" / "skills" / "cwd").symlink_to("/proc/self/cwd")
     assert (root / ".agents" / "skills" / "mine" / "SKILL.md").exists()
-    found = catalogue(root, root, root.parent / "home")
+    found = find_skills(root, root, root.parent / "home")
     assert not found.skills
     assert not found.errors
 
@@ -620,7 +620,7 @@ def test_no_skill_is_read_through_a_way_that_nobody_knows(root: Path) -> None:
 def test_a_root_that_cannot_be_followed_is_refused(root: Path) -> None:
     (root / "loop").symlink_to("loop")
     with pytest.raises(OutsideSandbox, match="--root"):
-        enclosing(root, root / "loop")
+        find_sandbox(root, root / "loop")
 
 
 def test_no_program_in_path_is_one_that_the_agent_may_have_written(root: Path) -> None:
@@ -768,7 +768,9 @@ async def test_a_tool_of_ours_follows_no_such_link_and_nobody_is_asked(
         "edit": {"file_path": "l/x", "old_string": "x", "new_string": "y"},
         "shell": {"command": "ls", "cwd": "l"},
     }[tool]
-    core = Scripted("s", [Step(tool=tool, arguments=arguments), Step(final="{last}")])
+    core = ScriptedCore(
+        "s", [ScriptStep(tool=tool, arguments=arguments), ScriptStep(final="{last}")]
+    )
     async with an_agent(tmp_path, core) as agent:
         (agent.root / "l").symlink_to("/proc/self/cwd")
         (agent.root / "x").write_text("x\n")

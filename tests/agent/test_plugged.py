@@ -14,10 +14,9 @@ import pytest
 
 from agent.ui_side import ALL, an_agent
 from agent.working import gone
-from telex.agent.cores.scripted import Scripted, Step
-from telex.agent.tools.builtin import BUILTIN
-from telex.agent.tools.plugged import Plugged
-from telex.agent.tools.registry import Tools
+from telex.agent.cores.scripted import ScriptedCore, ScriptStep
+from telex.agent.tools.plugins import PluginToolSource
+from telex.agent.tools.tool_registry import BUILTIN_TOOLS, ToolRegistry
 from telex.config import places
 from telex.plugins import finding
 from telex.plugins.keepers import Keepers
@@ -61,15 +60,15 @@ def put(directory: Path, name: str, text: str) -> None:
 
 @asynccontextmanager
 async def plugged(
-    directory: Path, *steps: Step, mode: str = "minimal"
+    directory: Path, *steps: ScriptStep, mode: str = "minimal"
 ) -> AsyncIterator[tuple[Agent, Keepers]]:
     """An agent with the plugins of the directory."""
     environ = {**os.environ, "TELEX_PLUGIN_PATH": str(directory)}
     found = finding.find(places.find({"TELEX_HOME": str(directory.parent / "home")}), environ).found
     assert not [one.refusal for one in found if one.refusal]
-    core = Scripted("s", [*steps])
+    core = ScriptedCore("s", [*steps])
     async with Keepers(found) as keepers:
-        tools = Tools(BUILTIN, Plugged(keepers).named)
+        tools = ToolRegistry(BUILTIN_TOOLS, PluginToolSource(keepers).named)
         async with an_agent(directory.parent, core, mode=mode, tools=tools) as agent:
             yield agent, keepers
 
@@ -78,7 +77,7 @@ async def test_a_plugins_tool_is_asked_about_and_its_plugin_started_only_then(
     directory: Path, tmp_path: Path
 ) -> None:
     shutil.copy(COUNTER, directory / "counter.py")
-    add = Step(tool="counter.add", arguments={"a": 1, "b": 2})
+    add = ScriptStep(tool="counter.add", arguments={"a": 1, "b": 2})
     async with plugged(directory, add) as (agent, keepers):
         ui = await agent.connect(**ALL)
         run = await ui.start("go")
@@ -111,7 +110,7 @@ async def test_what_is_wrong_with_a_plugins_tool_is_an_answer(directory: Path) -
 async def test_every_argument_of_a_plugins_tool_is_shown(directory: Path) -> None:
     """Ours leave out what is as by default; nobody knows what that is for a plugin."""
     shutil.copy(COUNTER, directory / "counter.py")
-    add = Step(tool="counter.add", arguments={"a": None, "cwd": "."})
+    add = ScriptStep(tool="counter.add", arguments={"a": None, "cwd": "."})
     async with plugged(directory, add) as (agent, _):
         ui = await agent.connect(**ALL)
         run = await ui.start("go")
@@ -138,7 +137,7 @@ async def test_after_a_cancel_nothing_of_the_tool_goes_on(directory: Path, tmp_p
     put(directory, "busy", BUSY)
     told = tmp_path / "told"
     os.mkfifo(told)
-    work = Step(tool="busy.work", arguments={"told": str(told)})
+    work = ScriptStep(tool="busy.work", arguments={"told": str(told)})
     async with plugged(directory, work, mode="full") as (agent, _):
         ui = await agent.connect(**ALL)
         run = await ui.start("go")

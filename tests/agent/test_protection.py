@@ -15,7 +15,7 @@ from telex.agent.permissions import Permissions
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from telex.agent.questions import Answer
+    from telex.agent.questions import UiAnswer
     from telex.agent.store import Store
     from telex.agent.tools.tool import ToolContext
 
@@ -32,7 +32,7 @@ class Nobody:
     async def emit(self, event: object) -> None:
         """Nobody listens."""
 
-    async def ask(self, method: str, params: object, digest: bytes) -> Answer | None:
+    async def ask(self, method: str, params: object, digest: bytes) -> UiAnswer | None:
         self.questions.append(params.message)  # type: ignore[attr-defined]  # a confirm's
         return None
 

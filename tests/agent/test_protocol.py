@@ -10,9 +10,9 @@ import msgspec
 import pytest
 
 from agent.ui_side import ALL, an_agent
+from telex.agent.protocol import METHODS
+from telex.agent.protocol.runs import UiCapabilities
 from telex.agent.store import NewRun, Status
-from telex.protocols.agent_ui import METHODS
-from telex.protocols.agent_ui.running import UiCapabilities
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -299,7 +299,7 @@ async def test_skills_are_kept_until_they_are_wanted_new(tmp_path: Path) -> None
 async def test_skills_are_kept_for_so_many_directories_and_for_none_that_is_not_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("telex.agent.surroundings.AGENT_SKILLS_PLACES", 2)
+    monkeypatch.setattr("telex.agent.agent_context.AGENT_SKILLS_PLACES", 2)
     async with an_agent(tmp_path) as agent:
         ui = await agent.connect()
         places = ["a", "b", "c"]

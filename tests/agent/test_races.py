@@ -8,28 +8,28 @@ import pytest
 
 from agent.holding import held, lost_at
 from agent.ui_side import ALL, an_agent
-from telex.agent.cores.scripted import Scripted, Step
+from telex.agent.cores.scripted import ScriptedCore, ScriptStep
 from telex.agent.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from telex.agent.cores import Context, Input, Said
+    from telex.agent.cores import CoreContext, CoreOutput, RunInput
 
 RETURNING = {**ALL, "supports_run_attach": True}
 TOUCH = {"name": "shell", "arguments": {"command": "touch done"}}
 
 
-class Counted(Scripted):
+class Counted(ScriptedCore):
     """A script that counts how often it was begun."""
 
     def __init__(self) -> None:
-        write = Step(tool="write", arguments={"file_path": "one", "content": "1"})
-        super().__init__("counted", [Step(text="first"), write, Step(final="{last}")])
+        write = ScriptStep(tool="write", arguments={"file_path": "one", "content": "1"})
+        super().__init__("counted", [ScriptStep(text="first"), write, ScriptStep(final="{last}")])
         self.begun = 0
 
-    def run(self, asked: Input, context: Context) -> AsyncIterator[Said]:
+    def run(self, asked: RunInput, context: CoreContext) -> AsyncIterator[CoreOutput]:
         self.begun += 1
         return super().run(asked, context)
 

@@ -10,14 +10,14 @@ from msgspec import Raw
 
 from agent.holding import held
 from agent.ui_side import ALL, an_agent
-from telex.agent.cores.scripted import Scripted, Step
-from telex.agent.tools.registry import Prepared
+from telex.agent.cores.scripted import ScriptedCore, ScriptStep
+from telex.agent.tools.tool_registry import PreparedCall
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 RETURNING = {**ALL, "supports_run_attach": True}
-WRITE = Step(tool="write", arguments={"file_path": "one", "content": "1"})
+WRITE = ScriptStep(tool="write", arguments={"file_path": "one", "content": "1"})
 
 
 async def test_a_steered_run_survives_a_restart(tmp_path: Path) -> None:
@@ -66,18 +66,18 @@ async def test_what_was_said_to_a_run_and_not_heard_yet_survives_a_restart(tmp_p
 
 
 async def test_answers_that_were_given_are_not_asked_for_again(tmp_path: Path) -> None:
-    core = Scripted(
+    core = ScriptedCore(
         "s",
         [
             WRITE,
-            Step(confirm="Go on?"),
-            Step(text="{last}"),
-            Step(prompt="Who?"),
-            Step(text="{last}"),
-            Step(confirm="Go on?"),
-            Step(text="{last}"),
-            Step(pick=["a", "b"]),
-            Step(final="{last}"),
+            ScriptStep(confirm="Go on?"),
+            ScriptStep(text="{last}"),
+            ScriptStep(prompt="Who?"),
+            ScriptStep(text="{last}"),
+            ScriptStep(confirm="Go on?"),
+            ScriptStep(text="{last}"),
+            ScriptStep(pick=["a", "b"]),
+            ScriptStep(final="{last}"),
         ],
     )
     async with an_agent(tmp_path, core) as agent:
@@ -102,8 +102,13 @@ async def test_answers_that_were_given_are_not_asked_for_again(tmp_path: Path) -
 
 
 async def test_a_question_that_nobody_could_be_asked_is_not_asked_later(tmp_path: Path) -> None:
-    steps = [Step(pick=["a"]), Step(text="{last}"), Step(prompt="?"), Step(final="{last}")]
-    core = Scripted("s", steps)
+    steps = [
+        ScriptStep(pick=["a"]),
+        ScriptStep(text="{last}"),
+        ScriptStep(prompt="?"),
+        ScriptStep(final="{last}"),
+    ]
+    core = ScriptedCore("s", steps)
     async with an_agent(tmp_path, core) as agent:
         ui = await agent.connect(supports_prompt=True, supports_run_attach=True)
         run = await ui.start("go")
@@ -120,7 +125,7 @@ async def test_a_question_that_nobody_could_be_asked_is_not_asked_later(tmp_path
 async def test_a_yes_to_a_call_counts_for_that_call_and_not_for_the_same_one_later(
     tmp_path: Path,
 ) -> None:
-    core = Scripted("s", [Step(tool="shell", arguments={"command": "echo x >> log"})] * 2)
+    core = ScriptedCore("s", [ScriptStep(tool="shell", arguments={"command": "echo x >> log"})] * 2)
     async with an_agent(tmp_path, core) as agent:
         ui = await agent.connect(**RETURNING)
         run = await ui.start("go")
@@ -138,9 +143,13 @@ async def test_a_yes_to_a_call_counts_for_that_call_and_not_for_the_same_one_lat
 
 
 async def test_pieces_of_what_was_told_are_not_told_again(tmp_path: Path) -> None:
-    core = Scripted(
+    core = ScriptedCore(
         "s",
-        [Step(text="before", deltas=2), Step(prompt="?"), Step(text="after", deltas=2)],
+        [
+            ScriptStep(text="before", deltas=2),
+            ScriptStep(prompt="?"),
+            ScriptStep(text="after", deltas=2),
+        ],
     )
     async with an_agent(tmp_path, core) as agent:
         ui = await agent.connect(**RETURNING)
@@ -165,11 +174,13 @@ async def test_numbers_that_no_type_holds_keep_no_run_from_going_on(
     tmp_path: Path, number: bytes
 ) -> None:
     odd = Raw(b'{"type":"text","content":"x","odd":' + number + b"}")
-    core = Scripted("s", [Step(event=odd), Step(prompt="?"), Step(final="{last}")])
+    core = ScriptedCore(
+        "s", [ScriptStep(event=odd), ScriptStep(prompt="?"), ScriptStep(final="{last}")]
+    )
     async with an_agent(tmp_path, core) as agent:
         ui = await agent.connect(**RETURNING)
         run = await ui.start("go")
-        await agent.runtime.runs[run].waits.wait()
+        await agent.runtime.runs[run].awaiting_answer.wait()
     async with an_agent(tmp_path, core) as agent:
         back = await agent.connect(**RETURNING)
         await back.call("run.attach", {"run_id": run, "after_seq": 0})
@@ -181,20 +192,23 @@ async def test_numbers_that_no_type_holds_keep_no_run_from_going_on(
 @pytest.mark.parametrize(
     "changed",
     [
-        [Step(text="b"), WRITE],
-        [Step(text="a"), Step(tool="write", arguments={"file_path": "two", "content": "1"})],
-        [Step(text="a"), Step(tool="read", arguments={"file_path": "one"})],
+        [ScriptStep(text="b"), WRITE],
+        [
+            ScriptStep(text="a"),
+            ScriptStep(tool="write", arguments={"file_path": "two", "content": "1"}),
+        ],
+        [ScriptStep(text="a"), ScriptStep(tool="read", arguments={"file_path": "one"})],
     ],
 )
 async def test_a_script_that_was_changed_meanwhile_does_nothing(
-    tmp_path: Path, changed: list[Step]
+    tmp_path: Path, changed: list[ScriptStep]
 ) -> None:
-    async with an_agent(tmp_path, Scripted("s", [Step(text="a"), WRITE])) as agent:
+    async with an_agent(tmp_path, ScriptedCore("s", [ScriptStep(text="a"), WRITE])) as agent:
         ui = await agent.connect(**RETURNING)
         run = await ui.start("go")
         await ui.until("ui.confirm.request")
         await ui.leave()
-    async with an_agent(tmp_path, Scripted("s", [*changed, WRITE]), mode="full") as agent:
+    async with an_agent(tmp_path, ScriptedCore("s", [*changed, WRITE]), mode="full") as agent:
         back = await agent.connect(**RETURNING)
         await back.call("run.attach", {"run_id": run})
         assert await back.until_ended(run) == "error"
@@ -202,7 +216,7 @@ async def test_a_script_that_was_changed_meanwhile_does_nothing(
 
 
 async def test_a_call_that_needs_no_question_any_more_is_made(tmp_path: Path) -> None:
-    core = Scripted("s", [WRITE, Step(final="{last}")])
+    core = ScriptedCore("s", [WRITE, ScriptStep(final="{last}")])
     async with an_agent(tmp_path, core) as agent:
         ui = await agent.connect(**RETURNING)
         run = await ui.start("go")
@@ -270,7 +284,7 @@ async def test_a_call_that_needs_no_question_any_more_leaves_none_open(
         await ui.until("ui.confirm.request")
         await ui.leave()
     async with an_agent(tmp_path, mode="full") as agent:
-        began = held(monkeypatch, Prepared, "run")
+        began = held(monkeypatch, PreparedCall, "run")
         back = await agent.connect(**RETURNING)
         await back.call("run.attach", {"run_id": run})
         await began.reached.wait()
@@ -283,9 +297,14 @@ async def test_a_call_that_needs_no_question_any_more_leaves_none_open(
 async def test_a_question_that_is_worded_otherwise_takes_the_place_of_the_one_before(
     tmp_path: Path,
 ) -> None:
-    def asking(title: str) -> Scripted:
-        steps = [Step(prompt=title), Step(text="{last}"), Step(confirm="Sure?"), Step(final="x")]
-        return Scripted("s", steps)
+    def asking(title: str) -> ScriptedCore:
+        steps = [
+            ScriptStep(prompt=title),
+            ScriptStep(text="{last}"),
+            ScriptStep(confirm="Sure?"),
+            ScriptStep(final="x"),
+        ]
+        return ScriptedCore("s", steps)
 
     async with an_agent(tmp_path, asking("Who?")) as agent:
         ui = await agent.connect(**RETURNING)

@@ -11,30 +11,39 @@ from hypothesis import strategies as st
 
 from agent.ui_side import ALL, an_agent
 from telex.agent.cores import ModelCalled, RawEvent
-from telex.agent.cores.builtin import Builtin
-from telex.agent.cores.scripted import Scripted, Step
-from telex.agent.run_states import KINDS, ORDER, PHASES, Order, OutOfOrder, Phase, Phases, Place
-from telex.agent.run_states import Step as Moved
-from telex.protocols.agent_ui.events import EVENTS, Final, Text
-from telex.protocols.agent_ui.running import Cache, LlmCall, Usage
+from telex.agent.cores.builtin import BuiltinCore
+from telex.agent.cores.scripted import ScriptedCore, ScriptStep
+from telex.agent.protocol.events import EVENTS, FinalEvent, TextEvent
+from telex.agent.protocol.runs import CacheUse, LlmCall, Usage
+from telex.agent.run_states import (
+    KINDS,
+    ORDER,
+    PHASES,
+    EventOrder,
+    EventOutOfOrder,
+    EventPosition,
+    RunPhase,
+    RunPhases,
+    RunTransition,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from telex.agent.cores import Context, Input, Said
+    from telex.agent.cores import CoreContext, CoreOutput, RunInput
 
 
 class Saying:
     """A core that says what it is given."""
 
     name = "saying"
-    details = Builtin.details
+    details = BuiltinCore.details
 
-    def __init__(self, *said: Said | Exception) -> None:
+    def __init__(self, *said: CoreOutput | Exception) -> None:
         self._said = said
 
-    async def run(self, asked: Input, context: Context) -> AsyncIterator[Said]:
+    async def run(self, asked: RunInput, context: CoreContext) -> AsyncIterator[CoreOutput]:
         for one in self._said:
             if isinstance(one, Exception):
                 raise one
@@ -74,7 +83,9 @@ async def test_a_runtime_has_so_many_runs_and_no_more(
 
 
 async def test_many_runs_at_once_each_have_their_own_order(tmp_path: Path) -> None:
-    async with an_agent(tmp_path, Saying(*(Text(str(n)) for n in range(10)), Final("x"))) as agent:
+    async with an_agent(
+        tmp_path, Saying(*(TextEvent(str(n)) for n in range(10)), FinalEvent("x"))
+    ) as agent:
         ui = await agent.connect()
         text = {"input": {"type": "text", "text": "go"}, "new_session": True}
         ids = [ui.send("run.start", text) for _ in range(20)]
@@ -86,7 +97,7 @@ async def test_many_runs_at_once_each_have_their_own_order(tmp_path: Path) -> No
 
 
 async def test_an_event_is_stored_before_it_is_sent(tmp_path: Path) -> None:
-    said = Saying(*(Text(str(n)) for n in range(20)), Final("x"))
+    said = Saying(*(TextEvent(str(n)) for n in range(20)), FinalEvent("x"))
     async with an_agent(tmp_path, said) as agent:
         ui = await agent.connect()
         run = await ui.start("go")
@@ -105,7 +116,7 @@ async def test_an_event_is_stored_before_it_is_sent(tmp_path: Path) -> None:
 async def test_members_that_nobody_knows_survive_store_and_replay(tmp_path: Path) -> None:
     raw = b'{"type":"text","content":"a","big":12345678901234567890.50,"x":{"y":[null]}}'
     unknown = b'{"type":"x.mine","n":1}'
-    core = Saying(RawEvent(msgspec.Raw(raw)), RawEvent(msgspec.Raw(unknown)), Final("b"))
+    core = Saying(RawEvent(msgspec.Raw(raw)), RawEvent(msgspec.Raw(unknown)), FinalEvent("b"))
     async with an_agent(tmp_path, core) as agent:
         ui = await agent.connect()
         started = await ui.call("run.start", {"input": {"type": "text", "text": "go"}})
@@ -121,7 +132,7 @@ async def test_members_that_nobody_knows_survive_store_and_replay(tmp_path: Path
 @pytest.mark.parametrize(
     ("said", "message"),
     [
-        ((Text("a"), RuntimeError("the secret detail")), "something went wrong inside"),
+        ((TextEvent("a"), RuntimeError("the secret detail")), "something went wrong inside"),
         (
             (
                 msgspec.convert(
@@ -149,7 +160,7 @@ async def test_a_core_that_fails_ends_its_run_with_an_error(
 
 
 async def test_a_core_that_says_nothing_final_gets_an_empty_one(tmp_path: Path) -> None:
-    async with an_agent(tmp_path, Saying(Text("a"))) as agent:
+    async with an_agent(tmp_path, Saying(TextEvent("a"))) as agent:
         ui = await agent.connect()
         run = await ui.start("go")
         assert await ui.until_ended(run) == "completed"
@@ -163,7 +174,7 @@ CALL = LlmCall(
     "2026-01-01T00:00:00Z",
     "2026-01-01T00:00:01Z",
     1000,
-    Cache(),
+    CacheUse(),
     usage=Usage(3, 4, 7, 1),
     cost_usd=0.5,
 )
@@ -172,7 +183,7 @@ CALL = LlmCall(
 async def test_diagnostics_are_told_where_they_are_asked_for_and_kept_nowhere(
     tmp_path: Path,
 ) -> None:
-    core = Saying(ModelCalled(CALL), ModelCalled(CALL), Final("x"))
+    core = Saying(ModelCalled(CALL), ModelCalled(CALL), FinalEvent("x"))
     async with an_agent(tmp_path, core, diagnostics=True) as agent:
         ui = agent.raw()
         hello = {"protocol_version": "0", "client": {"name": "u", "version": "1"}}
@@ -194,8 +205,13 @@ async def test_diagnostics_are_told_where_they_are_asked_for_and_kept_nowhere(
 
 
 async def test_the_context_is_told_when_it_changed(tmp_path: Path) -> None:
-    steps = [Step(context=90), Step(context=90), Step(context=80), Step(final="x")]
-    async with an_agent(tmp_path, Scripted("s", steps)) as agent:
+    steps = [
+        ScriptStep(context=90),
+        ScriptStep(context=90),
+        ScriptStep(context=80),
+        ScriptStep(final="x"),
+    ]
+    async with an_agent(tmp_path, ScriptedCore("s", steps)) as agent:
         ui = await agent.connect()
         await ui.until_ended(await ui.start("go"))
         found = [m["params"] for m in ui.heard if m.get("method") == "run.context"]
@@ -203,8 +219,12 @@ async def test_the_context_is_told_when_it_changed(tmp_path: Path) -> None:
 
 
 async def test_deltas_go_to_those_who_know_them_and_are_not_kept(tmp_path: Path) -> None:
-    steps = [Step(reasoning="why", deltas=1), Step(text="hello", deltas=2), Step(final="x")]
-    async with an_agent(tmp_path, Scripted("s", steps)) as agent:
+    steps = [
+        ScriptStep(reasoning="why", deltas=1),
+        ScriptStep(text="hello", deltas=2),
+        ScriptStep(final="x"),
+    ]
+    async with an_agent(tmp_path, ScriptedCore("s", steps)) as agent:
         ui, plain = await agent.connect(**ALL), await agent.connect()
         run = await ui.start("go")
         await ui.until_ended(run)
@@ -260,8 +280,8 @@ async def test_the_list_of_things_to_do_is_told_and_stays_with_its_session(tmp_p
 
 
 async def test_a_run_goes_on_without_its_ui(tmp_path: Path) -> None:
-    steps = [Step(text="a"), Step(wait=0.02), Step(final="done")]
-    async with an_agent(tmp_path, Scripted("s", steps)) as agent:
+    steps = [ScriptStep(text="a"), ScriptStep(wait=0.02), ScriptStep(final="done")]
+    async with an_agent(tmp_path, ScriptedCore("s", steps)) as agent:
         ui = await agent.connect(**ALL)
         run = await ui.start("go")
         await ui.leave()
@@ -287,7 +307,7 @@ async def test_a_ui_that_has_more_than_the_run_is_told_so(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("number", [2**62, 2**63 - 1, 2**63, 2**64])
 async def test_more_than_can_be_counted_is_all(tmp_path: Path, number: int) -> None:
-    async with an_agent(tmp_path, Saying(Final("x"))) as agent:
+    async with an_agent(tmp_path, Saying(FinalEvent("x"))) as agent:
         ui = await agent.connect()
         started = await ui.call("run.start", {"input": {"type": "text", "text": "go"}})
         await ui.until_ended(started["run_id"])
@@ -299,7 +319,7 @@ async def test_more_than_can_be_counted_is_all(tmp_path: Path, number: int) -> N
 
 async def test_what_a_ui_says_about_its_run_is_kept_byte_for_byte(tmp_path: Path) -> None:
     meta = '{"a":1.50,"telex":"mine","a":2}'
-    async with an_agent(tmp_path, Saying(Final("x"))) as agent:
+    async with an_agent(tmp_path, Saying(FinalEvent("x"))) as agent:
         ui = await agent.connect()
         ui.say(
             '{"jsonrpc":"2.0","id":"m","method":"run.start","params":'
@@ -331,41 +351,43 @@ async def test_a_session_whose_list_cannot_be_read_has_an_empty_one(
 # The tables.
 
 
-@given(st.lists(st.sampled_from(list(Moved))))
-def test_a_run_that_is_cancelled_never_acts_again(steps: list[Moved]) -> None:
-    phases, cancelled = Phases(), False
+@given(st.lists(st.sampled_from(list(RunTransition))))
+def test_a_run_that_is_cancelled_never_acts_again(steps: list[RunTransition]) -> None:
+    phases, cancelled = RunPhases(), False
     for step in steps:
         before = phases.phase
         moved = phases.step(step)
         assert moved == (step in PHASES[before])
-        cancelled = cancelled or (moved and step is Moved.CANCEL)
+        cancelled = cancelled or (moved and step is RunTransition.CANCEL)
         if cancelled:
             assert not phases.may_act
-            assert phases.phase in (Phase.CANCELLING, Phase.CANCELLED)
+            assert phases.phase in (RunPhase.CANCELLING, RunPhase.CANCELLED)
 
 
 def test_every_phase_but_the_ends_can_be_cancelled_and_all_can_be_reached() -> None:
-    ends = {Phase.COMPLETED, Phase.ERROR, Phase.CANCELLED}
+    ends = {RunPhase.COMPLETED, RunPhase.ERROR, RunPhase.CANCELLED}
     assert {phase for phase, steps in PHASES.items() if not steps} == ends
-    for phase in set(PHASES) - ends - {Phase.CANCELLING}:
-        assert PHASES[phase][Moved.CANCEL] is Phase.CANCELLING
-    assert {then for steps in PHASES.values() for then in steps.values()} == set(Phase)
+    for phase in set(PHASES) - ends - {RunPhase.CANCELLING}:
+        assert PHASES[phase][RunTransition.CANCEL] is RunPhase.CANCELLING
+    assert {then for steps in PHASES.values() for then in steps.values()} == set(RunPhase)
 
 
 @given(st.lists(st.sampled_from(sorted(KINDS)), max_size=30))
 def test_whatever_the_order_lets_through_is_well_formed(kinds: list[str]) -> None:
-    order, taken = Order(), []
+    order, taken = EventOrder(), []
     for kind in kinds:
         try:
             order.take(kind)
-        except OutOfOrder:
-            assert kind not in ORDER[order.place]
+        except EventOutOfOrder:
+            assert kind not in ORDER[order.position]
         else:
             taken.append(kind)
     assert taken.count("final") <= 1
     assert "final" not in taken[:-1]
     opened = taken.count("step_start") - taken.count("step_complete")
-    assert opened == (order.place not in (Place.BETWEEN, Place.COMPACTING, Place.OVER))
+    assert opened == (
+        order.position not in (EventPosition.BETWEEN, EventPosition.COMPACTING, EventPosition.OVER)
+    )
     assert taken.count("tool_result") <= taken.count("tool_call")
 
 

@@ -7,9 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from telex.agent.agents_files import agents_files
-from telex.agent.files import FileRefused, read_whole, replace
-from telex.agent.sandbox import OutsideSandbox, Sandbox, downward, enclosing
+from telex.agent.sandbox_files import (
+    FileRefused,
+    OutsideSandbox,
+    Sandbox,
+    directories_down_to,
+    find_sandbox,
+    read_whole,
+    replace_file,
+)
+from telex.agent.skills import agents_files
 from telex.processes import openat
 
 
@@ -27,13 +34,13 @@ def test_the_root_is_the_nearest_marked_directory(root: Path, marker: str) -> No
     inner = root / "a" / "b"
     inner.mkdir(parents=True)
     (root / "a" / marker).mkdir()
-    assert enclosing(inner).root == root / "a"
-    assert enclosing(inner, root).root == root, "a root that was given is taken as it is"
+    assert find_sandbox(inner).root == root / "a"
+    assert find_sandbox(inner, root).root == root, "a root that was given is taken as it is"
 
 
 def test_a_root_that_is_no_directory_is_refused(root: Path) -> None:
     with pytest.raises(OutsideSandbox, match="--root"):
-        enclosing(root, root / "missing")
+        find_sandbox(root, root / "missing")
 
 
 @pytest.mark.parametrize(
@@ -87,7 +94,7 @@ def test_a_directory_that_becomes_a_link_after_the_look_leads_nowhere(root: Path
     with pytest.raises(OutsideSandbox):
         read_whole(box, place)
     with pytest.raises(OSError, match="directory"):
-        replace(box, place, b"overwritten")
+        replace_file(box, place, b"overwritten")
     assert (root.parent / "outside" / "secret").read_text() == "secret"
 
 
@@ -117,7 +124,7 @@ def test_a_file_that_becomes_a_link_after_the_look_is_not_read(
 def test_a_file_that_becomes_a_link_is_replaced_by_no_write(root: Path) -> None:
     (root / "f").symlink_to(root.parent / "outside" / "secret")
     with pytest.raises(FileRefused):
-        replace(Sandbox(root), "f", b"overwritten")
+        replace_file(Sandbox(root), "f", b"overwritten")
     assert (root.parent / "outside" / "secret").read_text() == "secret"
 
 
@@ -125,7 +132,7 @@ def test_a_replaced_file_keeps_its_mode_and_leaves_nothing_beside_it(root: Path)
     script = root / "run"
     script.write_text("old")
     script.chmod(0o751)
-    replace(Sandbox(root), "run", b"new")
+    replace_file(Sandbox(root), "run", b"new")
     assert script.read_text() == "new"
     assert script.stat().st_mode & 0o7777 == 0o751
     assert os.listdir(root) == ["run"]
@@ -134,7 +141,7 @@ def test_a_replaced_file_keeps_its_mode_and_leaves_nothing_beside_it(root: Path)
 def test_a_file_is_there_whole_or_not_at_all(root: Path) -> None:
     (root / "d").mkdir()
     with pytest.raises(FileRefused, match="not a file"):
-        replace(Sandbox(root), "d", b"x")
+        replace_file(Sandbox(root), "d", b"x")
     assert os.listdir(root) == ["d"]
 
 
@@ -157,8 +164,8 @@ def test_a_working_directory_is_a_directory_inside(root: Path) -> None:
 
 
 def test_the_directories_from_the_root_to_the_cwd(root: Path) -> None:
-    assert downward(root, root / "a" / "b") == (root, root / "a", root / "a" / "b")
-    assert downward(root, root.parent) == (root,)
+    assert directories_down_to(root, root / "a" / "b") == (root, root / "a", root / "a" / "b")
+    assert directories_down_to(root, root.parent) == (root,)
 
 
 def test_agents_files_from_the_root_down(root: Path) -> None:

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from agent.ui_side import ALL, an_agent
-from telex.agent.cores.shell_results import without_shell_results
+from telex.agent.cores.builtin import without_shell_results
+from telex.agent.protocol import events, runs
 from telex.agent.store import Store
-from telex.protocols.agent_ui import events, running
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -205,12 +205,12 @@ async def test_a_compaction_says_whether_it_made_anything_smaller(tmp_path: Path
 def test_no_member_that_the_original_requires_is_left_out_because_of_its_value() -> None:
     """A value that is also the default of its type must be on the wire all the same."""
     told: list[tuple[msgspec.Struct, set[str]]] = [
-        (events.CompactionComplete(1, False), {"timestamp", "compacted"}),
-        (events.LlmRetry("p", "timeout", 2, 3, 0, "backoff"), {"delay_ms", "delay_source"}),
-        (running.Cache(), {"hit_state", "cache_read_tokens", "cache_creation_tokens"}),
-        (running.RunSummary(), set(running.RunSummary.__struct_fields__)),
-        (events.StepComplete("s", "completed", 0), {"step_id", "status", "duration_ms"}),
-        (events.Final(""), {"content"}),
+        (events.CompactionCompleteEvent(1, False), {"timestamp", "compacted"}),
+        (events.LlmRetryEvent("p", "timeout", 2, 3, 0, "backoff"), {"delay_ms", "delay_source"}),
+        (runs.CacheUse(), {"hit_state", "cache_read_tokens", "cache_creation_tokens"}),
+        (runs.RunSummary(), set(runs.RunSummary.__struct_fields__)),
+        (events.StepCompleteEvent("s", "completed", 0), {"step_id", "status", "duration_ms"}),
+        (events.FinalEvent(""), {"content"}),
     ]
     for struct, required in told:
         assert required <= msgspec.to_builtins(struct).keys(), type(struct).__name__

@@ -15,12 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.working import TOOLS, call, context_in, gone
-from telex.agent import commands
+from telex.agent import command_runner
+from telex.agent.command_runner import BadShellParams, shell_exec
 from telex.agent.excerpts import excerpt, lines_of
-from telex.agent.output_cache import OutputCache
-from telex.agent.shell_exec import BadShellParams, ShellResult, shell_exec
-from telex.agent.tools.registry import Tools
-from telex.agent.tools.tool import Tool, ToolContext, ToolResult
+from telex.agent.protocol.sessions import ShellExecResult
+from telex.agent.tools.output_cache import OutputCache
+from telex.agent.tools.tool import AgentTool, ToolContext, ToolResult
+from telex.agent.tools.tool_registry import ToolRegistry
 from telex.redaction import Redactor
 
 SH = {"SHELL": "/bin/sh"}
@@ -28,7 +29,7 @@ SH = {"SHELL": "/bin/sh"}
 
 async def execute(
     context: ToolContext, command: str, timeout: float | None = None, cwd: str | None = None
-) -> ShellResult:
+) -> ShellExecResult:
     return await shell_exec(
         command,
         timeout,
@@ -40,8 +41,8 @@ async def execute(
     )
 
 
-async def run(directory: Path, command: str, seconds: float) -> commands.Ran:
-    return await commands.run(
+async def run(directory: Path, command: str, seconds: float) -> command_runner.CommandResult:
+    return await command_runner.run_command(
         ["/bin/sh", "-c", command], env=os.environ, cwd=directory, seconds=seconds
     )
 
@@ -53,7 +54,7 @@ async def test_a_command_runs_in_the_persons_shell_and_is_answered(tmp_path: Pat
     assert result.command_preview == "echo out; echo err >&2; pwd; exit 3"
     assert not any((result.timed_out, result.overflowed, result.truncated.combined))
     assert result.stdout_cache_id is None
-    assert {"exit_code", "truncated", "timed_out"} <= msgspec.to_builtins(result).keys()
+    assert {"exit_code", "signal", "truncated"} <= msgspec.to_builtins(result).keys()
 
 
 async def test_the_persons_own_keys_are_there_and_their_own_shell(tmp_path: Path) -> None:
@@ -128,7 +129,7 @@ async def test_what_is_left_in_the_background_is_ended(tmp_path: Path) -> None:
 
 
 async def test_a_command_that_writes_without_end_is_ended(tmp_path: Path) -> None:
-    ran = await commands.run(
+    ran = await command_runner.run_command(
         ["/usr/bin/env", "yes"], env=os.environ, cwd=tmp_path, seconds=20, most_bytes=100_001
     )
     assert (ran.overflowed, ran.timed_out, ran.exit_code) == (True, False, None)
@@ -221,8 +222,8 @@ async def test_a_command_that_ran_is_answered_though_its_output_cannot_be_kept(
     async def talk(arguments: object, context: ToolContext) -> ToolResult:
         return ToolResult("x" * 300_000)
 
-    foreign = Tool("talk", "From a plugin.", {"type": "object"}, msgspec.json.decode, talk)
-    talked = await Tools([*TOOLS, foreign]).call("talk", {}, context)
+    foreign = AgentTool("talk", "From a plugin.", {"type": "object"}, msgspec.json.decode, talk)
+    talked = await ToolRegistry([*TOOLS, foreign]).call("talk", {}, context)
     assert "[the rest could not be kept: " in talked.text
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from telex.agent.skills import BadSkill, catalogue, read_head
+from telex.agent.skills import BadSkill, find_skills, read_frontmatter
 
 
 @pytest.fixture
@@ -38,10 +38,10 @@ def test_skills_are_found_from_the_root_down_and_at_home(root: Path) -> None:
         write(home / ".agents" / "skills" / "own"),
     ]
     write(root / "a" / "b" / "other" / ".agents" / "skills" / "elsewhere")
-    found = catalogue(root, root / "a" / "b", home)
+    found = find_skills(root, root / "a" / "b", home)
     assert [skill.path for skill in found.skills] == [str(path) for path in paths]
     assert [skill.scope for skill in found.skills] == ["repo", "repo", "repo", "user"]
-    assert (found.errors, found.truncated) == ((), False)
+    assert (found.errors, found.truncated) == ([], False)
     first = found.skills[0]
     assert first.id == hashlib.sha256(str(paths[0]).encode()).hexdigest()[:24]
     assert (first.name, first.description) == ("outer", "What it is for.")
@@ -53,7 +53,7 @@ def test_one_skill_reached_by_two_ways_is_one(root: Path) -> None:
     write(root / ".agents" / "skills" / "one")
     (root / ".claude").symlink_to(".agents")
     (root / ".agents" / "skills" / "loop").symlink_to("..")
-    assert [skill.name for skill in catalogue(root, root, root.parent / "home").skills] == ["one"]
+    assert [skill.name for skill in find_skills(root, root, root.parent / "home").skills] == ["one"]
 
 
 def test_a_link_of_a_project_that_leads_out_is_not_followed(root: Path) -> None:
@@ -61,7 +61,7 @@ def test_a_link_of_a_project_that_leads_out_is_not_followed(root: Path) -> None:
     (root / ".agents" / "skills" / "x").mkdir(parents=True)
     (root / ".agents" / "skills" / "foreign").symlink_to(outside.parent)
     (root / ".agents" / "skills" / "x" / "SKILL.md").symlink_to(outside)
-    assert catalogue(root, root, root.parent / "home").skills == ()
+    assert find_skills(root, root, root.parent / "home").skills == []
 
 
 def test_a_link_of_the_persons_own_leads_anywhere(root: Path) -> None:
@@ -69,13 +69,15 @@ def test_a_link_of_the_persons_own_leads_anywhere(root: Path) -> None:
     skills = root.parent / "home" / ".claude" / "skills"
     skills.mkdir(parents=True)
     (skills / "mine").symlink_to(outside.parent)
-    assert [skill.name for skill in catalogue(root, root, root.parent / "home").skills] == ["mine"]
+    assert [skill.name for skill in find_skills(root, root, root.parent / "home").skills] == [
+        "mine"
+    ]
 
 
 def test_two_skills_of_one_name_are_both_there(root: Path) -> None:
     write(root / ".agents" / "skills" / "same")
     write(root / "a" / ".agents" / "skills" / "same")
-    found = catalogue(root, root / "a", root.parent / "home").skills
+    found = find_skills(root, root / "a", root.parent / "home").skills
     assert [skill.name for skill in found] == ["same", "same"]
     assert len({skill.id for skill in found}) == 2
 
@@ -86,7 +88,7 @@ def test_what_is_wrong_with_one_is_told_beside_the_others(root: Path) -> None:
     write(skills / "renamed", name="other")
     (skills / "pipe").mkdir()
     os.mkfifo(skills / "pipe" / "SKILL.md")
-    found = catalogue(root, root, root.parent / "home")
+    found = find_skills(root, root, root.parent / "home")
     assert [skill.name for skill in found.skills] == ["fine"]
     assert {Path(error.path).parent.name: error.message for error in found.errors} == {
         "renamed": "name must match skill directory name",
@@ -105,8 +107,8 @@ def test_what_is_wrong_with_one_is_told_beside_the_others(root: Path) -> None:
 )
 def test_the_head_is_real_yaml(head: str, description: str) -> None:
     content = f"---\nname: a-skill\n{head}---\n# Title\n"
-    assert read_head(content, "a-skill") == ("a-skill", description)
-    assert read_head(content.replace("\n", "\r\n"), "a-skill")[0] == "a-skill"
+    assert read_frontmatter(content, "a-skill") == ("a-skill", description)
+    assert read_frontmatter(content.replace("\n", "\r\n"), "a-skill")[0] == "a-skill"
 
 
 @pytest.mark.parametrize(
@@ -132,7 +134,7 @@ def test_the_head_is_real_yaml(head: str, description: str) -> None:
 )
 def test_a_bad_head_is_told_in_a_sentence(content: str, told: str) -> None:
     with pytest.raises(BadSkill, match=told):
-        read_head(content, "x")
+        read_frontmatter(content, "x")
 
 
 def test_merge_keys_that_multiply_cost_nothing() -> None:
@@ -140,13 +142,13 @@ def test_merge_keys_that_multiply_cost_nothing() -> None:
         f"a{at}: &a{at}\n  <<: [{', '.join([f'*a{at - 1}'] * 9)}]\n" for at in range(1, 30)
     )
     began = time.process_time()
-    assert read_head(f"---\nname: x\ndescription: d\n{bomb}---\n", "x") == ("x", "d")
+    assert read_frontmatter(f"---\nname: x\ndescription: d\n{bomb}---\n", "x") == ("x", "d")
     assert time.process_time() - began < 2
 
 
 def test_more_than_a_catalogue_holds_is_said(root: Path) -> None:
     for at in range(40):
         write(root / ".agents" / "skills" / f"s{at:02d}", "d" * 1000)
-    found = catalogue(root, root, root.parent / "home")
+    found = find_skills(root, root, root.parent / "home")
     assert found.truncated
     assert 20 < len(found.skills) < 40

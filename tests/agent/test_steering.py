@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent.ui_side import ALL, Refused, an_agent
-from telex.agent.cores.scripted import Scripted, Step
+from telex.agent.cores.scripted import ScriptedCore, ScriptStep
 from telex.agent.store import DiskFailed, Store
 
 if TYPE_CHECKING:
@@ -31,7 +31,9 @@ async def history(ui: Ui, session: str) -> list[dict[str, Any]]:
 
 
 async def test_a_script_hears_what_was_said_to_its_run(tmp_path: Path) -> None:
-    core = Scripted("s", [Step(prompt="?"), Step(text="{steered}"), Step(final="[{steered}]")])
+    core = ScriptedCore(
+        "s", [ScriptStep(prompt="?"), ScriptStep(text="{steered}"), ScriptStep(final="[{steered}]")]
+    )
     async with an_agent(tmp_path, core) as agent:
         ui = await agent.connect(**ALL)
         run = await ui.start("go")
@@ -48,16 +50,16 @@ async def test_a_script_hears_what_was_said_to_its_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("steps", "answer", "end"),
     [
-        ([Step(prompt="?"), Step(final="x")], {"value": ""}, "completed"),
-        ([Step(tool="shell", arguments={"command": "touch x"})], {"ok": False}, "completed"),
-        ([Step(prompt="?"), Step(fail="broken")], {"value": ""}, "error"),
-        ([Step(prompt="?")], None, "cancelled"),
+        ([ScriptStep(prompt="?"), ScriptStep(final="x")], {"value": ""}, "completed"),
+        ([ScriptStep(tool="shell", arguments={"command": "touch x"})], {"ok": False}, "completed"),
+        ([ScriptStep(prompt="?"), ScriptStep(fail="broken")], {"value": ""}, "error"),
+        ([ScriptStep(prompt="?")], None, "cancelled"),
     ],
 )
 async def test_what_nobody_heard_is_in_the_history_before_the_end(
-    tmp_path: Path, steps: list[Step], answer: Any, end: str
+    tmp_path: Path, steps: list[ScriptStep], answer: Any, end: str
 ) -> None:
-    async with an_agent(tmp_path, Scripted("s", steps)) as agent:
+    async with an_agent(tmp_path, ScriptedCore("s", steps)) as agent:
         ui = await agent.connect(**ALL)
         started = await ui.call("run.start", {"input": {"type": "text", "text": "go"}})
         run = started["run_id"]
@@ -112,7 +114,7 @@ async def test_what_was_refused_is_never_heard(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By a disk that failed, or as one too many."""
-    monkeypatch.setattr("telex.agent.runs.AGENT_STEERED", 3)
+    monkeypatch.setattr("telex.agent.agent_run.AGENT_STEERED", 3)
     set_run_meta, failures = Store.set_run_meta, iter([True, False, True])
 
     async def failing(self: Store, run_id: str, meta: bytes) -> None:

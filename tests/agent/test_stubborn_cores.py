@@ -10,17 +10,17 @@ import pytest
 
 from agent.holding import held
 from agent.ui_side import ALL, an_agent
-from telex.agent.cores import ContextLeft, Delta
-from telex.agent.cores.builtin import Builtin
+from telex.agent.cores import ContextLeft, TextDelta
+from telex.agent.cores.builtin import BuiltinCore
+from telex.agent.protocol.events import FinalEvent, TextEvent
 from telex.agent.store import Store
-from telex.protocols.agent_ui.events import Final, Text
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
     from pathlib import Path
 
     from agent.ui_side import Agent, Ui
-    from telex.agent.cores import Context, Input, Said
+    from telex.agent.cores import CoreContext, CoreOutput, RunInput
 
 CANCELLED = {"ok": True, "status": "cancelled"}
 
@@ -29,22 +29,22 @@ class Stubborn:
     """Does something in a task that no cancel reaches, and stops only when it is let go."""
 
     name = "stubborn"
-    details = Builtin.details
+    details = BuiltinCore.details
 
-    def __init__(self, does: Callable[[Context], Awaitable[object]]) -> None:
+    def __init__(self, does: Callable[[CoreContext], Awaitable[object]]) -> None:
         self._does = does
         self.task: asyncio.Future[object] | None = None
         self.told = asyncio.Event()
         self.let_go = asyncio.Event()
 
-    async def run(self, asked: Input, context: Context) -> AsyncIterator[Said]:
+    async def run(self, asked: RunInput, context: CoreContext) -> AsyncIterator[CoreOutput]:
         self.task = asyncio.ensure_future(self._does(context))
         try:
             await asyncio.Event().wait()
         except asyncio.CancelledError:
             self.told.set()
             await self.let_go.wait()
-        yield Final("never")
+        yield FinalEvent("never")
 
     async def was_stopped(self) -> bool:
         """Whether what it does beside has come to nothing."""
@@ -127,13 +127,13 @@ class Talkative:
     """Goes on saying things when it is told to stop."""
 
     name = "talkative"
-    details = Builtin.details
+    details = BuiltinCore.details
 
-    def __init__(self, *late: Said) -> None:
+    def __init__(self, *late: CoreOutput) -> None:
         self._late = late
 
-    async def run(self, asked: Input, context: Context) -> AsyncIterator[Said]:
-        yield Text("in time")
+    async def run(self, asked: RunInput, context: CoreContext) -> AsyncIterator[CoreOutput]:
+        yield TextEvent("in time")
         try:
             await asyncio.Event().wait()
         except asyncio.CancelledError:
@@ -142,12 +142,14 @@ class Talkative:
 
 
 @pytest.mark.parametrize(
-    "late", [Delta("text", "late"), ContextLeft(50), Text("late"), Final("late")], ids=repr
+    "late",
+    [TextDelta("text", "late"), ContextLeft(50), TextEvent("late"), FinalEvent("late")],
+    ids=repr,
 )
 async def test_what_a_core_says_after_its_cancel_is_neither_kept_nor_told(
-    tmp_path: Path, late: Said
+    tmp_path: Path, late: CoreOutput
 ) -> None:
-    async with an_agent(tmp_path, Talkative(late, Final("later"))) as agent:
+    async with an_agent(tmp_path, Talkative(late, FinalEvent("later"))) as agent:
         ui = await agent.connect(**ALL)
         run = await ui.start("go")
         await ui.until("agent.event")
@@ -161,14 +163,14 @@ class Inquisitive:
     """Asks when it is told to stop."""
 
     name = "inquisitive"
-    details = Builtin.details
+    details = BuiltinCore.details
 
     def __init__(self) -> None:
         self.go_on = asyncio.Event()
         self.brought: list[Any] = []
 
-    async def run(self, asked: Input, context: Context) -> AsyncIterator[Said]:
-        yield Text("here")
+    async def run(self, asked: RunInput, context: CoreContext) -> AsyncIterator[CoreOutput]:
+        yield TextEvent("here")
         try:
             await asyncio.Event().wait()
         except asyncio.CancelledError:
@@ -185,7 +187,7 @@ async def test_a_core_that_asks_after_its_cancel_is_stopped_and_nothing_is_asked
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left_behind: bool
 ) -> None:
     if left_behind:
-        monkeypatch.setattr("telex.agent.runs.AGENT_CANCEL_SECONDS", 0.01)
+        monkeypatch.setattr("telex.agent.agent_run.AGENT_CANCEL_SECONDS", 0.01)
     core = Inquisitive()
     async with an_agent(tmp_path, core) as agent:
         ui, store = await agent.connect(**ALL), agent.runtime.store

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent.ui_side import ALL, an_agent
-from telex.agent.cores import Delta
-from telex.agent.cores.builtin import Builtin
+from telex.agent.cores import TextDelta
+from telex.agent.cores.builtin import BuiltinCore
+from telex.agent.feeds import EventPublisher
+from telex.agent.protocol.events import FinalEvent, TextEvent
 from telex.agent.store import writing
 from telex.agent.store.writer import Writer
-from telex.agent.tools.registry import Prepared
 from telex.agent.tools.tool import ToolContext, ToolResult
-from telex.protocols.agent_ui.events import Final, Text
+from telex.agent.tools.tool_registry import PreparedCall
 from telex.wire.limits import AGENT_EVENTS_AHEAD
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from agent.ui_side import Agent
-    from telex.agent.cores import Context, Input, Said
+    from telex.agent.cores import CoreContext, CoreOutput, RunInput
 
 MANY = 3 * AGENT_EVENTS_AHEAD
 
@@ -34,27 +35,27 @@ class Saying:
     """Says it all without a pause."""
 
     name = "saying"
-    details = Builtin.details
+    details = BuiltinCore.details
 
-    def __init__(self, *said: Said) -> None:
+    def __init__(self, *said: CoreOutput) -> None:
         self._said = said
 
-    async def run(self, asked: Input, context: Context) -> AsyncIterator[Said]:
+    async def run(self, asked: RunInput, context: CoreContext) -> AsyncIterator[CoreOutput]:
         for one in self._said:
             yield one
 
 
 class Calling:
     name = "calling"
-    details = Builtin.details
+    details = BuiltinCore.details
 
-    async def run(self, asked: Input, context: Context) -> AsyncIterator[Said]:
+    async def run(self, asked: RunInput, context: CoreContext) -> AsyncIterator[CoreOutput]:
         await context.call("list", {})
-        yield Final("done")
+        yield FinalEvent("done")
 
 
 def burst() -> Saying:
-    return Saying(*(Text(f"<{n}>") for n in range(MANY)), Final("end"))
+    return Saying(*(TextEvent(f"<{n}>") for n in range(MANY)), FinalEvent("end"))
 
 
 async def stored(agent: Agent, run: str) -> list[bytes]:
@@ -123,8 +124,8 @@ async def test_behind_an_event_that_could_not_be_stored_nothing_is_stored_or_sen
 
 
 async def test_what_is_no_event_keeps_its_place_between_the_events(tmp_path: Path) -> None:
-    said = [piece for n in range(20) for piece in (Delta("text", f"{n}"), Text(f"{n}"))]
-    async with an_agent(tmp_path, Saying(*said, Final("end"))) as agent:
+    said = [piece for n in range(20) for piece in (TextDelta("text", f"{n}"), TextEvent(f"{n}"))]
+    async with an_agent(tmp_path, Saying(*said, FinalEvent("end"))) as agent:
         ui = await agent.connect(**ALL)
         run = await ui.start("go")
         await ui.until_ended(run)
@@ -140,8 +141,13 @@ async def test_what_is_no_event_keeps_its_place_between_the_events(tmp_path: Pat
 async def test_only_so_many_pieces_wait_behind_an_event(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("telex.agent.telling.AGENT_FEED_ITEMS", 8)
-    said = [Text("first"), *(Delta("text", f"{n}") for n in range(100)), Text("all"), Final("end")]
+    monkeypatch.setattr(EventPublisher, "MAX_DELTAS", 8)
+    said = [
+        TextEvent("first"),
+        *(TextDelta("text", f"{n}") for n in range(100)),
+        TextEvent("all"),
+        FinalEvent("end"),
+    ]
     async with an_agent(tmp_path, Saying(*said)) as agent:
         ui = await agent.connect(**ALL)
         run = await ui.start("go")
@@ -163,13 +169,13 @@ async def test_a_tool_does_not_begin_before_the_store_knows_of_its_call(
             order.append("stored")
         return append(ledger, run_id, event, *rest)
 
-    async def run(self: Prepared, context: ToolContext) -> ToolResult:
+    async def run(self: PreparedCall, context: ToolContext) -> ToolResult:
         order.append("began")
         began.set()
         return ToolResult("done")
 
     monkeypatch.setattr(writing, "append", slow)
-    monkeypatch.setattr(Prepared, "run", run)
+    monkeypatch.setattr(PreparedCall, "run", run)
     async with an_agent(tmp_path, Calling()) as agent:
         ui = await agent.connect()
         assert await ui.until_ended(await ui.start("go")) == "completed"

@@ -20,15 +20,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent.working import TOOLS, call, context_in, gone, refused, said
-from telex.agent.differences import difference
-from telex.agent.environment import agent_environment
-from telex.agent.excerpts import lines_of
-from telex.agent.globs import Glob, NoGlob
-from telex.agent.matching import line_pattern, matching_lines
-from telex.agent.tools import searching as searching_tool
-from telex.agent.tools.registry import BadArguments, Tools, UnknownTool
-from telex.agent.tools.tool import Preview, Tool, ToolContext, ToolResult
-from telex.agent.uninterrupted import in_thread
+from telex.agent.command_runner import agent_environment
+from telex.agent.diffs import unified_diff
+from telex.agent.excerpts import line_pattern, lines_of, matching_lines
+from telex.agent.sandbox_files import BadGlob, Glob
+from telex.agent.tools import search as searching_tool
+from telex.agent.tools.tool import AgentTool, Preview, ToolContext, ToolResult
+from telex.agent.tools.tool_registry import BadArguments, ToolRegistry, UnknownTool
+from telex.processes.shielded import run_in_thread
 from telex.redaction import Redactor
 
 
@@ -100,10 +99,10 @@ async def test_a_foreign_tool_joins_but_takes_no_name_of_ours(context: ToolConte
         return ToolResult("x" * 300_000)
 
     foreign = [
-        Tool(name, "From a plugin.", {"type": "object"}, msgspec.json.decode, run)
+        AgentTool(name, "From a plugin.", {"type": "object"}, msgspec.json.decode, run)
         for name in ("read", "foreign")
     ]
-    tools = Tools([*TOOLS, *foreign])
+    tools = ToolRegistry([*TOOLS, *foreign])
     assert tools.prepare("read", {"file_path": "a"}).tool is not foreign[0]
     result = await tools.call("foreign", {"any": 1}, context)
     assert len(result.text) < 70_000, "whoever wrote it, an answer is bounded"
@@ -245,22 +244,22 @@ async def test_a_change_is_bound_to_the_file_that_was_shown(context: ToolContext
 
 def test_a_difference_is_bounded_in_lines_and_time() -> None:
     before = b"same\n" * 50_000 + b"old\n" * 20_000 + b"end\n"
-    shown = difference("f", before, before.replace(b"old", b"new"))
+    shown = unified_diff("f", before, before.replace(b"old", b"new"))
     lines = shown.text.splitlines()
     assert shown.truncated
     assert len(lines) == 124
     assert lines[3].startswith("@@ -49998,")
     assert lines[-1] == "...[difference truncated]..."
-    assert difference("f", b"a", b"a").text == ""
+    assert unified_diff("f", b"a", b"a").text == ""
 
 
 def test_what_a_difference_does_not_show_whole_it_says_to_be_truncated() -> None:
-    assert difference("f", b"", b"x" * 1001).truncated, "a line that is cut"
-    other = difference("f", b"\xe9\n", b"\xe8\n")
+    assert unified_diff("f", b"", b"x" * 1001).truncated, "a line that is cut"
+    other = unified_diff("f", b"\xe9\n", b"\xe8\n")
     assert (other.rows, other.truncated) == (("@@ -1 +1 @@", "-\ufffd", "+\ufffd"), True)
     for lines in (994, 995, 996, 997, 998):
         before = b"0\n" * lines + b"1\n2\n3\n4\n"
-        shown = difference("f", b"a\n" + before, b"b\n" + before.replace(b"0\n1\n", b"0\n9\n1\n"))
+        shown = unified_diff("f", b"a\n" + before, b"b\n" + before.replace(b"0\n1\n", b"0\n9\n1\n"))
         added = [row for row in shown.rows if row.startswith("+")]
         assert shown.truncated or added == ["+b", "+9"], "what is the same is no change"
 
@@ -292,7 +291,7 @@ def test_a_difference_is_one_that_git_applies(
 ) -> None:
     before = None if is_new else ("\n".join(old) + "\n" * old_ended).encode()
     after = ("\n".join(new) + "\n" * new_ended).encode()
-    found = difference(name, before, after)
+    found = unified_diff(name, before, after)
     assert not found.truncated
     assert (found.text == "") == (before == after)
     with TemporaryDirectory() as directory:
@@ -359,7 +358,7 @@ def test_a_pattern_of_names(glob: str, fits: str, not_: str) -> None:
 
 @pytest.mark.parametrize("glob", ["{a", "a}", "[z-a]"])
 def test_a_pattern_that_is_none_is_told(glob: str) -> None:
-    with pytest.raises(NoGlob):
+    with pytest.raises(BadGlob):
         Glob(glob)
 
 
@@ -471,14 +470,14 @@ async def test_what_became_a_link_while_it_was_searched_is_not_answered(
         (root / name).mkdir()
         (root / name / "f").write_text(f"needle in {name}\n")
     (root / "g").write_text("needle in g\n")
-    run = searching_tool.commands.run
+    run = searching_tool.command_runner.run_command
 
     async def after_a_change(*argv: Any, **more: Any) -> Any:
         (root / "d").rename(root / "was")
         (root / "d").symlink_to(".hidden")
         return await run(*argv, **more)
 
-    monkeypatch.setattr(searching_tool.commands, "run", after_a_change)
+    monkeypatch.setattr(searching_tool.command_runner, "run_command", after_a_change)
     assert "became a link" in await refused(context, "search", pattern="needle", path="d")
     # A single file is read by ourselves, who follow no link.
     assert await said(context, "search", pattern="needle", path="g") == "g:1:needle in g"
@@ -585,7 +584,7 @@ async def test_a_cancellation_waits_for_a_thread_and_tells_it() -> None:
         begun.set()
         done.append(unwanted.wait(30))
 
-    task = asyncio.ensure_future(in_thread(work))
+    task = asyncio.ensure_future(run_in_thread(work))
     await asyncio.to_thread(begun.wait)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):

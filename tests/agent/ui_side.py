@@ -17,17 +17,16 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from telex.agent.cores.builtin import Builtin
+from telex.agent.agent_context import AgentContext
+from telex.agent.cores.builtin import BuiltinCore
 from telex.agent.judging import Mode
-from telex.agent.output_cache import OutputCache
 from telex.agent.permissions import Permissions
-from telex.agent.runtime import Runtime
-from telex.agent.sandbox import Sandbox
+from telex.agent.runtime import AgentRuntime
+from telex.agent.sandbox_files import Sandbox
 from telex.agent.server import AgentServer
 from telex.agent.store import Store
-from telex.agent.surroundings import Surroundings
-from telex.agent.tools.builtin import BUILTIN
-from telex.agent.tools.registry import Tools
+from telex.agent.tools.output_cache import OutputCache
+from telex.agent.tools.tool_registry import BUILTIN_TOOLS, ToolRegistry
 from telex.redaction import Redactor
 from telex.rpc.testing import Script, memory_channels
 
@@ -214,7 +213,7 @@ async def an_agent(
     *cores: Core,
     mode: str = "minimal",
     diagnostics: bool = False,
-    tools: Tools | None = None,
+    tools: ToolRegistry | None = None,
 ) -> AsyncIterator[Agent]:
     """Its root is `work` in the directory; the same directory again is the runtime's restart."""
     real = Path(os.path.realpath(directory))
@@ -224,14 +223,16 @@ async def an_agent(
     store = await Store.open(real / "state" / "telex.db")
     redactor = Redactor()
     environment = {"PATH": os.environ["PATH"], "HOME": str(home)}
-    surroundings = Surroundings(
+    surroundings = AgentContext(
         Sandbox(root), root, home, OutputCache(real / "cache", redactor), environment, redactor
     )
     permissions = Permissions(str(root), str(home), Mode(mode))
     await permissions.load(store)
-    thinking = {core.name: core for core in cores or (Builtin(),)}
-    given = tools or Tools(BUILTIN)
-    runtime = Runtime(store, surroundings, permissions, given, thinking, diagnostics=diagnostics)
+    thinking = {core.name: core for core in cores or (BuiltinCore(),)}
+    given = tools or ToolRegistry(BUILTIN_TOOLS)
+    runtime = AgentRuntime(
+        store, surroundings, permissions, given, thinking, diagnostics=diagnostics
+    )
     agent = Agent(AgentServer(runtime), root)
     try:
         yield agent

@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from telex.agent.output_cache import OutputCache
-from telex.agent.sandbox import Sandbox
-from telex.agent.tools.builtin import BUILTIN
-from telex.agent.tools.registry import Tools
-from telex.agent.tools.todo import Todos
+from telex.agent.sandbox_files import Sandbox
+from telex.agent.tools.output_cache import OutputCache
+from telex.agent.tools.todo import TodoList
 from telex.agent.tools.tool import ToolContext, ToolResult
+from telex.agent.tools.tool_registry import BUILTIN_TOOLS, ToolRegistry
 from telex.redaction import Redactor
 
-TOOLS = Tools(BUILTIN)
+TOOLS = ToolRegistry(BUILTIN_TOOLS)
 
 
 def context_in(directory: Path, **environment: str) -> ToolContext:
@@ -22,7 +21,7 @@ def context_in(directory: Path, **environment: str) -> ToolContext:
     root.mkdir(exist_ok=True)
     cache = OutputCache(root.parent / "cache", Redactor())
     given = {"PATH": os.environ["PATH"], "HOME": str(directory), **environment}
-    return ToolContext(Sandbox(root), root, cache, given, Redactor(), Todos())
+    return ToolContext(Sandbox(root), root, cache, given, Redactor(), TodoList())
 
 
 async def call(context: ToolContext, name: str, **arguments: object) -> ToolResult:

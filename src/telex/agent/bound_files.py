@@ -22,13 +22,13 @@ import stat
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from telex.agent.implied_files import ImpliedFiles
 from telex.agent.judging.links import is_too_long
 from telex.agent.judging.lookups import Once
 from telex.agent.judging.modes import Access
 from telex.agent.judging.paths import NOWHERE
 from telex.agent.judging.text_names import UNKNOWN, names_and_places_in, names_in
-from telex.agent.run_files import RunFiles
-from telex.agent.sandbox import OutsideSandbox
+from telex.agent.sandbox_files import OutsideSandbox
 from telex.wire.limits import AGENT_BOUND_PATHS, AGENT_COMMAND_PLACES, AGENT_FILE_BYTES
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from telex.agent.judging import Judgement, Piece
     from telex.agent.judging.paths import Paths
-    from telex.agent.sandbox import Sandbox
+    from telex.agent.sandbox_files import Sandbox
 
 _NO_FILE: Final = "no file"
 _TOO_MANY: Final = "too many names"
@@ -87,7 +87,7 @@ class _Binding:
                 yield from self._in_piece(piece)
                 if piece.kind == "command":
                     words.append((piece.argv, tuple(self.places)))
-        files = RunFiles(self.paths)
+        files = ImpliedFiles(self.paths)
         for argv, places in words:
             for place in places:
                 yield from ((path, True) for path in files.of(argv, place))

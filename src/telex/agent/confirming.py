@@ -34,13 +34,13 @@ from telex.agent.judging.environment import automatic
 from telex.agent.judging.modes import PATH_ARGUMENTS, PATH_TOOLS, SHELL_TOOL
 from telex.agent.judging.protection import is_protected
 from telex.agent.permissions import REMEMBERED
-from telex.agent.sandbox import OutsideSandbox, Sandbox
+from telex.agent.protocol import events
+from telex.agent.protocol.ui_requests import CONFIRM, UiConfirmRequestParams, UiConfirmResult
+from telex.agent.sandbox_files import OutsideSandbox, Sandbox
 from telex.agent.store import NotKept
 from telex.agent.tools.tool import Preview, ToolResult
-from telex.agent.uninterrupted import in_thread
 from telex.agent.wording import message, words_lead
-from telex.protocols.agent_ui import events
-from telex.protocols.agent_ui.asking import CONFIRM, UiConfirmRequestParams, UiConfirmResult
+from telex.processes.shielded import run_in_thread
 from telex.wire.limits import AGENT_BOUND_PATHS
 
 if TYPE_CHECKING:
@@ -48,10 +48,10 @@ if TYPE_CHECKING:
 
     from telex.agent.judging import Judgement, Scope
     from telex.agent.permissions import Permissions
-    from telex.agent.questions import Answer
+    from telex.agent.questions import UiAnswer
     from telex.agent.store import Store
-    from telex.agent.tools.registry import Prepared
     from telex.agent.tools.tool import ToolContext
+    from telex.agent.tools.tool_registry import PreparedCall
     from telex.processes.sandbox import Confinement, Kernel
 
 WHY = "Why you are asked: "
@@ -69,9 +69,9 @@ SAID_NO_BEFORE = "you said no to this before (`telex agent remembered` lists and
 class Asker(Protocol):
     """Who can be asked on behalf of a call."""
 
-    async def emit(self, event: events.Event) -> None: ...
+    async def emit(self, event: events.AgentEvent) -> None: ...
 
-    async def ask(self, method: str, params: msgspec.Struct, digest: bytes) -> Answer | None:
+    async def ask(self, method: str, params: msgspec.Struct, digest: bytes) -> UiAnswer | None:
         """None: there is nobody who could be asked."""
         ...
 
@@ -80,7 +80,7 @@ class Asker(Protocol):
 class Allowed:
     """Run this, in that."""
 
-    call: Prepared
+    call: PreparedCall
     context: ToolContext
 
 
@@ -114,7 +114,7 @@ class Confirming:
         self._store = store
         self._kernel = kernel
 
-    def judge(self, call: Prepared, context: ToolContext) -> Judgement:
+    def judge(self, call: PreparedCall, context: ToolContext) -> Judgement:
         """Looks where paths lead; blocks. Raises what the sandbox and the system say."""
         return self._judged(_request(call, context), context)
 
@@ -132,17 +132,17 @@ class Confirming:
         return judged
 
     async def verdict(
-        self, call: Prepared, context: ToolContext, asker: Asker, call_id: str | None = None
+        self, call: PreparedCall, context: ToolContext, asker: Asker, call_id: str | None = None
     ) -> Verdict:
-        request = await in_thread(lambda _: _judgeable(call, context))
+        request = await run_in_thread(lambda _: _judgeable(call, context))
         if isinstance(request, ToolResult):
             return Failed(request)
-        judged = await in_thread(lambda _: self._judged(request, context))
+        judged = await run_in_thread(lambda _: self._judged(request, context))
         there = _there(call, request, judged)
         context = replace(context, sandbox=context.sandbox.exactly())
         match judged.decision:
             case Decision.ALLOW:
-                return await in_thread(lambda _: self._allowed(judged, there, context))
+                return await run_in_thread(lambda _: self._allowed(judged, there, context))
             case Decision.DENY:
                 return Refused(_reason(judged))
         preview = await there.preview(context)
@@ -151,11 +151,11 @@ class Confirming:
         if preview is not None:
             there = there.pinned(preview)
             await asker.emit(_previewed(there, preview, call_id))
-        await asker.emit(events.PermissionReady(call.tool.name, call_id))
+        await asker.emit(events.PermissionReadyEvent(call.tool.name, call_id))
         said = message(there, call, preview, context)
         return await self._asked(judged, there, context, asker, said)
 
-    def _allowed(self, judged: Judgement, call: Prepared, context: ToolContext) -> Allowed:
+    def _allowed(self, judged: Judgement, call: PreparedCall, context: ToolContext) -> Allowed:
         environment = self._safe(judged, context)
         held = self.held(judged, call.tool.name, environment)
         if held is not None:
@@ -171,9 +171,9 @@ class Confirming:
         return automatic(context.environment, self.permissions.root, only_reads=only_reads)
 
     async def _asked(
-        self, judged: Judgement, call: Prepared, context: ToolContext, asker: Asker, said: str
+        self, judged: Judgement, call: PreparedCall, context: ToolContext, asker: Asker, said: str
     ) -> Verdict:
-        files = await in_thread(lambda _: self._files(judged, call, context))
+        files = await run_in_thread(lambda _: self._files(judged, call, context))
         if not files.is_whole:
             return Refused(TOO_MANY_FILES)
         bound = _digest(call, context, files)
@@ -187,7 +187,7 @@ class Confirming:
             return Refused(f"{NO_CONFIRM}; {judged.why}")
         verdict = _told(answer.value, call, context)
         if isinstance(verdict, Allowed):
-            now = await in_thread(lambda _: self._files(judged, call, context))
+            now = await run_in_thread(lambda _: self._files(judged, call, context))
             if changed := _changed(files, now):
                 return Refused(changed)
             if answer.digest != _digest(call, context, now).encode():
@@ -195,7 +195,7 @@ class Confirming:
         await self._remember(judged, answer)
         return verdict
 
-    def _files(self, judged: Judgement, call: Prepared, context: ToolContext) -> BoundFiles:
+    def _files(self, judged: Judgement, call: PreparedCall, context: ToolContext) -> BoundFiles:
         if call.tool.name != SHELL_TOOL:
             return BoundFiles({}, is_whole=True)
         given, paths = call.arguments, self.permissions.judge.paths
@@ -203,7 +203,7 @@ class Confirming:
         return bound_files(judged, paths, sandbox, Path(given.cwd), given.command)
 
     def _question(
-        self, judged: Judgement, call: Prepared, said: str, bound: str
+        self, judged: Judgement, call: PreparedCall, said: str, bound: str
     ) -> UiConfirmRequestParams:
         scope = judged.remember[:1]
         lines = [said, f"{WHY}{in_sentence(judged.why)}."]
@@ -227,7 +227,7 @@ class Confirming:
             f"in the workspace {in_quotes(self.permissions.root)}."
         )
 
-    async def _remember(self, judged: Judgement, answer: Answer) -> None:
+    async def _remember(self, judged: Judgement, answer: UiAnswer) -> None:
         said = answer.value
         if not (isinstance(said, UiConfirmResult) and said.remember and judged.remember):
             return
@@ -240,7 +240,7 @@ class Confirming:
         )
 
 
-def _told(said: Any, call: Prepared, context: ToolContext) -> Verdict:
+def _told(said: Any, call: PreparedCall, context: ToolContext) -> Verdict:
     match said:
         case UiConfirmResult(ok=True):
             return Allowed(call, context)
@@ -251,7 +251,7 @@ def _told(said: Any, call: Prepared, context: ToolContext) -> Verdict:
     return Refused("nobody answered the question", stop=True)
 
 
-def _request(call: Prepared, context: ToolContext) -> Request:
+def _request(call: PreparedCall, context: ToolContext) -> Request:
     """What leads out of the sandbox would fail, so it is not judged."""
     arguments = msgspec.to_builtins(call.arguments)
     cwd = context.cwd
@@ -264,21 +264,21 @@ def _request(call: Prepared, context: ToolContext) -> Request:
     return Request(call.tool.name, arguments, os.fspath(cwd))
 
 
-def _judgeable(call: Prepared, context: ToolContext) -> Request | ToolResult:
+def _judgeable(call: PreparedCall, context: ToolContext) -> Request | ToolResult:
     try:
         return _request(call, context)
     except (OutsideSandbox, OSError) as error:
         return ToolResult(str(error), is_error=True)
 
 
-def _there(call: Prepared, request: Request, judged: Judgement) -> Prepared:
+def _there(call: PreparedCall, request: Request, judged: Judgement) -> PreparedCall:
     """The same call with the very places that were judged, without links."""
     if call.tool.name == SHELL_TOOL:
-        return call.at(cwd=request.cwd)
+        return call.with_arguments(cwd=request.cwd)
     touched = [one for piece in judged.pieces for one in piece.touched]
     if call.tool.name not in PATH_TOOLS or not touched:
         return call
-    return call.at(
+    return call.with_arguments(
         **{name: touched[0].real for name in PATH_ARGUMENTS if name in request.arguments}
     )
 
@@ -301,15 +301,15 @@ def _reason(judged: Judgement) -> str:
     return judged.rule.reason or before or judged.why
 
 
-def _digest(call: Prepared, context: ToolContext, bound: BoundFiles) -> str:
+def _digest(call: PreparedCall, context: ToolContext, bound: BoundFiles) -> str:
     """Of the tool, where it runs, its arguments to the last byte, and the files it names."""
     named = {in_line(path): [*map(in_line, astuple(one))] for path, one in bound.files.items()}
     parts = msgspec.json.encode(call.arguments), msgspec.json.encode(named)
     return digest(call.tool.name, os.fspath(context.cwd), *parts)
 
 
-def _previewed(call: Prepared, preview: Preview[Any], call_id: str | None) -> events.Event:
-    return events.PermissionPreview(
+def _previewed(call: PreparedCall, preview: Preview[Any], call_id: str | None) -> events.AgentEvent:
+    return events.PermissionPreviewEvent(
         call.tool.name,
         call_id,
         file_path=in_line(preview.path),

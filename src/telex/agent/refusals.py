@@ -15,14 +15,16 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from telex.agent.commands import Ran
+    from telex.agent.command_runner import CommandResult
 
 _TRANSLATIONS: Final = "/usr/share/locale"
 _BAD_CALL: Final = "SIGSYS"
 """By which a filter ends a program that was built for another machine."""
 
 
-def is_refused(ran: Ran, environment: Mapping[str, str], translations: str = _TRANSLATIONS) -> bool:
+def is_refused(
+    ran: CommandResult, environment: Mapping[str, str], translations: str = _TRANSLATIONS
+) -> bool:
     """Its standard output counts only where it failed: it may be a file about something else."""
     output = ran.stderr if ran.exit_code == 0 else ran.stderr + ran.stdout
     said = _refusals(tuple(_languages(environment)), translations)

@@ -1,8 +1,8 @@
 """What may follow what in a run: its phases, and the order of its events. Two tables, no I/O.
 
-Nothing outside this file decides a transition. `Phases` says whether a run may act, and to tell is
-to act: in CANCELLING it may not, so an old "allow" that arrives then finds nobody who acts on it.
-`Order` holds a core to the sequence that UIs rely on (docs/reference/agent-protocol.md).
+Nothing outside this file decides a transition. `RunPhases` says whether a run may act, and to send
+an event is to act: in CANCELLING it may not, so an "allow" that arrives then has no effect.
+`EventOrder` holds a core to the sequence that UIs rely on (docs/reference/agent-protocol.md).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Final
 
 
-class Phase(Enum):
+class RunPhase(Enum):
     RUNNING = "running"
     AWAITING_UI = "awaiting_ui"
     CANCELLING = "cancelling"
@@ -20,7 +20,7 @@ class Phase(Enum):
     CANCELLED = "cancelled"
 
 
-class Step(Enum):
+class RunTransition(Enum):
     ASKED = "a question is put to a UI"
     ANSWERED = "the question is answered, or nobody can"
     CANCEL = "somebody cancels"
@@ -29,32 +29,32 @@ class Step(Enum):
     STOPPED = "nothing of it runs any more"
 
 
-PHASES: Final[dict[Phase, dict[Step, Phase]]] = {
-    Phase.RUNNING: {
-        Step.ASKED: Phase.AWAITING_UI,
-        Step.CANCEL: Phase.CANCELLING,
-        Step.DONE: Phase.COMPLETED,
-        Step.FAILED: Phase.ERROR,
+PHASES: Final[dict[RunPhase, dict[RunTransition, RunPhase]]] = {
+    RunPhase.RUNNING: {
+        RunTransition.ASKED: RunPhase.AWAITING_UI,
+        RunTransition.CANCEL: RunPhase.CANCELLING,
+        RunTransition.DONE: RunPhase.COMPLETED,
+        RunTransition.FAILED: RunPhase.ERROR,
     },
-    Phase.AWAITING_UI: {
-        Step.ANSWERED: Phase.RUNNING,
-        Step.CANCEL: Phase.CANCELLING,
-        Step.FAILED: Phase.ERROR,
+    RunPhase.AWAITING_UI: {
+        RunTransition.ANSWERED: RunPhase.RUNNING,
+        RunTransition.CANCEL: RunPhase.CANCELLING,
+        RunTransition.FAILED: RunPhase.ERROR,
     },
-    Phase.CANCELLING: {Step.STOPPED: Phase.CANCELLED},
-    Phase.COMPLETED: {},
-    Phase.ERROR: {},
-    Phase.CANCELLED: {},
+    RunPhase.CANCELLING: {RunTransition.STOPPED: RunPhase.CANCELLED},
+    RunPhase.COMPLETED: {},
+    RunPhase.ERROR: {},
+    RunPhase.CANCELLED: {},
 }
 
 
-class Phases:
+class RunPhases:
     """The phase of one run."""
 
     def __init__(self) -> None:
-        self.phase = Phase.RUNNING
+        self.phase = RunPhase.RUNNING
 
-    def step(self, step: Step) -> bool:
+    def step(self, step: RunTransition) -> bool:
         """Move on. False where the table has no such step: nothing changes."""
         then = PHASES[self.phase].get(step)
         if then is None:
@@ -64,14 +64,14 @@ class Phases:
 
     @property
     def may_act(self) -> bool:
-        return self.phase is Phase.RUNNING
+        return self.phase is RunPhase.RUNNING
 
     @property
     def ended(self) -> bool:
         return not PHASES[self.phase]
 
 
-class Place(Enum):
+class EventPosition(Enum):
     """Where in its sequence of events a run is."""
 
     BETWEEN = "between steps"
@@ -84,49 +84,49 @@ class Place(Enum):
     OVER = "final"
 
 
-_CALL: Final = {"tool_result": Place.RESULT}
-ORDER: Final[dict[Place, dict[str, Place]]] = {
-    Place.BETWEEN: {
-        "text": Place.BETWEEN,
-        "reasoning": Place.BETWEEN,
-        "llm.retry": Place.BETWEEN,
-        "hidden_user_message": Place.BETWEEN,
-        "step_start": Place.STEP,
-        "compaction_start": Place.COMPACTING,
-        "final": Place.OVER,
+_CALL: Final = {"tool_result": EventPosition.RESULT}
+ORDER: Final[dict[EventPosition, dict[str, EventPosition]]] = {
+    EventPosition.BETWEEN: {
+        "text": EventPosition.BETWEEN,
+        "reasoning": EventPosition.BETWEEN,
+        "llm.retry": EventPosition.BETWEEN,
+        "hidden_user_message": EventPosition.BETWEEN,
+        "step_start": EventPosition.STEP,
+        "compaction_start": EventPosition.COMPACTING,
+        "final": EventPosition.OVER,
     },
-    Place.STEP: {"tool_call": Place.CALLED},
-    Place.CALLED: {
-        "permission.preview": Place.SHOWN,
-        "permission.ready": Place.READY,
+    EventPosition.STEP: {"tool_call": EventPosition.CALLED},
+    EventPosition.CALLED: {
+        "permission.preview": EventPosition.SHOWN,
+        "permission.ready": EventPosition.READY,
         **_CALL,
     },
-    Place.SHOWN: {"permission.ready": Place.READY, **_CALL},
-    Place.READY: _CALL,
-    Place.RESULT: {"step_complete": Place.BETWEEN},
-    Place.COMPACTING: {
-        "llm.retry": Place.COMPACTING,
-        "compaction_complete": Place.BETWEEN,
+    EventPosition.SHOWN: {"permission.ready": EventPosition.READY, **_CALL},
+    EventPosition.READY: _CALL,
+    EventPosition.RESULT: {"step_complete": EventPosition.BETWEEN},
+    EventPosition.COMPACTING: {
+        "llm.retry": EventPosition.COMPACTING,
+        "compaction_complete": EventPosition.BETWEEN,
     },
-    Place.OVER: {},
+    EventPosition.OVER: {},
 }
 KINDS: Final = frozenset(kind for after in ORDER.values() for kind in after)
 
 
-class OutOfOrder(Exception):
+class EventOutOfOrder(Exception):
     """A core said something where it has no place."""
 
 
-class Order:
+class EventOrder:
     """Where one run is. A kind of event that nobody knows has its place between steps."""
 
     def __init__(self) -> None:
-        self.place = Place.BETWEEN
+        self.position = EventPosition.BETWEEN
 
     def take(self, kind: str) -> None:
-        then = ORDER[self.place].get(kind)
-        if then is None and kind not in KINDS and self.place is Place.BETWEEN:
-            then = self.place
+        then = ORDER[self.position].get(kind)
+        if then is None and kind not in KINDS and self.position is EventPosition.BETWEEN:
+            then = self.position
         if then is None:
-            raise OutOfOrder(f"{kind!r} cannot come now: {self.place.value}")
-        self.place = then
+            raise EventOutOfOrder(f"{kind!r} cannot come now: {self.position.value}")
+        self.position = then

@@ -1,7 +1,7 @@
 """The runtime: the runs that go on, and everything that outlives a connection.
 
-Knows connections only as those who listen and can be asked. What each method of the protocol means
-is here and in the files it names; how a refusal is spelled on the wire is `server`'s.
+Connections are subscribers that may be asked. The handlers of the protocol's methods call it
+(`methods`); `errors` has the wire codes of what it raises.
 """
 
 from __future__ import annotations
@@ -13,14 +13,16 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from telex.agent import run_meta
+from telex.agent import run_replay
+from telex.agent.agent_run import AgentRun, RunCosts
 from telex.agent.confirming import Confirming
-from telex.agent.cores import Input
-from telex.agent.listening import Listening
+from telex.agent.cores import RunInput
+from telex.agent.errors import NoSuchModel, TooManyRuns
+from telex.agent.feeds import RunSubscriptions
+from telex.agent.protocol import events, runs
 from telex.agent.questions import Questions
-from telex.agent.recalling import Recall
-from telex.agent.runs import Run
-from telex.agent.spending import Spending
+from telex.agent.run_context import RunContext
+from telex.agent.run_replay import Replay
 from telex.agent.store import (
     NewRun,
     RunEnded,
@@ -30,37 +32,26 @@ from telex.agent.store import (
     new_run_id,
     new_session_id,
 )
-from telex.agent.todo_lists import TodoLists
-from telex.agent.tools.todo import Todos
-from telex.agent.turns import Turn
-from telex.agent.uninterrupted import to_the_end
-from telex.protocols.agent_ui import events, running
+from telex.agent.tools.todo import TodoList, TodoStore
+from telex.processes.shielded import run_shielded
 from telex.wire.limits import AGENT_RUNS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from telex.agent.connection import Connection
+    from telex.agent.agent_context import AgentContext
     from telex.agent.cores import Core
     from telex.agent.permissions import Permissions
     from telex.agent.store import Run as StoredRun
     from telex.agent.store import Store
-    from telex.agent.surroundings import Surroundings
-    from telex.agent.tools.registry import Tools
+    from telex.agent.tools.tool_registry import ToolRegistry
+    from telex.agent.ui_connection import UiConnection
 
 PROVIDER = "builtin"
 
 
-class TooManyRuns(Exception):
-    """As many as may be go on already."""
-
-
-class NoSuchModel(Exception):
-    """There is no core of that name, or no such provider."""
-
-
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RunRequest:
     """What a run is started with, read and kept as it came."""
 
     text: str
@@ -69,35 +60,35 @@ class Asked:
     compact: bool = False
     meta: bytes | None = None
     ui_context: bytes | None = None
-    """Replaces what the connection told before, once the run begins."""
+    """Replaces the connection's, once the run begins."""
 
 
-class Runtime:
-    """Close it."""
+class AgentRuntime:
+    """All runs of one store and one workspace. Close it."""
 
     def __init__(
         self,
         store: Store,
-        surroundings: Surroundings,
+        context: AgentContext,
         permissions: Permissions,
-        tools: Tools,
+        tools: ToolRegistry,
         cores: Mapping[str, Core],
         *,
         diagnostics: bool = False,
     ) -> None:
         """The first of the cores is the one that is used until another is chosen."""
         self.store = store
-        self.surroundings = surroundings
+        self.context = context
         self.tools = tools
         self.cores = dict(cores)
         self.model = next(iter(self.cores))
         self.diagnostics = diagnostics
         self.questions = Questions(store)
         self.confirming = Confirming(permissions, store)
-        self.runs: dict[str, Run] = {}
-        self.listening = Listening(self.runs, self.questions, store)
-        self.todos = TodoLists(store)
-        self.taking_up = asyncio.Lock()
+        self.runs: dict[str, AgentRun] = {}
+        self.subscriptions = RunSubscriptions(self.runs, self.questions, store)
+        self.todos = TodoStore(store)
+        self.resume_lock = asyncio.Lock()
         """Held while a run that waits is looked at to go on, or to be cancelled."""
         self._starting = 0
 
@@ -106,24 +97,26 @@ class Runtime:
         """Whether as many runs go on, or are about to, as may be."""
         return len(self.runs) + self._starting >= AGENT_RUNS
 
-    async def start(self, asked: Asked, connection: Connection) -> running.RunStartResult:
+    async def start(self, asked: RunRequest, connection: UiConnection) -> runs.RunStartResult:
         """The run begins when the loop comes back to it: after the answer is sent."""
         if self.full:
             raise TooManyRuns(f"{AGENT_RUNS} runs go on; wait for one, or cancel one")
         core = self.cores[self.model]
         self._starting += 1
         try:
-            run, todos = await self._kept(asked, connection)
+            run, todos = await self._store_run(asked, connection)
         finally:
             self._starting -= 1
-        self.listening.to(run, connection)
+        self.subscriptions.subscribe(run, connection)
         if asked.ui_context is not None:
             connection.ui_context = asked.ui_context
-        said = Input(asked.text, asked.compact)
+        said = RunInput(asked.text, asked.compact)
         self.begin(run, core, said, todos, connection.ui_context)
-        return running.RunStartResult(run.run_id, run.session_id)
+        return runs.RunStartResult(run.run_id, run.session_id)
 
-    async def _kept(self, asked: Asked, connection: Connection) -> tuple[Run, Todos]:
+    async def _store_run(
+        self, asked: RunRequest, connection: UiConnection
+    ) -> tuple[AgentRun, TodoList]:
         run_id = new_run_id()
         session_id = new_session_id() if asked.session_id is None else asked.session_id
         ui_context = connection.ui_context if asked.ui_context is None else asked.ui_context
@@ -132,102 +125,108 @@ class Runtime:
             session_id,
             asked.input,
             asked.text,
-            run_meta.with_own(asked.meta, run_meta.Own(self.model, asked.compact)),
+            run_replay.with_run_settings(
+                asked.meta, run_replay.RunSettings(self.model, asked.compact)
+            ),
             asked.session_id is None,
-            bool(connection.can.supports_run_attach),
-            self.surroundings.workspace(ui_context),
+            bool(connection.capabilities.supports_run_attach),
+            self.context.workspace(ui_context),
         )
-        todos = Todos() if new.new_thread else await self.todos.of(session_id)
+        todos = TodoList() if new.new_thread else await self.todos.load(session_id)
         try:
-            await to_the_end(self.store.start_run(new))
+            await run_shielded(self.store.start_run(new))
         except asyncio.CancelledError:
-            await to_the_end(self._never_began(run_id))
+            await run_shielded(self._never_began(run_id))
             raise
-        return self.made(run_id, session_id, new.meta), todos
+        return self.new_run(run_id, session_id, new.meta), todos
 
     async def _never_began(self, run_id: str) -> None:
-        """Nobody was told of it, and nobody waits for it: its session is free again."""
+        """No UI knows of it: its session is free again."""
         with contextlib.suppress(StoreProblem):  # it is owed, or was never stored
             await self.store.end_run(run_id, Status.CANCELLED, "its UI left before it began")
 
-    def made(
-        self, run_id: str, session_id: str, meta: bytes | None, recall: Recall | None = None
-    ) -> Run:
-        spent = Spending() if self.diagnostics else None
-        return Run(run_id, session_id, self.store, self.questions, spent, recall, meta)
+    def new_run(
+        self, run_id: str, session_id: str, meta: bytes | None, replay: Replay | None = None
+    ) -> AgentRun:
+        costs = RunCosts() if self.diagnostics else None
+        return AgentRun(run_id, session_id, self.store, self.questions, costs, replay, meta)
 
     def begin(
-        self, run: Run, core: Core, asked: Input, todos: Todos, ui_context: bytes | None
+        self, run: AgentRun, core: Core, asked: RunInput, todos: TodoList, ui_context: bytes | None
     ) -> None:
         self.runs[run.run_id] = run
-        context = self.surroundings.for_tools(todos)
-        turn = Turn(run, self.tools, self.confirming, context, ui_context, self.todos.keep)
-        run.begin(core, asked, turn, self._over)
+        context = self.context.tool_context(todos)
+        run_context = RunContext(
+            run, self.tools, self.confirming, context, ui_context, self.todos.save
+        )
+        run.begin(core, asked, run_context, self._forget)
 
-    def _over(self, run: Run) -> None:
+    def _forget(self, run: AgentRun) -> None:
         self.runs.pop(run.run_id, None)
 
-    async def steer(self, run: Run, text: str) -> bool:
-        """Whether it is said to the run; then it is stored. Raises `NotKept`."""
-        return await to_the_end(self._steer(run, text))
+    async def steer(self, run: AgentRun, text: str) -> bool:
+        """Store a text for the run to read. False once it has ended. Raises `NotKept`."""
+        return await run_shielded(self._steer(run, text))
 
-    async def _steer(self, run: Run, text: str) -> bool:
+    async def _steer(self, run: AgentRun, text: str) -> bool:
         async with run.steering:  # each adds to what the one before it stored
             if not run.can_be_steered():
                 return False
-            meta = run_meta.with_said(run.meta, text)
+            meta = run_replay.with_steering(run.meta, text)
             try:
                 await self.store.set_run_meta(run.run_id, meta)
             except RunEnded:
                 return False
             run.meta = meta
             if not run.can_be_steered():
-                return run.suspended  # it goes on later, and hears it then
+                return run.suspended  # it goes on later, and reads it then
             run.steered.append(text)
             return True
 
     async def cancel(
-        self, run_id: str, reason: str | None, connection: Connection
-    ) -> running.RunCancelResult:
+        self, run_id: str, reason: str | None, connection: UiConnection
+    ) -> runs.RunCancelResult:
         """Raises `UnknownRun`, and `EndOwed`: an `ok` says that the run cannot come back."""
         if run_id not in self.runs:
-            async with self.taking_up:
+            async with self.resume_lock:
                 if run_id not in self.runs:
                     return await self._cancel_stored(run_id, reason)
         run = self.runs[run_id]
         ok = await run.cancel(reason)
         if (feed := connection.feeds.get(run_id)) is not None:
-            await feed.sent()
+            await feed.wait_sent()
         await self.store.settle(run_id)
-        return running.RunCancelResult(ok, run.status)
+        return runs.RunCancelResult(ok, run.status)
 
-    async def _cancel_stored(self, run_id: str, reason: str | None) -> running.RunCancelResult:
+    async def _cancel_stored(self, run_id: str, reason: str | None) -> runs.RunCancelResult:
         """One that has ended; or one that waits for an answer, and whose runtime has ended."""
         stored = await self.store.run(run_id)
         if stored.status.ended:
             owed = self.store.owes(run_id)
             await self.store.settle(run_id)
             ok = owed and stored.status is Status.CANCELLED
-            return running.RunCancelResult(ok, stored.status.value)
+            return runs.RunCancelResult(ok, stored.status.value)
         try:
             await self.store.adopt(run_id)
-            await self._tell_untaken(stored)
+            await self._store_unread_steering(stored)
             await self.store.end_run(run_id, Status.CANCELLED, reason)
         except RunEnded as ended:
-            return running.RunCancelResult(False, Status(ended.status).value)
+            return runs.RunCancelResult(False, Status(ended.status).value)
         except RunNotOurs:
-            return running.RunCancelResult(False, stored.status.value)
-        self.listening.over(running.RunStatusNotify(run_id, "cancelled", reason))
-        return running.RunCancelResult(True, "cancelled")
+            return runs.RunCancelResult(False, stored.status.value)
+        self.subscriptions.publish_end(runs.RunStatusNotify(run_id, "cancelled", reason))
+        return runs.RunCancelResult(True, "cancelled")
 
-    async def _tell_untaken(self, stored: StoredRun) -> None:
-        """What was said to a run that will not hear it stands in its history all the same."""
-        told = [event async for event in self.store.events(stored.run_id)]
-        for text in Recall(told).untaken(run_meta.own(stored.meta).steered):
-            said = msgspec.json.encode(events.HiddenUserMessage(text))
+    async def _store_unread_steering(self, stored: StoredRun) -> None:
+        """What was said to a run that will not read it belongs to its history all the same."""
+        stored_events = [event async for event in self.store.events(stored.run_id)]
+        for text in Replay(stored_events).unread_steering(
+            run_replay.run_settings(stored.meta).steered
+        ):
+            said = msgspec.json.encode(events.HiddenUserMessageEvent(text))
             await self.store.append(stored.run_id, said)
 
-    def choose(self, name: str, provider: str | None) -> None:
+    def select_model(self, name: str, provider: str | None) -> None:
         """For the runs that begin from now on."""
         if provider not in (None, PROVIDER):
             raise NoSuchModel(f"no provider {provider!r} is configured; there is {PROVIDER!r}")
@@ -237,7 +236,7 @@ class Runtime:
         self.model = name
 
     async def close(self) -> None:
-        """Every run ends; what waits for somebody who may come back goes on waiting. Idempotent."""
+        """End every run; a question to a UI that may come back stays open. Idempotent."""
         self.questions.suspending = True
         await asyncio.gather(*(run.suspend() for run in self.runs.values()))
         await self.store.close()

@@ -1,6 +1,7 @@
-"""The door between a connection and the runtime: the methods by name, and their refusals by number.
+"""The agent's server: the methods by name, one UI connection after another.
 
-What the runtime raises becomes, here and nowhere else, the number that the spec has for it (§9).
+`AgentServer` puts the handlers of `methods` behind the protocol's table, gives each connection an
+`InitializeGuard` and a `HalfCloseChannel`, and turns what handlers raise into codes (`errors`).
 """
 
 from __future__ import annotations
@@ -9,148 +10,125 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
 from msgspec import Raw
 
-from telex.agent.connection import DIALECT, Connection
-from telex.agent.gate import FIRST, Gate
-from telex.agent.leaving import Staying
-from telex.agent.methods import attaching, permitting, running, sessions, surroundings
-from telex.agent.methods.attaching import NotThatFar
-from telex.agent.runtime import NoSuchModel, TooManyRuns
-from telex.agent.sandbox import OutsideSandbox
-from telex.agent.shell_exec import BadShellParams
-from telex.agent.store import (
-    NotKept,
-    RunNotOurs,
-    StoreProblem,
-    ThreadBusy,
-    UnknownRun,
-    UnknownThread,
-)
-from telex.agent.tools.registry import BadArguments, UnknownTool
-from telex.processes.spawn import StartFailed
-from telex.processes.termination import TreeSurvived
-from telex.protocols.agent_ui import METHODS, codes
-from telex.rpc.errors import ENDING, Condition, RpcError
+from telex.agent.errors import to_rpc_error
+from telex.agent.methods import permitting, run_methods, session_methods
+from telex.agent.protocol import METHODS, RESERVED_NAMESPACES
+from telex.agent.ui_connection import DIALECT, UiConnection
+from telex.rpc.errors import ENDING, Condition, Problem, RpcError
 from telex.rpc.handler_tasks import Call
-from telex.rpc.methods import Methods
+from telex.rpc.methods import Method, Methods
 from telex.rpc.peer import Peer
 
 if TYPE_CHECKING:
-    from telex.agent.runtime import Runtime
-    from telex.rpc.channel import Channel
+    from telex.agent.runtime import AgentRuntime
+    from telex.rpc.channel import Channel, Receiver
+    from telex.wire.events import Event
+
 
 Handler = Callable[..., Any]
+FIRST: Final = "initialize"
 
-AT_ONCE: Final[dict[str, Handler]] = {
-    "initialize": running.initialize,
-    "ui.context.update": running.ui_context_update,
+IMMEDIATE: Final[dict[str, Handler]] = {
+    "initialize": run_methods.initialize,
+    "ui.context.update": run_methods.ui_context_update,
 }
-"""Answered on the spot: what comes behind them in the same read is served after them."""
+"""Answered before the next message of the same read is looked at."""
 
-WAITING: Final[dict[str, Handler]] = {
-    "run.start": running.run_start,
-    "run.cancel": running.run_cancel,
-    "run.attach": attaching.run_attach,
-    "run.steer": running.run_steer,
-    "run.diff": running.run_diff,
-    "session.list": sessions.session_list,
-    "session.history": sessions.session_history,
-    "model.list": sessions.model_list,
-    "model.set": sessions.model_set,
+ASYNC: Final[dict[str, Handler]] = {
+    "run.start": run_methods.run_start,
+    "run.cancel": run_methods.run_cancel,
+    "run.attach": run_methods.run_attach,
+    "run.steer": run_methods.run_steer,
+    "run.diff": run_methods.run_diff,
+    "session.list": session_methods.session_list,
+    "session.history": session_methods.session_history,
+    "model.list": session_methods.model_list,
+    "model.set": session_methods.model_set,
     "tool.call": permitting.tool_call,
     "permission.explain": permitting.permission_explain,
     "auth.logout": permitting.auth_logout,
-    "mcp.list": surroundings.mcp_list,
-    "skills.list": surroundings.skills_list,
-    "context.inspect": surroundings.context_inspect,
-    "shell.exec": surroundings.shell_exec,
+    "mcp.list": session_methods.mcp_list,
+    "skills.list": session_methods.skills_list,
+    "context.inspect": session_methods.context_inspect,
+    "shell.exec": session_methods.shell_exec,
 }
-
-_NUMBERS: Final[tuple[tuple[int | Condition, tuple[type[Exception], ...]], ...]] = (
-    (codes.SESSION_NOT_FOUND, (UnknownThread,)),
-    (codes.RUN_NOT_FOUND, (UnknownRun,)),
-    (codes.BUSY, (ThreadBusy, TooManyRuns, RunNotOurs)),
-    (Condition.PARAMS, (UnknownTool, BadArguments, BadShellParams, OutsideSandbox, NoSuchModel)),
-    (Condition.PARAMS, (NotKept, NotThatFar, msgspec.DecodeError)),
-    (codes.INTERNAL, (StoreProblem, StartFailed, TreeSurvived, OSError)),
-)
 
 
 class AgentServer:
     """Serves one runtime to any number of connections. Close it."""
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: AgentRuntime) -> None:
         self.runtime = runtime
-        self._connections: dict[Peer, Connection] = {}
-        self._leaving = False
+        self._connections: dict[Peer, UiConnection] = {}
+        self._closing = False
         self.methods = Methods()
-        for name, handler in AT_ONCE.items():
-            self.methods.add(name, self._at_once(name, handler))
-        for name, handler in WAITING.items():
-            self.methods.add(name, self._waiting(name, handler))
+        for name, handler in IMMEDIATE.items():
+            self.methods.add(name, self._immediate(name, handler))
+        for name, handler in ASYNC.items():
+            self.methods.add(name, self._async(name, handler))
 
     async def converse(self, channel: Channel) -> None:
         """Serve one connection until it is over."""
-        staying = Staying(channel)
-        gate = Gate(self.methods, lambda: self._connections[peer].initialized)
-        peer = Peer(staying, DIALECT, gate, redact=self.runtime.surroundings.redactor.redact)
-        connection = self._connections[peer] = Connection(peer)
-        staying.begin()
+        half_close = HalfCloseChannel(channel)
+        guard = InitializeGuard(self.methods, lambda: self._connections[peer].initialized)
+        peer = Peer(half_close, DIALECT, guard, redact=self.runtime.context.redactor.redact)
+        connection = self._connections[peer] = UiConnection(peer)
+        half_close.start()
         # After it: what was read by then is being served when this task looks for the first time.
-        listening = asyncio.create_task(self._last_words(staying, connection))
+        watching_input = asyncio.create_task(self._drain(half_close, connection))
         try:
-            if self._leaving:  # it came while the others were told
+            if self._closing:  # it came while the others were closed
                 await peer.close(tell=ENDING)
             await peer.closed()
         finally:
-            listening.cancel()
-            self.runtime.listening.left(connection)
+            watching_input.cancel()
+            self.runtime.subscriptions.disconnect(connection)
             await peer.close()
-            await asyncio.wait({listening})
+            await asyncio.wait({watching_input})
             del self._connections[peer]
 
     async def close(self) -> None:
-        """Every run is suspended and told so; then what else is pending is answered with an error
-        that says that the runtime ends."""
-        self._leaving = True
+        """Suspend every run, and send that; then answer other pending requests with an error that
+        says that the runtime ends."""
+        self._closing = True
         await self.runtime.close()
         await asyncio.gather(
             *[peer.close("the server ended", ENDING) for peer in self._connections]
         )
 
-    async def _last_words(self, staying: Staying, connection: Connection) -> None:
-        """They say no more, and may still listen: their runs go on, as long as nobody is asked."""
-        await staying.said_all.wait()
-        self.runtime.listening.deafened(connection)
-        await connection.served()
+    async def _drain(self, half_close: HalfCloseChannel, connection: UiConnection) -> None:
+        """After the end of a UI's input its runs are still sent to it, until one asks something."""
+        await half_close.input_ended.wait()
+        self.runtime.subscriptions.half_close(connection)
+        await connection.wait_idle()
         for run_id, feed in list(connection.feeds.items()):
             if (run := self.runtime.runs.get(run_id)) is not None:
-                await run.ended_or_waits()
-            if not connection.can.supports_run_attach or run_id not in self.runtime.runs:
-                await feed.sent()
-        staying.pass_on()
+                await run.ended_or_awaiting_answer()
+            if not connection.capabilities.supports_run_attach or run_id not in self.runtime.runs:
+                await feed.wait_sent()
+        half_close.release()
 
-    def _at_once(self, name: str, handler: Handler) -> Handler:
+    def _immediate(self, name: str, handler: Handler) -> Handler:
         def served(params: Any, call: Call) -> Any:
             try:
                 if name == FIRST and call.id is None:
                     raise RpcError(Condition.REQUEST, f"{name!r} is a request: it needs an id.")
                 return handler(self.runtime, params, self._connections[call.peer])
             except Exception as error:
-                raise answered(error) from error
+                raise to_rpc_error(error) from error
 
         return _typed(name, served)
 
-    def _waiting(self, name: str, handler: Handler) -> Handler:
+    def _async(self, name: str, handler: Handler) -> Handler:
         async def served(params: Any, call: Call) -> Any:
             connection = self._connections[call.peer]
             try:
                 with connection.serving():
                     return await handler(self.runtime, params, connection)
             except Exception as error:
-                raise answered(error) from error
+                raise to_rpc_error(error) from error
 
         return _typed(name, served)
 
@@ -165,12 +143,112 @@ def _typed(name: str, served: Handler) -> Handler:
     return served
 
 
-def answered(error: Exception) -> Exception:
-    """An error as the wire has it; what nobody expected stays what it is, and goes to the log."""
-    if isinstance(error, RpcError):
-        return error
-    for code, kinds in _NUMBERS:
-        if isinstance(error, kinds):
-            text = f"{code.value} {error}" if isinstance(code, Condition) else str(error)
-            return RpcError(code, text)
-    return error
+_HINTS: Final = {
+    "shell": "`shell.exec` is there",
+    "todos": "the tool `todo` keeps the list, and `todos.update` tells of it",
+    "history": "`session.list` and `session.history` are there",
+    "workspace": "the tools `list`, `read` and `search` are there, by `tool.call`",
+    "artifact": "the tool `tool_output_cache` has long outputs, by `tool.call`",
+}
+
+
+class InitializeGuard(Methods):
+    """A connection's own method table in front of the shared one: nothing is served before
+    `initialize`, and after it everything else. Methods in a reserved namespace (§8) are refused
+    with a hint. `is_open` says whether `initialize` came."""
+
+    def __init__(self, behind: Methods, is_open: Callable[[], bool]) -> None:
+        super().__init__()
+        self._behind = behind
+        self._is_open = is_open
+
+    def get(self, name: str) -> Method | None:
+        if self._is_open() == (name == FIRST):
+            again = "once, and it has been" if self._is_open() else f"after {FIRST!r}"
+            return _refusing_method(
+                name, Problem.of(Condition.REQUEST, f"{name!r} may come {again}.")
+            )
+        if (found := self._behind.get(name)) is not None:
+            return found
+        namespace = name.partition(".")[0]
+        if namespace in RESERVED_NAMESPACES:
+            hint = f"{namespace}.* is kept for later; {_HINTS[namespace]}."
+            return _refusing_method(name, self.unknown(name, hint))
+        return None
+
+    def unknown(self, name: str, detail: str = "") -> Problem:
+        return self._behind.unknown(name, detail)
+
+
+def _refusing_method(name: str, problem: Problem) -> Method:
+    def refuse() -> None:
+        raise RpcError.carrying(problem)
+
+    table = Methods()
+    table.add(name, refuse)
+    found = table.get(name)
+    assert found is not None
+    return found
+
+
+class HalfCloseChannel:
+    """Delegates to a channel, but withholds the end of input from the receiver until `release`.
+
+    `printf '…run.start…' | telex agent` ends its input at once. A peer would answer what is open
+    and close, before the run has sent anything.
+    """
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._receiver: Receiver | None = None
+        self.input_ended = asyncio.Event()
+
+    def start(self) -> None:
+        """Start reading. A channel may deliver at once, to a peer that must be known by then."""
+        self._channel.open(self)
+
+    def release(self) -> None:
+        """Pass the end of input on to the receiver."""
+        if self._receiver is not None:
+            self._receiver.finished()
+
+    # As a channel.
+
+    @property
+    def unsent(self) -> int:
+        return self._channel.unsent
+
+    @property
+    def binary(self) -> bool:
+        return self._channel.binary
+
+    def open(self, receiver: Receiver) -> None:
+        self._receiver = receiver
+
+    def send(self, frame: bytes) -> None:
+        self._channel.send(frame)
+
+    async def drained(self) -> None:
+        await self._channel.drained()
+
+    def pause(self) -> None:
+        self._channel.pause()
+
+    def resume(self) -> None:
+        self._channel.resume()
+
+    async def close(self) -> None:
+        await self._channel.close()
+
+    # As a receiver.
+
+    def received(self, events: list[Event]) -> None:
+        if self._receiver is not None:
+            self._receiver.received(events)
+
+    def finished(self) -> None:
+        self.input_ended.set()
+
+    def lost(self, why: str) -> None:
+        if self._receiver is not None:
+            self._receiver.lost(why)

@@ -1,10 +1,13 @@
-"""The catalogue of skills: every `SKILL.md` that the project and the person keep, by name.
+"""Skills (`SKILL.md`) and project instructions (`AGENTS.md`) that the project and the person keep.
 
 A skill is a directory with a `SKILL.md`, whose head is YAML and says its name and what it is for.
 Three places are known for them, below every directory from the root to the cwd, and below the
 person's home. What is wrong with one is listed beside the others, never raised: a repository's
 files are anybody's. Links are followed, those of a project only inside its root; one skill reached
-by two ways is one. Blocks; the callers run it in a thread.
+by two ways is one. An AGENTS.md file may be in each directory from the root down to the cwd; their
+text is for language models, and is read when it is needed.
+
+Everything blocks; the callers run it in a thread.
 """
 
 from __future__ import annotations
@@ -17,7 +20,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
 from telex.agent.judging.on_disk import Disk
-from telex.agent.sandbox import downward
+from telex.agent.protocol.sessions import Skill, SkillProblem, SkillsListResult
+from telex.agent.sandbox_files import OutsideSandbox, directories_down_to
 from telex.wire.limits import (
     AGENT_FRONTMATTER_BYTES,
     AGENT_SKILLS,
@@ -29,8 +33,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-PLACES: Final = (".agents/skills", ".claude/skills", ".opencode/skills")
-NAME: Final = "SKILL.md"
+    from telex.agent.sandbox_files import Sandbox
+
+
+SKILL_DIRECTORIES: Final = (".agents/skills", ".claude/skills", ".opencode/skills")
+SKILL_FILE: Final = "SKILL.md"
 Scope = Literal["repo", "user"]
 
 _NAME: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
@@ -41,52 +48,20 @@ _BRACKETS: Final = 200
 _HEAD: Final = re.compile(r"\ufeff?---[ \t]*\r?\n(.*?\n)?---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class Skill:
-    """One skill, as `skills.list` tells of it."""
-
-    id: str
-    """Of the real path, so that it is the same by whichever way the skill was found."""
-    name: str
-    description: str
-    path: str
-    dir: str
-    scope: Scope
-    mtime_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class SkillProblem:
-    """A skill that cannot be offered, and why."""
-
-    path: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class Catalogue:
-    """What was found. Two skills of one name are both here."""
-
-    skills: tuple[Skill, ...]
-    errors: tuple[SkillProblem, ...]
-    truncated: bool
-    """There are more than a catalogue holds."""
-
-
 class BadSkill(ValueError):
     """What is wrong with a `SKILL.md`."""
 
 
-def catalogue(root: Path, cwd: Path, home: Path) -> Catalogue:
+def find_skills(root: Path, cwd: Path, home: Path) -> SkillsListResult:
     """The project's skills, the outermost directory first, then the person's."""
-    looking = _Looking()
-    for directory in downward(root, cwd):
-        looking.look_below(directory, "repo", within=str(root))
-    looking.look_below(home, "user", within=None)
-    return looking.found()
+    scan = _SkillScan()
+    for directory in directories_down_to(root, cwd):
+        scan.scan_below(directory, "repo", within=str(root))
+    scan.scan_below(home, "user", within=None)
+    return scan.result()
 
 
-def read_head(content: str, directory: str) -> tuple[str, str]:
+def read_frontmatter(content: str, directory: str) -> tuple[str, str]:
     """Name and description. Raises `BadSkill`. Pure."""
     import yaml  # here: 20 ms that only those pay who have skills
 
@@ -123,8 +98,8 @@ def _description(value: object) -> str:
 
 
 @dataclass(slots=True)
-class _Looking:
-    """One look through all places."""
+class _SkillScan:
+    """One scan of all places."""
 
     skills: list[Skill] = field(default_factory=list)
     errors: list[SkillProblem] = field(default_factory=list)
@@ -133,8 +108,8 @@ class _Looking:
     disk: Disk = field(default_factory=Disk)
     cut: bool = False
 
-    def look_below(self, directory: Path, scope: Scope, within: str | None) -> None:
-        for place in PLACES:
+    def scan_below(self, directory: Path, scope: Scope, within: str | None) -> None:
+        for place in SKILL_DIRECTORIES:
             for path in self._skill_files(str(directory / place), within):
                 self._add(path, scope)
 
@@ -144,10 +119,10 @@ class _Looking:
             path = waiting.pop()
             way = self.disk.way(path)
             real = way.end
-            if way.unknown or real in self.seen or not _inside(real, within):
+            if way.unknown or real in self.seen or not _is_inside(real, within):
                 continue
             self.seen.add(real)
-            if os.path.basename(path) == NAME and not os.path.isdir(real):
+            if os.path.basename(path) == SKILL_FILE and not os.path.isdir(real):
                 yield path
             else:
                 waiting += self._entries(path)
@@ -163,7 +138,7 @@ class _Looking:
                 names = [
                     one.name
                     for one in found  # a name that cannot be shown is none of a skill's
-                    if one.name == NAME or (one.name.isprintable() and one.is_dir())
+                    if one.name == SKILL_FILE or (one.name.isprintable() and one.is_dir())
                 ]
         except OSError:  # there are no skills here, or none that we may see
             return []
@@ -171,13 +146,13 @@ class _Looking:
 
     def _add(self, path: str, scope: Scope) -> None:
         try:
-            self.skills.append(_skill(path, scope))
+            self.skills.append(_read_skill(path, scope))
         except BadSkill as problem:
             self.errors.append(SkillProblem(path, str(problem)))
         except OSError as error:
             self.errors.append(SkillProblem(path, f"cannot be read: {error.strerror}"))
 
-    def found(self) -> Catalogue:
+    def result(self) -> SkillsListResult:
         kept, size = [], 0
         for skill in self.skills[:AGENT_SKILLS]:
             size += sum(len(text.encode()) for text in (skill.name, skill.description))
@@ -187,14 +162,14 @@ class _Looking:
             kept.append(skill)
         errors = self.errors[:AGENT_SKILLS]
         cut = self.cut or len(kept) < len(self.skills) or len(errors) < len(self.errors)
-        return Catalogue(tuple(kept), tuple(errors), cut)
+        return SkillsListResult(kept, errors, cut)
 
 
-def _inside(real: str, within: str | None) -> bool:
+def _is_inside(real: str, within: str | None) -> bool:
     return within is None or os.path.commonpath((real, within)) == within
 
 
-def _skill(path: str, scope: Scope) -> Skill:
+def _read_skill(path: str, scope: Scope) -> Skill:
     real = Disk().real(path)
     # Not following what it has become since, and not waiting for a named pipe.
     descriptor = os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -204,6 +179,39 @@ def _skill(path: str, scope: Scope) -> Skill:
             raise BadSkill("it is not a file")
         content = file.read(AGENT_FRONTMATTER_BYTES).decode("utf-8", "replace")
     directory = os.path.dirname(path)
-    name, description = read_head(content, os.path.basename(directory))
+    name, description = read_frontmatter(content, os.path.basename(directory))
     id = hashlib.sha256(os.fsencode(real)).hexdigest()[:24]
     return Skill(id, name, description, path, directory, scope, status.st_mtime_ns // 1_000_000)
+
+
+AGENTS_FILE: Final = "AGENTS.md"
+
+
+@dataclass(frozen=True, slots=True)
+class AgentsFile:
+    """One file, as `context.inspect` lists it."""
+
+    path: str
+    mtime_ms: int
+    size_bytes: int
+
+
+def agents_files(sandbox: Sandbox, cwd: Path) -> tuple[AgentsFile, ...]:
+    """The outermost first: the nearest has the last word. A link is followed while it stays inside
+    the root; one that leads out is no file of this project."""
+    found = (
+        _agents_file(sandbox, directory / AGENTS_FILE)
+        for directory in directories_down_to(sandbox.root, cwd)
+    )
+    return tuple(file for file in found if file is not None)
+
+
+def _agents_file(sandbox: Sandbox, path: Path) -> AgentsFile | None:
+    try:
+        with sandbox.opened(sandbox.place(str(path), sandbox.root)) as descriptor:
+            status = os.fstat(descriptor)
+    except (OSError, OutsideSandbox):  # there is none, or none that counts
+        return None
+    if not stat.S_ISREG(status.st_mode):
+        return None
+    return AgentsFile(str(path), status.st_mtime_ns // 1_000_000, status.st_size)

@@ -21,8 +21,8 @@ from telex.agent.judging.modes import PATH_ARGUMENTS, SHELL_ARGUMENT, SHELL_TOOL
 
 if TYPE_CHECKING:
     from telex.agent.bound_files import BoundFiles
-    from telex.agent.tools.registry import Prepared
     from telex.agent.tools.tool import Preview, ToolContext
+    from telex.agent.tools.tool_registry import PreparedCall
 
 AGENT: Final = "The agent asks: "
 
@@ -38,12 +38,12 @@ def lines_shown(text: str) -> str:
 
 
 def message(
-    call: Prepared, named: Prepared, preview: Preview[Any] | None, context: ToolContext
+    call: PreparedCall, named: PreparedCall, preview: Preview[Any] | None, context: ToolContext
 ) -> str:
     """All that the call will use, and where; `named` is the same call as it was written."""
     given = msgspec.to_builtins(call.arguments)
     if preview is not None:
-        lines = [preview.says]
+        lines = [preview.message]
     elif call.tool.name == SHELL_TOOL:
         command, cwd = given.pop(SHELL_ARGUMENT), given.pop("cwd")
         lines = [marked_off(command), f"in {in_quotes(cwd)}"]
@@ -69,7 +69,7 @@ def words_lead(bound: BoundFiles) -> list[str]:
     ]
 
 
-def _arguments(call: Prepared, given: dict[str, Any]) -> list[str]:
+def _arguments(call: PreparedCall, given: dict[str, Any]) -> list[str]:
     """A default of ours says nothing; a plugin is given what it is given."""
     lines = []
     ours = isinstance(call.arguments, msgspec.Struct)
@@ -90,7 +90,7 @@ def _name(name: str) -> str:
     return name if re.fullmatch(r"[a-z][a-z0-9_]*", name) else in_quotes(name)
 
 
-def _leads(call: Prepared, named: Prepared, context: ToolContext) -> list[str]:
+def _leads(call: PreparedCall, named: PreparedCall, context: ToolContext) -> list[str]:
     """Where a path leads, if not where it seems to."""
     lines = []
     for name in (*PATH_ARGUMENTS, "cwd"):

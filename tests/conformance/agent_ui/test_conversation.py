@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from agent.ui_side import an_agent
-from telex.agent.cores.scripted import Scripted, Step
-from telex.protocols.agent_ui import METHODS, NOTIFICATIONS, REQUESTS
+from telex.agent.cores.scripted import ScriptedCore, ScriptStep
+from telex.agent.protocol import METHODS, NOTIFICATIONS, REQUESTS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,9 +28,9 @@ CONFIRMED = '{"jsonrpc":"2.0","id":"9","result":{"ok":true}}'
 
 REASONING = msgspec.Raw(b'{"type":"reasoning","content":"...","timestamp":1730000000000}')
 SCRIPT = [
-    Step(event=REASONING),
-    Step(confirm="Run command?", message='rg -n "AgentEvent" -S packages'),
-    Step(final="{last}"),
+    ScriptStep(event=REASONING),
+    ScriptStep(confirm="Run command?", message='rg -n "AgentEvent" -S packages'),
+    ScriptStep(final="{last}"),
 ]
 
 
@@ -44,7 +44,7 @@ def has(heard: Any, written: Any) -> bool:
 
 
 async def test_the_specs_examples_are_held_as_a_conversation(tmp_path: Path) -> None:
-    async with an_agent(tmp_path, Scripted("s", SCRIPT)) as agent:
+    async with an_agent(tmp_path, ScriptedCore("s", SCRIPT)) as agent:
         ui = agent.raw()
         ui.say(INITIALIZE)
         written = json.loads(INITIALIZED)
@@ -62,7 +62,7 @@ async def test_the_specs_examples_are_held_as_a_conversation(tmp_path: Path) -> 
 async def test_the_specs_question_is_put_to_a_ui_that_announces_it(tmp_path: Path) -> None:
     hello = json.loads(INITIALIZE)
     hello["params"]["ui_capabilities"] = {"supports_confirm": True}
-    async with an_agent(tmp_path, Scripted("s", SCRIPT)) as agent:
+    async with an_agent(tmp_path, ScriptedCore("s", SCRIPT)) as agent:
         ui = agent.raw()
         ui.say(hello)
         ui.say(START)
@@ -81,7 +81,7 @@ async def test_a_ui_that_says_nothing_of_itself_is_served_and_asked_nothing(
     tmp_path: Path,
 ) -> None:
     """The example's `initialize` has no capabilities: such a UI can confirm nothing."""
-    async with an_agent(tmp_path, Scripted("s", SCRIPT)) as agent:
+    async with an_agent(tmp_path, ScriptedCore("s", SCRIPT)) as agent:
         ui = agent.raw()
         for line in (INITIALIZE, START):
             ui.say(line)
@@ -95,16 +95,16 @@ async def test_what_is_told_and_asked_is_as_the_tables_say(tmp_path: Path) -> No
     """Everything that a runtime sends in a long run is decoded by the type that we publish."""
     steps = [
         *SCRIPT[:2],
-        Step(text="x", deltas=2),
-        Step(prompt="p", message="m"),
-        Step(pick=["a"]),
-        Step(tool="todo", arguments={"action": "append", "entries": [{"content": "x"}]}),
-        Step(context=5),
-        Step(final="y"),
+        ScriptStep(text="x", deltas=2),
+        ScriptStep(prompt="p", message="m"),
+        ScriptStep(pick=["a"]),
+        ScriptStep(tool="todo", arguments={"action": "append", "entries": [{"content": "x"}]}),
+        ScriptStep(context=5),
+        ScriptStep(final="y"),
     ]
     answers = {"confirm": {"ok": True}, "prompt": {"value": "v"}, "pick": {"ids": ["a"]}}
     every = {f"supports_{what}": True for what in (*answers, "deltas", "todos", "request_cancel")}
-    async with an_agent(tmp_path, Scripted("s", steps), diagnostics=True) as agent:
+    async with an_agent(tmp_path, ScriptedCore("s", steps), diagnostics=True) as agent:
         ui = await agent.connect(**every)
         run = await ui.start("go")
         while "completed" not in ui.statuses(run):

@@ -1,10 +1,10 @@
-"""What thinks: a core is given what the person said, and says what it does about it.
+"""What decides in a run: a core is given what the person said, and yields what it does about it.
 
     class Core(Protocol):
-        def run(self, asked: Input, context: Context) -> AsyncIterator[Said]: ...
+        def run(self, asked: RunInput, context: CoreContext) -> AsyncIterator[CoreOutput]: ...
 
-It yields what it says; everything that has an effect it does through its context, which asks for
-permission, tells the events of each call, and refuses once the run is cancelled. So a core needs to
+It yields events; everything that has an effect it does through its context, which asks for
+permission, emits the events of each call, and refuses once the run is cancelled. So a core needs to
 know nothing of connections, storage or cancelling, and one that ignores a cancel can do no harm.
 
     builtin    no language model: obeys plain commands
@@ -16,20 +16,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from telex.protocols.agent_ui.events import Event
+from telex.agent.protocol.events import AgentEvent
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
 
     from msgspec import Raw
 
-    from telex.protocols.agent_ui.asking import PickItem, UiConfirmResult
-    from telex.protocols.agent_ui.running import LlmCall
-    from telex.protocols.agent_ui.sessions import ModelDetails
+    from telex.agent.protocol.runs import LlmCall
+    from telex.agent.protocol.sessions import ModelDetails
+    from telex.agent.protocol.ui_requests import PickItem, UiConfirmResult
 
 
 @dataclass(frozen=True, slots=True)
-class Input:
+class RunInput:
     """What the person said. `compact`: make the context smaller first."""
 
     text: str
@@ -37,8 +37,8 @@ class Input:
 
 
 @dataclass(frozen=True, slots=True)
-class Delta:
-    """A piece of the text or reasoning that follows whole. Told, never stored."""
+class TextDelta:
+    """A piece of the text or reasoning that follows whole. Sent, never stored."""
 
     kind: Literal["text", "reasoning"]
     content: str
@@ -65,11 +65,11 @@ class RawEvent:
     event: Raw
 
 
-Said = Event | RawEvent | Delta | ContextLeft | ModelCalled
+CoreOutput = AgentEvent | RawEvent | TextDelta | ContextLeft | ModelCalled
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ToolCallOutcome:
     """What came of a tool call. One that was denied with a reason is an error with that reason."""
 
     text: str
@@ -80,7 +80,7 @@ class TurnStopped(Exception):
     """The person said no and nothing else: the turn is over. A core lets it pass."""
 
 
-class Context(Protocol):
+class CoreContext(Protocol):
     """What a core can do. Every method may raise `TurnStopped` and `asyncio.CancelledError`."""
 
     @property
@@ -96,7 +96,7 @@ class Context(Protocol):
 
     async def call(
         self, tool: str, arguments: Mapping[str, object] | bytes, title: str = ""
-    ) -> Outcome:
+    ) -> ToolCallOutcome:
         """Call a tool, if it is permitted; its events are told on the way."""
         ...
 
@@ -130,6 +130,6 @@ class Core(Protocol):
     @property
     def details(self) -> ModelDetails: ...
 
-    def run(self, asked: Input, context: Context) -> AsyncIterator[Said]:
+    def run(self, asked: RunInput, context: CoreContext) -> AsyncIterator[CoreOutput]:
         """Until it has yielded `final`, or is closed."""
         ...

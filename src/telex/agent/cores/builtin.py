@@ -18,15 +18,15 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final
 
 from telex.agent.cores import ContextLeft
-from telex.agent.cores.shell_results import without_shell_results
-from telex.protocols.agent_ui import events
-from telex.protocols.agent_ui.asking import PickItem
-from telex.protocols.agent_ui.sessions import ModelDetails
+from telex.agent.protocol import events
+from telex.agent.protocol.sessions import ModelDetails
+from telex.agent.protocol.ui_requests import PickItem
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from telex.agent.cores import Context, Input, Said
+    from telex.agent.cores import CoreContext, CoreOutput, RunInput
+
 
 HELP: Final = """\
 I am the builtin core: no language model, only plain commands.
@@ -49,28 +49,28 @@ _DONE: Final = re.compile(r"done (\d+)")
 Call = tuple[str, dict[str, Any]]
 
 
-class Misread(ValueError):
+class BadCommand(ValueError):
     """A command without what it needs; the sentence is the answer."""
 
 
-class Builtin:
+class BuiltinCore:
     """Keeps nothing between runs."""
 
     name = "builtin"
     details = ModelDetails()
 
-    async def run(self, asked: Input, context: Context) -> AsyncIterator[Said]:
+    async def run(self, asked: RunInput, context: CoreContext) -> AsyncIterator[CoreOutput]:
         yield ContextLeft(100)
         if asked.compact:
-            yield events.CompactionStart(_now())
-            yield events.CompactionComplete(_now(), compacted=False)
-        answers = [await _obeyed(line, context) for line in _lines(asked)]
+            yield events.CompactionStartEvent(_now())
+            yield events.CompactionCompleteEvent(_now(), compacted=False)
+        answers = [await _run_line(line, context) for line in _lines(asked)]
         while (more := await context.steered()) is not None:
-            answers += [await _obeyed(line, context) for line in commands(more)]
-        yield events.Final("\n".join(answers))
+            answers += [await _run_line(line, context) for line in commands(more)]
+        yield events.FinalEvent("\n".join(answers))
 
 
-def _lines(asked: Input) -> list[str]:
+def _lines(asked: RunInput) -> list[str]:
     found = commands(asked.text)
     if not found and asked.compact:
         return []
@@ -83,7 +83,7 @@ def commands(text: str) -> list[str]:
     return [line.strip() for line in lines if line.strip()]
 
 
-async def _obeyed(line: str, context: Context) -> str:
+async def _run_line(line: str, context: CoreContext) -> str:
     word, _, rest = line.partition(" ")
     match word.lower(), rest.strip():
         case "ask", question:
@@ -95,7 +95,7 @@ async def _obeyed(line: str, context: Context) -> str:
             return HELP
     try:
         call = call_of(line)
-    except Misread as misread:
+    except BadCommand as misread:
         return str(misread)
     if call is None:
         return _unknown(word)
@@ -133,7 +133,7 @@ def call_of(line: str) -> Call | None:
 
 def _needed(rest: str, how: str) -> str:
     if not rest:
-        raise Misread(f"Write it as: {how}")
+        raise BadCommand(f"Write it as: {how}")
     return rest
 
 
@@ -146,7 +146,7 @@ def _unquoted(name: str) -> str:
 def _parts(form: re.Pattern[str], rest: str, how: str, *names: str) -> dict[str, Any]:
     found = form.fullmatch(rest)
     if found is None:
-        raise Misread(f"Write it as: {how}")
+        raise BadCommand(f"Write it as: {how}")
     file, *others = found.groups()
     return {"file_path": file.strip(), **dict(zip(names, others, strict=True))}
 
@@ -159,7 +159,7 @@ def _todo(rest: str) -> dict[str, Any]:
     return {"action": "append", "entries": [{"content": rest}]}
 
 
-async def _picked(given: str, context: Context) -> str:
+async def _picked(given: str, context: CoreContext) -> str:
     labels = [label.strip() for label in given.split(",") if label.strip()]
     if not labels:
         return "Write it as: pick ONE, ANOTHER"
@@ -171,3 +171,31 @@ async def _picked(given: str, context: Context) -> str:
 
 def _now() -> int:
     return time.time_ns() // 1_000_000
+
+
+_OPENING: Final = re.compile(r"\s*<shell_result>([ \t]*\r?(?=\n))?")
+_CLOSING: Final = "</shell_result>"
+
+
+def without_shell_results(text: str) -> str:
+    """The text after the blocks it begins with; a block that does not end is no block. Pure.
+
+    After `!ls` a UI begins the next input with one block for each command that the person ran, each
+    an object in JSON. They are context, and nothing that the person said to do:
+
+        <shell_result>
+        {"id": "bang_1", "command_preview": "ls", "exit_code": 0, "stdout": "README.md"}
+        </shell_result>
+        read README.md
+
+    A block of several lines ends at a line that begins with the closing mark. JSON has no line
+    breaks inside strings, so what a command printed cannot end it.
+    """
+    at = 0
+    while (opening := _OPENING.match(text, at)) is not None:
+        mark = _CLOSING if opening[1] is None else f"\n{_CLOSING}"
+        end = text.find(mark, opening.end())
+        if end < 0:
+            break
+        at = end + len(mark)
+    return text[at:]

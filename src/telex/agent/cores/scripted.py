@@ -25,16 +25,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
-from telex.agent.cores import ContextLeft, Delta, RawEvent
-from telex.protocols.agent_ui import events
-from telex.protocols.agent_ui.asking import PickItem
-from telex.protocols.agent_ui.sessions import ModelDetails
+from telex.agent.cores import ContextLeft, RawEvent, TextDelta
+from telex.agent.protocol import events
+from telex.agent.protocol.sessions import ModelDetails
+from telex.agent.protocol.ui_requests import PickItem
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from telex.agent.cores import Context, Input, Said
+    from telex.agent.cores import CoreContext, CoreOutput, RunInput
 
 
 class BadScript(ValueError):
@@ -45,7 +45,7 @@ class ScriptFailed(Exception):
     """The script said so."""
 
 
-class Step(Struct, frozen=True, forbid_unknown_fields=True):
+class ScriptStep(Struct, frozen=True, forbid_unknown_fields=True):
     """One of its members says what it does; `message`, `arguments` and `deltas` go with some."""
 
     text: str | None = None
@@ -66,15 +66,15 @@ class Step(Struct, frozen=True, forbid_unknown_fields=True):
     final: str | None = None
 
 
-class Script(Struct, frozen=True, forbid_unknown_fields=True):
-    steps: list[Step]
+class CoreScript(Struct, frozen=True, forbid_unknown_fields=True):
+    steps: list[ScriptStep]
     name: str = "scripted"
 
 
-def read_script(path: Path) -> Scripted:
+def read_script(path: Path) -> ScriptedCore:
     """Raises `BadScript`, and `OSError`."""
     try:
-        script = msgspec.json.decode(path.read_bytes(), type=Script)
+        script = msgspec.json.decode(path.read_bytes(), type=CoreScript)
     except msgspec.DecodeError as error:
         raise BadScript(f"{path} is no script: {error}") from error
     except RecursionError as error:
@@ -83,47 +83,47 @@ def read_script(path: Path) -> Scripted:
         if len(kinds := _kinds(step)) != 1:
             what = f"{' and '.join(kinds)} are two steps" if kinds else "it says nothing to do"
             raise BadScript(f"{path}, step {number}: {what}")
-    return Scripted(script.name, script.steps)
+    return ScriptedCore(script.name, script.steps)
 
 
 _BESIDE = {"deltas", "arguments", "message"}
 
 
-def _kinds(step: Step) -> list[str]:
+def _kinds(step: ScriptStep) -> list[str]:
     """What it is to do: one thing, if it is a good step."""
     given = (name for name in step.__struct_fields__ if name not in _BESIDE)
     return [name for name in given if getattr(step, name) not in (None, UNSET)]
 
 
-class Scripted:
+class ScriptedCore:
     """One script, played from its beginning in each run."""
 
     details = ModelDetails()
 
-    def __init__(self, name: str, steps: list[Step]) -> None:
+    def __init__(self, name: str, steps: list[ScriptStep]) -> None:
         self.name = name
         self._steps = steps
 
-    async def run(self, asked: Input, context: Context) -> AsyncIterator[Said]:
-        playing = _Playing(asked, context)
+    async def run(self, asked: RunInput, context: CoreContext) -> AsyncIterator[CoreOutput]:
+        playing = _ScriptPlayer(asked, context)
         if asked.compact:
             for said in _compacted(False):
                 yield said
         for step in self._steps:
             async for said in playing.play(step):
                 yield said
-                if isinstance(said, events.Final):
+                if isinstance(said, events.FinalEvent):
                     return
-        yield events.Final(playing.last)
+        yield events.FinalEvent(playing.last)
 
 
-class _Playing:
-    def __init__(self, asked: Input, context: Context) -> None:
+class _ScriptPlayer:
+    def __init__(self, asked: RunInput, context: CoreContext) -> None:
         self._asked = asked
         self._context = context
         self.last = ""
 
-    async def play(self, step: Step) -> AsyncIterator[Said]:
+    async def play(self, step: ScriptStep) -> AsyncIterator[CoreOutput]:
         """What a step says. Steps that ask or act bring `last`."""
         if step.text is not None or step.reasoning is not None:
             content = await self._filled(step.text or step.reasoning or "")
@@ -134,16 +134,16 @@ class _Playing:
         elif step.context is not None:
             yield ContextLeft(step.context)
         elif step.retry is not None:
-            yield events.LlmRetry("scripted", "overloaded", 2, 3, 0, "backoff")
+            yield events.LlmRetryEvent("scripted", "overloaded", 2, 3, 0, "backoff")
         elif step.compact is not None:
             for said in _compacted(step.compact):
                 yield said
         elif step.final is not None:
-            yield events.Final(await self._filled(step.final))
+            yield events.FinalEvent(await self._filled(step.final))
         else:
             self.last = await self._done(step)
 
-    async def _done(self, step: Step) -> str:
+    async def _done(self, step: ScriptStep) -> str:
         context = self._context
         if step.tool is not None:
             return (await context.call(step.tool, step.arguments)).text
@@ -173,19 +173,19 @@ class _Playing:
         return "\n".join(heard)
 
 
-def _spoken(step: Step, content: str) -> list[Said]:
+def _spoken(step: ScriptStep, content: str) -> list[CoreOutput]:
     is_text = step.text is not None
     size = -(-len(content) // step.deltas) if step.deltas else 0
     pieces = [content[at : at + size] for at in range(0, len(content), size)] if size else []
-    whole = events.Text if is_text else events.Reasoning
+    whole = events.TextEvent if is_text else events.ReasoningEvent
     return [
-        *(Delta("text" if is_text else "reasoning", piece) for piece in pieces),
+        *(TextDelta("text" if is_text else "reasoning", piece) for piece in pieces),
         whole(content, _now()),
     ]
 
 
-def _compacted(done: bool) -> list[Said]:
-    return [events.CompactionStart(_now()), events.CompactionComplete(_now(), done)]
+def _compacted(done: bool) -> list[CoreOutput]:
+    return [events.CompactionStartEvent(_now()), events.CompactionCompleteEvent(_now(), done)]
 
 
 def _now() -> int:

@@ -1,10 +1,8 @@
-"""What each method of the protocol does: functions of the runtime, the parameters, and who asked.
+"""The handlers of the protocol's methods: functions of the runtime, the parameters, the connection.
 
-    running       initialize, runs, ui.context.update
-    attaching     run.attach
-    sessions      sessions, models
-    surroundings  skills, MCP, context.inspect, shell.exec
-    permitting    tool.call, permission.explain, auth.logout
+    run_methods      initialize, run.*, ui.context.update
+    session_methods  sessions, models, skills, MCP, context.inspect, shell.exec
 
-Parameters and results are those of `protocols.agent_ui.METHODS`; `server` puts the two together.
+Those that need permission (tool.call, permission.explain, auth.logout) are with the permissions.
+Parameters and results are those of `protocol.METHODS`; `server` puts the two together.
 """

@@ -10,21 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from telex.agent import protocol
 from telex.agent.confinement import described
 from telex.agent.confirming import Allowed, Failed, Refused
 from telex.agent.judging import explained
-from telex.agent.tools.registry import BadArguments
+from telex.agent.protocol import extensions, sessions
+from telex.agent.protocol.ui_requests import CONFIRM, UiConfirmRequestParams, UiConfirmResult
 from telex.agent.tools.tool import ToolResult
-from telex.agent.uninterrupted import in_thread
-from telex.protocols.agent_ui import codes, extensions, sessions
-from telex.protocols.agent_ui.asking import CONFIRM, UiConfirmRequestParams, UiConfirmResult
+from telex.agent.tools.tool_registry import BadArguments
+from telex.processes.shielded import run_in_thread
 from telex.rpc.errors import RpcError
 
 if TYPE_CHECKING:
-    from telex.agent.connection import Connection
-    from telex.agent.questions import Answer
-    from telex.agent.runtime import Runtime
-    from telex.protocols.agent_ui.events import Event
+    from telex.agent.protocol.events import AgentEvent
+    from telex.agent.questions import UiAnswer
+    from telex.agent.runtime import AgentRuntime
+    from telex.agent.ui_connection import UiConnection
 
 
 NO_SESSION = ""
@@ -34,40 +35,40 @@ NO_SESSION = ""
 class _OneConnection:
     """Asks who called, and nobody else."""
 
-    def __init__(self, runtime: Runtime, connection: Connection) -> None:
+    def __init__(self, runtime: AgentRuntime, connection: UiConnection) -> None:
         self._questions = runtime.questions
         self._connection = connection
 
-    async def emit(self, event: Event) -> None:
+    async def emit(self, event: AgentEvent) -> None:
         """There is no run to tell it in; the question has the same in its details."""
 
-    async def ask(self, method: str, params: msgspec.Struct, digest: bytes) -> Answer | None:
+    async def ask(self, method: str, params: msgspec.Struct, digest: bytes) -> UiAnswer | None:
         if not self._connection.can_be_asked(method):
             return None
-        one = await self._questions.begin(None, method, msgspec.json.encode(params), digest)
-        one.put(self._connection)
+        one = await self._questions.open(None, method, msgspec.json.encode(params), digest)
+        one.send_to(self._connection)
         return await self._questions.wait(one)
 
 
 async def tool_call(
-    runtime: Runtime, params: sessions.ToolCallParams, connection: Connection
+    runtime: AgentRuntime, params: sessions.ToolCallParams, connection: UiConnection
 ) -> sessions.ToolCallResult:
     call = runtime.tools.prepare(params.name, _arguments(params.arguments))
-    context = runtime.surroundings.for_tools(connection.todos)
+    context = runtime.context.tool_context(connection.todos)
     asker = _OneConnection(runtime, connection)
     match await runtime.confirming.verdict(call, context, asker):
         case Failed(result):
             return _answer(result)
         case Refused(why, by_person=by_person):
             if by_person:
-                raise RpcError(codes.USER_CANCELLED, f"{params.name} was not run: {why}")
+                raise RpcError(protocol.USER_CANCELLED, f"{params.name} was not run: {why}")
             return _answer(ToolResult(f"Permission denied: {why}", is_error=True))
         case Allowed(permitted, given):
             before = given.todos.entries
             result = await permitted.run(given)
-            if given.todos.entries != before and connection.can.supports_todos:
+            if given.todos.entries != before and connection.capabilities.supports_todos:
                 listed = msgspec.to_builtins(given.todos.entries)
-                await connection.tell("todos.update", extensions.TodosUpdate(NO_SESSION, listed))
+                await connection.notify("todos.update", extensions.TodosUpdate(NO_SESSION, listed))
             return _answer(result)
 
 
@@ -82,28 +83,28 @@ def _arguments(raw: msgspec.Raw | msgspec.UnsetType) -> bytes:
 
 
 async def permission_explain(
-    runtime: Runtime, params: extensions.PermissionExplainParams, connection: Connection
+    runtime: AgentRuntime, params: extensions.PermissionExplainParams, connection: UiConnection
 ) -> extensions.PermissionExplainResult:
     call = runtime.tools.prepare(params.tool, _arguments(params.arguments))
-    context = runtime.surroundings.for_tools(connection.todos)
+    context = runtime.context.tool_context(connection.todos)
     try:
-        judged = await in_thread(lambda _: runtime.confirming.judge(call, context))
+        judged = await run_in_thread(lambda _: runtime.confirming.judge(call, context))
     except OSError as error:  # the directory it would run in is none
         raise BadArguments(f"bad arguments for {params.tool}: {error}") from error
     details = explained(runtime.confirming.permissions.judge, judged)
     environment = context.environment
-    held = await in_thread(lambda _: runtime.confirming.held(judged, params.tool, environment))
+    held = await run_in_thread(lambda _: runtime.confirming.held(judged, params.tool, environment))
     root = context.sandbox.root
     details["kernel_sandbox"] = None if held is None else f"it {described(held, root)}"
     return extensions.PermissionExplainResult(judged.decision.value, judged.why, details)
 
 
 async def auth_logout(
-    runtime: Runtime, params: sessions.AuthLogoutParams, connection: Connection
+    runtime: AgentRuntime, params: sessions.AuthLogoutParams, connection: UiConnection
 ) -> sessions.AuthLogoutResult:
     """Nothing is signed in to yet; what a yes clears is the connection's current session."""
     if runtime.runs:
-        raise RpcError(codes.BUSY, "a run goes on; wait for it, or cancel it")
+        raise RpcError(protocol.BUSY, "a run goes on; wait for it, or cancel it")
     clears = params.clear_session is not False
     then = "the next run begins a new session" if clears else "the next run goes on as before"
     question = UiConfirmRequestParams(

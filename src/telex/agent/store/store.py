@@ -19,7 +19,7 @@ from telex.agent.store.problems import EndOwed, Refused, StoreProblem
 from telex.agent.store.reader import History, Reader, pages, played
 from telex.agent.store.records import Status
 from telex.agent.store.writer import Writer
-from telex.agent.uninterrupted import in_thread, to_the_end
+from telex.processes.shielded import run_in_thread, run_shielded
 from telex.wire.limits import STORE_OWED_SECONDS
 
 if TYPE_CHECKING:
@@ -260,17 +260,17 @@ class Store:
 
     async def import_(self, path: Path, *, new_ids: bool = False) -> importing.Imported:
         """All that a file holds, or nothing. Ids that are taken are refused, or made anew."""
-        await in_thread(lambda _: export_file.check(path))
+        await run_in_thread(lambda _: export_file.check(path))
         loading, pieces = importing.Loading(path, new_ids), export_file.pieces(path)
         try:
-            while (piece := await in_thread(lambda _: next(pieces, None))) is not None:
+            while (piece := await run_in_thread(lambda _: next(pieces, None))) is not None:
                 begun = time.monotonic()
                 await self._write(loading.take, piece)
                 # Who waits for SQLite looks only now and then, and would miss a shorter gap.
                 await asyncio.sleep(time.monotonic() - begun)
             await self._write(loading.show)
         except BaseException:
-            await to_the_end(self._taken_away(loading.undo))
+            await run_shielded(self._taken_away(loading.undo))
             raise
         finally:
             pieces.close()

@@ -15,21 +15,21 @@ from typing import TYPE_CHECKING, Annotated, Final
 import msgspec
 from msgspec import Meta
 
-from telex.agent import commands
+from telex.agent import command_runner
+from telex.agent.command_runner import agent_environment, bounded_seconds, shell_result
 from telex.agent.confinement import described
-from telex.agent.environment import agent_environment
 from telex.agent.refusals import is_refused
-from telex.agent.shell_exec import ShellResult, answer, bounded
 from telex.agent.tools.tool import ToolContext, ToolFailed, ToolResult, tool
-from telex.agent.uninterrupted import in_thread
+from telex.processes.shielded import run_in_thread
 
 if TYPE_CHECKING:
-    from telex.agent.commands import Ran
+    from telex.agent.command_runner import CommandResult
+    from telex.agent.protocol.sessions import ShellExecResult
 
 _SHELLS: Final = ("/bin/bash", "/usr/bin/bash", "/bin/sh")
 
 
-class Shell(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ShellArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Run a command with bash, or with sh where there is none. It reads nothing, has 120 seconds
     unless told otherwise, and what it leaves in the background is ended with it."""
 
@@ -46,20 +46,20 @@ class Shell(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = False
 
 
-async def _shell(asked: Shell, context: ToolContext) -> ToolResult:
+async def _shell(asked: ShellArguments, context: ToolContext) -> ToolResult:
     if not asked.command.strip() or "\0" in asked.command:
         raise ToolFailed("the command is empty, or holds a NUL; give one that can be run")
     program = next((path for path in _SHELLS if os.access(path, os.X_OK)), "/bin/sh")
-    ran = await commands.run(
+    ran = await command_runner.run_command(
         [program, "-c", asked.command],
         env=agent_environment(context.environment, context.redactor),
         cwd=context.sandbox.directory(asked.cwd, context.cwd),
-        seconds=bounded(asked.timeout_seconds),
+        seconds=bounded_seconds(asked.timeout_seconds),
         confinement=context.confinement,
     )
     # Before it is cut: half a secret is not known for one.
-    safe = await in_thread(lambda _: _redacted(ran, context))
-    result = await answer(asked.command, safe, context.cache)
+    safe = await run_in_thread(lambda _: _redacted(ran, context))
+    result = await shell_result(asked.command, safe, context.cache)
     details = {
         "exit_code": result.exit_code,
         "timed_out": result.timed_out,
@@ -68,16 +68,16 @@ async def _shell(asked: Shell, context: ToolContext) -> ToolResult:
         "stderr_cache_id": result.stderr_cache_id,
         "kernel_sandbox": context.confinement is not None,
     }
-    notes = _about_the_sandbox(ran, context)
-    return ToolResult(_told(result, notes), is_error=result.exit_code != 0, details=details)
+    notes = _sandbox_notes(ran, context)
+    return ToolResult(_result_text(result, notes), is_error=result.exit_code != 0, details=details)
 
 
-def _redacted(ran: Ran, context: ToolContext) -> Ran:
+def _redacted(ran: CommandResult, context: ToolContext) -> CommandResult:
     redact = context.redactor.redact
     return replace(ran, stdout=redact(ran.stdout), stderr=redact(ran.stderr))
 
 
-def _about_the_sandbox(ran: Ran, context: ToolContext) -> list[str]:
+def _sandbox_notes(ran: CommandResult, context: ToolContext) -> list[str]:
     """Said where it may be why a command failed. The kernel does not say who refused something, and
     what a program says of a network that it has not is its own affair."""
     held = context.confinement
@@ -93,7 +93,7 @@ def _about_the_sandbox(ran: Ran, context: ToolContext) -> list[str]:
     return [may] if ran.exit_code != 0 and ran.stderr else []
 
 
-def _told(result: ShellResult, about: list[str]) -> str:
+def _result_text(result: ShellExecResult, about: list[str]) -> str:
     notes = [
         f"the whole {stream} is in the tool output cache: {id}"
         for stream, id in (("stdout", result.stdout_cache_id), ("stderr", result.stderr_cache_id))
@@ -110,7 +110,7 @@ def _told(result: ShellResult, about: list[str]) -> str:
     return "\n".join([*filter(None, parts), *(f"[{note}]" for note in notes)])
 
 
-def _ending(result: ShellResult) -> str:
+def _ending(result: ShellExecResult) -> str:
     if result.timed_out:
         return f"it was ended after {result.duration_ms / 1000:.1f} s: its time was up"
     if result.overflowed:
@@ -120,4 +120,4 @@ def _ending(result: ShellResult) -> str:
     return f"exit code {result.exit_code}" if result.exit_code else ""
 
 
-SHELL: Final = tool("shell", Shell, _shell)
+SHELL: Final = tool("shell", ShellArguments, _shell)

@@ -1,17 +1,22 @@
-"""todo: what is to be done in one thread, as a list. At most one entry is being worked on.
+"""The tool todo: the list of what is to be done in one session, and where it is stored.
 
-A change is made whole or not at all: a list that would break a rule stays as it was.
+At most one entry is being worked on. A change is made whole or not at all: a list that would break
+a rule stays as it was.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import msgspec
 from msgspec import Meta
 
 from telex.agent.tools.tool import ToolContext, ToolFailed, ToolResult, tool
 from telex.wire.limits import AGENT_TODOS
+
+if TYPE_CHECKING:
+    from telex.agent.store import Store
+
 
 Status = Literal["pending", "in_progress", "completed", "cancelled"]
 Content = Annotated[str, Meta(min_length=1, max_length=1000)]
@@ -33,7 +38,7 @@ class NewEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     priority: Priority = 3
 
 
-class Entry(NewEntry, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class TodoEntry(NewEntry, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The same, with the number by which it is changed."""
 
     id: int
@@ -48,7 +53,7 @@ class EntryChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     priority: Priority | None = None
 
 
-class Todo(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class TodoArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Keep the list of what is to be done: `read` it, begin a `new` one, `append` entries, `patch`
     some by their ids, or `clear` it. At most one entry is in progress."""
 
@@ -57,28 +62,28 @@ class Todo(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     changes: Annotated[tuple[EntryChange, ...], Meta(description="For `patch`.")] = ()
 
 
-class Todos:
+class TodoList:
     """One thread's list."""
 
-    def __init__(self, entries: tuple[Entry, ...] = ()) -> None:
+    def __init__(self, entries: tuple[TodoEntry, ...] = ()) -> None:
         self.entries = entries
 
-    def change(self, asked: Todo) -> None:
+    def change(self, asked: TodoArguments) -> None:
         """Raises `ToolFailed`, and then nothing has changed."""
         match asked.action:
             case "new":
-                self._become(_numbered(asked.entries, 1))
+                self._replace_entries(_numbered(asked.entries, 1))
             case "append":
                 last = max((entry.id for entry in self.entries), default=0)
-                self._become((*self.entries, *_numbered(asked.entries, last + 1)))
+                self._replace_entries((*self.entries, *_numbered(asked.entries, last + 1)))
             case "patch":
-                self._become(_patched(self.entries, asked.changes))
+                self._replace_entries(_patched(self.entries, asked.changes))
             case "clear":
                 self.entries = ()
             case "read":
                 pass
 
-    def _become(self, entries: tuple[Entry, ...]) -> None:
+    def _replace_entries(self, entries: tuple[TodoEntry, ...]) -> None:
         if len(entries) > AGENT_TODOS:
             raise ToolFailed(f"a list has at most {AGENT_TODOS} entries")
         if sum(entry.status == "in_progress" for entry in entries) > 1:
@@ -90,15 +95,18 @@ class Todos:
         return "\n".join(rows) or "[nothing to do]"
 
 
-def _numbered(entries: tuple[NewEntry, ...], first: int) -> tuple[Entry, ...]:
+def _numbered(entries: tuple[NewEntry, ...], first: int) -> tuple[TodoEntry, ...]:
     if not entries:
         raise ToolFailed("there are no entries in the call; give at least one")
     return tuple(
-        Entry(one.content, one.status, one.priority, id=id) for id, one in enumerate(entries, first)
+        TodoEntry(one.content, one.status, one.priority, id=id)
+        for id, one in enumerate(entries, first)
     )
 
 
-def _patched(entries: tuple[Entry, ...], changes: tuple[EntryChange, ...]) -> tuple[Entry, ...]:
+def _patched(
+    entries: tuple[TodoEntry, ...], changes: tuple[EntryChange, ...]
+) -> tuple[TodoEntry, ...]:
     found = {entry.id: entry for entry in entries}
     for change in changes:
         if change.id not in found:
@@ -108,10 +116,36 @@ def _patched(entries: tuple[Entry, ...], changes: tuple[EntryChange, ...]) -> tu
     return tuple(found.values())
 
 
-async def _todo(asked: Todo, context: ToolContext) -> ToolResult:
+async def _todo(asked: TodoArguments, context: ToolContext) -> ToolResult:
     context.todos.change(asked)
     listed = msgspec.to_builtins(context.todos.entries)
     return ToolResult(str(context.todos), details={"todos": listed})
 
 
-TODO: Final = tool("todo", Todo, _todo)
+TODO: Final = tool("todo", TodoArguments, _todo)
+
+
+class _StoredTodos(msgspec.Struct):
+    todos: list[TodoEntry] = []
+
+
+class TodoStore:
+    """The lists of all sessions, each stored in the session's `meta` beside its other members."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def load(self, session_id: str) -> TodoList:
+        meta = (await self._store.thread(session_id)).meta
+        if meta is None:
+            return TodoList()
+        try:
+            return TodoList(tuple(msgspec.json.decode(meta, type=_StoredTodos).todos))
+        except msgspec.ValidationError:  # of an import; a session is more than its list
+            return TodoList()
+
+    async def save(self, session_id: str, todos: TodoList) -> None:
+        meta = (await self._store.thread(session_id)).meta
+        members = msgspec.json.decode(meta or b"{}", type=dict[str, msgspec.Raw])
+        kept = {**members, "todos": todos.entries}
+        await self._store.set_thread_meta(session_id, msgspec.json.encode(kept))

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
     from pathlib import Path
 
-    from telex.agent.output_cache import OutputCache
-    from telex.agent.sandbox import Sandbox
-    from telex.agent.tools.todo import Todos
+    from telex.agent.sandbox_files import Sandbox
+    from telex.agent.tools.output_cache import OutputCache
+    from telex.agent.tools.todo import TodoList
     from telex.processes.sandbox import Confinement
     from telex.redaction import Redactor
 
@@ -41,7 +41,7 @@ class ToolContext:
     environment: Mapping[str, str]
     """The runtime's own; what a command gets of it is `agent.environment`."""
     redactor: Redactor
-    todos: Todos
+    todos: TodoList
     """The thread's, kept by whoever keeps the thread."""
     confinement: Confinement | None = None
     """What the kernel holds a program of this call to; None where the person decided."""
@@ -49,7 +49,7 @@ class ToolContext:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a tool said."""
+    """What a tool answered."""
 
     text: str
     is_error: bool = False
@@ -64,7 +64,7 @@ class Preview(Generic[A]):
     path: str
     diff: str
     truncated: bool
-    says: str
+    message: str
     """The same for a person: whole and escaped."""
     pinned: A
     """The arguments, bound to the file as it was looked at: run these, and a file that has changed
@@ -72,7 +72,7 @@ class Preview(Generic[A]):
 
 
 @dataclass(frozen=True, slots=True)
-class Tool(Generic[A]):
+class AgentTool(Generic[A]):
     """One tool."""
 
     name: str
@@ -91,11 +91,11 @@ def tool(
     arguments: type[S],
     run: Callable[[S, ToolContext], Awaitable[ToolResult]],
     preview: Callable[[S, ToolContext], Awaitable[Preview[S]]] | None = None,
-) -> Tool[S]:
+) -> AgentTool[S]:
     """A tool whose arguments are a struct. Its docstring is the description."""
     described = " ".join((arguments.__doc__ or "").split())
     decoder = msgspec.json.Decoder(arguments)
-    return Tool(name, described, _schema(arguments), decoder.decode, run, preview)
+    return AgentTool(name, described, _schema(arguments), decoder.decode, run, preview)
 
 
 def _schema(arguments: type[msgspec.Struct]) -> dict[str, Any]:

@@ -9,18 +9,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from telex.agent.cores.builtin import Builtin
+from telex.agent.agent_context import AgentContext
+from telex.agent.cores.builtin import BuiltinCore
 from telex.agent.cores.scripted import read_script
 from telex.agent.judging import Layer, Mode, RuleRefused, from_tables
-from telex.agent.output_cache import OutputCache
 from telex.agent.permissions import Permissions
-from telex.agent.runtime import Runtime
-from telex.agent.sandbox import enclosing
+from telex.agent.runtime import AgentRuntime
+from telex.agent.sandbox_files import find_sandbox
 from telex.agent.server import AgentServer
 from telex.agent.store import Store
-from telex.agent.surroundings import Surroundings
-from telex.agent.tools.builtin import BUILTIN
-from telex.agent.tools.registry import Tools
+from telex.agent.tools.output_cache import OutputCache
+from telex.agent.tools.tool_registry import BUILTIN_TOOLS, ToolRegistry
 from telex.cli.configuration import redactor_of
 from telex.cli.console import explain, warn
 from telex.cli.listeners import log_to_stderr, serve_until_stopped
@@ -90,24 +89,24 @@ async def served_agent(wanted: Wanted, config: Config) -> AsyncIterator[AgentSer
 
 
 @asynccontextmanager
-async def _tools(config: Config, found: Places) -> AsyncIterator[Tools]:
+async def _tools(config: Config, found: Places) -> AsyncIterator[ToolRegistry]:
     """Ours, and those of the plugins that are configured; none of these is started yet."""
     if not config.settings.agent.plugins:
-        yield Tools(BUILTIN)
+        yield ToolRegistry(BUILTIN_TOOLS)
         return
-    from telex.agent.tools.plugged import Plugged
+    from telex.agent.tools.plugins import PluginToolSource
 
     async with keepers_of(config, found) as keepers:
-        yield Tools(BUILTIN, Plugged(keepers).named)
+        yield ToolRegistry(BUILTIN_TOOLS, PluginToolSource(keepers).named)
 
 
 async def _runtime(
-    wanted: Wanted, config: Config, found: Places, store: Store, tools: Tools
-) -> Runtime:
-    sandbox = enclosing(wanted.cwd, wanted.root)
+    wanted: Wanted, config: Config, found: Places, store: Store, tools: ToolRegistry
+) -> AgentRuntime:
+    sandbox = find_sandbox(wanted.cwd, wanted.root)
     tell_what_is_not_held(found.state / NOT_HELD, Mode(wanted.mode))
     redactor = redactor_of(config.settings)
-    surroundings = Surroundings(
+    surroundings = AgentContext(
         sandbox,
         wanted.cwd,
         Path.home(),
@@ -125,7 +124,7 @@ async def _runtime(
         own=[str(place) for place in (found.config, found.data, found.state, found.runtime)],
     )
     await permissions.load(store)
-    return Runtime(
+    return AgentRuntime(
         store, surroundings, permissions, tools, _cores(wanted), diagnostics=wanted.diagnostics
     )
 
@@ -147,7 +146,7 @@ def tell_what_is_not_held(told: Path, mode: Mode, kernel: Kernel | None = None) 
 
 
 def _cores(wanted: Wanted) -> dict[str, Core]:
-    cores: list[Core] = [Builtin()]
+    cores: list[Core] = [BuiltinCore()]
     if wanted.script is not None:
         cores.insert(0, read_script(wanted.script))
     return {core.name: core for core in cores}

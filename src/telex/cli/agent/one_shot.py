@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import click
 import msgspec
 
+from telex.agent import protocol
 from telex.agent.confirming import NO_CONFIRM
-from telex.agent.turns import DENIED
+from telex.agent.protocol import runs, ui_requests
+from telex.agent.protocol.sessions import SessionListResult
+from telex.agent.run_context import DENIED
 from telex.cli.agent.composition import served_agent
 from telex.cli.console import explain, printable, say
-from telex.protocols.agent_ui import asking, codes, running
-from telex.protocols.agent_ui.sessions import SessionListResult
 from telex.rpc.dialects.json_rpc import JsonRpc
 from telex.rpc.methods import Methods
 from telex.rpc.peer import Peer
@@ -31,8 +32,8 @@ from telex.wire.limits import CHUNK_BYTES
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from telex.agent.protocol.runs import RunStartResult
     from telex.cli.agent.composition import Wanted
-    from telex.protocols.agent_ui.running import RunStartResult
 
 
 # A line that the person types, waited for in the event loop: a cancel ends the waiting.
@@ -92,20 +93,20 @@ def _silent(descriptor: int, hide: bool) -> Iterator[None]:
 # The person at the terminal answers what a run asks.
 
 
-async def confirm(params: asking.UiConfirmRequestParams) -> asking.UiConfirmResult:
+async def confirm(params: ui_requests.UiConfirmRequestParams) -> ui_requests.UiConfirmResult:
     explain(f"\n{params.title}\n{params.message}\n", redact=False)
     return answer_of(await read_typed_line(_choices(params), fresh=True) or "", params)
 
 
-async def prompt(params: asking.UiPromptRequestParams) -> asking.UiPromptResult:
+async def prompt(params: ui_requests.UiPromptRequestParams) -> ui_requests.UiPromptResult:
     explain(f"{params.title}: {params.message}")
     if (given := params.default_value) is None:
-        return asking.UiPromptResult(await read_typed_line("> ", hide=params.secret))
+        return ui_requests.UiPromptResult(await read_typed_line("> ", hide=params.secret))
     said = await read_typed_line(f"[{printable(given)}] > ", hide=params.secret)
-    return asking.UiPromptResult(given if said == "" else said)
+    return ui_requests.UiPromptResult(given if said == "" else said)
 
 
-async def pick(params: asking.UiPickRequestParams) -> asking.UiPickResult:
+async def pick(params: ui_requests.UiPickRequestParams) -> ui_requests.UiPickResult:
     explain(params.title)
     for item in params.items:
         detail = f"  ({item.detail})" if item.detail else ""
@@ -114,27 +115,29 @@ async def pick(params: asking.UiPickRequestParams) -> asking.UiPickResult:
         await read_typed_line("one or several, with commas: " if params.multi else "which: ") or ""
     )
     chosen = {part.strip() for part in (said.split(",") if params.multi else [said])}
-    return asking.UiPickResult(
+    return ui_requests.UiPickResult(
         [item.id for item in params.items if not chosen.isdisjoint((item.id, item.label))]
     )
 
 
-def _choices(params: asking.UiConfirmRequestParams) -> str:
+def _choices(params: ui_requests.UiConfirmRequestParams) -> str:
     always = ", [a]lways" if params.allow_remember else ""
     reason = ", or say why not" if params.allow_reason else ""
     return click.style(f"[y]es{always}, [N]o{reason}: ", bold=True)
 
 
-def answer_of(said: str, params: asking.UiConfirmRequestParams) -> asking.UiConfirmResult:
+def answer_of(said: str, params: ui_requests.UiConfirmRequestParams) -> ui_requests.UiConfirmResult:
     """What the person typed, as an answer. Only a yes is a yes."""
     match said.strip().lower():
         case "y" | "yes":
-            return asking.UiConfirmResult(ok=True)
+            return ui_requests.UiConfirmResult(ok=True)
         case "a" | "always" if params.allow_remember:
-            return asking.UiConfirmResult(ok=True, remember=True)
+            return ui_requests.UiConfirmResult(ok=True, remember=True)
         case "" | "n" | "no":
-            return asking.UiConfirmResult(ok=False)
-    return asking.UiConfirmResult(ok=False, reason=said.strip() if params.allow_reason else None)
+            return ui_requests.UiConfirmResult(ok=False)
+    return ui_requests.UiConfirmResult(
+        ok=False, reason=said.strip() if params.allow_reason else None
+    )
 
 
 # What `telex agent exec` prints of a run: for people, or each notification for programs.
@@ -173,9 +176,9 @@ class AsText:
 
     def told(self, method: str, params: object) -> None:
         match params:
-            case running.AgentEventNotify():
+            case runs.AgentEventNotify():
                 self._event(json.loads(bytes(params.event)))
-            case running.RunStatusNotify(status="error"):
+            case runs.RunStatusNotify(status="error"):
                 explain(f"telex: the run failed: {params.message}")
 
     def _event(self, event: dict[str, Any]) -> None:
@@ -228,7 +231,7 @@ class OneShot:
     def __init__(self, printing: Printing, may_ask: bool) -> None:
         self._printing = printing
         self._last_step_failed = False
-        self.can = running.UiCapabilities(
+        self.can = runs.UiCapabilities(
             supports_confirm=may_ask, supports_prompt=may_ask, supports_pick=may_ask
         )
         self.code: asyncio.Future[int] = asyncio.get_running_loop().create_future()
@@ -237,29 +240,29 @@ class OneShot:
         self.methods.add("run.status", self._status)
         self.methods.add("run.context", self._context)
         self.methods.add("run.diagnostics", self._diagnostics)
-        self.methods.add(asking.CONFIRM, confirm)
-        self.methods.add(asking.PROMPT, prompt)
-        self.methods.add(asking.PICK, pick)
+        self.methods.add(ui_requests.CONFIRM, confirm)
+        self.methods.add(ui_requests.PROMPT, prompt)
+        self.methods.add(ui_requests.PICK, pick)
 
-    def _event(self, params: running.AgentEventNotify) -> None:
+    def _event(self, params: runs.AgentEventNotify) -> None:
         self._told("agent.event", params)
         match msgspec.json.decode(params.event):
             case {"type": "step_complete", "status": status}:
                 self._last_step_failed = status == "error"
 
-    def _status(self, params: running.RunStatusNotify) -> None:
+    def _status(self, params: runs.RunStatusNotify) -> None:
         self._told("run.status", params)
         if params.status in _CODES and not self.code.done():
             failed = params.status == "completed" and self._last_step_failed
             self.code.set_result(1 if failed else _CODES[params.status])
 
-    def _context(self, params: running.RunContextNotify) -> None:
+    def _context(self, params: runs.RunContextNotify) -> None:
         self._told("run.context", params)
 
-    def _diagnostics(self, params: running.RunDiagnosticsNotify) -> None:
+    def _diagnostics(self, params: runs.RunDiagnosticsNotify) -> None:
         self._told("run.diagnostics", params)
 
-    def started(self, run: running.RunStartResult) -> None:
+    def started(self, run: runs.RunStartResult) -> None:
         self._print(self._printing.started, run)
 
     def _told(self, method: str, params: object) -> None:
@@ -280,7 +283,7 @@ async def one_shot(wanted: Wanted, said: Said) -> int:
     async with served_agent(wanted, wanted.load()) as server:
         theirs, ours = memory_channels()
         serving = asyncio.create_task(server.converse(theirs))
-        async with Peer(ours, JsonRpc(codes=codes.CODES), ui.methods) as peer:
+        async with Peer(ours, JsonRpc(codes=protocol.CODES), ui.methods) as peer:
             started = await _start(peer, ui.can, said)
             ui.started(started)
             code = await _until_ended(peer, ui, started.run_id)
@@ -288,14 +291,12 @@ async def one_shot(wanted: Wanted, said: Said) -> int:
     return code
 
 
-async def _start(peer: Peer, can: running.UiCapabilities, said: Said) -> running.RunStartResult:
-    client = running.Named("telex agent exec", __version__)
-    await peer.call("initialize", running.InitializeParams(codes.VERSION, client, can))
+async def _start(peer: Peer, can: runs.UiCapabilities, said: Said) -> runs.RunStartResult:
+    client = runs.PeerInfo("telex agent exec", __version__)
+    await peer.call("initialize", runs.InitializeParams(protocol.VERSION, client, can))
     session = await _last(peer) if said.last else said.session
     asked = {"input": {"type": "text", "text": said.text}, "session_id": session}
-    started: running.RunStartResult = await peer.call(
-        "run.start", asked, returns=running.RunStartResult
-    )
+    started: runs.RunStartResult = await peer.call("run.start", asked, returns=runs.RunStartResult)
     return started
 
 
@@ -314,7 +315,7 @@ async def _until_ended(peer: Peer, ui: OneShot, run_id: str) -> int:
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         waiting.cancel()
         if not ui.code.done():
-            await peer.call("run.cancel", running.RunCancelParams(run_id, "interrupted"))
+            await peer.call("run.cancel", runs.RunCancelParams(run_id, "interrupted"))
         return await ui.code
 
 

@@ -1,0 +1,131 @@
+"""What a runtime works in: its sandbox, skills, AGENTS.md files, the person's shell, the UI.
+
+Files are read when they are asked for, in a thread; only the lists of skills are cached, for a
+bounded number of directories, until a reload is asked for.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from telex.agent.command_runner import shell_exec
+from telex.agent.protocol import sessions
+from telex.agent.protocol.runs import UiContext
+from telex.agent.sandbox_files import directories_down_to
+from telex.agent.skills import agents_files, find_skills
+from telex.agent.tools.tool import ToolContext
+from telex.processes.shielded import run_in_thread
+from telex.wire.limits import AGENT_SKILLS_PLACES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from telex.agent.sandbox_files import Sandbox
+    from telex.agent.tools.output_cache import OutputCache
+    from telex.agent.tools.todo import TodoList
+    from telex.redaction import Redactor
+
+
+@dataclass(slots=True)
+class AgentContext:
+    """One for each runtime. `cwd` lies inside the sandbox and has no links."""
+
+    sandbox: Sandbox
+    cwd: Path
+    home: Path
+    cache: OutputCache
+    environment: Mapping[str, str]
+    redactor: Redactor
+    _skills: dict[Path, sessions.SkillsListResult] = field(default_factory=dict)
+
+    def tool_context(self, todos: TodoList) -> ToolContext:
+        return ToolContext(
+            self.sandbox, self.cwd, self.cache, self.environment, self.redactor, todos
+        )
+
+    def workspace(self, ui_context: bytes | None) -> str:
+        """What a session is listed under: what the UI named, else the sandbox root."""
+        named = None
+        if ui_context is not None:
+            named = msgspec.json.decode(ui_context, type=UiContext).workspace_root
+        return self.resolve_workspace(named or str(self.sandbox.root))
+
+    def resolve_workspace(self, workspace: str) -> str:
+        """Two spellings of one directory are one workspace. A label only: nothing is opened."""
+        try:
+            place = os.path.realpath(os.path.join(self.cwd, workspace))
+        except ValueError:  # a NUL in it: no directory has such a name
+            place = workspace
+        return place.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+    async def run_shell(self, params: sessions.ShellExecParams) -> sessions.ShellExecResult:
+        """Raises `BadShellParams` and what starting a program raises."""
+        return await shell_exec(
+            params.command,
+            params.timeout_seconds,
+            params.cwd,
+            sandbox=self.sandbox,
+            working_dir=self.cwd,
+            environment=self.environment,
+            cache=self.cache,
+        )
+
+    async def list_skills(self, cwd: str | None, *, reload: bool) -> sessions.SkillsListResult:
+        """Raises `OutsideSandbox`."""
+        place = (
+            self.cwd if cwd is None else Path(self.sandbox.root, self.sandbox.place(cwd, self.cwd))
+        )
+        if not reload and place in self._skills:
+            return self._skills[place]
+        listed, there = await run_in_thread(
+            lambda _: (find_skills(self.sandbox.root, place, self.home), os.path.isdir(place))
+        )
+        if there:  # a UI may name any place, and names of what is not there have no bound
+            self._cache_skills(place, listed)
+        return listed
+
+    def _cache_skills(self, place: Path, listed: sessions.SkillsListResult) -> None:
+        self._skills[place] = listed
+        while len(self._skills) > AGENT_SKILLS_PLACES:
+            del self._skills[next(iter(self._skills))]
+
+    async def describe_agents_files(self) -> dict[str, Any]:
+        files = await run_in_thread(lambda _: agents_files(self.sandbox, self.cwd))
+        return {
+            "enabled": True,
+            "root_dir": str(self.sandbox.root),
+            "working_dir": str(self.cwd),
+            "covered_dirs": [str(one) for one in directories_down_to(self.sandbox.root, self.cwd)],
+            "initial_files": [asdict(file) for file in files],
+            "loaded_files": [],
+        }
+
+    async def inspect(
+        self, params: sessions.ContextInspectParams, ui_context: bytes | None
+    ) -> sessions.ContextInspectResult:
+        agents = skills = None
+        if params.include_agents is not False:
+            agents = await self.describe_agents_files()
+        if params.include_skills is not False:
+            skills = {
+                "root_dir": str(self.sandbox.root),
+                "working_dir": str(self.cwd),
+                "catalog": await self.list_skills(None, reload=False),
+                "loaded_versions": [],
+            }
+        return sessions.ContextInspectResult(
+            str(self.cwd), str(self.sandbox.root), _inspected_ui(ui_context), agents, skills
+        )
+
+
+def _inspected_ui(ui_context: bytes | None) -> sessions.InspectedUi | None:
+    if ui_context is None:
+        return None
+    context = msgspec.json.decode(ui_context, type=UiContext)
+    active = context.active_file.path if context.active_file is not None else None
+    return sessions.InspectedUi(context.cwd, context.workspace_root, active)

@@ -1,0 +1,97 @@
+"""The agent UI protocol, version 0, as data: what a UI and a runtime say to each other.
+
+The spec is Codelia's `ui-protocol.md`. Unknown members are tolerated everywhere, and survive where
+they are stored (`event`, `meta`, `input`, `ui_context`). `null` is as good as omitted.
+
+    runs         initialize, runs, notifications
+    events       the kinds of event in a run
+    sessions     sessions, models, tools, skills, context, shell
+    ui_requests  confirm, prompt, pick
+    extensions   ours, by capability
+
+The version, the error numbers and the reserved namespaces (§4, §8, §9) are here.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+from telex.agent.protocol import extensions, runs, sessions, ui_requests
+from telex.rpc.errors import RESERVED, Condition
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+VERSION: Final = "0"
+
+INTERNAL: Final = -32000
+BUSY: Final = -32001
+RUN_NOT_FOUND: Final = -32002
+USER_CANCELLED: Final = -32003
+SESSION_NOT_FOUND: Final = -32004
+SESSION_LOAD_FAILED: Final = -32005
+SESSION_LIST_FAILED: Final = -32006
+
+ERROR_MEANINGS: Final[dict[int, str]] = {
+    -32700: "Parse error: what came is not JSON.",
+    -32600: "Invalid request: no message, or one that may not come now (`initialize` first, once).",
+    -32601: "Method not found.",
+    -32602: "Invalid params.",
+    INTERNAL: "The runtime failed inside.",
+    BUSY: "Busy: the session has a run already, too many run at once, or another runtime has it.",
+    RUN_NOT_FOUND: "There is no such run.",
+    USER_CANCELLED: "The person said no.",
+    SESSION_NOT_FOUND: "There is no such session.",
+    SESSION_LOAD_FAILED: "The session is there and cannot be read.",
+    SESSION_LIST_FAILED: "The sessions cannot be listed.",
+}
+
+CODES: Final[Mapping[Condition, int]] = MappingProxyType(
+    {**RESERVED, Condition.INTERNAL: INTERNAL, Condition.CLOSING: INTERNAL}
+)
+"""§9 has a number of its own for what JSON-RPC calls -32603."""
+
+RESERVED_NAMESPACES: Final = ("artifact", "workspace", "history", "todos", "shell")
+"""§8: kept free for what may come."""
+
+METHODS: Final[dict[str, tuple[Any, Any]]] = {
+    "initialize": (runs.InitializeParams, runs.InitializeResult),
+    "run.start": (runs.RunStartParams, runs.RunStartResult),
+    "run.cancel": (runs.RunCancelParams, runs.RunCancelResult),
+    "session.list": (sessions.SessionListParams, sessions.SessionListResult),
+    "session.history": (sessions.SessionHistoryParams, sessions.SessionHistoryResult),
+    "model.list": (sessions.ModelListParams, sessions.ModelListResult),
+    "model.set": (sessions.ModelSetParams, sessions.ModelSetResult),
+    "tool.call": (sessions.ToolCallParams, sessions.ToolCallResult),
+    "mcp.list": (sessions.McpListParams, sessions.McpListResult),
+    "skills.list": (sessions.SkillsListParams, sessions.SkillsListResult),
+    "context.inspect": (sessions.ContextInspectParams, sessions.ContextInspectResult),
+    "auth.logout": (sessions.AuthLogoutParams, sessions.AuthLogoutResult),
+    "shell.exec": (sessions.ShellExecParams, sessions.ShellExecResult),
+    "ui.context.update": (runs.UiContext, None),
+    "run.attach": (extensions.RunAttachParams, extensions.RunAttachResult),
+    "run.steer": (extensions.RunSteerParams, extensions.RunSteerResult),
+    "run.diff": (extensions.RunDiffParams, extensions.RunDiffResult),
+    "permission.explain": (extensions.PermissionExplainParams, extensions.PermissionExplainResult),
+}
+"""Requests of a UI to the runtime: parameters and result."""
+
+REQUESTS: Final[dict[str, tuple[Any, Any]]] = {
+    ui_requests.CONFIRM: (ui_requests.UiConfirmRequestParams, ui_requests.UiConfirmResult),
+    ui_requests.PROMPT: (ui_requests.UiPromptRequestParams, ui_requests.UiPromptResult),
+    ui_requests.PICK: (ui_requests.UiPickRequestParams, ui_requests.UiPickResult),
+}
+"""Requests of the runtime to a UI."""
+
+NOTIFICATIONS: Final[dict[str, Any]] = {
+    "agent.event": runs.AgentEventNotify,
+    "run.status": runs.RunStatusNotify,
+    "run.context": runs.RunContextNotify,
+    "run.diagnostics": runs.RunDiagnosticsNotify,
+    "ui.request.cancel": extensions.UiRequestCancel,
+    "text.delta": extensions.DeltaNotify,
+    "reasoning.delta": extensions.DeltaNotify,
+    "todos.update": extensions.TodosUpdate,
+}
+"""Notifications of the runtime to a UI."""

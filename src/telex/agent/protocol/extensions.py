@@ -1,0 +1,98 @@
+"""What is ours, and used only where the other side announced that it knows it.
+
+| method | who | capability |
+|---|---|---|
+| `run.attach` | UI asks | `supports_run_attach`; a UI with it may come back |
+| `run.steer` | UI asks | server `supports_run_steer` |
+| `run.diff` | UI asks | server `supports_run_diff` |
+| `permission.explain` | UI asks | server `supports_permission_explain` |
+| `ui.request.cancel` | runtime tells | UI `supports_request_cancel` |
+| `text.delta`, `reasoning.delta` | runtime tells | UI `supports_deltas` |
+| `todos.update` | runtime tells | UI `supports_todos` |
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+
+from telex.agent.protocol.runs import RunStatus
+
+
+class RunAttachParams(Struct, frozen=True):
+    run_id: str
+    after_seq: Annotated[int, Meta(ge=-1)] | None = None
+    """The last event that the UI has; -1 where it has none, or does not say."""
+
+
+class RunAttachResult(Struct, frozen=True):
+    """Comes first; then the events after `after_seq`, each once; then the open questions."""
+
+    run_id: str
+    session_id: str
+    status: RunStatus
+
+
+class RunSteerParams(Struct, frozen=True):
+    run_id: str
+    text: Annotated[str, Meta(min_length=1)]
+
+
+class RunSteerResult(Struct, frozen=True):
+    ok: bool
+    status: RunStatus
+
+
+class RunDiffParams(Struct, frozen=True):
+    run_id: str
+
+
+class FileDiff(Struct, frozen=True):
+    path: str
+    diff: str
+    truncated: bool
+
+
+class RunDiffResult(Struct, frozen=True):
+    """What `write` and `edit` changed, in order. What a command changed is not known."""
+
+    run_id: str
+    files: list[FileDiff]
+
+
+class PermissionExplainParams(Struct, frozen=True):
+    tool: str
+    arguments: Raw | UnsetType = UNSET
+
+
+class PermissionExplainResult(Struct, frozen=True):
+    """Nothing is run, and nobody is asked."""
+
+    decision: Literal["allow", "ask", "deny"]
+    why: str
+    details: Any = None
+
+
+class UiRequestCancel(Struct, frozen=True, omit_defaults=True):
+    """A question that needs no answer any more: take it off the screen."""
+
+    id: str
+    reason: Literal["answered", "withdrawn"]
+    run_id: str | None = None
+
+
+class DeltaNotify(Struct, frozen=True):
+    """A piece of the next `text` or `reasoning` event, which repeats the whole. Not stored."""
+
+    run_id: str
+    content: str
+
+
+class TodosUpdate(Struct, frozen=True, omit_defaults=True):
+    """The whole list, each time it changes."""
+
+    session_id: str
+    todos: Any
+    """A list of `{id, content, status, …}`, as the tool `todo` keeps it."""
+    run_id: str | None = None

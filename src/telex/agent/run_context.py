@@ -1,0 +1,189 @@
+"""What a core can do in one run: call tools, and ask the person.
+
+A call emits the events that UIs expect: step_start, tool_call, perhaps permission.preview and
+permission.ready around the question, tool_result, step_complete. A call that was denied with a
+reason is an answer that the core can go on from; one that was denied with nothing stops the turn.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from telex.agent.confirming import Allowed, Failed, Refused
+from telex.agent.cores import ToolCallOutcome, TurnStopped
+from telex.agent.judging import in_line
+from telex.agent.protocol import events
+from telex.agent.protocol.ui_requests import (
+    CONFIRM,
+    PICK,
+    PROMPT,
+    PickItem,
+    UiConfirmRequestParams,
+    UiConfirmResult,
+    UiPickRequestParams,
+    UiPromptRequestParams,
+)
+from telex.agent.tools.tool import ToolResult
+from telex.agent.tools.tool_registry import BadArguments, UnknownTool
+from telex.agent.wording import lines_shown, of_the_agent
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+    from telex.agent.agent_run import AgentRun
+    from telex.agent.confirming import Confirming
+    from telex.agent.questions import UiAnswer
+    from telex.agent.tools.todo import TodoList
+    from telex.agent.tools.tool import ToolContext
+    from telex.agent.tools.tool_registry import PreparedCall, ToolRegistry
+
+DENIED = "Permission denied: "
+
+
+class RunContext:
+    """The `CoreContext` of one run."""
+
+    def __init__(
+        self,
+        run: AgentRun,
+        tools: ToolRegistry,
+        confirming: Confirming,
+        context: ToolContext,
+        ui_context: bytes | None,
+        save_todos: Callable[[str, TodoList], Awaitable[None]],
+    ) -> None:
+        self._run = run
+        self._tools = tools
+        self._confirming = confirming
+        self._context = context
+        self._steps = 0
+        self._save_todos = save_todos
+        self.ui_context = ui_context
+
+    @property
+    def run_id(self) -> str:
+        return self._run.run_id
+
+    @property
+    def session_id(self) -> str:
+        return self._run.session_id
+
+    # The tools.
+
+    async def call(
+        self, tool: str, arguments: Mapping[str, object] | bytes, title: str = ""
+    ) -> ToolCallOutcome:
+        self._run.check()
+        self._steps += 1
+        began, step_id = time.monotonic(), f"step_{self._steps}"
+        call_id = self._run.replay.next_call_id() or uuid.uuid4().hex
+        await self._run.emit(events.StepStartEvent(step_id, title or tool, self._steps))
+        await self._run.emit(_tool_call_event(tool, arguments, call_id))
+        result, stop = await self._call_or_replay(tool, arguments, call_id)
+        event = events.ToolResultEvent(tool, result.text, call_id, result.is_error)
+        await self._run.emit(event, {"details": result.details} if result.details else None)
+        spent = round((time.monotonic() - began) * 1000)
+        await self._run.emit(
+            events.StepCompleteEvent(step_id, "error" if result.is_error else "completed", spent)
+        )
+        if stop:
+            raise TurnStopped(result.text)
+        return ToolCallOutcome(result.text, result.is_error)
+
+    async def _call_or_replay(
+        self, tool: str, arguments: Mapping[str, object] | bytes, call_id: str
+    ) -> tuple[ToolResult, bool]:
+        """What the tool answered, or why it was not called; and whether the turn is over."""
+        if (made := self._run.replay.next_result()) is not None:
+            return made, False
+        try:
+            call = self._tools.prepare(tool, arguments)
+        except UnknownTool:
+            return ToolResult(f"Error: Unknown tool '{tool}'", is_error=True), False
+        except BadArguments as bad:
+            return ToolResult(f"Error: {bad}", is_error=True), False
+        match await self._confirming.verdict(call, self._context, self, call_id):
+            case Failed(result):
+                return result, False
+            case Refused(why, stop):
+                return ToolResult(DENIED + why, is_error=True), stop
+            case Allowed(permitted, context):
+                return await self._run_permitted(permitted, context), False
+
+    async def _run_permitted(self, call: PreparedCall, context: ToolContext) -> ToolResult:
+        """The one place where a core's call has its effect, of which the store knows. The check is
+        in the same step of the event loop as the tool's beginning: no cancel fits between them."""
+        await self._run.ready_to_act()
+        self._run.check()
+        before = context.todos.entries
+        result = await call.run(context)
+        if context.todos.entries != before:
+            await self._save_todos(self.session_id, context.todos)
+            self._run.publish_todos(msgspec.to_builtins(context.todos.entries))
+        return result
+
+    # The person.
+
+    async def emit(self, event: events.AgentEvent) -> None:
+        await self._run.emit(event)
+
+    async def ask(
+        self, method: str, params: msgspec.Struct, digest: bytes = b""
+    ) -> UiAnswer | None:
+        named = msgspec.structs.replace(params, run_id=self.run_id)
+        return await self._run.ask(method, msgspec.json.encode(named), digest)
+
+    async def confirm(self, title: str, message: str) -> UiConfirmResult | None:
+        params = UiConfirmRequestParams(
+            of_the_agent(title), lines_shown(message), allow_reason=True
+        )
+        said = await self._answer_value(CONFIRM, params)
+        return said if isinstance(said, UiConfirmResult) else None
+
+    async def prompt(self, title: str, message: str, *, secret: bool = False) -> str | None:
+        params = UiPromptRequestParams(of_the_agent(title), lines_shown(message), secret=secret)
+        said = await self._answer_value(PROMPT, params)
+        return None if said is None else said.value
+
+    async def pick(
+        self, title: str, items: Sequence[PickItem], *, multi: bool = False
+    ) -> list[str]:
+        readable = [
+            PickItem(one.id, in_line(one.label), _escaped_or_none(one.detail)) for one in items
+        ]
+        said = await self._answer_value(
+            PICK, UiPickRequestParams(of_the_agent(title), readable, multi=multi)
+        )
+        offered = {item.id for item in items}
+        chosen = [] if said is None else [id for id in said.ids if id in offered]
+        return chosen if multi else chosen[:1]
+
+    async def _answer_value(self, method: str, params: msgspec.Struct) -> Any:
+        answer = await self.ask(method, params)
+        return None if answer is None else answer.value
+
+    async def steered(self) -> str | None:
+        self._run.check()
+        if (text := self._run.next_steering()) is not None:
+            await self._run.emit(events.HiddenUserMessageEvent(text))
+        return text
+
+
+def _escaped_or_none(text: str | None) -> str | None:
+    return None if text is None else in_line(text)
+
+
+def _tool_call_event(
+    tool: str, arguments: Mapping[str, object] | bytes, call_id: str
+) -> events.ToolCallEvent:
+    raw = arguments if isinstance(arguments, bytes) else msgspec.json.encode(arguments)
+    try:
+        args = msgspec.json.decode(raw, type=dict[str, Any])
+    except msgspec.DecodeError:
+        text = raw.decode("utf-8", "replace")
+        return events.ToolCallEvent(tool, {"_raw": text}, call_id, raw_args=text)
+    return events.ToolCallEvent(tool, args, call_id)

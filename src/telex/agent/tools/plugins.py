@@ -1,0 +1,63 @@
+"""Tools of plugins, by `plugin.tool`: made for a call, since nobody knows them before one runs.
+
+A plugin is started by the first call that was permitted, not by the question whether it may be
+made. So what a tool takes is the plugin's to check, and one that is not there is an answer. Which
+plugins there are is for the person to say; `telex.plugins.tools` does the calling.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from telex.agent.tools.tool import AgentTool, ToolContext, ToolResult
+from telex.plugins.content import shown
+from telex.plugins.tools import tools
+from telex.processes.shielded import run_in_thread
+
+if TYPE_CHECKING:
+    from telex.plugins.keeper import Keeper
+    from telex.plugins.keepers import Keepers
+
+_ARGUMENTS: Final = msgspec.json.Decoder(dict[str, Any])
+
+
+class PluginToolSource:
+    """The tools of these plugins. Whoever made the keepers closes them."""
+
+    def __init__(self, keepers: Keepers) -> None:
+        # Names may have dots, and so may those of tools: the longest that fits is meant.
+        self._keepers = sorted(keepers, key=lambda keeper: len(keeper.name), reverse=True)
+
+    def named(self, name: str) -> AgentTool[dict[str, Any]] | None:
+        for keeper in self._keepers:
+            if name.startswith(f"{keeper.name}."):
+                return _tool(keeper, name)
+        return None
+
+
+def _tool(keeper: Keeper, name: str) -> AgentTool[dict[str, Any]]:
+    async def run(arguments: dict[str, Any], context: ToolContext) -> ToolResult:
+        try:
+            there = await tools([keeper])
+            if there.problems:
+                return ToolResult("; ".join(there.problems), is_error=True)
+            result = await there.call(name, arguments)
+        except asyncio.CancelledError:
+            await _ended(keeper)
+            raise
+        text = await run_in_thread(lambda _: context.redactor.redact(shown(result.content)))
+        return ToolResult(text, is_error=result.is_error)
+
+    described = f"A tool of the plugin {keeper.name}."
+    return AgentTool(name, described, {"type": "object"}, _ARGUMENTS.decode, run)
+
+
+async def _ended(keeper: Keeper) -> None:
+    """A plugin that was told to cancel may go on all the same, and after a cancel nothing may: it
+    is ended, at the cost of what others have it do. The next call starts it again."""
+    if (plugin := keeper.running) is not None:
+        plugin.interrupt()
+        await plugin.close()
