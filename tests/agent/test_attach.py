@@ -157,7 +157,7 @@ class Listening:
     """A connection that answers at once and keeps what it is told."""
 
     gone = False
-    can = UiCapabilities(supports_request_cancel=True)
+    capabilities = UiCapabilities(supports_request_cancel=True)
 
     def __init__(self, name: str = "") -> None:
         self.name = name

@@ -72,12 +72,12 @@ def marked_lines(mark: str, text: str) -> list[str]:
 
 def _header(name: str, *, is_new: bool, rows: bool) -> str:
     a, b = _quoted(f"a/{name}"), _quoted(f"b/{name}")
-    told = f"diff --git {a} {b}\n" + "new file mode 100644\n" * is_new
+    header = f"diff --git {a} {b}\n" + "new file mode 100644\n" * is_new
     if not rows:
-        return told
+        return header
     # Behind a name with a space, git looks for the tab that ends it.
     end = "\t\n" if " " in name else "\n"
-    return told + ("--- /dev/null\n" if is_new else f"--- {a}{end}") + f"+++ {b}{end}"
+    return header + ("--- /dev/null\n" if is_new else f"--- {a}{end}") + f"+++ {b}{end}"
 
 
 def _quoted(path: str) -> str:

@@ -21,7 +21,7 @@ from telex.agent.store import (
     UnknownThread,
 )
 from telex.agent.tools.tool_registry import BadArguments, UnknownTool
-from telex.processes.ending import TreeSurvived
+from telex.processes.termination import TreeSurvived
 from telex.processes.spawn import StartFailed
 from telex.rpc.errors import Condition, RpcError
 

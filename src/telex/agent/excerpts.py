@@ -50,8 +50,8 @@ def _by_lines(text: str) -> str:
     if omitted <= 0:
         return text
     end = "\n" if text.endswith("\n") else ""
-    told = [*lines[:half], f"...[{omitted} lines omitted]...", *lines[-half:]]
-    return "\n".join(told) + end
+    parts = [*lines[:half], f"...[{omitted} lines omitted]...", *lines[-half:]]
+    return "\n".join(parts) + end
 
 
 def _by_size(text: str, most: int) -> str:

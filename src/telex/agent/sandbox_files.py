@@ -325,12 +325,12 @@ class Glob:
 
 
 def _glob_regex(source: str) -> str:
-    told, depth = [], 0
+    regex, depth = [], 0
     for piece in _GLOB_PIECES.finditer(source):
         kind, text = piece.lastgroup or "other", piece[piece.lastgroup or 0]
         depth += (kind == "open") - (kind == "close")
-        told.append(_piece_regex(kind, text, inside=depth > 0))
-    return "".join(told)
+        regex.append(_piece_regex(kind, text, inside=depth > 0))
+    return "".join(regex)
 
 
 def _piece_regex(kind: str, text: str, *, inside: bool) -> str:

@@ -75,8 +75,8 @@ def read_frontmatter(content: str, directory: str) -> tuple[str, str]:
         # strings, lists and maps, and a name is a string.
         values = yaml.load(head[1] or "", Loader=yaml.BaseLoader)
     except (yaml.YAMLError, RecursionError) as error:
-        told = " ".join(str(error).split())
-        raise BadSkill(f"the frontmatter is not YAML: {told}") from error
+        reason = " ".join(str(error).split())
+        raise BadSkill(f"the frontmatter is not YAML: {reason}") from error
     if not isinstance(values, dict):
         raise BadSkill("the frontmatter has no name and no description")
     return _name(values.get("name"), directory), _description(values.get("description"))

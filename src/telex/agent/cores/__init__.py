@@ -46,7 +46,7 @@ class TextDelta:
 
 @dataclass(frozen=True, slots=True)
 class ContextLeft:
-    """How much room is left, told when it changed."""
+    """How much room is left, sent when it changed."""
 
     percent: int
 
@@ -91,13 +91,13 @@ class CoreContext(Protocol):
 
     @property
     def ui_context(self) -> bytes | None:
-        """Where the person works, as the UI told it: an `UiContext` in JSON."""
+        """Where the person works, as the UI sent it: an `UiContext` in JSON."""
         ...
 
     async def call(
         self, tool: str, arguments: Mapping[str, object] | bytes, title: str = ""
     ) -> ToolCallOutcome:
-        """Call a tool, if it is permitted; its events are told on the way."""
+        """Call a tool, if it is permitted; its events are emitted on the way."""
         ...
 
     async def confirm(self, title: str, message: str) -> UiConfirmResult | None:
@@ -124,7 +124,7 @@ class Core(Protocol):
 
     @property
     def name(self) -> str:
-        """As `model.list` tells it."""
+        """As `model.list` has it."""
         ...
 
     @property

@@ -167,10 +167,10 @@ class _ScriptPlayer:
         return text.replace("{input}", self._asked.text).replace("{last}", self.last)
 
     async def _steered(self) -> str:
-        heard = []
+        texts = []
         while (said := await self._context.steered()) is not None:
-            heard.append(said)
-        return "\n".join(heard)
+            texts.append(said)
+        return "\n".join(texts)
 
 
 def _spoken(step: ScriptStep, content: str) -> list[CoreOutput]:

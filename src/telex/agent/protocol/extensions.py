@@ -2,13 +2,13 @@
 
 | method | who | capability |
 |---|---|---|
-| `run.attach` | UI asks | `supports_run_attach`; a UI with it may come back |
-| `run.steer` | UI asks | server `supports_run_steer` |
-| `run.diff` | UI asks | server `supports_run_diff` |
-| `permission.explain` | UI asks | server `supports_permission_explain` |
-| `ui.request.cancel` | runtime tells | UI `supports_request_cancel` |
-| `text.delta`, `reasoning.delta` | runtime tells | UI `supports_deltas` |
-| `todos.update` | runtime tells | UI `supports_todos` |
+| `run.attach` | UI requests | `supports_run_attach`; a UI with it may come back |
+| `run.steer` | UI requests | server `supports_run_steer` |
+| `run.diff` | UI requests | server `supports_run_diff` |
+| `permission.explain` | UI requests | server `supports_permission_explain` |
+| `ui.request.cancel` | runtime notifies | UI `supports_request_cancel` |
+| `text.delta`, `reasoning.delta` | runtime notifies | UI `supports_deltas` |
+| `todos.update` | runtime notifies | UI `supports_todos` |
 """
 
 from __future__ import annotations

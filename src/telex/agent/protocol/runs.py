@@ -28,7 +28,7 @@ class UiCapabilities(Struct, frozen=True, omit_defaults=True):
     supports_images: bool | None = False
     supports_clipboard_read: bool | None = False
     supports_permission_preflight_events: bool | None = False
-    """Changes nothing: events are numbered without holes, so every UI hears of every one."""
+    """Changes nothing: events are numbered without holes, so every UI gets every one."""
     supports_run_attach: bool | None = False
     """It may come back: a question that it leaves open waits for it."""
     supports_request_cancel: bool | None = False
@@ -119,7 +119,7 @@ class RunStartParams(Struct, frozen=True):
     force_compaction: bool | None = None
     """Make the core's context smaller first."""
     ui_context: Raw | UnsetType = UNSET
-    """A `UiContext`, as `ui.context.update` tells it."""
+    """A `UiContext`, as in `ui.context.update`."""
     meta: Raw | UnsetType = UNSET
     """An object of the UI's own, stored with the run."""
     new_session: bool | None = None
@@ -129,7 +129,7 @@ class RunStartParams(Struct, frozen=True):
 
 class RunStartResult(Struct, frozen=True):
     run_id: str
-    """Stands in all that is told of this run."""
+    """Stands in every notification of this run."""
     session_id: str
     """For the next run that goes on here."""
 

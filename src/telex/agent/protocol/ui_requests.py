@@ -41,7 +41,7 @@ class UiPromptRequestParams(Struct, frozen=True, omit_defaults=True):
 
 class UiPromptResult(Struct, frozen=True):
     value: str | None
-    """None: the person went away from it."""
+    """None: the person cancelled it."""
 
 
 class PickItem(Struct, frozen=True, omit_defaults=True):
@@ -59,4 +59,4 @@ class UiPickRequestParams(Struct, frozen=True, omit_defaults=True):
 
 class UiPickResult(Struct, frozen=True):
     ids: list[str]
-    """None of them: the person went away from it."""
+    """Empty: the person cancelled it."""

@@ -80,18 +80,18 @@ async def _read(asked: ReadArguments, context: ToolContext) -> ToolResult:
 
 
 def _page(asked: ReadArguments, place: str, content: bytes) -> ToolResult:
-    found, told = page(content, asked.offset, asked.limit, first=1), []
+    found, notes = page(content, asked.offset, asked.limit, first=1), []
     if asked.offset and asked.offset >= found.total:
         raise _too_far(place, found.total)
     if found.clipped:
-        told.append("long lines are clipped: read_line has them whole")
+        notes.append("long lines are clipped: read_line has them whole")
     if (after := asked.offset + found.shown) < found.total:
-        told.append(f"lines {asked.offset + 1} to {after} of {found.total}: go on with {after}")
+        notes.append(f"lines {asked.offset + 1} to {after} of {found.total}: go on with {after}")
     if b"\r\n" in content:
-        told.append("lines end in CR LF")
+        notes.append("lines end in CR LF")
     sha256 = sha256_hex(content)
-    notes = "; ".join([*told, f"sha256 {sha256}"])
-    text = f"{found.text}\n[{notes}]" if found.total else f"[the file is empty; {notes}]"
+    note = "; ".join([*notes, f"sha256 {sha256}"])
+    text = f"{found.text}\n[{note}]" if found.total else f"[the file is empty; {note}]"
     return ToolResult(text, details={"sha256": sha256, "lines": found.total})
 
 
@@ -164,8 +164,8 @@ class _Change:
         said = self.note if done else f"{self.note} (dry run: nothing was written)"
         sha256 = sha256_hex(self.after)
         details = {"path": self.place, "diff": diff.text, "truncated": diff.truncated}
-        told = diff.text.removesuffix("\n")
-        text = "\n".join(filter(None, [said, told, f"[sha256 {sha256}]"]))
+        shown_diff = diff.text.removesuffix("\n")
+        text = "\n".join(filter(None, [said, shown_diff, f"[sha256 {sha256}]"]))
         return ToolResult(text, details={**details, "sha256": sha256})
 
 
@@ -265,8 +265,8 @@ def _before(sandbox: Sandbox, place: str) -> bytes | None:
 def _expect(expected: str | None, before: bytes | None, place: str) -> None:
     found = ABSENT if before is None else sha256_hex(before)
     if expected is not None and expected != found:
-        told = f"its sha256 is {found}" if found else "it is not there"
-        raise FileChanged(f"{place} is not the file that was expected: {told}; read it again")
+        state = f"its sha256 is {found}" if found else "it is not there"
+        raise FileChanged(f"{place} is not the file that was expected: {state}; read it again")
 
 
 def _size(content: bytes) -> str:

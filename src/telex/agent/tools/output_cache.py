@@ -78,12 +78,12 @@ class OutputCache:
         if offset and offset >= found.total:
             raise NoSuchOutput(f"{ref_id} has {found.total} lines; line {offset} is not there")
         after = offset + found.shown
-        told = [found.text] if found.text else []
+        rows = [found.text] if found.text else []
         if found.clipped:
-            told.append("[long lines are clipped; read one whole with tool_output_cache_line]")
+            rows.append("[long lines are clipped; read one whole with tool_output_cache_line]")
         if after < found.total:
-            told.append(f"[lines {offset} to {after - 1} of {found.total}; go on with {after}]")
-        return "\n".join(told) or "[no lines]"
+            rows.append(f"[lines {offset} to {after - 1} of {found.total}; go on with {after}]")
+        return "\n".join(rows) or "[no lines]"
 
     def line(self, ref_id: str, number: int, offset: int, limit: int) -> str:
         """A part of one line."""
@@ -122,7 +122,7 @@ class OutputCache:
         kept, size = 0, 0
         for path, status in sorted(self._files(), key=lambda found: -found[1].st_mtime_ns):
             kept, size = kept + 1, size + status.st_size
-            # The newest stays, however large: somebody has just been told of it.
+            # The newest stays, however large: its id was just given out.
             if kept > 1 and (kept > self.most_files or size > self.most_bytes):
                 path.unlink(missing_ok=True)
 

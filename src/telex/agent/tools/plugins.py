@@ -1,8 +1,9 @@
 """Tools of plugins, by `plugin.tool`: made for a call, since nobody knows them before one runs.
 
 A plugin is started by the first call that was permitted, not by the question whether it may be
-made. So what a tool takes is the plugin's to check, and one that is not there is an answer. Which
-plugins there are is for the person to say; `telex.plugins.tools` does the calling.
+made. So what a tool takes is the plugin's to check, and one that is not there is an answer. Its
+list of tools is asked for once in the life of its process, and again when a tool is not in it.
+Which plugins there are is for the person to say; `telex.plugins.tools` does the calling.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ import msgspec
 
 from telex.agent.tools.tool import AgentTool, ToolContext, ToolResult
 from telex.plugins.content import shown
-from telex.plugins.tools import tools
+from telex.plugins.tools import Tools, tools
 from telex.processes.shielded import run_in_thread
 
 if TYPE_CHECKING:
     from telex.plugins.keeper import Keeper
     from telex.plugins.keepers import Keepers
+    from telex.plugins.plugin import Plugin
 
 _ARGUMENTS: Final = msgspec.json.Decoder(dict[str, Any])
 
@@ -29,33 +31,53 @@ class PluginToolSource:
 
     def __init__(self, keepers: Keepers) -> None:
         # Names may have dots, and so may those of tools: the longest that fits is meant.
-        self._keepers = sorted(keepers, key=lambda keeper: len(keeper.name), reverse=True)
+        ordered = sorted(keepers, key=lambda keeper: len(keeper.name), reverse=True)
+        self._listings = [_Listing(keeper) for keeper in ordered]
 
     def named(self, name: str) -> AgentTool[dict[str, Any]] | None:
-        for keeper in self._keepers:
-            if name.startswith(f"{keeper.name}."):
-                return _tool(keeper, name)
+        for listing in self._listings:
+            if name.startswith(f"{listing.keeper.name}."):
+                return _tool(listing, name)
         return None
 
 
-def _tool(keeper: Keeper, name: str) -> AgentTool[dict[str, Any]]:
+class _Listing:
+    """The tools of one plugin, as its running process listed them."""
+
+    def __init__(self, keeper: Keeper) -> None:
+        self.keeper = keeper
+        self._listed: Tools | None = None
+        self._plugin: Plugin | None = None
+
+    async def with_tool(self, name: str) -> Tools:
+        """Listed again where the process is another one, or the tool is not there."""
+        plugin, listed = self.keeper.running, self._listed
+        is_current = plugin is not None and plugin is self._plugin
+        if listed is not None and is_current and name in listed.by_name:
+            return listed
+        listed = await tools([self.keeper])
+        self._listed, self._plugin = listed, self.keeper.running
+        return listed
+
+
+def _tool(listing: _Listing, name: str) -> AgentTool[dict[str, Any]]:
     async def run(arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         try:
-            there = await tools([keeper])
+            there = await listing.with_tool(name)
             if there.problems:
                 return ToolResult("; ".join(there.problems), is_error=True)
             result = await there.call(name, arguments)
         except asyncio.CancelledError:
-            await _ended(keeper)
+            await _end(listing.keeper)
             raise
         text = await run_in_thread(lambda _: context.redactor.redact(shown(result.content)))
         return ToolResult(text, is_error=result.is_error)
 
-    described = f"A tool of the plugin {keeper.name}."
+    described = f"A tool of the plugin {listing.keeper.name}."
     return AgentTool(name, described, {"type": "object"}, _ARGUMENTS.decode, run)
 
 
-async def _ended(keeper: Keeper) -> None:
+async def _end(keeper: Keeper) -> None:
     """A plugin that was told to cancel may go on all the same, and after a cancel nothing may: it
     is ended, at the cost of what others have it do. The next call starts it again."""
     if (plugin := keeper.running) is not None:

@@ -3,8 +3,8 @@
 With ripgrep where it is installed: it is fast and leaves out what `.gitignore` names. Without it we
 look ourselves. Neither looks into hidden files and such as hold secrets by their names, unless the
 path given is one: that was judged, and what lies below it was not. Patterns are RE2's in both
-cases, and refused by us, so that one which works on one machine works on another. ripgrep is told
-to read no configuration: that could name a program to run.
+cases, and refused by us, so that one which works on one machine works on another. ripgrep reads
+no configuration: that could name a program to run.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a tool is. The tools of plugins are made from the same parts.
 
 A failure that the caller can do something about is an answer with `is_error`, so that a language
-model reads it; bad arguments are refused before anything runs (`registry`).
+model reads it; bad arguments are refused before anything runs (`tool_registry`).
 """
 
 from __future__ import annotations

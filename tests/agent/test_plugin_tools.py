@@ -8,7 +8,7 @@ import shutil
 import sys
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -20,6 +20,7 @@ from telex.agent.tools.tool_registry import BUILTIN_TOOLS, ToolRegistry
 from telex.config import places
 from telex.plugins import finding
 from telex.plugins.keepers import Keepers
+from telex.plugins.tools import tools
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -59,7 +60,7 @@ def put(directory: Path, name: str, text: str) -> None:
 
 
 @asynccontextmanager
-async def plugged(
+async def agent_with_plugins(
     directory: Path, *steps: ScriptStep, mode: str = "minimal"
 ) -> AsyncIterator[tuple[Agent, Keepers]]:
     """An agent with the plugins of the directory."""
@@ -78,7 +79,7 @@ async def test_a_plugins_tool_is_asked_about_and_its_plugin_started_only_then(
 ) -> None:
     shutil.copy(COUNTER, directory / "counter.py")
     add = ScriptStep(tool="counter.add", arguments={"a": 1, "b": 2})
-    async with plugged(directory, add) as (agent, keepers):
+    async with agent_with_plugins(directory, add) as (agent, keepers):
         ui = await agent.connect(**ALL)
         run = await ui.start("go")
         question = await ui.until("ui.confirm.request")
@@ -92,7 +93,7 @@ async def test_a_plugins_tool_is_asked_about_and_its_plugin_started_only_then(
 async def test_what_is_wrong_with_a_plugins_tool_is_an_answer(directory: Path) -> None:
     shutil.copy(COUNTER, directory / "counter.py")
     put(directory, "broken", "#!/bin/sh\nexit 3\n")
-    async with plugged(directory, mode="full") as (agent, _):
+    async with agent_with_plugins(directory, mode="full") as (agent, _):
         ui = await agent.connect(**ALL)
         for name, arguments, said in (
             ("counter.add", {"a": 1}, "add: "),
@@ -107,11 +108,37 @@ async def test_what_is_wrong_with_a_plugins_tool_is_an_answer(directory: Path) -
         assert (await ui.refusal("tool.call", bad)).code == -32602
 
 
+async def test_a_plugin_lists_its_tools_once_in_its_life_and_again_for_an_unknown_one(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copy(COUNTER, directory / "counter.py")
+    lists = []
+
+    async def counted(keepers: list[Any]) -> Any:
+        lists.append(keepers[0].name)
+        return await tools(keepers)
+
+    monkeypatch.setattr("telex.agent.tools.plugins.tools", counted)
+    async with agent_with_plugins(directory, mode="full") as (agent, keepers):
+        ui = await agent.connect(**ALL)
+        add = {"name": "counter.add", "arguments": {"a": 1, "b": 2}}
+        for _ in range(3):
+            assert (await ui.call("tool.call", add))["result"] == "3"
+        assert len(lists) == 1
+        await ui.call("tool.call", {"name": "counter.nothing"})
+        assert len(lists) == 2
+        running = keepers["counter"].running
+        assert running is not None
+        await running.close()
+        assert (await ui.call("tool.call", add))["result"] == "3"
+        assert len(lists) == 3
+
+
 async def test_every_argument_of_a_plugins_tool_is_shown(directory: Path) -> None:
     """Ours leave out what is as by default; nobody knows what that is for a plugin."""
     shutil.copy(COUNTER, directory / "counter.py")
     add = ScriptStep(tool="counter.add", arguments={"a": None, "cwd": "."})
-    async with plugged(directory, add) as (agent, _):
+    async with agent_with_plugins(directory, add) as (agent, _):
         ui = await agent.connect(**ALL)
         run = await ui.start("go")
         question = await ui.until("ui.confirm.request")
@@ -138,7 +165,7 @@ async def test_after_a_cancel_nothing_of_the_tool_goes_on(directory: Path, tmp_p
     told = tmp_path / "told"
     os.mkfifo(told)
     work = ScriptStep(tool="busy.work", arguments={"told": str(told)})
-    async with plugged(directory, work, mode="full") as (agent, _):
+    async with agent_with_plugins(directory, work, mode="full") as (agent, _):
         ui = await agent.connect(**ALL)
         run = await ui.start("go")
         pid = int(await said_through(told))
