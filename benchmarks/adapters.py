@@ -21,13 +21,13 @@ import uvloop
 from benchmarks import bare_lua, peers, streams
 from benchmarks.figures import Row, memory
 from telex.adapters.context import fixture_context
-from telex.adapters.lua.nursery import Nursery
-from telex.adapters.registry import builtin_plugins
+from telex.adapters.lua.worker_pool import WorkerPool
+from telex.adapters.lua_plugin import LuaPlugin
+from telex.adapters.plugin_registry import builtin_plugins
+from telex.adapters.protocol import PERMISSIONS, Manifest, OfAdapter, Start
 from telex.adapters.server import AutomationServer
-from telex.adapters.sources import Plugin
 from telex.automation import protocol as spec
 from telex.automation.notices import Connection
-from telex.protocols.pty_adapters import PERMISSIONS, Manifest, OfAdapter, Start
 from telex.redaction import Redactor
 from telex.terminal import actions
 from telex.terminal.waits import matchers
@@ -74,7 +74,7 @@ async def _all() -> list[Row]:
 # Plugins, and what they are shown.
 
 
-def _plugin(name: str, source: str) -> Plugin:
+def _plugin(name: str, source: str) -> LuaPlugin:
     manifest = Manifest(
         name=name,
         kind="adapter",
@@ -83,7 +83,7 @@ def _plugin(name: str, source: str) -> Plugin:
         entrypoint="main.lua",
         permissions=PERMISSIONS,
     )
-    return Plugin(manifest, {"main.lua": source})
+    return LuaPlugin(manifest, {"main.lua": source})
 
 
 TRIVIAL = _plugin(
@@ -127,13 +127,13 @@ def _shown(screen: str, transcript: str) -> dict[str, Any]:
 # A screen becomes a state.
 
 
-async def _classified(plugin: Plugin, shown: Mapping[str, Any]) -> list[Row]:
+async def _classified(plugin: LuaPlugin, shown: Mapping[str, Any]) -> list[Row]:
     lua = dict(plugin.files), plugin.manifest.entrypoint or ""
     figure = f"classify, {plugin.name}"
     with ExitStack() as stack:
         echo, pool = stack.enter_context(bare_lua.echo()), stack.enter_context(bare_lua.pool(*lua))
-        async with Nursery() as nursery:
-            instance = nursery.instance(plugin)
+        async with WorkerPool() as workers:
+            instance = workers.instance(plugin)
             measured = await _in_turns(
                 {
                     "telex": _calls(lambda: instance.call("classify", shown)),
@@ -152,11 +152,11 @@ async def _asked(shown: Mapping[str, Any]) -> list[Row]:
         file = Path(directory) / "screen"
         text = f"{shown['transcript']}\x1bc{_agent_screen()}".replace("\n", "\r\n")
         file.write_bytes(text.encode())
-        async with _serving() as ask, Nursery() as nursery:
+        async with _serving() as ask, WorkerPool() as workers:
             began = await ask("adapter.start", _on("sh", "-c", f"cat {file}; exec cat"))
             drawn = matchers.ContainsText(_agent_screen().split()[-1])
             await ask("session.wait", spec.Wait(session=began.session, matcher=drawn))
-            instance = nursery.instance(AGENT)
+            instance = workers.instance(AGENT)
             measured = await _in_turns(
                 {
                     "telex": _calls(lambda: ask("adapter.state", OfAdapter(began.adapter))),
@@ -171,10 +171,10 @@ async def _asked(shown: Mapping[str, Any]) -> list[Row]:
 
 
 async def _instances(shown: Mapping[str, Any]) -> list[Row]:
-    async with Nursery() as nursery:
+    async with WorkerPool() as workers:
 
         async def begin() -> Any:
-            instance = nursery.instance(AGENT)
+            instance = workers.instance(AGENT)
             await instance.call("classify", shown)
             return instance
 
@@ -263,8 +263,8 @@ async def _kept(shown: Mapping[str, Any]) -> list[Row]:
 
 
 async def _held_by_workers(count: int, shown: Mapping[str, Any]) -> float:
-    async with Nursery() as nursery:
-        instances = [nursery.instance(AGENT) for _ in range(count)]
+    async with WorkerPool() as workers:
+        instances = [workers.instance(AGENT) for _ in range(count)]
         await asyncio.gather(*(instance.call("classify", shown) for instance in instances))
         pids = [instance.pid for instance in instances if instance.pid]
         return sum(map(memory, [*pids, _parent(pids[0])]))

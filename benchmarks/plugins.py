@@ -20,9 +20,9 @@ from pathlib import Path
 import uvloop
 
 from benchmarks.figures import Row, against, in_turns
-from telex.plugins.finding import Found
-from telex.plugins.plugin import start
-from telex.plugins.settings import Settings
+from telex.plugins.client import start
+from telex.plugins.discovery import FoundPlugin
+from telex.plugins.plugin_settings import PluginSettings
 
 ROUNDS, SECONDS = 3, 0.4
 EXAMPLES = Path(__file__).parent.parent / "examples/plugins"
@@ -99,8 +99,10 @@ async def _start(opened: Opened) -> float:
 @asynccontextmanager
 async def _plugin(argv: list[str], method: str, params: object) -> AsyncIterator[Ping]:
     path = Path(argv[0]).resolve()
-    settings = Settings(command=lambda found: argv, shown=lambda line: None, cwd=os.getcwd())
-    async with start(Found(path.stem, path, None, path), settings) as plugin:
+    settings = PluginSettings(
+        command=lambda found: argv, on_stderr_line=lambda line: None, cwd=os.getcwd()
+    )
+    async with start(FoundPlugin(path.stem, path, None, path), settings) as plugin:
         yield lambda: plugin.call(method, params)
 
 

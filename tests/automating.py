@@ -19,9 +19,9 @@ from msgspec import UNSET
 
 import web
 from linking import TRANSPORTS, Opening
-from telex.adapters.registry import builtin_plugins
+from telex.adapters.lua_plugin import LuaPlugin
+from telex.adapters.plugin_registry import builtin_plugins
 from telex.adapters.server import AutomationServer
-from telex.adapters.sources import Plugin
 from telex.automation.protocol import DIALECT
 from telex.escapes.escape_sessions import EscapeSessions
 from telex.htty.session_pages import PagesExtension
@@ -163,7 +163,12 @@ class Served:
     """A server, and its connections, all by one way."""
 
     def __init__(
-        self, way: Opening, directory: Path, serial: bool, plugins: tuple[Plugin, ...], **how: Any
+        self,
+        way: Opening,
+        directory: Path,
+        serial: bool,
+        plugins: tuple[LuaPlugin, ...],
+        **how: Any,
     ) -> None:
         how = {"extend": (EscapeSessions, PagesExtension), **how}
         self.service = AutomationServer((*builtin_plugins(), *plugins), **how)
@@ -229,7 +234,7 @@ class Serving:
 
     @asynccontextmanager
     async def server(
-        self, *plugins: Plugin, serial: bool = False, **how: Any
+        self, *plugins: LuaPlugin, serial: bool = False, **how: Any
     ) -> AsyncIterator[Served]:
         served = Served(WAYS[self.way], self._directory, serial, plugins, **how)
         try:
@@ -239,7 +244,7 @@ class Serving:
 
     @asynccontextmanager
     async def __call__(
-        self, *plugins: Plugin, serial: bool = False, **how: Any
+        self, *plugins: LuaPlugin, serial: bool = False, **how: Any
     ) -> AsyncIterator[Client]:
         async with self.server(*plugins, serial=serial, **how) as served:
             yield await served.connect()

@@ -7,23 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 from telex.adapters.classification import read_catalogue, read_matcher, read_plan, read_state
 from telex.adapters.context import fixture_context
-from telex.adapters.fixture_files import DIRECTORY, read_fixtures
-from telex.adapters.fixtures import differences
-from telex.adapters.lua.nursery import Nursery
-from telex.adapters.registry import builtin_plugins
+from telex.adapters.fixtures import DIRECTORY, differences, read_fixtures
+from telex.adapters.lua.worker_pool import WorkerPool
+from telex.adapters.plugin_registry import builtin_plugins
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from telex.adapters.classification import Catalogue, Plan
-    from telex.adapters.fixtures import Difference, Fixture
+    from telex.adapters.classification import IntentPlan, PluginCatalogue
+    from telex.adapters.fixtures import Fixture, FixtureDifference
     from telex.adapters.lua.instance import Instance
-    from telex.adapters.sources import Plugin
-    from telex.protocols.pty_adapters import State
+    from telex.adapters.lua_plugin import LuaPlugin
+    from telex.adapters.protocol import AdapterState
     from telex.terminal.waits.matchers import Matcher
 
 
-def plugin(name: str) -> Plugin:
+def plugin(name: str) -> LuaPlugin:
     (found,) = [one for one in builtin_plugins() if one.name == name]
     return found
 
@@ -42,12 +41,12 @@ class Asked:
     def __init__(self, instance: Instance) -> None:
         self._instance, self._name = instance, instance.plugin.name
 
-    async def state(self, screen: str = "", **context: Any) -> State:
+    async def state(self, screen: str = "", **context: Any) -> AdapterState:
         """What it makes of a screen."""
         shown = fixture_context(screen, {"context": context})
         return read_state(self._name, await self._instance.call("classify", shown), 1, None)
 
-    async def wrong(self, fixture: Fixture) -> list[Difference]:
+    async def wrong(self, fixture: Fixture) -> list[FixtureDifference]:
         """Where it says something else of a fixture than is expected."""
         shown = fixture.shown()
         answer = await self._instance.call("classify", shown)
@@ -55,7 +54,7 @@ class Asked:
 
     async def plan(
         self, intent: str, screen: str = "", shown: dict[str, Any] | None = None, **params: Any
-    ) -> Plan:
+    ) -> IntentPlan:
         """What it does for an intent in front of a screen."""
         context = shown or fixture_context(screen, {})
         return read_plan(self._name, intent, await self._instance.call(intent, params, context))
@@ -69,7 +68,7 @@ class Asked:
         """What a predicate says of a moment."""
         return await self._instance.call(predicate, fixture_context("", {}) | moment)
 
-    async def catalogue(self) -> Catalogue:
+    async def catalogue(self) -> PluginCatalogue:
         return read_catalogue(self._name, await self._instance.call("describe"))
 
     async def exports(self) -> set[str]:
@@ -79,8 +78,8 @@ class Asked:
 @asynccontextmanager
 async def asking(name: str) -> AsyncIterator[Asked]:
     """`async with asking("shell") as shell:`"""
-    nursery = Nursery()
+    workers = WorkerPool()
     try:
-        yield Asked(nursery.instance(plugin(name)))
+        yield Asked(workers.instance(plugin(name)))
     finally:
-        await nursery.close()
+        await workers.close()

@@ -33,7 +33,7 @@ LAYERS = [
 
 WORLD = {"asyncio", "os", "random", "select", "signal", "socket", "subprocess", "threading", "time"}
 PURE = [
-    *("wire", "redaction", "protocols", "automation/protocol.py"),
+    *("wire", "redaction", "automation/protocol.py", "adapters/protocol.py", "plugins/protocol.py"),
     *("terminal/actions.py", "terminal/waits/matchers.py", "terminal/waits/conditions.py"),
     *("terminal/waits/compiler.py", "terminal/waits/since.py", "terminal/waits/near_misses.py"),
     *("rpc/state.py", "rpc/messages.py", "rpc/errors.py", "rpc/dialects"),

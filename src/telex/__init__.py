@@ -19,9 +19,9 @@ from telex.version import __version__
 if TYPE_CHECKING:
     from telex import escapes as escapes
     from telex import match as match
-    from telex.adapters.driver import Adapted as Adapted
-    from telex.adapters.driver import adapt as adapt
-    from telex.adapters.spawning import spawn as spawn
+    from telex.adapters.client import Adapted as Adapted
+    from telex.adapters.client import adapt as adapt
+    from telex.adapters.terminal_spawn import spawn as spawn
     from telex.automation.client import Server as Server
     from telex.automation.client import Terminal as Terminal
     from telex.automation.client import connect as connect
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from telex.transports.errors import CannotConnect as CannotConnect
 
 _PLACES = {
-    "Adapted": "telex.adapters.driver",
+    "Adapted": "telex.adapters.client",
     "CannotConnect": "telex.transports.errors",
     "NotPermitted": "telex.automation.errors",
     "NotStarted": "telex.automation.errors",
@@ -50,9 +50,9 @@ _PLACES = {
     "SessionProblem": "telex.automation.errors",
     "Terminal": "telex.automation.client",
     "TimedOut": "telex.automation.errors",
-    "adapt": "telex.adapters.driver",
+    "adapt": "telex.adapters.client",
     "connect": "telex.automation.client",
-    "spawn": "telex.adapters.spawning",
+    "spawn": "telex.adapters.terminal_spawn",
 }
 
 __all__ = [

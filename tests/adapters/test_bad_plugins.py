@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from plugins import SOURCE, Caller, plugin, serving
+from lua_plugins import SOURCE, Caller, plugin, serving
 
 BODIES = {
     "nothing": ("", "shape", "null"),

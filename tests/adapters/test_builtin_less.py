@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from builtin import asking, fixtures
-from telex.adapters.lua.problems import PluginProblem
+from telex.adapters.errors import PluginProblem
 from telex.terminal.actions import Interrupt, Key, MarkTranscript, Text, TranscriptLabel
 from telex.terminal.waits.matchers import AnyOf, ContainsText, ScreenRegex
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builtin import asking, fixtures
-from telex.adapters.lua.problems import PluginProblem
+from telex.adapters.errors import PluginProblem
 from telex.terminal.actions import (
     BracketedPaste,
     Eof,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from builtin import asking, fixtures, plugin
-from telex.adapters.lua.problems import PluginProblem
+from telex.adapters.errors import PluginProblem
 from telex.terminal.actions import (
     BracketedPaste,
     Eof,

@@ -15,19 +15,18 @@ import pytest
 
 from telex.adapters.classification import read_catalogue, read_matcher, read_plan, read_state
 from telex.adapters.context import fixture_context
-from telex.adapters.fixture_files import read_fixtures
-from telex.adapters.fixtures import Expected, Fixture, differences
-from telex.adapters.lua.nursery import Nursery
-from telex.adapters.lua.problems import PluginProblem
-from telex.adapters.registry import builtin_plugins
-from telex.protocols.pty_adapters import PERMISSIONS
+from telex.adapters.errors import PluginProblem
+from telex.adapters.fixtures import Expected, Fixture, differences, read_fixtures
+from telex.adapters.lua.worker_pool import WorkerPool
+from telex.adapters.plugin_registry import builtin_plugins
+from telex.adapters.protocol import PERMISSIONS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from telex.adapters.lua.instance import Instance
-    from telex.adapters.sources import Plugin
-    from telex.protocols.pty_adapters import State
+    from telex.adapters.lua_plugin import LuaPlugin
+    from telex.adapters.protocol import AdapterState
 
 PLUGIN = next(plugin for plugin in builtin_plugins() if plugin.name == "claude-code")
 assert PLUGIN.directory is not None
@@ -110,12 +109,12 @@ FIXTURES = [
 
 
 @asynccontextmanager
-async def running(plugin: Plugin = PLUGIN) -> AsyncIterator[Instance]:
-    nursery = Nursery()
+async def running(plugin: LuaPlugin = PLUGIN) -> AsyncIterator[Instance]:
+    workers = WorkerPool()
     try:
-        yield nursery.instance(plugin)
+        yield workers.instance(plugin)
     finally:
-        await nursery.close()
+        await workers.close()
 
 
 def shown(screen: str, last_intent: str | None = None, **context: Any) -> dict[str, Any]:
@@ -125,7 +124,7 @@ def shown(screen: str, last_intent: str | None = None, **context: Any) -> dict[s
 # Fixtures.
 
 
-async def _classified() -> dict[str, State]:
+async def _classified() -> dict[str, AdapterState]:
     async with running() as plugin:
         told = {}
         for fixture in FIXTURES:
@@ -135,11 +134,11 @@ async def _classified() -> dict[str, State]:
 
 
 @pytest.fixture(scope="module")
-def classified() -> dict[str, State]:
+def classified() -> dict[str, AdapterState]:
     return asyncio.run(_classified())
 
 
-def red(fixture: Fixture, got: State) -> list[str]:
+def red(fixture: Fixture, got: AdapterState) -> list[str]:
     return [
         f"{each.field}: wanted {each.wanted}, got {each.got}"
         for each in differences(fixture.expected, got)
@@ -147,7 +146,7 @@ def red(fixture: Fixture, got: State) -> list[str]:
 
 
 @pytest.mark.parametrize("fixture", FIXTURES, ids=lambda fixture: fixture.name)
-def test_a_fixture_is_told(fixture: Fixture, classified: dict[str, State]) -> None:
+def test_a_fixture_is_told(fixture: Fixture, classified: dict[str, AdapterState]) -> None:
     got = classified[fixture.name]
     assert not red(fixture, got), got
 
@@ -165,7 +164,7 @@ async def test_a_screen_that_no_rule_fits_is_unknown() -> None:
     assert (state["state"], state["rule"]) == ("unknown", "none")
 
 
-def test_every_answer_says_which_rule_decided_and_why(classified: dict[str, State]) -> None:
+def test_every_answer_says_which_rule_decided_and_why(classified: dict[str, AdapterState]) -> None:
     for name, got in classified.items():
         assert isinstance(got.rule, str), name
         assert re.fullmatch(r"[a-z_]+\.[a-z_]+|none", got.rule), name
@@ -204,7 +203,7 @@ AT_ONCE = 25
 """Fixtures in one call, well within its budget."""
 
 
-def wrapped() -> Plugin:
+def wrapped() -> LuaPlugin:
     manifest = msgspec.structs.replace(PLUGIN.manifest, entrypoint="taking_away.lua")
     return replace(
         PLUGIN, manifest=manifest, files={**PLUGIN.files, "taking_away.lua": TAKING_AWAY}

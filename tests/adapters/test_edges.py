@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from plugins import SOURCE, Caller, plugin, serving
-from telex.protocols.pty_adapters import DefaultTarget
+from lua_plugins import SOURCE, Caller, plugin, serving
+from telex.adapters.protocol import DefaultTarget
 
 SECRET = "sk-abcdefghijklmnopqrstuvwxyz0123"
 QUOTING = """

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from telex.adapters.manifest import WHOLE, BadManifest, check, parse
-from telex.protocols.pty_adapters import PERMISSIONS, DefaultTarget, Manifest
+from telex.adapters.protocol import PERMISSIONS, DefaultTarget, Manifest
 from telex.wire.limits import MANIFEST_ITEMS
 
 LEAST: dict[str, Any] = {"name": "demo", "kind": "adapter", "version": "1.0"}

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from plugins import plugin, serving
-from telex.protocols.pty_adapters import DefaultTarget
+from lua_plugins import plugin, serving
+from telex.adapters.protocol import DefaultTarget
 
 SOURCE = """
 local a, m = telex.action, telex.matcher

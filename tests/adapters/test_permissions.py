@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from plugins import SOURCE, Caller, plugin, serving
-from telex.adapters.sources import Plugin
+from lua_plugins import SOURCE, Caller, plugin, serving
+from telex.adapters.lua_plugin import LuaPlugin
 from telex.terminal.pty import Program
 
 ALL = (
@@ -69,7 +69,7 @@ return {
 """
 
 
-async def adapter_of(caller: Caller, named: Plugin, *, owns: bool) -> str:
+async def adapter_of(caller: Caller, named: LuaPlugin, *, owns: bool) -> str:
     """An adapter whatever the permissions: no method would make some of these."""
     live = caller.server._live
     if owns:

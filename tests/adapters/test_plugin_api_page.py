@@ -12,15 +12,16 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
-from plugins import plugin, serving
-from telex.adapters import classification, fixtures, live
-from telex.adapters.asking import ask
+from lua_plugins import plugin, serving
+from telex.adapters import adapter as adapters_adapter
+from telex.adapters import classification, fixtures
+from telex.adapters.classification import classify
 from telex.adapters.context import STATUS_ROWS, fixture_context
-from telex.adapters.lua.nursery import Nursery
-from telex.adapters.lua.problems import Kind, PluginProblem
+from telex.adapters.errors import Kind, PluginProblem
+from telex.adapters.lua.worker_pool import WorkerPool
+from telex.adapters.lua_plugin import LuaPlugin
 from telex.adapters.manifest import parse
-from telex.adapters.sources import Plugin
-from telex.protocols.pty_adapters import (
+from telex.adapters.protocol import (
     COMPLETED_TURN_STABLE_MS,
     PERMISSIONS,
     REQUIRED,
@@ -63,7 +64,7 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
 
 
-def example() -> Plugin:
+def example() -> LuaPlugin:
     """The plugin that the page's examples are parts of; their first line names the file."""
     files: dict[str, str] = {}
     for block in blocks("lua"):
@@ -71,14 +72,14 @@ def example() -> Plugin:
         assert name.endswith(".lua"), block
         files[name] = files.get(name, "") + block
     (manifest,) = blocks("toml")
-    return Plugin(parse(manifest), files)
+    return LuaPlugin(parse(manifest), files)
 
 
 async def answers(source: str, *permissions: str, name: str = "deploy") -> Any:
     """What `M.ask` of a plugin answers, in a worker."""
-    async with Nursery() as nursery:
+    async with WorkerPool() as workers:
         made = plugin(f"local M = {{}}\n{source}\nreturn M", *permissions, name=name)
-        return await nursery.instance(made).call("ask")
+        return await workers.instance(made).call("ask")
 
 
 KEYS = (
@@ -135,7 +136,10 @@ def test_the_numbers_are_those_of_the_host() -> None:
     assert f"| {COMPLETED_TURN_STABLE_MS}: after" in section("ctx")
     assert (STATUS_ROWS, "bottom three rows" in section("ctx")) == (3, True)
     target = {row[0]: row[1] for row in tables("manifest.toml")[1]}
-    assert (target["`rows`"], target["`cols`"]) == (str(live.ROWS), str(live.COLS))
+    assert (target["`rows`"], target["`cols`"]) == (
+        str(adapters_adapter.ROWS),
+        str(adapters_adapter.COLS),
+    )
 
 
 # What a plugin is shown.
@@ -280,8 +284,8 @@ async def test_a_worker_goes_on_or_is_replaced_as_the_page_says(kind: str) -> No
     (what,) = [row[2] for row in table if row[0] == f"`{kind}`"]
     body = FAILING.get(kind)
     source = f"local M = {{}} {f'function M.ask() {body} end' if body else ''} return M"
-    async with Nursery() as nursery:
-        instance = nursery.instance(plugin(source))
+    async with WorkerPool() as workers:
+        instance = workers.instance(plugin(source))
         await instance.exports()
         before = instance.pid
         with pytest.raises(PluginProblem) as caught:
@@ -339,8 +343,8 @@ async def test_the_example_describes_itself_and_exports_nothing_untested() -> No
     async with serving(example()) as caller:
         told = await caller.call("plugin.describe", plugin="deploy")
     listed = [one["name"] for one in (*told["intents"], *told["wait_matchers"])]
-    async with Nursery() as nursery:
-        exports = await nursery.instance(example()).exports()
+    async with WorkerPool() as workers:
+        exports = await workers.instance(example()).exports()
     assert sorted(exports) == sorted(
         [*listed, "asks", "answer", "answer_shown", "classify", "describe"]
     )
@@ -348,8 +352,8 @@ async def test_the_example_describes_itself_and_exports_nothing_untested() -> No
 
 async def test_the_fixture_on_the_page_passes() -> None:
     (screen,), (expected,) = blocks("text"), blocks("json")
-    fixture = fixtures.Fixture("page", screen, fixtures.parse(expected))
-    async with Nursery() as nursery:
-        said = await ask(nursery.instance(example()), fixture.shown())
+    fixture = fixtures.Fixture("page", screen, fixtures.parse_expected(expected))
+    async with WorkerPool() as workers:
+        said = await classify(workers.instance(example()), fixture.shown())
     assert said.problem is None
     assert fixtures.differences(fixture.expected, said.state) == []

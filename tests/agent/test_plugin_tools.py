@@ -18,9 +18,9 @@ from telex.agent.cores.scripted import ScriptedCore, ScriptStep
 from telex.agent.tools.plugins import PluginToolSource
 from telex.agent.tools.tool_registry import BUILTIN_TOOLS, ToolRegistry
 from telex.config import places
-from telex.plugins import finding
-from telex.plugins.keepers import Keepers
-from telex.plugins.tools import tools
+from telex.plugins import discovery
+from telex.plugins.plugin_tools import list_tools
+from telex.plugins.supervisor import PluginSupervisors
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -62,13 +62,15 @@ def put(directory: Path, name: str, text: str) -> None:
 @asynccontextmanager
 async def agent_with_plugins(
     directory: Path, *steps: ScriptStep, mode: str = "minimal"
-) -> AsyncIterator[tuple[Agent, Keepers]]:
+) -> AsyncIterator[tuple[Agent, PluginSupervisors]]:
     """An agent with the plugins of the directory."""
     environ = {**os.environ, "TELEX_PLUGIN_PATH": str(directory)}
-    found = finding.find(places.find({"TELEX_HOME": str(directory.parent / "home")}), environ).found
+    found = discovery.find(
+        places.find({"TELEX_HOME": str(directory.parent / "home")}), environ
+    ).found
     assert not [one.refusal for one in found if one.refusal]
     core = ScriptedCore("s", [*steps])
-    async with Keepers(found) as keepers:
+    async with PluginSupervisors(found) as keepers:
         tools = ToolRegistry(BUILTIN_TOOLS, PluginToolSource(keepers).named)
         async with an_agent(directory.parent, core, mode=mode, tools=tools) as agent:
             yield agent, keepers
@@ -116,7 +118,7 @@ async def test_a_plugin_lists_its_tools_once_in_its_life_and_again_for_an_unknow
 
     async def counted(keepers: list[Any]) -> Any:
         lists.append(keepers[0].name)
-        return await tools(keepers)
+        return await list_tools(keepers)
 
     monkeypatch.setattr("telex.agent.tools.plugins.tools", counted)
     async with agent_with_plugins(directory, mode="full") as (agent, keepers):

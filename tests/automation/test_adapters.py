@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from automating import SECRET, Client, Serving
-from plugins import CHATTY, SOURCE, TARGET, plugin, serving
-from telex.adapters import service
+from lua_plugins import CHATTY, SOURCE, TARGET, plugin, serving
+from telex.adapters import server
+from telex.adapters.protocol import DefaultTarget
 from telex.automation import protocol as spec
-from telex.protocols.pty_adapters import DefaultTarget
 
 
 async def started(client: Client, **params: Any) -> Any:
@@ -182,8 +182,8 @@ async def test_a_wait_in_vain_tells_the_state_it_ended_in(automation: Serving) -
 async def test_a_wait_lasts_two_minutes_unless_it_says(
     automation: Serving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert service.WAIT_SECONDS == 120
-    monkeypatch.setattr(service, "WAIT_SECONDS", 0.03)
+    assert server.WAIT_SECONDS == 120
+    monkeypatch.setattr(server, "WAIT_SECONDS", 0.03)
     async with automation(plugin()) as client:
         refused = await client.refused("adapter.wait", **waits(await ready(client), "never"))
     assert (refused.code, refused.data["timeout_ms"]) == (spec.TIMED_OUT, 30)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from automating import Serving
-from plugins import SOURCE, plugin
+from lua_plugins import SOURCE, plugin
 
 MANIFEST = {
     "name": "mine",

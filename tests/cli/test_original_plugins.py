@@ -42,7 +42,7 @@ def plugins(tmp_path: Path) -> Path:
 
 def script(path: Path, source: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    zoo = str(TESTS / "plugins_v0" / "zoo")
+    zoo = str(TESTS / "plugins" / "zoo")
     head = f"#!{sys.executable} -S\nimport sys\nsys.path.insert(0, {zoo!r})\nimport speaking\n"
     path.write_text(head + source)
     path.chmod(0o700)
@@ -137,7 +137,7 @@ def test_a_plugin_that_knows_no_capabilities_is_asked_again_without_them(
 
 # The real thing.
 
-GO = TESTS / "plugins_v0" / "go"
+GO = TESTS / "plugins" / "go"
 MANIFEST = {
     "name": "strict",
     "executable": "strict",

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples" / "plugins"
-ZOO = ROOT / "tests" / "plugins_v0" / "zoo"
+ZOO = ROOT / "tests" / "plugins" / "zoo"
 RUN_BY = {"greet.sh": "sh", "greet.mjs": "node", "greet.py": "python3"}
 
 WORKER = """

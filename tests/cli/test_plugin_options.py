@@ -8,7 +8,7 @@ import click
 import pytest
 
 from telex.cli.plugin.plugin_options import Parsed, parse
-from telex.protocols.plugin_v0 import Command, ConfigEntry, Flag, Introduced
+from telex.plugins.protocol import CommandEntry, ConfigEntry, Flag, Introduced
 
 ENTRIES = [
     ConfigEntry("name", "world", description="whom to greet", flag=Flag(shorthand="n")),
@@ -16,9 +16,11 @@ ENTRIES = [
     ConfigEntry("tags", type="stringList", flag=Flag("tag")),
     ConfigEntry("count", 3, "int"),
 ]
-HELLO = Command("hello", "hello WHO", "Say hello.", "Says it\n  on two lines.", configs=ENTRIES)
-ADD = Command("add", configs=[ConfigEntry("force", False, "bool")], aliases=["a"])
-REMOTE = Command("remote", configs=[ConfigEntry("deep", False, "bool")], commands=[ADD])
+HELLO = CommandEntry(
+    "hello", "hello WHO", "Say hello.", "Says it\n  on two lines.", configs=ENTRIES
+)
+ADD = CommandEntry("add", configs=[ConfigEntry("force", False, "bool")], aliases=["a"])
+REMOTE = CommandEntry("remote", configs=[ConfigEntry("deep", False, "bool")], commands=[ADD])
 OWN = [ConfigEntry("level", 0, "int"), ConfigEntry("name", description="the plugin's")]
 
 
@@ -111,7 +113,9 @@ def test_help_has_the_plugins_words_and_every_option(capsys: pytest.CaptureFixtu
 
 def test_nothing_in_help_is_obeyed_by_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     bad = "\x1b]0;x\x07\x9b1m"
-    command = Command("c", bad, bad, bad, bad, configs=[ConfigEntry("k", bad, description=bad)])
+    command = CommandEntry(
+        "c", bad, bad, bad, bad, configs=[ConfigEntry("k", bad, description=bad)]
+    )
     introduced = Introduced("rpp", 0, "it", description=bad, commands=[command])
     context = click.Context(click.Command("run"), info_name="run")
     for words in (["--help"], ["c", "--help"]):

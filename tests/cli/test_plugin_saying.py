@@ -8,10 +8,10 @@ import pytest
 
 from telex.cli.plugin import output
 from telex.cli.plugin.output import Saying
-from telex.protocols.plugin_v0 import Progress
+from telex.plugins.protocol import ProgressNotice
 from telex.redaction import MARKER, Redactor
 
-HALF = Progress(1, "halfway", 5, 10)
+HALF = ProgressNotice(1, "halfway", 5, 10)
 SECRET = "ghp_" + "aB3" * 12
 
 
@@ -37,13 +37,13 @@ class Shown:
     ("progress", "line"),
     [
         (HALF, "it: 50% (5 of 10) halfway"),
-        (Progress(1, None, 3), "it: 3"),
-        (Progress(1, "two\nlines\x1b"), "it: two lines\x1b"),
-        (Progress(1, None, 30, 10), "it: 100% (30 of 10)"),
-        (Progress(1), "it:"),
+        (ProgressNotice(1, None, 3), "it: 3"),
+        (ProgressNotice(1, "two\nlines\x1b"), "it: two lines\x1b"),
+        (ProgressNotice(1, None, 30, 10), "it: 100% (30 of 10)"),
+        (ProgressNotice(1), "it:"),
     ],
 )
-def test_a_line_says_as_much_as_is_known(progress: Progress, line: str) -> None:
+def test_a_line_says_as_much_as_is_known(progress: ProgressNotice, line: str) -> None:
     assert output.line("it", progress, drawn=False) == line
 
 
@@ -75,7 +75,7 @@ def test_elsewhere_progress_is_a_line_now_and_then() -> None:
 
 def test_progress_is_redacted_and_never_obeyed() -> None:
     shown = Shown(terminal=False)
-    shown.saying.progress("it", Progress(1, f"\x1b[2J{SECRET}"))
+    shown.saying.progress("it", ProgressNotice(1, f"\x1b[2J{SECRET}"))
     assert shown.texts == [f"it: \\x1b[2J{MARKER}\n"]
 
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from plugins import Caller, serving
-from telex.adapters.registry import builtin_plugins
+from lua_plugins import Caller, serving
+from telex.adapters.plugin_registry import builtin_plugins
 from telex.automation import protocol as spec
 from telex.rpc.errors import RpcError
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from lua_plugins import Caller, serving
 from originals.installing import from_npm
 from originals.stand_in_api import stand_in
-from plugins import Caller, serving
-from telex.adapters.registry import builtin_plugins
+from telex.adapters.plugin_registry import builtin_plugins
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

@@ -7,22 +7,24 @@ It sees text and answers data, in a process of its own, and can do no more than 
 Not the terminal, which is `telex.terminal` and knows nothing of plugins; not the plugins of
 `telex.plugins`, which are programs that speak JSON-RPC with us.
 
+The protocol:
+    protocol            parameters and results of `adapter.*` and `plugin.*`
+    server              their handlers, and `AutomationServer`, all of it put together
+    client, sync        `telex.adapt`, and its blocking twin
+    errors              exceptions, and their codes on the wire
 What a plugin is:
-    manifest        a manifest as data, and every problem with one
-    sources         a plugin read from the disk, once and whole; `beneath` opens its files
-    registry        the plugins a server has, by name; `finding` is for what a person types
-    permissions     what a manifest allows
-    builtin/        the plugins that come with telex, each with its fixtures
+    manifest            a manifest as data, and every problem with one
+    lua_plugin          a plugin read from the disk, once and whole
+    plugin_registry     the plugins a server has, by name, and where they are found
+    plugin_permissions  what a manifest allows a plugin to do and to show
+    builtin/            the plugins that come with telex, each with its fixtures
 Where it runs:
-    lua/            a worker process for each instance, and what can go wrong there
-    context         what a plugin is shown
-    classification  what it answers, made into states, plans and matchers
+    lua/                a worker process for each instance
+    context             the table of values that a plugin is shown
+    classification      `classify` and `describe` called; answers read into states, plans, matchers
 What uses it:
-    adapter, live   a plugin and its session; all of a server's
-    predicates      the `lua` matcher: a plugin's yes or no within any wait
-    service, plugin_service, problems    `adapter.*` and `plugin.*` on the wire
-    server          all of it put together
-For those who write one:
-    asking, watching    what it says of a moment, and of a session while that goes on
-    fixtures, fixture_files, skeleton/
+    adapter             a plugin and its session; all adapters of a server
+    predicates          the `lua` matcher: a plugin's yes or no within any wait
+    terminal_spawn      `telex.spawn`, with that matcher
+    fixtures, skeleton/ for authors: screens with what is expected of them; a plugin to begin with
 """

@@ -1,24 +1,44 @@
-"""What a plugin answered, read into values: states, plans, matchers, outcomes.
+"""Calls of a plugin's `classify` and `describe`, and its answers read into values: states, plans,
+matchers, outcomes.
 
-A plugin may answer anything. Here it becomes what it was meant to be, or a `PluginProblem` that
-names the function and the field. Pure; used by `adapter`, `predicates` and the fixture tests.
+A plugin may answer anything. The readers here (`read_state`, `read_plan`, …) make of it what it was
+meant to be, or raise a `PluginProblem` that names the function and the field. `classify` turns such
+a problem into the state `plugin_error`; `watch_state` calls it whenever the screen changed.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 import msgspec
 from msgspec import UNSET, Meta, Struct
 
-from telex.adapters.lua.problems import PluginProblem
-from telex.protocols.pty_adapters import PLUGIN_ERROR, Candidate, HostMark, State
+from telex.adapters.context import session_context
+from telex.adapters.errors import PluginProblem
+from telex.adapters.protocol import (
+    COMPLETED_TURN_STABLE_MS,
+    PLUGIN_ERROR,
+    AdapterState,
+    HostMark,
+    StateCandidate,
+)
 from telex.terminal.actions import Action, Key
 from telex.terminal.keys import UnknownKey, parse_key
 from telex.terminal.waits.evidence import PredicateOutcome
 from telex.terminal.waits.matchers import Matcher
 from telex.wire import limits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from telex.adapters.lua.instance import Instance
+    from telex.adapters.protocol import AdapterState
+    from telex.terminal.session import PtySession
+
 
 T = TypeVar("T")
 
@@ -79,7 +99,7 @@ class _OutcomeAnswer(Struct, frozen=True):
     capture: str | None = None
 
 
-class Catalogue(Struct, frozen=True):
+class PluginCatalogue(Struct, frozen=True):
     """What `describe` answers."""
 
     intents: list[Any] = []
@@ -88,7 +108,7 @@ class Catalogue(Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class IntentPlan:
     """What an intent wants done."""
 
     actions: tuple[Action, ...]
@@ -97,14 +117,14 @@ class Plan:
     next: NextStep | None = None
 
 
-def read_state(plugin: str, answer: Any, sequence: int, last_intent: str | None) -> State:
+def read_state(plugin: str, answer: Any, sequence: int, last_intent: str | None) -> AdapterState:
     """What `classify` said."""
     said = _read(plugin, "classify", answer, _StateAnswer)
     guesses = [
-        Candidate(guess.state, round(guess.confidence, 3), guess.evidence)
+        StateCandidate(guess.state, round(guess.confidence, 3), guess.evidence)
         for guess in said.candidates
     ]
-    return State(
+    return AdapterState(
         state=said.state,
         confidence=round(said.confidence, 3),
         evidence=said.evidence,
@@ -117,9 +137,9 @@ def read_state(plugin: str, answer: Any, sequence: int, last_intent: str | None)
     )
 
 
-def plugin_error(problem: PluginProblem, sequence: int, last_intent: str | None) -> State:
+def plugin_error(problem: PluginProblem, sequence: int, last_intent: str | None) -> AdapterState:
     """The state when the plugin could not say one."""
-    return State(
+    return AdapterState(
         state=PLUGIN_ERROR,
         confidence=0.0,
         evidence=str(problem),
@@ -129,7 +149,7 @@ def plugin_error(problem: PluginProblem, sequence: int, last_intent: str | None)
     )
 
 
-def read_plan(plugin: str, function: str, answer: Any) -> Plan:
+def read_plan(plugin: str, function: str, answer: Any) -> IntentPlan:
     """What an intent said: a plan, or its bare list of actions."""
     if isinstance(answer, list) or answer == {}:
         answer = {"actions": answer or []}
@@ -137,7 +157,7 @@ def read_plan(plugin: str, function: str, answer: Any) -> Plan:
     for action in said.actions:
         if isinstance(action, Key):
             _check_key(plugin, function, action.value)
-    return Plan(said.actions, said.last_intent, said.next)
+    return IntentPlan(said.actions, said.last_intent, said.next)
 
 
 def read_matcher(plugin: str, function: str, answer: Any) -> Matcher:
@@ -153,15 +173,15 @@ def read_outcome(plugin: str, function: str, answer: Any) -> PredicateOutcome | 
     return PredicateOutcome(said.evidence, said.capture) if said.matched else None
 
 
-def read_catalogue(plugin: str, answer: Any) -> Catalogue:
+def read_catalogue(plugin: str, answer: Any) -> PluginCatalogue:
     """What `describe` said."""
-    return _read(plugin, "describe", answer, Catalogue)
+    return _read(plugin, "describe", answer, PluginCatalogue)
 
 
-def introspected(exports: tuple[str, ...]) -> Catalogue:
+def catalogue_of_exports(exports: tuple[str, ...]) -> PluginCatalogue:
     """What can be said of a plugin that does not describe itself."""
     names = [name for name in exports if name not in {"classify", "describe"}]
-    return Catalogue(
+    return PluginCatalogue(
         [{"name": name} for name in names if not name.endswith("_matcher")],
         [{"name": name} for name in names if name.endswith("_matcher")],
     )
@@ -201,3 +221,58 @@ def _plain(value: Any, name: str = "") -> Any:
             return int(value)
         case _:
             return value
+
+
+@dataclass(frozen=True, slots=True)
+class Classified:
+    """A state, and how long the plugin took to say it."""
+
+    state: AdapterState
+    seconds: float
+    problem: PluginProblem | None = None
+    """Why there is no other state than `plugin_error`."""
+
+
+async def classify(instance: Instance, seen: dict[str, Any]) -> Classified:
+    """What the plugin says of what it is shown, or what is wrong with it."""
+    loop = asyncio.get_running_loop()
+    sequence, last_intent = seen["sequence"], seen.get("last_intent")
+    began = loop.time()
+    try:
+        answer = await instance.call("classify", seen)
+        took = loop.time() - began
+        return Classified(read_state(instance.plugin.name, answer, sequence, last_intent), took)
+    except PluginProblem as problem:
+        took = loop.time() - began
+        return Classified(plugin_error(problem, sequence, last_intent), took, problem)
+
+
+async def describe_plugin(instance: Instance) -> PluginCatalogue:
+    """What the plugin offers: by its own word, or else by what it exports. Raises PluginProblem."""
+    exports = await instance.exports()
+    if "describe" not in exports:
+        return catalogue_of_exports(exports)
+    return read_catalogue(instance.plugin.name, await instance.call("describe"))
+
+
+async def watch_state(
+    session: PtySession, instance: Instance, told: Callable[[Classified], None]
+) -> None:
+    """Classify this session whenever its screen changed, and once more when it has stood still long
+    enough for a turn to be over, until cancelled. One call at a time: what changes while the plugin
+    thinks is part of the next."""
+    loop = asyncio.get_running_loop()
+    changed = asyncio.Event()
+    session.watchers.add(changed.set)
+    try:
+        while True:
+            changed.clear()
+            seen = session_context(session, instance.plugin.permissions, loop.time())
+            told(await classify(instance, seen))
+            settled = seen["stable_ms"] >= COMPLETED_TURN_STABLE_MS
+            until = session.last_change() + COMPLETED_TURN_STABLE_MS / 1000
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout_at(None if settled else until + 0.001):
+                    await changed.wait()
+    finally:
+        session.watchers.discard(changed.set)

@@ -5,20 +5,21 @@ wait. A plugin sees no more than its manifest says: without `screen.read` the sc
 without `transcript.read` nothing was ever printed. Blank and not absent: a plugin that looks all
 the same finds nothing, instead of failing.
 
-It is not redacted: a plugin has to see a login's URL to tell it. What it says of it is (`telling`).
+It is not redacted: a plugin has to see a login's URL to tell it. Its answers are redacted
+(`plugin_permissions`).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from telex.protocols.pty_adapters import COMPLETED_TURN_STABLE_MS
+from telex.adapters.protocol import COMPLETED_TURN_STABLE_MS
 from telex.wire import limits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from telex.protocols.pty_adapters import Permission
+    from telex.adapters.protocol import Permission
     from telex.terminal.session import PtySession
 
 STATUS_ROWS: Final = 3
@@ -37,7 +38,7 @@ _OF_A_FIXTURE: Final = {
 }
 
 
-def split(screen: str) -> tuple[str, str]:
+def split_status(screen: str) -> tuple[str, str]:
     """A screen's body, and its status: the bottom three rows. Six rows or fewer are all body: so
     small a screen has no room for a status bar, and its only words would be in it."""
     rows = screen.split("\n")
@@ -46,7 +47,9 @@ def split(screen: str) -> tuple[str, str]:
     return "\n".join(rows[:-STATUS_ROWS]), "\n".join(rows[-STATUS_ROWS:])
 
 
-def context(session: PtySession, permissions: frozenset[Permission], now: float) -> dict[str, Any]:
+def session_context(
+    session: PtySession, permissions: frozenset[Permission], now: float
+) -> dict[str, Any]:
     """This moment of a session, as a plugin with these permissions sees it. What has no value is
     left out: Lua reads it as nil."""
     seen = {
@@ -79,7 +82,7 @@ def fixture_context(text: str, expected: Mapping[str, Any]) -> dict[str, Any]:
 
 def _texts(text: str) -> dict[str, Any]:
     screen = text.rstrip("\n")
-    body, status = split(screen)
+    body, status = split_status(screen)
     return {"screen": screen, "body_text": body, "status_text": status}
 
 

@@ -7,6 +7,7 @@ reads and writes them; `telex adapter test` shows what comes out of here.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -17,8 +18,10 @@ from telex.adapters.context import fixture_context
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
-    from telex.protocols.pty_adapters import State
+    from telex.adapters.protocol import AdapterState
+
 
 SCREEN: Final = ".txt"
 EXPECTED: Final = ".expected.json"
@@ -63,7 +66,7 @@ class Fixture:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class FixtureDifference:
     """One place where an answer is not what was expected, both as they are shown."""
 
     field: str
@@ -80,13 +83,15 @@ def collect(files: Mapping[str, str]) -> tuple[list[Fixture], list[str]]:
     found: list[Fixture] = []
     for name in sorted(names & told):
         try:
-            found.append(Fixture(name, files[name + SCREEN], parse(files[name + EXPECTED])))
+            found.append(
+                Fixture(name, files[name + SCREEN], parse_expected(files[name + EXPECTED]))
+            )
         except BadFixture as bad:
             problems.append(f"{name}{EXPECTED} cannot be used: {bad}")
     return found, sorted(problems)
 
 
-def parse(text: str) -> Expected:
+def parse_expected(text: str) -> Expected:
     """What an expectation says. Raises BadFixture; a name nobody knows is a mistake too, and would
     otherwise be a test that tests nothing."""
     try:
@@ -95,29 +100,29 @@ def parse(text: str) -> Expected:
         raise BadFixture(str(wrong)) from None
 
 
-def written(expected: Expected) -> str:
+def encode_expected(expected: Expected) -> str:
     """The same as a file."""
     return json.dumps(msgspec.to_builtins(expected), indent=2, ensure_ascii=False) + "\n"
 
 
-def differences(expected: Expected, got: State) -> list[Difference]:
+def differences(expected: Expected, got: AdapterState) -> list[FixtureDifference]:
     """Where an answer is not what was expected; none where it is."""
     found = [
-        Difference(field, _shown(wanted), _shown(getattr(got, field)))
+        FixtureDifference(field, _shown(wanted), _shown(getattr(got, field)))
         for field in ("state", "rule", "evidence")
         for wanted in (getattr(expected, field),)
         if wanted is not UNSET and wanted != getattr(got, field)
     ]
     least = expected.min_confidence
     if least is not UNSET and got.confidence < least:
-        found.append(Difference("confidence", f"at least {least:g}", f"{got.confidence:g}"))
+        found.append(FixtureDifference("confidence", f"at least {least:g}", f"{got.confidence:g}"))
     if expected.metadata is not UNSET:
         for key, value in expected.metadata.items():
             found += _unequal(f"metadata.{key}", value, got.metadata.get(key, UNSET))
     return found
 
 
-def _unequal(place: str, wanted: Any, got: Any) -> Iterator[Difference]:
+def _unequal(place: str, wanted: Any, got: Any) -> Iterator[FixtureDifference]:
     """The innermost places that differ: in a long list of options, the one that does."""
     match wanted, got:
         case dict(), dict():
@@ -128,8 +133,58 @@ def _unequal(place: str, wanted: Any, got: Any) -> Iterator[Difference]:
             for at, both in enumerate(zip(wanted, got, strict=True)):
                 yield from _unequal(f"{place}[{at}]", *both)
         case _ if wanted != got or isinstance(wanted, bool) is not isinstance(got, bool):
-            yield Difference(place, _shown(wanted), _shown(got))
+            yield FixtureDifference(place, _shown(wanted), _shown(got))
 
 
 def _shown(value: Any) -> str:
     return ABSENT if value is UNSET else json.dumps(value, ensure_ascii=False)
+
+
+# Fixtures on the disk: read for `telex adapter test`, written by `telex adapter record`.
+#
+# Nothing here replaces a file. What is written is meant to be shared, so its writer has taken the
+# secrets out.
+
+
+DIRECTORY: Final = "fixtures"
+"""Beside the manifest."""
+NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+class FixtureTaken(Exception):
+    """A fixture of that name is there already."""
+
+
+def read_fixtures(directory: Path) -> tuple[list[Fixture], list[str]]:
+    """Those in a directory, by name, and a sentence for each file that is not one of a pair."""
+    if not directory.is_dir():
+        return [], []
+    return collect(
+        {
+            path.name: path.read_text(encoding="utf-8", errors="replace")
+            for path in sorted(directory.iterdir())
+            if path.name.endswith((SCREEN, EXPECTED))
+        }
+    )
+
+
+def free_name(directory: Path) -> str:
+    """The next number that nobody has."""
+    taken = [path.name.partition(".")[0] for path in directory.glob("*.*")]
+    return f"{max([int(name) for name in taken if name.isdecimal()], default=0) + 1:03}"
+
+
+def save_fixture(directory: Path, name: str, text: str, expected: Expected) -> Path:
+    """Write a pair; the path of its screen. Raises FixtureTaken."""
+    directory.mkdir(parents=True, exist_ok=True)
+    screen, told = directory / f"{name}{SCREEN}", directory / f"{name}{EXPECTED}"
+    if told.exists():
+        raise FixtureTaken(f"{told.name} is there already; choose another name")
+    try:
+        with screen.open("x", encoding="utf-8") as file:
+            file.write(text.rstrip("\n") + "\n")
+    except FileExistsError:
+        raise FixtureTaken(f"{screen.name} is there already; choose another name") from None
+    with told.open("x", encoding="utf-8") as file:
+        file.write(encode_expected(expected))
+    return screen

@@ -4,7 +4,7 @@ A person who wrote a manifest wants to hear all that is wrong with it at once, b
 wrote. msgspec stops at the first mistake, so each field is looked at by itself. Fields we do not
 know are left alone: a manifest may serve a newer host too.
 
-Pure. The disk is read by `sources`; `plugin.validate_manifest` asks `check`.
+Pure. The disk is read by `lua_plugin`; `plugin.validate_manifest` asks `check`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 import msgspec
 
-from telex.protocols.pty_adapters import PERMISSIONS, DefaultTarget, Kind, Manifest, Permission
+from telex.adapters.protocol import PERMISSIONS, DefaultTarget, Kind, Manifest, Permission
 from telex.terminal.actions import Cols, Rows
 from telex.wire.limits import MANIFEST_ITEMS
 
@@ -37,7 +37,7 @@ _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class ManifestProblem:
     """What is wrong with one field, and what to do."""
 
     field: str
@@ -51,7 +51,7 @@ class Problem:
 class BadManifest(ValueError):
     """A manifest that cannot be used, with everything that is wrong with it."""
 
-    def __init__(self, problems: Iterable[Problem], where: str = "the manifest") -> None:
+    def __init__(self, problems: Iterable[ManifestProblem], where: str = "the manifest") -> None:
         self.problems = tuple(problems)
         super().__init__(f"{where} cannot be used: " + ". ".join(map(str, self.problems)))
 
@@ -62,14 +62,14 @@ def parse(text: str) -> Manifest:
         # With a last line end, a mistake in the last line is told with its place.
         document = tomllib.loads(text + "\n")
     except (ValueError, RecursionError) as error:
-        raise BadManifest([Problem(WHOLE, f"this is not TOML: {error}")]) from error
+        raise BadManifest([ManifestProblem(WHOLE, f"this is not TOML: {error}")]) from error
     return check(document)
 
 
 def check(document: Mapping[str, object]) -> Manifest:
     """The same as data. Null stands for absent."""
-    problems: list[Problem] = []
-    table = _Table(document, problems)
+    problems: list[ManifestProblem] = []
+    table = _ManifestTable(document, problems)
     name = table.text("name", _name_problem)
     kind = table.text("kind", _kind_problem)
     version = table.text("version", _version_problem)
@@ -116,7 +116,7 @@ def _version_problem(version: str) -> str | None:
     return f'must be 1 to 64 printable characters, such as "1.0"; it is {_shown(version)}'
 
 
-def _what_runs(table: _Table) -> tuple[Literal["lua"] | None, str | None]:
+def _what_runs(table: _ManifestTable) -> tuple[Literal["lua"] | None, str | None]:
     """Neither is a manifest that only describes; one without the other is half a plugin."""
     runtime = table.get("runtime")
     if runtime == "wasm":
@@ -153,7 +153,7 @@ def entrypoint_problem(path: str) -> str | None:
     return None
 
 
-def _permissions(table: _Table) -> tuple[Permission, ...]:
+def _permissions(table: _ManifestTable) -> tuple[Permission, ...]:
     seen: dict[Permission, str] = {}
     for place, value in table.items("permissions"):
         permission = next((known for known in PERMISSIONS if known == value), None)
@@ -167,7 +167,7 @@ def _permissions(table: _Table) -> tuple[Permission, ...]:
     return tuple(seen)
 
 
-def _default_target(table: _Table) -> DefaultTarget | None:
+def _default_target(table: _ManifestTable) -> DefaultTarget | None:
     target = table.table("default_target")
     if target is None:
         return None
@@ -187,7 +187,7 @@ def _program_problem(program: str) -> str | None:
     return 'must be a program\'s name or path without a NUL, such as "bash"'
 
 
-def _variables(target: _Table, key: str) -> dict[str, str]:
+def _variables(target: _ManifestTable, key: str) -> dict[str, str]:
     table = target.table(key)
     if table is None:
         return {}
@@ -201,16 +201,16 @@ def _variables(target: _Table, key: str) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Table:
+class _ManifestTable:
     """One table, and where to put what is wrong with it. What does not fit is answered as if it
     were empty: with a problem said, nobody gets to see it."""
 
     values: Mapping[str, Any]
-    problems: list[Problem]
+    problems: list[ManifestProblem]
     prefix: str = ""
 
     def say(self, key: str, problem: str) -> None:
-        self.problems.append(Problem(self.prefix + _spelt(key), problem))
+        self.problems.append(ManifestProblem(self.prefix + _spelt(key), problem))
 
     def get(self, key: str, *, required: bool = False) -> object:
         value = self.values.get(key)
@@ -261,11 +261,11 @@ class _Table:
         elif values is not None:
             self.say(key, f"must be a list; it is {_kind(values)}")
 
-    def table(self, key: str) -> _Table | None:
+    def table(self, key: str) -> _ManifestTable | None:
         values = self.get(key)
         if isinstance(values, dict):
             if self._few(key, len(values)):
-                return _Table(values, self.problems, f"{self.prefix}{key}.")
+                return _ManifestTable(values, self.problems, f"{self.prefix}{key}.")
         elif values is not None:
             self.say(key, f"must be a table; it is {_kind(values)}")
         return None

@@ -7,6 +7,9 @@ true at one moment. When it comes, the session looks again.
 
 Time alone may change an answer, for `stable_ms` is part of what a predicate sees. While nothing
 happens it is asked again after ever longer silences, not at an interval.
+
+`Predicates` are a server's, which reads nothing that a client names; `FoundPredicates` are those of
+`telex.spawn`, which finds and reads a plugin, by name or by path, when it is first asked.
 """
 
 from __future__ import annotations
@@ -16,19 +19,32 @@ import bisect
 import weakref
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from telex.adapters import classification
-from telex.adapters.context import context
-from telex.adapters.lua.problems import PluginProblem
-from telex.adapters.registry import UnknownPlugin
+from telex.adapters.context import session_context
+from telex.adapters.errors import PluginProblem
+from telex.adapters.lua.worker_pool import WorkerPool
+from telex.adapters.lua_plugin import PluginRefused
+from telex.adapters.manifest import BadManifest
+from telex.adapters.plugin_registry import (
+    NameTaken,
+    PluginNotFound,
+    Plugins,
+    UnknownPlugin,
+    find_plugin,
+)
+from telex.automation.errors import error_kind
 from telex.terminal.waits.evidence import PredicateFailed
 
 if TYPE_CHECKING:
     from telex.adapters.lua.instance import Instance
-    from telex.adapters.lua.nursery import Nursery
-    from telex.adapters.registry import Plugins
+    from telex.adapters.plugin_registry import Plugins
+    from telex.config.places import Places
     from telex.terminal.session import PtySession
-    from telex.terminal.waits.evidence import Moment, PredicateOutcome
+    from telex.terminal.waits.evidence import Moment, PredicateOutcome, PredicateRunner
     from telex.terminal.waits.matchers import Predicate
+
 
 SILENCES: Final = (0.05, 0.1, 0.2, 0.3, 0.5, *(2.0**n for n in range(18)))
 """After how many seconds without a change a predicate is asked again: up to a day. 0.3 is when a
@@ -51,21 +67,21 @@ ROUNDING: Final = 0.002
 class Predicates:
     """All of one server: an instance for each plugin that is asked, made when it first is."""
 
-    def __init__(self, plugins: Plugins, nursery: Nursery) -> None:
+    def __init__(self, plugins: Plugins, workers: WorkerPool) -> None:
         self._plugins = plugins
-        self._nursery = nursery
+        self._workers = workers
         self._instances: dict[str, Instance] = {}
         self._asking: set[asyncio.Task[None]] = set()
-        self._runners: weakref.WeakSet[Asking] = weakref.WeakSet()
+        self._runners: weakref.WeakSet[PredicateQuestion] = weakref.WeakSet()
 
-    def runner(self, session: PtySession, predicate: Predicate) -> Asking:
+    def runner(self, session: PtySession, predicate: Predicate) -> PredicateQuestion:
         """For one wait. Raises NoAnswer if there is no such plugin."""
         try:
             instance = self.instance(predicate.plugin)
         except UnknownPlugin as unknown:
             facts: dict[str, object] = {"reason": "unknown_plugin"}
             raise PredicateFailed(str(unknown), facts, asked_wrongly=True) from None
-        runner = Asking(session, predicate, instance, self._asking)
+        runner = PredicateQuestion(session, predicate, instance, self._asking)
         self._runners.add(runner)
         return runner
 
@@ -73,7 +89,7 @@ class Predicates:
         """Where the predicates of a plugin are asked, and its `describe`. Raises UnknownPlugin."""
         plugin = self._plugins.find(name)
         if name not in self._instances:
-            self._instances[name] = self._nursery.instance(plugin)
+            self._instances[name] = self._workers.instance(plugin)
         return self._instances[name]
 
     async def forget(self, name: str) -> None:
@@ -92,7 +108,7 @@ class Predicates:
             await asyncio.wait(self._asking)
 
 
-class Asking:
+class PredicateQuestion:
     """One predicate in one wait. A `PredicateRunner`."""
 
     def __init__(
@@ -156,7 +172,7 @@ class Asking:
 
     async def _ask(self, now: float) -> None:
         name, plugin = self._predicate.predicate, self._instance.plugin
-        shown = context(self._session, plugin.permissions, now)
+        shown = session_context(self._session, plugin.permissions, now)
         shown["params"] = self._predicate.params or {}
         try:
             said = await self._instance.call(name, shown)
@@ -176,3 +192,39 @@ class Asking:
         self._in_a_row = self._in_a_row + 1 if same else 1
         self._answer = answer
         self.says = "says no" if answer is None else "says yes"
+
+
+class FoundPredicates:
+    """The predicates of one program driven by `telex.spawn`. Call `close()` at the end."""
+
+    def __init__(self, places: Places) -> None:
+        self._places = places
+        self._plugins = Plugins()
+        self._workers = WorkerPool()
+        self._predicates = Predicates(self._plugins, self._workers)
+        self._names: dict[str, str] = {}
+        """By what they were called, which may be a path."""
+
+    def runner(self, session: PtySession, predicate: Predicate) -> PredicateRunner:
+        """For one wait. Raises NoAnswer for a plugin that is not there, or no good."""
+        called = predicate.plugin
+        if called not in self._names:
+            self._names[called] = self._found(called)
+        named = msgspec.structs.replace(predicate, plugin=self._names[called])
+        return self._predicates.runner(session, named)
+
+    async def close(self) -> None:
+        try:
+            await self._predicates.close()
+        finally:
+            await self._workers.close()
+
+    def _found(self, called: str) -> str:
+        try:
+            plugin = find_plugin(called, self._places)
+            self._plugins.add(plugin)
+        except (PluginNotFound, BadManifest, PluginRefused, NameTaken) as error:
+            raise PredicateFailed(
+                str(error), {"reason": error_kind(error)}, asked_wrongly=True
+            ) from None
+        return plugin.name

@@ -21,8 +21,8 @@ from telex.agent.store import (
     UnknownThread,
 )
 from telex.agent.tools.tool_registry import BadArguments, UnknownTool
-from telex.processes.termination import TreeSurvived
 from telex.processes.spawn import StartFailed
+from telex.processes.termination import TreeSurvived
 from telex.rpc.errors import Condition, RpcError
 
 

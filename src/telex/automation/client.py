@@ -323,7 +323,7 @@ def spawn(
 
     `command` is an argument list, or a string that is split as a shell would. `env` is what differs
     from our own environment. `more` is what else `session.create` takes. `predicates` answers `lua`
-    matchers; `telex.spawn` is this with one (`telex.adapters.spawning`).
+    matchers; `telex.spawn` is this with one (`telex.adapters.terminal_spawn`).
 
     Use it by `async with`, or without an event loop by `with`.
     """

@@ -8,9 +8,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from telex.adapters.finding import manifest_at
-from telex.adapters.registry import NameTaken, Plugins, builtin_plugins, installed_plugins
-from telex.adapters.sources import read_plugin
+from telex.adapters.lua_plugin import read_plugin
+from telex.adapters.plugin_registry import (
+    NameTaken,
+    Plugins,
+    builtin_plugins,
+    installed_plugins,
+    manifest_at,
+)
 from telex.cli.address import address
 from telex.cli.configuration import load_config
 from telex.cli.console import explain
@@ -18,8 +23,8 @@ from telex.cli.console import explain
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from telex.adapters.lua_plugin import LuaPlugin
     from telex.adapters.server import AutomationServer
-    from telex.adapters.sources import Plugin
     from telex.cli.listeners import Listeners
     from telex.config.places import Places
 
@@ -30,7 +35,7 @@ if TYPE_CHECKING:
 # directory gets a line on stderr.
 
 
-def served_plugins(places: Places, named: Iterable[Path]) -> tuple[Plugin, ...]:
+def served_plugins(places: Places, named: Iterable[Path]) -> tuple[LuaPlugin, ...]:
     """Raises what is wrong with one that was named."""
     plugins = Plugins(builtin_plugins())
     for path in named:

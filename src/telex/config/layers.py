@@ -148,7 +148,7 @@ def _effective(setting: Setting, stack: tuple[Layer, ...]) -> Value:
 
 
 _OF_OTHERS: Final = frozenset(("plugins", "permission"))
-"""Sections with readers of their own: `telex.plugins.values`, `telex.agent.judging.rules`."""
+"""Sections read elsewhere: by `telex.plugins.config_values` and `telex.agent.judging.rules`."""
 _SECTIONS: Final = frozenset(key.rpartition(".")[0] for key in TABLE) - {""}
 
 

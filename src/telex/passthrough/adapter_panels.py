@@ -12,23 +12,21 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET, structs
 
-from telex.adapters.asking import ask
-from telex.adapters.context import context
-from telex.adapters.fixture_files import NAME, FixtureTaken, free_name, save_fixture
-from telex.adapters.fixtures import Expected, Fixture
-from telex.adapters.lua.nursery import Nursery
-from telex.adapters.watching import watch
+from telex.adapters.classification import classify, watch_state
+from telex.adapters.context import session_context
+from telex.adapters.fixtures import NAME, Expected, Fixture, FixtureTaken, free_name, save_fixture
+from telex.adapters.lua.worker_pool import WorkerPool
+from telex.adapters.protocol import COMPLETED_TURN_STABLE_MS
 from telex.passthrough.panel_view import PanelLine
-from telex.protocols.pty_adapters import COMPLETED_TURN_STABLE_MS
 from telex.terminal.redact import Masker
 from telex.wire import limits
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from telex.adapters.asking import Said
+    from telex.adapters.classification import Classified
     from telex.adapters.lua.instance import Instance
-    from telex.adapters.sources import Plugin
+    from telex.adapters.lua_plugin import LuaPlugin
     from telex.passthrough.panel_view import PanelView
     from telex.redaction import Redactor
     from telex.terminal.session import PtySession
@@ -46,17 +44,17 @@ class TryPanel:
     height = 2 + EVIDENCE_ROWS
     answer: str | None = None
 
-    def __init__(self, plugin: Plugin, key: str) -> None:
+    def __init__(self, plugin: LuaPlugin, key: str) -> None:
         self._plugin = plugin
         self._key = key
-        self._said: Said | None = None
+        self._said: Classified | None = None
         self._view: PanelView | None = None
 
     async def live(self, view: PanelView) -> None:
         self._view = view
-        nursery = Nursery()
+        nursery = WorkerPool()
         try:
-            await watch(view.session, nursery.instance(self._plugin), self._told)
+            await watch_state(view.session, nursery.instance(self._plugin), self._told)
         finally:
             await nursery.close()
 
@@ -82,13 +80,13 @@ class TryPanel:
             body += _wrapped(shown, self._view.cols, DIM, self.height - 1 - len(body))
         return [head, *body]
 
-    def _told(self, said: Said) -> None:
+    def _told(self, said: Classified) -> None:
         self._said = said
         if self._view is not None:
             self._view.changed()
 
 
-def summary(said: Said) -> str:
+def summary(said: Classified) -> str:
     """A state in a few words."""
     state = said.state
     if said.problem is not None:
@@ -128,7 +126,7 @@ class CapturedScreen:
 
 
 def capture_screen(
-    session: PtySession, redactor: Redactor, plugin: Plugin | None, now: float
+    session: PtySession, redactor: Redactor, plugin: LuaPlugin | None, now: float
 ) -> CapturedScreen:
     """This moment."""
     shown = Masker(redactor).snapshot(session.snapshot(), session.rows_above())
@@ -145,10 +143,12 @@ def capture_screen(
     transcript = session.transcript
     first = max(transcript.start, transcript.cursor - limits.TRANSCRIPT_TAIL_CHARS)
     printed = transcript.redacted(redactor, first).text if _reads(plugin) else ""
-    return CapturedScreen(shown.plain_text, looks, printed, context(session, permissions, now))
+    return CapturedScreen(
+        shown.plain_text, looks, printed, session_context(session, permissions, now)
+    )
 
 
-def _reads(plugin: Plugin | None) -> bool:
+def _reads(plugin: LuaPlugin | None) -> bool:
     return plugin is not None and "transcript.read" in plugin.permissions
 
 
@@ -157,7 +157,7 @@ async def expectation(taken: CapturedScreen, instance: Instance | None) -> Expec
     if instance is None:
         return _unsaid(taken)
     bare = Expected(state=UNKNOWN, context=taken.looks)
-    live, kept = await ask(instance, taken.seen), await _of(taken, bare, instance)
+    live, kept = await classify(instance, taken.seen), await _of(taken, bare, instance)
     if _words(live) != _words(kept):
         # It was not the screen alone that decided. Only then: a transcript makes a long fixture.
         bare = structs.replace(bare, context=taken.looks | _beyond(taken))
@@ -173,11 +173,11 @@ def _unsaid(taken: CapturedScreen) -> Expected:
     return Expected(state=UNKNOWN, context=taken.looks, note=note)
 
 
-async def _of(taken: CapturedScreen, expected: Expected, instance: Instance) -> Said:
-    return await ask(instance, Fixture("", taken.text, expected).shown())
+async def _of(taken: CapturedScreen, expected: Expected, instance: Instance) -> Classified:
+    return await classify(instance, Fixture("", taken.text, expected).shown())
 
 
-def _words(said: Said) -> tuple[object, object]:
+def _words(said: Classified) -> tuple[object, object]:
     return said.state.state, said.state.rule
 
 
@@ -206,7 +206,7 @@ class RecordPanel:
         key: str,
         directory: Path,
         redactor: Redactor,
-        plugin: Plugin | None,
+        plugin: LuaPlugin | None,
         problem: str,
     ) -> None:
         self.saved: list[str] = []
@@ -220,7 +220,7 @@ class RecordPanel:
         self._news = PanelLine(f" fixtures go to {directory}")
         self._typed: str | None = None
         self._taken: CapturedScreen | None = None
-        self._said: Said | None = None
+        self._said: Classified | None = None
         self._view: PanelView | None = None
         self._wanted: deque[tuple[str, CapturedScreen]] = deque()
         self._more = asyncio.Event()
@@ -278,13 +278,13 @@ class RecordPanel:
 
     async def live(self, view: PanelView) -> None:
         self._view = view
-        nursery = Nursery()
+        nursery = WorkerPool()
         instance = None if self._plugin is None else nursery.instance(self._plugin)
         try:
             async with asyncio.TaskGroup() as both:
                 both.create_task(self._save_all(instance))
                 if instance is not None:
-                    both.create_task(watch(view.session, instance, self._told))
+                    both.create_task(watch_state(view.session, instance, self._told))
         finally:
             while self._wanted:  # the program ended before the plugin had an answer
                 self._save_next(_unsaid(self._wanted[0][1]))
@@ -317,7 +317,7 @@ class RecordPanel:
             note = "" if expected.note is UNSET else " (edit its state)"
             self._news = PanelLine(f" saved {name} as {expected.state}{note}")
 
-    def _told(self, said: Said) -> None:
+    def _told(self, said: Classified) -> None:
         self._said = said
         if self._view is not None:
             self._view.changed()

@@ -1,35 +1,34 @@
 """Plugins: executables in any language, which speak JSON-RPC with us over their standard input and
-output. `protocols/plugin_v0.py` is the protocol as data.
+output.
 
 Not the plugins of `telex.adapters`, which are Lua inside a server and never processes of their own.
 
+The protocol:
+    protocol          method names, parameters, results and error codes of both generations
+    sdk/              the server's side: write a plugin in Python
+    client            the host's side: one plugin started, introduced, called, ended
+    errors            what can be wrong, in sentences that name the plugin
 Which there are:
-    finding      executables in the plugin directories, looked at and not run
-    manifest     a plugin's `manifest.json`; `fields` says what is wrong with it
-    trust        whether a project's own may be run
+    discovery         executables in the plugin directories, looked at and not run
+    ownership         whether another user could have written one
+    project_trust     whether a project's own may be run
+    plugin_manifest   a plugin's `manifest.json`; `validation` names what is wrong with a field
 One that runs:
-    plugin       started, introduced, asked, ended; one task owns it
-    process      its process and its pipes
-    talk         the conversation: calls, progress, log, mistakes
-    hearing      how it is heard, and what it does wrong
-    handshake    the beginning of the conversation
-    introducing  what it says of itself, the same for both generations
-    logs, stderr what it says unasked
-    settings     what the host gives it, and how long each step may take
-    problems     what can be wrong, in sentences that name it
-    restricting  what it is kept from, where Linux can see to it; `shim` does it
+    plugin_process    its process, its pipes, its standard error
+    conversation      calls, progress, log, and its mistakes, counted
+    dialect           its JSON-RPC, and what of its output is wrong
+    handshake         the start of the conversation, normalized for both generations
+    plugin_logs       `log` notifications as records of a logger
+    plugin_settings   what the host gives it, and how long each step may take
+    restrictions      what it is kept from, where Linux can do that; `shim` applies it
 Several, over time:
-    keeper       started on demand, restarted with care, stopped when idle
-    keepers      a host's plugins by name, none of which touches another
-    window       how often something happened lately
+    supervisor        started on demand, restarted with care, stopped when idle
 What they give:
-    values       the values they take, by where each comes from
-    commands     one is chosen and run
-    tasks        all looked at, then run as they need; `task_plan` is the file, `graph` the order
-    tools        of all plugins, for whoever works for a language model
-    content      what was answered, as text
+    config_values     the values they take, by where each comes from
+    plugin_commands   one is chosen and run
+    plugin_tasks      all validated, then run as they need; `task_plan` is the file and the order
+    plugin_tools      of all plugins, for an agent
 For authors:
-    sdk          write one in Python
-    skeleton     one to begin with, in three languages
-    checking     how well any executable does
+    skeleton          one to begin with, in three languages
+    check/            how well any executable does
 """

@@ -1,9 +1,10 @@
 """The small program that restricts itself and becomes a plugin.
 
-`restricting` decides everything and writes it as words: `python -I -S shim.py WORD… -- PATH ARGV…`.
-This only does it, by `telex.processes.restrict`, in the child, where it counts, and imports nothing
-else of telex: every module here is paid for with each start of a plugin. What fails is said on
-standard error, which the host shows, and the plugin starts all the same; `restricting` says why.
+`restrictions` decides everything and passes it as words: `python -I -S shim.py WORD… -- PATH
+ARGV…`. This only applies it, by `telex.processes.restrict`, in the child, where it counts, and
+imports nothing else of telex: every module here is paid for with each start of a plugin. What fails
+is said on standard error, which the host shows, and the plugin starts all the same; `restrictions`
+says why.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A plugin's tasks as a file says them, made into what the plugin is to be told. Pure.
+"""A plugin's tasks as a file says them, made into what the plugin is sent, and their order. Pure.
 
     [[task]]
     id = "motd"
@@ -9,8 +9,10 @@
 Relative paths are the file's: they begin in its directory. Values are typed by what the plugin
 declares. What it does not declare is a mistake with generation B, whose manifest is all there is to
 judge by, and with A a hint: there the plugin is asked, and the type is the one that TOML shows. A
-table is told as a list of values with their types, and so is what it holds. `tasks` asks the
-plugin, and runs them.
+table is sent as a list of values with their types, and so is what it holds.
+
+`TaskSchedule` says what may begin when: a failure stops what needs it, at any distance, and nothing
+else. `plugin_tasks` asks the plugin, and runs them.
 """
 
 from __future__ import annotations
@@ -18,21 +20,22 @@ from __future__ import annotations
 import tomllib
 from collections import Counter
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
 from telex.config.layers import Origin, Source, nearest
-from telex.plugins import graph, task_entries
-from telex.plugins.fields import checked
-from telex.plugins.values import Section, Sources, absolute, fit, resolve
-from telex.protocols import plugin_v0 as spec
+from telex.plugins import plugin_manifest
+from telex.plugins import protocol as spec
+from telex.plugins.config_values import ConfigSection, Sources, absolute_path, resolve, type_problem
+from telex.plugins.validation import validate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from telex.plugins.finding import Found
+    from telex.plugins.discovery import FoundPlugin
 
 
 class BadTasks(ValueError):
@@ -45,7 +48,7 @@ class BadTasks(ValueError):
         super().__init__("\n".join(f"{where}: {problem}" for problem in self.problems))
 
 
-class Wanted(Struct, frozen=True):
+class RequestedTask(Struct, frozen=True):
     """One `[[task]]`, as it was written."""
 
     id: spec.Name
@@ -64,7 +67,7 @@ class Planned:
     config: list[spec.KeyValue]
 
 
-def read(content: bytes, where: str) -> list[Wanted]:
+def read(content: bytes, where: str) -> list[RequestedTask]:
     """The tasks of a file, whose order can be kept. Raises BadTasks."""
     try:
         document = tomllib.loads(content.decode())
@@ -78,14 +81,14 @@ def read(content: bytes, where: str) -> list[Wanted]:
     ids = Counter(task.id for task in tasks)
     wrong += (f"{count} tasks have the id {one}" for one, count in ids.items() if count > 1)
     if not wrong:  # an id that could not be read is not an unknown one
-        wrong += graph.problems({task.id: task.requires for task in tasks})
+        wrong += order_problems({task.id: task.requires for task in tasks})
     if wrong:
         raise BadTasks(where, wrong)
     return tasks
 
 
-def _one(at: int, table: object, wrong: list[str]) -> Iterator[Wanted]:
-    result = checked(Wanted, table)
+def _one(at: int, table: object, wrong: list[str]) -> Iterator[RequestedTask]:
+    result = validate(RequestedTask, table)
     name = table.get("id") if isinstance(table, dict) else None
     said = f"task {name if isinstance(name, str) and name.isprintable() else at}"
     wrong += (f"{said}: {problem}" for problem in result.problems)
@@ -96,7 +99,7 @@ def _one(at: int, table: object, wrong: list[str]) -> Iterator[Wanted]:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class TaskPlan:
     """The tasks of one plugin. `hints` are what may have been meant."""
 
     tasks: tuple[Planned, ...]
@@ -109,8 +112,12 @@ class Plan:
 
 
 def plan(
-    wanted: Iterable[Wanted], found: Found, introduced: spec.Introduced, where: Path, home: str
-) -> Plan:
+    wanted: Iterable[RequestedTask],
+    found: FoundPlugin,
+    introduced: spec.Introduced,
+    where: Path,
+    home: str,
+) -> TaskPlan:
     """What is wanted, in the plugin's own words. `where` is the file, and `home` what `~` is in it.
     Raises BadTasks."""
     wrong: list[str] = []
@@ -119,19 +126,19 @@ def plan(
     tasks = tuple(task for one in wanted for task in planning.task(one))
     if wrong:
         raise BadTasks(str(where), wrong)
-    return Plan(tasks, tuple(hints), where.parent)
+    return TaskPlan(tasks, tuple(hints), where.parent)
 
 
 @dataclass(frozen=True, slots=True)
 class _Planning:
-    found: Found
+    found: FoundPlugin
     introduced: spec.Introduced
     where: Path
     home: str
     wrong: list[str]
     hints: list[str]
 
-    def task(self, wanted: Wanted) -> Iterator[Planned]:
+    def task(self, wanted: RequestedTask) -> Iterator[Planned]:
         if (its := self._type(wanted.type)) is None:
             there = ", ".join(sorted(filter(None, self._types()))) or "none"
             name = self.found.name
@@ -151,24 +158,26 @@ class _Planning:
         ours = {self.found.name, (manifest.domain if manifest else None) or self.found.name}
         return types.get(word) or (types.get(name) if slash and whose in ours else None)
 
-    def _config(self, wanted: Wanted, its: spec.Task) -> Iterator[spec.KeyValue]:
-        declared = task_entries.declared(its)
+    def _config(self, wanted: RequestedTask, its: spec.Task) -> Iterator[spec.KeyValue]:
+        declared = plugin_manifest.declared_entries(its)
         self.wrong.extend(f"task {wanted.id}: {its.type}: {one}" for one in declared.problems)
         for entry in declared.entries:
-            yield from self._given(_Place(wanted, its.type or ""), entry)
-        keys = {key for entry in declared.entries for key in task_entries.keys(entry)}
+            yield from self._given(_TaskPlace(wanted, its.type or ""), entry)
+        keys = {key for entry in declared.entries for key in plugin_manifest.entry_keys(entry)}
         yield from self._undeclared(wanted, its, keys)
 
-    def _given(self, place: _Place, entry: task_entries.Entry) -> Iterable[spec.KeyValue]:
+    def _given(self, place: _TaskPlace, entry: plugin_manifest.Entry) -> Iterable[spec.KeyValue]:
         match entry:
-            case task_entries.Union():
+            case plugin_manifest.UnionOfEntries():
                 return self._one_of(place, entry)
             case spec.MappedEntry():
                 return self._table(place, entry)
             case _:
                 return self._resolved(place, [entry], place.only(entry.key))
 
-    def _one_of(self, place: _Place, union: task_entries.Union) -> Iterable[spec.KeyValue]:
+    def _one_of(
+        self, place: _TaskPlace, union: plugin_manifest.UnionOfEntries
+    ) -> Iterable[spec.KeyValue]:
         """Of several alternatives for the same key, the first that fits what was given counts."""
         given = [one for one in union.alternatives if one.key in place.wanted.config]
         if len(keys := {one.key for one in given}) > 1:
@@ -180,7 +189,7 @@ class _Planning:
         chosen = next(iter((*fitting, *given, *union.alternatives)))
         return self._given(place, chosen)
 
-    def _table(self, place: _Place, entry: spec.MappedEntry) -> Iterator[spec.KeyValue]:
+    def _table(self, place: _TaskPlace, entry: spec.MappedEntry) -> Iterator[spec.KeyValue]:
         if (tables := place.wanted.config.get(entry.key)) is None:
             return
         if not _is_table_of_tables(tables):
@@ -191,13 +200,13 @@ class _Planning:
         for key, table in tables.items():
             inner = place.below(entry.key, key)
             self._tell_unknown(inner, table.keys(), {one.key for one in entry.values})
-            name = absolute(key, self._sources()) if entry.key_type == "path" else key
+            name = absolute_path(key, self._sources()) if entry.key_type == "path" else key
             config = self._resolved(inner, entry.values, table)
             values.append(spec.KeyValue(name, config, spec.CONFIGS))
         yield spec.KeyValue(entry.key, values, spec.CONFIGS)
 
     def _resolved(
-        self, place: _Place, entries: list[spec.ConfigEntry], table: dict[str, Any]
+        self, place: _TaskPlace, entries: list[spec.ConfigEntry], table: dict[str, Any]
     ) -> list[spec.KeyValue]:
         """The values of plain entries, and their defaults."""
         section = place.section(self.found.name, table)
@@ -205,7 +214,7 @@ class _Planning:
         self.wrong.extend(values.problems)
         return [] if values.problems else values.key_values()
 
-    def _sources(self, *sections: Section) -> Sources:
+    def _sources(self, *sections: ConfigSection) -> Sources:
         # No variable has a say in a file of tasks; HOME is there for `~` alone.
         return Sources(sections, {"HOME": self.home}, cwd=self.where.parent)
 
@@ -214,10 +223,10 @@ class _Planning:
         return self.introduced.protocol == spec.PROTOCOL_B
 
     def _undeclared(
-        self, wanted: Wanted, its: spec.Task, declared: set[str]
+        self, wanted: RequestedTask, its: spec.Task, declared: set[str]
     ) -> Iterator[spec.KeyValue]:
         if declared or self._by_manifest:
-            self._tell_unknown(_Place(wanted, its.type or ""), wanted.config, declared)
+            self._tell_unknown(_TaskPlace(wanted, its.type or ""), wanted.config, declared)
         for key in wanted.config:
             if key in declared:
                 continue
@@ -227,7 +236,7 @@ class _Planning:
                 kinds = "true or false, a whole number, text, a table, or a list of the first three"
                 self.wrong.append(f"task {wanted.id}: {its.type}: {key} must be {kinds}")
 
-    def _tell_unknown(self, place: _Place, given: Iterable[str], declared: set[str]) -> None:
+    def _tell_unknown(self, place: _TaskPlace, given: Iterable[str], declared: set[str]) -> None:
         """What is given and not declared: a mistake where the manifest is all there is."""
         for key in given:
             if key not in declared:
@@ -239,10 +248,10 @@ class _Planning:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _TaskPlace:
     """Where in a file of tasks a value stands."""
 
-    wanted: Wanted
+    wanted: RequestedTask
     type: str
     within: tuple[str, ...] = ()
     """The keys of the tables around it."""
@@ -251,8 +260,8 @@ class _Place:
     def words(self) -> tuple[str, ...]:
         return (self.type, *self.within)
 
-    def below(self, *keys: str) -> _Place:
-        return _Place(self.wanted, self.type, (*self.within, *keys))
+    def below(self, *keys: str) -> _TaskPlace:
+        return _TaskPlace(self.wanted, self.type, (*self.within, *keys))
 
     def only(self, key: str) -> dict[str, Any]:
         """Of what is given, the value of one key."""
@@ -262,10 +271,10 @@ class _Place:
     def spelt(self, plugin: str, key: str) -> str:
         return ".".join((plugin, *self.words, key))
 
-    def section(self, plugin: str, table: dict[str, Any]) -> Section:
+    def section(self, plugin: str, table: dict[str, Any]) -> ConfigSection:
         for word in reversed(self.words):
             table = {word: table}
-        return Section({plugin: table}, Origin(Source.FLAG, f"task {self.wanted.id}"))
+        return ConfigSection({plugin: table}, Origin(Source.FLAG, f"task {self.wanted.id}"))
 
 
 def _is_table_of_tables(value: object) -> bool:
@@ -275,7 +284,7 @@ def _is_table_of_tables(value: object) -> bool:
 def _fits(value: object, entry: spec.ConfigEntry | spec.MappedEntry) -> bool:
     if isinstance(entry, spec.MappedEntry):
         return isinstance(value, dict)
-    return fit(value, entry.type) is None
+    return type_problem(value, entry.type) is None
 
 
 def _as_shown(key: str, value: object) -> spec.KeyValue | None:
@@ -288,7 +297,7 @@ def _as_shown(key: str, value: object) -> spec.KeyValue | None:
         case []:
             return spec.KeyValue(key, value, "stringList")
     for kind in _SHOWN:
-        if fit(value, kind) is None:
+        if type_problem(value, kind) is None:
             return spec.KeyValue(key, value, kind)
     return None
 
@@ -301,3 +310,74 @@ _SHOWN: Final[tuple[spec.ValueType, ...]] = (
     "intList",
     "stringList",
 )
+
+
+if TYPE_CHECKING:
+    Requires = Mapping[str, Sequence[str]]
+    """What each needs, by id."""
+
+
+def order_problems(requires: Requires) -> Iterator[str]:
+    """Why there is no order, by id; nothing where there is one."""
+    for one, needed in requires.items():
+        for other in needed:
+            if other not in requires:
+                near = nearest(other, requires)
+                meant = f"; did you mean {near}?" if near else ""
+                yield f"{one} requires {other}, which is not there{meant}"
+    if (path := cycle(requires)) is not None:
+        yield f"these require each other in a circle: {' → '.join(path)}"
+
+
+def cycle(requires: Requires) -> list[str] | None:
+    """A circle, from one id over what it requires back to itself."""
+    try:
+        TopologicalSorter(requires).prepare()
+    except CycleError as error:
+        path: list[str] = error.args[1]
+        return path[::-1]  # told the other way round, as what comes before what
+    return None
+
+
+def stages(requires: Requires) -> list[list[str]]:
+    """All ids: first those that need nothing, then those that need only these, and so on."""
+    schedule = TaskSchedule(requires)
+    found = []
+    while ready := schedule.ready():
+        found.append(ready)
+        for one in ready:
+            schedule.finished(one, ok=True)
+    return found
+
+
+class TaskSchedule:
+    """What may begin, as things finish. There must be an order."""
+
+    def __init__(self, requires: Requires) -> None:
+        self.stopped: dict[str, str] = {}
+        """What will not begin, each with what it requires and does not have."""
+        self._requires = requires
+        self._failed: set[str] = set()
+        self._sorter = TopologicalSorter(requires)
+        self._sorter.prepare()
+
+    def ready(self) -> list[str]:
+        """What may begin now and was not told yet."""
+        found: list[str] = []
+        while told := self._sorter.get_ready():
+            found += (one for one in told if not self._stop(one))
+        return found
+
+    def finished(self, one: str, *, ok: bool) -> None:
+        """What was begun has ended."""
+        if not ok:
+            self._failed.add(one)
+        self._sorter.done(one)
+
+    def _stop(self, one: str) -> bool:
+        lacks = (need for need in self._requires[one] if need in self._failed)
+        if (lack := next(lacks, None)) is None:
+            return False
+        self.stopped[one] = lack
+        self.finished(one, ok=False)
+        return True

@@ -12,7 +12,7 @@ Linux has three means, and each covers what the others do not:
 `Confinement` says what is wanted, `Confinement.words` puts it as this kernel understands it, and
 `restrict` does it, in the child. What was done cannot be taken off again, by it or its children.
 
-Used for plugins (`telex.plugins.restricting`) and for commands of an agent that nobody was asked
+Used for plugins (`telex.plugins.restrictions`) and for commands of an agent that nobody was asked
 about (`telex.agent.confinement`). Imports little: the doctor uses it too.
 """
 

@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from plugins import plugin
+from lua_plugins import plugin
+from telex.adapters.errors import PluginProblem
 from telex.adapters.lua.instance import Instance
-from telex.adapters.lua.nursery import Nursery
-from telex.adapters.lua.problems import PluginProblem
-from telex.adapters.sources import Plugin
+from telex.adapters.lua.worker_pool import WorkerPool
+from telex.adapters.lua_plugin import LuaPlugin
 from telex.wire import limits
 
 COUNTED = {
@@ -81,7 +81,7 @@ FINE = "function M.fine(n) return n + 1 end"
 OTHER = plugin(f"local M = {{}} {FINE} return M")
 
 
-def bombed(code: str) -> Plugin:
+def bombed(code: str) -> LuaPlugin:
     return plugin(f"local M = {{}} function M.bomb() {code} end {FINE} return M", name="bomb")
 
 
@@ -105,8 +105,8 @@ async def problem_of(instance: Instance, function: str = "bomb") -> PluginProble
 
 @pytest.mark.parametrize("name", TIME)
 async def test_a_bomb_of_time_ends_while_others_answer(name: str) -> None:
-    async with Nursery() as nursery:
-        instance, other = nursery.instance(bombed(TIME[name])), nursery.instance(OTHER)
+    async with WorkerPool() as workers:
+        instance, other = workers.instance(bombed(TIME[name])), workers.instance(OTHER)
         await asyncio.gather(instance.exports(), other.exports())
         began = time.perf_counter()
         bomb = asyncio.ensure_future(problem_of(instance))
@@ -126,11 +126,11 @@ def test_loops_of_lua_are_ended_by_the_count_of_instructions() -> None:
     """In a process without a clock, where nothing else could end them."""
     program = """
 import json, sys
-from telex.adapters.lua.chamber import Chamber
+from telex.adapters.lua.lua_state import LuaState
 code = sys.stdin.read()
-chamber = Chamber()
-chamber.begin("bomb", "0", [], {"main.lua": code}, "main.lua")
-print(chamber.call("bomb", [])["kind"])
+lua = LuaState()
+lua.load("bomb", "0", [], {"main.lua": code}, "main.lua")
+print(lua.call("bomb", [])["kind"])
 """
     for name, code in COUNTED.items():
         source = bombed(code).files["main.lua"]
@@ -146,8 +146,8 @@ print(chamber.call("bomb", [])["kind"])
 
 @pytest.mark.parametrize("name", MEMORY)
 async def test_a_bomb_of_memory_is_capped(name: str) -> None:
-    async with Nursery() as nursery:
-        instance = nursery.instance(bombed(MEMORY[name]))
+    async with WorkerPool() as workers:
+        instance = workers.instance(bombed(MEMORY[name]))
         await instance.exports()
         bomb = asyncio.ensure_future(problem_of(instance))
         peak, problem = await _peak_until(bomb, instance.pid), bomb.result()
@@ -169,24 +169,24 @@ async def _peak_until(bomb: asyncio.Future[PluginProblem], pid: int | None) -> i
 
 
 async def test_the_kernel_ends_a_loop_in_c_without_our_help() -> None:
-    async with Nursery() as nursery:
-        problem = await problem_of(nursery.instance(bombed(TIME["find that goes back and back"])))
+    async with WorkerPool() as workers:
+        problem = await problem_of(workers.instance(bombed(TIME["find that goes back and back"])))
         assert problem.kind == "deadline"
         assert problem.problem == f"it took more than {limits.LUA_CPU_MS} ms of processor time"
 
 
 @pytest.mark.parametrize("code", ["while true do end", "return (('a'):rep(20000)):find('.-.-.-b')"])
 async def test_a_bomb_when_the_plugin_is_loaded_ends_too(code: str) -> None:
-    async with Nursery() as nursery:
-        instance = nursery.instance(plugin(code))
+    async with WorkerPool() as workers:
+        instance = workers.instance(plugin(code))
         assert (await problem_of(instance)).kind in {"budget", "deadline"}
 
 
 async def test_all_bombs_at_once_leave_another_answering() -> None:
-    async with Nursery() as nursery:
-        other = nursery.instance(OTHER)
+    async with WorkerPool() as workers:
+        other = workers.instance(OTHER)
         await other.exports()
-        instances = [nursery.instance(bombed(code)) for code in TIME.values()]
+        instances = [workers.instance(bombed(code)) for code in TIME.values()]
         bombs = asyncio.gather(*map(problem_of, instances))
         slowest = await slowest_while(other, bombs)
         print(
@@ -207,8 +207,8 @@ async def test_a_plugin_full_of_memory_is_told_so_and_not_ended_in_our_hands() -
         return M
     """
     argument = "y" * 10_000_000
-    async with Nursery() as nursery:
-        instance = nursery.instance(plugin(source))
+    async with WorkerPool() as workers:
+        instance = workers.instance(plugin(source))
         assert (await problem_of(instance, "fill")).kind == "memory"
         assert await instance.call("nearly") == 24
         with pytest.raises(PluginProblem) as caught:

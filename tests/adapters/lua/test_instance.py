@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plugins import plugin
-from telex.adapters.lua.chamber import Chamber
+from lua_plugins import plugin
+from telex.adapters.errors import PluginProblem
 from telex.adapters.lua.instance import Instance
-from telex.adapters.lua.nursery import Nursery
-from telex.adapters.lua.problems import PluginProblem
-from telex.protocols.pty_adapters import PERMISSIONS
+from telex.adapters.lua.lua_state import LuaState
+from telex.adapters.lua.worker_pool import WorkerPool
+from telex.adapters.protocol import PERMISSIONS
 from telex.wire import limits
 
 ECHO = "return {echo = function(...) return ... end, pack = function(...) return {n = select('#', ...), ...} end}"
@@ -34,8 +34,8 @@ def answering(code: str) -> str:
 
 @pytest.mark.each_loop
 async def test_a_function_is_called_and_answers() -> None:
-    async with Nursery() as nursery:
-        instance = nursery.instance(plugin())
+    async with WorkerPool() as workers:
+        instance = workers.instance(plugin())
         assert "classify" in await instance.exports()
         state = await instance.call("classify", {"screen": "hello\nready> ", "size": {"rows": 24}})
         assert state["state"] == "ready"
@@ -70,18 +70,18 @@ def _without_nothing(value: Any) -> Any:
     return value
 
 
-_chamber = Chamber()
-assert "exports" in _chamber.begin("echo", "1", (), {"main.lua": ECHO}, "main.lua")
+_lua = LuaState()
+assert "exports" in _lua.load("echo", "1", (), {"main.lua": ECHO}, "main.lua")
 
 
 @given(values)
 def test_what_goes_in_comes_out(value: Any) -> None:
-    assert _chamber.call("echo", [value]) == {"value": _without_nothing(value)}
+    assert _lua.call("echo", [value]) == {"value": _without_nothing(value)}
 
 
 async def test_arguments_keep_their_places_and_large_numbers_their_size() -> None:
-    async with Nursery() as nursery:
-        instance = nursery.instance(plugin(ECHO))
+    async with WorkerPool() as workers:
+        instance = workers.instance(plugin(ECHO))
         assert await instance.call("pack") == {"n": 0}
         assert await instance.call("echo", 2**80) == float(2**80)
         assert "is -inf" in (await problem_of(instance, "echo", -(10**400))).problem
@@ -106,8 +106,8 @@ async def test_arguments_keep_their_places_and_large_numbers_their_size() -> Non
     ],
 )
 async def test_an_answer_is_told_as_json(code: str, answer: Any) -> None:
-    async with Nursery() as nursery:
-        assert await nursery.instance(plugin(answering(code))).call("f") == answer
+    async with WorkerPool() as workers:
+        assert await workers.instance(plugin(answering(code))).call("f") == answer
 
 
 @pytest.mark.parametrize(
@@ -134,8 +134,8 @@ async def test_an_answer_is_told_as_json(code: str, answer: Any) -> None:
     ],
 )
 async def test_an_answer_that_cannot_be_told_names_the_place(code: str, problem: str) -> None:
-    async with Nursery() as nursery:
-        instance = nursery.instance(plugin(answering(code)))
+    async with WorkerPool() as workers:
+        instance = workers.instance(plugin(answering(code)))
         await instance.exports()
         worker = instance.pid
         told = await problem_of(instance, "f")
@@ -146,8 +146,8 @@ async def test_an_answer_that_cannot_be_told_names_the_place(code: str, problem:
 
 async def test_an_answer_that_branches_without_end_is_not_walked_without_end() -> None:
     """Thirty tables, each twice in the one above: a billion values in no memory."""
-    async with Nursery() as nursery:
-        instance = nursery.instance(
+    async with WorkerPool() as workers:
+        instance = workers.instance(
             plugin(answering("local t = {} for i = 1, 30 do t = {t, t} end return t"))
         )
         assert (await problem_of(instance, "f")).kind == "shape"
@@ -179,8 +179,8 @@ async def test_an_answer_that_branches_without_end_is_not_walked_without_end() -
     ],
 )
 async def test_an_error_of_the_plugin_says_what_and_where(code: str, kind: str, said: str) -> None:
-    async with Nursery() as nursery:
-        instance = nursery.instance(plugin(answering(code), name="wrong"))
+    async with WorkerPool() as workers:
+        instance = workers.instance(plugin(answering(code), name="wrong"))
         problem = await problem_of(instance, "f")
         assert problem.kind == kind
         assert said in problem.problem
@@ -192,19 +192,19 @@ async def test_an_error_of_the_plugin_says_what_and_where(code: str, kind: str, 
 
 
 async def test_of_a_long_error_message_the_beginning_is_told() -> None:
-    async with Nursery() as nursery:
+    async with WorkerPool() as workers:
         for code in (
             "error(('x'):rep(5000000))",
             "telex.refuse('c', ('x'):rep(5000000))",
             "return {[('x'):rep(9999)] = type}",
         ):
-            problem = await problem_of(nursery.instance(plugin(answering(code))), "f", 10**30)
+            problem = await problem_of(workers.instance(plugin(answering(code))), "f", 10**30)
             assert 4000 < len(problem.problem) <= limits.LUA_PROBLEM_CHARS
 
 
 async def test_errors_of_lua_pass_through_protected_calls_as_ever() -> None:
-    async with Nursery() as nursery:
-        instance = nursery.instance(
+    async with WorkerPool() as workers:
+        instance = workers.instance(
             plugin("""
             local M = {}
             function M.caught() local ok, e = pcall(error, {x = 1}) return {ok, e} end
@@ -253,8 +253,8 @@ async def test_errors_of_lua_pass_through_protected_calls_as_ever() -> None:
     ],
 )
 async def test_a_plugin_that_does_not_load_says_so_at_each_call(source: str, said: str) -> None:
-    async with Nursery() as nursery:
-        instance = nursery.instance(
+    async with WorkerPool() as workers:
+        instance = workers.instance(
             plugin(source, a="return require('b')", b="return require('a')", broken="local =")
         )
         for _ in range(5):
@@ -276,8 +276,8 @@ async def test_modules_are_found_in_the_plugins_own_directory_and_run_once() -> 
         "lib/y/init": "return {n = require('lib.x').n}",
         "silent": "",
     }
-    async with Nursery() as nursery:
-        instance = nursery.instance(plugin(source, **files))
+    async with WorkerPool() as workers:
+        instance = workers.instance(plugin(source, **files))
         assert await instance.call("f") == ["strings", 1, 1, True, True]
 
 
@@ -285,8 +285,8 @@ async def test_only_functions_are_exported_and_only_they_can_be_called() -> None
     source = (
         "return setmetatable({b = type, a = pcall, n = 1, [1] = type}, {__index = {hidden = type}})"
     )
-    async with Nursery() as nursery:
-        instance = nursery.instance(plugin(source))
+    async with WorkerPool() as workers:
+        instance = workers.instance(plugin(source))
         assert await instance.exports() == ("a", "b")
         for name in ("n", "hidden", "absent", "", "__index"):
             assert (await problem_of(instance, name)).kind == "no_function"
@@ -321,8 +321,8 @@ return {told = function() return {
 
 @pytest.mark.parametrize("permission", [*PERMISSIONS, "none"])
 async def test_a_plugin_finds_the_functions_its_manifest_permits(permission: str) -> None:
-    async with Nursery() as nursery:
-        told = await nursery.instance(plugin(TOLD, permission)).call("told")
+    async with WorkerPool() as workers:
+        told = await workers.instance(plugin(TOLD, permission)).call("told")
     assert set(told["action"]) == HOST.get(permission, set())
     assert " ".join(sorted(told["matcher"])) == (MATCHERS if permission == "matcher.wait" else "")
     assert told["same"] is True
@@ -342,8 +342,8 @@ async def test_the_hosts_functions_answer_what_the_wire_takes() -> None:
           m.title("t"), m.cursor_at(1, 2), m.exit_code(0), m.none(m.all{m.lua("p", {a = 1})}), m.lua("q"),
         } end}
     """
-    async with Nursery() as nursery:
-        instance = nursery.instance(plugin(source, name="mine"))
+    async with WorkerPool() as workers:
+        instance = workers.instance(plugin(source, name="mine"))
         assert await instance.call("f") == [
             {"type": "text", "value": "t"},
             {"type": "stream_text", "value": {"text": "t", "delay_ms": 5}},
@@ -392,16 +392,16 @@ ORDERED = "local seen = {} return {add = function(n) seen[#seen + 1] = n return 
 
 
 async def test_calls_are_answered_in_the_order_they_were_made() -> None:
-    async with Nursery() as nursery:
-        instance = nursery.instance(plugin(ORDERED))
+    async with WorkerPool() as workers:
+        instance = workers.instance(plugin(ORDERED))
         answers = await asyncio.gather(*(instance.call("add", n) for n in range(200)))
         assert answers == list(range(1, 201))
         assert await instance.call("seen") == list(range(200))
 
 
 async def test_who_stops_waiting_disturbs_nobody() -> None:
-    async with Nursery() as nursery:
-        instance = nursery.instance(plugin(ORDERED))
+    async with WorkerPool() as workers:
+        instance = workers.instance(plugin(ORDERED))
         calls = [asyncio.ensure_future(instance.call("add", n)) for n in range(4)]
         await asyncio.sleep(0)
         calls[0].cancel()  # under way, or its plugin is just being started
@@ -418,8 +418,8 @@ async def test_who_stops_waiting_disturbs_nobody() -> None:
 
 
 async def test_calls_behind_a_failed_one_are_answered_by_another_worker() -> None:
-    async with Nursery() as nursery:
-        instance = nursery.instance(plugin(ORDERED))
+    async with WorkerPool() as workers:
+        instance = workers.instance(plugin(ORDERED))
         assert await instance.call("add", 1) == 1
         first = instance.pid
         spin, after = await asyncio.gather(
@@ -432,8 +432,8 @@ async def test_calls_behind_a_failed_one_are_answered_by_another_worker() -> Non
 
 
 async def test_a_plugin_that_fails_again_and_again_rests_and_is_tried_again() -> None:
-    async with Nursery() as nursery:
-        instance = nursery.instance(plugin(ORDERED))
+    async with WorkerPool() as workers:
+        instance = workers.instance(plugin(ORDERED))
         kinds = [(await problem_of(instance, "spin")).kind for _ in range(3)]
         assert kinds == ["budget"] * 3
         resting = await problem_of(instance, "add", 1)
@@ -459,8 +459,8 @@ async def test_a_worker_that_stands_still_is_killed_at_its_deadline(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(limits, "LUA_DEADLINE_MS", 1000)
-    async with Nursery() as nursery:
-        instance = nursery.instance(plugin(ORDERED))
+    async with WorkerPool() as workers:
+        instance = workers.instance(plugin(ORDERED))
         await instance.exports()
         stopped = instance.pid or 0
         os.kill(stopped, signal.SIGSTOP)
@@ -474,8 +474,8 @@ async def test_a_worker_that_stands_still_is_killed_at_its_deadline(
 
 
 async def test_a_closed_instance_answers_nobody() -> None:
-    async with Nursery() as nursery:
-        instance = nursery.instance(plugin(ORDERED))
+    async with WorkerPool() as workers:
+        instance = workers.instance(plugin(ORDERED))
         await instance.exports()
         pid = instance.pid
         waiting = [asyncio.ensure_future(instance.call("add", n)) for n in range(3)]
@@ -493,8 +493,8 @@ async def test_a_closed_instance_answers_nobody() -> None:
 
 @pytest.mark.each_loop
 async def test_large_arguments_and_answers_pass_whole() -> None:
-    async with Nursery() as nursery:
-        instance = nursery.instance(
+    async with WorkerPool() as workers:
+        instance = workers.instance(
             plugin("return {f = function(s) return {#s, s:sub(1, 1000000)} end}")
         )
         text = "é\n" * 1_000_000

@@ -12,11 +12,11 @@ from pathlib import Path
 import lupa.lua54
 import pytest
 
-from plugins import plugin
+from lua_plugins import plugin
+from telex.adapters.errors import PluginProblem
 from telex.adapters.lua.instance import Instance
-from telex.adapters.lua.nursery import Nursery
-from telex.adapters.lua.problems import PluginProblem
-from telex.adapters.sources import Plugin
+from telex.adapters.lua.worker_pool import WorkerPool
+from telex.adapters.lua_plugin import LuaPlugin
 from telex.wire import limits
 
 ESCAPES = {
@@ -132,7 +132,7 @@ NAMES = (
 )
 
 
-def attempt(code: str) -> Plugin:
+def attempt(code: str) -> LuaPlugin:
     return plugin(
         SOURCE.replace("ATTEMPT", code),
         strings="return {}",
@@ -142,8 +142,8 @@ def attempt(code: str) -> Plugin:
 
 @pytest.mark.parametrize("name", [*ESCAPES, *CLOSED_ONLY])
 async def test_no_plugin_gets_out(name: str) -> None:
-    async with Nursery() as nursery:
-        instance = nursery.instance(attempt({**ESCAPES, **CLOSED_ONLY}[name]))
+    async with WorkerPool() as workers:
+        instance = workers.instance(attempt({**ESCAPES, **CLOSED_ONLY}[name]))
         assert not await _answer(instance)
         assert await instance.call("fine", 7) == {"value": 7, "text": "A-B", "list": [1, 2]}
 
@@ -162,14 +162,14 @@ def test_the_same_way_leads_out_of_an_open_lua(name: str) -> None:
 
 
 async def test_a_plugin_finds_these_names_and_no_others() -> None:
-    async with Nursery() as nursery:
+    async with WorkerPool() as workers:
         source = "local names = {} for name in pairs(_G) do names[#names + 1] = name end\n"
-        instance = nursery.instance(plugin(source + "return {names = function() return names end}"))
+        instance = workers.instance(plugin(source + "return {names = function() return names end}"))
         assert " ".join(sorted(await instance.call("names"))) == NAMES
 
 
 async def test_what_one_instance_does_to_its_world_no_other_sees() -> None:
-    async with Nursery() as nursery:
+    async with WorkerPool() as workers:
         spoiling = plugin("""
             local M = {}
             function M.spoil()
@@ -184,7 +184,7 @@ async def test_what_one_instance_does_to_its_world_no_other_sees() -> None:
             function M.seen() return shared or ("x"):upper() end
             return M
         """)
-        spoilt, other = nursery.instance(spoiling), nursery.instance(spoiling)
+        spoilt, other = workers.instance(spoiling), workers.instance(spoiling)
         assert await spoilt.call("spoil") is True
         assert await spoilt.call("seen") == "spoilt"
         assert await other.call("seen") == "X"
@@ -192,7 +192,7 @@ async def test_what_one_instance_does_to_its_world_no_other_sees() -> None:
 
 async def test_what_a_plugin_does_to_its_libraries_does_not_reach_the_host() -> None:
     """The guards and the host's functions hold though every global was replaced."""
-    async with Nursery() as nursery:
+    async with WorkerPool() as workers:
         source = """
             local refuse, keep = telex.refuse, {next = next, pairs = pairs}
             local evil = function() return true, true, true end
@@ -207,7 +207,7 @@ async def test_what_a_plugin_does_to_its_libraries_does_not_reach_the_host() -> 
               plan = function() return telex.action.key("enter") end,
             }
         """
-        instance = nursery.instance(plugin(source))
+        instance = workers.instance(plugin(source))
         assert await instance.exports() == ("no", "plan", "spin")
         assert await instance.call("plan") == {"type": "key", "value": "enter"}
         with pytest.raises(PluginProblem, match="not now"):
@@ -233,8 +233,8 @@ EVIL_METATABLE = """
 
 
 async def test_metatables_of_errors_and_answers_are_never_asked() -> None:
-    async with Nursery() as nursery:
-        instance = nursery.instance(plugin(EVIL_METATABLE))
+    async with WorkerPool() as workers:
+        instance = workers.instance(plugin(EVIL_METATABLE))
         with pytest.raises(PluginProblem, match="an error that is no string but a table"):
             await instance.call("throw")
         assert await instance.call("answer") == {"a": 1}
@@ -243,8 +243,8 @@ async def test_metatables_of_errors_and_answers_are_never_asked() -> None:
 
 
 async def test_a_worker_could_do_little_even_outside_of_its_lua() -> None:
-    async with Nursery() as nursery:
-        instance = nursery.instance(plugin())
+    async with WorkerPool() as workers:
+        instance = workers.instance(plugin())
         await instance.exports()
         proc = Path(f"/proc/{instance.pid}")
         fds = {fd.name: os.readlink(fd) for fd in (proc / "fd").iterdir()}

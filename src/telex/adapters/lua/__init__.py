@@ -2,18 +2,18 @@
 
 A budget of instructions alone cannot hold a plugin: pattern matching counts none. So a plugin runs
 where the kernel can end it, in a *worker*: a process that has one Lua, one socket and nothing else.
-`Nursery` is the way in; a server has one.
+`WorkerPool` is the way in; a server has one. Workers are forks of the *zygote*, a process that has
+Lua ready.
 
-    nursery    all instances of a server
-    instance   one plugin in one worker: calls in order, deadlines, another worker after a failure
-    forks      our side of the helper process, which makes workers and tells how they ended
-    wire       a socket in the event loop
-    problems   what can go wrong, as an exception with a kind
+    worker_pool      all instances of a server
+    instance         one plugin in one worker: calls in order, deadlines, restarts
+    zygote           our side of the zygote: have workers forked and killed, receive how they ended
+    worker_socket    a socket in the event loop
 
 and on the other side, in processes where nothing of the server is:
 
-    process      the helper: it forks workers and reaps them, and runs no plugin
-    records      what it and `forks` say to each other
-    chamber      one Lua in a worker: calls in, plain data out
-    prelude.lua  what a plugin finds there: an allow-list, guards, and the host's functions
+    zygote_process   the zygote: it forks workers and reaps them, and runs no plugin
+    zygote_protocol  the records between it and `zygote`
+    lua_state        one Lua in a worker: calls in, plain data out
+    prelude.lua      what a plugin finds there: an allow-list, guards, and the host's functions
 """

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from telex.adapters.lua.problems import Kind, PluginProblem
-from telex.adapters.lua.wire import Wire
+from telex.adapters.errors import Kind, PluginProblem
+from telex.adapters.lua.worker_socket import WorkerSocket
 from telex.processes.spawn import StartFailed
 from telex.version import __version__
 from telex.wire import limits, ndjson
@@ -26,8 +26,8 @@ from telex.wire.events import Frame
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from telex.adapters.lua.forks import Worker
-    from telex.adapters.sources import Plugin
+    from telex.adapters.lua.zygote import Worker
+    from telex.adapters.lua_plugin import LuaPlugin
     from telex.processes.child import Exit
     from telex.wire.events import Event
 
@@ -41,7 +41,7 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 @dataclass(frozen=True, slots=True)
-class _Problem:
+class _WorkerProblem:
     """A `PluginProblem` to be, of whichever call it meets."""
 
     kind: Kind
@@ -60,8 +60,8 @@ class _Reply(msgspec.Struct):
     problem: str = ""
     code: str | None = None
 
-    def told(self) -> _Problem:
-        return _Problem(self.kind or "died", self.problem, self.code)
+    def told(self) -> _WorkerProblem:
+        return _WorkerProblem(self.kind or "died", self.problem, self.code)
 
 
 _decode: Final = msgspec.json.Decoder(_Reply).decode
@@ -76,7 +76,7 @@ class _Call:
     answer: asyncio.Future[Any]
 
 
-class _Running:
+class _RunningWorker:
     """A worker in use: what leads there, and what is known of it."""
 
     def __init__(self, worker: Worker, owner: Instance) -> None:
@@ -85,21 +85,21 @@ class _Running:
         self.pid: int | None = None
         """Known when the plugin is loaded."""
         self.cut_off = False
-        self.wire = Wire(worker.socket, self._received, self._ended)
+        self.socket = WorkerSocket(worker.socket, self._received, self._ended)
         self._owner = owner
-        worker.gone.add_done_callback(lambda _: owner.look_after(self))
+        worker.gone.add_done_callback(lambda _: owner.on_worker_end(self))
 
     def drop(self) -> None:
-        self.wire.close()
+        self.socket.close()
         self.worker.kill()
 
     def _received(self, data: bytes) -> None:
         for event in self.decoder.feed(data):
-            self._owner.replied(self, _read(event))
+            self._owner.on_reply(self, _read(event))
 
     def _ended(self) -> None:
         self.cut_off = True
-        self._owner.look_after(self)
+        self._owner.on_worker_end(self)
 
 
 class Instance:
@@ -107,7 +107,7 @@ class Instance:
 
     def __init__(
         self,
-        plugin: Plugin,
+        plugin: LuaPlugin,
         fork: Callable[[], Worker],
         closed: Callable[[Instance], None],
     ) -> None:
@@ -116,12 +116,12 @@ class Instance:
         self._forget = closed
         self._queue: deque[_Call] = deque()
         self._current: _Call | None = None
-        self._running: _Running | None = None
+        self._running: _RunningWorker | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._exports: tuple[str, ...] | None = None
         self._failures = 0
         self._rests_until = -math.inf
-        self._standing: _Problem | None = None
+        self._standing: _WorkerProblem | None = None
         """Why no call will ever be answered: it does not load, or is closed."""
         self._last = ""
         self._worker: Worker | None = None
@@ -148,13 +148,13 @@ class Instance:
 
     async def close(self) -> None:
         """End it. Calls that wait get a problem of kind `closed`."""
-        self.shut()
+        self.close_nowait()
         if self._worker is not None:
             await asyncio.shield(self._worker.gone)
 
-    def shut(self) -> None:
+    def close_nowait(self) -> None:
         """The same, without waiting until its process is gone."""
-        self._standing = _Problem("closed", "the plugin was closed")
+        self._standing = _WorkerProblem("closed", "the plugin was closed")
         self._forget(self)
         self._drop()
         self._answer_problem(self._standing)
@@ -180,11 +180,11 @@ class Instance:
             elif self._running.pid is not None:
                 self._ask(call)
 
-    def _resting(self) -> _Problem | None:
+    def _resting(self) -> _WorkerProblem | None:
         left = self._rests_until - asyncio.get_running_loop().time()
         if left <= 0:
             return None
-        return _Problem(
+        return _WorkerProblem(
             "resting",
             f"it failed {self._failures} times in a row and rests for another {left:.1f} s; "
             f"the last time, {self._last}",
@@ -194,10 +194,10 @@ class Instance:
         try:
             worker = self._fork()
         except StartFailed as failure:
-            self._fail(_Problem("died", f"its process was not started: {failure}"))
+            self._fail(_WorkerProblem("died", f"its process was not started: {failure}"))
             return
-        self._worker, self._running = worker, _Running(worker, self)
-        self._running.wire.send(self._introduction())
+        self._worker, self._running = worker, _RunningWorker(worker, self)
+        self._running.socket.send(self._introduction())
         self._within(limits.LUA_START_MS)
 
     def _introduction(self) -> bytes:
@@ -215,10 +215,10 @@ class Instance:
         if call.line is None or call.answer.done() or self._running is None:
             self._answer(None)
         else:
-            self._running.wire.send(call.line)
+            self._running.socket.send(call.line)
             self._within(limits.LUA_DEADLINE_MS)
 
-    def replied(self, running: _Running, reply: _Reply) -> None:
+    def on_reply(self, running: _RunningWorker, reply: _Reply) -> None:
         """A worker answered."""
         call = self._current
         if running is not self._running or call is None:
@@ -241,7 +241,7 @@ class Instance:
                 self._failures = 0
                 there = ", ".join(self._exports or ()) or "none"
                 sentence = f"the plugin has no such function; it has {there}"
-                self._answer_problem(_Problem("no_function", sentence))
+                self._answer_problem(_WorkerProblem("no_function", sentence))
             case "threw" | "refused" | "shape":
                 self._failures = 0
                 self._answer_problem(reply.told())
@@ -249,7 +249,7 @@ class Instance:
                 self._fail(reply.told())
         self._move_on()
 
-    def look_after(self, running: _Running) -> None:
+    def on_worker_end(self, running: _RunningWorker) -> None:
         """A worker's socket ended, or it was reaped: when both are known, so is the reason."""
         if running is not self._running:
             return
@@ -269,10 +269,10 @@ class Instance:
         if loop.time() > due + _GRACE:
             self._timer = loop.call_later(_GRACE, self._overdue, math.inf, milliseconds)
             return
-        self._fail(_Problem("deadline", f"it did not answer within {milliseconds} ms"))
+        self._fail(_WorkerProblem("deadline", f"it did not answer within {milliseconds} ms"))
         self._move_on()
 
-    def _fail(self, problem: _Problem) -> None:
+    def _fail(self, problem: _WorkerProblem) -> None:
         """The current call ended its worker."""
         self._drop()
         self._failures += 1
@@ -299,7 +299,7 @@ class Instance:
         if call is not None and not call.answer.done():
             call.answer.set_result(value)
 
-    def _answer_problem(self, problem: _Problem) -> None:
+    def _answer_problem(self, problem: _WorkerProblem) -> None:
         call, self._current = self._current, None
         if call is not None and not call.answer.done():
             call.answer.set_exception(
@@ -317,16 +317,16 @@ def _read(event: Event) -> _Reply:
         return _UNREADABLE
 
 
-def _ending(how: Exit) -> _Problem:
+def _ending(how: Exit) -> _WorkerProblem:
     """What an end means that the worker could not tell itself."""
     match how.signal:
         case Signals.SIGPROF:
-            return _Problem(
+            return _WorkerProblem(
                 "deadline", f"it took more than {limits.LUA_CPU_MS} ms of processor time"
             )
         case Signals.SIGABRT:  # Lua's way, where it cannot even say so
-            return _Problem("memory", "it ran out of memory")
+            return _WorkerProblem("memory", "it ran out of memory")
         case None if how.code is None:
-            return _Problem("died", "its process ended with the one that makes them")
+            return _WorkerProblem("died", "its process ended with the one that makes them")
         case _:
-            return _Problem("died", f"its process {how}")
+            return _WorkerProblem("died", f"its process {how}")

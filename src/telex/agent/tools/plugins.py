@@ -3,7 +3,7 @@
 A plugin is started by the first call that was permitted, not by the question whether it may be
 made. So what a tool takes is the plugin's to check, and one that is not there is an answer. Its
 list of tools is asked for once in the life of its process, and again when a tool is not in it.
-Which plugins there are is for the person to say; `telex.plugins.tools` does the calling.
+Which plugins there are is for the person to say; `telex.plugins.plugin_tools` does the calling.
 """
 
 from __future__ import annotations
@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from telex.agent.tools.tool import AgentTool, ToolContext, ToolResult
-from telex.plugins.content import shown
-from telex.plugins.tools import Tools, tools
+from telex.plugins.plugin_commands import content_text
+from telex.plugins.plugin_tools import PluginTools, list_tools
 from telex.processes.shielded import run_in_thread
 
 if TYPE_CHECKING:
-    from telex.plugins.keeper import Keeper
-    from telex.plugins.keepers import Keepers
-    from telex.plugins.plugin import Plugin
+    from telex.plugins.client import RunningPlugin
+    from telex.plugins.supervisor import PluginSupervisor, PluginSupervisors
 
 _ARGUMENTS: Final = msgspec.json.Decoder(dict[str, Any])
 
@@ -29,7 +28,7 @@ _ARGUMENTS: Final = msgspec.json.Decoder(dict[str, Any])
 class PluginToolSource:
     """The tools of these plugins. Whoever made the keepers closes them."""
 
-    def __init__(self, keepers: Keepers) -> None:
+    def __init__(self, keepers: PluginSupervisors) -> None:
         # Names may have dots, and so may those of tools: the longest that fits is meant.
         ordered = sorted(keepers, key=lambda keeper: len(keeper.name), reverse=True)
         self._listings = [_Listing(keeper) for keeper in ordered]
@@ -44,18 +43,18 @@ class PluginToolSource:
 class _Listing:
     """The tools of one plugin, as its running process listed them."""
 
-    def __init__(self, keeper: Keeper) -> None:
+    def __init__(self, keeper: PluginSupervisor) -> None:
         self.keeper = keeper
-        self._listed: Tools | None = None
-        self._plugin: Plugin | None = None
+        self._listed: PluginTools | None = None
+        self._plugin: RunningPlugin | None = None
 
-    async def with_tool(self, name: str) -> Tools:
+    async def with_tool(self, name: str) -> PluginTools:
         """Listed again where the process is another one, or the tool is not there."""
         plugin, listed = self.keeper.running, self._listed
         is_current = plugin is not None and plugin is self._plugin
         if listed is not None and is_current and name in listed.by_name:
             return listed
-        listed = await tools([self.keeper])
+        listed = await list_tools([self.keeper])
         self._listed, self._plugin = listed, self.keeper.running
         return listed
 
@@ -70,14 +69,14 @@ def _tool(listing: _Listing, name: str) -> AgentTool[dict[str, Any]]:
         except asyncio.CancelledError:
             await _end(listing.keeper)
             raise
-        text = await run_in_thread(lambda _: context.redactor.redact(shown(result.content)))
+        text = await run_in_thread(lambda _: context.redactor.redact(content_text(result.content)))
         return ToolResult(text, is_error=result.is_error)
 
     described = f"A tool of the plugin {listing.keeper.name}."
     return AgentTool(name, described, {"type": "object"}, _ARGUMENTS.decode, run)
 
 
-async def _end(keeper: Keeper) -> None:
+async def _end(keeper: PluginSupervisor) -> None:
     """A plugin that was told to cancel may go on all the same, and after a cancel nothing may: it
     is ended, at the cost of what others have it do. The next call starts it again."""
     if (plugin := keeper.running) is not None:

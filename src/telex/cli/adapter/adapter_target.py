@@ -11,7 +11,7 @@ from telex.cli import completion_candidates
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from telex.adapters.sources import Plugin
+    from telex.adapters.lua_plugin import LuaPlugin
 
 target = click.argument(
     "program",
@@ -22,7 +22,7 @@ target = click.argument(
 )
 
 
-def default_program(context: click.Context, plugin: Plugin | None) -> tuple[str, ...]:
+def default_program(context: click.Context, plugin: LuaPlugin | None) -> tuple[str, ...]:
     """What a plugin's manifest says to start."""
     if plugin is None or plugin.manifest.default_target is None:
         raise click.UsageError("say what to run: -- COMMAND", context)
@@ -30,7 +30,7 @@ def default_program(context: click.Context, plugin: Plugin | None) -> tuple[str,
     return (target.program, *target.args)
 
 
-def environment(plugin: Plugin | None) -> Mapping[str, str | None]:
+def environment(plugin: LuaPlugin | None) -> Mapping[str, str | None]:
     """What a plugin wants its program to find."""
     if plugin is None or plugin.manifest.default_target is None:
         return {}

@@ -11,7 +11,7 @@ import click
 from telex.cli.console import explain, say
 
 if TYPE_CHECKING:
-    from telex.adapters.sources import Plugin
+    from telex.adapters.lua_plugin import LuaPlugin
     from telex.config.places import Places
 
 HELP = """List the adapters there are, and what each may do.
@@ -31,7 +31,7 @@ class Listed:
     """One line."""
 
     name: str
-    plugin: Plugin | None
+    plugin: LuaPlugin | None
     where: str
     problem: str = ""
 
@@ -70,12 +70,12 @@ def command(as_json: bool) -> None:
 
 
 def _listed(here: Places) -> list[Listed]:
-    from telex.adapters.registry import NameTaken, Plugins, builtin_plugins, look_at_installed
+    from telex.adapters.plugin_registry import NameTaken, Plugins, builtin_plugins, scan_installed
 
     builtin = builtin_plugins()
     names = Plugins(builtin)
     listed = [Listed(plugin.name, plugin, "comes with telex") for plugin in builtin]
-    for one in look_at_installed(here.adapters):
+    for one in scan_installed(here.adapters):
         problem = one.problem
         if one.plugin is not None and not problem:
             try:

@@ -46,7 +46,7 @@ def command(parent: Path, name: str) -> None:
 def _check(name: str) -> None:
     """A name that no server would take is a mistake in usage."""
     from telex.adapters.manifest import BadManifest, check
-    from telex.adapters.registry import builtin_plugins
+    from telex.adapters.plugin_registry import builtin_plugins
 
     try:
         check({"name": name, "kind": "adapter", "version": "0.1.0"})

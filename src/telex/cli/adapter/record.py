@@ -14,7 +14,7 @@ from telex.cli.console import explain
 from telex.config import places
 
 if TYPE_CHECKING:
-    from telex.adapters.sources import Plugin
+    from telex.adapters.lua_plugin import LuaPlugin
 
 HELP = """Run a program and keep its screens as fixtures.
 
@@ -69,11 +69,11 @@ def command(
             explain(f"telex: saved in {directory}: {', '.join(panel.saved)}")
 
 
-def _plugin(name: str) -> tuple[Plugin | None, str]:
+def _plugin(name: str) -> tuple[LuaPlugin | None, str]:
     """The plugin, or why there is none: screens can be kept before there is one that works."""
-    from telex.adapters.finding import PluginNotFound, find_plugin
+    from telex.adapters.lua_plugin import PluginRefused
     from telex.adapters.manifest import BadManifest
-    from telex.adapters.sources import PluginRefused
+    from telex.adapters.plugin_registry import PluginNotFound, find_plugin
 
     try:
         return find_plugin(name, places.find()), ""
@@ -83,10 +83,10 @@ def _plugin(name: str) -> tuple[Plugin | None, str]:
         return None, str(bad)
 
 
-def _directory(name: str, plugin: Plugin | None) -> Path:
+def _directory(name: str, plugin: LuaPlugin | None) -> Path:
     """Not into telex itself, for one that comes with it."""
-    from telex.adapters.fixture_files import DIRECTORY
-    from telex.adapters.registry import MANIFEST
+    from telex.adapters.fixtures import DIRECTORY
+    from telex.adapters.plugin_registry import MANIFEST
 
     if plugin is not None and plugin.directory is not None and not plugin.builtin:
         return plugin.directory / DIRECTORY

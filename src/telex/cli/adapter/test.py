@@ -14,11 +14,11 @@ from telex.config import places
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from telex.adapters.fixtures import Difference, Fixture
+    from telex.adapters.fixtures import Fixture, FixtureDifference
     from telex.adapters.lua.instance import Instance
-    from telex.adapters.lua.nursery import Nursery
-    from telex.adapters.sources import Plugin
-    from telex.protocols.pty_adapters import State
+    from telex.adapters.lua.worker_pool import WorkerPool
+    from telex.adapters.lua_plugin import LuaPlugin
+    from telex.adapters.protocol import AdapterState
 
 HELP = """Run the fixtures of plugins and show what differs.
 
@@ -60,13 +60,13 @@ def command(names: tuple[str, ...], verbose: bool) -> int:
 
 
 async def _tested(names: tuple[str, ...], verbose: bool) -> bool:
-    from telex.adapters.finding import find_plugin
-    from telex.adapters.lua.nursery import Nursery
+    from telex.adapters.lua.worker_pool import WorkerPool
+    from telex.adapters.lua_plugin import PluginRefused
     from telex.adapters.manifest import BadManifest
-    from telex.adapters.sources import PluginRefused
+    from telex.adapters.plugin_registry import find_plugin
 
     here = places.find()
-    nursery = Nursery()
+    nursery = WorkerPool()
     passed = True
     try:
         for name in names:
@@ -85,7 +85,7 @@ async def _tested(names: tuple[str, ...], verbose: bool) -> bool:
 class _Testing:
     """One plugin, its fixtures one after the other."""
 
-    def __init__(self, plugin: Plugin, nursery: Nursery, verbose: bool) -> None:
+    def __init__(self, plugin: LuaPlugin, nursery: WorkerPool, verbose: bool) -> None:
         self._plugin = plugin
         self._nursery = nursery
         self._verbose = verbose
@@ -93,7 +93,7 @@ class _Testing:
 
     async def run(self) -> bool:
         """Whether all is as expected. Says how it went."""
-        from telex.adapters.fixture_files import DIRECTORY, read_fixtures
+        from telex.adapters.fixtures import DIRECTORY, read_fixtures
 
         manifest = self._plugin.manifest
         where = (self._plugin.directory or Path()) / DIRECTORY
@@ -116,7 +116,7 @@ class _Testing:
     async def _describe(self, instance: Instance) -> None:
         """What a plugin says of itself is asked once, so that a mistake in it is seen here."""
         from telex.adapters.classification import read_catalogue
-        from telex.adapters.lua.problems import PluginProblem
+        from telex.adapters.errors import PluginProblem
 
         try:
             if "describe" in await instance.exports():
@@ -125,10 +125,10 @@ class _Testing:
             self._fail(f"{problem.function}: {problem.problem}")
 
     async def _test(self, instance: Instance, fixture: Fixture) -> None:
-        from telex.adapters.asking import ask
+        from telex.adapters.classification import classify
         from telex.adapters.fixtures import differences
 
-        said = await ask(instance, fixture.shown())
+        said = await classify(instance, fixture.shown())
         if said.problem is not None:
             self._fail(fixture.name)
             _print("", f"{said.problem.function}: {said.problem.problem}")
@@ -147,12 +147,12 @@ class _Testing:
         _print("FAIL", what)
 
 
-def _told(state: State) -> str:
+def _told(state: AdapterState) -> str:
     rule = f" by {state.rule}" if isinstance(state.rule, str) else ""
     return f"{state.state} {state.confidence:g}{rule}: {state.evidence}"
 
 
-def _diff(found: list[Difference]) -> Iterator[str]:
+def _diff(found: list[FixtureDifference]) -> Iterator[str]:
     """Both values of each field, one above the other, so that the eye sees where they part."""
     wide = max(len(one.field) for one in found)
     for one in found:

@@ -35,7 +35,7 @@ own is run. The exit code is the program's.
 @target
 @click.pass_context
 def command(context: click.Context, key: str, name: str, program: tuple[str, ...]) -> int:
-    from telex.adapters.finding import find_plugin
+    from telex.adapters.plugin_registry import find_plugin
     from telex.passthrough.adapter_panels import TryPanel
     from telex.passthrough.attach_view import control_key
     from telex.passthrough.panel_view import run_with_panel

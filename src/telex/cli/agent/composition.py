@@ -29,9 +29,9 @@ from telex.config.layers import EMPTY
 from telex.config.layers import Layer as Flags
 from telex.config.load import Trust, load
 from telex.config.places import read_file, write_private
-from telex.plugins import finding
-from telex.plugins.keepers import Keepers
-from telex.plugins.values import sections_of
+from telex.plugins import discovery
+from telex.plugins.config_values import sections_of
+from telex.plugins.supervisor import PluginSupervisors
 from telex.processes.sandbox import asked_kernel, lacking
 
 if TYPE_CHECKING:
@@ -178,9 +178,9 @@ def _layer(name: str, content: bytes, path: Path) -> Layer:
 # The plugins whose tools the agent has, as the configuration names them.
 
 
-def keepers_of(config: Config, places: Places) -> Keepers:
+def keepers_of(config: Config, places: Places) -> PluginSupervisors:
     """Close them. Nothing is started; what is not there or may not be run is told and left out."""
-    there = {one.name: one for one in finding.find(places, os.environ, Path.cwd()).found}
+    there = {one.name: one for one in discovery.find(places, os.environ, Path.cwd()).found}
     used = []
     for name in dict.fromkeys(config.settings.agent.plugins):
         if (found := there.get(name)) is None:
@@ -190,7 +190,7 @@ def keepers_of(config: Config, places: Places) -> Keepers:
         else:
             used.append(found)
     host = Host(redactor_of(config.settings), config.settings.logging.level, sections_of(config))
-    return Keepers(used, host.settings(explain))
+    return PluginSupervisors(used, host.settings(explain))
 
 
 # An agent behind its doors.

@@ -14,8 +14,8 @@ from telex.wire import limits
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from telex.plugins.checking.report import Outcome, Report
-    from telex.protocols.plugin_v0 import Manifest
+    from telex.plugins.check.report import CheckReport, ClauseOutcome
+    from telex.plugins.protocol import PluginManifest
 
 HELP = """Say how well an executable speaks the plugin protocol, clause by clause.
 
@@ -49,7 +49,7 @@ _MARKS = {"passed": ("✓", "green"), "failed": ("✗", "red"), "untried": ("–
 @click.argument("path", type=click.Path(exists=True, path_type=Path))
 def command(command: str | None, seconds: float, as_json: bool, path: Path) -> int:
     from telex.cli import event_loop
-    from telex.plugins.checking import check
+    from telex.plugins.check import check
 
     executable, manifest = _target(path.absolute())
     report = event_loop.run(check(executable, manifest, seconds=seconds, command=command))
@@ -61,26 +61,26 @@ def command(command: str | None, seconds: float, as_json: bool, path: Path) -> i
     return 0 if report.ok else 1
 
 
-def _target(path: Path) -> tuple[Path, Manifest | None]:
+def _target(path: Path) -> tuple[Path, PluginManifest | None]:
     if not path.is_dir():
         return path, None
-    from telex.plugins import finding, manifest
+    from telex.plugins import discovery, plugin_manifest
 
-    file = path / manifest.NAME
+    file = path / plugin_manifest.NAME
     if not file.exists():
-        raise click.UsageError(f"{path} has no {manifest.NAME}; name the executable itself")
+        raise click.UsageError(f"{path} has no {plugin_manifest.NAME}; name the executable itself")
     try:
-        its = manifest.read_manifest(file)
-    except manifest.BadManifest as bad:
+        its = plugin_manifest.read_manifest(file)
+    except plugin_manifest.BadPluginManifest as bad:
         said = "; ".join(map(str, bad.problems))
         raise click.ClickException(f"{file} cannot be used: {said}") from bad
     executable = path / its.executable
-    if problem := finding.leads_out(executable, path):
+    if problem := discovery.leads_out(executable, path):
         raise click.ClickException(problem)
     return executable, its
 
 
-def _as_json(report: Report) -> dict[str, Any]:
+def _as_json(report: CheckReport) -> dict[str, Any]:
     return {
         "path": report.path,
         "name": report.name,
@@ -94,7 +94,7 @@ def _as_json(report: Report) -> dict[str, Any]:
     }
 
 
-def _clause(outcome: Outcome) -> dict[str, str]:
+def _clause(outcome: ClauseOutcome) -> dict[str, str]:
     clause = outcome.clause
     advice = {"advice": clause.advice} if outcome.result.value == "failed" else {}
     return {
@@ -107,16 +107,16 @@ def _clause(outcome: Outcome) -> dict[str, str]:
     }
 
 
-def _score(report: Report) -> dict[str, dict[str, int]]:
-    from telex.plugins.checking.report import Level, Result
+def _score(report: CheckReport) -> dict[str, dict[str, int]]:
+    from telex.plugins.check.report import ClauseLevel, ClauseResult
 
     return {
-        level.value: {result.value: report.count(level, result) for result in Result}
-        for level in Level
+        level.value: {result.value: report.count(level, result) for result in ClauseResult}
+        for level in ClauseLevel
     }
 
 
-def _lines(report: Report) -> Iterator[str]:
+def _lines(report: CheckReport) -> Iterator[str]:
     wide = max(len(outcome.clause.id) for outcome in report.outcomes)
     for outcome in report.outcomes:
         clause = outcome.clause
@@ -133,12 +133,12 @@ def _lines(report: Report) -> Iterator[str]:
     yield f"\n{printable(_sum(report))}"
 
 
-def _mark(outcome: Outcome) -> str:
+def _mark(outcome: ClauseOutcome) -> str:
     mark, colour = _MARKS[outcome.result.value]
     return click.style(mark, fg=colour) if coloured() else mark
 
 
-def _sum(report: Report) -> str:
+def _sum(report: CheckReport) -> str:
     score = _score(report)
     counted = ", ".join(
         f"{level} {counts['passed']} of {counts['passed'] + counts['failed']}"

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from telex.cli.plugin.plugin_target import Host
-    from telex.plugins.finding import Found
-    from telex.plugins.plugin import Plugin
-    from telex.protocols.plugin_v0 import Command, ConfigEntry, Task, Tool
+    from telex.plugins.client import RunningPlugin
+    from telex.plugins.discovery import FoundPlugin
+    from telex.plugins.protocol import CommandEntry, ConfigEntry, Task, ToolEntry
 
 HELP = """Say what a plugin gives, takes and may do.
 
@@ -46,33 +46,35 @@ def command(context: click.Context, as_json: bool, name: str) -> None:
             say(line)
 
 
-async def _about(host: Host, found: Found) -> dict[str, Any]:
+async def _about(host: Host, found: FoundPlugin) -> dict[str, Any]:
     from telex.cli.plugin.output import Saying
     from telex.cli.plugin.plugin_target import ended
-    from telex.plugins import commands, tools
-    from telex.plugins.plugin import start
-    from telex.plugins.problems import PluginFailed
+    from telex.plugins import plugin_commands, plugin_tools
+    from telex.plugins.client import start
+    from telex.plugins.errors import PluginError
 
     with Saying(host.redactor, host.level) as saying:
         try:
             async with start(found, host.settings(saying.line)) as plugin:
-                commands.check(found.name, plugin.introduced)
-                return _Description(host, plugin).whole(await tools.listed(plugin))
-        except PluginFailed as failure:
+                plugin_commands.check(found.name, plugin.introduced)
+                return _Description(host, plugin).whole(
+                    await plugin_tools.list_plugin_tools(plugin)
+                )
+        except PluginError as failure:
             raise ended(failure) from failure
 
 
 class _Description:
     """As one JSON object."""
 
-    def __init__(self, host: Host, plugin: Plugin) -> None:
+    def __init__(self, host: Host, plugin: RunningPlugin) -> None:
         self._host, self._plugin = host, plugin
         self._name = plugin.name
 
-    def whole(self, its_tools: list[Tool]) -> dict[str, Any]:
+    def whole(self, its_tools: list[ToolEntry]) -> dict[str, Any]:
         import msgspec
 
-        from telex.plugins.restricting import restrictions
+        from telex.plugins.restrictions import restrictions
 
         said, found = self._plugin.introduced, self._plugin.found
         holds = restrictions(found)
@@ -95,7 +97,7 @@ class _Description:
         }
 
     def _commands(
-        self, commands: Sequence[Command], above: tuple[str, ...]
+        self, commands: Sequence[CommandEntry], above: tuple[str, ...]
     ) -> Iterator[dict[str, Any]]:
         for one in commands:
             path = (*above, one.name)
@@ -108,9 +110,9 @@ class _Description:
             yield from self._commands(one.commands or [], path)
 
     def _values(self, entries: list[ConfigEntry], path: tuple[str, ...]) -> list[dict[str, Any]]:
-        from telex.plugins.values import flag, granted, resolve, variable
+        from telex.plugins.config_values import flag_name, granted_variables, resolve, variable_name
 
-        sources, given = self._host.sources(), granted(self._plugin.found)
+        sources, given = self._host.sources(), granted_variables(self._plugin.found)
         values = resolve(self._name, entries, sources, command=path, granted=given)
         for told in (*values.problems, *values.hints):
             warn(told)
@@ -121,10 +123,10 @@ class _Description:
                 "value": self._unless_secret(one.entry.key, one.value),
                 "origin": str(one.origin),
                 "description": one.entry.description,
-                "flag": flag(one.entry),
+                "flag": flag_name(one.entry),
                 "variable": None
                 if one.entry.flag_only
-                else variable((self._name, *path), one.entry),
+                else variable_name((self._name, *path), one.entry),
             }
             for one in values.resolved
         ]
@@ -138,9 +140,12 @@ class _Description:
 
 
 def _task(task: Task) -> dict[str, Any]:
-    from telex.plugins import task_entries
+    from telex.plugins import plugin_manifest
 
-    takes = [" or ".join(task_entries.keys(entry)) for entry in task_entries.declared(task).entries]
+    takes = [
+        " or ".join(plugin_manifest.entry_keys(entry))
+        for entry in plugin_manifest.declared_entries(task).entries
+    ]
     return {"type": task.type, "description": task.description, "takes": takes}
 
 

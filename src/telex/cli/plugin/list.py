@@ -10,7 +10,7 @@ import click
 from telex.cli.console import explain, say, warn
 
 if TYPE_CHECKING:
-    from telex.plugins.finding import Findings, Found
+    from telex.plugins.discovery import FoundPlugin, FoundPlugins
 
 HELP = """List the plugins there are, without running any.
 
@@ -41,7 +41,7 @@ def command(as_json: bool) -> None:
         explain(f"telex: {hint}")
 
 
-def _lines(found: tuple[Found, ...]) -> list[str]:
+def _lines(found: tuple[FoundPlugin, ...]) -> list[str]:
     rows = [(one.name, _version(one), _state(one), str(one.where)) for one in found]
     widths = [max((len(row[at]) for row in rows), default=0) for at in range(3)]
     lines: list[str] = []
@@ -53,17 +53,17 @@ def _lines(found: tuple[Found, ...]) -> list[str]:
     return lines
 
 
-def _version(one: Found) -> str:
+def _version(one: FoundPlugin) -> str:
     return (one.manifest.version if one.manifest else None) or "-"
 
 
-def _state(one: Found) -> str:
+def _state(one: FoundPlugin) -> str:
     if one.problem:
         return "cannot be run"
     return "ok" if one.trusted else "not trusted"
 
 
-def _object(findings: Findings) -> dict[str, Any]:
+def _object(findings: FoundPlugins) -> dict[str, Any]:
     return {
         "plugins": [_plugin(one) for one in findings.found],
         "problems": list(findings.problems),
@@ -71,7 +71,7 @@ def _object(findings: Findings) -> dict[str, Any]:
     }
 
 
-def _plugin(one: Found) -> dict[str, Any]:
+def _plugin(one: FoundPlugin) -> dict[str, Any]:
     manifest = one.manifest
     return {
         "name": one.name,

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
-    from telex.protocols.plugin_v0 import Progress
+    from telex.plugins.protocol import ProgressNotice
     from telex.redaction import Redactor
 
 
 _CELLS: Final = 24
 
 
-def line(label: str, progress: Progress, *, drawn: bool) -> str:
+def line(label: str, progress: ProgressNotice, *, drawn: bool) -> str:
     """`counter: ████████──── 50% (5 of 10) halfway`, as far as it is known; `drawn` has the bar."""
     parts = [f"{label}:", *_how_far(progress, drawn=drawn)]
     if progress.message:
@@ -30,7 +30,7 @@ def line(label: str, progress: Progress, *, drawn: bool) -> str:
     return " ".join(parts)
 
 
-def _how_far(progress: Progress, *, drawn: bool) -> list[str]:
+def _how_far(progress: ProgressNotice, *, drawn: bool) -> list[str]:
     done, total = progress.done, progress.total
     if done is None:
         return []
@@ -85,7 +85,7 @@ class Saying(logging.Handler):
         back = _DRAW.format(self._bar) if self._bar else ""
         self._write(f"{self._gone()}{printable(text)}\n{back}")
 
-    def progress(self, label: str, progress: Progress) -> None:
+    def progress(self, label: str, progress: ProgressNotice) -> None:
         now = self._clock()
         if now < self._next:
             return

@@ -16,8 +16,8 @@ import click
 
 from telex.cli.console import printable
 from telex.config.layers import nearest
-from telex.plugins import commands
-from telex.protocols.plugin_v0 import Command, ConfigEntry, Introduced
+from telex.plugins import plugin_commands
+from telex.plugins.protocol import CommandEntry, ConfigEntry, Introduced
 
 _METAVARS: Final = {"int": "NUMBER", "string": "TEXT", "path": "PATH", "bool": "YES/NO"}
 _WORDS: Final = "words"
@@ -33,7 +33,7 @@ class Parsed:
     context: click.Context
     """Of the last level, for who has to say that something about it is wrong."""
     path: tuple[str, ...]
-    command: Command
+    command: CommandEntry
     args: tuple[str, ...]
     flags: Flags
     """Of the command."""
@@ -46,7 +46,7 @@ class _Level:
 
     name: str
     entries: Sequence[ConfigEntry]
-    below: Sequence[Command]
+    below: Sequence[CommandEntry]
     help: str
     usage: str | None = None
 
@@ -91,20 +91,20 @@ def parse(
         if flags:
             said = f"{rest[0]} does not take the flags of {' '.join(path)} itself"
             raise click.UsageError(printable(said), line.context)
-    if rest and not commands.takes_arguments(introduced):
+    if rest and not plugin_commands.takes_arguments(introduced):
         raise click.UsageError(f"{' '.join(path)} takes no arguments", line.context)
     return Parsed(line.context, tuple(path), command, tuple(rest), flags, line.plugin_flags)
 
 
-def _named(below: Sequence[Command], word: str, context: click.Context) -> Command:
-    if (found := commands.named(below, word)) is not None:
+def _named(below: Sequence[CommandEntry], word: str, context: click.Context) -> CommandEntry:
+    if (found := plugin_commands.find_command(below, word)) is not None:
         return found
     near = nearest(word, [one.name for one in below])
     meant = f"; did you mean {near}?" if near else ""
     raise click.UsageError(f"there is no command {printable(word)}{meant}", context)
 
 
-def _level(command: Command, below: Sequence[Command]) -> _Level:
+def _level(command: CommandEntry, below: Sequence[CommandEntry]) -> _Level:
     about = _joined(command.description, command.help, command.manual)
     return _Level(command.name, command.configs or [], below, about, command.usage)
 
@@ -213,7 +213,7 @@ class _OneLevel(click.Command):
                 formatter.write_dl([(one.name, _line_of(one)) for one in self._level.below])
 
 
-def _line_of(command: Command) -> str:
+def _line_of(command: CommandEntry) -> str:
     first = printable(command.description or command.help or "").strip().partition("\n")[0]
     aliases = ", ".join(command.aliases or ())
     return f"{first} (also: {aliases})".strip() if aliases else first

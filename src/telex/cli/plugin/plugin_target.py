@@ -13,18 +13,18 @@ from telex.cli.configuration import load_config, redactor_of
 from telex.cli.console import warn
 from telex.config import places
 from telex.config.layers import nearest
-from telex.plugins import finding, problems
-from telex.plugins.settings import Settings
-from telex.plugins.values import Section, Sources, for_start, sections_of
+from telex.plugins import discovery, errors
+from telex.plugins.config_values import ConfigSection, Sources, sections_of, values_for_initialize
+from telex.plugins.plugin_settings import PluginSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from telex.plugins.finding import Found
-    from telex.protocols.plugin_v0 import Introduced, KeyValue
+    from telex.plugins.discovery import FoundPlugin
+    from telex.plugins.protocol import Introduced, KeyValue
     from telex.redaction import Redactor
 
-    Config = Callable[[Found, Introduced], list[KeyValue]]
+    Config = Callable[[FoundPlugin, Introduced], list[KeyValue]]
 
 
 class NotUsable(click.ClickException):
@@ -39,15 +39,17 @@ class Host:
 
     redactor: Redactor
     level: str
-    sections: Sequence[Section]
+    sections: Sequence[ConfigSection]
 
     def sources(self, flags: Mapping[str, Sequence[str]] | None = None) -> Sources:
         return Sources(self.sections, os.environ, flags or {}, Path.cwd())
 
-    def settings(self, shown: Callable[[str], None], config: Config | None = None) -> Settings:
+    def settings(
+        self, shown: Callable[[str], None], config: Config | None = None
+    ) -> PluginSettings:
         """How plugins are run here; `config` are their values where flags give some."""
-        values = config or for_start(self.sources())
-        return Settings(shown=shown, config=values, redactor=self.redactor)
+        values = config or values_for_initialize(self.sources())
+        return PluginSettings(on_stderr_line=shown, config=values, redactor=self.redactor)
 
 
 def host(context: click.Context) -> Host:
@@ -59,7 +61,7 @@ def host(context: click.Context) -> Host:
     return Host(redactor_of(settings), settings.logging.level, sections_of(config))
 
 
-def plugin(name: str) -> Found:
+def plugin(name: str) -> FoundPlugin:
     """The plugin of this name, if it may be run. Raises NotUsable."""
     findings = find()
     found = next((one for one in findings.found if one.name == name), None)
@@ -73,16 +75,16 @@ def plugin(name: str) -> Found:
     return found
 
 
-def ended(failure: problems.PluginFailed) -> click.ClickException:
+def ended(failure: errors.PluginError) -> click.ClickException:
     """What is wrong with a plugin, as an ending with its exit code."""
     match failure:
-        case problems.NotStarted() | problems.NotIntroduced():
+        case errors.PluginNotStarted() | errors.PluginHandshakeFailed():
             return NotUsable(str(failure))
-        case problems.Refused():
+        case errors.PluginErrorReply():
             return click.ClickException(f"{failure.plugin}: {failure.message}")
         case _:
             return click.ClickException(str(failure))
 
 
-def find() -> finding.Findings:
-    return finding.find(places.find(), os.environ, Path.cwd())
+def find() -> discovery.FoundPlugins:
+    return discovery.find(places.find(), os.environ, Path.cwd())

@@ -9,16 +9,16 @@ import click
 
 from telex.cli import completion_candidates
 from telex.cli.console import say, warn
-from telex.protocols import plugin_v0 as spec
+from telex.plugins import protocol as spec
 
 if TYPE_CHECKING:
     from telex.cli.plugin.plugin_options import Parsed
     from telex.cli.plugin.plugin_target import Host
-    from telex.plugins.commands import Chosen
-    from telex.plugins.finding import Found
-    from telex.plugins.problems import PluginFailed
-    from telex.plugins.values import Sources
-    from telex.protocols.plugin_v0 import ConfigEntry, Introduced, KeyValue
+    from telex.plugins.config_values import Sources
+    from telex.plugins.discovery import FoundPlugin
+    from telex.plugins.errors import PluginError
+    from telex.plugins.plugin_commands import ChosenCommand
+    from telex.plugins.protocol import ConfigEntry, Introduced, KeyValue
 
 HELP = """Run a command of a plugin.
 
@@ -57,16 +57,18 @@ def command(context: click.Context, tool: bool, name: str, words: tuple[str, ...
 class _Running:
     """One command line, understood once the plugin said what it takes."""
 
-    def __init__(self, context: click.Context, host: Host, found: Found, words: list[str]) -> None:
+    def __init__(
+        self, context: click.Context, host: Host, found: FoundPlugin, words: list[str]
+    ) -> None:
         self._context, self._host, self._found, self._words = context, host, found, words
         self._parsed: Parsed | None = None
 
     async def run(self) -> str | None:
         """The text it answered with. Raises what the person is told."""
         from telex.cli.plugin.output import Saying
-        from telex.plugins import commands
-        from telex.plugins.plugin import start
-        from telex.plugins.problems import PluginFailed
+        from telex.plugins import plugin_commands
+        from telex.plugins.client import start
+        from telex.plugins.errors import PluginError
 
         host, name = self._host, self._found.name
         with Saying(host.redactor, host.level) as saying:
@@ -74,13 +76,13 @@ class _Running:
             try:
                 async with start(self._found, settings) as plugin:
                     chosen = self._chosen(plugin.introduced)
-                    return await commands.run(
+                    return await plugin_commands.run(
                         plugin, chosen, lambda progress: saying.progress(name, progress)
                     )
-            except PluginFailed as failure:
+            except PluginError as failure:
                 raise self._ended(failure) from failure
 
-    def _plugin_values(self, found: Found, introduced: Introduced) -> list[KeyValue]:
+    def _plugin_values(self, found: FoundPlugin, introduced: Introduced) -> list[KeyValue]:
         """Asked for in the middle of the start, and from then on it is known what was meant."""
         parsed = self._parse(introduced)
         sources = self._host.sources(parsed.plugin_flags)
@@ -88,31 +90,31 @@ class _Running:
 
     def _parse(self, introduced: Introduced) -> Parsed:
         from telex.cli.plugin.plugin_options import parse
-        from telex.plugins import commands
+        from telex.plugins import plugin_commands
 
         if self._parsed is None:
             name, manifest = self._found.name, self._found.manifest
-            commands.check(name, introduced)
+            plugin_commands.check(name, introduced)
             about = (manifest.help or manifest.doc) if manifest else None
             self._parsed = parse(self._context, name, about, introduced, self._words)
         return self._parsed
 
-    def _chosen(self, introduced: Introduced) -> Chosen:
-        from telex.plugins.commands import Chosen
+    def _chosen(self, introduced: Introduced) -> ChosenCommand:
+        from telex.plugins.plugin_commands import ChosenCommand
 
         parsed = self._parse(introduced)
         sources = self._host.sources(parsed.flags)
         config = self._values(parsed.command.configs or [], sources, parsed.path)
         ours = introduced.protocol == spec.PROTOCOL_B
         plugin_config = self._plugin_values(self._found, introduced) if ours else ()
-        return Chosen(parsed.path, parsed.args, tuple(config), tuple(plugin_config))
+        return ChosenCommand(parsed.path, parsed.args, tuple(config), tuple(plugin_config))
 
     def _values(
         self, entries: list[ConfigEntry], sources: Sources, path: tuple[str, ...]
     ) -> list[KeyValue]:
-        from telex.plugins.values import granted, resolve
+        from telex.plugins.config_values import granted_variables, resolve
 
-        given = granted(self._found)
+        given = granted_variables(self._found)
         values = resolve(self._found.name, entries, sources, command=path, granted=given)
         for hint in values.hints:
             warn(hint)
@@ -124,7 +126,7 @@ class _Running:
     def _innermost(self) -> click.Context:
         return self._parsed.context if self._parsed else self._context
 
-    def _ended(self, failure: PluginFailed) -> click.ClickException:
+    def _ended(self, failure: PluginError) -> click.ClickException:
         from telex.cli.plugin.plugin_target import ended
 
         if failure.code in _CALLED_WRONGLY:
@@ -132,17 +134,17 @@ class _Running:
         return ended(failure)
 
 
-async def _call_tool(host: Host, found: Found, words: list[str]) -> str:
+async def _call_tool(host: Host, found: FoundPlugin, words: list[str]) -> str:
     """The tool's answer, as text."""
     from telex.cli.plugin.output import Saying
-    from telex.plugins.content import shown
-    from telex.plugins.keepers import Keepers
-    from telex.plugins.tools import tools
+    from telex.plugins.plugin_commands import content_text
+    from telex.plugins.plugin_tools import list_tools
+    from telex.plugins.supervisor import PluginSupervisors
 
     tool, arguments = _tool_and_arguments(words)
     with Saying(host.redactor, host.level) as saying:
-        async with Keepers([found], host.settings(saying.line)) as keepers:
-            there = await tools(keepers)
+        async with PluginSupervisors([found], host.settings(saying.line)) as supervisors:
+            there = await list_tools(supervisors)
             for problem in there.problems:
                 warn(problem)
             result = await there.call(
@@ -152,8 +154,8 @@ async def _call_tool(host: Host, found: Found, words: list[str]) -> str:
                 on_progress=lambda progress: saying.progress(found.name, progress),
             )
     if result.is_error:
-        raise click.ClickException(shown(result.content))
-    return shown(result.content)
+        raise click.ClickException(content_text(result.content))
+    return content_text(result.content)
 
 
 def _tool_and_arguments(words: list[str]) -> tuple[str, dict[str, Any]]:

@@ -13,9 +13,9 @@ from telex.cli.console import say, warn
 
 if TYPE_CHECKING:
     from telex.cli.plugin.plugin_target import Host
-    from telex.plugins.finding import Found
-    from telex.plugins.task_plan import Plan, Wanted
-    from telex.plugins.tasks import Outcome
+    from telex.plugins.discovery import FoundPlugin
+    from telex.plugins.plugin_tasks import TasksOutcome
+    from telex.plugins.task_plan import RequestedTask, TaskPlan
 
 HELP = """Run tasks of a plugin, in the order they need.
 
@@ -71,46 +71,46 @@ def command(context: click.Context, file: Path, dry_run: bool, name: str) -> int
 
 
 async def _run(
-    host: Host, found: Found, wanted: list[Wanted], where: Path, *, dry_run: bool
-) -> Outcome | None:
+    host: Host, found: FoundPlugin, wanted: list[RequestedTask], where: Path, *, dry_run: bool
+) -> TasksOutcome | None:
     from telex.cli.plugin.output import Saying
     from telex.cli.plugin.plugin_target import ended
-    from telex.plugins import commands, task_plan, tasks
-    from telex.plugins.keepers import Keepers
-    from telex.plugins.problems import PluginFailed
+    from telex.plugins import plugin_commands, plugin_tasks, task_plan
+    from telex.plugins.errors import PluginError
+    from telex.plugins.supervisor import PluginSupervisors
 
     def ends(one: str, failure: str | None) -> None:
         saying.line(f"{one}: {'failed' if failure else 'done'}")  # why is said at the end
 
     with Saying(host.redactor, host.level) as saying:
-        async with Keepers([found], host.settings(saying.line)) as keepers:
-            keeper = keepers[found.name]
+        async with PluginSupervisors([found], host.settings(saying.line)) as supervisors:
+            supervisor = supervisors[found.name]
             try:
-                async with keeper.using() as plugin:
+                async with supervisor.acquire() as plugin:
                     introduced = plugin.introduced
-                commands.check(found.name, introduced)
+                plugin_commands.check(found.name, introduced)
                 plan = task_plan.plan(wanted, found, introduced, where, os.environ.get("HOME", "/"))
                 for hint in plan.hints:
                     warn(hint)
-                await tasks.validate(keeper, introduced, plan)
-            except PluginFailed as failure:
+                await plugin_tasks.validate(supervisor, introduced, plan)
+            except PluginError as failure:
                 raise ended(failure) from failure
             if dry_run:
                 _tell_order(plan)
                 return None
-            told = tasks.Told(saying.progress, ends)
-            return await tasks.run(keeper, introduced, plan, told)
+            told = plugin_tasks.TaskObserver(saying.progress, ends)
+            return await plugin_tasks.run(supervisor, introduced, plan, told)
 
 
-def _tell_order(plan: Plan) -> None:
-    from telex.plugins import graph
+def _tell_order(plan: TaskPlan) -> None:
+    from telex.plugins import task_plan
 
     types = {task.id: task.type for task in plan.tasks}
-    for number, stage in enumerate(graph.stages(plan.requires), 1):
+    for number, stage in enumerate(task_plan.stages(plan.requires), 1):
         say(f"{number}. {', '.join(f'{one} ({types[one]})' for one in stage)}")
 
 
-def _lines(outcome: Outcome) -> list[str]:
+def _lines(outcome: TasksOutcome) -> list[str]:
     lines = [f"{one}: failed: {why}" for one, why in outcome.failed.items()]
     lines += [f"{one}: not run, it requires {why}" for one, why in outcome.stopped.items()]
     counts = (

@@ -29,19 +29,19 @@ what you can do. When a file there changes, comes or goes, none is run until you
 )
 def command(remove: bool, where: Path | None) -> None:
     from telex.config import places
-    from telex.plugins import finding, trust
+    from telex.plugins import discovery, project_trust
 
     start, here = (where or Path()).resolve(), places.find()
-    directory = trust.of_project(start)
+    directory = project_trust.of_project(start)
     if directory is None:
-        raise click.ClickException(f"there is no {trust.NAME} in {start} or its project")
+        raise click.ClickException(f"there is no {project_trust.NAME} in {start} or its project")
     directory = directory.resolve()
     if remove:
-        was = trust.untrust(directory, here)
+        was = project_trust.untrust(directory, here)
         say(f"{directory} is no longer trusted" if was else f"{directory} was not trusted")
         return
-    trust.trust(trust.read(directory, here), here)
-    findings = finding.find(here, {}, start)
+    project_trust.trust(project_trust.read(directory, here), here)
+    findings = discovery.find(here, {}, start)
     for problem in findings.problems:
         warn(problem)
     theirs = [one for one in findings.found if one.project]

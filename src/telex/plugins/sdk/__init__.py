@@ -17,22 +17,18 @@ What a function takes is what the host asks for: the parameters of a command or 
 configuration (with their types, defaults and words), those of a tool its arguments. A first
 parameter of a `Call`'s type gets the call. `async def` runs in the event loop, `def` in a thread.
 
-    plugin      `Plugin` and `Group`: what a plugin gives, and `run`
-    calls       what a function may know of the call it serves, and tell while it does
-    signature   a function's parameters as configuration and as JSON Schema (pure)
-    failures    what to raise
-    service     the protocol's methods
-    stdio       the process: its input and output, its end, its exit code
-    workers     the threads of plain functions
-    records     the `logging` module's records as `log` notifications
+    plugin       `Plugin` and `Group`: what a plugin gives, and `run`
+    calls        what a function may know of the call it serves, and what it raises
+    signature    a function's parameters as configuration and as JSON Schema (pure)
+    server       the protocol's methods, and the process they are answered in
+    log_handler  the `logging` module's records as `log` notifications
 
-Nothing else of telex need be known to a plugin's author. The other side is `telex.plugins.plugin`.
+Nothing else of telex need be known to a plugin's author. The other side is `telex.plugins.client`.
 """
 
-from telex.plugins.sdk.calls import Call, CommandCall, TaskCall, ToolCall
-from telex.plugins.sdk.failures import Failed, InvalidConfig
+from telex.plugins.protocol import Flag
+from telex.plugins.sdk.calls import Call, CommandCall, Failed, InvalidConfig, TaskCall, ToolCall
 from telex.plugins.sdk.plugin import Group, Plugin
-from telex.protocols.plugin_v0 import Flag
 
 __all__ = [
     "Call",

@@ -1,7 +1,8 @@
-"""What a function may know of the call it serves, and what it may tell while it does.
+"""What a function may know of the call it serves, what it may report meanwhile, and what it raises.
 
-A call is used from the event loop or from a worker's thread alike: what it tells goes through
-`tell`, which the service makes safe for both.
+A call is used from the event loop or from a worker's thread alike: its notifications go through
+`notify`, which the server makes safe for both. A function raises `Failed` to say no. Anything else
+it raises is a failure too, and its traceback goes to the log.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ from typing import TYPE_CHECKING
 
 from msgspec import UNSET, UnsetType
 
-from telex.protocols import plugin_v0 as spec
+from telex.plugins import protocol as spec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
 
 Token = int | str | UnsetType
 
@@ -47,7 +49,7 @@ class Call:
     ) -> None:
         """Tell how far it is. Does nothing for a host that did not ask."""
         if self._token is not UNSET and not self.cancelled:
-            self._tell("$/progress", spec.Progress(self._token, message, done, total))
+            self._tell("$/progress", spec.ProgressNotice(self._token, message, done, total))
 
 
 class CommandCall(Call):
@@ -74,3 +76,16 @@ class TaskCall(Call):
 
 class ToolCall(Call):
     """A tool is called."""
+
+
+class Failed(Exception):
+    """It did not work. The sentence is for the person who asked."""
+
+    def __init__(self, sentence: str, data: object = None) -> None:
+        super().__init__(sentence)
+        self.data = data
+        """Any JSON, for programs."""
+
+
+class InvalidConfig(Failed):
+    """A value of the configuration is not one to work with."""

@@ -9,8 +9,8 @@ from typing import Any, Final, Generic, NoReturn, TypeVar, overload
 
 import msgspec
 
+from telex.plugins import protocol as spec
 from telex.plugins.sdk.signature import Signature, struct_configs
-from telex.protocols import plugin_v0 as spec
 
 C = TypeVar("C")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -24,7 +24,7 @@ class BadName(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class DeclaredFunction:
     """Something that can be asked for, and the function that does it."""
 
     name: str
@@ -40,7 +40,7 @@ class Group:
 
     name: str
     description: str | None = None
-    _given: dict[str, Given | Group] = field(default_factory=dict)
+    _given: dict[str, DeclaredFunction | Group] = field(default_factory=dict)
 
     def command(
         self,
@@ -57,7 +57,7 @@ class Group:
             signature.configs()  # what cannot be configured is said now
             named = name or _named(function)
             words = description or signature.summary
-            self._add(named, Given(named, words, signature, aliases, usage))
+            self._add(named, DeclaredFunction(named, words, signature, aliases, usage))
             return function
 
         return add
@@ -68,7 +68,7 @@ class Group:
         self._add(name, group)
         return group
 
-    def find(self, path: str) -> Given | Group | None:
+    def find(self, path: str) -> DeclaredFunction | Group | None:
         """What the dotted path leads to."""
         name, _, rest = path.partition(".")
         found = self._given.get(name) or self._aliased(name)
@@ -76,16 +76,16 @@ class Group:
             return found.find(rest) if isinstance(found, Group) else None
         return found
 
-    def told(self) -> list[spec.Command]:
+    def told(self) -> list[spec.CommandEntry]:
         """As the handshake tells it."""
         return [_told(one) for one in self._given.values()]
 
-    def _add(self, name: str, what: Given | Group) -> None:
+    def _add(self, name: str, what: DeclaredFunction | Group) -> None:
         check_name(name, self._given)
         self._given[name] = what
 
-    def _aliased(self, name: str) -> Given | None:
-        named = (one for one in self._given.values() if isinstance(one, Given))
+    def _aliased(self, name: str) -> DeclaredFunction | None:
+        named = (one for one in self._given.values() if isinstance(one, DeclaredFunction))
         return next((one for one in named if name in one.aliases), None)
 
 
@@ -125,9 +125,9 @@ class Plugin(Generic[C]):
         self.description = description
         self.shape: type[msgspec.Struct] | None = config
         self.commands = Group("")
-        self.tasks: dict[str, Given] = {}
+        self.tasks: dict[str, DeclaredFunction] = {}
         self.validators: dict[str, Signature] = {}
-        self.tools: dict[str, Given] = {}
+        self.tools: dict[str, DeclaredFunction] = {}
         self.endings: list[Callable[[], Any]] = []
         self._config: C | None = None
         if config is not None:
@@ -219,12 +219,12 @@ class Plugin(Generic[C]):
 
     def run(self) -> NoReturn:
         """Be the plugin: answer the host until it says `exit` or goes away. Does not return."""
-        from telex.plugins.sdk import stdio
+        from telex.plugins.sdk import server
 
-        stdio.run(self)
+        server.run(self)
 
-    def _capabilities(self) -> spec.Capabilities:
-        return spec.Capabilities(cancel=True, progress=True, tools=bool(self.tools))
+    def _capabilities(self) -> spec.SideCapabilities:
+        return spec.SideCapabilities(cancel=True, progress=True, tools=bool(self.tools))
 
 
 def _explicit(said: spec.Introduced) -> dict[str, Any]:
@@ -246,9 +246,11 @@ def _named(function: Callable[..., Any]) -> str:
     return function.__name__.strip("_").replace("_", "-")
 
 
-def _add(given: dict[str, Given], name: str, description: str | None, signature: Signature) -> None:
+def _add(
+    given: dict[str, DeclaredFunction], name: str, description: str | None, signature: Signature
+) -> None:
     check_name(name, given)
-    given[name] = Given(name, description or signature.summary, signature)
+    given[name] = DeclaredFunction(name, description or signature.summary, signature)
 
 
 def check_name(name: str, taken: Collection[str] = ()) -> None:
@@ -259,10 +261,10 @@ def check_name(name: str, taken: Collection[str] = ()) -> None:
         raise BadName(f"{name!r} is given twice")
 
 
-def _told(one: Given | Group) -> spec.Command:
+def _told(one: DeclaredFunction | Group) -> spec.CommandEntry:
     if isinstance(one, Group):
-        return spec.Command(one.name, description=one.description, commands=one.told())
-    return spec.Command(
+        return spec.CommandEntry(one.name, description=one.description, commands=one.told())
+    return spec.CommandEntry(
         one.name,
         usage=one.usage or one.name,
         description=one.description,
@@ -272,11 +274,11 @@ def _told(one: Given | Group) -> spec.Command:
     )
 
 
-def _told_task(one: Given) -> spec.Task:
+def _told_task(one: DeclaredFunction) -> spec.Task:
     return spec.Task(one.name, description=one.description, configs=one.signature.configs() or None)
 
 
-def tools_of(given: dict[str, Given]) -> Iterator[spec.Tool]:
+def tools_of(given: dict[str, DeclaredFunction]) -> Iterator[spec.ToolEntry]:
     """As `tools/list` tells them."""
     for one in given.values():
-        yield spec.Tool(one.name, one.description, one.signature.schema())
+        yield spec.ToolEntry(one.name, one.description, one.signature.schema())

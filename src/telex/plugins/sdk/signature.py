@@ -19,8 +19,8 @@ from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, 
 import msgspec
 from msgspec import NODEFAULT, Meta
 
+from telex.plugins import protocol as spec
 from telex.plugins.sdk.calls import Call
-from telex.protocols import plugin_v0 as spec
 
 _TYPES: Final[dict[Any, spec.ValueType]] = {
     bool: "bool",

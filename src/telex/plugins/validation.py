@@ -1,0 +1,163 @@
+"""Data against a struct, field by field: everything that is wrong with it, by the names its writer
+used.
+
+msgspec stops at the first mistake; whoever wrote a manifest wants to hear of all. So each field is
+looked at by itself, down to where msgspec can judge one value. Members that nobody knows are told
+as hints, with the name that was probably meant, and are no problem: they may be for a newer host.
+Null is as good as omitted. Pure; `plugin_manifest` uses it.
+"""
+
+from __future__ import annotations
+
+import json
+import types
+from dataclasses import dataclass, field
+from functools import cache
+from typing import (
+    Any,
+    Final,
+    Generic,
+    Literal,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+import msgspec
+
+from telex.config.layers import nearest
+from telex.wire.limits import MANIFEST_ITEMS
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+WHOLE: Final = "(manifest)"
+"""Stands for a field's name where the problem is in none."""
+_SHOWN: Final = 60
+_HINTS: Final = 50
+"""To look for what was meant takes its time, and nobody reads more."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldProblem:
+    """What is wrong with one field, and what to do."""
+
+    field: str
+    """As the person wrote it: `needs.memory`, `config[2].type`."""
+    problem: str
+
+    def __str__(self) -> str:
+        return f"`{self.field}` {self.problem}"
+
+
+@dataclass(frozen=True, slots=True)
+class Validated(Generic[S]):
+    """The struct, or None and why."""
+
+    value: S | None
+    problems: tuple[FieldProblem, ...] = ()
+    hints: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Notes:
+    problems: list[FieldProblem] = field(default_factory=list)
+    hints: list[str] = field(default_factory=list)
+
+    def say(self, place: str, problem: str) -> None:
+        self.problems.append(FieldProblem(place or WHOLE, problem))
+
+
+def validate(kind: type[S], document: object) -> Validated[S]:
+    """The document as this struct, with all problems and hints."""
+    notes = _Notes()
+    known = _of_struct(kind, document, "", notes)
+    problems, hints = tuple(notes.problems), tuple(notes.hints)
+    return Validated(None if problems else msgspec.convert(known, kind), problems, hints)
+
+
+def describe_value(value: object) -> str:
+    """A value in a sentence: as it was written, or what it is where that is long."""
+    if isinstance(value, (str, bool, int, float)):
+        text = json.dumps(value, ensure_ascii=False)
+        if len(text) <= _SHOWN and text.isprintable():
+            return text
+    match value:
+        case str():
+            return "text"
+        case list():
+            return "a list"
+        case dict():
+            return "a table"
+        case None:
+            return "null"
+        case _:
+            return "a number"
+
+
+def _of_struct(kind: type[msgspec.Struct], value: object, place: str, notes: _Notes) -> object:
+    if not isinstance(value, dict):
+        notes.say(place, f"must be an object; it is {describe_value(value)}")
+        return value
+    fields = _fields(kind)
+    known: dict[str, object] = {}
+    for name, (its_type, required) in fields.items():
+        given, where = value.get(name), f"{place}.{name}" if place else name
+        if given is not None:
+            known[name] = _of_type(its_type, given, where, notes)
+        elif required:
+            notes.say(where, "is missing")
+    for name in [name for name in value if name not in fields][: _HINTS - len(notes.hints)]:
+        where = f"{place}.{name}" if place else name
+        near = nearest(name, fields)
+        meant = f"; did you mean {near}?" if near else ", and is ignored"
+        spelt = where if len(where) <= _SHOWN and where.isprintable() else ascii(where[:_SHOWN])
+        notes.hints.append(f"`{spelt}` is not known{meant}")
+    return known
+
+
+@cache
+def _fields(kind: type[msgspec.Struct]) -> dict[str, tuple[Any, bool]]:
+    """By the name on the wire: its type, and whether it is required."""
+    types = get_type_hints(kind, include_extras=True)
+    fields = msgspec.structs.fields(kind)
+    return {one.encode_name: (types[one.name], one.required) for one in fields}
+
+
+def _of_type(kind: Any, value: object, place: str, notes: _Notes) -> object:
+    """The part of a value that the type knows; what does not fit is noted."""
+    if get_origin(kind) in (Union, types.UnionType):
+        options = [option for option in get_args(kind) if option is not type(None)]
+        if len(options) == 1:
+            return _of_type(options[0], value, place, notes)
+    if get_origin(kind) is list:
+        return _of_list(get_args(kind)[0], value, place, notes)
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        return _of_struct(kind, value, place, notes)
+    try:
+        msgspec.convert(value, kind)
+    except msgspec.ValidationError:
+        notes.say(place, f"must be {_in_words(kind)}; it is {describe_value(value)}")
+    return value
+
+
+def _of_list(kind: Any, value: object, place: str, notes: _Notes) -> object:
+    if not isinstance(value, list):
+        notes.say(place, f"must be a list; it is {describe_value(value)}")
+        return value
+    if len(value) > MANIFEST_ITEMS:
+        notes.say(place, f"has {len(value)} items; {MANIFEST_ITEMS} are allowed")
+        return value
+    return [_of_type(kind, its, f"{place}[{at}]", notes) for at, its in enumerate(value)]
+
+
+def _in_words(kind: Any) -> str:
+    if hasattr(kind, "__metadata__"):
+        bare, meta = kind.__origin__, kind.__metadata__[0]
+        if meta.pattern is not None:
+            return "1 to 64 letters, digits, dots, hyphens and underscores, a letter or digit first"
+        return f"{_in_words(bare)} of at least {meta.ge}"
+    if get_origin(kind) is Literal:
+        return "one of " + ", ".join(get_args(kind))
+    return {str: "text", bool: "true or false", int: "a whole number"}.get(kind, "an object")
