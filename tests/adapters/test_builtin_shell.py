@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from builtin import asking, fixtures, plugin
+from builtin import asking, fixtures
 from telex.adapters.errors import PluginProblem
 from telex.terminal.actions import (
     BracketedPaste,
@@ -76,12 +76,6 @@ async def test_what_it_describes_is_what_it_has() -> None:
     assert all(one["description"] for one in [*offered, *catalogue.states])
     states = {one["name"] for one in catalogue.states}
     assert {fixture.expected.state for fixture in FIXTURES.values()} <= states
-
-
-def test_the_three_plugins_look_at_a_screen_in_the_same_way() -> None:
-    """They carry one file three times: a plugin requires nothing from outside its directory."""
-    views = {plugin(name).files["view.lua"] for name in ("shell", "python-repl", "less")}
-    assert len(views) == 1
 
 
 async def test_a_command_is_marked_typed_and_entered() -> None:

@@ -254,6 +254,19 @@ async def test_the_globals_are_on_the_page_and_no_others() -> None:
     assert (found["same"], found["version"], found["plugin"]) == (True, __version__, "deploy")
 
 
+async def test_the_functions_of_the_view_are_on_the_page_and_no_others() -> None:
+    found = await answers(f'{KEYS} function M.ask() return keys(require("telex.view")) end')
+    told = {call.partition("(")[0] for call in named(tables("require")[0])}
+    assert {f"view.{name}" for name in found} == told
+
+
+async def test_a_file_of_the_plugin_goes_before_a_module_of_the_host() -> None:
+    made = plugin('return {ask = function() return require("telex.view") end}')
+    own = LuaPlugin(made.manifest, {**made.files, "telex/view.lua": 'return "own"'})
+    async with WorkerPool() as workers:
+        assert await workers.instance(own).call("ask") == "own"
+
+
 async def test_what_the_page_says_is_not_there_is_not() -> None:
     (sentence,) = re.findall(r"Not there: (.*?)\. A plugin", section("The sandbox"), re.DOTALL)
     names = coded(sentence)

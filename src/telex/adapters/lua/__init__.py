@@ -16,4 +16,5 @@ and on the other side, in processes where nothing of the server is:
     zygote_protocol  the records between it and `zygote`
     lua_state        one Lua in a worker: calls in, plain data out
     prelude.lua      what a plugin finds there: an allow-list, guards, and the host's functions
+    view.lua         the module `telex.view`, for plugins to require
 """

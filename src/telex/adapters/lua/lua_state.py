@@ -29,7 +29,9 @@ Reply = dict[str, Any]
 """`{"exports": ..., "pid": ...}` of a plugin that was begun, `{"value": ...}` of a call, or
 `{"kind": ..., "problem": ..., "code": ...}`."""
 
-_PRELUDE: Final = os.path.join(os.path.dirname(__file__), "prelude.lua")
+_HERE: Final = os.path.dirname(__file__)
+_MODULES: Final = {"telex/view.lua": "view.lua"}
+"""What a plugin can require beside its own files, by path: a file of its own goes before."""
 _UNLIMITED: Final = 0
 _SENTENCES: Final = {
     "budget": f"it took more than {limits.LUA_INSTRUCTIONS:,} instructions",
@@ -58,9 +60,9 @@ class LuaState:
         )
         self._lua.set_max_memory(_UNLIMITED)
         load = self._lua.eval(b"function(text) return assert(load(text, '=telex', 't')) end")
-        with open(_PRELUDE, "rb") as source:
-            prelude = load(source.read())
-        self._begin, self._invoke = prelude(limits.LUA_INSTRUCTIONS)
+        prelude = load(_source("prelude.lua"))
+        modules = {path.encode(): _source(file) for path, file in _MODULES.items()}
+        self._begin, self._invoke = prelude(limits.LUA_INSTRUCTIONS, self._lua.table_from(modules))
 
     def load(
         self,
@@ -112,6 +114,11 @@ class LuaState:
 
     def _table(self, value: Mapping[str, Any] | Sequence[Any]) -> Any:
         return self._lua.table_from(_plain(value), recursive=True)
+
+
+def _source(file: str) -> bytes:
+    with open(os.path.join(_HERE, file), "rb") as source:
+        return source.read()
 
 
 def _refuse(*_: Any) -> NoReturn:

@@ -18,7 +18,8 @@ local randomseed, sethook = math.randomseed, debug.sethook
 -- nil: it looks for the name where memory may be short, and a name that is in use takes none.
 debug = false
 
-local INSTRUCTIONS, EVERY = ..., 10000
+local EVERY = 10000
+local INSTRUCTIONS, MODULES = ... -- the budget of a call; the host's modules, source by name
 
 -- Ends. Once a call is over (its budget spent, its memory, or by a refusal), every way back into
 -- the plugin throws again: `pcall` in a loop holds nothing up.
@@ -219,16 +220,17 @@ local function refuse(code, message)
   error(OVER, 0)
 end
 
--- `require`, among the plugin's own sources and nowhere else.
+-- `require`, among the plugin's own sources and the host's modules, and nowhere else.
 
 local function requirer(files, env)
   local loaded, loading = {}, {}
 
   local function run(path)
-    if not files[path] then
+    local source = rawget(files, path) or rawget(MODULES, path)
+    if not source then
       error(format("the plugin has no file '%s'", path), 0)
     end
-    local chunk, problem = load(files[path], "@" .. path, "t", env)
+    local chunk, problem = load(source, "@" .. path, "t", env)
     if not chunk then
       error(problem, 0)
     end
@@ -249,7 +251,7 @@ local function requirer(files, env)
         return loaded[candidate][1]
       elseif loading[candidate] then
         error(format("%s requires itself, directly or through others", candidate), 2)
-      elseif rawget(files, candidate) then
+      elseif rawget(files, candidate) or rawget(MODULES, candidate) then
         run(candidate)
         return loaded[candidate][1]
       end

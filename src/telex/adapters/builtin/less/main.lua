@@ -4,7 +4,7 @@
 -- bottom row of the terminal, with the cursor right behind it, and either on the alternate screen or
 -- (less -X has none) printed as less prints it, inverse or on a row it has just cleared.
 
-local view = require("view")
+local view = require("telex.view")
 local prompts = require("prompts")
 
 local less = { describe = require("catalogue") }

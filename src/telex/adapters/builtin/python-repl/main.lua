@@ -3,7 +3,7 @@
 -- It marks nothing, and so it is known by structure: the last row begins like a prompt AND the cursor
 -- stands on that row, behind it. Documentation is full of `>>>`; none of it has the cursor there.
 
-local view = require("view")
+local view = require("telex.view")
 local output = require("output")
 local source = require("source")
 

@@ -1,6 +1,6 @@
 -- What the interpreter printed between the echo of what was evaluated and the prompt after it.
 
-local view = require("view")
+local view = require("telex.view")
 
 local output = {}
 

@@ -1,6 +1,6 @@
 -- How prompts look. Each of these is one sign among several, never enough on its own.
 
-local view = require("view")
+local view = require("telex.view")
 
 local looks = {}
 

@@ -5,7 +5,7 @@
 -- it, a line editor that reads (it switches bracketed paste on), a screen that stands still; at least
 -- two of them. A screen of which neither is true is `unknown`.
 
-local view = require("view")
+local view = require("telex.view")
 local marks = require("marks")
 local looks = require("looks")
 

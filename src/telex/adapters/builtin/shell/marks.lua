@@ -4,7 +4,7 @@
 -- follows is output, `D;code` the command ended. `B` alone says little: line editors print the
 -- prompt again when they redraw. OSC 7 names the directory.
 
-local view = require("view")
+local view = require("telex.view")
 
 local marks = {}
 

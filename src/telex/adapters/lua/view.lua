@@ -1,7 +1,5 @@
--- What a plugin is shown, cut into the pieces that rules ask for. Knows no program.
---
--- `shell`, `python-repl` and `less` each carry this very file (a plugin can require nothing from
--- outside its own directory); a test holds the copies together.
+-- `require("telex.view")`: what a plugin is shown, cut into the pieces that rules ask for. Knows no
+-- program. Run in the plugin's own environment, like a file of its own.
 
 local view = {}
 
