@@ -21,6 +21,7 @@ import uvloop
 from benchmarks import bare_lua, peers, streams
 from benchmarks.figures import Row, memory
 from telex.adapters.context import fixture_context
+from telex.adapters.fixtures import DIRECTORY, read_fixtures
 from telex.adapters.lua.worker_pool import WorkerPool
 from telex.adapters.lua_plugin import LuaPlugin
 from telex.adapters.plugin_registry import builtin_plugins
@@ -35,7 +36,7 @@ from telex.wire import limits
 
 ROUNDS, CALLS, STARTS, TYPED = 7, 200, 24, 100
 COUNTS = (1, 16, 64)
-FIXTURE = "completed_after_tools.txt"
+FIXTURE = "completed_after_tools"
 """Of claude-code: a turn with tools in it, over, and the box to type in."""
 IN_PROCESS, IDLE, POOL, ONCE = (
     "lupa, in this process",
@@ -100,7 +101,8 @@ AGENT, SHELL = BUILTIN["claude-code"], BUILTIN["shell"]
 
 def _agent_screen() -> str:
     assert AGENT.directory is not None
-    text = (AGENT.directory / "fixtures" / FIXTURE).read_text()
+    found, _ = read_fixtures(AGENT.directory / DIRECTORY)
+    text = next(one.text for one in found if one.name == FIXTURE)
     return "\n".join(row[: peers.COLS] for row in text.split("\n"))
 
 

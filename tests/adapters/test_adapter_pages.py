@@ -110,9 +110,7 @@ def test_an_adapter_is_written(environ: dict[str, str], shell: Shell, tmp_path: 
     assert shell(new[0]) == new[1]
     assert shell(first[0]) == first[1]
     mine = tmp_path / "mine"
-    screen = next(block for block in blocks(WRITE, "text") if block.startswith("line 1"))
-    (mine / "fixtures/paging.txt").write_text(screen)
-    (mine / "fixtures/paging.expected.json").write_text(blocks(WRITE, "json")[0])
+    (mine / "fixtures/recorded.toml").write_text(blocks(WRITE, "toml")[0])
     assert shell(failing[0]) == failing[1]
     put_before(mine / "main.lua", "-- The one function that every plugin has", WRITE, 0)
     put_before(mine / "main.lua", "  if is_ready(ctx) then\n    return {\n", WRITE, 1)

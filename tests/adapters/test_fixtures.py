@@ -1,4 +1,4 @@
-"""Fixtures: pairs of files, what is expected, and where an answer differs."""
+"""Fixtures: files of cases, what is expected, and where an answer differs."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ import pytest
 from telex.adapters.fixtures import (
     BadFixture,
     Expected,
+    Fixture,
     FixtureDifference,
     FixtureTaken,
-    collect,
     differences,
+    encode_fixture,
     free_name,
-    parse_expected,
+    parse_fixtures,
     read_fixtures,
     save_fixture,
 )
@@ -30,41 +31,81 @@ def said(state: str = "ready", **more: Any) -> AdapterState:
     )
 
 
-def test_a_fixture_is_a_screen_and_what_is_expected_of_it() -> None:
-    found, problems = collect({"a.txt": "$ \n", "a.expected.json": '{"state": "ready"}', "b": ""})
+def test_a_case_is_a_screen_and_what_is_expected_of_it() -> None:
+    found, problems = parse_fixtures('[a]\nstate = "ready"\nscreen = "$ "\n')
     assert not problems
-    assert [(one.name, one.text, one.expected.state) for one in found] == [("a", "$ \n", "ready")]
-
-
-def test_a_file_without_its_pair_is_named() -> None:
-    found, problems = collect({"a.txt": "", "b.expected.json": '{"state": "x"}'})
-    assert not found
-    assert problems == [
-        "a.txt has no a.expected.json beside it",
-        "b.expected.json has no b.txt beside it",
-    ]
+    assert found == [Fixture("a", "$ ", Expected(state="ready"))]
 
 
 @pytest.mark.parametrize(
-    ("text", "why"),
+    ("case", "why"),
     [
-        ("{", "truncated"),
-        ("{}", "state"),
-        ('{"state": 5}', r"\$.state"),
-        ('{"state": "a", "metdata": {}}', "metdata"),
-        ('{"state": "a", "min_confidence": 2}', "min_confidence"),
+        ("[a]", "it has no `screen`"),
+        ("a = 5", r"a case is a table, as in [a]"),
+        ("[a]\nscreen = 5", "it has no `screen`"),
+        ("[a]\nscreen = ''", "missing required field `state`"),
+        ("[a]\nscreen = ''\nstate = 5", "$.state"),
+        ("[a]\nscreen = ''\nstate = 'a'\nmetdata = {}", "metdata"),
+        ("[a]\nscreen = ''\nstate = 'a'\nmin_confidence = 2", "min_confidence"),
     ],
 )
-def test_an_expectation_that_would_test_nothing_is_refused(text: str, why: str) -> None:
-    with pytest.raises(BadFixture, match=why):
-        parse_expected(text)
-    _, problems = collect({"a.txt": "", "a.expected.json": text})
-    assert problems[0].startswith("a.expected.json cannot be used: ")
+def test_a_case_that_would_test_nothing_is_refused(case: str, why: str) -> None:
+    found, (problem,) = parse_fixtures(case)
+    assert not found
+    assert problem.startswith("a cannot be used: ")
+    assert why in problem
+
+
+def test_a_file_that_is_no_toml_is_named_and_the_others_are_read(tmp_path: Path) -> None:
+    with pytest.raises(BadFixture, match="this is not TOML"):
+        parse_fixtures("[a")
+    (tmp_path / "a.toml").write_text("[a")
+    (tmp_path / "b.toml").write_text("[b]\nstate = 'x'\nscreen = ''\n")
+    (tmp_path / "c.toml").write_text("[b]\nstate = 'x'\nscreen = ''\n[c]\n")
+    found, problems = read_fixtures(tmp_path)
+    assert [one.name for one in found] == ["b"]
+    assert problems[0].startswith("a.toml: this is not TOML: ")
+    assert problems[1].startswith("c.toml: c cannot be used: ")
+    assert problems[2] == "c.toml: b is in b.toml already"
+
+
+QUOTES = "'" * 3
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "\n",
+        "$ \n",
+        "no end",
+        QUOTES + " quoted\n",
+        "ends with '",
+        '\\ "x"\n',
+        "\x1b[m\x7f\r\té\n",
+    ],
+)
+def test_what_is_encoded_is_parsed_again(text: str) -> None:
+    expected = Expected(
+        state="a b",
+        min_confidence=0.5,
+        metadata={"a key": [1, {"x": "\x7f"}], "none": {}},
+        context={"screen_cursor": {"row": 1, "visible": True}, "transcript": "\x1b]0;é\x07\r\n"},
+        near_miss=True,
+    )
+    for name in ("a", "1.2"):
+        one = Fixture(name, text, expected)
+        assert parse_fixtures(encode_fixture(one)) == ([one], [])
 
 
 def test_a_plugin_is_shown_what_the_fixture_says_and_the_rest_by_default() -> None:
-    text = '{"state": "a", "last_intent": "run", "context": {"title": "t", "stable_ms": 5}}'
-    (one,), _ = collect({"a.txt": "1\n2\n3\n4\n5\n6\n7\n", "a.expected.json": text})
+    case = """[a]
+state = "a"
+last_intent = "run"
+context = { title = "t", stable_ms = 5 }
+screen = "1\\n2\\n3\\n4\\n5\\n6\\n7\\n"
+"""
+    (one,), _ = parse_fixtures(case)
     seen = one.shown()
     assert (seen["screen"], seen["body_text"], seen["status_text"]) == (
         "1\n2\n3\n4\n5\n6\n7",
@@ -112,14 +153,24 @@ def test_what_was_saved_is_read_again_and_never_replaced(tmp_path: Path) -> None
     assert free_name(where) == "001"
     expected = Expected(state="ready", rule="prompt", context={"title": "é"})
     path = save_fixture(where, "001", "$ é\n\n", expected)
-    assert path.read_text() == "$ é\n"
+    assert path == where / "recorded.toml"
     assert free_name(where) == "002"
-    (one,), problems = read_fixtures(where)
-    assert (one.name, one.expected, problems) == ("001", expected, [])
-    with pytest.raises(FixtureTaken, match=r"001\.expected\.json is there already"):
-        save_fixture(where, "001", "other", expected)
-    (where / "b.txt").write_text("mine\n")
-    with pytest.raises(FixtureTaken, match=r"b\.txt is there already"):
-        save_fixture(where, "b", "other", expected)
-    assert (where / "b.txt").read_text() == "mine\n"
-    assert not (where / "b.expected.json").exists()
+    save_fixture(where, "1.b", "$", expected)
+    found, problems = read_fixtures(where)
+    texts = [(one.name, one.text, one.expected) for one in found]
+    assert (texts, problems) == ([("001", "$ é\n", expected), ("1.b", "$\n", expected)], [])
+    (where / "own.toml").write_text("[b]\n")
+    before = path.read_text()
+    for name, there in (("001", "recorded.toml"), ("b", "own.toml")):
+        with pytest.raises(FixtureTaken, match=f"{there} has a {name} already"):
+            save_fixture(where, name, "other", expected)
+    (where / "own.toml").write_text("[b")
+    with pytest.raises(FixtureTaken, match=r"own\.toml: this is not TOML: .*; mend it first"):
+        save_fixture(where, "c", "other", expected)
+    assert path.read_text() == before
+
+
+def test_a_case_is_added_to_what_a_person_wrote_without_a_last_newline(tmp_path: Path) -> None:
+    (tmp_path / "recorded.toml").write_text("# mine\n[a]\nstate = 'x'\nscreen = ''")
+    save_fixture(tmp_path, "b", "$", Expected(state="y"))
+    assert [one.name for one in read_fixtures(tmp_path)[0]] == ["a", "b"]

@@ -71,7 +71,7 @@ return {
 
 async def adapter_of(caller: Caller, named: LuaPlugin, *, owns: bool) -> str:
     """An adapter whatever the permissions: no method would make some of these."""
-    live = caller.server._live
+    live = caller.server._adapters
     if owns:
         session, _ = caller.server.automation.open(Program(("cat",)))
         return live._bound(named, session, owns=True).id

@@ -71,7 +71,7 @@ def example() -> LuaPlugin:
         name = block.splitlines()[0].removeprefix("-- ")
         assert name.endswith(".lua"), block
         files[name] = files.get(name, "") + block
-    (manifest,) = blocks("toml")
+    manifest, _ = blocks("toml")
     return LuaPlugin(parse(manifest), files)
 
 
@@ -364,8 +364,8 @@ async def test_the_example_describes_itself_and_exports_nothing_untested() -> No
 
 
 async def test_the_fixture_on_the_page_passes() -> None:
-    (screen,), (expected,) = blocks("text"), blocks("json")
-    fixture = fixtures.Fixture("page", screen, fixtures.parse_expected(expected))
+    (fixture,), problems = fixtures.parse_fixtures(blocks("toml")[1])
+    assert not problems
     async with WorkerPool() as workers:
         said = await classify(workers.instance(example()), fixture.shown())
     assert said.problem is None

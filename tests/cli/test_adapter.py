@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
+import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -29,6 +30,11 @@ def changed(file: Path, old: str, new: str) -> None:
     text = file.read_text()
     assert old in text
     file.write_text(text.replace(old, new))
+
+
+def recorded(directory: Path) -> dict[str, dict[str, Any]]:
+    """What `record` wrote, by name."""
+    return tomllib.loads((directory / "recorded.toml").read_text())
 
 
 @pytest.fixture
@@ -142,9 +148,9 @@ def test_new_replaces_nothing_and_takes_no_name_that_could_not_be_used(
 def test_a_wrong_expectation_fails_and_says_which_field(
     telex: Run, on_terminal: Run, mine: Path
 ) -> None:
-    expected = mine / "fixtures" / "ready.expected.json"
-    changed(expected, '"rule": "prompt"', '"rule": "colour"')
-    changed(expected, '"prompt": "$"', '"prompt": "%"')
+    fixtures = mine / "fixtures" / "screens.toml"
+    changed(fixtures, 'rule = "prompt"', 'rule = "colour"')
+    changed(fixtures, 'prompt = "$"', 'prompt = "%"')
     ran = telex("adapter", "test", "mine")
     assert ran.returncode == 1
     assert ran.stdout == (
@@ -165,13 +171,13 @@ def test_verbose_says_what_was_said(telex: Run, mine: Path) -> None:
     assert "ready 0.9 by prompt: the last line ends like a prompt" in ran.stdout
 
 
-def test_files_without_their_pair_and_no_fixtures_at_all_are_failures(
+def test_cases_that_cannot_be_used_and_no_fixtures_at_all_are_failures(
     telex: Run, mine: Path
 ) -> None:
-    (mine / "fixtures" / "half.txt").write_text("$\n")
+    (mine / "fixtures" / "more.toml").write_text('[half]\nstate = "ready"\n')
     ran = telex("adapter", "test", "mine")
     assert (ran.returncode, ran.stderr) == (1, "")
-    assert "  FAIL  half.txt has no half.expected.json beside it\n" in ran.stdout
+    assert "  FAIL  more.toml: half cannot be used: it has no `screen`" in ran.stdout
     for file in (mine / "fixtures").iterdir():
         file.unlink()
     ran = telex("adapter", "test", "mine")
@@ -347,11 +353,10 @@ async def test_a_screen_is_kept_without_its_secrets_and_passes_the_test(
         assert person.restored()
         await person.sees("001, token")
     for name in ("001", "token"):
-        text = (mine / "fixtures" / f"{name}.txt").read_text()
-        assert SECRET not in text
-        assert SECRET[5:25] not in text
-        assert "$ echo " in text
-        kept = json.loads((mine / "fixtures" / f"{name}.expected.json").read_text())
+        kept = recorded(mine / "fixtures")[name]
+        assert SECRET not in kept["screen"]
+        assert SECRET[5:25] not in kept["screen"]
+        assert "$ echo " in kept["screen"]
         assert (kept["state"], kept["rule"]) == ("ready", "prompt")
         assert kept["context"]["size"] == {"rows": 22, "cols": 80}
     ran = telex("adapter", "test", "mine")
@@ -377,22 +382,23 @@ async def test_what_decided_beside_the_screen_is_kept_too_without_its_secrets(
         await until(person, "saved 001 as magic")
         person.type("exit\r")
         assert await person.leaves() == 0
-    kept = (mine / "fixtures" / "001.expected.json").read_text()
-    assert "xyzzy" in json.loads(kept)["context"]["transcript"]
-    assert SECRET not in kept
+    kept = recorded(mine / "fixtures")["001"]
+    assert "xyzzy" in kept["context"]["transcript"]
+    assert SECRET not in str(kept)
     assert telex("adapter", "test", "mine").returncode == 0
 
 
 async def test_a_fixture_is_never_replaced(mine: Path, tmp_path: Path) -> None:
-    before = (mine / "fixtures" / "ready.txt").read_text()
+    before = (mine / "fixtures" / "screens.toml").read_text()
     argv, env = adapter(tmp_path, "record", str(mine), "--", *BASH)
     async with at_terminal(*argv, **env) as person:
         await until(person, "now ready")
         person.type(f"{KEY}ready\r")
-        await until(person, "not saved: ready.expected.json is there already")
+        await until(person, "not saved: screens.toml has a ready already")
         person.type("exit\r")
         assert await person.leaves() == 0
-    assert (mine / "fixtures" / "ready.txt").read_text() == before
+    assert (mine / "fixtures" / "screens.toml").read_text() == before
+    assert not (mine / "fixtures" / "recorded.toml").exists()
 
 
 async def test_screens_are_kept_before_there_is_a_plugin(tmp_path: Path) -> None:
@@ -401,7 +407,7 @@ async def test_screens_are_kept_before_there_is_a_plugin(tmp_path: Path) -> None
         await until(person, "$", "0 saved")
         person.type(f"{KEY}\rexit\r")
         assert await person.leaves() == 0
-    kept = json.loads((tmp_path / "later" / "fixtures" / "001.expected.json").read_text())
+    kept = recorded(tmp_path / "later" / "fixtures")["001"]
     assert kept["state"] == "unknown"
     assert "edit" in kept["note"]
 
@@ -417,8 +423,8 @@ async def test_a_screen_is_kept_though_the_program_ends_before_the_plugin_has_sp
         person.type(f"{KEY}last\rexit\r")
         assert await person.leaves() == 0
         assert not person.others()
-    assert (mine / "fixtures" / "last.txt").read_text() == "$\n"
-    assert json.loads((mine / "fixtures" / "last.expected.json").read_text())["state"] == "unknown"
+    kept = recorded(mine / "fixtures")["last"]
+    assert (kept["screen"], kept["state"]) == ("$\n", "unknown")
 
 
 async def test_the_screen_is_the_one_of_the_moment_the_key_was_pressed(
@@ -436,4 +442,4 @@ async def test_the_screen_is_the_one_of_the_moment_the_key_was_pressed(
         await until(person, "late", "saved b as")
         person.type("\r")
         assert await person.leaves() == 0
-    assert (tmp_path / "here" / "b.txt").read_text() == "early\n"
+    assert recorded(tmp_path / "here")["b"]["screen"] == "early\n"

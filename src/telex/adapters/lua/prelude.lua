@@ -1,6 +1,6 @@
 -- What a plugin finds in its Lua, and what holds it there.
 --
--- Run once, before any plugin, with the whole of Lua at hand. It answers two functions for `chamber`
+-- Run once, before any plugin, with the whole of Lua at hand. It answers two functions for `lua_state`
 -- (`begin` and `invoke`) and keeps everything else in locals: a plugin's environment is built below
 -- from a list of names, so that what is not on the list is not there, in this Lua or a later one.
 --

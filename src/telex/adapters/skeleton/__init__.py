@@ -14,8 +14,7 @@ _FILES: Final = (
     "manifest.toml",
     "main.lua",
     "README.md",
-    "fixtures/ready.txt",
-    "fixtures/ready.expected.json",
+    "fixtures/screens.toml",
 )
 _PLACE: Final = "@NAME@"
 

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 HELP = """Run a program and keep its screens as fixtures.
 
-The key asks for a name (Enter takes the next number, Escape changes your mind), and writes the
-screen as it was when it was pressed to NAME.txt, and what the plugin says of it to
-NAME.expected.json, for you to correct. Nothing is replaced.
+The key asks for a name (Enter takes the next number, Escape changes your mind), and adds the screen
+as it was when it was pressed to recorded.toml, with what the plugin says of it, for you to correct.
+Nothing is replaced.
 
-They go to the plugin's directory `fixtures`, or to --into. A plugin of that NAME need not be there
-yet: then they go to NAME/fixtures, and you say which state each shows.
+That file is in the plugin's directory `fixtures`, or in --into. A plugin of that NAME need not be
+there yet: then it is in NAME/fixtures, and you say which state each screen shows.
 
 Secrets are masked as far as they can be recognised. Read what was written before you share it.
 

@@ -22,9 +22,11 @@ if TYPE_CHECKING:
 
 HELP = """Run the fixtures of plugins and show what differs.
 
-A fixture is a screen, NAME.txt, and beside it NAME.expected.json, what the plugin is to say of it:
+A fixture is a table in a TOML file of the plugin's directory `fixtures`: a screen, and what the
+plugin is to say of it.
 
 \b
+  screen          the screen's text
   state           the state's name
   rule            the rule that decided
   evidence        why
@@ -36,12 +38,14 @@ A fixture is a screen, NAME.txt, and beside it NAME.expected.json, what the plug
   near_miss       that it only looks like another state, for whoever reads it
   note            what else to know, for whoever reads it
 
-All but the state may be left out. The exit code is 0 if everything is as expected, and 1 if not.
+All but the first two may be left out. The exit code is 0 if everything is as expected, else 1.
 
 \b
   telex adapter test ./mine
-  telex adapter test -v shell
+  telex adapter test -v ./mine ./another
 """
+
+_MADE = "`telex adapter record` makes them"
 
 
 @click.command(help=HELP)
@@ -66,7 +70,7 @@ async def _tested(names: tuple[str, ...], verbose: bool) -> bool:
     from telex.adapters.plugin_registry import find_plugin
 
     here = places.find()
-    nursery = WorkerPool()
+    workers = WorkerPool()
     passed = True
     try:
         for name in names:
@@ -76,18 +80,18 @@ async def _tested(names: tuple[str, ...], verbose: bool) -> bool:
                 _print("FAIL", f"{name}: {bad}")
                 passed = False
             else:
-                passed &= await _Testing(plugin, nursery, verbose).run()
+                passed &= await _Testing(plugin, workers, verbose).run()
     finally:
-        await nursery.close()
+        await workers.close()
     return passed
 
 
 class _Testing:
     """One plugin, its fixtures one after the other."""
 
-    def __init__(self, plugin: LuaPlugin, nursery: WorkerPool, verbose: bool) -> None:
+    def __init__(self, plugin: LuaPlugin, workers: WorkerPool, verbose: bool) -> None:
         self._plugin = plugin
-        self._nursery = nursery
+        self._workers = workers
         self._verbose = verbose
         self._passed = self._failed = 0
 
@@ -99,7 +103,7 @@ class _Testing:
         where = (self._plugin.directory or Path()) / DIRECTORY
         say(f"{manifest.name} {manifest.version}")
         fixtures, problems = read_fixtures(where)
-        instance = self._nursery.instance(self._plugin)
+        instance = self._workers.instance(self._plugin)
         try:
             await self._describe(instance)
             for fixture in fixtures:
@@ -109,7 +113,8 @@ class _Testing:
         for problem in problems:
             self._fail(problem)
         if not fixtures and not problems:
-            self._fail(f"there are no fixtures in {where}; `telex adapter record` makes them")
+            what = "they are in telex's sources" if self._plugin.builtin else _MADE
+            self._fail(f"there are no fixtures in {where}; {what}")
         say(f"{manifest.name}: {self._passed} passed, {self._failed} failed")
         return not self._failed
 
