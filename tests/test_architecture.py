@@ -19,14 +19,13 @@ LAYERS = [
     {"wire"},
     {"redaction"},
     {"rpc"},
-    {"protocols"},
     {"config", "processes"},
     {"transports"},
     {"terminal"},
     {"automation"},
     {"adapters", "escapes", "plugins"},
     {"htty"},
-    {"agent", "passthrough", "ui"},
+    {"agent", "passthrough"},
     {"cli"},
 ]
 """From the ground up. A package imports itself and whatever lies below it."""
@@ -147,7 +146,7 @@ def test_every_package_has_its_place_in_the_drawing() -> None:
 def test_the_watch_itself_sees_what_it_should() -> None:
     bad = [
         *imports_in("wire/demux.py", "import time\nimport msgspec\nfrom telex.rpc import peer"),
-        *imports_in("ui/page.py", "def f():\n    from telex.agent.agent_run import Run"),
+        *imports_in("htty/page.py", "def f():\n    from telex.agent.agent_run import AgentRun"),
         *imports_in("rpc/state.py", "from asyncio import Queue"),
         *imports_in("rpc/peer.py", "import asyncio\nfrom telex import transports"),
     ]

@@ -120,7 +120,7 @@ async def test_a_plugin_lists_its_tools_once_in_its_life_and_again_for_an_unknow
         lists.append(keepers[0].name)
         return await list_tools(keepers)
 
-    monkeypatch.setattr("telex.agent.tools.plugins.tools", counted)
+    monkeypatch.setattr("telex.agent.tools.plugins.list_tools", counted)
     async with agent_with_plugins(directory, mode="full") as (agent, keepers):
         ui = await agent.connect(**ALL)
         add = {"name": "counter.add", "arguments": {"a": 1, "b": 2}}

@@ -187,7 +187,7 @@ def test_a_picture_for_which_there_is_no_room_leaves_no_half(telex: Run, work: P
         ran = telex("shot", "-o", "a.svg", "--size", "300x300", "--", "sh", "-c", lines)
     assert ran.returncode == 1
     assert "a.svg: File too large" in ran.stderr
-    assert (work / "a.svg").read_bytes() == b""
+    assert not (work / "a.svg").exists()
 
 
 @pytest.mark.parametrize("size", ["0x80", "24x0", "24", "x", "1001x80", "24x80x2", "-1x2"])

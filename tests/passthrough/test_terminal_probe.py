@@ -178,3 +178,6 @@ def test_what_a_terminal_says_of_its_modes_decides_about_events() -> None:
     assert {"event:focus", "term:sync"} <= found.lacks
     assert not {"event:focus", "event:paste", "event:mouse"} & {*found.unverified}
     assert "event:focus" in ProbeFindings().unverified
+    assert "term:report" in ProbeFindings().unverified, "nothing was answered at all"
+    assert "term:report" not in ProbeFindings(answered=True).unverified
+    assert "term:report" in ProbeFindings(answered=True, multiplexer=True).unverified

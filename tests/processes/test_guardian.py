@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 HOST = """
 import asyncio, json, os, signal, sys
 from telex.processes import guardian
-from telex.processes.spawn import End, Pipes, start
+from telex.processes.spawn import PipeEnd, Pipes, start
 
-def grow(argv): return start(argv, stdio=Pipes(End.NULL, End.NULL, 2))
+def grow(argv): return start(argv, stdio=Pipes(PipeEnd.NULL, PipeEnd.NULL, 2))
 def say(*what): print(*what, flush=True)
 
 async def main(trees):

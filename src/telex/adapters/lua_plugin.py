@@ -2,7 +2,7 @@
 
 Everything that will ever run is in memory when `read_plugin` returns: an adapter keeps what it was
 started with, and `require` needs no disk (decision 0019). Nothing from outside the directory gets
-in, by `..`, by a link, or by a link put there while we read: see `telex.config.beneath`.
+in, by `..`, by a link, or by a link put there while we read: see `telex.processes.openat`.
 
 What is read: the entrypoint, whatever it is called, and every `.lua` file below the directory.
 Left out are hidden files and directories (an editor's, a checkout's), directories called

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from dataclasses import dataclass
@@ -112,15 +111,15 @@ def command(
 
 
 def _write(path: Path, picture: bytes) -> None:
-    """Where there is no room for all of it, none of it stays."""
+    """Write the whole picture, or leave no file: half a picture would look like one."""
     with path.open("wb", buffering=0) as file:
         try:
             view = memoryview(picture)
             while view:
                 view = view[file.write(view) :]
         except OSError as error:
-            if path.is_file():
-                os.truncate(path, 0)
+            if path.is_file():  # not a device, such as /dev/stdout
+                path.unlink()
             raise OSError(error.errno, error.strerror, str(path)) from error
 
 

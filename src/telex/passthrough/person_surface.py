@@ -48,6 +48,7 @@ AskTerminal = Callable[[bytes], Awaitable[bytes | None]]
 UNKNOWN_SECONDS: Final = 3.0
 """For the clipboard of a terminal that does not say whether it tells it."""
 _NO_CLIPBOARD: Final = "The person's terminal does not tell what is on its clipboard."
+_NO_REPORT: Final = "The person's terminal does not report this."
 _NO_PICTURES: Final = "The person's terminal does not show such pictures."
 _SELECTIONS: Final = {"clipboard": b"c", "primary": b"p"}
 _CLIP: Final = re.compile(rb"\x1b\]52;[a-z0-9]*;([A-Za-z0-9+/=]*)")
@@ -133,7 +134,7 @@ class PersonSurface:
         if isinstance(asked, TermReport) and asked.what == "size-cells":
             return TermReported(rows=self.size.rows, cols=self.size.cols)
         if self._ask is None:
-            raise unsupported()
+            raise unsupported(_NO_REPORT)
         # Asked before anything that follows in the output is shown; awaited by whoever asked.
         return _reported(asked, self._ask(core.report_question(asked)))
 
@@ -164,7 +165,7 @@ class PersonSurface:
 async def _reported(asked: TermReport | QueryMode, said: Awaitable[bytes | None]) -> object:
     answer = core.report_answer(asked, await said or b"")
     if answer is None:
-        raise unsupported()
+        raise unsupported(_NO_REPORT)
     if (
         isinstance(asked, TermReport)
         and asked.what == "attributes"
@@ -263,7 +264,8 @@ class ProbeFindings:
         events = tuple(
             event.name for event in EVENTS.values() if not self.modes.keys() >= {*event.modes}
         )
-        return (*writes, *_UNVERIFIABLE, *sync, *events)
+        reports = () if self.answered and not self.multiplexer else ("term:report",)
+        return (*writes, *_UNVERIFIABLE, *reports, *sync, *events)
 
     def shows(self, kind: str) -> bool:
         """Whether it shows pictures of this format."""

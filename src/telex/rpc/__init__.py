@@ -4,6 +4,6 @@
 follow what, sans-IO; `peer` is the one asyncio shell around them; `methods` are typed handlers;
 `channel` says what a peer needs of a transport; `testing` joins two peers without a wire.
 
-Error numbers and method names belong to a protocol (`telex.protocols`), never to this package,
+Error numbers and method names belong to a protocol (its `protocol.py`), never to this package,
 which knows the five reserved codes and nothing more.
 """
