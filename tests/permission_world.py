@@ -82,6 +82,9 @@ class Said(Follower):
     def has_other_names(self, path: str) -> bool:
         return self.real(path) in self.shared
 
+    def is_own(self, path: str) -> bool:
+        return True
+
     def _fits(self, names: list[str], parts: list[str]) -> bool:
         return len(names) == len(parts) and all(
             fnmatch.fnmatchcase(name, part) and (part[:1] == "." or name[:1] != ".")

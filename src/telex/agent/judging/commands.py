@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 from telex.agent.judging.code_words import may_run_code
 from telex.agent.judging.command_rules import CommandRules, is_whole
 from telex.agent.judging.expanding import as_text, changes_files, expanded, listed
+from telex.agent.judging.git_outside import GitOutside
 from telex.agent.judging.git_repository import GitReading, GitSettings
 from telex.agent.judging.lasting import is_lasting, runs_nothing, writes_lastingly
 from telex.agent.judging.modes import SHELL_TOOL, Access, Mode
@@ -292,7 +293,12 @@ class Commands:
             reader.enters_links,
             ("/",) if used.everywhere else tuple(places),
         )
-        return GitSettings(self.paths).objection(reads)
+        settings = GitSettings(self.paths)
+        return settings.objection(reads) or (
+            GitOutside(self.paths, settings).objection(used.operands, cwd)
+            if reader.compares_files
+            else None
+        )
 
     def _is_directory(self, path: str, cwd: str) -> bool:
         return self.paths.files.is_directory(self.paths.absolute(path, cwd))

@@ -35,10 +35,13 @@ _GIT: Final = {
     "core.sshCommand": "false",
     "core.askPass": "",
     "gpg.program": "false",
+    "grep.fallbackToNoIndex": "false",
+    "log.follow": "false",
 }
 """Said as on the command line, so that it counts more than what a repository says of itself. A
-directory that looks like a repository and has no `.git` is none. Filters and `textconv` are named
-by the repository's own `config`; that is why writing it asks, and git needs a trusted workspace."""
+directory that looks like a repository and has no `.git` is none, and without one `git grep` fails.
+Filters and `textconv` are named by the repository's own `config`; that is why writing it asks, and
+git needs a trusted workspace."""
 _RIPGREP: Final = str(files(__package__).joinpath("ripgreprc"))
 """Without it, a workspace's `.ignore` with `!.env` in it would have rg print hidden files."""
 _ADDED: Final = {

@@ -76,7 +76,7 @@ class GitSettings:
                 if secret := self._tracked_secret(repository, reads):
                     return secret
                 for file in repository.configs:
-                    for one in self._settings(file):
+                    for one in self.read(file):
                         if not self._is_harmless(one, repository):
                             told = f"{in_quotes(one.key)} in {in_quotes(file)}"
                             return f"{told} may have git run a program or read a file"
@@ -92,7 +92,7 @@ class GitSettings:
                 yield from repository.configs
                 yield posixpath.join(repository.common, "hooks", "*")
                 yield posixpath.join(repository.tree, ".gitattributes")
-                for one in (one for file in repository.configs for one in self._settings(file)):
+                for one in (one for file in repository.configs for one in self.read(file)):
                     yield from self._named(one, repository.tree)
         except UnknownRepository:
             return
@@ -245,7 +245,7 @@ class GitSettings:
         sha256 = any(
             one.kind == "extensions.objectformat" and one.value.lower() != "sha1"
             for config in repository.configs
-            for one in self._settings(config)
+            for one in self.read(config)
         )
         try:
             return tracked(index, 32 if sha256 else 20)
@@ -261,7 +261,8 @@ class GitSettings:
             raise UnknownRepository(f"{in_quotes(file)} cannot be read")
         return index
 
-    def _settings(self, file: str) -> list[Setting]:
+    def read(self, file: str) -> list[Setting]:
+        """A file of configuration. Raises `UnknownRepository`."""
         try:
             return list(settings(self._contents(file)))
         except Unreadable as error:

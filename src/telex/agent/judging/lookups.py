@@ -60,6 +60,9 @@ class Files(Protocol):
     def has_other_names(self, path: str) -> bool:
         """Whether a file is there, after all links, that is another one too: a hard link."""
 
+    def is_own(self, path: str) -> bool:
+        """Whether what is there, and no link, belongs to who would run the command."""
+
 
 class Once(Follower):
     """The same, looked up once: for one judgement, since links change. It follows so many names of
@@ -127,3 +130,6 @@ class Once(Follower):
 
     def has_other_names(self, path: str) -> bool:
         return self._files.has_other_names(path)
+
+    def is_own(self, path: str) -> bool:
+        return self._files.is_own(path)

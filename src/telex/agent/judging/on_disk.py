@@ -127,6 +127,12 @@ class Disk(Follower):
             return False
         return stat.S_ISREG(found.st_mode) and found.st_nlink > 1
 
+    def is_own(self, path: str) -> bool:
+        try:
+            return os.lstat(path).st_uid == os.geteuid()
+        except (OSError, ValueError):
+            return False
+
     def _entries(self, directory: str, part: str) -> list[str]:
         if "*" not in part and "?" not in part:
             path = os.path.join(directory, part)

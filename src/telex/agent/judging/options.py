@@ -70,6 +70,9 @@ class Reader:
     """Options by which it does, or says whether something is in them."""
     hides: frozenset[str] = frozenset()
     """Options by which it does not, without one of the others."""
+    compares_files: bool = False
+    """Of git: it prints files that are no part of the repository, where it finds two paths
+    outside of its working tree, or no repository."""
     by_id: bool = False
     """It prints objects that are named by their ids, whatever paths follow."""
     enters_links: bool = False
@@ -86,6 +89,8 @@ class Used:
     """It goes through all of the root, whatever the directory and its words."""
     options: set[str] = field(default_factory=set)
     """Letters and long names."""
+    operands: tuple[str, ...] = ()
+    """Of git: the words that may be paths, as they are written."""
     refused: str = ""
     """Why this is not a reader's use; empty when it is."""
 

@@ -100,6 +100,7 @@ def _git(arguments: Sequence[str]) -> tuple[Reader, Used] | None:
     result = used(reader, rest[taken:])
     limited = not reader.by_id and _is_limited(rest, result)
     result.everywhere = reader.recursive and not limited
+    result.operands = tuple(result.paths)
     # `HEAD:.env` has a path in it.
     result.paths = [part for path in result.paths for part in parts(path)]
     return reader, result
@@ -142,6 +143,7 @@ class _Written(msgspec.Struct, forbid_unknown_fields=True):
     hides: str = ""
     by_id: bool = False
     enters_links: bool = False
+    compares_files: bool = False
 
 
 def _read(name: str, written: _Written) -> Reader:
@@ -167,6 +169,7 @@ def _read(name: str, written: _Written) -> Reader:
         written.prints,
         names(written.shows),
         names(written.hides),
+        written.compares_files,
         written.by_id,
         written.enters_links,
     )

@@ -1,0 +1,145 @@
+"""`git diff` that would compare any two files asks: what is not tracked may be a secret."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from permission_world import Said, shell
+from telex.agent.judging import Decision, Disk, Judge, Judgement, Mode
+from telex.agent.judging.environment import automatic
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+CANARY = "K=CANARY"
+
+
+@pytest.fixture
+def root(tmp_path: Path, program: Callable[[str], str]) -> Path:
+    """A repository with a secret that is not tracked, in two directories."""
+    git = program("git")
+    root = tmp_path / "proj"
+    for name in ("a", "b"):
+        (root / name).mkdir(parents=True)
+        (root / name / "x.txt").write_text("one\n")
+    who = ["-c", "user.name=a", "-c", "user.email=a@b.c"]
+    for words in (["init", "-q", "-b", "main"], ["add", "."], [*who, "commit", "-qm", "x"]):
+        subprocess.run([git, *words], cwd=root, check=True)
+    (root / "a" / ".env").write_text(f"{CANARY}\n")
+    (root / "a" / "x.txt").write_text("two\n")
+    (tmp_path / "link").symlink_to(root)
+    (root / "up").symlink_to(".")
+    return root
+
+
+def judged(root: Path, command: str, cwd: str = "") -> Judgement:
+    judge = Judge([], Mode.MINIMAL, str(root), str(root.parent / "home"), Disk(), trusted=True)
+    return judge.judge(shell(command, cwd or str(root)))
+
+
+def printed(root: Path, command: str) -> str:
+    environment = automatic({**os.environ, "HOME": str(root.parent)}, str(root))
+    done = subprocess.run(
+        ["/bin/sh", "-c", command], cwd=root, env=environment, capture_output=True, timeout=20
+    )
+    return done.stdout.decode()
+
+
+OUTSIDE = """
+git diff b ../proj
+git diff ../proj b
+git diff ../proj/b ../proj/a
+git diff -- ../proj/b ../proj/a
+git diff --stat ../proj/b ../proj/a
+git diff --word-diff b ../proj/a
+git --no-pager diff b ../proj/a
+git -C . diff b ../proj/a
+git diff b a/../../proj/a
+git diff b up/../../proj/a
+git diff /dev/null a
+git diff a /dev/null
+cd a && git diff ../../proj/b .
+cd a && git diff ../b ../../proj/a
+cd up/a && git diff ../b ../../proj/a
+git diff {above}/link/b {root}/../link/a
+git diff {root}/b {root}/../proj/../link/a
+git diff /{root}/b /{root}/a
+"""
+
+
+def test_two_paths_of_which_one_is_outside_to_git_ask(root: Path) -> None:
+    leaked = 0
+    for line in OUTSIDE.strip().splitlines():
+        command = line.format(root=root, above=root.parent)
+        assert judged(root, command).decision is Decision.ASK, command
+        leaked += CANARY in printed(root, command)
+    assert leaked > 8  # git does print it, or nobody needs this
+
+
+INSIDE = """
+git diff
+git diff b a
+git diff -- b a
+git diff a/../b a
+git diff HEAD -- a
+git diff main -- a b
+git diff main...HEAD
+git diff HEAD HEAD -- a/x.txt
+git diff {root}/b {root}/a
+git diff ///{root}/b {root}/../proj/a
+git diff a/x.txt b/x.txt
+cd a && git diff ../b .
+cd a && git diff ../b ../a
+cd a && git diff -- ..
+"""
+
+
+def test_paths_inside_do_not_ask_and_print_what_is_tracked(root: Path) -> None:
+    for line in INSIDE.strip().splitlines():
+        command = line.format(root=root)
+        said = judged(root, command)
+        assert said.decision is Decision.ALLOW, (command, said.why)
+        assert CANARY not in printed(root, command), command
+
+
+BROKEN = {
+    "bare": "git config core.bare true",
+    "valueless": "printf '[core]\\nbare\\n' >> .git/config",
+    "empty": "rm -rf .git && mkdir .git",
+    "no head": "rm .git/HEAD",
+    "odd head": "echo x > .git/HEAD",
+    "no objects": "rm -rf .git/objects",
+    "no refs": "rm -rf .git/refs",
+    "another version": "git config core.repositoryformatversion 99",
+    "another extension": "git config core.repositoryformatversion 1; git config extensions.refstorage x",
+    "next year": "git config core.repositoryformatversion 1; git config extensions.next true",
+}
+
+
+@pytest.mark.parametrize("how", BROKEN)
+def test_where_git_may_find_no_repository_directories_ask(root: Path, how: str) -> None:
+    subprocess.run(["/bin/sh", "-c", BROKEN[how]], cwd=root, check=True)
+    for command in ("git diff b a", f"git diff {root}/b {root}/a", "git diff -- b a"):
+        assert judged(root, command).decision is Decision.ASK, command
+    assert CANARY in printed(root, "git diff b a") + printed(root, f"git diff {root}/b {root}/a")
+
+
+def test_a_repository_of_somebody_else_is_none_to_git(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert judged(root, "git diff b a").decision is Decision.ALLOW
+    monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    assert judged(root, "git diff b a").decision is Decision.ASK
+    assert judged(root, "git diff HEAD").decision is Decision.ALLOW
+    assert Said().is_own("/")
+
+
+def test_git_grep_does_not_read_files_without_a_repository(root: Path) -> None:
+    (root.parent / ".gitconfig").write_text("[grep]\nfallbackToNoIndex = true\n")
+    (root / ".git" / "HEAD").unlink()
+    assert CANARY not in printed(root, "git grep CANARY")
