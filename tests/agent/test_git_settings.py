@@ -528,6 +528,17 @@ def test_no_option_has_git_print_a_tracked_secret_unasked(with_secret: Path) -> 
         ("git status", Decision.ALLOW),
         ("git diff --stat", Decision.ALLOW),
         ("git blame a.txt", Decision.ALLOW),
+        ("git log -p --follow -- a.txt", Decision.ASK),
+        ("git log --follow -p -- a.txt", Decision.ASK),
+        ("git log -S CANARY --follow -- a.txt", Decision.ASK),
+        ("git log -U0 --follow -- a.txt", Decision.ASK),
+        ("git diff -C HEAD~1 -- a.txt", Decision.ASK),
+        ("git blame -C a.txt", Decision.ASK),
+        ("git blame -wC a.txt", Decision.ASK),
+        ("git log -p -M -- a.txt", Decision.ALLOW),
+        ("git log -S CANARY -- a.txt", Decision.ALLOW),
+        ("git log --follow -- a.txt", Decision.ALLOW),
+        ("git blame -M a.txt", Decision.ALLOW),
     ],
 )
 def test_what_may_print_a_tracked_secret_asks(
@@ -538,6 +549,34 @@ def test_what_may_print_a_tracked_secret_asks(
     ruled = Judge([Layer("user", rules)], Mode.MINIMAL, str(with_secret), "/", Disk(), trusted=True)
     said = ruled.judge(shell(command, str(with_secret)))
     assert said.decision is Decision.ALLOW, said.why
+
+
+@pytest.mark.parametrize("personal", ["", "[log]\nfollow = true\n"])
+def test_the_history_of_a_file_does_not_go_on_in_a_secret(
+    root: Path, git: Callable[..., str], personal: str
+) -> None:
+    """Of which the file was a copy once."""
+    lines = "".join(f"line {at}\n" for at in range(9))
+    (root / ".env").write_text(lines + "KEY=CANARY\n")
+    git("add", "-f", ".env")
+    git("commit", "-qm", "secret")
+    (root / ".env").write_text(lines + "KEY=\n")
+    git("commit", "-qam", "emptied")
+    (root / "pub.txt").write_text(lines + "KEY=\n")
+    git("add", "pub.txt")
+    git("commit", "-qm", "copied")
+    (root / ".gitconfig").write_text(personal)
+    environ = automatic({**os.environ, "HOME": str(root)}, str(root))
+    printed = ""
+    for command in ("git log -p --follow -- pub.txt", "git log -p -- pub.txt"):
+        said = judged(root, command)
+        done = subprocess.run(
+            command.split(), cwd=root, env=environ, check=True, capture_output=True, text=True
+        )
+        printed += done.stdout
+        assert said.decision is Decision.ASK or "CANARY" not in done.stdout, command
+    assert judged(root, "git log -p -- pub.txt").decision is Decision.ALLOW
+    assert "CANARY" in printed
 
 
 def test_the_same_root_by_a_link_has_the_same_secrets(with_secret: Path) -> None:

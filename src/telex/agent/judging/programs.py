@@ -99,7 +99,8 @@ def _git(arguments: Sequence[str]) -> tuple[Reader, Used] | None:
         return None
     result = used(reader, rest[taken:])
     limited = not reader.by_id and _is_limited(rest, result)
-    result.everywhere = reader.recursive and not limited
+    goes_on = not result.options.isdisjoint(_LOOKS_ELSEWHERE)
+    result.everywhere = (reader.recursive and not limited) or goes_on
     result.operands = tuple(result.paths)
     # `HEAD:.env` has a path in it.
     result.paths = [part for path in result.paths for part in parts(path)]
@@ -186,6 +187,9 @@ TAKES_ANYTHING: Final = frozenset({"echo", "true", "false"})
 """Harmless whatever their arguments are, so also with arguments that nobody knows yet."""
 _ID: Final = re.compile(r"(?:(?<![\w/-])|-g)[0-9a-f]{4,64}(?![\w/-])", re.ASCII | re.IGNORECASE)
 """What git may take for the beginning of one, also behind a name as `describe` prints it."""
+_LOOKS_ELSEWHERE: Final = names("C follow find-copies find-copies-harder")
+"""Options of git by which it looks into other files than those it is given, for what was copied, and
+goes on with them."""
 _PRINTF: Final = re.compile(r"(?!-)(?:[^%]|%[0-9.]*[sdxqb%])*")
 _LINES: Final = r"(?:[0-9]{1,9}|\$)(?:,(?:\+?[0-9]{1,9}|\$))?[pdq]"
 _SED_PRINTS: Final = re.compile(rf"{_LINES}(?:; ?{_LINES})*")
