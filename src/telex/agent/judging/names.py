@@ -43,6 +43,7 @@ class NameList:
         self._excepted: Final = _whole(excepted)
         self.deep: Final = tuple(one for one in every if "/" in one)
         self._deep: Final = _within(self.deep)
+        self._begun: Final = _begun(self.deep)
         self._first: Final = _whole({one.strip("/").partition("/")[0] for one in self.deep})
         self._original: Final = lru_cache(_KEPT)(self._without_additions)
         self._has_name: Final = lru_cache(_KEPT)(self._looks_like)
@@ -58,6 +59,15 @@ class NameList:
             return False
         ways = (path, "/".join(originals))
         return any(self._deep.search(way) is not None for way in ways)
+
+    def begins_in(self, path: str) -> bool:
+        """Whether an absolute path is the beginning of one with several names, so that whoever goes
+        on from there sees the rest of it alone."""
+        return any(self._begun.search(way.rstrip("/")) for way in (path, self.without_copies(path)))
+
+    def without_copies(self, path: str) -> str:
+        """With the name of what each is a copy of."""
+        return "/".join(map(self._original, path.split("/")))
 
     def _looks_like(self, name: str) -> bool:
         original = self._original(name)
@@ -86,15 +96,15 @@ def is_secret(path: str) -> bool:
     path = seen(path)
     if _SYSTEM.search(path):
         return True
-    if _IN_SECRETS.search(path):
+    if any(_IN_SECRETS.search(way) for way in (path, SECRET.without_copies(path))):
         return True
     return _PUBLIC.sub("", path) in SECRET or _GIT_CONFIG.search(path) is not None
 
 
 def is_directory_of_secrets(path: str) -> bool:
-    """Whether one who goes through all that is in it comes by secrets. The name alone is none: it
-    is also a word."""
-    return _SECRETS.search(seen(path)) is not None
+    """Whether what is in it is a secret by this directory's name, or by names on the way to it. The
+    name alone is none: it is also a word."""
+    return SECRET.begins_in(seen(path))
 
 
 def is_obeyed(path: str) -> bool:
@@ -117,6 +127,20 @@ def _within(patterns: Iterable[str]) -> re.Pattern[str]:
     """Those from the file system's root, and those that follow any directory."""
     begun = [f"\\A{_regex(one)}" if one[0] == "/" else f"/{_regex(one)}" for one in patterns]
     return re.compile(f"(?:{'|'.join(begun) or '(?!)'})(?:/|\\Z)", re.IGNORECASE)
+
+
+def _begun(patterns: Iterable[str]) -> re.Pattern[str]:
+    """The first names of each pattern, at the end of a path."""
+    found: dict[str, None] = {}
+    for one in patterns:
+        start = "\\A/" if one[0] == "/" else "/"
+        names = one.strip("/").split("/")
+        for count in range(1, len(names)):
+            some = "/".join(names[:count])
+            anywhere = some.endswith("/**")
+            end = "(?:/[^/]+)*" if anywhere else ""
+            found[f"{start}{_regex(some.removesuffix('/**'))}{end}"] = None
+    return re.compile(f"(?:{'|'.join(found) or '(?!)'})\\Z", re.IGNORECASE)
 
 
 def _regex(pattern: str) -> str:
@@ -152,9 +176,11 @@ _SYSTEM: Final = re.compile(
     re.IGNORECASE,
 )
 """What is there tells of all programs; a few names of it tell of the machine, or of nothing."""
-_IN_SECRETS: Final = re.compile(r"/(?:secrets|passwords)(?:/[^/.]+)+/?\Z", re.IGNORECASE)
+OF_SECRETS: Final = ("secrets", "passwords")
+_IN_SECRETS: Final = re.compile(
+    rf"/(?:{'|'.join(OF_SECRETS)})/(?:[^/]+/)*[^/.]+/?\Z", re.IGNORECASE
+)
 """What is in a directory of secrets and has no ending, as a password for a container has none."""
-_SECRETS: Final = re.compile(r"/(?:secrets|passwords)(?:/[^/.]+)*/?\Z", re.IGNORECASE)
 _PUBLIC: Final = re.compile(r"/\.ssh/[^/]*\.pub$", re.IGNORECASE)
 _GIT_CONFIG: Final = re.compile(r"/\.git/(?:.*/)?config(?:\.worktree)?(?:/|$)", re.IGNORECASE)
 """A remote's address may have a password in it."""

@@ -114,12 +114,12 @@ class Paths:
             for place in self.guards.up(real)
         )
 
-    def _holds_secrets(self, real: str) -> bool:
-        """A hidden directory, or one of secrets. Below the root only: the root may itself lie in
-        one."""
-        below = real.removeprefix(self.files.real(self.root).rstrip("/"))
-        named = "/." in below or is_directory_of_secrets(below)
-        return named and self.files.is_directory(real)
+    def _holds_secrets(self, absolute: str, way: Way) -> bool:
+        """A hidden directory, or one whose name makes secrets of what is in it: a program that
+        begins there does not see that name. The root itself may lie in a hidden one."""
+        below = way.end.removeprefix(self.files.real(self.root).rstrip("/"))
+        named = "/." in below or any(map(is_directory_of_secrets, spellings(absolute, way)))
+        return named and self.files.is_directory(way.end)
 
     def touched(
         self,
@@ -137,7 +137,7 @@ class Paths:
         lost = way.unknown != "" and not is_too_long(path)
         secret = lost or self._is_secret(absolute, way)
         # What is told to begin in `.git` comes by `.git/config`.
-        secret = secret or (skips_hidden and self._holds_secrets(way.end))
+        secret = secret or (skips_hidden and self._holds_secrets(absolute, way))
         rule = self._rule(access, absolute, way.end, cwd, tool, secret=secret)
         told = in_quotes(absolute)
         if rule is not None:

@@ -188,8 +188,8 @@ TAKES_ANYTHING: Final = frozenset({"echo", "true", "false"})
 _ID: Final = re.compile(r"(?:(?<![\w/-])|-g)[0-9a-f]{4,64}(?![\w/-])", re.ASCII | re.IGNORECASE)
 """What git may take for the beginning of one, also behind a name as `describe` prints it."""
 _LOOKS_ELSEWHERE: Final = names("C follow find-copies find-copies-harder")
-"""Options of git by which it looks into other files than those it is given, for what was copied, and
-goes on with them."""
+"""Options of git by which it looks into other files than those it is given, for what was copied,
+and goes on with them."""
 _PRINTF: Final = re.compile(r"(?!-)(?:[^%]|%[0-9.]*[sdxqb%])*")
 _LINES: Final = r"(?:[0-9]{1,9}|\$)(?:,(?:\+?[0-9]{1,9}|\$))?[pdq]"
 _SED_PRINTS: Final = re.compile(rf"{_LINES}(?:; ?{_LINES})*")
