@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from telex.agent.judging.environment import ACTING
 from telex.agent.judging.git_commands import read_git
 from telex.agent.judging.lasting import runs_nothing
 from telex.agent.judging.options import names
@@ -159,6 +160,28 @@ _GIT_HARMLESS: Final = re.compile(
 )
 """Settings after `-c` by which git runs nothing. An alias is read by `git_commands`."""
 
+_SHELL_RUNS: Final = names("eval source . exec trap")
+_SHELL_NAMES: Final = {
+    "alias": r".*=.*",
+    "bind": r"-[a-zA-Z]*x.*",
+    "compgen": r"-[a-zA-Z]*[CF].*",
+    "complete": r"-[a-zA-Z]*[CF].*",
+    "enable": r"-[a-zA-Z]*f.*",
+    "fc": r".*",
+    "hash": r"-[a-zA-Z]*p.*",
+    "mapfile": r"-[a-zA-Z]*C.*",
+    "readarray": r"-[a-zA-Z]*C.*",
+}
+"""Commands of a shell, and the words by which they run something or give a program a name."""
+_SHELL_SETS: Final = names("""
+    declare export getopts let local mapfile printf read readarray readonly typeset unset
+""")
+"""Those that set a variable which a word of theirs names."""
+_PROGRAMS_BY: Final = re.compile(
+    rf"PATH|HOME|XDG_CONFIG_\w+|BASH_ALIASES|BASH_CMDS|(?!GIT_(?:AUTHOR|COMMITTER)_)(?:{ACTING.pattern})"
+)
+"""Variables by which a name is another program, or a program runs another."""
+
 _SED_COMMAND: Final = re.compile(
     r"(?:(?:[0-9]+|\$|/[^/\n\\;{}]*/)(?:,(?:\+?[0-9]+|\$|/[^/\n\\;{}]*/))?)?!?"
     r"(?:[dpq=]|s([/|#,@:])(?:(?!\1)[^\n\\]|\\[^\n])*\1(?:(?!\1)[^\n\\]|\\[^\n])*\1[gIipM0-9]*)"
@@ -183,6 +206,26 @@ def may_run_code(argv: Sequence[str]) -> bool:
     if (git := _as_git(argv)) is not None:
         return _git_may_run(git)
     return _has_runner(argv) or holds_code(argv)
+
+
+def changes_programs(argv: Sequence[str]) -> bool:
+    """Whether the shell itself is told to run something, or to take another program or setting for
+    a name from now on."""
+    words = list(argv)
+    while len(words) > 1 and (words[0] in ("builtin", "command") or words[0].startswith("-")):
+        words.pop(0)
+    name, rest = words[0], words[1:]
+    if name in _SHELL_RUNS:
+        return True
+    pattern = _SHELL_NAMES.get(name)
+    if pattern and any(re.fullmatch(pattern, one, re.DOTALL) for one in rest):
+        return True
+    sets = name in _SHELL_SETS
+    return any(
+        _PROGRAMS_BY.fullmatch(found[1]) is not None
+        for one in rest
+        if (found := re.match(r"-?v?(\w+)(?:\[[^=]*)?(\+?=|\Z)", one)) and (sets or found[2])
+    )
 
 
 def holds_code(argv: Sequence[str], after: int = 1) -> bool:

@@ -1,16 +1,18 @@
 """Which rule is about a simple command whose words are known. Pure, but for `Files`.
 
 One that denies or asks matches also when other words stand between its own, when the program is
-written with a path, and among the words of any program that may run another; one that allows
-matches the words as they are. What follows from a rule is the affair of `commands`.
+written with a path or through a link, and among the words of any program that may run another;
+one that allows matches the words as they are. What follows from a rule is the affair of `commands`.
 """
 
 from __future__ import annotations
 
+import posixpath
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, Final
 
-from telex.agent.judging.code_words import holds_code, runs_no_word
+from telex.agent.judging.code_words import holds_code, pieces, runs_no_word
 from telex.agent.judging.lasting import runs_nothing
 from telex.agent.judging.modes import SHELL_TOOL
 from telex.agent.judging.nested import holds_words_of, is_about, is_doubtful, is_told
@@ -20,6 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from telex.agent.judging.paths import Paths
+
+
+_MOST_LINKS: Final = 16
+"""Names in one word that are looked up."""
 
 
 def is_whole(rule: Rule) -> bool:
@@ -42,16 +48,45 @@ class CommandRules:
 
     def restricting(self, argv: tuple[str, ...], cwd: str, decision: Decision) -> Rule | None:
         """The same, and about something that this program may be told to run."""
-        if (rule := self.about(argv, cwd, decision)) or runs_nothing(argv) or runs_no_word(argv):
+        if rule := self.about(argv, cwd, decision):
             return rule
-        for rule in self._with(decision, cwd):
-            if rule.command and is_told(rule.command, argv):
+        forms = [
+            form
+            for form in (argv, *self.by_links(argv, cwd))
+            if not runs_nothing(form) and not runs_no_word(form)
+        ]
+        for rule in self._with(decision, cwd) if forms else ():
+            if rule.command and any(is_told(rule.command, form) for form in forms):
                 return rule
         return None
 
     def doubtful(self, argv: tuple[str, ...], cwd: str) -> Rule | None:
         """One that denies or asks and may be about this, though its words do not say so."""
-        return self._first(lambda command: is_doubtful(command, argv), cwd)
+        forms = (argv, *self.by_links(argv, cwd))
+        return self._first(lambda command: any(is_doubtful(command, one) for one in forms), cwd)
+
+    def by_links(self, argv: tuple[str, ...], cwd: str) -> tuple[tuple[str, ...], ...]:
+        """The same words, with what links among them lead to, also in a word that is a text: any
+        may be a program that another one runs. One for each link on the longest way."""
+        if not self.restrict:
+            return ()
+        found = [self._led_to(word, cwd) for word in argv]
+        return tuple(
+            tuple(ways[min(at, len(ways) - 1)] for ways in found)
+            for at in range(1, max(map(len, found), default=1))
+        )
+
+    def _led_to(self, word: str, cwd: str) -> list[str]:
+        forms = [word]
+        named = (piece for piece in dict.fromkeys(pieces(word)) if "/" in piece)
+        for piece in islice(named, _MOST_LINKS):
+            way = self.paths.files.way(self.paths.absolute(piece, cwd))
+            forms += [
+                word.replace(piece, place)
+                for place in ((*way.passed, way.end) if way.passed else ())
+                if posixpath.basename(place) != posixpath.basename(piece)
+            ]
+        return list(dict.fromkeys(forms))
 
     def may_hide(self, rule: Rule, argv: tuple[str, ...]) -> bool:
         """Whether words after those that a rule allows may be code for what another rule denies."""
@@ -91,7 +126,7 @@ class CommandRules:
         if rule.text is not None or (rule.command is None and rule.path is not None):
             return False
         if rule.decision is not Decision.ALLOW:
-            forms = (argv, *self._by_its_link(argv, cwd))
+            forms = (argv, *self.by_links(argv, cwd))
             about = rule.command is None or any(is_about(rule.command, one) for one in forms)
             return about and (rule.path is None or any(self._covered(rule, argv[1:], cwd)))
         if rule.command is None:
@@ -102,11 +137,6 @@ class CommandRules:
         if rule.plain and not all(self._is_plain(word, cwd) for word in rest):
             return False
         return rule.path is None or (bool(rest) and all(self._covered(rule, rest, cwd)))
-
-    def _by_its_link(self, argv: tuple[str, ...], cwd: str) -> Iterator[tuple[str, ...]]:
-        """The program under the name that a link leads to."""
-        if "/" in argv[0]:
-            yield (self.paths.files.real(self.paths.absolute(argv[0], cwd)), *argv[1:])
 
     def _covered(self, rule: Rule, words: Sequence[str], cwd: str) -> Iterator[bool]:
         for word in words:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
-from telex.agent.judging.code_words import may_run_code
+from telex.agent.judging.code_words import changes_programs, may_run_code
 from telex.agent.judging.command_rules import CommandRules, is_whole
 from telex.agent.judging.expanding import as_text, changes_files, expanded, listed
 from telex.agent.judging.git_outside import GitOutside
@@ -309,7 +309,8 @@ class Commands:
         """Whatever is no reader: only mode full lets it, and even there a secret is asked about."""
         if objection := self._objection(argv, cwd, named):
             return objection
-        if may_run_code(argv) or argv[0] in ("eval", "source", ".", "exec", "trap"):
+        forms = (argv, *self.rules.by_links(argv, cwd))
+        if any(may_run_code(form) or changes_programs(form) for form in forms):
             return self._unless_restricted(why)
         return self._unless_full(why)
 
@@ -344,19 +345,25 @@ class Commands:
             paths += [self.paths.root] * used.everywhere
         else:
             recursive, paths = True, [part for word in argv[1:] for part in parts(word)]
-            paths += ["."] * (found is not None or any(base(word) in GO_BELOW for word in argv))
-            paths += [self.paths.root] * any(base(word) == "git" for word in argv)
+            programs = self._programs(argv, cwd)
+            paths += ["."] * (found is not None or not programs.isdisjoint(GO_BELOW))
+            paths += [self.paths.root] * ("git" in programs)
         for path in paths:
             one = self.paths.touched(Access.READ, path, cwd, SHELL_TOOL, recursive=recursive)
             if one.verdict.rule and one.verdict.decision is not Decision.ALLOW:
                 return one
         return None
 
+    def _programs(self, argv: tuple[str, ...], cwd: str) -> set[str]:
+        """Whatever may be one among the words, by its own name and by those that links lead to."""
+        forms = (argv, *self.rules.by_links(argv, cwd))
+        return {base(word) for form in forms for word in form}
+
     def _may_write(self, argv: tuple[str, ...], cwd: str) -> Touched | None:
         """A path among the words that a rule keeps from being written; or what is in the directory
         it is in, unless it writes only what it names; or anything below the root."""
         rule, path = None, cwd
-        if any(base(word) in WRITE_BELOW for word in argv):
+        if not self._programs(argv, cwd).isdisjoint(WRITE_BELOW):
             rule, path = self.paths.rule_for_writing_below(self.paths.root), self.paths.root
         elif not runs_nothing(argv):
             rule = self.paths.rule_for_writing_around(cwd)

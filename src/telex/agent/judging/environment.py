@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from telex.agent.judging.lookups import Files
 
-_ACTING: Final = re.compile(
+ACTING: Final = re.compile(
     r"BASH_ENV|BASH_FUNC_.*|BASHOPTS|SHELLOPTS|ENV|CDPATH|IFS|GLOBIGNORE|PS4|PROMPT_COMMAND|POSIXLY_CORRECT"
     r"|LD_.*|DYLD_.*|GIT_.*|.*PAGER|LESS.*|.*EDITOR|VISUAL|BROWSER|RIPGREP_CONFIG_PATH|GREP_.*|LS_OPTIONS"
     r"|PYTHON(?:PATH|STARTUP|HOME|INSPECT)|PERL5.*|RUBYOPT|RUBYLIB|NODE_OPTIONS|NODE_PATH|JAVA_TOOL_OPTIONS"
@@ -73,7 +73,7 @@ def automatic(
     nothing else and look for no repository above the root; a `git push` that a rule or the mode
     allows is a whole one."""
     disk = Once(looked_up or Disk())
-    kept = {name: value for name, value in environ.items() if not _ACTING.fullmatch(name)}
+    kept = {name: value for name, value in environ.items() if not ACTING.fullmatch(name)}
     found = (
         ":".join(place for place in places.split(":") if _is_elsewhere(place, root, disk))
         for places in (kept.get("PATH", ""), _PATH)
