@@ -24,6 +24,7 @@ from telex.agent.judging.git_outside import GitOutside
 from telex.agent.judging.git_repository import GitReading, GitSettings
 from telex.agent.judging.lasting import is_lasting, runs_nothing, writes_lastingly
 from telex.agent.judging.modes import SHELL_TOOL, Access, Mode
+from telex.agent.judging.name_lists import reads_names
 from telex.agent.judging.options import Reader, Used, names, prints_contents
 from telex.agent.judging.paths import Paths, Touched, Verdict
 from telex.agent.judging.programs import TAKES_ANYTHING, base, reading
@@ -41,7 +42,7 @@ from telex.agent.judging.script import (
 from telex.agent.judging.showing import in_quotes
 from telex.agent.judging.text_names import UNKNOWN, names_and_places_in, names_in
 from telex.agent.judging.within import parts
-from telex.wire.limits import AGENT_COMMAND_PLACES
+from telex.wire.limits import AGENT_COMMAND_PLACES, AGENT_GLOB_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -51,8 +52,8 @@ FREE: Final = Verdict(Decision.ALLOW, "mode full, or a rule for the whole tool")
 """What nobody looked into is allowed."""
 UNKNOWN_NAMES: Final = "nobody knows what a pattern or a substitution stands for"
 GO_BELOW: Final = names("""
-    ack ag bfs broot cloc ctags diff du dust egrep exa eza fd fdfind fgrep find fselect gdu ggrep
-    grep ls lsd ncdu rg rgrep scc tokei tree ucg ugrep zgrep
+    ack ag bfs broot cloc cscope ctags diff dir du dust egrep exa eza fd fdfind fgrep find fselect
+    fzf gdu ggrep grep gtags ls lsd mkid ncdu rg rgrep scc sk tokei tree ucg ugrep vdir zgrep
 """)
 """Programs that go through the directory they are in without being told, at least by some option,
 also where another program runs them."""
@@ -330,6 +331,9 @@ class Commands:
             return Verdict(
                 Decision.ASK, f"it may go below {in_quotes(reached.path)}", reached.verdict.rule
             )
+        forms = (argv, *self.rules.by_links(argv, cwd))
+        if (rule := self.paths.rule_for_reading(cwd)) and any(map(reads_names, forms)):
+            return Verdict(Decision.ASK, "it may read what a list names, and a rule is about", rule)
         if rule := self.rules.doubtful(argv, cwd):
             about = in_quotes(" ".join(rule.command or ()))
             return Verdict(Decision.ASK, f"it may be {about}, about which there is a rule", rule)
@@ -350,6 +354,22 @@ class Commands:
             paths += [self.paths.root] * ("git" in programs)
         for path in paths:
             one = self.paths.touched(Access.READ, path, cwd, SHELL_TOOL, recursive=recursive)
+            if one.verdict.rule and one.verdict.decision is not Decision.ALLOW:
+                return one
+            if (found is None or found[1].refused) and (behind := self._behind_links(one, cwd)):
+                return behind
+        return None
+
+    def _behind_links(self, directory: Touched, cwd: str) -> Touched | None:
+        """A link below, by which a program that follows it comes by what a rule is about."""
+        rule = self.paths.rule_for_reading(cwd)
+        if rule is None or not self.paths.files.is_directory(directory.real):
+            return None
+        below = self.paths.files.below(directory.real, whole=True)
+        if below is None or len(below.links) > AGENT_GLOB_NAMES:
+            return replace(directory, verdict=Verdict(Decision.ASK, "too many links", rule))
+        for link in below.links:
+            one = self.paths.touched(Access.READ, link, cwd, SHELL_TOOL, recursive=True)
             if one.verdict.rule and one.verdict.decision is not Decision.ALLOW:
                 return one
         return None

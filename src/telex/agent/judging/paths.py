@@ -250,6 +250,14 @@ class Paths:
                         return rule
         return None
 
+    def rule_for_reading(self, cwd: str) -> Rule | None:
+        """One that keeps anything from being read."""
+        for rule in self._about_paths():
+            reads = any(rule.is_for(name, cwd) for name in (Access.READ, SHELL_TOOL))
+            if reads and rule.path is not None and rule.decision is not Decision.ALLOW:
+                return rule
+        return None
+
     def rule_for_writing_below(self, directory: str) -> Rule | None:
         """One that keeps something below from being written."""
         return self._rule_below(self.files.real(directory), Access.WRITE, SHELL_TOOL)
