@@ -40,7 +40,7 @@ from telex.agent.judging.script import (
     Word,
 )
 from telex.agent.judging.showing import in_quotes
-from telex.agent.judging.text_names import UNKNOWN, names_and_places_in, names_in
+from telex.agent.judging.text_names import HIDDEN_TOO, UNKNOWN, names_and_places_in, names_in
 from telex.agent.judging.within import parts
 from telex.wire.limits import AGENT_COMMAND_PLACES, AGENT_GLOB_NAMES
 
@@ -413,10 +413,11 @@ class Commands:
         """Paths that a rule denies or that are secrets, wherever among the words they are."""
         found: list[Touched] = []
         deep = bool(argv) and not runs_nothing(argv)
+        hidden = deep and HIDDEN_TOO.search(" ".join(argv)) is not None
         for word in argv[1:]:
             found += self._kept(parts(word), cwd)
             for name in (names_in(word, self.paths.home) or ()) if deep else ():
-                found += self._kept(self._known(name, cwd), cwd)
+                found += self._kept(self._known(name, cwd, hidden=hidden), cwd)
         return tuple(found)
 
     def named_in(self, text: str, cwd: str) -> tuple[Touched, ...] | None:
@@ -426,7 +427,10 @@ class Commands:
         if found is None or len(moved) > AGENT_COMMAND_PLACES:
             return None
         places = dict.fromkeys((cwd, *(self.paths.absolute(place, cwd) for place in moved)))
-        named = (self._kept(self._known(name, at), at) for at in places for name in found)
+        hidden = HIDDEN_TOO.search(text) is not None
+        named = (
+            self._kept(self._known(name, at, hidden=hidden), at) for at in places for name in found
+        )
         return tuple(dict.fromkeys(chain.from_iterable(named)))
 
     def _kept(self, paths: Iterable[str], cwd: str) -> Iterator[Touched]:
@@ -436,15 +440,29 @@ class Commands:
             if one.is_secret or one.verdict.decision is Decision.DENY:
                 yield one
 
-    def _known(self, name: str, cwd: str) -> Iterable[str]:
-        """The paths that a name with unknown parts stands for."""
+    def _known(self, name: str, cwd: str, *, hidden: bool = False) -> Iterable[str]:
+        """The paths that a name with unknown parts stands for; with `hidden`, also those that a
+        shell would pass over, and what may lie deeper."""
         if set("*?" + UNKNOWN).isdisjoint(name):
             return (name,)
         if name.startswith(UNKNOWN + "/"):
             return (name.lstrip(UNKNOWN),)  # what is before it may be nothing
         pattern = name.replace(UNKNOWN, "*")
         found = self.paths.files.names(self.paths.absolute(pattern, cwd))
-        return (pattern, *found) if found is not None else _likely(pattern)
+        if found is None:
+            return _likely(pattern)
+        return (pattern, *found, *(self._hidden(pattern, cwd) if hidden else ()))
+
+    def _hidden(self, pattern: str, cwd: str) -> Iterator[str]:
+        above, _, last = pattern.rpartition("/")
+        if last[:1] not in ("*", "?", "."):
+            return
+        names = self.paths.files.names(self.paths.absolute(posixpath.join(above, ".*"), cwd))
+        for name in names or ():
+            if fnmatch.fnmatchcase(posixpath.basename(name).casefold(), last.casefold()):
+                yield name
+        if last.strip("*?") not in ("", "."):
+            yield from _likely(pattern.casefold())
 
     def _printed(self, words: Sequence[Word], cwd: str) -> Iterator[Touched]:
         """The same in substitutions: what is a word there may be printed, and be a path here."""

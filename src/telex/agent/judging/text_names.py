@@ -12,7 +12,9 @@ computed otherwise (base64, a file that is read) is not found; nobody could. Use
 from __future__ import annotations
 
 import re
+import unicodedata
 from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote
 
 from telex.agent.judging.within import parts
 from telex.wire.limits import AGENT_COMMAND_CHARS, AGENT_TEXT_NAMES
@@ -27,7 +29,29 @@ _GOES_TO: Final = re.compile(r"(?:\bcd|\bpushd|\bchdir|-C|--directory)[\s=(]+([^
 _GOES_HOME: Final = re.compile(r"\bcd[ \t]*(?:$|[;&|)\n])")
 _QUOTING: Final = re.compile(r"\\\n|['\"\\]")
 _JOINED: Final = re.compile(r"['\"]\s*(?:[+.]\s*)?['\"]")
-_BRACKETS: Final = re.compile(r"\[[^\[\]\s/]+\]")
+_ADJACENT: Final = re.compile(r"['\"]\s*(?:\+\s*)?(?:\b[rbfuRBFU]{1,2})?['\"]")
+"""Where a dot is none that joins: `"." "env"`."""
+_BRACKETS: Final = re.compile(r"\[[!^]?\]?(?:\[[:.=][^\[\]\s]*[:.=]\]|[^\[\]\s/])+\]")
+_ONE_CHOICE: Final = re.compile(r"\{([^{},\s]*)\}")
+"""Of which an address, or a string with values in it, is made; to a shell it is itself."""
+_PLAIN_VARIABLE: Final = re.compile(r"\$([A-Za-z_]\w*|[0-9@*#?!-])")
+_CALLED: Final = re.compile(
+    r"\b(?:chr|char|uni?chr|fromCharCode|fromCodePoint)\s*\(\s*(0[xX][0-9A-Fa-f]+|[0-9]+)\s*\)"
+    r"|\\N\{([A-Za-z0-9 -]+)\}"
+)
+_HAS_NAME: Final = re.compile(r"[\w*?]|(?:\A|/)\.\0")
+_STRING_IN_STRING: Final = re.compile(r"\$\{\s*(['\"])([^'\"{}]*)\1\s*\}")
+_FORMATTED: Final = re.compile(r"%[sr]|\{[0-9]*\}")
+_EXTENDED: Final = re.compile(r"(?<=[\w./-])[@+?*!]\([^()\s]*\)")
+"""What bash takes for a pattern if it is told to."""
+_PART_OF: Final = re.compile(r"\$\{!?[A-Za-z_]\w*(?:\[[^{}]*|[#%/^,@]|:[0-9 ])[^{}]*\}")
+"""A part of a variable, or another form of it."""
+HIDDEN_TOO: Final = re.compile(
+    r"dotglob|nocaseglob|glob_?dots|GLOBIGNORE|include_hidden|\bdot\s*[:=]|-i?(?:name|path|wholename|regex)\b"
+    r"|\bfd(?:find)?\b",
+    re.IGNORECASE,
+)
+"""In a text with one of these, a pattern may stand for hidden names as well."""
 _SUBSTITUTION: Final = re.compile(r"\$\([^()]*\)|`[^`]*`")
 _VARIABLE: Final = re.compile(
     r"\$(?:\{([A-Za-z_]\w*|[0-9@*#?!-])[^{}]*\}|([A-Za-z_]\w*|[0-9@*#?!-]))"
@@ -86,11 +110,19 @@ class _Found:
 
 def variants(text: str, home: str) -> Iterator[str]:
     """The text as it is, and as a shell or another language may read it."""
-    decoded = _CHARACTER.sub(_character, text)
+    decoded = _CALLED.sub(_called, _CHARACTER.sub(_character, text))
+    decoded = _STRING_IN_STRING.sub(r"\2", decoded)
     seen: set[str] = set()
-    for one in (text, _JOINED.sub("", decoded)):
+    forms = [text, _JOINED.sub("", decoded), _ADJACENT.sub("", decoded)]
+    forms.append(_FORMATTED.sub(UNKNOWN, forms[-1]))
+    forms += [unquote(text, errors="surrogateescape")] if "%" in text else []
+    for one in dict.fromkeys(forms):
         bare = _QUOTING.sub("", one)
-        for variant in (one, bare, *_expanded(bare, home)):
+        # Without its quotes, `"$x"v` would be another variable.
+        apart = _QUOTING.sub("", _PLAIN_VARIABLE.sub(r"${\1}", one))
+        parted = _PART_OF.sub(UNKNOWN, _EXTENDED.sub("*", apart))
+        again = _expanded(parted, home) if parted != apart else ()
+        for variant in (one, bare, *_expanded(apart, home), parted, *again):
             if variant not in seen:
                 seen.add(variant)
                 yield variant
@@ -101,7 +133,7 @@ def _readings(name: str, home: str) -> Iterator[str]:
     for part in (*parts(name), name.lstrip("-+")):
         if part.startswith("~/"):
             yield home + part[1:]
-        elif re.search(r"[\w*?]", part):  # `.*` and `*` are names as well
+        elif _HAS_NAME.search(part):  # `.*` and `*` are names as well
             yield part
 
 
@@ -122,7 +154,7 @@ def _expanded(text: str, home: str) -> Iterator[str]:
         yield filled
         if len(filled) > _MOST_CHARS:  # variables that hold each other; `names_in` gives up
             return
-        yield _BRACKETS.sub("?", _without_braces(filled))
+        yield _BRACKETS.sub("?", _ONE_CHOICE.sub(r"\1", _without_braces(filled)))
 
 
 def _filled(text: str, known: Mapping[str, str]) -> str:
@@ -169,3 +201,14 @@ def _choices(word: str) -> str:
 def _character(found: re.Match[str]) -> str:
     number = int(found[3], 8) if found[3] else int(found[1] or found[2], 16)
     return chr(number) if 0 < number < 0x110000 and not 0xD800 <= number < 0xE000 else found[0]
+
+
+def _called(found: re.Match[str]) -> str:
+    """A character as a string of its own, which may be joined to others."""
+    if found[2]:
+        try:
+            return unicodedata.lookup(found[2])
+        except KeyError:
+            return found[0]
+    number = int(found[1], 16 if found[1][:2] in ("0x", "0X") else 10)
+    return f'"{chr(number)}"' if 0 < number < 0xD800 else found[0]
