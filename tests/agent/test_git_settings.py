@@ -664,3 +664,114 @@ def test_what_is_read_is_what_git_reads(
     theirs = [each.partition("\n") for each in done.stdout.decode().split("\0") if each]
     assert done.returncode == 0, (text, done.stderr)
     assert ours == [(key, value if line else "true") for key, line, value in theirs], text
+
+
+REACHED = {
+    '"$(git rev-parse --show-toplevel)"/tools/clean.sh': "tools/clean.sh",
+    "$PWD/tools/clean.sh": "tools/clean.sh",
+    "${GIT_WORK_TREE:-.}/tools/clean.sh": "tools/clean.sh",
+    "cd tools && ./clean.sh": "tools/clean.sh",
+    "cd ./tools/ && ./new.sh": "tools/new.sh",
+    "env PATH=tools:/usr/bin clean.sh": "tools/clean.sh",
+    "PATH=tools:$PATH clean.sh": "tools/clean.sh",
+    "sh tools/cl*.sh": "tools/clear.sh",
+    "sh tools/clean.s?": "tools/clean.sh",
+    "python3 -m clean": "clean.py",
+    "python3 -bmclean": "clean.py",
+    "python3 -m tools.clean": "tools/clean.py",
+    "python3 tools": "tools/__main__.py",
+    "node tools/clean": "tools/clean.js",
+    "node -r./tools/hook x": "tools/hook.js",
+    "make -s -C tools clean": "tools/Makefile",
+    "make -Ctools": "tools/Makefile",
+    "f() { tools/clean.sh $1; }; f": "tools/clean.sh",
+    "TOOLS/clean.sh": "tools/clean.sh",
+}
+"""What a filter may be, and a file that it has git run."""
+
+
+def writes(root: Path, path: str, mode: Mode = Mode.TRUSTED) -> Decision:
+    return judged(root, f"echo x > {path}", mode).decision
+
+
+@pytest.mark.parametrize("command", [*REACHED])
+def test_what_a_command_of_the_configuration_may_reach_is_not_written_unasked(
+    root: Path, git: Callable[..., str], command: str
+) -> None:
+    (root / "tools").mkdir()
+    (root / "tools" / "clean.sh").touch()
+    assert writes(root, REACHED[command]) is Decision.ALLOW
+    git("config", "filter.x.clean", command)
+    assert writes(root, REACHED[command]) is Decision.ASK
+    assert writes(root, "src.txt") is Decision.ALLOW
+    assert judged(root).decision is Decision.ASK
+
+
+@pytest.mark.parametrize("key", ["core.hooksPath", "include.path"])
+def test_a_place_in_somebody_s_home_or_where_git_is_installed_is_followed(
+    root: Path, git: Callable[..., str], key: str
+) -> None:
+    for value in (f"~root/..{root}/tools", f"%(prefix)/..{root}/tools"):
+        git("config", key, value)
+        assert writes(root, "tools") is Decision.ASK
+        assert writes(root, "src.txt") is Decision.ALLOW
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["remote.x.url", "remote.x.pushurl", "branch.main.remote", "url.ext::sh tools/x.insteadOf"],
+)
+def test_an_address_that_is_a_command_counts_as_one(
+    root: Path, git: Callable[..., str], key: str
+) -> None:
+    git("config", key, "ext::sh -c tools/clean.sh")
+    assert judged(root).decision is Decision.ASK
+    assert writes(root, "tools/clean.sh") is Decision.ASK
+
+
+def by_rule(root: Path, command: str) -> Judgement:
+    tables = [{"tool": "shell", "command": "git add", "decision": "allow"}]
+    layer = Layer("mine", from_tables(tables, "mine"), trusted=True)
+    home = str(root.parent / "home")
+    judge = Judge([layer], Mode.TRUSTED, str(root), home, Disk(), trusted=True)
+    return judge.judge(shell(command, str(root)))
+
+
+@pytest.mark.parametrize(
+    "command", ["make -s clean", "$X", "python3 x", "npx clean", "~me/x", "sh -c ./x", "PATH=. x"]
+)
+def test_a_rule_lets_no_git_run_what_an_agent_may_have_written(
+    root: Path, git: Callable[..., str], command: str
+) -> None:
+    assert by_rule(root, "git add a.txt").decision is Decision.ALLOW
+    git("config", "filter.x.clean", command)
+    said = by_rule(root, "git add a.txt")
+    assert said.decision is Decision.ASK
+    assert '"filter.x.clean" in "' in said.why
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("filter.lfs.clean", "git-lfs clean -- %f"),
+        ("filter.lfs.process", "git-lfs filter-process"),
+        ("filter.x.clean", "./tools/clean.sh"),
+        ("core.pager", "less -FRX"),
+        ("core.editor", "code --wait"),
+        ("credential.helper", "!gh auth git-credential"),
+        ("alias.x", "!make clean"),
+        ("diff.x.xfuncname", "^(src|clean) .*$"),
+        ("merge.tool", "vimdiff"),
+    ],
+)
+def test_what_is_guarded_or_finds_nothing_here_needs_no_more_questions(
+    root: Path, git: Callable[..., str], key: str, value: str
+) -> None:
+    for name in ("src", "clean", "code", "less"):
+        (root / name).mkdir()
+    git("config", key, value)
+    assert by_rule(root, "git add a.txt").decision is Decision.ALLOW
+    for name in ("src", "code", "less"):
+        assert writes(root, f"{name}/x") is Decision.ALLOW
+    if not key.startswith("alias"):
+        assert writes(root, "clean/x") is Decision.ALLOW

@@ -405,6 +405,10 @@ class Commands:
             objection = Verdict(Decision.ASK, "a word of it may be code for what a rule is about")
         if objection is None and is_whole(rule) and self.rules.restrict:
             objection = self._unread(argv, cwd, named, "it may be what a rule is about")
+        if objection is None and not self._is_free() and _runs_git(argv):
+            setting = GitSettings(self.paths).unguarded()
+            why = f"{setting} may have git run what the agent may write"
+            objection = Verdict(Decision.ASK, why) if setting else None
         if objection is None or objection.decision is Decision.ALLOW:
             return _by_rule(rule)
         return objection
@@ -498,6 +502,10 @@ def _likely(pattern: str) -> Iterable[str]:
 def _places(path: str) -> tuple[str, ...]:
     """After a link, `..` is the directory the link is in to a shell, and another to all others."""
     return tuple(dict.fromkeys((path, posixpath.normpath(path))))
+
+
+def _runs_git(argv: Sequence[str]) -> bool:
+    return any(base(word) == "git" or base(word).startswith("git-") for word in argv)
 
 
 def _by_rule(rule: Rule) -> Verdict:

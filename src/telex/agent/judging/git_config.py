@@ -33,6 +33,8 @@ _NAMES_DATA: Final = re.compile(
     r"core\.excludesfile|blame\.ignorerevsfile|mailmap\.file|commit\.template|diff\.orderfile"
     r"|gpg\.\*\.(?:allowedsignersfile|revocationfile)|http\.(?:\*\.)?cookiefile|fsck\.skiplist"
 )
+_RUNS: Final = "ext::"
+"""An address that is a command."""
 _NESTED: Final = 3
 """Quotes within quotes that are looked into."""
 HARMLESS: Final = names("""
@@ -103,6 +105,8 @@ class Setting:
 
     @property
     def is_harmless(self) -> bool:
+        if _RUNS in f"{self.subsection}{self.value}":
+            return False  # also as a branch's remote, or within another address
         wide = f"{self.section}.*" if self.subsection is None else f"{self.section}.*.*"
         return not {self.kind, wide}.isdisjoint(HARMLESS)
 

@@ -25,6 +25,7 @@ from telex.agent.judging.git_layout import (
     read,
     repository_of,
 )
+from telex.agent.judging.git_runs import is_plain
 from telex.agent.judging.links import is_below_any
 from telex.agent.judging.modes import SHELL_TOOL, Access
 from telex.agent.judging.names import is_obeyed
@@ -83,6 +84,18 @@ class GitSettings:
             return self._personal()
         except UnknownRepository as unknown:
             return str(unknown)
+
+    def unguarded(self) -> str | None:
+        """A setting that has git run what nobody keeps an agent from writing, and where it is. None
+        also where the configuration cannot be read: then every write asks."""
+        try:
+            for file in (file for one in self._repositories() for file in one.configs):
+                for one in self._settings(file):
+                    if not is_plain(one):
+                        return f"{in_quotes(one.key)} in {in_quotes(file)}"
+        except UnknownRepository:
+            pass
+        return None
 
     def files(self) -> Iterator[str]:
         """The files that say what git runs: its configuration, hooks, and what the former names.

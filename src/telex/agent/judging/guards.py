@@ -14,7 +14,7 @@ from bisect import bisect_left
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from telex.agent.judging import git_config
+from telex.agent.judging import git_config, git_runs
 from telex.agent.judging.git_layout import (
     Repository,
     UnknownRepository,
@@ -73,7 +73,7 @@ class Guards:
         obeyed = self._obeyed_elsewhere
         if obeyed is None:
             return True
-        held = (self._files.real(self._home), *self._owned, *obeyed)
+        held = (self._files.real(self._home), *self._owned, *obeyed, *self._begun)
         listed = (self._files.names(posixpath.join(directory, each)) for each in ("*", ".*"))
         return any(is_below(place, directory) for place in held) or any(
             names is None or any(is_obeyed("/" + posixpath.basename(name)) for name in names)
@@ -118,16 +118,23 @@ class Guards:
 
     def _is_obeyed_elsewhere(self, real: str) -> bool:
         obeyed = self._obeyed_elsewhere
-        return obeyed is None or is_below_any(real.casefold(), map(str.casefold, obeyed))
+        if obeyed is None or is_below_any(real.casefold(), map(str.casefold, obeyed)):
+            return True
+        return f"{real}/".casefold().startswith(tuple(map(str.casefold, self._begun)))
+
+    @cached_property
+    def _begun(self) -> tuple[str, ...]:
+        """What paths begin with that a command in git's configuration may run."""
+        return () if self._by_git is None else tuple(dict.fromkeys(self._by_git[1]))
 
     @cached_property
     def _obeyed_elsewhere(self) -> tuple[str, ...] | None:
         """Where links with guarded names lead, where repositories are, and what git's configuration
         names; None when there is too much to look through, or nobody can say where one leads."""
         below = self._files.below(self._real_root)
-        named = None if below is None else self._named_by_git(below.trees)
-        if below is None or named is None:
+        if below is None or self._by_git is None:
             return None
+        named = self._by_git[0]
         links = tuple(sorted(below.links))
         waiting = [link for link in links if self._has_guarded_name(link)]
         waiting += self._links_above()
@@ -155,11 +162,17 @@ class Guards:
             for inner in (".git", ".git/hooks"):
                 yield from self._files.links(posixpath.join(place, inner), 1) or ()
 
-    def _named_by_git(self, trees: Sequence[str]) -> list[str] | None:
+    @cached_property
+    def _by_git(self) -> tuple[list[str], list[str]] | None:
+        below = self._files.below(self._real_root)
+        return None if below is None else self._named_by_git(below.trees)
+
+    def _named_by_git(self, trees: Sequence[str]) -> tuple[list[str], list[str]] | None:
         """What git obeys or runs inside the root: the directories of repositories, wherever their
-        `.git` says that they are, and what their configuration names. None when that cannot be
-        read, or leads nobody knows where."""
+        `.git` says that they are, and what their configuration names; and beginnings of such. None
+        when that cannot be read, or leads nobody knows where."""
         found: list[str] = []
+        begun: list[str] = []
         try:
             repositories = [*self._repositories_above(), *self._repositories_below(trees)]
             for place in (one for each in repositories for one in (each.own, each.common)):
@@ -170,14 +183,17 @@ class Guards:
                     found.append(way.end)
             waiting = list(self._git_configs(repositories))
             most = len(waiting) + _INCLUDED
+            personal_aliases = {(posixpath.join(self._home, one), "alias") for one in _GIT_CONFIGS}
             for config, top in waiting:
                 if len(waiting) > most or len(found) > _LINKS_OBEYED:
                     return None
                 for one in git_config.settings(read(config, self._files)):
                     beside = posixpath.dirname(config) if one.is_include else top
-                    for word in one.words():
-                        written = self._home + word[1:] if word[:2] == "~/" else word
-                        way = self._files.way(posixpath.join(beside, written))
+                    if (config, one.section) not in personal_aliases:
+                        begun += self._begun_by(one, top)
+                    words = (place for word in one.words() for place in self._meant(word, one))
+                    for word in words:
+                        way = self._files.way(posixpath.join(beside, word))
                         if one.names_place and way.unknown and way.end != _NOTHING:
                             return None
                         if one.is_include and (way.end, top) not in waiting:
@@ -186,7 +202,25 @@ class Guards:
                             found.append(way.end)
         except (UnknownRepository, git_config.Unreadable):
             return None
-        return found
+        return found, begun
+
+    def _meant(self, word: str, one: git_config.Setting) -> tuple[str, ...]:
+        if one.names_place or word.startswith("~"):
+            return git_runs.places(word, self._home)
+        return (word,)
+
+    def _begun_by(self, one: git_config.Setting, top: str) -> Iterator[str]:
+        """Of a word that is there, and of a path or a module in any case."""
+        for begun in git_runs.begun_by(one):
+            way = self._files.way(posixpath.join(top, begun.path))
+            place = way.end
+            if way.unknown or not is_below(place, self._real_root) or place == self._real_root:
+                continue
+            if not begun.if_there or self._is_there(place):
+                yield from (place,) if begun.is_cut else (f"{place}/", f"{place}.")
+
+    def _is_there(self, place: str) -> bool:
+        return self._files.is_directory(place) or self._files.names(f"{place}.*") != ()
 
     def _may_be_file(self, word: str, place: str, is_place: bool) -> bool:
         """A bare word of a command is a file only if there is one: `cat` is not. A place may also
