@@ -79,6 +79,50 @@ CHANGED: list[tuple[str, dict[str, str], dict[str, str]]] = [
     ("git commit -m x", {".git/config": ""}, {".git/config": "[core]\nfsmonitor = ./x"}),
     ("git commit -m x", {".git/config": ""}, {".git/hooks/pre-commit": EVIL}),
     ("git diff", {".git/config": "[diff]\nexternal = ./x", "x": "1"}, {"x": "2"}),
+    # Ways to be in another directory.
+    *(
+        (command, {"d/x": "touch fine"}, {"d/x": EVIL})
+        for command in (
+            "cd -P d && ./x",
+            "cd -- d && ./x",
+            "cd -L d && sh x",
+            "pushd d && ./x",
+            "builtin cd d && ./x",
+            "command cd d && ./x",
+            "sh -c 'cd d && ./x'",
+            "sh -c 'cd -P d; sh x'",
+            "(cd -P d && ./x)",
+            "env -C d ./x",
+            "env -Cd ./x",
+            "env --chdir=d sh x",
+            "sudo -D d ./x",
+            "find d -execdir ./x ';'",
+            "git -C d bisect run ./x",
+            "git -c 'alias.y=!cd d && ./x' y",
+            "git -c alias.y='!d/x' y",
+            "sh d/$(echo x)",
+        )
+    ),
+    # Words that are glued to others.
+    ("gcc @x", {"x": "-o a"}, {"x": "-o b"}),
+    ("curl -d @x http://localhost", {"x": "1"}, {"x": "2"}),
+    ("sed -nfx.sed y", {"x.sed": "p"}, {"x.sed": "e"}),
+    ("tar xzfa.tgz", {"a.tgz": "1"}, {"a.tgz": "2"}),
+    ("make -Cd", {"d/Makefile": "all:"}, {"d/Makefile": "all: evil"}),
+    ("node -r./hook main.js", {"hook.js": "1"}, {"hook.js": "2"}),
+    ("ruby -r./hook -e 1", {"hook.rb": "1"}, {"hook.rb": "2"}),
+    ("ruby -Id -rhook -e 1", {"d/hook.rb": "1"}, {"d/hook.rb": "2"}),
+    ("perl -Id -MA::B -e 1", {"d/A/B.pm": "1"}, {"d/A/B.pm": "2"}),
+    # What else is loaded.
+    ("pytest d/test_x.py", {"d/test_x.py": ""}, {"d/conftest.py": "print(2)"}),
+    ("pytest d/e/test_x.py::test_y", {"d/test_x.py": ""}, {"d/conftest.py": "print(2)"}),
+    ("git -c core.hooksPath=d commit", {"d/pre-commit": "1"}, {"d/pre-commit": EVIL}),
+    ("PYTHONPATH=d python3 -m modx", {"d/modx.py": "1"}, {"d/modx.py": "2"}),
+    ("env PYTHONPATH=d:e python3 -m modx", {"d/modx.py": "1"}, {"d/modx.py": "2"}),
+    ("python3 -m unittest d.test_x", {"d/test_x.py": "1"}, {"d/test_x.py": "2"}),
+    ("python3 -c 'from d import modx'", {"d/modx.py": "1"}, {"d/modx.py": "2"}),
+    ("uvicorn d.app:app", {"d/app.py": "1"}, {"d/app.py": "2"}),
+    ("cargo build --manifest-path d/Cargo.toml", {"d/Cargo.toml": ""}, {"d/build.rs": "1"}),
 ]
 
 
@@ -143,6 +187,33 @@ def test_what_has_nothing_to_do_with_it_may_change(tmp_path: Path) -> None:
         before = bound_in(tmp_path, command)
         written(tmp_path, {f"log-{command.split()[0]}": "x", "other/file.py": command})
         assert bound_in(tmp_path, command) == before, command
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "sh d/$(echo x)",
+        "sh d/[[:alpha:]]",
+        "X=$(cat y); sh $X",
+        "(cd $X; sh x)",
+        "find d -name x -exec sh {} ';'",
+        "find d -execdir ./x ';'",
+        "ls d | xargs sh",
+        "run-parts d",
+        "cd - && sh x",
+        "cd && sh x",
+    ],
+)
+def test_what_will_run_and_cannot_be_known_is_said(tmp_path: Path, command: str) -> None:
+    written(tmp_path, {"d/x": "touch fine"})
+    told = words_lead(bound_in(tmp_path, command))
+    assert any(one.startswith("What will run cannot be known, as ") for one in told)
+
+
+@pytest.mark.parametrize("command", ["sh x", "cd d && ./x", "make -C d", "git -C d push", "rm x"])
+def test_nothing_is_said_where_the_words_are_known(tmp_path: Path, command: str) -> None:
+    written(tmp_path, {"d/x": "touch fine"})
+    assert not words_lead(bound_in(tmp_path, command))
 
 
 def test_a_pattern_for_more_files_than_are_looked_at_is_told(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def test_nothing_in_it_acts_on_who_reads_it(text: str) -> None:
         assert unicodedata.bidirectional(char) not in ("R", "AL", "AN")
 
 
-@given(st.text(st.line_settings() | st.sampled_from('\n\r"| \u2028\x85')))
+@given(st.text(st.characters() | st.sampled_from('\n\r"| \u2028\x85')))
 def test_what_others_wrote_is_one_line_or_behind_a_mark(text: str) -> None:
     assert unshown(in_line(text)) == unshown(in_quotes(text)[1:-1]) == text
     assert len(in_line(text).splitlines()) <= 1

@@ -6,7 +6,7 @@ answer, from each directory the command may be in: where it leads, and inside th
 there. That counts for words of commands and for redirects, also for what was no file then and is
 one now, for each file that a pattern stands for and for which they are. What a redirect writes to
 is only bound to its place. Of a text that was not understood, whatever may be a name in it counts.
-So do files that are run without being named (`run_files`).
+So do files that are run without being named (`run_files`). Where it goes is in `going`.
 
 The same look says what a person is told: where those words lead, if not where they seem to.
 
@@ -18,15 +18,19 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import stat
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from telex.agent.going import going_to
 from telex.agent.implied_files import ImpliedFiles
 from telex.agent.judging.links import is_too_long
 from telex.agent.judging.lookups import Once
 from telex.agent.judging.modes import Access
 from telex.agent.judging.paths import NOWHERE
+from telex.agent.judging.programs import base
+from telex.agent.judging.rules import Decision
 from telex.agent.judging.text_names import UNKNOWN, names_and_places_in, names_in
 from telex.agent.sandbox_files import OutsideSandbox
 from telex.wire.limits import AGENT_BOUND_PATHS, AGENT_COMMAND_PLACES, AGENT_FILE_BYTES
@@ -39,6 +43,10 @@ if TYPE_CHECKING:
     from telex.agent.judging.paths import Paths
     from telex.agent.sandbox_files import Sandbox
 
+COMPUTED: Final = "a shell computes a part of it"
+_COMPUTES: Final = re.compile(r"[`\[{]|\$[({\w@*]|\beval\b")
+_GLUED: Final = 64
+"""A longer word is no row of options."""
 _NO_FILE: Final = "no file"
 _TOO_MANY: Final = "too many names"
 _MOST_PLACES: Final = 8 * AGENT_COMMAND_PLACES
@@ -64,6 +72,8 @@ class BoundFiles:
     """False where there were more than are looked at: no yes is bound to the others."""
     unlisted: tuple[str, ...] = ()
     """Patterns that stand for more names than are looked at."""
+    unknown: tuple[str, ...] = ()
+    """Why it may run other files than these, in words of ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +85,15 @@ class _Binding:
     places: list[str]
     missed: list[str] = field(default_factory=list)
     """What there was too much of to look at."""
+    unknown: list[str] = field(default_factory=list)
+    """Why what will run cannot be known."""
 
     def named(self, judged: Judgement) -> Iterator[tuple[str, bool]]:
         """Each path, and whether what is in it counts."""
         words: list[tuple[tuple[str, ...], tuple[str, ...]]] = []
         if judged.not_understood is not None:
+            self._go_where((self.text,))
+            self.unknown.extend([COMPUTED] if _COMPUTES.search(self.text) else [])
             yield from self._in_text(self.text)
             words.append(((self.text,), tuple(self.places)))
         else:
@@ -102,12 +116,29 @@ class _Binding:
 
     def _in_piece(self, piece: Piece) -> Iterator[tuple[str, bool]]:
         is_read = all(one.access is Access.READ for one in piece.touched)
+        is_asked = piece.verdict.decision is not Decision.ALLOW
+        if piece.kind == "command":
+            self._go_where(piece.argv)
+            if is_asked and ("$(" in piece.source or "`" in piece.source):
+                self.unknown.append(COMPUTED)
+                yield from self._in_text(piece.source)
         for word in _words(piece, self.paths.home):
             yield from self._at_places(word, is_read=is_read)
-        if piece.argv[:1] == ("cd",):
-            self._go_to(
-                [os.path.join(one, word) for one in self.places for word in piece.argv[1:2]]
+        for word in _glued(piece):
+            yield from (
+                (path, is_read)
+                for place in self.places
+                if self.paths.files.names(path := os.path.join(place, word))
             )
+
+    def _go_where(self, words: tuple[str, ...]) -> None:
+        """To the directories that a command says it goes to, by whatever means."""
+        going = going_to(words)
+        self.unknown.extend([going.unknown] if going.unknown else [])
+        files = self.paths.files
+        named = [os.path.join(one, word) for one in self.places for word in going.surely]
+        perhaps = [os.path.join(one, word) for one in self.places for word in going.perhaps]
+        self._go_to([*named, *(one for one in perhaps if files.is_directory(one))])
 
     def _go_to(self, places: list[str]) -> None:
         """A command may be there from now on, or still where it was."""
@@ -146,7 +177,8 @@ def bound_files(
     looking = _Looking(paths, sandbox)
     for path, is_read in named.items():
         looking.look(path, is_read=is_read)
-    return BoundFiles(looking.found, True, tuple(looking.unlisted))
+    unknown = tuple(dict.fromkeys(binding.unknown))
+    return BoundFiles(looking.found, True, tuple(looking.unlisted), unknown)
 
 
 class _Looking:
@@ -194,12 +226,27 @@ def _words(piece: Piece, home: str) -> Iterator[str]:
         return
     for word in piece.argv if piece.kind == "command" else ():
         yield word
+        if word[:1] in ("@", "!"):
+            yield word[1:]  # a file with arguments, a command
         if "=" in word:
-            yield word.partition("=")[2]
+            value = word.partition("=")[2]
+            yield value
+            yield from (value[1:],) if value[:1] in ("@", "!") else ()
         if len(word) > 2 and word[0] == "-" != word[1]:
             yield word[2:]  # `-fMakefile`
         if any(char.isspace() for char in word):  # a text for a shell, maybe
             yield from (name for name in names_in(word, home) or () if UNKNOWN not in name)
+
+
+def _glued(piece: Piece) -> Iterator[str]:
+    """What may be a file after several letters of options: `sed -nfx`, `tar xzfa.tgz`."""
+    if piece.kind != "command" or not piece.argv:
+        return
+    is_tar = base(piece.argv[0]).endswith("tar")
+    for at, word in enumerate(piece.argv[1:], 1):
+        is_short = word[:1] == "-" != word[1:2] or (is_tar and at == 1)
+        if is_short and len(word) <= _GLUED and not any(char in word for char in "*?\0"):
+            yield from (word[start:] for start in range(1, len(word)))
 
 
 def _state(sandbox: Sandbox, real: str, most_bytes: int) -> tuple[str, int]:

@@ -55,12 +55,17 @@ def message(
 
 
 def words_lead(bound: BoundFiles) -> list[str]:
-    """Where the words of a command lead, those that do not lead where they seem to; and which of
-    them stand for too many files."""
+    """Where the words of a command lead, those that do not lead where they seem to; which of them
+    stand for too many files; and why others may run than are known."""
     led = {one.seems: one.leads for one in bound.files.values() if one.seems != one.leads}
     told = [
         f"It names {in_quotes(seems)}, and that leads to {in_quotes(leads)}."
         for seems, leads in led.items()
+    ]
+    told += [
+        f"What will run cannot be known, as {why}: your answer is bound to the files that are "
+        "named, and to no others."
+        for why in bound.unknown
     ]
     return told + [
         f"{in_quotes(pattern)} stands for more files than are looked at, or for ones that nobody "
