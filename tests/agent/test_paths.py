@@ -512,6 +512,22 @@ def test_a_guarded_link_above_the_root_guards_what_it_leads_to(root: Path) -> No
     assert decides(inner, "echo x > docs/y.md", Mode.TRUSTED) is Decision.ALLOW
 
 
+OBEYED_BY_NAME = """
+.rvmrc .direnv/flake.rc devenv.nix flake.nix .bsp/sbt.json .luarc.json .luarc.jsonc rust-analyzer.toml .merlin
+coc-settings.json .run/x.run.xml .RData startup.m prek.toml hk.pkl .rusty-hook.toml grumphp.yml .nano-staged.json
+gptme.toml GROK.md .grok/x .devin/x CODEBUDDY.md IFLOW.md .sourcegraph/x .vibe/x .pi/x .mergify.yml app.json heroku.yml
+.platform/x .platform.app.yaml .ebextensions/x action.yml circle.yml evergreen.yml sub/IFLOW.md sub/action.yml
+"""
+NOT_OBEYED = "action.py app.js startup.py platform/x pi/x run/x vibe.md flake.lock Makefile package.json docs/x.md"
+
+
+def test_what_is_obeyed_by_its_name_is_not_written_unasked(linked: Path) -> None:
+    for path in OBEYED_BY_NAME.split():
+        assert decides(linked, f"echo x > {path}", Mode.TRUSTED) is Decision.ASK, path
+    for path in NOT_OBEYED.split():
+        assert decides(linked, f"echo x > {path}", Mode.TRUSTED) is Decision.ALLOW, path
+
+
 def test_where_nobody_can_say_what_is_obeyed_every_write_asks(linked: Path) -> None:
     (linked / ".vimrc").symlink_to("/dev/null")
     assert decides(linked, "echo x > src/x", Mode.TRUSTED) is Decision.ALLOW
