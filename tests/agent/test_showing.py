@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import unicodedata
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from telex.agent import judging
 from telex.agent.judging import digest, in_line, in_quotes, marked_off, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def unshown(text: str) -> str:
@@ -104,3 +111,67 @@ def test_a_digest_is_of_all_parts_and_of_where_they_end() -> None:
         ("shell/a", "ls"),
     ]
     assert len({digest(*parts) for parts in [("shell", "/a", "ls"), *others]}) == 6
+
+
+OURS = {
+    "commands: argv[0]",  # a reader, as it is in our list
+    "commands: rule.decision",
+    "commands: setting",  # quoted where it is found
+    "commands: used.refused",
+    "git_layout: way.unknown",
+    "git_repository: name",  # of the files that git reads by itself
+    "git_repository: verdict.why",
+    "judge: name",  # of an argument of a tool of ours
+    "judge: reader",  # quoted, in a row with the next
+    "judge: rule.decision",
+    "judge: unread.at",
+    "judge: unread.why",
+    "judge: whole",
+    "links: error.strerror or error.errno",
+    "paths: rule.decision",
+    "paths: self.mode",
+    "paths: way.unknown",
+    "remembering: ' '.join(words)",  # of a list of ours
+    "remembering: tool",  # of ours
+    "shell_reading: ord(char)",
+    "shell_reading: operator",
+    "shell_reading: self._peek()",  # one of a few operators
+    "shell_reading: two",  # the same
+    "shell_reading: word.text",  # a word that shells reserve
+}
+"""What stands in a sentence without quotes: from a list of ours, or a sentence itself."""
+NO_REASONS = {"rules", "programs", "showing"}
+"""Modules whose sentences are about the person's settings or our own files, not about a request."""
+
+
+def unquoted(module: Path) -> Iterator[str]:
+    """What a sentence in the source of a module has in it that is not quoted there."""
+    tree = ast.parse(module.read_text())
+    for function in ast.walk(tree):
+        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        quoted = {
+            ast.unparse(target)
+            for one in ast.walk(function)
+            if isinstance(one, ast.Assign) and "in_quotes(" in ast.unparse(one.value)
+            for target in one.targets
+        }
+        for text in (one for one in ast.walk(function) if isinstance(one, ast.JoinedStr)):
+            if not any(
+                isinstance(one, ast.Constant) and " " in str(one.value) for one in text.values
+            ):
+                continue
+            for one in (one.value for one in text.values if isinstance(one, ast.FormattedValue)):
+                written = ast.unparse(one)
+                if not written.startswith("in_quotes(") and written not in quoted:
+                    yield written
+
+
+def test_each_sentence_of_the_judge_has_only_words_of_ours_outside_quotes() -> None:
+    found = {
+        f"{module.stem}: {each}"
+        for module in Path(judging.__file__).parent.glob("*.py")
+        if module.stem not in NO_REASONS
+        for each in unquoted(module)
+    }
+    assert found == OURS

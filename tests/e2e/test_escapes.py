@@ -281,7 +281,7 @@ async def test_a_program_of_the_sdk_asks_and_gets_the_mouse_and_pastes(tmp_path:
         await person.sees("via terminal 1 ready")
         assert b"\x1b[?2004h" in person.seen
         person.type(b"\x1b[<35;7;2M\x1b[200~two\rlines\x1b[201~")
-        await person.sees("event:mouse MouseEvent(row=2, col=7")
+        await person.sees("event:mouse MouseInput(row=2, col=7")
         await person.sees("event:paste PasteEvent(text='two\\rlines')")
         await person.sees("left")
         assert await person.leaves() == 0

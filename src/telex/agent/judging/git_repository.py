@@ -73,7 +73,8 @@ class GitSettings:
             for repository, _ in self._placed():
                 for name in _READ_IN_TREE:
                     if self._is_led_elsewhere(posixpath.join(repository.tree, name)):
-                        return f"{name} in {repository.tree} is a link to what git should not read"
+                        top = in_quotes(repository.tree)
+                        return f"{name} in {top} is a link to what git should not read"
                 if secret := self._tracked_secret(repository, reads):
                     return secret
                 for file in repository.configs:
@@ -90,7 +91,7 @@ class GitSettings:
         also where the configuration cannot be read: then every write asks."""
         try:
             for file in (file for one in self._repositories() for file in one.configs):
-                for one in self._settings(file):
+                for one in self.read(file):
                     if not is_plain(one):
                         return f"{in_quotes(one.key)} in {in_quotes(file)}"
         except UnknownRepository:
