@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from telex.agent.skills import BadSkill, find_skills, read_frontmatter
+from telex.agent.skills import SECRET, BadSkill, find_skills, read_frontmatter
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ def test_the_head_is_real_yaml(head: str, description: str) -> None:
         ("---\nname: [\n---\n", "not YAML"),
         ("---\nname: " + "[" * 5000 + "\n---\n", "too many brackets"),
         ("---\nname: " + "- " * 2000 + "\n---\n", "not YAML"),
-        ("---\n" + "- " * 2000 + "\n---\n", "recursion"),
+        ("---\n" + "- " * 2000 + "\n---\n", "nested too deeply"),
         ("---\nname: !!python/object/apply:os.system [x]\n---\n", "invalid name"),
         ("---\nname: Upper\n---\n", "invalid name"),
         ("---\nname: a--b\n---\n", "invalid name"),
@@ -152,3 +152,44 @@ def test_more_than_a_catalogue_holds_is_said(root: Path) -> None:
     found = find_skills(root, root, root.parent / "home")
     assert found.truncated
     assert 20 < len(found.skills) < 40
+
+
+@pytest.mark.parametrize("name", ["secrets.yml", ".env", "keys/x.pem", "config/credentials"])
+def test_a_link_to_a_secret_is_no_skill(root: Path, name: str) -> None:
+    secret = root / name
+    secret.parent.mkdir(exist_ok=True)
+    secret.write_text("---\nname: x\ndescription: CANARY\n---\n")
+    for place in (root, root.parent / "home"):
+        directory = place / ".agents" / "skills" / "x"
+        directory.mkdir(parents=True)
+        (directory / "SKILL.md").symlink_to(secret)
+        found = catalogue(root, root, root.parent / "home")
+        assert found.skills == ()
+        assert {error.message for error in found.errors} == {SECRET}
+        (directory / "SKILL.md").unlink()
+
+
+def test_a_link_to_a_link_to_a_secret_and_one_to_its_directory_are_no_skills(root: Path) -> None:
+    skills = root / ".agents" / "skills"
+    write(root / ".ssh" / "a")
+    skills.mkdir(parents=True)
+    (skills / "a").symlink_to("../../.ssh/a")
+    (root / "plain").symlink_to(".env")
+    (root / ".env").symlink_to("README")
+    (root / "README").write_text("---\nname: b\ndescription: d\n---\n")
+    (skills / "b").mkdir()
+    (skills / "b" / "SKILL.md").symlink_to("../../../plain")
+    found = catalogue(root, root, root.parent / "home")
+    assert found.skills == ()
+    assert len(found.errors) == 2
+
+
+@pytest.mark.parametrize(
+    "head",
+    ["pass: CANARY: x", "'CANARY", "[CANARY", "*CANARY", "!<CANARY x", "a: 1\n\tCANARY", "%CANARY", "@CANARY"],
+)  # fmt: skip
+def test_what_is_wrong_with_a_head_is_told_without_its_content(head: str) -> None:
+    with pytest.raises(BadSkill) as raised:
+        read_head(f"---\n{head}\n---\n", "x")
+    assert "not YAML" in str(raised.value)
+    assert "CANARY" not in str(raised.value)

@@ -4,7 +4,7 @@ A skill is a directory with a `SKILL.md`, whose head is YAML and says its name a
 Three places are known for them, below every directory from the root to the cwd, and below the
 person's home. What is wrong with one is listed beside the others, never raised: a repository's
 files are anybody's. Links are followed, those of a project only inside its root; one skill reached
-by two ways is one. An AGENTS.md file may be in each directory from the root down to the cwd; their
+by two ways is one, and a secret by its name is none. An AGENTS.md file may be in each directory from the root down to the cwd; their
 text is for language models, and is read when it is needed.
 
 Everything blocks; the callers run it in a thread.
@@ -19,6 +19,8 @@ import stat
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
+from telex.agent.judging.links import is_below, spellings
+from telex.agent.judging.names import is_secret
 from telex.agent.judging.on_disk import Disk
 from telex.agent.protocol.sessions import Skill, SkillProblem, SkillsListResult
 from telex.agent.sandbox_files import OutsideSandbox, directories_down_to
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 
 SKILL_DIRECTORIES: Final = (".agents/skills", ".claude/skills", ".opencode/skills")
 SKILL_FILE: Final = "SKILL.md"
+SECRET: Final = "it is a secret by its name, or a link to one"
 Scope = Literal["repo", "user"]
 
 _NAME: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
@@ -75,11 +78,18 @@ def read_frontmatter(content: str, directory: str) -> tuple[str, str]:
         # strings, lists and maps, and a name is a string.
         values = yaml.load(head[1] or "", Loader=yaml.BaseLoader)
     except (yaml.YAMLError, RecursionError) as error:
-        reason = " ".join(str(error).split())
-        raise BadSkill(f"the frontmatter is not YAML: {reason}") from error
+        raise BadSkill(f"the frontmatter is not YAML{_where(error)}") from None
     if not isinstance(values, dict):
         raise BadSkill("the frontmatter has no name and no description")
     return _name(values.get("name"), directory), _description(values.get("description"))
+
+
+def _where(error: Exception) -> str:
+    """Nothing of what is there: the parser would quote it, and nobody knows what file this is."""
+    mark = getattr(error, "problem_mark", None)
+    if mark is None:
+        return ": it is nested too deeply" if isinstance(error, RecursionError) else ""
+    return f", at line {mark.line + 2}, column {mark.column + 1}"  # after the first `---`
 
 
 def _name(value: object, directory: str) -> str:
@@ -111,7 +121,16 @@ class _SkillScan:
     def scan_below(self, directory: Path, scope: Scope, within: str | None) -> None:
         for place in SKILL_DIRECTORIES:
             for path in self._skill_files(str(directory / place), within):
-                self._add(path, scope)
+                if self._is_secret(path, within):
+                    self.errors.append(SkillProblem(path, SECRET))
+                else:
+                    self._add(path, scope)
+
+    def _is_secret(self, path: str, within: str | None) -> bool:
+        """By any name on the way, below the root: a checkout may itself lie in such a place."""
+        top = (within or "").rstrip("/")
+        names = spellings(path, self.disk.way(path))
+        return any(is_secret(one.removeprefix(top) if is_below(one, top) else one) for one in names)
 
     def _skill_files(self, top: str, within: str | None) -> Iterator[str]:
         waiting = [top]
