@@ -751,6 +751,14 @@ def test_a_rule_lets_no_git_run_what_an_agent_may_have_written(
     assert '"filter.x.clean" in "' in said.why
 
 
+def test_nor_what_an_included_configuration_has_it_run(root: Path, git: Callable[..., str]) -> None:
+    git("config", "include.path", "../shared")
+    (root / "shared").write_text("[include]\npath = shared\n")
+    assert by_rule(root, "git add a.txt").decision is Decision.ALLOW
+    (root / "shared").write_text('[filter "x"]\nclean = make clean\n')
+    assert by_rule(root, "git add a.txt").decision is Decision.ASK
+
+
 @pytest.mark.parametrize(
     ("key", "value"),
     [

@@ -90,9 +90,14 @@ class GitSettings:
         """A setting that has git run what nobody keeps an agent from writing, and where it is. None
         also where the configuration cannot be read: then every write asks."""
         try:
-            for file in (file for one in self._repositories() for file in one.configs):
+            files = [file for one in self._repositories() for file in one.configs]
+            most = len(files) + _INCLUDED
+            for file in files:
                 for one in self.read(file):
-                    if not is_plain(one):
+                    included = self._at(one.value, posixpath.dirname(file))
+                    if one.is_include and included not in files:
+                        files.append(included)
+                    if not is_plain(one) or len(files) > most:
                         return f"{in_quotes(one.key)} in {in_quotes(file)}"
         except UnknownRepository:
             pass
