@@ -11,16 +11,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from telex.agent.judging import Judge, Layer, Mode, Request, from_tables
-from telex.agent.judging.links import SYSTEM_PLACES, Follower, Link
-from telex.agent.judging.lookups import Below
+from telex.agent.permissions import Judge, Mode, PermissionRequest, RuleLayer, rules_from_tables
+from telex.agent.permissions.path_walk import SYSTEM_PLACES, DirectoryScan, Link, LinkFollower
 
 CORPUS = Path(__file__).parent / "corpus" / "permissions"
 WORLD = json.loads((CORPUS / "world.json").read_text())
 ROOT: str = WORLD["root"]
 
 
-class Said(Follower):
+class Said(LinkFollower):
     """`paths.Files` of the world. A case may add links, files with their text, and errors."""
 
     def __init__(self, case: Mapping[str, Any] | None = None) -> None:
@@ -48,13 +47,13 @@ class Said(Follower):
     def system_places(self) -> tuple[str, ...]:
         return self.system
 
-    def names(self, pattern: str) -> tuple[str, ...] | None:
+    def glob(self, pattern: str) -> tuple[str, ...] | None:
         parts = posixpath.normpath(pattern).split("/")
         found = [path for path in sorted(self.all) if self._fits(path.split("/"), parts)]
         for link in self.said:
             names = link.split("/")
             is_above = len(names) < len(parts) and self._fits(names, parts[: len(names)])
-            if is_above and self.way(link).unknown:
+            if is_above and self.resolve(link).unknown:
                 return None
         return tuple(found)
 
@@ -63,23 +62,25 @@ class Said(Follower):
         return real in self.directories or any(name.startswith(real + "/") for name in self.all)
 
     def links(self, directory: str, depth: int | None = None) -> tuple[str, ...] | None:
-        return self.below(directory, depth).links
+        return self.scan(directory, depth).links
 
-    def below(self, directory: str, depth: int | None = None, *, whole: bool = False) -> Below:
+    def scan(
+        self, directory: str, depth: int | None = None, *, whole: bool = False
+    ) -> DirectoryScan:
         below = directory.rstrip("/") + "/"
         found = (link for link in sorted(self.said) if link.startswith(below))
         levels = len(below.split("/")) - 1
         links = (one for one in found if depth is None or one.count("/") < levels + depth)
         named = (one for one in sorted(self.all) if posixpath.basename(one) == ".git")
         trees = (posixpath.dirname(one) for one in named if one.startswith(below))
-        return Below(tuple(links), tuple(trees))
+        return DirectoryScan(tuple(links), tuple(trees))
 
     def contents(self, path: str, most_bytes: int) -> bytes | None:
         if self.is_directory(path):
             return None
         return self.texts.get(self.real(path), "").encode()[: most_bytes + 1]
 
-    def has_other_names(self, path: str) -> bool:
+    def is_hard_linked(self, path: str) -> bool:
         return self.real(path) in self.shared
 
     def is_own(self, path: str) -> bool:
@@ -115,9 +116,9 @@ def cases(*files: str) -> list[dict[str, Any]]:
 
 
 def judge_of(case: dict[str, Any]) -> Judge:
-    rules = from_tables(case.get("rules", ()), "corpus")
+    rules = rules_from_tables(case.get("rules", ()), "corpus")
     return Judge(
-        [Layer("corpus", rules, trusted=case.get("layer_trusted", True))],
+        [RuleLayer("corpus", rules, trusted=case.get("layer_trusted", True))],
         Mode(case.get("mode", WORLD["mode"])),
         ROOT,
         WORLD["home"],
@@ -127,11 +128,11 @@ def judge_of(case: dict[str, Any]) -> Judge:
     )
 
 
-def request_of(case: dict[str, Any]) -> Request:
+def request_of(case: dict[str, Any]) -> PermissionRequest:
     if "command" in case:
         return shell(case["command"], case.get("cwd", ROOT))
-    return Request(case["tool"], case["arguments"], case.get("cwd", WORLD["cwd"]))
+    return PermissionRequest(case["tool"], case["arguments"], case.get("cwd", WORLD["cwd"]))
 
 
-def shell(command: str, cwd: str = ROOT) -> Request:
-    return Request("shell", {"command": command}, cwd)
+def shell(command: str, cwd: str = ROOT) -> PermissionRequest:
+    return PermissionRequest("shell", {"command": command}, cwd)

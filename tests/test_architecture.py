@@ -36,11 +36,14 @@ PURE = [
     *("terminal/actions.py", "terminal/waits/matchers.py", "terminal/waits/conditions.py"),
     *("terminal/waits/compiler.py", "terminal/waits/since.py", "terminal/waits/near_misses.py"),
     *("rpc/state.py", "rpc/messages.py", "rpc/errors.py", "rpc/dialects"),
-    *("agent/judging", "agent/run_states.py", "agent/excerpts.py", "agent/protocol"),
+    *("agent/permissions", "agent/run_states.py", "agent/excerpts.py", "agent/protocol"),
 ]
 """Bytes and time come in as arguments here."""
-IMPURE = ["agent/judging/on_disk.py"]
-"""The one file of each that looks."""
+IMPURE = [
+    f"agent/permissions/{name}.py"
+    for name in ("disk", "bound_files", "confinement", "confirmation")
+]
+"""The files of a pure package that look: `disk` for who judges, the others to enforce it."""
 
 STDLIB_ONLY = ["wire"]
 

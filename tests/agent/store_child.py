@@ -24,8 +24,8 @@ from telex.agent.store import (
     NewRun,
     Status,
     Store,
-    StoreProblem,
-    Unavailable,
+    StoreError,
+    StoreUnavailable,
 )
 
 RUNS = 4
@@ -96,7 +96,7 @@ async def fill(path: Path) -> None:
         say(f"full after {len(stored)}")
         try:
             await store.append("a", event("no", 50_000))
-        except Unavailable as problem:
+        except StoreUnavailable as problem:
             say(f"told {type(problem).__name__}: {problem}")
         assert len([e async for e in store.events("a")]) == len(stored)
         ballast.unlink()
@@ -119,7 +119,7 @@ async def eio(path: Path, call: str, events: str) -> None:
             try:
                 await work
                 say(f"{call}: taken for stored")
-            except StoreProblem as problem:
+            except StoreError as problem:
                 say(f"told {type(problem).__name__}")
     await store.close()
     say("lives")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from telex.agent.cores import CoreContext, CoreOutput, RunInput
-    from telex.agent.store import Event, Question
+    from telex.agent.store import StoredEvent, StoredQuestion
 
 RETURNING = {**ALL, "supports_run_attach": True}
 
@@ -165,7 +165,7 @@ class Listening:
         self.feeds: dict[str, RunFeed] = {}
         self.told: list[tuple[str, object]] = []
 
-    async def ask(self, question: Question) -> bytes:
+    async def ask(self, question: StoredQuestion) -> bytes:
         return b'{"ok":true}'
 
     async def notify(self, method: str, params: object) -> None:
@@ -410,7 +410,7 @@ async def test_who_is_behind_hears_all_once_the_disk_can_be_read_again(
     monkeypatch.setattr("telex.agent.feeds.AGENT_FEED_RETRY_SECONDS", 0.01)
     events, failures = Store.events, iter(range(3))
 
-    async def failing(self: Store, run_id: str, after: int = -1) -> AsyncIterator[Event]:
+    async def failing(self: Store, run_id: str, after: int = -1) -> AsyncIterator[StoredEvent]:
         if next(failures, None) is not None:
             raise DiskFailed("the disk does not answer")
         async for event in events(self, run_id, after):
@@ -432,7 +432,7 @@ async def test_who_is_behind_hears_all_once_the_disk_can_be_read_again(
 async def test_a_disk_that_cannot_be_read_does_not_keep_the_end_from_anybody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def failing(self: Store, run_id: str, after: int = -1) -> AsyncIterator[Event]:
+    async def failing(self: Store, run_id: str, after: int = -1) -> AsyncIterator[StoredEvent]:
         raise DiskFailed("the disk does not answer")
         yield
 

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent.ui_side import ALL, an_agent
-from telex.agent.bound_files import bound_files
 from telex.agent.cores.scripted import ScriptedCore, ScriptStep
-from telex.agent.judging import Disk, Judge, Mode, Request
+from telex.agent.permissions import DiskLookup, Judge, Mode, PermissionRequest
+from telex.agent.permissions.bound_files import find_bound_files
+from telex.agent.permissions.question_text import link_notes
 from telex.agent.sandbox_files import Sandbox
-from telex.agent.wording import words_lead
 from telex.wire.limits import AGENT_GLOB_NAMES, AGENT_TEXT_NAMES
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from telex.agent.bound_files import BoundFiles
+    from telex.agent.permissions.bound_files import BoundFiles
 
 EVIL = "touch evil\n"
 CHANGED: list[tuple[str, dict[str, str], dict[str, str]]] = [
@@ -135,9 +135,9 @@ def written(root: Path, files: dict[str, str]) -> None:
 
 
 def bound_in(root: Path, command: str) -> BoundFiles:
-    judge = Judge([], Mode.MINIMAL, str(root), "/home/me", Disk())
-    judged = judge.judge(Request("shell", {"command": command}, str(root)))
-    return bound_files(judged, judge.paths, Sandbox(root), root, command)
+    judge = Judge([], Mode.MINIMAL, str(root), "/home/me", DiskLookup())
+    judged = judge.judge(PermissionRequest("shell", {"command": command}, str(root)))
+    return find_bound_files(judged, judge.paths, Sandbox(root), root, command)
 
 
 @pytest.mark.parametrize(
@@ -206,23 +206,23 @@ def test_what_has_nothing_to_do_with_it_may_change(tmp_path: Path) -> None:
 )
 def test_what_will_run_and_cannot_be_known_is_said(tmp_path: Path, command: str) -> None:
     written(tmp_path, {"d/x": "touch fine"})
-    told = words_lead(bound_in(tmp_path, command))
+    told = link_notes(bound_in(tmp_path, command))
     assert any(one.startswith("What will run cannot be known, as ") for one in told)
 
 
 @pytest.mark.parametrize("command", ["sh x", "cd d && ./x", "make -C d", "git -C d push", "rm x"])
 def test_nothing_is_said_where_the_words_are_known(tmp_path: Path, command: str) -> None:
     written(tmp_path, {"d/x": "touch fine"})
-    assert not words_lead(bound_in(tmp_path, command))
+    assert not link_notes(bound_in(tmp_path, command))
 
 
 def test_a_pattern_for_more_files_than_are_looked_at_is_told(tmp_path: Path) -> None:
-    assert words_lead(bound_in(tmp_path, "sh run*")) == []
+    assert link_notes(bound_in(tmp_path, "sh run*")) == []
     for number in range(AGENT_GLOB_NAMES + 1):
         (tmp_path / f"run{number}").touch()
     many = bound_in(tmp_path, "sh run*")
     assert many.is_whole
-    (told,) = words_lead(many)
+    (told,) = link_notes(many)
     assert told.startswith(f'"{tmp_path}/run*" stands for more files than are looked at')
 
 
@@ -238,7 +238,7 @@ PADDED = {
 async def test_a_command_with_more_files_than_a_yes_can_be_bound_to_is_refused(
     tmp_path: Path, padding: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("telex.agent.bound_files.AGENT_BOUND_PATHS", 100)
+    monkeypatch.setattr("telex.agent.permissions.bound_files.AGENT_BOUND_PATHS", 100)
     call = ScriptStep(tool="shell", arguments={"command": PADDED[padding]})
     async with an_agent(tmp_path, ScriptedCore("s", [call, ScriptStep(final="{last}")])) as agent:
         ui = await agent.connect(**ALL)

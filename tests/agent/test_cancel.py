@@ -11,9 +11,9 @@ import pytest
 from agent.ui_side import ALL, Refused, an_agent
 from agent.working import gone
 from telex.agent.agent_run import AgentRun
-from telex.agent.confirming import Confirming
 from telex.agent.cores.builtin import BuiltinCore
 from telex.agent.cores.scripted import ScriptedCore, ScriptStep
+from telex.agent.permissions.confirmation import Confirmer
 from telex.agent.protocol.events import FinalEvent, TextEvent
 
 if TYPE_CHECKING:
@@ -288,15 +288,15 @@ async def test_a_call_that_was_allowed_just_before_the_cancel_has_no_effect_afte
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     core, judged, go_on = Shielding(), asyncio.Event(), asyncio.Event()
-    verdict = Confirming.verdict
+    verdict = Confirmer.confirm
 
-    async def held(self: Confirming, *given: Any) -> Any:
+    async def held(self: Confirmer, *given: Any) -> Any:
         found = await verdict(self, *given)
         judged.set()
         await go_on.wait()
         return found
 
-    monkeypatch.setattr(Confirming, "verdict", held)
+    monkeypatch.setattr(Confirmer, "confirm", held)
     async with an_agent(tmp_path, core, mode="full") as agent:
         ui = await agent.connect(**ALL)
         run = await ui.start("go")

@@ -17,22 +17,26 @@ import pytest
 from agent.ui_side import ALL, an_agent
 from agent.working import TOOLS, context_in
 from telex.agent.command_runner import CommandResult, run_command
-from telex.agent.confinement import confinement, described, without_doors
-from telex.agent.confirming import Allowed, Confirming, Failed, Refused
-from telex.agent.git_places import git_places
-from telex.agent.judging import Decision, Judge, Layer, Mode, Request, Rule
-from telex.agent.judging.programs import READERS
-from telex.agent.permissions import Permissions
+from telex.agent.permissions import Judge, Mode, Permission, PermissionRequest, RuleLayer, ToolRule
+from telex.agent.permissions.confinement import (
+    confinement,
+    describe_confinement,
+    git_read_paths,
+    was_refused_by_kernel,
+    without_service_sockets,
+)
+from telex.agent.permissions.confirmation import AllowedCall, Confirmer, FailedCall, RefusedCall
+from telex.agent.permissions.read_only_programs import READERS
+from telex.agent.permissions.workspace_permissions import WorkspacePermissions
 from telex.agent.protocol.ui_requests import UiConfirmResult
 from telex.agent.questions import UiAnswer
-from telex.agent.refusals import is_refused
 from telex.processes.sandbox import Kernel, asked_kernel
 from telex.processes.syscall_filter import Sockets
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from telex.agent.judging import Judgement
+    from telex.agent.permissions import Judgement
     from telex.agent.store import Store
     from telex.agent.tools.tool import ToolContext, ToolResult
     from telex.processes.sandbox import Confinement
@@ -53,7 +57,7 @@ class Workspace:
     context: ToolContext
     home: Path
     trusted: bool = True
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[ToolRule, ...] = ()
     kernel: Kernel | None = None
     answer: bool | None = None
     """What is said to a question; None where there is nobody."""
@@ -63,25 +67,27 @@ class Workspace:
     def root(self) -> Path:
         return self.context.sandbox.root
 
-    def permissions(self, mode: str) -> Permissions:
-        layers = [Layer("user", self.rules)]
-        return Permissions(str(self.root), str(self.home), Mode(mode), layers, trusted=self.trusted)
+    def permissions(self, mode: str) -> WorkspacePermissions:
+        layers = [RuleLayer("user", self.rules)]
+        return WorkspacePermissions(
+            str(self.root), str(self.home), Mode(mode), layers, trusted=self.trusted
+        )
 
-    async def verdict(
+    async def confirm(
         self, text: str, mode: str = "minimal", tool: str = "shell", **more: object
-    ) -> Allowed | Refused | Failed:
+    ) -> AllowedCall | RefusedCall | FailedCall:
         arguments = {"command": text, **more} if tool == "shell" else {"pattern": text, **more}
-        confirming = Confirming(self.permissions(mode), NOTHING_REMEMBERED, self.kernel)
-        return await confirming.verdict(TOOLS.prepare(tool, arguments), self.context, self)
+        confirmer = Confirmer(self.permissions(mode), NOTHING_REMEMBERED, self.kernel)
+        return await confirmer.confirm(TOOLS.prepare(tool, arguments), self.context, self)
 
     async def held(self, text: str, mode: str = "minimal", **more: Any) -> Confinement | None:
-        found = await self.verdict(text, mode, **more)
-        assert isinstance(found, Allowed), found
+        found = await self.confirm(text, mode, **more)
+        assert isinstance(found, AllowedCall), found
         return found.context.confinement
 
     async def run(self, text: str, mode: str = "minimal", **more: Any) -> ToolResult:
-        found = await self.verdict(text, mode, **more)
-        assert isinstance(found, Allowed), found
+        found = await self.confirm(text, mode, **more)
+        assert isinstance(found, AllowedCall), found
         return await found.call.run(found.context)
 
     async def emit(self, event: object) -> None:
@@ -109,9 +115,9 @@ def credulous(monkeypatch: pytest.MonkeyPatch) -> None:
     """A judge that takes everything for harmless: each hole it may have, at once."""
     judge = Judge.judge
 
-    def judged(self: Judge, request: Request) -> Judgement:
+    def judged(self: Judge, request: PermissionRequest) -> Judgement:
         found = judge(self, request)
-        return replace(found, decision=Decision.ALLOW, rule=None, not_understood=None)
+        return replace(found, decision=Permission.ALLOW, rule=None, not_understood=None)
 
     monkeypatch.setattr(Judge, "judge", judged)
 
@@ -259,8 +265,8 @@ async def test_every_reader_does_in_the_wall_what_it_does_without(
     texts = [f"echo '[{name}]'; {sample(name)} 2>&1; echo $?" for name in READERS]
     texts += ["sort -S 1M a b", "cat <<end\ntext\nend", "cat a | sort | uniq -c | head -1"]
     script = "\n".join(texts)
-    allowed = await workspace.verdict(script)
-    assert isinstance(allowed, Allowed)
+    allowed = await workspace.confirm(script)
+    assert isinstance(allowed, AllowedCall)
     environment, held = allowed.context.environment, allowed.context.confinement
     assert held is not None
     walled, free = [
@@ -304,8 +310,8 @@ async def test_git_reads_what_it_needs_of_elsewhere(
     (home / "ignored").write_text("*.o\n")
     (workspace.root / "x.o").write_text("")
     (workspace.root / "new").write_text("")
-    assert isinstance(await workspace.verdict("git status"), Refused)
-    lent = Rule(Decision.ALLOW, "read", path=f"{origin}/.git/**")
+    assert isinstance(await workspace.confirm("git status"), RefusedCall)
+    lent = ToolRule(Permission.ALLOW, "read", path=f"{origin}/.git/**")
     workspace.rules = (lent,)
     assert (await workspace.run("git status")).text == "?? new"
     assert "borrowed" in (await workspace.run("git log -p")).text
@@ -314,16 +320,16 @@ async def test_git_reads_what_it_needs_of_elsewhere(
 
 async def test_a_repository_that_names_no_repository_opens_nothing(workspace: Workspace) -> None:
     (workspace.root / ".git").write_text(f"gitdir: {workspace.home}/.ssh\n")
-    assert isinstance(await workspace.verdict("git status"), Refused)
+    assert isinstance(await workspace.confirm("git status"), RefusedCall)
     paths = workspace.permissions("minimal").judge.paths
-    assert not [place for place in git_places(paths, {}) if ".ssh" in place]
+    assert not [place for place in git_read_paths(paths, {}) if ".ssh" in place]
 
 
-COMMAND = Rule(Decision.ALLOW, "shell", command=("make",))
-WHOLE = Rule(Decision.ALLOW, "shell")
-EVERYTHING = Rule(Decision.ALLOW)
-TEXT = Rule(Decision.ALLOW, "shell", text="cat here; make")
-ELSEWHERE = Rule(Decision.ALLOW, "read", path="/elsewhere/**")
+COMMAND = ToolRule(Permission.ALLOW, "shell", command=("make",))
+WHOLE = ToolRule(Permission.ALLOW, "shell")
+EVERYTHING = ToolRule(Permission.ALLOW)
+TEXT = ToolRule(Permission.ALLOW, "shell", text="cat here; make")
+ELSEWHERE = ToolRule(Permission.ALLOW, "read", path="/elsewhere/**")
 
 
 @pytest.mark.parametrize(
@@ -341,12 +347,12 @@ ELSEWHERE = Rule(Decision.ALLOW, "read", path="/elsewhere/**")
         ("make", "minimal", (WHOLE,), False),
         ("make", "minimal", (EVERYTHING,), False),
         ("cat here", "minimal", (ELSEWHERE,), True),
-        ("cat here", "minimal", (Rule(Decision.ALLOW, "read"),), True),
+        ("cat here", "minimal", (ToolRule(Permission.ALLOW, "read"),), True),
         ("cat here", "minimal", (replace(WHOLE, cwd="/elsewhere"),), True),
     ],
 )
 async def test_what_the_person_decided_is_not_held(
-    workspace: Workspace, text: str, mode: str, rules: tuple[Rule, ...], is_held: bool
+    workspace: Workspace, text: str, mode: str, rules: tuple[ToolRule, ...], is_held: bool
 ) -> None:
     workspace.rules = rules
     assert ((await workspace.held(text, mode)) is not None) is is_held
@@ -366,8 +372,8 @@ async def test_a_rule_about_paths_opens_those_paths_and_no_others(
     shared.mkdir()
     (shared / "data").write_text("shared\n")
     workspace.rules = (
-        Rule(Decision.ALLOW, "read", path=f"{shared}/**"),
-        Rule(Decision.ALLOW, "write", path="out/**"),
+        ToolRule(Permission.ALLOW, "read", path=f"{shared}/**"),
+        ToolRule(Permission.ALLOW, "write", path="out/**"),
     )
     (workspace.root / "out").mkdir()
     said = await workspace.run(f"cat here {shared}/data > out/new")
@@ -381,8 +387,8 @@ async def test_a_rule_about_paths_opens_those_paths_and_no_others(
 
 
 async def test_who_wants_out_has_the_person_asked(workspace: Workspace) -> None:
-    refused = await workspace.verdict("cat here", outside_sandbox=True)
-    assert isinstance(refused, Refused)
+    refused = await workspace.confirm("cat here", outside_sandbox=True)
+    assert isinstance(refused, RefusedCall)
     assert "outside the kernel's sandbox" in refused.why
     workspace.answer = True
     said = await workspace.run("cat here", outside_sandbox=True)
@@ -426,8 +432,8 @@ async def test_a_search_is_held_as_well(
 
 async def test_tools_that_run_no_program_are_not_held(workspace: Workspace) -> None:
     judge = workspace.permissions("minimal").judge
-    judged = judge.judge(Request("read", {"path": "here"}, str(workspace.root)))
-    assert judged.decision is Decision.ALLOW
+    judged = judge.judge(PermissionRequest("read", {"path": "here"}, str(workspace.root)))
+    assert judged.decision is Permission.ALLOW
     assert confinement(judged, judge, "read", {}) is None
 
 
@@ -436,7 +442,7 @@ async def test_what_a_kernel_does_not_hold_is_not_promised(workspace: Workspace)
         workspace.kernel = kernel
         held = await workspace.held("cat here", mode)
         assert held is not None
-        return described(held, workspace.root).rpartition(", and has ")[2]
+        return describe_confinement(held, workspace.root).rpartition(", and has ")[2]
 
     assert await said(KERNEL) == "no network"
     assert await said(KERNEL, "trusted") == "no local sockets"
@@ -449,7 +455,10 @@ async def test_a_kernel_without_landlock_still_closes_the_network(workspace: Wor
     workspace.kernel = replace(KERNEL, landlock=0)
     held = await workspace.held("cat here")
     assert held is not None
-    assert described(held, workspace.root) == "reads and writes what you do, and has no network"
+    assert (
+        describe_confinement(held, workspace.root)
+        == "reads and writes what you do, and has no network"
+    )
     assert (await workspace.run("cat here")).text == "inside"
 
 
@@ -477,7 +486,9 @@ async def test_the_programs_of_a_home_do_not_give_the_home(
 
 def test_doors_to_others_are_not_named_to_it() -> None:
     doors = ("SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS", "DOCKER_HOST", "DISPLAY")
-    assert without_doors({**dict.fromkeys(doors, "x"), "PATH": "/bin"}) == {"PATH": "/bin"}
+    assert without_service_sockets({**dict.fromkeys(doors, "x"), "PATH": "/bin"}) == {
+        "PATH": "/bin"
+    }
 
 
 def test_a_refusal_is_known_in_the_language_it_is_said_in(tmp_path: Path) -> None:
@@ -492,7 +503,7 @@ def test_a_refusal_is_known_in_the_language_it_is_said_in(tmp_path: Path) -> Non
         ran = CommandResult(
             stdout, stderr, code, signal, timed_out=False, overflowed=False, duration_ms=1
         )
-        return is_refused(ran, {"LANG": "de_DE.UTF-8"}, str(tmp_path))
+        return was_refused_by_kernel(ran, {"LANG": "de_DE.UTF-8"}, str(tmp_path))
 
     assert refused("", "cat: x: Keine Berechtigung\n", 1)
     assert refused("", "cat: x: Permission denied\n", 0)

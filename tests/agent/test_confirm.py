@@ -9,8 +9,8 @@ import pytest
 
 from agent.ui_side import ALL, an_agent
 from telex.agent.cores.scripted import ScriptedCore, ScriptStep
-from telex.agent.judging import Decision, Request
-from telex.agent.permissions import Permissions
+from telex.agent.permissions import Permission, PermissionRequest
+from telex.agent.permissions.workspace_permissions import WorkspacePermissions
 from telex.agent.store import Store
 from telex.processes.shielded import run_in_thread
 
@@ -285,10 +285,10 @@ async def test_a_change_too_large_for_a_difference_is_shown_whole(tmp_path: Path
 async def test_an_answer_about_something_else_runs_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from telex.agent import confirming
+    from telex.agent.permissions import confirmation
 
     made = iter(["shown", "something else"])
-    monkeypatch.setattr(confirming, "_digest", lambda *_: next(made))
+    monkeypatch.setattr(confirmation, "_digest", lambda *_: next(made))
     async with an_agent(tmp_path) as agent:
         ui = await agent.connect(**ALL)
         run, question = await asked(ui)
@@ -526,13 +526,13 @@ async def test_remembered_rules_count_from_then_on_and_after_a_restart(tmp_path:
 async def test_what_was_remembered_counts_in_no_other_workspace(tmp_path: Path) -> None:
     store = await Store.open(tmp_path / "agent.db")
     try:
-        here, there = (Permissions(f"/w/{name}", "/home/me") for name in ("here", "there"))
-        [scope] = here.judge.judge(Request("deploy", {}, "/w/here")).remember
+        here, there = (WorkspacePermissions(f"/w/{name}", "/home/me") for name in ("here", "there"))
+        [scope] = here.judge.judge(PermissionRequest("deploy", {}, "/w/here")).remember
         asked = await store.ask(None, "ui.confirm.request", b"{}", b"")
         await here.remember(store, scope, allowed=True, by="me", request_id=asked.id)
-        for one, decision in ((here, Decision.ALLOW), (there, Decision.ASK)):
+        for one, decision in ((here, Permission.ALLOW), (there, Permission.ASK)):
             await one.load(store)
-            assert one.judge.judge(Request("deploy", {}, one.root)).decision is decision
+            assert one.judge.judge(PermissionRequest("deploy", {}, one.root)).decision is decision
     finally:
         await store.close()
 

@@ -15,8 +15,8 @@ from telex.agent.cores import TextDelta
 from telex.agent.cores.builtin import BuiltinCore
 from telex.agent.feeds import EventPublisher
 from telex.agent.protocol.events import FinalEvent, TextEvent
-from telex.agent.store import writing
-from telex.agent.store.writer import Writer
+from telex.agent.store import transactions
+from telex.agent.store.writer import StoreWriter
 from telex.agent.tools.tool import ToolContext, ToolResult
 from telex.agent.tools.tool_registry import PreparedCall
 from telex.wire.limits import AGENT_EVENTS_AHEAD
@@ -66,13 +66,13 @@ async def stored(agent: Agent, run: str) -> list[bytes]:
 def commits(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many writes each had."""
     counted: list[int] = []
-    commit = Writer._commit
+    commit = StoreWriter._commit
 
-    def counting(self: Writer, writes: Any) -> None:
+    def counting(self: StoreWriter, writes: Any) -> None:
         counted.append(len(writes))
         commit(self, writes)
 
-    monkeypatch.setattr(Writer, "_commit", counting)
+    monkeypatch.setattr(StoreWriter, "_commit", counting)
     return counted
 
 
@@ -94,7 +94,7 @@ async def test_a_burst_shares_commits_and_arrives_whole_and_in_order(
 async def test_behind_an_event_that_could_not_be_stored_nothing_is_stored_or_sent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: int
 ) -> None:
-    append, failed = writing.append, threading.Event()
+    append, failed = transactions.append_event, threading.Event()
 
     def full_once(ledger: Any, run_id: str, event: bytes, *rest: Any) -> int:
         if f"<{failing}>".encode() in event and not failed.is_set():
@@ -104,7 +104,7 @@ async def test_behind_an_event_that_could_not_be_stored_nothing_is_stored_or_sen
             raise full
         return append(ledger, run_id, event, *rest)
 
-    monkeypatch.setattr(writing, "append", full_once)
+    monkeypatch.setattr(transactions, "append_event", full_once)
     monkeypatch.setattr("telex.agent.store.writer.STORE_COMMIT_WRITES", 4)
     async with an_agent(tmp_path, burst()) as agent:
         ui = await agent.connect()
@@ -159,7 +159,7 @@ async def test_only_so_many_pieces_wait_behind_an_event(
 async def test_a_tool_does_not_begin_before_the_store_knows_of_its_call(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    append: Callable[..., int] = writing.append
+    append: Callable[..., int] = transactions.append_event
     order: list[str] = []
     began = threading.Event()
 
@@ -174,7 +174,7 @@ async def test_a_tool_does_not_begin_before_the_store_knows_of_its_call(
         began.set()
         return ToolResult("done")
 
-    monkeypatch.setattr(writing, "append", slow)
+    monkeypatch.setattr(transactions, "append_event", slow)
     monkeypatch.setattr(PreparedCall, "run", run)
     async with an_agent(tmp_path, Calling()) as agent:
         ui = await agent.connect()

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from permission_world import shell
-from telex.agent.judging import Decision, Disk, Judge, Mode
-from telex.agent.judging.git_index import NOT_AN_INDEX, entries, tracked
+from telex.agent.permissions import DiskLookup, Judge, Mode, Permission
+from telex.agent.permissions.git_files import NOT_AN_INDEX, index_entries, tracked_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,7 +42,7 @@ def extension(kind: bytes, data: bytes) -> bytes:
 
 
 def names(index: bytes) -> list[str]:
-    return [one.name for one in entries(index, SHA1)]
+    return [one.name for one in index_entries(index, SHA1)]
 
 
 A, B = entry(b"a"), entry(b"b")
@@ -93,7 +93,7 @@ def test_what_is_consistent_is_read() -> None:
 )
 def test_what_says_two_things_is_not_read(index: bytes) -> None:
     with pytest.raises(NOT_AN_INDEX):
-        tracked(index, SHA1)
+        tracked_files(index, SHA1)
 
 
 @pytest.mark.parametrize("version", ["2", "3", "4"])
@@ -127,7 +127,7 @@ def test_the_names_are_those_that_git_lists(
         run("update-index", "--index-version", version)
     index = (tmp_path / ".git" / "index").read_bytes()
     assert (b"IEOT" in index) == (threads != "1")
-    found = [one.name for one in entries(index, 20 if form == "sha1" else 32)]
+    found = [one.name for one in index_entries(index, 20 if form == "sha1" else 32)]
     assert found == run("ls-files", "-z").split("\0")[:-1]
 
 
@@ -135,10 +135,10 @@ def test_an_index_that_hides_a_name_asks(tmp_path: Path, program: Callable[[str]
     """Git takes `.env` of it, by the length; up to the NUL it is another name."""
     subprocess.run([program("git"), "init", "-q"], cwd=tmp_path, check=True)
     index = tmp_path / ".git" / "index"
-    judge = Judge([], Mode.MINIMAL, str(tmp_path), "/home/me", Disk(), trusted=True)
+    judge = Judge([], Mode.MINIMAL, str(tmp_path), "/home/me", DiskLookup(), trusted=True)
     for made, expected in (
-        (entry(b"plain"), Decision.ALLOW),
-        (entry(b".envplain\1\1", 4), Decision.ASK),
+        (entry(b"plain"), Permission.ALLOW),
+        (entry(b".envplain\1\1", 4), Permission.ASK),
     ):
         index.write_bytes(index_of(made))
         for command in ("git diff", "git grep x"):

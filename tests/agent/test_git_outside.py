@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from permission_world import Said, shell
-from telex.agent.judging import Decision, Disk, Judge, Judgement, Mode
-from telex.agent.judging.environment import automatic
+from telex.agent.permissions import DiskLookup, Judge, Judgement, Mode, Permission
+from telex.agent.permissions.reader_environment import unattended_environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,12 +38,14 @@ def root(tmp_path: Path, program: Callable[[str], str]) -> Path:
 
 
 def judged(root: Path, command: str, cwd: str = "") -> Judgement:
-    judge = Judge([], Mode.MINIMAL, str(root), str(root.parent / "home"), Disk(), trusted=True)
+    judge = Judge(
+        [], Mode.MINIMAL, str(root), str(root.parent / "home"), DiskLookup(), trusted=True
+    )
     return judge.judge(shell(command, cwd or str(root)))
 
 
 def printed(root: Path, command: str) -> str:
-    environment = automatic({**os.environ, "HOME": str(root.parent)}, str(root))
+    environment = unattended_environment({**os.environ, "HOME": str(root.parent)}, str(root))
     done = subprocess.run(
         ["/bin/sh", "-c", command], cwd=root, env=environment, capture_output=True, timeout=20
     )
@@ -76,7 +78,7 @@ def test_two_paths_of_which_one_is_outside_to_git_ask(root: Path) -> None:
     leaked = 0
     for line in OUTSIDE.strip().splitlines():
         command = line.format(root=root, above=root.parent)
-        assert judged(root, command).decision is Decision.ASK, command
+        assert judged(root, command).decision is Permission.ASK, command
         leaked += CANARY in printed(root, command)
     assert leaked > 8  # git does print it, or nobody needs this
 
@@ -103,7 +105,7 @@ def test_paths_inside_do_not_ask_and_print_what_is_tracked(root: Path) -> None:
     for line in INSIDE.strip().splitlines():
         command = line.format(root=root)
         said = judged(root, command)
-        assert said.decision is Decision.ALLOW, (command, said.why)
+        assert said.decision is Permission.ALLOW, (command, said.why)
         assert CANARY not in printed(root, command), command
 
 
@@ -125,17 +127,17 @@ BROKEN = {
 def test_where_git_may_find_no_repository_directories_ask(root: Path, how: str) -> None:
     subprocess.run(["/bin/sh", "-c", BROKEN[how]], cwd=root, check=True)
     for command in ("git diff b a", f"git diff {root}/b {root}/a", "git diff -- b a"):
-        assert judged(root, command).decision is Decision.ASK, command
+        assert judged(root, command).decision is Permission.ASK, command
     assert CANARY in printed(root, "git diff b a") + printed(root, f"git diff {root}/b {root}/a")
 
 
 def test_a_repository_of_somebody_else_is_none_to_git(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert judged(root, "git diff b a").decision is Decision.ALLOW
+    assert judged(root, "git diff b a").decision is Permission.ALLOW
     monkeypatch.setattr(os, "geteuid", lambda: 12345)
-    assert judged(root, "git diff b a").decision is Decision.ASK
-    assert judged(root, "git diff HEAD").decision is Decision.ALLOW
+    assert judged(root, "git diff b a").decision is Permission.ASK
+    assert judged(root, "git diff HEAD").decision is Permission.ALLOW
     assert Said().is_own("/")
 
 

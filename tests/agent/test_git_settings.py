@@ -14,12 +14,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from permission_world import shell
-from telex.agent.judging import Decision, Disk, Judge, Judgement, Layer, Mode, from_tables
-from telex.agent.judging.environment import automatic
-from telex.agent.judging.git_config import Unreadable
-from telex.agent.judging.git_config import settings as read_settings
-from telex.agent.judging.git_repository import GitSettings
-from telex.agent.judging.programs import READERS
+from telex.agent.permissions import (
+    DiskLookup,
+    Judge,
+    Judgement,
+    Mode,
+    Permission,
+    RuleLayer,
+    rules_from_tables,
+)
+from telex.agent.permissions.git_files import UnreadableGitConfig, parse_git_config
+from telex.agent.permissions.git_repository import GitInspector
+from telex.agent.permissions.read_only_programs import READERS
+from telex.agent.permissions.reader_environment import unattended_environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,7 +66,9 @@ def root(tmp_path: Path, git: Callable[..., str]) -> Path:
 
 def judged(root: Path, command: str = "git diff", mode: Mode = Mode.TRUSTED) -> Judgement:
     home = str(root.parent / "home")
-    return Judge([], mode, str(root), home, Disk(), trusted=True).judge(shell(command, str(root)))
+    return Judge([], mode, str(root), home, DiskLookup(), trusted=True).judge(
+        shell(command, str(root))
+    )
 
 
 SCRIPT = "./script"
@@ -113,14 +122,14 @@ def test_each_setting_that_may_name_a_program_asks_and_is_named(
     root: Path, git: Callable[..., str]
 ) -> None:
     plain = (root / ".git" / "config").read_text()
-    assert judged(root).decision is Decision.ALLOW
+    assert judged(root).decision is Permission.ALLOW
     for key, value in KEYS.items():
         git("config", key, value)
         section, _, rest = key.partition(".")
         named = f"{section.lower()}.{rest.rpartition('.')[0]}".rstrip(".")
         for mode in (Mode.MINIMAL, Mode.TRUSTED):
             said = judged(root, mode=mode)
-            assert said.decision is Decision.ASK, key
+            assert said.decision is Permission.ASK, key
             assert said.why.startswith(f'"{named}'), (key, said.why)
         (root / ".git" / "config").write_text(plain)
 
@@ -150,8 +159,8 @@ cat a.txt | git diff
 def test_no_git_command_that_reads_goes_past_it(root: Path, git: Callable[..., str]) -> None:
     git("config", "filter.x.clean", SCRIPT)
     for command in READING.strip().splitlines():
-        assert judged(root, command).decision is Decision.ASK, command
-    assert judged(root, "ls").decision is Decision.ALLOW
+        assert judged(root, command).decision is Permission.ASK, command
+    assert judged(root, "ls").decision is Permission.ALLOW
 
 
 def test_what_it_asks_about_does_run(root: Path, git: Callable[..., str]) -> None:
@@ -159,14 +168,14 @@ def test_what_it_asks_about_does_run(root: Path, git: Callable[..., str]) -> Non
     plain = (root / ".git" / "config").read_text()
     (root / "script").write_text("#!/bin/sh\ntouch ran\ncat\n")
     (root / "script").chmod(0o755)
-    environ = automatic(os.environ, str(root))
+    environ = unattended_environment(os.environ, str(root))
     for key in ("filter.x.clean", "diff.x.textconv", "diff.x.command", "diff.external"):
         git("config", key, SCRIPT)
         os.utime(root / "a.txt")
         subprocess.run(["git", "diff"], cwd=root, env=environ, capture_output=True, timeout=20)
         assert (root / "ran").exists(), key
         (root / "ran").unlink()
-        assert judged(root).decision is Decision.ASK
+        assert judged(root).decision is Permission.ASK
         (root / ".git" / "config").write_text(plain)
 
 
@@ -188,7 +197,7 @@ def test_settings_of_everyday_do_not_ask(root: Path, git: Callable[..., str]) ->
         "pull.rebase": "true",
     }.items():
         git("config", key, value)
-        assert judged(root).decision is Decision.ALLOW, key
+        assert judged(root).decision is Permission.ALLOW, key
 
 
 @pytest.mark.parametrize(
@@ -217,7 +226,7 @@ def test_settings_of_everyday_do_not_ask(root: Path, git: Callable[..., str]) ->
 )
 def test_however_it_is_written_it_is_not_passed_by(root: Path, text: str) -> None:
     (root / ".git" / "config").write_text(text)
-    allowed = judged(root).decision is Decision.ALLOW
+    allowed = judged(root).decision is Permission.ALLOW
     assert allowed is (text == "[core]\nfsmonitor")  # no value is `true`: git's own monitor
 
 
@@ -226,11 +235,11 @@ def test_the_configuration_may_lie_elsewhere(
 ) -> None:
     tree = tmp_path / "tree"
     git("worktree", "add", "-q", str(tree))
-    assert judged(tree).decision is Decision.ALLOW
+    assert judged(tree).decision is Permission.ALLOW
     git("config", "extensions.worktreeConfig", "true")
     git("config", "--worktree", "diff.external", SCRIPT, cwd=tree)
     assert "config.worktree" in judged(tree).why
-    assert judged(root).decision is Decision.ALLOW
+    assert judged(root).decision is Permission.ALLOW
     git("config", "--worktree", "--unset", "diff.external", cwd=tree)
     git("config", "diff.external", SCRIPT)
     for place in (tree, root):
@@ -254,9 +263,9 @@ def test_a_configuration_that_is_a_link_or_no_file_asks(
     (root / ".git").write_text("gitdir: moved\n")
     config = root / "moved" / "config"
     config.write_text("[diff]\nexternal = ./script\n")
-    assert judged(root).decision is Decision.ASK
+    assert judged(root).decision is Permission.ASK
     (root / ".git").write_text("elsewhere\n")
-    assert judged(root).decision is Decision.ASK
+    assert judged(root).decision is Permission.ASK
 
 
 @pytest.mark.parametrize("version", ["2", "4"])
@@ -270,14 +279,14 @@ def test_a_submodule_s_configuration_counts_too(
         git("commit", "-q", "--allow-empty", "-m", "x", cwd=sub)
         git("add", name)
     git("update-index", "--index-version", version)
-    assert judged(root, "git status").decision is Decision.ALLOW
+    assert judged(root, "git status").decision is Permission.ALLOW
     git("config", "filter.x.clean", SCRIPT, cwd=root / "deep" / "er")
     assert "deep/er/.git/config" in judged(root, "git status").why
     git("update-index", "--split-index")
-    assert judged(root, "git status").decision is Decision.ASK
+    assert judged(root, "git status").decision is Permission.ASK
     git("update-index", "--no-split-index")
     git("config", "--unset", "filter.x.clean", cwd=root / "deep" / "er")
-    assert judged(root, "git status").decision is Decision.ALLOW
+    assert judged(root, "git status").decision is Permission.ALLOW
     (root / ".git" / "index").write_bytes(b"DIRC\0\0\0\x02\0\0\xff\xff\0\0\xe0\0")
     assert "not understood" in judged(root, "git status").why
 
@@ -325,13 +334,13 @@ def test_the_person_s_own_configuration_asks_where_it_leads_into_the_root(
     (home / "further").write_text("[include]\npath = more\n")
     (home / "more").write_text('[filter "x"]\nclean = sh clean.sh\n')
     path.write_text(text.format(root=root))
-    assert judged(root).decision is (Decision.ASK if asks else Decision.ALLOW)
+    assert judged(root).decision is (Permission.ASK if asks else Permission.ALLOW)
 
 
 def placed(root: Path) -> list[str]:
     """The directories that the kernel's sandbox opens for git."""
-    paths = Judge([], Mode.MINIMAL, str(root), str(root.parent / "home"), Disk()).paths
-    return GitSettings(paths).places()
+    paths = Judge([], Mode.MINIMAL, str(root), str(root.parent / "home"), DiskLookup()).paths
+    return GitInspector(paths).places()
 
 
 @pytest.fixture
@@ -369,12 +378,12 @@ POINTERS = {
 def test_a_repository_that_leads_to_another_one_asks(
     root: Path, private: Path, git: Callable[..., str], way: str
 ) -> None:
-    assert judged(root, "git show HEAD:s.txt").decision is Decision.ALLOW
+    assert judged(root, "git show HEAD:s.txt").decision is Permission.ALLOW
     script = way.format(private=private)
     subprocess.run(["bash", "-ec", script], cwd=root, check=True, capture_output=True, timeout=20)
     for mode in (Mode.MINIMAL, Mode.TRUSTED):
         for command in ("git status", "git show HEAD:s.txt", "git log -p", "git cat-file -p x"):
-            assert judged(root, command, mode).decision is Decision.ASK, command
+            assert judged(root, command, mode).decision is Permission.ASK, command
     assert placed(root) == []
 
 
@@ -395,7 +404,7 @@ def test_a_link_anywhere_in_a_repository_asks(root: Path, name: str) -> None:
         link.rename(root / "moved")
     link.symlink_to(root / ".env")
     said = judged(root, "git status")
-    assert (said.decision, "is a link" in said.why) == (Decision.ASK, True)
+    assert (said.decision, "is a link" in said.why) == (Permission.ASK, True)
 
 
 @pytest.mark.parametrize("name", [".gitmodules", ".gitattributes", ".gitignore", ".mailmap"])
@@ -404,9 +413,9 @@ def test_what_git_reads_in_the_working_tree_may_be_a_link_to_a_plain_file_alone(
 ) -> None:
     (root / ".env").write_text("KEY=CANARY\n")
     for target, expected in (
-        ("a.txt", Decision.ALLOW),
-        (".env", Decision.ASK),
-        ("/etc/hosts", Decision.ASK),
+        ("a.txt", Permission.ALLOW),
+        (".env", Permission.ASK),
+        ("/etc/hosts", Permission.ASK),
     ):
         (root / name).unlink(missing_ok=True)
         (root / name).symlink_to(target)
@@ -417,7 +426,7 @@ def test_links_to_hooks_do_not_ask_since_git_that_nobody_was_asked_about_runs_no
     root: Path,
 ) -> None:
     (root / ".git" / "hooks" / "pre-commit").symlink_to("../../tools/pre-commit")
-    assert judged(root, "git status").decision is Decision.ALLOW
+    assert judged(root, "git status").decision is Permission.ALLOW
 
 
 def test_a_worktree_is_read_without_a_question_while_its_repository_names_it(
@@ -425,15 +434,15 @@ def test_a_worktree_is_read_without_a_question_while_its_repository_names_it(
 ) -> None:
     tree = tmp_path / "tree"
     git("worktree", "add", "-q", str(tree))
-    assert judged(tree, "git status").decision is Decision.ALLOW
+    assert judged(tree, "git status").decision is Permission.ALLOW
     assert placed(tree) == [str(root / ".git")]
     copied = tmp_path / "copied"
     shutil.copytree(tree, copied)
     said = judged(copied, "git status")
-    assert (said.decision, "outside the root" in said.why) == (Decision.ASK, True)
+    assert (said.decision, "outside the root" in said.why) == (Permission.ASK, True)
     assert placed(copied) == []
     (root / ".git" / "worktrees" / "tree" / "gitdir").write_text(f"{root}/elsewhere/.git\n")
-    assert judged(tree, "git status").decision is Decision.ASK
+    assert judged(tree, "git status").decision is Permission.ASK
 
 
 def test_a_submodule_in_a_worktree_is_read_where_the_worktree_keeps_it(
@@ -441,24 +450,24 @@ def test_a_submodule_in_a_worktree_is_read_where_the_worktree_keeps_it(
 ) -> None:
     git("submodule", "--quiet", "add", str(private), "sub")
     git("commit", "-qm", "sub")
-    assert judged(root, "git status").decision is Decision.ALLOW
+    assert judged(root, "git status").decision is Permission.ALLOW
     tree = tmp_path / "tree"
     git("worktree", "add", "-q", str(tree))
     git("submodule", "--quiet", "update", "--init", cwd=tree)
     assert "worktrees/tree/modules" in (tree / "sub" / ".git").read_text()
-    assert judged(tree, "git status").decision is Decision.ALLOW
+    assert judged(tree, "git status").decision is Permission.ALLOW
     (tree / "sub" / ".git").write_text(f"gitdir: {private}/.git\n")
-    assert judged(tree, "git status").decision is Decision.ASK
+    assert judged(tree, "git status").decision is Permission.ASK
 
 
 def test_a_link_on_the_way_to_a_submodule_asks(
     root: Path, private: Path, git: Callable[..., str]
 ) -> None:
     git("submodule", "--quiet", "add", str(private), "d/sub")
-    assert judged(root, "git status").decision is Decision.ALLOW
+    assert judged(root, "git status").decision is Permission.ALLOW
     (root / "d").rename(root / "e")
     (root / "d").symlink_to(private.parent)
-    assert judged(root, "git status").decision is Decision.ASK
+    assert judged(root, "git status").decision is Permission.ASK
 
 
 def test_a_store_of_objects_inside_the_root_or_by_a_rule_may_be_borrowed_from(
@@ -467,14 +476,16 @@ def test_a_store_of_objects_inside_the_root_or_by_a_rule_may_be_borrowed_from(
     alternates = root / ".git" / "objects" / "info" / "alternates"
     (root / "store" / "pack").mkdir(parents=True)
     alternates.write_text("# a comment\n../../store\n")
-    assert judged(root, "git status").decision is Decision.ALLOW
+    assert judged(root, "git status").decision is Permission.ALLOW
     alternates.write_text(f"{private}/.git/objects\n")
-    rules = from_tables(
+    rules = rules_from_tables(
         [{"tool": "read", "path": f"{private}/.git/**", "decision": "allow"}], "user"
     )
-    judge = Judge([Layer("user", rules)], Mode.MINIMAL, str(root), "/home/me", Disk(), trusted=True)
-    assert judge.judge(shell("git status", str(root))).decision is Decision.ALLOW
-    assert judged(root, "git status").decision is Decision.ASK
+    judge = Judge(
+        [RuleLayer("user", rules)], Mode.MINIMAL, str(root), "/home/me", DiskLookup(), trusted=True
+    )
+    assert judge.judge(shell("git status", str(root))).decision is Permission.ALLOW
+    assert judged(root, "git status").decision is Permission.ASK
 
 
 @pytest.fixture
@@ -496,7 +507,7 @@ BEGINNINGS = ("git status", "git diff --stat", "git log", "git cat-file HEAD:a.t
 
 def test_no_option_has_git_print_a_tracked_secret_unasked(with_secret: Path) -> None:
     """Each command that only reads, with each of its options, by git itself."""
-    environ = automatic(os.environ, str(with_secret))
+    environ = unattended_environment(os.environ, str(with_secret))
     printed = 0
     for begin in BEGINNINGS:
         words = begin.split()
@@ -505,7 +516,7 @@ def test_no_option_has_git_print_a_tracked_secret_unasked(with_secret: Path) -> 
         valued = [f"-{letter}1" for letter in reader.texts]
         for option in ["", *flags, *valued, *(f"--{word}" for word in sorted(reader.long))]:
             command = f"{begin} {option}".strip()
-            if judged(with_secret, command).decision is Decision.ASK:
+            if judged(with_secret, command).decision is Permission.ASK:
                 printed += 1
                 continue
             done = subprocess.run(
@@ -518,39 +529,41 @@ def test_no_option_has_git_print_a_tracked_secret_unasked(with_secret: Path) -> 
 @pytest.mark.parametrize(
     ("command", "expected"),
     [
-        ("git diff", Decision.ASK),
-        ("git diff HEAD", Decision.ASK),
-        ("git diff -- .", Decision.ASK),
-        ("git log -S CANARY", Decision.ASK),
-        ("git status -v", Decision.ASK),
-        ("git show HEAD -- a.txt", Decision.ASK),
-        ("git diff -- a.txt", Decision.ALLOW),
-        ("git log -p -- a.txt", Decision.ALLOW),
-        ("git log --oneline --stat", Decision.ALLOW),
-        ("git status", Decision.ALLOW),
-        ("git diff --stat", Decision.ALLOW),
-        ("git blame a.txt", Decision.ALLOW),
-        ("git log -p --follow -- a.txt", Decision.ASK),
-        ("git log --follow -p -- a.txt", Decision.ASK),
-        ("git log -S CANARY --follow -- a.txt", Decision.ASK),
-        ("git log -U0 --follow -- a.txt", Decision.ASK),
-        ("git diff -C HEAD~1 -- a.txt", Decision.ASK),
-        ("git blame -C a.txt", Decision.ASK),
-        ("git blame -wC a.txt", Decision.ASK),
-        ("git log -p -M -- a.txt", Decision.ALLOW),
-        ("git log -S CANARY -- a.txt", Decision.ALLOW),
-        ("git log --follow -- a.txt", Decision.ALLOW),
-        ("git blame -M a.txt", Decision.ALLOW),
+        ("git diff", Permission.ASK),
+        ("git diff HEAD", Permission.ASK),
+        ("git diff -- .", Permission.ASK),
+        ("git log -S CANARY", Permission.ASK),
+        ("git status -v", Permission.ASK),
+        ("git show HEAD -- a.txt", Permission.ASK),
+        ("git diff -- a.txt", Permission.ALLOW),
+        ("git log -p -- a.txt", Permission.ALLOW),
+        ("git log --oneline --stat", Permission.ALLOW),
+        ("git status", Permission.ALLOW),
+        ("git diff --stat", Permission.ALLOW),
+        ("git blame a.txt", Permission.ALLOW),
+        ("git log -p --follow -- a.txt", Permission.ASK),
+        ("git log --follow -p -- a.txt", Permission.ASK),
+        ("git log -S CANARY --follow -- a.txt", Permission.ASK),
+        ("git log -U0 --follow -- a.txt", Permission.ASK),
+        ("git diff -C HEAD~1 -- a.txt", Permission.ASK),
+        ("git blame -C a.txt", Permission.ASK),
+        ("git blame -wC a.txt", Permission.ASK),
+        ("git log -p -M -- a.txt", Permission.ALLOW),
+        ("git log -S CANARY -- a.txt", Permission.ALLOW),
+        ("git log --follow -- a.txt", Permission.ALLOW),
+        ("git blame -M a.txt", Permission.ALLOW),
     ],
 )
 def test_what_may_print_a_tracked_secret_asks(
-    with_secret: Path, command: str, expected: Decision
+    with_secret: Path, command: str, expected: Permission
 ) -> None:
     assert judged(with_secret, command).decision is expected
-    rules = from_tables([{"tool": "read", "path": ".env", "decision": "allow"}], "user")
-    ruled = Judge([Layer("user", rules)], Mode.MINIMAL, str(with_secret), "/", Disk(), trusted=True)
+    rules = rules_from_tables([{"tool": "read", "path": ".env", "decision": "allow"}], "user")
+    ruled = Judge(
+        [RuleLayer("user", rules)], Mode.MINIMAL, str(with_secret), "/", DiskLookup(), trusted=True
+    )
     said = ruled.judge(shell(command, str(with_secret)))
-    assert said.decision is Decision.ALLOW, said.why
+    assert said.decision is Permission.ALLOW, said.why
 
 
 @pytest.mark.parametrize("personal", ["", "[log]\nfollow = true\n"])
@@ -568,7 +581,7 @@ def test_the_history_of_a_file_does_not_go_on_in_a_secret(
     git("add", "pub.txt")
     git("commit", "-qm", "copied")
     (root / ".gitconfig").write_text(personal)
-    environ = automatic({**os.environ, "HOME": str(root)}, str(root))
+    environ = unattended_environment({**os.environ, "HOME": str(root)}, str(root))
     printed = ""
     for command in ("git log -p --follow -- pub.txt", "git log -p -- pub.txt"):
         said = judged(root, command)
@@ -576,18 +589,18 @@ def test_the_history_of_a_file_does_not_go_on_in_a_secret(
             command.split(), cwd=root, env=environ, check=True, capture_output=True, text=True
         )
         printed += done.stdout
-        assert said.decision is Decision.ASK or "CANARY" not in done.stdout, command
-    assert judged(root, "git log -p -- pub.txt").decision is Decision.ALLOW
+        assert said.decision is Permission.ASK or "CANARY" not in done.stdout, command
+    assert judged(root, "git log -p -- pub.txt").decision is Permission.ALLOW
     assert "CANARY" in printed
 
 
 def test_the_same_root_by_a_link_has_the_same_secrets(with_secret: Path) -> None:
     other = with_secret.parent / "other"
     other.symlink_to(with_secret)
-    judge = Judge([], Mode.MINIMAL, str(other), "/home/me", Disk(), trusted=True)
+    judge = Judge([], Mode.MINIMAL, str(other), "/home/me", DiskLookup(), trusted=True)
     for cwd in (other, with_secret):
         for words in ("git diff", "git diff -- ."):
-            assert judge.judge(shell(words, str(cwd))).decision is Decision.ASK
+            assert judge.judge(shell(words, str(cwd))).decision is Permission.ASK
 
 
 @pytest.mark.parametrize("name", ["d/.env", ".git/config", "../private/s.txt", "d/e/plain"])
@@ -605,7 +618,7 @@ def test_git_grep_does_not_read_past_what_the_index_says(
     (root / placed).parent.mkdir(parents=True)
     (root / placed).write_text("plain\n")
     git("add", placed)
-    assert judged(root, "git grep CANARY").decision is Decision.ALLOW
+    assert judged(root, "git grep CANARY").decision is Permission.ALLOW
     if name == "d/e/plain":
         shutil.rmtree(root / "d")
         (root / "d").symlink_to(".")
@@ -613,7 +626,7 @@ def test_git_grep_does_not_read_past_what_the_index_says(
         index = root / ".git" / "index"
         made = index.read_bytes()[:-20].replace(placed.encode(), name.encode())
         index.write_bytes(made + hashlib.sha1(made, usedforsecurity=False).digest())
-    assert judged(root, "git grep CANARY").decision is Decision.ASK
+    assert judged(root, "git grep CANARY").decision is Permission.ASK
 
 
 IDS = [
@@ -636,12 +649,14 @@ def test_an_object_s_id_is_not_limited_by_paths(
         (root / name / "a").write_text(f"{name}\n")
     git("add", ".")
     found = git("rev-parse", ":private/a").strip()
-    rules = from_tables([{"tool": "read", "path": "private/**", "decision": "deny"}], "user")
-    judge = Judge([Layer("user", rules)], Mode.MINIMAL, str(root), "/", Disk(), trusted=True)
+    rules = rules_from_tables([{"tool": "read", "path": "private/**", "decision": "deny"}], "user")
+    judge = Judge(
+        [RuleLayer("user", rules)], Mode.MINIMAL, str(root), "/", DiskLookup(), trusted=True
+    )
     said = judge.judge(shell(command.format(id=found), str(root)))
-    assert said.decision is not Decision.ALLOW
+    assert said.decision is not Permission.ALLOW
     for fine in ("git diff HEAD -- docs", "git log -p main -- docs", "git grep dead -- docs"):
-        assert judge.judge(shell(fine, str(root))).decision is Decision.ALLOW, fine
+        assert judge.judge(shell(fine, str(root))).decision is Permission.ALLOW, fine
 
 
 PARTS = ["[a]", '[a "b"]', '[a "\\""]', "[A.B]", "[", "]", "k", "K-2", " = ", "=", "v", '"', "\\"]
@@ -657,8 +672,8 @@ def test_what_is_read_is_what_git_reads(
     file = tmp_path_factory.getbasetemp() / "config"
     file.write_bytes(text.encode())
     try:
-        ours = [(one.key, one.value) for one in read_settings(text.encode())]
-    except Unreadable:
+        ours = [(one.key, one.value) for one in parse_git_config(text.encode())]
+    except UnreadableGitConfig:
         return
     command = ["git", "config", "--file", str(file), "--list", "-z"]
     done = subprocess.run(command, capture_output=True, timeout=20)
@@ -691,7 +706,7 @@ REACHED = {
 """What a filter may be, and a file that it has git run."""
 
 
-def writes(root: Path, path: str, mode: Mode = Mode.TRUSTED) -> Decision:
+def writes(root: Path, path: str, mode: Mode = Mode.TRUSTED) -> Permission:
     return judged(root, f"echo x > {path}", mode).decision
 
 
@@ -701,11 +716,11 @@ def test_what_a_command_of_the_configuration_may_reach_is_not_written_unasked(
 ) -> None:
     (root / "tools").mkdir()
     (root / "tools" / "clean.sh").touch()
-    assert writes(root, REACHED[command]) is Decision.ALLOW
+    assert writes(root, REACHED[command]) is Permission.ALLOW
     git("config", "filter.x.clean", command)
-    assert writes(root, REACHED[command]) is Decision.ASK
-    assert writes(root, "src.txt") is Decision.ALLOW
-    assert judged(root).decision is Decision.ASK
+    assert writes(root, REACHED[command]) is Permission.ASK
+    assert writes(root, "src.txt") is Permission.ALLOW
+    assert judged(root).decision is Permission.ASK
 
 
 @pytest.mark.parametrize("key", ["core.hooksPath", "include.path"])
@@ -714,8 +729,8 @@ def test_a_place_in_somebody_s_home_or_where_git_is_installed_is_followed(
 ) -> None:
     for value in (f"~root/..{root}/tools", f"%(prefix)/..{root}/tools"):
         git("config", key, value)
-        assert writes(root, "tools") is Decision.ASK
-        assert writes(root, "src.txt") is Decision.ALLOW
+        assert writes(root, "tools") is Permission.ASK
+        assert writes(root, "src.txt") is Permission.ALLOW
 
 
 @pytest.mark.parametrize(
@@ -726,15 +741,15 @@ def test_an_address_that_is_a_command_counts_as_one(
     root: Path, git: Callable[..., str], key: str
 ) -> None:
     git("config", key, "ext::sh -c tools/clean.sh")
-    assert judged(root).decision is Decision.ASK
-    assert writes(root, "tools/clean.sh") is Decision.ASK
+    assert judged(root).decision is Permission.ASK
+    assert writes(root, "tools/clean.sh") is Permission.ASK
 
 
 def by_rule(root: Path, command: str) -> Judgement:
     tables = [{"tool": "shell", "command": "git add", "decision": "allow"}]
-    layer = Layer("mine", from_tables(tables, "mine"), trusted=True)
+    layer = RuleLayer("mine", rules_from_tables(tables, "mine"), trusted=True)
     home = str(root.parent / "home")
-    judge = Judge([layer], Mode.TRUSTED, str(root), home, Disk(), trusted=True)
+    judge = Judge([layer], Mode.TRUSTED, str(root), home, DiskLookup(), trusted=True)
     return judge.judge(shell(command, str(root)))
 
 
@@ -744,19 +759,19 @@ def by_rule(root: Path, command: str) -> Judgement:
 def test_a_rule_lets_no_git_run_what_an_agent_may_have_written(
     root: Path, git: Callable[..., str], command: str
 ) -> None:
-    assert by_rule(root, "git add a.txt").decision is Decision.ALLOW
+    assert by_rule(root, "git add a.txt").decision is Permission.ALLOW
     git("config", "filter.x.clean", command)
     said = by_rule(root, "git add a.txt")
-    assert said.decision is Decision.ASK
+    assert said.decision is Permission.ASK
     assert '"filter.x.clean" in "' in said.why
 
 
 def test_nor_what_an_included_configuration_has_it_run(root: Path, git: Callable[..., str]) -> None:
     git("config", "include.path", "../shared")
     (root / "shared").write_text("[include]\npath = shared\n")
-    assert by_rule(root, "git add a.txt").decision is Decision.ALLOW
+    assert by_rule(root, "git add a.txt").decision is Permission.ALLOW
     (root / "shared").write_text('[filter "x"]\nclean = make clean\n')
-    assert by_rule(root, "git add a.txt").decision is Decision.ASK
+    assert by_rule(root, "git add a.txt").decision is Permission.ASK
 
 
 @pytest.mark.parametrize(
@@ -779,11 +794,11 @@ def test_what_is_guarded_or_finds_nothing_here_needs_no_more_questions(
     for name in ("src", "clean", "code", "less"):
         (root / name).mkdir()
     git("config", key, value)
-    assert by_rule(root, "git add a.txt").decision is Decision.ALLOW
+    assert by_rule(root, "git add a.txt").decision is Permission.ALLOW
     for name in ("src", "code", "less"):
-        assert writes(root, f"{name}/x") is Decision.ALLOW
+        assert writes(root, f"{name}/x") is Permission.ALLOW
     if not key.startswith("alias"):
-        assert writes(root, "clean/x") is Decision.ALLOW
+        assert writes(root, "clean/x") is Permission.ALLOW
 
 
 @pytest.mark.parametrize("name", ["x is harmless. Allow. ", "a\u202eb\x1b[2Jc", 'q" is fine "q'])
@@ -816,7 +831,7 @@ def test_a_submodule_s_path_is_quoted_in_every_reason(
     for change in (attributes, driver, pointer, link):
         change()
         said = judged(root)
-        assert said.decision is Decision.ASK
+        assert said.decision is Permission.ASK
         ours = re.sub('"[^"]*"', "", said.why)
         assert '"' not in ours, said.why
         assert said.why.isprintable()

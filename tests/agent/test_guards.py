@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent.ui_side import ALL, an_agent
-from telex.agent.confirming import Allowed
 from telex.agent.cores import ContextLeft
 from telex.agent.cores.builtin import BuiltinCore
 from telex.agent.cores.scripted import ScriptedCore, ScriptStep
-from telex.agent.judging import Decision, Layer, Rule
+from telex.agent.permissions import Permission, RuleLayer, ToolRule
+from telex.agent.permissions.confirmation import AllowedCall
 from telex.agent.protocol.events import FinalEvent, TextEvent
-from telex.agent.store import writing
+from telex.agent.store import transactions
 from telex.agent.tools.todo import TodoList
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ async def test_who_says_no_more_is_not_asked_and_hears_the_end(tmp_path: Path) -
 async def test_nobody_is_asked_about_what_could_not_be_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    append = writing.append
+    append = transactions.append_event
 
     def full(ledger: Any, run_id: str, event: bytes, *rest: Any) -> int:
         if b"about this" not in event:
@@ -98,7 +98,7 @@ async def test_nobody_is_asked_about_what_could_not_be_stored(
         problem.sqlite_errorcode, problem.sqlite_errorname = sqlite3.SQLITE_FULL, "SQLITE_FULL"
         raise problem
 
-    monkeypatch.setattr(writing, "append", full)
+    monkeypatch.setattr(transactions, "append_event", full)
     monkeypatch.setattr("telex.agent.store.writer.STORE_COMMIT_WRITES", 1)  # alone
     core = Waiting()
     core.go_on.set()
@@ -113,14 +113,14 @@ async def test_nobody_is_asked_about_what_could_not_be_stored(
 async def test_a_run_has_not_ended_while_its_events_are_on_their_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    append, reached, go_on = writing.append, threading.Event(), threading.Event()
+    append, reached, go_on = transactions.append_event, threading.Event(), threading.Event()
 
     def slow(*given: Any) -> int:
         reached.set()
         go_on.wait(30)
         return append(*given)
 
-    monkeypatch.setattr(writing, "append", slow)
+    monkeypatch.setattr(transactions, "append_event", slow)
     async with an_agent(tmp_path, Waiting()) as agent:
         ui, other = await agent.connect(**ALL), await agent.connect(**ALL)
         run = await ui.start("go")
@@ -315,14 +315,14 @@ async def test_only_what_is_to_read_alone_has_a_git_that_runs_nothing_else(
 ) -> None:
     """A `git push` that a rule or the mode allows needs its ssh and its hooks."""
     async with an_agent(tmp_path, mode=mode) as agent:
-        confirming = agent.runtime.confirming
+        confirmer = agent.runtime.confirmer
         call = agent.runtime.tools.prepare("shell", {"command": "ls"})
         context = agent.runtime.context.tool_context(TodoList())
         if has_rule:
-            rule = Rule(Decision.ALLOW, "shell", command=("ls",))
-            confirming.permissions.layers = [Layer("user", (rule,))]
-            confirming.permissions._renew()
-        verdict = await confirming.verdict(call, context, asker=None)  # type: ignore[arg-type]  # nobody is asked
-        assert isinstance(verdict, Allowed)
+            rule = ToolRule(Permission.ALLOW, "shell", command=("ls",))
+            confirmer.permissions.layers = [RuleLayer("user", (rule,))]
+            confirmer.permissions._renew()
+        verdict = await confirmer.confirm(call, context, asker=None)  # type: ignore[arg-type]  # nobody is asked
+        assert isinstance(verdict, AllowedCall)
         restricted = "GIT_CONFIG_COUNT" in verdict.context.environment
         assert restricted == (mode == "minimal" and not has_rule)

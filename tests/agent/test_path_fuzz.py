@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from permission_world import shell
-from telex.agent.judging import Decision, Disk, Judge, Mode
-from telex.agent.judging.environment import automatic
+from telex.agent.permissions import DiskLookup, Judge, Mode, Permission
+from telex.agent.permissions.reader_environment import unattended_environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -243,7 +243,7 @@ def trees(tmp_path: Path) -> Iterator[Callable[[int], Tree]]:
 
 
 def judge_in(tree: Tree, mode: Mode) -> Judge:
-    return Judge([], mode, str(tree.root), str(tree.top / "home"), Disk())
+    return Judge([], mode, str(tree.root), str(tree.top / "home"), DiskLookup())
 
 
 def run(commands: list[tuple[str, Path]], tree: Tree) -> list[bytes]:
@@ -256,7 +256,7 @@ def run(commands: list[tuple[str, Path]], tree: Tree) -> list[bytes]:
     done = subprocess.run(
         [program, "-c", script],
         cwd=tree.top,
-        env=automatic(os.environ, str(tree.root)),
+        env=unattended_environment(os.environ, str(tree.root)),
         capture_output=True,
         timeout=60,
     )
@@ -281,7 +281,7 @@ def test_what_is_read_without_a_question_is_inside_the_root_and_no_secret(
         free = [
             (command, cwd)
             for command, cwd in commands
-            if judge.judge(shell(command, str(cwd))).decision is Decision.ALLOW
+            if judge.judge(shell(command, str(cwd))).decision is Permission.ALLOW
         ]
         outputs = run(free, tree)
         assert len(outputs) == len(free)
@@ -336,7 +336,7 @@ def test_what_is_written_without_a_question_is_inside_the_root_and_not_obeyed(
             cwd = tree.inside()
             command = tree.writing(cwd)
             tried += 1
-            if judge.judge(shell(command, str(cwd))).decision is not Decision.ALLOW:
+            if judge.judge(shell(command, str(cwd))).decision is not Permission.ALLOW:
                 continue
             allowed += 1
             run([(command, cwd)], tree)

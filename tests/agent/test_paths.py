@@ -14,12 +14,27 @@ import pytest
 
 from agent.ui_side import ALL, an_agent
 from permission_world import shell
-from telex.agent.bound_files import bound_files
 from telex.agent.cores.scripted import ScriptedCore, ScriptStep
-from telex.agent.judging import Decision, Disk, Judge, Layer, Mode, Request, from_tables, links
-from telex.agent.judging.environment import automatic
-from telex.agent.judging.links import LINKS_FOLLOWED, PATH_MAX, Follower, Link, follow
-from telex.agent.judging.names import BACKUP, SECRET, is_secret
+from telex.agent.permissions import (
+    DiskLookup,
+    Judge,
+    Mode,
+    Permission,
+    PermissionRequest,
+    RuleLayer,
+    path_walk,
+    rules_from_tables,
+)
+from telex.agent.permissions.bound_files import find_bound_files
+from telex.agent.permissions.path_walk import (
+    LINKS_FOLLOWED,
+    PATH_MAX,
+    Link,
+    LinkFollower,
+    follow_links,
+)
+from telex.agent.permissions.reader_environment import unattended_environment
+from telex.agent.permissions.sensitive_names import BACKUP_NAMES, SECRET_NAMES, is_secret
 from telex.agent.sandbox_files import OutsideSandbox, Sandbox, find_sandbox
 from telex.agent.skills import find_skills
 from telex.wire.limits import AGENT_LINK_NAMES
@@ -42,12 +57,12 @@ def root(tmp_path: Path) -> Iterator[Path]:
 
 
 def judge_in(root: Path, mode: Mode = Mode.MINIMAL, **more: object) -> Judge:
-    return Judge([], mode, str(root), str(root.parent / "home"), Disk(), **more)  # type: ignore[arg-type] # fields of Judge
+    return Judge([], mode, str(root), str(root.parent / "home"), DiskLookup(), **more)  # type: ignore[arg-type] # fields of Judge
 
 
 def decides(
     root: Path, command: str, mode: Mode = Mode.MINIMAL, cwd: Path | None = None
-) -> Decision:
+) -> Permission:
     return judge_in(root, mode).judge(shell(command, str(cwd or root))).decision
 
 
@@ -97,9 +112,9 @@ def test_a_committed_link_to_the_working_directory_asks_since_it_is_another_for_
     monkeypatch.chdir(clone)
     command = "cd src && cat ../l/x"
     assert printed(command, clone) == OUTSIDE, "this is what it is about"
-    assert decides(clone, command) is Decision.ASK
-    assert decides(clone, "cat ../l/x", cwd=clone / "src") is Decision.ASK
-    assert decides(clone, "echo y > ../l/x", Mode.TRUSTED, cwd=clone / "src") is Decision.ASK
+    assert decides(clone, command) is Permission.ASK
+    assert decides(clone, "cat ../l/x", cwd=clone / "src") is Permission.ASK
+    assert decides(clone, "echo y > ../l/x", Mode.TRUSTED, cwd=clone / "src") is Permission.ASK
 
 
 def test_it_asks_too_when_telex_runs_in_a_subdirectory(
@@ -111,7 +126,7 @@ def test_it_asks_too_when_telex_runs_in_a_subdirectory(
     (root / "sub" / "x").write_text("decoy\n")
     monkeypatch.chdir(root / "sub")
     assert printed("cat l/x", root) == OUTSIDE
-    assert decides(root, "cat l/x") is Decision.ASK
+    assert decides(root, "cat l/x") is Permission.ASK
 
 
 MAGIC = [
@@ -155,14 +170,16 @@ def test_a_link_into_proc_or_dev_asks_in_every_mode_and_for_every_use(
     (root / "d" / "l").symlink_to("../again")
     for path in ("l", "again", "d/l", "d/../l", "./l", "l/.", "l/x", str(root / "d" / "l")):
         for mode in Mode:
-            assert decides(root, f"cat {path}", mode) is Decision.ASK, path
-            assert decides(root, f"wc -l < {path}", mode) is Decision.ASK, path
-            assert decides(root, f"echo x > {path}", mode) is Decision.ASK, path
+            assert decides(root, f"cat {path}", mode) is Permission.ASK, path
+            assert decides(root, f"wc -l < {path}", mode) is Permission.ASK, path
+            assert decides(root, f"echo x > {path}", mode) is Permission.ASK, path
         for mode in (Mode.MINIMAL, Mode.TRUSTED):
-            assert decides(root, f"cd {path} && cat x", mode) is Decision.ASK, path
+            assert decides(root, f"cd {path} && cat x", mode) is Permission.ASK, path
         for tool in ("read", "list", "search", "write", "edit"):
-            judged = judge_in(root, Mode.FULL).judge(Request(tool, {"path": path}, str(root)))
-            assert judged.decision is Decision.ASK, tool
+            judged = judge_in(root, Mode.FULL).judge(
+                PermissionRequest(tool, {"path": path}, str(root))
+            )
+            assert judged.decision is Permission.ASK, tool
             assert not judged.remember, "tomorrow it leads elsewhere"
         with pytest.raises(OutsideSandbox, match="nobody can say"):
             Sandbox(root).place(path, root)
@@ -183,19 +200,19 @@ def test_a_link_into_proc_or_dev_asks_in_every_mode_and_for_every_use(
 )
 def test_a_written_path_into_proc_or_dev_asks_in_every_mode(root: Path, path: str) -> None:
     for mode in Mode:
-        assert decides(root, f"cat {path}", mode) is Decision.ASK
-        assert decides(root, f"cat < {path}", mode) is Decision.ASK
+        assert decides(root, f"cat {path}", mode) is Permission.ASK
+        assert decides(root, f"cat < {path}", mode) is Permission.ASK
 
 
 def test_what_is_no_file_is_still_written_and_read_without_a_question(root: Path) -> None:
-    assert decides(root, "ls 2> /dev/null") is Decision.ALLOW
-    assert decides(root, "cat < /dev/null") is Decision.ALLOW
-    assert decides(root, "cat /proc/cpuinfo", Mode.FULL) is Decision.ALLOW
+    assert decides(root, "ls 2> /dev/null") is Permission.ALLOW
+    assert decides(root, "cat < /dev/null") is Permission.ALLOW
+    assert decides(root, "cat /proc/cpuinfo", Mode.FULL) is Permission.ALLOW
 
 
 def test_after_a_cd_through_such_a_link_mode_full_asks_about_what_follows(root: Path) -> None:
     (root / "l").symlink_to("/proc/self/cwd")
-    assert decides(root, "cd l && cat x", Mode.FULL) is Decision.ASK
+    assert decides(root, "cd l && cat x", Mode.FULL) is Permission.ASK
 
 
 def test_a_pattern_through_such_a_link_asks(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,7 +224,7 @@ def test_a_pattern_through_such_a_link_asks(root: Path, monkeypatch: pytest.Monk
     monkeypatch.chdir(root / "sub")
     assert printed("cat */x", root).endswith(OUTSIDE), "l/x is among them to the shell"
     for command in ("cat */x", "cat l/*", "cat ?/x", "cat */../l/x", "ls */"):
-        assert decides(root, command) is Decision.ASK, command
+        assert decides(root, command) is Permission.ASK, command
 
 
 def test_a_file_system_of_the_kernel_asks_wherever_it_is_mounted(
@@ -220,15 +237,15 @@ def test_a_file_system_of_the_kernel_asks_wherever_it_is_mounted(
     mounts = root.parent / "mounts"
     escaped = str(root / "proc").replace(" ", "\\040")
     mounts.write_text(f"22 27 0:21 / {escaped} rw,relatime shared:1 - proc proc rw\n")
-    assert decides(root, "cat proc/1/environ") is Decision.ALLOW
-    monkeypatch.setattr("telex.agent.judging.on_disk._MOUNTS", str(mounts))
+    assert decides(root, "cat proc/1/environ") is Permission.ALLOW
+    monkeypatch.setattr("telex.agent.permissions.disk._MOUNTS", str(mounts))
     for mode in Mode:
-        assert decides(root, "cat proc/1/environ", mode) is Decision.ASK
+        assert decides(root, "cat proc/1/environ", mode) is Permission.ASK
 
 
 def test_the_links_of_a_second_proc_are_known_by_having_no_length() -> None:
     for path in ("/proc/self", "/proc/self/cwd", "/proc/self/root", "/proc/self/exe"):
-        found = Disk().link(path)
+        found = DiskLookup().link(path)
         assert found is not None
         assert found.is_magic, path
 
@@ -260,12 +277,12 @@ def test_what_lies_beyond_the_longest_path_asks(root: Path, names: int) -> None:
     for path in (f"{link}/x", f"{link}/out/kept"):
         assert printed(f"cat {path}", root) == OUTSIDE
         for mode in (Mode.MINIMAL, Mode.TRUSTED):
-            assert decides(root, f"cat {path}", mode) is Decision.ASK
-            assert decides(root, f"echo y > {path}", mode) is Decision.ASK
+            assert decides(root, f"cat {path}", mode) is Permission.ASK
+            assert decides(root, f"echo y > {path}", mode) is Permission.ASK
         with pytest.raises(OutsideSandbox):
             Sandbox(root).place(path, root)
-    assert decides(root, f"cd {link} && cat x") is Decision.ASK
-    assert decides(root, f"cat {link[0]}*/x") is Decision.ASK
+    assert decides(root, f"cd {link} && cat x") is Permission.ASK
+    assert decides(root, f"cat {link[0]}*/x") is Permission.ASK
 
 
 def test_a_resolved_path_just_below_the_limit_is_followed_and_one_at_it_is_not(
@@ -282,15 +299,15 @@ def test_a_resolved_path_just_below_the_limit_is_followed_and_one_at_it_is_not(
     too_long = fits + "f"
     deep(root, [*parts, above])
     assert len(f"{root}/{inner}/{above}/{fits}") == PATH_MAX - 1
-    assert decides(root, f"cat l/{above}/{fits}") is Decision.ALLOW
-    assert decides(root, f"cat l/{above}/{too_long}") is Decision.ASK
+    assert decides(root, f"cat l/{above}/{fits}") is Permission.ALLOW
+    assert decides(root, f"cat l/{above}/{too_long}") is Permission.ASK
 
 
 def test_a_name_longer_than_a_name_may_be_asks_and_is_a_text_in_mode_full(root: Path) -> None:
-    assert decides(root, "cat " + "n" * 255) is Decision.ALLOW
-    assert decides(root, "cat " + "n" * 256) is Decision.ASK
-    assert decides(root, "cat " + "é" * 128) is Decision.ASK, "bytes count"
-    assert decides(root, f"git commit -m '{'long ' * 200}'", Mode.FULL) is Decision.ALLOW
+    assert decides(root, "cat " + "n" * 255) is Permission.ALLOW
+    assert decides(root, "cat " + "n" * 256) is Permission.ASK
+    assert decides(root, "cat " + "é" * 128) is Permission.ASK, "bytes count"
+    assert decides(root, f"git commit -m '{'long ' * 200}'", Mode.FULL) is Permission.ALLOW
 
 
 def test_more_links_than_the_kernel_follows_ask_and_as_many_do_not(root: Path) -> None:
@@ -298,11 +315,11 @@ def test_more_links_than_the_kernel_follows_ask_and_as_many_do_not(root: Path) -
     for at in range(LINKS_FOLLOWED + 1):
         (root / f"l{at + 1}").symlink_to(f"l{at}")
     assert printed(f"cat l{LINKS_FOLLOWED}", root) == "here\n"
-    assert decides(root, f"cat l{LINKS_FOLLOWED}") is Decision.ALLOW
-    assert decides(root, f"cat l{LINKS_FOLLOWED + 1}") is Decision.ASK
+    assert decides(root, f"cat l{LINKS_FOLLOWED}") is Permission.ALLOW
+    assert decides(root, f"cat l{LINKS_FOLLOWED + 1}") is Permission.ASK
 
 
-class Saying(Follower):
+class Saying(LinkFollower):
     """Errors that a test cannot make on every disk."""
 
     def __init__(self, number: int) -> None:
@@ -318,9 +335,9 @@ def test_any_error_but_that_nothing_is_there_leaves_the_way_unknown() -> None:
     import errno
 
     for number in (errno.ENOENT, errno.ENOTDIR):
-        assert follow("/a/b/c", Saying(number)).unknown == ""
+        assert follow_links("/a/b/c", Saying(number)).unknown == ""
     for name in ("EACCES", "ELOOP", "ENAMETOOLONG", "EIO", "EPERM", "ESTALE", "ENOMEM", "EINVAL"):
-        way = follow("/a/b/c", Saying(getattr(errno, name)))
+        way = follow_links("/a/b/c", Saying(getattr(errno, name)))
         assert way.unknown, name
         assert way.end == "/a/b/c"
 
@@ -334,22 +351,24 @@ def test_a_way_is_the_kernel_s_and_each_link_on_it_is_told(root: Path) -> None:
     (root / "l").symlink_to("a/b")
     (root / "m").symlink_to(f"{root}/l/../b")
     for path in ("m/f", "l/../b/f", "l//./f", "a/b/../../m/f", "m/../../l/f"):
-        assert Disk().real(f"{root}/{path}") == os.path.realpath(root / path) == f"{root}/a/b/f"
-    assert Disk().way(f"{root}/m/f").passed == (
+        assert (
+            DiskLookup().real(f"{root}/{path}") == os.path.realpath(root / path) == f"{root}/a/b/f"
+        )
+    assert DiskLookup().resolve(f"{root}/m/f").passed == (
         f"{root}/m/f",
         f"{root}/l/../b/f",
         f"{root}/l/../b/f",
         f"{root}/a/b/../b/f",
     )
-    assert decides(root, "cat m/f l/../b/f") is Decision.ALLOW
+    assert decides(root, "cat m/f l/../b/f") is Permission.ALLOW
 
 
 def test_names_that_are_not_utf8_are_followed_as_they_are(root: Path) -> None:
     odd = os.fsdecode(b"\xff\xfe")
     (root / odd).symlink_to(root.parent / "outside")
     (root / "l").symlink_to(odd)
-    assert Disk().real(f"{root}/l/kept") == str(root.parent / "outside" / "kept")
-    assert decides(root, "cat l/kept") is Decision.ASK
+    assert DiskLookup().real(f"{root}/l/kept") == str(root.parent / "outside" / "kept")
+    assert decides(root, "cat l/kept") is Permission.ASK
 
 
 def test_a_secret_on_the_way_asks_though_neither_end_is_one(root: Path) -> None:
@@ -363,7 +382,7 @@ def test_a_secret_on_the_way_asks_though_neither_end_is_one(root: Path) -> None:
     (root / "c").symlink_to(".config/gh")
     for path in ("a", "b", "c/hosts.yml"):
         for mode in Mode:
-            assert decides(root, f"cat {path}", mode) is Decision.ASK, path
+            assert decides(root, f"cat {path}", mode) is Permission.ASK, path
 
 
 # Guarded names, before links, after them, and what they lead to
@@ -403,16 +422,16 @@ def linked(root: Path) -> Path:
 )
 def test_what_a_guarded_name_leads_to_is_guarded_by_every_name(linked: Path, path: str) -> None:
     judge = judge_in(linked, Mode.TRUSTED)
-    assert decides(linked, f"echo x > {path}", Mode.TRUSTED) is Decision.ASK
-    assert decides(linked, f"echo x >> {linked}/{path}", Mode.TRUSTED) is Decision.ASK
+    assert decides(linked, f"echo x > {path}", Mode.TRUSTED) is Permission.ASK
+    assert decides(linked, f"echo x >> {linked}/{path}", Mode.TRUSTED) is Permission.ASK
     for tool in ("write", "edit"):
-        judged = judge.judge(Request(tool, {"path": path}, str(linked)))
-        assert judged.decision is Decision.ASK
+        judged = judge.judge(PermissionRequest(tool, {"path": path}, str(linked)))
+        assert judged.decision is Permission.ASK
 
 
 @pytest.mark.parametrize("path", ["docs/other.md", "src/x", "new", "docs/deep/new", "scripts/x"])
 def test_what_lies_beside_it_is_written_without_a_question(linked: Path, path: str) -> None:
-    assert decides(linked, f"echo x > {path}", Mode.TRUSTED) is Decision.ALLOW
+    assert decides(linked, f"echo x > {path}", Mode.TRUSTED) is Permission.ALLOW
 
 
 @pytest.mark.parametrize(
@@ -437,20 +456,22 @@ def test_what_lies_beside_it_is_written_without_a_question(linked: Path, path: s
     ],
 )
 def test_what_git_s_configuration_names_is_guarded(linked: Path, config: str, path: str) -> None:
-    def asks() -> Decision:
+    def asks() -> Permission:
         arguments = {"path": path}
         return (
-            judge_in(linked, Mode.TRUSTED).judge(Request("write", arguments, str(linked))).decision
+            judge_in(linked, Mode.TRUSTED)
+            .judge(PermissionRequest("write", arguments, str(linked)))
+            .decision
         )
 
     if path != "scripts":
-        assert asks() is Decision.ALLOW
+        assert asks() is Permission.ALLOW
     (linked / ".git" / "config").write_text(config)
     if path == "scripts":  # a bare word is a file only where one is
         (linked / "scripts").rmdir()
         (linked / "scripts").touch()
-    assert asks() is Decision.ASK
-    assert decides(linked, "echo x > src/new", Mode.TRUSTED) is Decision.ALLOW
+    assert asks() is Permission.ASK
+    assert decides(linked, "echo x > src/new", Mode.TRUSTED) is Permission.ALLOW
 
 
 @pytest.mark.parametrize("place", [".", "..", "l/x", "loop"])
@@ -459,28 +480,28 @@ def test_where_hooks_are_the_whole_root_or_nowhere_known_every_write_asks(
 ) -> None:
     (linked / "l").symlink_to("/proc/self/cwd")
     (linked / "loop").symlink_to("loop")
-    assert decides(linked, "echo x > src/x", Mode.TRUSTED) is Decision.ALLOW
+    assert decides(linked, "echo x > src/x", Mode.TRUSTED) is Permission.ALLOW
     (linked / ".git" / "config").write_text(f"[core]\nhooksPath = {place}\n")
-    assert decides(linked, "echo x > src/x", Mode.TRUSTED) is Decision.ASK
+    assert decides(linked, "echo x > src/x", Mode.TRUSTED) is Permission.ASK
     (linked / ".git" / "config").write_text("[core]\nhooksPath = /dev/null\n")
-    assert decides(linked, "echo x > src/x", Mode.TRUSTED) is Decision.ALLOW
+    assert decides(linked, "echo x > src/x", Mode.TRUSTED) is Permission.ALLOW
 
 
 def test_what_an_included_configuration_names_is_guarded_too(linked: Path) -> None:
     (linked / ".git" / "config").write_text("[include]\npath = ../docs/git\n")
     (linked / "docs" / "git").write_text("[core]\nhooksPath = scripts\n[include]\npath = git\n")
-    assert decides(linked, "echo x > scripts/pre-push", Mode.TRUSTED) is Decision.ASK
+    assert decides(linked, "echo x > scripts/pre-push", Mode.TRUSTED) is Permission.ASK
 
 
 def test_git_itself_agrees_about_where_hooks_are(root: Path, program: Callable[[str], str]) -> None:
     git = program("git")
     subprocess.run([git, "init", "-q"], cwd=root, check=True, timeout=20)
     (root / "tools").mkdir()
-    assert decides(root, "echo x > tools/pre-push", Mode.TRUSTED) is Decision.ALLOW
+    assert decides(root, "echo x > tools/pre-push", Mode.TRUSTED) is Permission.ALLOW
     subprocess.run([git, "config", "core.hooksPath", "tools"], cwd=root, check=True, timeout=20)
     found = printed("git rev-parse --git-path hooks", root).strip()
     assert found == "tools"
-    assert decides(root, "echo x > tools/pre-push", Mode.TRUSTED) is Decision.ASK
+    assert decides(root, "echo x > tools/pre-push", Mode.TRUSTED) is Permission.ASK
     # In a worktree the configuration is in the repository it belongs to.
     who = ["-c", "user.name=x", "-c", "user.email=x@example.org"]
     subprocess.run(
@@ -488,16 +509,16 @@ def test_git_itself_agrees_about_where_hooks_are(root: Path, program: Callable[[
     )
     tree = root.parent / "tree"
     subprocess.run([git, "worktree", "add", "-q", tree], cwd=root, check=True, timeout=20)
-    assert decides(tree, "echo x > tools/pre-push", Mode.TRUSTED) is Decision.ASK
-    assert decides(tree, "echo x > src", Mode.TRUSTED) is Decision.ALLOW
+    assert decides(tree, "echo x > tools/pre-push", Mode.TRUSTED) is Permission.ASK
+    assert decides(tree, "echo x > src", Mode.TRUSTED) is Permission.ALLOW
 
 
 def test_a_repository_above_the_root_may_name_hooks_inside_it(root: Path) -> None:
     (root / "sub" / "hooks").mkdir(parents=True)
     (root / ".git").mkdir()
     (root / ".git" / "config").write_text("[core]\nhooksPath = sub/hooks\n")
-    assert decides(root / "sub", "echo x > hooks/pre-push", Mode.TRUSTED) is Decision.ASK
-    assert decides(root / "sub", "echo x > other", Mode.TRUSTED) is Decision.ALLOW
+    assert decides(root / "sub", "echo x > hooks/pre-push", Mode.TRUSTED) is Permission.ASK
+    assert decides(root / "sub", "echo x > other", Mode.TRUSTED) is Permission.ALLOW
 
 
 def test_a_guarded_link_above_the_root_guards_what_it_leads_to(root: Path) -> None:
@@ -507,9 +528,9 @@ def test_a_guarded_link_above_the_root_guards_what_it_leads_to(root: Path) -> No
     (root / ".git").mkdir()
     (root / "CLAUDE.md").symlink_to("sub/docs/x.md")
     (root / ".git" / "hooks").symlink_to("../sub/hooks")
-    assert decides(inner, "echo x > docs/x.md", Mode.TRUSTED) is Decision.ASK
-    assert decides(inner, "echo x > hooks/pre-push", Mode.TRUSTED) is Decision.ASK
-    assert decides(inner, "echo x > docs/y.md", Mode.TRUSTED) is Decision.ALLOW
+    assert decides(inner, "echo x > docs/x.md", Mode.TRUSTED) is Permission.ASK
+    assert decides(inner, "echo x > hooks/pre-push", Mode.TRUSTED) is Permission.ASK
+    assert decides(inner, "echo x > docs/y.md", Mode.TRUSTED) is Permission.ALLOW
 
 
 OBEYED_BY_NAME = """
@@ -523,23 +544,23 @@ NOT_OBEYED = "action.py app.js startup.py platform/x pi/x run/x vibe.md flake.lo
 
 def test_what_is_obeyed_by_its_name_is_not_written_unasked(linked: Path) -> None:
     for path in OBEYED_BY_NAME.split():
-        assert decides(linked, f"echo x > {path}", Mode.TRUSTED) is Decision.ASK, path
+        assert decides(linked, f"echo x > {path}", Mode.TRUSTED) is Permission.ASK, path
     for path in NOT_OBEYED.split():
-        assert decides(linked, f"echo x > {path}", Mode.TRUSTED) is Decision.ALLOW, path
+        assert decides(linked, f"echo x > {path}", Mode.TRUSTED) is Permission.ALLOW, path
 
 
 def test_where_nobody_can_say_what_is_obeyed_every_write_asks(linked: Path) -> None:
     (linked / ".vimrc").symlink_to("/dev/null")
-    assert decides(linked, "echo x > src/x", Mode.TRUSTED) is Decision.ALLOW
+    assert decides(linked, "echo x > src/x", Mode.TRUSTED) is Permission.ALLOW
     (linked / "docs" / "CLAUDE.md").symlink_to("/proc/self/cwd/x")
-    assert decides(linked, "echo x > src/x", Mode.TRUSTED) is Decision.ASK
+    assert decides(linked, "echo x > src/x", Mode.TRUSTED) is Permission.ASK
 
 
 def test_a_tree_too_large_to_look_through_for_links_asks(
     linked: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("telex.agent.judging.on_disk.AGENT_WALKED", 5)
-    assert decides(linked, "echo x > src/x", Mode.TRUSTED) is Decision.ASK
+    monkeypatch.setattr("telex.agent.permissions.disk.AGENT_WALKED", 5)
+    assert decides(linked, "echo x > src/x", Mode.TRUSTED) is Permission.ASK
 
 
 def test_a_tree_made_of_links_is_judged_in_bounded_time(linked: Path) -> None:
@@ -553,8 +574,8 @@ def test_a_tree_made_of_links_is_judged_in_bounded_time(linked: Path) -> None:
         (linked / f"w{at}").symlink_to(f"w{at + 1}/{body}")
     words = " ".join(f"w0/{at}" for at in range(100))
     began = time.process_time()
-    assert decides(linked, "echo x > src/x", Mode.TRUSTED) is Decision.ASK
-    assert decides(linked, f"cat {words}") is Decision.ASK
+    assert decides(linked, "echo x > src/x", Mode.TRUSTED) is Permission.ASK
+    assert decides(linked, f"cat {words}") is Permission.ASK
     assert time.process_time() - began < 10  # minutes without a bound
 
 
@@ -563,15 +584,17 @@ def test_a_checkout_in_a_directory_of_a_guarded_name_is_written_like_any(root: P
     (inner / "docs").mkdir(parents=True)
     (inner / "l").symlink_to(inner / "docs")
     for path in ("docs/x", "l/x", f"{inner}/l/../docs/x"):
-        assert decides(inner, f"echo x > {path}", Mode.TRUSTED) is Decision.ALLOW
-    assert decides(inner, "echo x > .claude/x", Mode.TRUSTED) is Decision.ASK
+        assert decides(inner, f"echo x > {path}", Mode.TRUSTED) is Permission.ALLOW
+    assert decides(inner, "echo x > .claude/x", Mode.TRUSTED) is Permission.ASK
 
 
 def test_a_shell_asks_before_it_writes_to_a_file_that_has_another_name(root: Path) -> None:
     os.link(root.parent / "outside" / "kept", root / "same")
-    assert decides(root, "echo x > same", Mode.TRUSTED) is Decision.ASK
-    written = judge_in(root, Mode.TRUSTED).judge(Request("write", {"path": "same"}, str(root)))
-    assert written.decision is Decision.ALLOW, "our own tool leaves the other one as it is"
+    assert decides(root, "echo x > same", Mode.TRUSTED) is Permission.ASK
+    written = judge_in(root, Mode.TRUSTED).judge(
+        PermissionRequest("write", {"path": "same"}, str(root))
+    )
+    assert written.decision is Permission.ALLOW, "our own tool leaves the other one as it is"
 
 
 # Rules
@@ -582,23 +605,23 @@ def test_a_rule_that_restricts_holds_by_every_name_on_the_way(root: Path) -> Non
     (root / "data" / "x").write_text("x")
     (root / "private").symlink_to("data")
     (root / "a").symlink_to("private/x")
-    rules = from_tables([{"tool": "read", "path": "private/**", "decision": "deny"}], "user")
-    judge = Judge([Layer("user", rules)], Mode.FULL, str(root), "/home/me", Disk())
+    rules = rules_from_tables([{"tool": "read", "path": "private/**", "decision": "deny"}], "user")
+    judge = Judge([RuleLayer("user", rules)], Mode.FULL, str(root), "/home/me", DiskLookup())
     for path in ("private/x", "data/x", "a", "PRIVATE/x", "Data/X"):
-        assert judge.judge(shell(f"cat {path}", str(root))).decision is Decision.DENY, path
-    assert judge.judge(shell("rg x data", str(root))).decision is not Decision.ALLOW
+        assert judge.judge(shell(f"cat {path}", str(root))).decision is Permission.DENY, path
+    assert judge.judge(shell("rg x data", str(root))).decision is not Permission.ALLOW
 
 
 def test_a_rule_allows_no_path_that_nobody_can_follow(root: Path) -> None:
     (root / "docs").mkdir()
     (root / "docs" / "l").symlink_to("/proc/self/cwd")
-    rules = from_tables(
+    rules = rules_from_tables(
         [{"tool": "read", "path": each, "decision": "allow"} for each in ("docs/**", "/proc/**")],
         "user",
     )
-    judge = Judge([Layer("user", rules)], Mode.MINIMAL, str(root), "/home/me", Disk())
-    assert judge.judge(shell("cat docs/l/x", str(root))).decision is Decision.ASK
-    assert judge.judge(shell("cat /proc/loadavg", str(root))).decision is Decision.ALLOW
+    judge = Judge([RuleLayer("user", rules)], Mode.MINIMAL, str(root), "/home/me", DiskLookup())
+    assert judge.judge(shell("cat docs/l/x", str(root))).decision is Permission.ASK
+    assert judge.judge(shell("cat /proc/loadavg", str(root))).decision is Permission.ALLOW
 
 
 # Others who follow links
@@ -610,7 +633,7 @@ def test_the_files_a_yes_is_bound_to_are_followed_the_same_way(root: Path) -> No
     (root / "a").write_text("x")
     judge, command = judge_in(root), "sh l/x m"
     judged = judge.judge(shell(command, str(root)))
-    found = bound_files(judged, judge.paths, Sandbox(root), root, command).files
+    found = find_bound_files(judged, judge.paths, Sandbox(root), root, command).files
     assert "another place to each program" in found[f"{root}/l/x"].leads
     assert str(os.getcwd()) not in found[f"{root}/l/x"].leads
     assert found[f"{root}/m"].leads == f"{root}/a"
@@ -646,9 +669,9 @@ def test_no_program_in_path_is_one_that_the_agent_may_have_written(root: Path) -
         (root / name).mkdir()
     (beside / "other").symlink_to(root / "built" / "other")
     path = f"{beside}:/usr/bin"
-    assert automatic({"PATH": path}, str(root))["PATH"] == path
+    assert unattended_environment({"PATH": path}, str(root))["PATH"] == path
     (beside / "rg").symlink_to(root / "built" / "rg")
-    assert automatic({"PATH": path}, str(root))["PATH"] == "/usr/bin"
+    assert unattended_environment({"PATH": path}, str(root))["PATH"] == "/usr/bin"
     (root.parent / "cwd").symlink_to("/proc/self/cwd")
     for place in (
         f"{root.parent}/cwd",
@@ -656,7 +679,9 @@ def test_no_program_in_path_is_one_that_the_agent_may_have_written(root: Path) -
         f"{root}/deep/..",
         "/proc/self/cwd",
     ):
-        assert automatic({"PATH": f"{place}:/usr/bin"}, str(root))["PATH"] == "/usr/bin", place
+        assert (
+            unattended_environment({"PATH": f"{place}:/usr/bin"}, str(root))["PATH"] == "/usr/bin"
+        ), place
 
 
 def test_telex_s_own_files_and_links_of_the_home_to_secrets_ask_before_they_are_read(
@@ -667,12 +692,12 @@ def test_telex_s_own_files_and_links_of_the_home_to_secrets_ask_before_they_are_
     (home / ".ssh").symlink_to("dots/ssh")
     (home / ".config").mkdir()
     (home / ".config" / "gh").symlink_to("../dots/hub")
-    judge = Judge([], Mode.FULL, str(home), str(home), Disk(), own=[str(home / "telex")])
+    judge = Judge([], Mode.FULL, str(home), str(home), DiskLookup(), own=[str(home / "telex")])
     for path in ("dots/ssh/config", "dots/hub/x", "telex/config.toml", "telex/state/telex.db"):
         for tool in ("read", "write", "search"):
-            judged = judge.judge(Request(tool, {"path": path}, str(home)))
-            assert judged.decision is Decision.ASK, path
-    assert judge.judge(shell("cat dots/other", str(home))).decision is Decision.ALLOW
+            judged = judge.judge(PermissionRequest(tool, {"path": path}, str(home)))
+            assert judged.decision is Permission.ASK, path
+    assert judge.judge(shell("cat dots/other", str(home))).decision is Permission.ALLOW
 
 
 # Names
@@ -682,13 +707,15 @@ def test_rg_leaves_out_every_secret_in_plain_sight_and_reads_what_is_named(
     root: Path, program: Callable[[str], str]
 ) -> None:
     rg = program("rg")
-    plain = [name for name in SECRET.single if not name.startswith(".")]
+    plain = [name for name in SECRET_NAMES.single if not name.startswith(".")]
     made = [name.replace("*", "x") for name in plain]
-    open_deep = [name for name in SECRET.deep if not name.startswith("/") and "." not in name[:1]]
+    open_deep = [
+        name for name in SECRET_NAMES.deep if not name.startswith("/") and "." not in name[:1]
+    ]
     made += [
         name.replace("**/", "sub/").replace("*", "x") for name in open_deep if "/." not in name
     ]
-    added = [one.replace("[0-9]", "12") for one in BACKUP["added"]]
+    added = [one.replace("[0-9]", "12") for one in BACKUP_NAMES["added"]]
     made += [f"{name}{one}" for name in ("x.key", "token.txt", "secrets/x.yml") for one in added]
     made += [f"x.pem{one}{two}" for one in added for two in (".bak", ".1", "~")]
     made += [f"#{name}#" for name in ("x.key", "token.txt")]
@@ -702,20 +729,20 @@ def test_rg_leaves_out_every_secret_in_plain_sight_and_reads_what_is_named(
         done = subprocess.run(
             [rg, "-l", "needle", *words],
             cwd=root,
-            env=automatic(os.environ, str(root)),
+            env=unattended_environment(os.environ, str(root)),
             capture_output=True,
             text=True,
             timeout=20,
         )
         return set(done.stdout.split())
 
-    assert decides(root, "rg -l needle") is Decision.ALLOW
+    assert decides(root, "rg -l needle") is Permission.ALLOW
     assert found() == {"main.py", "sub/main.py"}
     for name in made:
         assert is_secret(f"{root}/{name}"), name
     for command in ("rg needle secrets", "cd secrets && rg needle", "rg needle secrets/sub"):
-        assert decides(root, command) is Decision.ASK, command
-    assert decides(root, "rg -l needle secrets.yml") is Decision.ASK
+        assert decides(root, command) is Permission.ASK, command
+    assert decides(root, "rg -l needle secrets.yml") is Permission.ASK
     assert found("secrets.yml") == {"secrets.yml"}
 
 
@@ -732,8 +759,8 @@ def test_rg_quotes_no_line_of_what_an_ignore_file_links_to(
     (root / "sub" / "main.py").write_text("needle\n")
     (root / name).symlink_to(root / ".env")
     command = ["needle", "missing", "."]
-    assert decides(root, " ".join(["rg", *command])) is Decision.ALLOW
-    environment = automatic(os.environ, str(root))
+    assert decides(root, " ".join(["rg", *command])) is Permission.ALLOW
+    environment = unattended_environment(os.environ, str(root))
 
     def said(environ: dict[str, str]) -> str:
         done = subprocess.run(
@@ -814,12 +841,12 @@ def test_wherever_a_repository_in_the_root_is_kept_writing_there_asks(
     writes = [f"echo x > {place}/{name}" for name in ("hooks/pre-commit", "config")]
     for name in ("hooks", "."):
         (linked / place / name).mkdir(parents=True, exist_ok=True)
-    assert {decides(linked, write, Mode.TRUSTED) for write in writes} == {Decision.ALLOW}
+    assert {decides(linked, write, Mode.TRUSTED) for write in writes} == {Permission.ALLOW}
     for name, text in files.items():
         (linked / name).parent.mkdir(parents=True, exist_ok=True)
         (linked / name).write_text(text)
-    assert {decides(linked, write, Mode.TRUSTED) for write in writes} == {Decision.ASK}
-    assert decides(linked, "echo x > src/new", Mode.TRUSTED) is Decision.ALLOW
+    assert {decides(linked, write, Mode.TRUSTED) for write in writes} == {Permission.ASK}
+    assert decides(linked, "echo x > src/new", Mode.TRUSTED) is Permission.ALLOW
 
 
 def test_many_repositories_below_the_root_do_not_make_every_write_ask(linked: Path) -> None:
@@ -828,7 +855,7 @@ def test_many_repositories_below_the_root_do_not_make_every_write_ask(linked: Pa
         (linked / f"clone{at}" / ".git" / "config").write_text("[core]\nbare = false\n")
     (linked / "broken").mkdir()
     (linked / "broken" / ".git").write_text("nothing that git knows\n")
-    assert decides(linked, "echo x > src/new", Mode.TRUSTED) is Decision.ALLOW
+    assert decides(linked, "echo x > src/new", Mode.TRUSTED) is Permission.ALLOW
 
 
 def test_a_pattern_is_judged_by_each_directory_that_it_lists(root: Path) -> None:
@@ -837,9 +864,9 @@ def test_a_pattern_is_judged_by_each_directory_that_it_lists(root: Path) -> None
     (root / "src" / "x").touch()
     (root / "out").symlink_to(root.parent / "outside")
     for command in ("echo */*", "echo ou?/*", "echo out/*", "echo */kept", "printf %s o*/k*"):
-        assert decides(root, command) is Decision.ASK, command
+        assert decides(root, command) is Permission.ASK, command
     for command in ("echo src/*", "echo sr?/*", "echo *", "echo nothing*", "printf %s s*/x*"):
-        assert decides(root, command) is Decision.ALLOW, command
+        assert decides(root, command) is Permission.ALLOW, command
 
 
 @pytest.mark.parametrize("mode", Mode)
@@ -852,14 +879,14 @@ def test_long_links_are_followed_so_far_and_no_further(
         (root / f"l{number}").symlink_to(way + (f"l{number + 1}" if number < 39 else "a"))
         (root / f"m{number}").symlink_to(way + "a")
         (root / "a" / f"m{number}").symlink_to("../a/" * 400)
-    looked_up, count = links._looked_up, 0
+    looked_up, count = path_walk._looked_up, 0
 
-    def counted(place: str, name: str, disk: Follower) -> tuple[Link | None, str]:
+    def counted(place: str, name: str, disk: LinkFollower) -> tuple[Link | None, str]:
         nonlocal count
         count += 1
         return looked_up(place, name, disk)
 
-    monkeypatch.setattr(links, "_looked_up", counted)
+    monkeypatch.setattr(path_walk, "_looked_up", counted)
     pairs = " ".join(f"m{one}/m{other}/x" for one in range(20) for other in range(20))
     for command in (
         "cat l* a/*",
@@ -869,6 +896,6 @@ def test_long_links_are_followed_so_far_and_no_further(
         "cat */.*",
     ):
         count = 0
-        assert decides(root, command, mode) is Decision.ASK, command
+        assert decides(root, command, mode) is Permission.ASK, command
         # Names of the words themselves count little. Without a bound they are a million.
         assert count < 5 * AGENT_LINK_NAMES, command

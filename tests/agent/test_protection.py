@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from agent.working import TOOLS, context_in
-from telex.agent.confirming import Allowed, Confirming, Refused
-from telex.agent.judging import Decision, Layer, Mode, Rule
-from telex.agent.permissions import Permissions
+from telex.agent.permissions import Mode, Permission, RuleLayer, ToolRule
+from telex.agent.permissions.confirmation import AllowedCall, Confirmer, RefusedCall
+from telex.agent.permissions.workspace_permissions import WorkspacePermissions
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,32 +37,38 @@ class Nobody:
         return None
 
 
-async def said(context: ToolContext, home: Path, text: str, *rules: Rule) -> str | Refused:
-    permissions = Permissions(
-        str(context.sandbox.root), str(home), Mode.MINIMAL, [Layer("user", rules)], trusted=True
+async def said(context: ToolContext, home: Path, text: str, *rules: ToolRule) -> str | RefusedCall:
+    permissions = WorkspacePermissions(
+        str(context.sandbox.root), str(home), Mode.MINIMAL, [RuleLayer("user", rules)], trusted=True
     )
-    confirming = Confirming(permissions, NOTHING_REMEMBERED)
+    confirmer = Confirmer(permissions, NOTHING_REMEMBERED)
     call = TOOLS.prepare("shell", {"command": text})
-    found = await confirming.verdict(call, context, Nobody())
-    if isinstance(found, Refused):
+    found = await confirmer.confirm(call, context, Nobody())
+    if isinstance(found, RefusedCall):
         return found
-    assert isinstance(found, Allowed), found
+    assert isinstance(found, AllowedCall), found
     return (await found.call.run(found.context)).text
 
 
 @pytest.mark.parametrize(
     ("text", "rule"),
     [
-        ("ls; rg opens", Rule(Decision.ALLOW, "shell", command=("ls",))),
-        ("mkdir new; rg opens", Rule(Decision.ALLOW, "shell", command=("mkdir",), plain=True)),
-        ("echo a > out/x; rg opens", Rule(Decision.ALLOW, "write", path="out/**")),
-        ("cat README.md; rg opens", Rule(Decision.ALLOW, "read", path="README.md")),
-        ("rg opens docs", Rule(Decision.ALLOW, "read", path="docs/**")),
-        ("cat README.md | rg -v zzz; rg opens", Rule(Decision.ALLOW, "read", path="README.md")),
+        ("ls; rg opens", ToolRule(Permission.ALLOW, "shell", command=("ls",))),
+        (
+            "mkdir new; rg opens",
+            ToolRule(Permission.ALLOW, "shell", command=("mkdir",), plain=True),
+        ),
+        ("echo a > out/x; rg opens", ToolRule(Permission.ALLOW, "write", path="out/**")),
+        ("cat README.md; rg opens", ToolRule(Permission.ALLOW, "read", path="README.md")),
+        ("rg opens docs", ToolRule(Permission.ALLOW, "read", path="docs/**")),
+        (
+            "cat README.md | rg -v zzz; rg opens",
+            ToolRule(Permission.ALLOW, "read", path="README.md"),
+        ),
     ],
 )
 async def test_a_rule_for_another_command_has_rg_print_no_hidden_file(
-    tmp_path: Path, text: str, rule: Rule
+    tmp_path: Path, text: str, rule: ToolRule
 ) -> None:
     context = context_in(tmp_path)
     root = context.sandbox.root
@@ -93,11 +99,11 @@ async def test_a_rule_for_another_command_has_git_run_no_hook(tmp_path: Path) ->
     context = context_in(tmp_path)
     root, home = context.sandbox.root, tmp_path / "home"
     with_a_hook(root)
-    rule = Rule(Decision.ALLOW, "shell", command=("ls",))
+    rule = ToolRule(Permission.ALLOW, "shell", command=("ls",))
     assert isinstance(await said(context, home, "ls; git status", rule), str)
     assert not (root / "hooked").exists()
     # The hook does run where nothing keeps git from it.
-    alone = Rule(Decision.ALLOW, "shell", command=("git", "status"))
+    alone = ToolRule(Permission.ALLOW, "shell", command=("git", "status"))
     assert isinstance(await said(context, home, "git status", alone), str)
     assert (root / "hooked").exists()
 
@@ -105,8 +111,8 @@ async def test_a_rule_for_another_command_has_git_run_no_hook(tmp_path: Path) ->
 async def test_a_line_that_needs_two_environments_asks(tmp_path: Path) -> None:
     context = context_in(tmp_path)
     with_a_hook(context.sandbox.root)
-    rule = Rule(Decision.ALLOW, "shell", command=("npm", "test"))
+    rule = ToolRule(Permission.ALLOW, "shell", command=("npm", "test"))
     found = await said(context, tmp_path / "home", "npm test --version; git status", rule)
-    assert isinstance(found, Refused)
+    assert isinstance(found, RefusedCall)
     assert '"git status" runs without hooks, and "npm test --version" as your rule' in found.why
     assert not (context.sandbox.root / "hooked").exists()

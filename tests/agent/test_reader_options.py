@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from permission_world import judge_of, shell
-from telex.agent.judging import Decision, Disk, Judge, Mode
-from telex.agent.judging.programs import READERS, reading
+from telex.agent.permissions import DiskLookup, Judge, Mode, Permission
+from telex.agent.permissions.read_only_programs import READERS, parse_reader
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,9 +73,9 @@ def test_an_option_has_a_value_of_its_own_if_it_is_listed_with_one(
     ],
 )
 def test_no_option_of_git_hides_another_that_writes(repository: Path, hidden: str) -> None:
-    judge = Judge([], Mode.TRUSTED, str(repository), "/home/me", Disk(), trusted=True)
+    judge = Judge([], Mode.TRUSTED, str(repository), "/home/me", DiskLookup(), trusted=True)
     judged = judge.judge(shell(f"git log -1 -p {hidden}", str(repository)))
-    assert judged.decision is Decision.ASK
+    assert judged.decision is Permission.ASK
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_no_option_of_git_hides_another_that_writes(repository: Path, hidden: st
     ],
 )
 def test_options_in_common_use_still_only_read(command: str) -> None:
-    expected = Decision.ASK if command.endswith(" seconds") else Decision.ALLOW
+    expected = Permission.ASK if command.endswith(" seconds") else Permission.ALLOW
     assert judge_of({}).judge(shell(command)).decision is expected
 
 
@@ -109,10 +109,10 @@ def test_no_reader_takes_names_of_files_from_a_file(name: str) -> None:
         "pathspec-from-file=x",
         "file=x",
     ):
-        found = reading([*name.split(), f"--{option}"])
+        found = parse_reader([*name.split(), f"--{option}"])
         assert found is not None
         assert found[1].refused or name == "echo", (name, option)
 
 
 def test_no_reader_reads_a_response_file() -> None:
-    assert judge_of({}).judge(shell("strings @README.md")).decision is Decision.ASK
+    assert judge_of({}).judge(shell("strings @README.md")).decision is Permission.ASK

@@ -12,36 +12,41 @@ from typing import TYPE_CHECKING
 import pytest
 
 from permission_world import shell
-from telex.agent.judging import Decision, Disk, Judge, Mode
-from telex.agent.judging.environment import automatic
-from telex.agent.judging.names import BACKUP, SECRET, is_directory_of_secrets, is_secret
-from telex.agent.judging.rg_globs import configuration
+from telex.agent.permissions import DiskLookup, Judge, Mode, Permission
+from telex.agent.permissions.reader_environment import unattended_environment
+from telex.agent.permissions.ripgrep_globs import configuration
+from telex.agent.permissions.sensitive_names import (
+    BACKUP_NAMES,
+    SECRET_NAMES,
+    is_secret,
+    is_secret_directory,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-ADDED = [one.replace("[0-9]", "12") for one in BACKUP["added"]]
-AROUND = [one.replace("*", "{}") for one in BACKUP["around"]]
+ADDED = [one.replace("[0-9]", "12") for one in BACKUP_NAMES["added"]]
+AROUND = [one.replace("*", "{}") for one in BACKUP_NAMES["around"]]
 IN_SECRETS = ["a", "db_pass", "z" * 200, "é", "a b", "db.yml"]
 CODE = ["main.py", "sub/main.py", "sub/secret/main.py", "snap/x/main.py", "Library/x/y/main.py"]
 
 
 def test_the_configuration_is_what_the_table_of_names_says() -> None:
-    kept = files("telex.agent.judging").joinpath("ripgreprc").read_text("utf-8")
-    assert kept == configuration(), "python -m telex.agent.judging.rg_globs > ripgreprc"
+    kept = files("telex.agent.permissions").joinpath("ripgreprc").read_text("utf-8")
+    assert kept == configuration(), "python -m telex.agent.permissions.ripgrep_globs > ripgreprc"
 
 
 def _of_rules() -> Iterator[str]:
     """A name for each rule, in its own directory, and copies of it and of the directories above."""
-    for at, rule in enumerate(SECRET.single):
+    for at, rule in enumerate(SECRET_NAMES.single):
         name = rule.replace("*", "zz")
         yield f"s{at}/{name}"
         yield f"s{at}/{name.upper()}"
         yield f"s{at}/in/{name}{ADDED[at % len(ADDED)]}"
         yield f"s{at}/{name}{ADDED[at % 7]}{ADDED[-at % len(ADDED)]}"
         yield f"s{at}/{AROUND[at % len(AROUND)].format(name)}"
-    for at, rule in enumerate(SECRET.deep):
+    for at, rule in enumerate(SECRET_NAMES.deep):
         for between in ("", "q.d/r/") if "**" in rule else ("",):
             name = rule.lstrip("/").replace("**/", between).replace("*", "zz")
             yield f"d{at}/{name}"
@@ -100,7 +105,7 @@ def _secrets(found: set[str], root: Path) -> list[str]:
 def test_from_the_root_rg_prints_no_secret_of_any_rule(
     tree: Path, program: Callable[[str], str]
 ) -> None:
-    found = _found(program("rg"), automatic(os.environ, str(tree)), str(tree))
+    found = _found(program("rg"), unattended_environment(os.environ, str(tree)), str(tree))
     assert _secrets(found, tree) == []
     assert {f"{tree}/{name}" for name in CODE} <= found
     made = [os.path.join(place, one) for place, _, names in os.walk(tree) for one in names]
@@ -110,8 +115,8 @@ def test_from_the_root_rg_prints_no_secret_of_any_rule(
 def test_from_any_directory_it_asks_or_prints_none(
     tree: Path, program: Callable[[str], str]
 ) -> None:
-    rg, environ = program("rg"), automatic(os.environ, str(tree))
-    judge = Judge([], Mode.MINIMAL, str(tree), str(tree.parent / "home"), Disk())
+    rg, environ = program("rg"), unattended_environment(os.environ, str(tree))
+    judge = Judge([], Mode.MINIMAL, str(tree), str(tree.parent / "home"), DiskLookup())
     places = sorted(place for place, _, _ in os.walk(tree) if re.search("/[dp][0-9]*/", place))
     asked = ran = 0
     for at, place in enumerate(places[::5]):
@@ -119,7 +124,7 @@ def test_from_any_directory_it_asks_or_prints_none(
         ways = ((place, ()), (place, ("..",)), (str(tree), (within,)))
         cwd, words = ways[at % len(ways)]
         said = judge.judge(shell(" ".join(("rg needle", *(f"'{word}'" for word in words))), cwd))
-        if said.decision is Decision.ASK:
+        if said.decision is Permission.ASK:
             asked += 1
         else:
             ran += 1
@@ -162,14 +167,14 @@ def test_where_rg_cannot_see_the_name_that_makes_secrets_it_asks(tmp_path: Path)
     (root / "link").symlink_to("secrets")
     (root / "named").mkdir()
     (root / "named" / "secrets").symlink_to("../data")
-    judge = Judge([], Mode.MINIMAL, str(root), str(tmp_path / "home"), Disk())
+    judge = Judge([], Mode.MINIMAL, str(root), str(tmp_path / "home"), DiskLookup())
     for command in ASKED.strip().splitlines():
-        assert judge.judge(shell(command, str(root))).decision is Decision.ASK, command
+        assert judge.judge(shell(command, str(root))).decision is Permission.ASK, command
     for command in NOT_ASKED.strip().splitlines():
         said = judge.judge(shell(command, str(root)))
-        assert said.decision is Decision.ALLOW, (command, said.why)
-    inside = Judge([], Mode.MINIMAL, str(root / "secrets"), str(tmp_path / "home"), Disk())
-    assert inside.judge(shell("rg x", str(root / "secrets"))).decision is Decision.ASK
+        assert said.decision is Permission.ALLOW, (command, said.why)
+    inside = Judge([], Mode.MINIMAL, str(root / "secrets"), str(tmp_path / "home"), DiskLookup())
+    assert inside.judge(shell("rg x", str(root / "secrets"))).decision is Permission.ASK
 
 
 @pytest.mark.parametrize(
@@ -192,4 +197,4 @@ def test_where_rg_cannot_see_the_name_that_makes_secrets_it_asks(tmp_path: Path)
     ],
 )
 def test_a_directory_whose_name_makes_secrets_of_what_is_in_it(path: str, expected: bool) -> None:
-    assert is_directory_of_secrets(path) is expected
+    assert is_secret_directory(path) is expected

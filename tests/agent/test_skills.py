@@ -163,7 +163,7 @@ def test_a_link_to_a_secret_is_no_skill(root: Path, name: str) -> None:
         directory = place / ".agents" / "skills" / "x"
         directory.mkdir(parents=True)
         (directory / "SKILL.md").symlink_to(secret)
-        found = catalogue(root, root, root.parent / "home")
+        found = find_skills(root, root, root.parent / "home")
         assert found.skills == ()
         assert {error.message for error in found.errors} == {SECRET}
         (directory / "SKILL.md").unlink()
@@ -179,7 +179,7 @@ def test_a_link_to_a_link_to_a_secret_and_one_to_its_directory_are_no_skills(roo
     (root / "README").write_text("---\nname: b\ndescription: d\n---\n")
     (skills / "b").mkdir()
     (skills / "b" / "SKILL.md").symlink_to("../../../plain")
-    found = catalogue(root, root, root.parent / "home")
+    found = find_skills(root, root, root.parent / "home")
     assert found.skills == ()
     assert len(found.errors) == 2
 
@@ -190,6 +190,6 @@ def test_a_link_to_a_link_to_a_secret_and_one_to_its_directory_are_no_skills(roo
 )  # fmt: skip
 def test_what_is_wrong_with_a_head_is_told_without_its_content(head: str) -> None:
     with pytest.raises(BadSkill) as raised:
-        read_head(f"---\n{head}\n---\n", "x")
+        read_frontmatter(f"---\n{head}\n---\n", "x")
     assert "not YAML" in str(raised.value)
     assert "CANARY" not in str(raised.value)

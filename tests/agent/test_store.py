@@ -13,9 +13,9 @@ import pytest
 
 from agent.storing import begun, contents, opened, text
 from telex.agent.store import (
-    AlreadyThere,
+    IdTaken,
     NewRun,
-    NotKept,
+    NotStorable,
     RunEnded,
     RunNotOurs,
     Status,
@@ -23,7 +23,7 @@ from telex.agent.store import (
     ThreadBusy,
     UnknownRun,
     UnknownThread,
-    reading,
+    reader,
 )
 from telex.wire.limits import AGENT_EVENT_BYTES
 
@@ -96,7 +96,7 @@ async def test_what_is_no_event_on_one_line_is_refused(tmp_path: Path) -> None:
     async with await opened(tmp_path) as store:
         await begun(store, "a")
         for event in NO_EVENTS:
-            with pytest.raises(NotKept):
+            with pytest.raises(NotStorable):
                 await store.append("a", event)
         assert await store.append("a", text("next")) == 0
 
@@ -106,9 +106,9 @@ async def test_an_event_beyond_the_limit_is_refused_with_its_meta(tmp_path: Path
     async with await opened(tmp_path) as store:
         await begun(store, "a")
         assert await store.append("a", largest) == 0
-        with pytest.raises(NotKept, match=str(AGENT_EVENT_BYTES)):
+        with pytest.raises(NotStorable, match=str(AGENT_EVENT_BYTES)):
             await store.append("a", largest, b"{}")
-        with pytest.raises(NotKept):
+        with pytest.raises(NotStorable):
             await store.append("a", largest + b" ")
 
 
@@ -168,7 +168,7 @@ async def test_what_is_not_there_is_named(tmp_path: Path) -> None:
             NewRun("a", "t", b"{}", "", new_thread=True),
             NewRun("b", "s", b"{}", "", new_thread=True),
         ):
-            with pytest.raises(AlreadyThere):
+            with pytest.raises(IdTaken):
                 await store.start_run(taken)
         assert [thread.session_id for thread in await store.threads()] == ["s"]
 
@@ -318,15 +318,15 @@ async def test_the_page_of_a_log_is_bounded_in_bytes(tmp_path: Path) -> None:
         await begun(store, "a")
         for _ in range(5):
             await store.append("a", text("x" * 700_000))
-        span = await store._reader.read(reading.log, "a", -1)
-        events, rest = await store._reader.read(reading.page, span)
+        span = await store._reader.read(reader.log, "a", -1)
+        events, rest = await store._reader.read(reader.page, span)
         assert (len(events), rest.first, rest.end) == (2, 2, 5)
 
 
 async def test_of_a_log_with_a_hole_what_is_there_is_played_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("telex.agent.store.reading.STORE_PAGE_BYTES", 1)
+    monkeypatch.setattr("telex.agent.store.reader.STORE_PAGE_BYTES", 1)
     async with await opened(tmp_path) as store:
         await begun(store, "a")
         for number in range(7):

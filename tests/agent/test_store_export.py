@@ -14,15 +14,15 @@ import pytest
 
 from agent.storing import begun, opened, text
 from telex.agent.store import (
-    AlreadyThere,
     BadExport,
+    IdTaken,
     NewRun,
     Status,
     Store,
     UnknownRun,
     UnknownThread,
-    export_file,
-    importing,
+    session_export,
+    session_import,
     verify,
 )
 
@@ -93,7 +93,7 @@ async def test_ids_that_are_taken_are_refused_or_made_anew(tmp_path: Path) -> No
         await filled(store)
         file = await exported(store, tmp_path / "x")
         before = await store.threads()
-        with pytest.raises(AlreadyThere, match="--new-ids"):
+        with pytest.raises(IdTaken, match="--new-ids"):
             await store.import_(file)
         assert await store.threads() == before
         renamed = (await store.import_(file, new_ids=True)).renamed
@@ -159,14 +159,14 @@ FLAWS: dict[str, Callable[[bytes], bytes]] = {
 async def test_of_a_file_that_is_not_right_nothing_is_imported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: int
 ) -> None:
-    monkeypatch.setattr("telex.agent.store.export_file.STORE_IMPORT_LINES", lines)
+    monkeypatch.setattr("telex.agent.store.session_export.STORE_IMPORT_LINES", lines)
     async with await opened(tmp_path, "a/db") as one, await opened(tmp_path, "b/db") as two:
         await filled(one)
         export = (await exported(one, tmp_path / "x")).read_bytes()
         await begun(two, "mine", "my own")
         for number, (flaw, changed) in enumerate(FLAWS.items()):
             (tmp_path / "x").write_bytes(changed(export))
-            with pytest.raises((BadExport, AlreadyThere), match=r"/x\b|one is here already"):
+            with pytest.raises((BadExport, IdTaken), match=r"/x\b|one is here already"):
                 await two.import_(tmp_path / "x")
             assert [thread.session_id for thread in await two.threads()] == ["my own"], flaw
             assert len(stored_in(two.path)) == 2 + number, flaw
@@ -177,8 +177,8 @@ async def test_of_a_file_that_is_not_right_nothing_is_imported(
 async def test_an_import_is_not_seen_before_it_is_whole_and_holds_up_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("telex.agent.store.export_file.STORE_IMPORT_LINES", 3)
-    monkeypatch.setattr("telex.agent.store.files.STORE_BUSY_SECONDS", 1)
+    monkeypatch.setattr("telex.agent.store.session_export.STORE_IMPORT_LINES", 3)
+    monkeypatch.setattr("telex.agent.store.database_file.STORE_BUSY_SECONDS", 1)
     async with await opened(tmp_path, "a/db") as one, await opened(tmp_path, "b/db") as two:
         for session in range(20):
             await filled_with(one, f"session {session}", 12)
@@ -205,12 +205,12 @@ async def filled_with(store: Store, session: str, events: int) -> None:
 async def test_what_an_import_that_died_left_is_taken_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("telex.agent.store.importing.STORE_IMPORT_LINES", 5)
+    monkeypatch.setattr("telex.agent.store.session_import.STORE_IMPORT_LINES", 5)
     async with await opened(tmp_path, "a/db") as one, await opened(tmp_path, "b/db") as two:
         await filled_with(one, "s", 12)
         file = await exported(one, tmp_path / "x")
-        loading = importing.Loading(file, False)
-        [piece] = export_file.pieces(file)
+        loading = session_import.SessionImport(file, False)
+        [piece] = session_export.read_export(file)
         await two._write(loading.take, piece)
         async with await Store.open(two.path):
             assert len(stored_in(two.path)) == 14, "who imports it lives"
@@ -248,4 +248,4 @@ async def test_others_in_the_same_commit_are_stored_though_an_import_is_not(
             return_exceptions=True,
         )
         assert (before, after) == (0, 1)
-        assert isinstance(refused, AlreadyThere)
+        assert isinstance(refused, IdTaken)

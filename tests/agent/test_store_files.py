@@ -20,20 +20,20 @@ import pytest
 
 from agent.storing import begun, contents, opened, text
 from telex.agent.store import (
-    Damaged,
     DiskFailed,
     DiskFull,
     NotAStore,
     Status,
     Store,
     StoreBusy,
-    TooNew,
+    StoreDamaged,
+    StoreTooNew,
+    StoreUnusable,
     UnknownRun,
-    Unusable,
+    errors,
+    integrity,
     migrations,
-    problems,
     verify,
-    verifying,
 )
 from telex.config.errors import NotPrivate
 
@@ -46,7 +46,7 @@ MAY_BE = {
     "fdatasync": ("told RunEnded",),  # the end that was told as not stored, and is there
     "pwrite64": (),
     # SQLite's word for it; and what is in memory it need not read.
-    "pread64": ("told Damaged", "pread64: taken for stored", "told RunEnded"),
+    "pread64": ("told StoreDamaged", "pread64: taken for stored", "told RunEnded"),
 }
 FIXTURES = sorted((HERE / "data").glob("store_v*.sql"))
 
@@ -150,14 +150,14 @@ def test_a_migration_is_whole_or_does_not_happen(tmp_path: Path) -> None:
         assert migrations.version_of(database, "db") == len(migrations.STEPS)
         migrations.migrate(database, "db", (*migrations.STEPS, (add,)))
         assert database.execute("SELECT id, title FROM threads").fetchall() == [("s", None)]
-        with pytest.raises(TooNew):
+        with pytest.raises(StoreTooNew):
             migrations.migrate(database, "db")
 
 
 @pytest.mark.parametrize(
     ("statement", "problem"),
     [
-        ("PRAGMA user_version = 99", TooNew),
+        ("PRAGMA user_version = 99", StoreTooNew),
         ("PRAGMA application_id = 7", NotAStore),
     ],
 )
@@ -205,7 +205,7 @@ async def test_many_open_a_new_store_at_once(tmp_path: Path) -> None:
 async def test_a_process_that_does_not_let_go_is_named_and_then_forgotten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("telex.agent.store.files.STORE_BUSY_SECONDS", 0.05)
+    monkeypatch.setattr("telex.agent.store.database_file.STORE_BUSY_SECONDS", 0.05)
     async with await opened(tmp_path) as store:
         await begun(store, "a")
         with closing(sqlite3.connect(store.path, isolation_level=None)) as other:
@@ -375,7 +375,7 @@ async def test_a_damaged_page_is_found_and_named(tmp_path: Path) -> None:
         for page in range(8, 20):
             file.seek(page * 4096)
             file.write(os.urandom(64))
-    with contextlib.suppress(Damaged):  # where not even the rows can be counted
+    with contextlib.suppress(StoreDamaged):  # where not even the rows can be counted
         assert verify(store.path).problems
 
 
@@ -386,7 +386,7 @@ async def test_text_that_is_no_text_any_more_is_damage(tmp_path: Path) -> None:
         await store.end_run("a", Status.COMPLETED)
         with closing(sqlite3.connect(store.path, isolation_level=None)) as other:
             other.execute("UPDATE runs SET id = CAST(x'ff61' AS TEXT)")
-        with pytest.raises(Damaged, match="verify"):
+        with pytest.raises(StoreDamaged, match="verify"):
             await store.threads()
     assert any("event 0" in problem for problem in verify(store.path).problems)
 
@@ -395,15 +395,15 @@ async def test_text_that_is_no_text_any_more_is_damage(tmp_path: Path) -> None:
 def test_a_disk_that_cannot_be_read_is_not_a_damaged_file(name: str) -> None:
     code = getattr(sqlite3, name)
     for kind in (code, sqlite3.SQLITE_IOERR):
-        assert isinstance(problems.condition(kind, "x", ""), DiskFailed)
-    assert "could not be read: Input/output error" in str(problems.condition(code, "x", ""))
+        assert isinstance(errors.sqlite_store_error(kind, "x", ""), DiskFailed)
+    assert "could not be read: Input/output error" in str(errors.sqlite_store_error(code, "x", ""))
     page = f"Tree 4 page 9: unable to get the page. error code={code}"
     with pytest.raises(DiskFailed, match="could not be read"):
-        verifying._check_it_was_read(page, Path("x"))
-    verifying._check_it_was_read("Tree 4 page 9: free space corruption", Path("x"))
+        integrity._check_it_was_read(page, Path("x"))
+    integrity._check_it_was_read("Tree 4 page 9: free space corruption", Path("x"))
 
 
 def test_nothing_to_verify_is_said(tmp_path: Path) -> None:
-    with pytest.raises(Unusable, match="there is no"):
+    with pytest.raises(StoreUnusable, match="there is no"):
         verify(tmp_path / "telex.db")
     assert not (tmp_path / "telex.db").exists()

@@ -93,8 +93,8 @@ async def test_whose_a_run_is_can_be_asked_without_taking_it(tmp_path: Path) -> 
     path = tmp_path / "store/telex.db"
     async with await Store.open(path) as one, await Store.open(path) as two:
         await begun(one, "a")
-        await one.look_after("a")
+        await one.end_if_abandoned("a")
         with pytest.raises(RunNotOurs, match="still runs"):
-            await two.look_after("a")
+            await two.end_if_abandoned("a")
         await one.end_run("a", Status.COMPLETED)
-        await two.look_after("a")
+        await two.end_if_abandoned("a")

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from permission_world import shell
-from telex.agent.judging import Decision, Request
+from telex.agent.permissions import Permission, PermissionRequest
 from telex.cli.agent.composition import Wanted, served_agent
 from telex.config import load, places
 
 if TYPE_CHECKING:
-    from telex.agent.permissions import Permissions
+    from telex.agent.permissions.workspace_permissions import WorkspacePermissions
 
 RULE = '[[permission.rule]]\ntool = "shell"\ncommand = "make"\ndecision = "allow"\n'
 
@@ -38,12 +38,14 @@ def a_project(path: Path, *, trusted: bool, content: str = RULE) -> Path:
     return path
 
 
-async def permissions_in(cwd: Path, root: Path | None, mode: str = "minimal") -> Permissions:
+async def permissions_in(
+    cwd: Path, root: Path | None, mode: str = "minimal"
+) -> WorkspacePermissions:
     wanted = Wanted(root=root, mode=mode)
     with contextlib.chdir(cwd):
         config = wanted.load()
         async with served_agent(wanted, config) as server:
-            return server.runtime.confirming.permissions
+            return server.runtime.confirmer.permissions
 
 
 async def test_a_root_is_not_trusted_because_the_directory_one_stands_in_is(
@@ -53,7 +55,7 @@ async def test_a_root_is_not_trusted_because_the_directory_one_stands_in_is(
     other.mkdir()
     permissions = await permissions_in(mine, other)
     assert not permissions.trusted
-    assert permissions.judge.judge(shell("make", str(other))).decision is Decision.ASK
+    assert permissions.judge.judge(shell("make", str(other))).decision is Permission.ASK
 
 
 async def test_a_root_that_is_trusted_is_so_from_anywhere(tmp_path: Path) -> None:
@@ -61,7 +63,7 @@ async def test_a_root_that_is_trusted_is_so_from_anywhere(tmp_path: Path) -> Non
     other = a_project(tmp_path / "other", trusted=False)
     permissions = await permissions_in(other, mine)
     assert permissions.trusted
-    assert permissions.judge.judge(shell("make", str(mine))).decision is Decision.ALLOW
+    assert permissions.judge.judge(shell("make", str(mine))).decision is Permission.ALLOW
 
 
 @pytest.mark.parametrize("linked", [".telex", ".telex/config.toml"])
@@ -74,7 +76,7 @@ async def test_a_root_is_not_trusted_because_it_links_to_a_file_that_is(
     (other / linked).symlink_to(f"/proc/self/cwd/{linked}" if magic else mine / linked)
     permissions = await permissions_in(mine, other)
     assert not permissions.trusted
-    assert permissions.judge.judge(shell("make", str(other))).decision is Decision.ASK
+    assert permissions.judge.judge(shell("make", str(other))).decision is Permission.ASK
 
 
 async def test_settings_are_those_of_the_root_too(
@@ -96,8 +98,8 @@ async def test_a_project_whose_rules_do_not_count_is_told(
     assert "other/.telex/config.toml: not read, it is not trusted" in capsys.readouterr().err
 
 
-def decides(permissions: Permissions, path: str) -> Decision:
-    request = Request("write", {"path": path, "content": ""}, permissions.root)
+def decides(permissions: WorkspacePermissions, path: str) -> Permission:
+    request = PermissionRequest("write", {"path": path, "content": ""}, permissions.root)
     written = permissions.judge.judge(request).decision
     shelled = permissions.judge.judge(shell(f"echo x > {path}", permissions.root)).decision
     assert written is shelled
@@ -123,16 +125,16 @@ async def test_no_agent_at_home_writes_what_telex_and_logins_obey(
         ".pam_environment",
         "bin/ls",
     ):
-        assert decides(permissions, str(home / name)) is Decision.ASK, name
+        assert decides(permissions, str(home / name)) is Permission.ASK, name
     for name in ("project/x", "dots/zsh/other", "project/.config/x"):
-        assert decides(permissions, str(home / name)) is Decision.ALLOW, name
+        assert decides(permissions, str(home / name)) is Permission.ALLOW, name
 
 
 async def test_no_directory_is_offered_that_the_home_is_in(tmp_path: Path) -> None:
     (tmp_path / "home" / "x").mkdir()
     judge = (await permissions_in(tmp_path, tmp_path)).judge
     for path, kinds in (("home/new", ["path"]), ("home/x/new", ["path", "directory"])):
-        judged = judge.judge(Request("write", {"path": path}, str(tmp_path)))
+        judged = judge.judge(PermissionRequest("write", {"path": path}, str(tmp_path)))
         assert [scope.kind for scope in judged.remember] == kinds
 
 
@@ -140,4 +142,4 @@ async def test_a_root_in_a_hidden_place_of_the_home_is_written_like_any(tmp_path
     root = tmp_path / "home" / ".config" / "editor"
     root.mkdir(parents=True)
     permissions = await permissions_in(root, root, "trusted")
-    assert decides(permissions, str(root / "init")) is Decision.ALLOW
+    assert decides(permissions, str(root / "init")) is Permission.ALLOW

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from telex.agent.agent_context import AgentContext
 from telex.agent.cores.builtin import BuiltinCore
-from telex.agent.judging import Mode
-from telex.agent.permissions import Permissions
+from telex.agent.permissions import Mode
+from telex.agent.permissions.workspace_permissions import WorkspacePermissions
 from telex.agent.runtime import AgentRuntime
 from telex.agent.sandbox_files import Sandbox
 from telex.agent.server import AgentServer
@@ -226,7 +226,7 @@ async def an_agent(
     surroundings = AgentContext(
         Sandbox(root), root, home, OutputCache(real / "cache", redactor), environment, redactor
     )
-    permissions = Permissions(str(root), str(home), Mode(mode))
+    permissions = WorkspacePermissions(str(root), str(home), Mode(mode))
     await permissions.load(store)
     thinking = {core.name: core for core in cores or (BuiltinCore(),)}
     given = tools or ToolRegistry(BUILTIN_TOOLS)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from telex.agent.judging import Mode
+from telex.agent.permissions import Mode
 from telex.cli import main
 from telex.cli.agent.composition import NOT_HELD, tell_what_is_not_held
 

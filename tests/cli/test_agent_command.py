@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from serving import telex_child
-from telex.agent.judging import Mode
+from telex.agent.permissions import Mode
 from telex.cli import main
 from telex.cli.agent.composition import tell_what_is_not_held
 from telex.processes.sandbox import Kernel

@@ -32,7 +32,7 @@ from telex.agent.run_states import (
     RunPhases,
     RunTransition,
 )
-from telex.agent.store import RunEnded, Status, StoreProblem
+from telex.agent.store import RunEnded, Status, StoreError
 from telex.agent.ui_connection import Departures
 from telex.processes.shielded import run_shielded
 from telex.wire.limits import AGENT_CANCEL_SECONDS, AGENT_STEERED
@@ -179,7 +179,7 @@ class AgentRun:
             await self._store.end_run(self.run_id, status, self._message)
         except RunEnded:
             pass  # the store ended it: it is as it should be
-        except StoreProblem as problem:
+        except StoreError as problem:
             log.error("the end of run %s is not stored: %s", self.run_id, problem)
 
     async def _run_core(self, core: Core, asked: RunInput, context: CoreContext) -> None:
@@ -190,7 +190,7 @@ class AgentRun:
             self.phases.step(RunTransition.DONE)
         except TurnStopped:
             await self._end_turn()
-        except (StoreProblem, EventOutOfOrder, ReplayDiverged) as problem:
+        except (StoreError, EventOutOfOrder, ReplayDiverged) as problem:
             log.warning("run %s failed: %s", self.run_id, problem)
             self._fail(str(problem))
         except Exception as error:
@@ -214,7 +214,7 @@ class AgentRun:
             await self.emit(events.FinalEvent(STOPPED_ANSWER))
             await self.publisher.wait_stored()
             self.phases.step(RunTransition.DONE)
-        except (StoreProblem, EventOutOfOrder) as problem:
+        except (StoreError, EventOutOfOrder) as problem:
             self._fail(str(problem))
 
     def _fail(self, message: str) -> None:
@@ -273,7 +273,7 @@ class AgentRun:
     async def _store_last_steering(self) -> None:
         try:
             self._store_unread_steering()
-        except StoreProblem as problem:
+        except StoreError as problem:
             log.error("run %s: what was said to it is not stored: %s", self.run_id, problem)
         await self.publisher.wait_sent()
 

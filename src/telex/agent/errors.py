@@ -13,9 +13,9 @@ from telex.agent import protocol
 from telex.agent.command_runner import BadShellParams
 from telex.agent.sandbox_files import OutsideSandbox
 from telex.agent.store import (
-    NotKept,
+    NotStorable,
     RunNotOurs,
-    StoreProblem,
+    StoreError,
     ThreadBusy,
     UnknownRun,
     UnknownThread,
@@ -43,8 +43,8 @@ _WIRE_CODES: Final[tuple[tuple[int | Condition, tuple[type[Exception], ...]], ..
     (protocol.RUN_NOT_FOUND, (UnknownRun,)),
     (protocol.BUSY, (ThreadBusy, TooManyRuns, RunNotOurs)),
     (Condition.PARAMS, (UnknownTool, BadArguments, BadShellParams, OutsideSandbox, NoSuchModel)),
-    (Condition.PARAMS, (NotKept, SeqBeyondEnd, msgspec.DecodeError)),
-    (protocol.INTERNAL, (StoreProblem, StartFailed, TreeSurvived, OSError)),
+    (Condition.PARAMS, (NotStorable, SeqBeyondEnd, msgspec.DecodeError)),
+    (protocol.INTERNAL, (StoreError, StartFailed, TreeSurvived, OSError)),
 )
 
 

@@ -18,8 +18,8 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from telex.agent.protocol.runs import AgentEventNotify
-from telex.agent.store import Event
-from telex.agent.store.problems import StoreProblem
+from telex.agent.store import StoredEvent
+from telex.agent.store.errors import StoreError
 from telex.rpc.errors import PeerGone
 from telex.wire.limits import AGENT_EVENTS_AHEAD, AGENT_FEED_ITEMS, AGENT_FEED_RETRY_SECONDS
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from telex.agent.agent_run import AgentRun
     from telex.agent.protocol.runs import RunStatusNotify, UiCapabilities
     from telex.agent.questions import Questions
-    from telex.agent.store import Event, Store
+    from telex.agent.store import Store, StoredEvent
     from telex.agent.ui_connection import UiConnection
 
 
@@ -70,7 +70,7 @@ class RunFeed:
         self.connection = connection
         self.run_id = run_id
         self._store = store
-        self._queue: deque[Event | Notice | Callable[[], None]] = deque()
+        self._queue: deque[StoredEvent | Notice | Callable[[], None]] = deque()
         self._held: dict[tuple[object, ...], Notice] = {}
         self._held_questions: list[Callable[[], None]] = []
         self._behind = after is not None
@@ -91,7 +91,7 @@ class RunFeed:
         """Wait until a feed that is finished has sent everything, or nobody listens."""
         await asyncio.wait({self.task})
 
-    def add_event(self, event: Event) -> None:
+    def add_event(self, event: StoredEvent) -> None:
         self._latest = event.seq
         if not self._is_behind():
             self._queue.append(event)
@@ -153,7 +153,7 @@ class RunFeed:
         try:
             async for event in self._store.events(self.run_id, self._sent):
                 await self._send(event)
-        except StoreProblem as problem:
+        except StoreError as problem:
             log.error("run %s cannot be sent for now: %s", self.run_id, problem)
             if not await self._finished_within(AGENT_FEED_RETRY_SECONDS):
                 return
@@ -173,7 +173,7 @@ class RunFeed:
                 await self._finished.wait()
         return self._finished.is_set()
 
-    async def _send(self, item: Event | Notice | Callable[[], None]) -> None:
+    async def _send(self, item: StoredEvent | Notice | Callable[[], None]) -> None:
         peer = self.connection.peer
         if isinstance(item, Notice):
             await peer.notify(item.method, item.params)
@@ -184,7 +184,7 @@ class RunFeed:
             await peer.notify("agent.event", event_notice(item, replay=item.seq <= self._old))
 
 
-def event_notice(event: Event, *, replay: bool) -> AgentEventNotify:
+def event_notice(event: StoredEvent, *, replay: bool) -> AgentEventNotify:
     """As it is sent: the stored bytes, and whether it is a replay."""
     meta = UNSET if event.meta is None else Raw(event.meta)
     if replay:
@@ -286,7 +286,7 @@ class EventPublisher:
             self._problem = self._problem or problem
         else:
             self.last_seq = answer.result()
-            event = Event(self._run_id, self.last_seq, 0, published.event, published.meta)
+            event = StoredEvent(self._run_id, self.last_seq, 0, published.event, published.meta)
             self._send_to_feeds(lambda feed: feed.add_event(event))
         for send in published.then:
             self._send_to_feeds(send)

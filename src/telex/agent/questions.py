@@ -18,14 +18,14 @@ import msgspec
 from telex.agent.feeds import Notice
 from telex.agent.protocol import REQUESTS
 from telex.agent.protocol.extensions import UiRequestCancel
-from telex.agent.store import Closed, StoreProblem
+from telex.agent.store import ClosedQuestion, StoreError
 from telex.processes.shielded import run_shielded
 from telex.rpc.errors import CallError, PeerGone
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from telex.agent.store import Question, Store
+    from telex.agent.store import Store, StoredQuestion
     from telex.agent.ui_connection import UiConnection
 
 log = logging.getLogger("telex.agent")
@@ -41,14 +41,14 @@ class UiAnswer:
     by: str
 
 
-def stored_answer(question: Question, closed: Closed) -> UiAnswer:
+def stored_answer(question: StoredQuestion, closed: ClosedQuestion) -> UiAnswer:
     """As it was stored."""
     raw = closed.answer
     value = None if raw is None else msgspec.json.decode(raw, type=_answer_type(question))
     return UiAnswer(value, closed.digest, question.id, closed.by)
 
 
-def _answer_type(question: Question) -> Any:
+def _answer_type(question: StoredQuestion) -> Any:
     return REQUESTS[question.method][1]
 
 
@@ -60,9 +60,9 @@ def _no_departures() -> bool:
 class OpenQuestion:
     """One question that has no answer yet."""
 
-    question: Question
+    question: StoredQuestion
     store: Store
-    closed: asyncio.Future[Closed]
+    closed: asyncio.Future[ClosedQuestion]
     asked: dict[UiConnection, asyncio.Task[None]] = field(default_factory=dict)
     expected: set[UiConnection] = field(default_factory=set)
     """Connections that will be asked when they were sent what came before."""
@@ -120,7 +120,7 @@ class OpenQuestion:
     async def _store_answer(self, raw: bytes, connection: UiConnection) -> None:
         try:
             closed = await self.store.answer(self.question.id, raw, connection.name)
-        except StoreProblem as problem:
+        except StoreError as problem:
             if not self.closed.done():
                 self.closed.set_exception(problem)
             return
@@ -133,7 +133,9 @@ class OpenQuestion:
         waiting = {c for c, task in self.asked.items() if not task.done()} - {but}
         if waiting or self.expected or self.departed_can_answer() or self.closed.done():
             return
-        self.closed.set_result(Closed(True, None, "nobody could answer", 0, self.question.digest))
+        self.closed.set_result(
+            ClosedQuestion(True, None, "nobody could answer", 0, self.question.digest)
+        )
 
 
 class Questions:
@@ -164,9 +166,9 @@ class Questions:
                 await run_shielded(self.withdraw(self.reopen(stored.result())))
             raise
 
-    def reopen(self, question: Question) -> OpenQuestion:
+    def reopen(self, question: StoredQuestion) -> OpenQuestion:
         """A question that is stored already."""
-        closed: asyncio.Future[Closed] = asyncio.get_running_loop().create_future()
+        closed: asyncio.Future[ClosedQuestion] = asyncio.get_running_loop().create_future()
         one = self._open[question.id] = OpenQuestion(question, self._store, closed)
         return one
 
@@ -207,7 +209,7 @@ class Questions:
     async def _withdraw_stored(self, one: OpenQuestion) -> None:
         try:
             await self._store.withdraw(one.question.id, "the runtime")
-        except StoreProblem as problem:  # then the run's end closes it, or the next start
+        except StoreError as problem:  # then the run's end closes it, or the next start
             log.warning("%s stays open: %s", one.question.id, problem)
 
     async def _notify_closed(self, one: OpenQuestion, connection: UiConnection, how: str) -> None:

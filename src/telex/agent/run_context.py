@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from telex.agent.confirming import Allowed, Failed, Refused
 from telex.agent.cores import ToolCallOutcome, TurnStopped
-from telex.agent.judging import in_line
+from telex.agent.permissions import in_line
+from telex.agent.permissions.confirmation import AllowedCall, FailedCall, RefusedCall
+from telex.agent.permissions.question_text import agent_title, escaped_lines
 from telex.agent.protocol import events
 from telex.agent.protocol.ui_requests import (
     CONFIRM,
@@ -29,13 +30,12 @@ from telex.agent.protocol.ui_requests import (
 )
 from telex.agent.tools.tool import ToolResult
 from telex.agent.tools.tool_registry import BadArguments, UnknownTool
-from telex.agent.wording import lines_shown, of_the_agent
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from telex.agent.agent_run import AgentRun
-    from telex.agent.confirming import Confirming
+    from telex.agent.permissions.confirmation import Confirmer
     from telex.agent.questions import UiAnswer
     from telex.agent.tools.todo import TodoList
     from telex.agent.tools.tool import ToolContext
@@ -51,14 +51,14 @@ class RunContext:
         self,
         run: AgentRun,
         tools: ToolRegistry,
-        confirming: Confirming,
+        confirmer: Confirmer,
         context: ToolContext,
         ui_context: bytes | None,
         save_todos: Callable[[str, TodoList], Awaitable[None]],
     ) -> None:
         self._run = run
         self._tools = tools
-        self._confirming = confirming
+        self._confirmer = confirmer
         self._context = context
         self._steps = 0
         self._save_todos = save_todos
@@ -106,12 +106,12 @@ class RunContext:
             return ToolResult(f"Error: Unknown tool '{tool}'", is_error=True), False
         except BadArguments as bad:
             return ToolResult(f"Error: {bad}", is_error=True), False
-        match await self._confirming.verdict(call, self._context, self, call_id):
-            case Failed(result):
+        match await self._confirmer.confirm(call, self._context, self, call_id):
+            case FailedCall(result):
                 return result, False
-            case Refused(why, stop):
+            case RefusedCall(why, stop):
                 return ToolResult(DENIED + why, is_error=True), stop
-            case Allowed(permitted, context):
+            case AllowedCall(permitted, context):
                 return await self._run_permitted(permitted, context), False
 
     async def _run_permitted(self, call: PreparedCall, context: ToolContext) -> ToolResult:
@@ -139,13 +139,13 @@ class RunContext:
 
     async def confirm(self, title: str, message: str) -> UiConfirmResult | None:
         params = UiConfirmRequestParams(
-            of_the_agent(title), lines_shown(message), allow_reason=True
+            agent_title(title), escaped_lines(message), allow_reason=True
         )
         said = await self._answer_value(CONFIRM, params)
         return said if isinstance(said, UiConfirmResult) else None
 
     async def prompt(self, title: str, message: str, *, secret: bool = False) -> str | None:
-        params = UiPromptRequestParams(of_the_agent(title), lines_shown(message), secret=secret)
+        params = UiPromptRequestParams(agent_title(title), escaped_lines(message), secret=secret)
         said = await self._answer_value(PROMPT, params)
         return None if said is None else said.value
 
@@ -156,7 +156,7 @@ class RunContext:
             PickItem(one.id, in_line(one.label), _escaped_or_none(one.detail)) for one in items
         ]
         said = await self._answer_value(
-            PICK, UiPickRequestParams(of_the_agent(title), readable, multi=multi)
+            PICK, UiPickRequestParams(agent_title(title), readable, multi=multi)
         )
         offered = {item.id for item in items}
         chosen = [] if said is None else [id for id in said.ids if id in offered]

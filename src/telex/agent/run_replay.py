@@ -24,7 +24,7 @@ from telex.agent.tools.tool import ToolResult
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from telex.agent.store import Closed, Event, Question
+    from telex.agent.store import ClosedQuestion, StoredEvent, StoredQuestion
 
 
 T = TypeVar("T")
@@ -65,9 +65,9 @@ class Replay:
 
     def __init__(
         self,
-        events: Iterable[Event] = (),
-        questions: Iterable[Question] = (),
-        closed: Iterable[tuple[Question, Closed]] = (),
+        events: Iterable[StoredEvent] = (),
+        questions: Iterable[StoredQuestion] = (),
+        closed: Iterable[tuple[StoredQuestion, ClosedQuestion]] = (),
     ) -> None:
         self._events = deque(events)
         self._questions = list(questions)
@@ -132,7 +132,9 @@ class Replay:
                 left.popleft()
         return list(left)
 
-    def next_answer(self, method: str, params: bytes) -> tuple[Question, Closed] | None:
+    def next_answer(
+        self, method: str, params: bytes
+    ) -> tuple[StoredQuestion, ClosedQuestion] | None:
         """How the question that the core itself asks now had ended."""
         if self._closed:
             question, _ = self._closed[0]
@@ -145,7 +147,9 @@ class Replay:
         """Whether the run went on from here: then no UI could be asked what is not stored."""
         return bool(self._events or self._closed)
 
-    def take_open_question(self, method: str, params: bytes, digest: bytes) -> Question | None:
+    def take_open_question(
+        self, method: str, params: bytes, digest: bytes
+    ) -> StoredQuestion | None:
         """The open one that asks the same: by what it is bound to, else by its words."""
         for one in self._questions:
             same = one.digest == digest if digest else one.params == params
@@ -154,13 +158,13 @@ class Replay:
                 return one
         return None
 
-    def take_stale_questions(self) -> list[Question]:
+    def take_stale_questions(self) -> list[StoredQuestion]:
         """Questions that are not asked this time, as the core goes on without: to be withdrawn."""
         found, self._questions = self._questions, []
         return found
 
 
-def _asks(event: Event) -> bool:
+def _asks(event: StoredEvent) -> bool:
     return _read(event.event, _EventIdentity).type.startswith("permission.")
 
 

@@ -15,10 +15,10 @@ import msgspec
 
 from telex.agent import run_replay
 from telex.agent.agent_run import AgentRun, RunCosts
-from telex.agent.confirming import Confirming
 from telex.agent.cores import RunInput
 from telex.agent.errors import NoSuchModel, TooManyRuns
 from telex.agent.feeds import RunSubscriptions
+from telex.agent.permissions.confirmation import Confirmer
 from telex.agent.protocol import events, runs
 from telex.agent.questions import Questions
 from telex.agent.run_context import RunContext
@@ -28,7 +28,7 @@ from telex.agent.store import (
     RunEnded,
     RunNotOurs,
     Status,
-    StoreProblem,
+    StoreError,
     new_run_id,
     new_session_id,
 )
@@ -41,9 +41,8 @@ if TYPE_CHECKING:
 
     from telex.agent.agent_context import AgentContext
     from telex.agent.cores import Core
-    from telex.agent.permissions import Permissions
-    from telex.agent.store import Run as StoredRun
-    from telex.agent.store import Store
+    from telex.agent.permissions.workspace_permissions import WorkspacePermissions
+    from telex.agent.store import Store, StoredRun
     from telex.agent.tools.tool_registry import ToolRegistry
     from telex.agent.ui_connection import UiConnection
 
@@ -70,7 +69,7 @@ class AgentRuntime:
         self,
         store: Store,
         context: AgentContext,
-        permissions: Permissions,
+        permissions: WorkspacePermissions,
         tools: ToolRegistry,
         cores: Mapping[str, Core],
         *,
@@ -84,7 +83,7 @@ class AgentRuntime:
         self.model = next(iter(self.cores))
         self.diagnostics = diagnostics
         self.questions = Questions(store)
-        self.confirming = Confirming(permissions, store)
+        self.confirmer = Confirmer(permissions, store)
         self.runs: dict[str, AgentRun] = {}
         self.subscriptions = RunSubscriptions(self.runs, self.questions, store)
         self.todos = TodoStore(store)
@@ -142,7 +141,7 @@ class AgentRuntime:
 
     async def _never_began(self, run_id: str) -> None:
         """No UI knows of it: its session is free again."""
-        with contextlib.suppress(StoreProblem):  # it is owed, or was never stored
+        with contextlib.suppress(StoreError):  # it is written later, or was never stored
             await self.store.end_run(run_id, Status.CANCELLED, "its UI left before it began")
 
     def new_run(
@@ -157,7 +156,7 @@ class AgentRuntime:
         self.runs[run.run_id] = run
         context = self.context.tool_context(todos)
         run_context = RunContext(
-            run, self.tools, self.confirming, context, ui_context, self.todos.save
+            run, self.tools, self.confirmer, context, ui_context, self.todos.save
         )
         run.begin(core, asked, run_context, self._forget)
 
@@ -186,7 +185,7 @@ class AgentRuntime:
     async def cancel(
         self, run_id: str, reason: str | None, connection: UiConnection
     ) -> runs.RunCancelResult:
-        """Raises `UnknownRun`, and `EndOwed`: an `ok` says that the run cannot come back."""
+        """Raises `UnknownRun`, and `EndNotSaved`: an `ok` says that the run cannot come back."""
         if run_id not in self.runs:
             async with self.resume_lock:
                 if run_id not in self.runs:
@@ -195,16 +194,16 @@ class AgentRuntime:
         ok = await run.cancel(reason)
         if (feed := connection.feeds.get(run_id)) is not None:
             await feed.wait_sent()
-        await self.store.settle(run_id)
+        await self.store.flush_end(run_id)
         return runs.RunCancelResult(ok, run.status)
 
     async def _cancel_stored(self, run_id: str, reason: str | None) -> runs.RunCancelResult:
         """One that has ended; or one that waits for an answer, and whose runtime has ended."""
         stored = await self.store.run(run_id)
         if stored.status.ended:
-            owed = self.store.owes(run_id)
-            await self.store.settle(run_id)
-            ok = owed and stored.status is Status.CANCELLED
+            unsaved = self.store.has_unsaved_end(run_id)
+            await self.store.flush_end(run_id)
+            ok = unsaved and stored.status is Status.CANCELLED
             return runs.RunCancelResult(ok, stored.status.value)
         try:
             await self.store.adopt(run_id)

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from telex.agent.judging.on_disk import Disk
+from telex.agent.permissions.disk import DiskLookup
 from telex.processes.openat import open_beneath
 from telex.terminal.patterns import Pattern, PatternError
 from telex.wire.limits import AGENT_FILE_BYTES, AGENT_WALKED, MIB
@@ -62,7 +62,7 @@ class Sandbox:
         if "\0" in path:
             raise OutsideSandbox(f"{path!r} is not a path: it holds a NUL")
         try:
-            way = Disk().way(os.fspath(cwd / path))
+            way = DiskLookup().resolve(os.fspath(cwd / path))
             place = os.path.relpath(way.end, self.root)
             place.encode()  # a link may lead to a name that no answer can hold
         except ValueError as error:  # what is no character
@@ -131,7 +131,7 @@ def find_sandbox(cwd: Path, given: Path | None = None) -> Sandbox:
 
 def directories_down_to(root: Path, cwd: Path) -> tuple[Path, ...]:
     """The directories from the root to the cwd, both included; only the root if it is elsewhere."""
-    way = Disk().way(os.path.abspath(cwd))
+    way = DiskLookup().resolve(os.path.abspath(cwd))
     real = Path(way.end)
     if way.unknown or not real.is_relative_to(root):
         return (root,)

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Raw
 
 from telex.agent.errors import to_rpc_error
-from telex.agent.methods import permitting, run_methods, session_methods
+from telex.agent.methods import run_methods, session_methods
+from telex.agent.permissions import permission_handlers
 from telex.agent.protocol import METHODS, RESERVED_NAMESPACES
 from telex.agent.ui_connection import DIALECT, UiConnection
 from telex.rpc.errors import ENDING, Condition, Problem, RpcError
@@ -46,9 +47,9 @@ ASYNC: Final[dict[str, Handler]] = {
     "session.history": session_methods.session_history,
     "model.list": session_methods.model_list,
     "model.set": session_methods.model_set,
-    "tool.call": permitting.tool_call,
-    "permission.explain": permitting.permission_explain,
-    "auth.logout": permitting.auth_logout,
+    "tool.call": permission_handlers.tool_call,
+    "permission.explain": permission_handlers.permission_explain,
+    "auth.logout": permission_handlers.auth_logout,
     "mcp.list": session_methods.mcp_list,
     "skills.list": session_methods.skills_list,
     "context.inspect": session_methods.context_inspect,

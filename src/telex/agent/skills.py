@@ -4,8 +4,8 @@ A skill is a directory with a `SKILL.md`, whose head is YAML and says its name a
 Three places are known for them, below every directory from the root to the cwd, and below the
 person's home. What is wrong with one is listed beside the others, never raised: a repository's
 files are anybody's. Links are followed, those of a project only inside its root; one skill reached
-by two ways is one, and a secret by its name is none. An AGENTS.md file may be in each directory from the root down to the cwd; their
-text is for language models, and is read when it is needed.
+by two ways is one, and a secret by its name is none. An AGENTS.md file may be in each directory
+from the root down to the cwd; their text is for language models, and is read when it is needed.
 
 Everything blocks; the callers run it in a thread.
 """
@@ -19,9 +19,9 @@ import stat
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
-from telex.agent.judging.links import is_below, spellings
-from telex.agent.judging.names import is_secret
-from telex.agent.judging.on_disk import Disk
+from telex.agent.permissions.disk import DiskLookup
+from telex.agent.permissions.path_walk import is_below, path_spellings
+from telex.agent.permissions.sensitive_names import is_secret
 from telex.agent.protocol.sessions import Skill, SkillProblem, SkillsListResult
 from telex.agent.sandbox_files import OutsideSandbox, directories_down_to
 from telex.wire.limits import (
@@ -115,7 +115,7 @@ class _SkillScan:
     errors: list[SkillProblem] = field(default_factory=list)
     seen: set[str] = field(default_factory=set)
     left: int = AGENT_SKILLS_DIRECTORIES
-    disk: Disk = field(default_factory=Disk)
+    disk: DiskLookup = field(default_factory=DiskLookup)
     cut: bool = False
 
     def scan_below(self, directory: Path, scope: Scope, within: str | None) -> None:
@@ -129,14 +129,14 @@ class _SkillScan:
     def _is_secret(self, path: str, within: str | None) -> bool:
         """By any name on the way, below the root: a checkout may itself lie in such a place."""
         top = (within or "").rstrip("/")
-        names = spellings(path, self.disk.way(path))
+        names = path_spellings(path, self.disk.resolve(path))
         return any(is_secret(one.removeprefix(top) if is_below(one, top) else one) for one in names)
 
     def _skill_files(self, top: str, within: str | None) -> Iterator[str]:
         waiting = [top]
         while waiting:
             path = waiting.pop()
-            way = self.disk.way(path)
+            way = self.disk.resolve(path)
             real = way.end
             if way.unknown or real in self.seen or not _is_inside(real, within):
                 continue
@@ -189,7 +189,7 @@ def _is_inside(real: str, within: str | None) -> bool:
 
 
 def _read_skill(path: str, scope: Scope) -> Skill:
-    real = Disk().real(path)
+    real = DiskLookup().real(path)
     # Not following what it has become since, and not waiting for a named pipe.
     descriptor = os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     with open(descriptor, "rb") as file:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from telex.agent.feeds import RunFeed
-    from telex.agent.store import Question
+    from telex.agent.store import StoredQuestion
     from telex.rpc.peer import Peer
 
 
@@ -82,14 +82,14 @@ class UiConnection:
     def can_be_asked(self, method: str) -> bool:
         return not self.gone and can_answer(self.capabilities, method)
 
-    async def ask(self, question: Question) -> bytes:
+    async def ask(self, question: StoredQuestion) -> bytes:
         """Its answer, as it came. Raises `CallError`. There is no time limit: people have lunch."""
         answer: Raw = await self.peer.call(
             question.method, Raw(question.params), returns=Raw, timeout=None, id=question.id
         )
         return bytes(answer)
 
-    def ask_again(self, question: Question) -> None:
+    def ask_again(self, question: StoredQuestion) -> None:
         """For who lost it; whichever answer comes is the answer."""
         with contextlib.suppress(PeerGone):
             self.peer.repeat(question.id, question.method, Raw(question.params))

@@ -26,10 +26,12 @@ if TYPE_CHECKING:
 
 def rules_of(content: bytes, where: str) -> list[str]:
     """Those of a config.toml. Raises `RuleRefused`; that it is TOML was seen before."""
-    from telex.agent.judging import from_tables, to_table
+    from telex.agent.permissions import rule_to_table, rules_from_tables
 
     table = tomllib.loads(content.decode()).get("permission", {})
-    return [in_words(to_table(rule)) for rule in from_tables(table.get("rule", []), where)]
+    return [
+        in_words(rule_to_table(rule)) for rule in rules_from_tables(table.get("rule", []), where)
+    ]
 
 
 def in_words(rule: Mapping[str, Any]) -> str:

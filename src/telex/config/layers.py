@@ -148,7 +148,7 @@ def _effective(setting: Setting, stack: tuple[Layer, ...]) -> Value:
 
 
 _OF_OTHERS: Final = frozenset(("plugins", "permission"))
-"""Sections read elsewhere: by `telex.plugins.config_values` and `telex.agent.judging.rules`."""
+"""Read elsewhere: by `telex.plugins.config_values` and `telex.agent.permissions.tool_rules`."""
 _SECTIONS: Final = frozenset(key.rpartition(".")[0] for key in TABLE) - {""}
 
 

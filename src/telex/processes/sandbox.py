@@ -13,7 +13,7 @@ Linux has three means, and each covers what the others do not:
 `restrict` does it, in the child. What was done cannot be taken off again, by it or its children.
 
 Used for plugins (`telex.plugins.restrictions`) and for commands of an agent that nobody was asked
-about (`telex.agent.confinement`). Imports little: the doctor uses it too.
+about (`telex.agent.permissions.confinement`). Imports little: the doctor uses it too.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from telex.agent.feeds import Notice
 from telex.agent.protocol import extensions, runs
 from telex.agent.run_replay import Replay
 from telex.agent.runtime import RunRequest
-from telex.agent.store import Refused, Status, StoreProblem
+from telex.agent.store import Status, StoreError, StoreRefused
 from telex.agent.ui_connection import unknown_ui
 from telex.rpc.errors import Condition, RpcError
 from telex.version import __version__
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from telex.agent.agent_run import AgentRun
     from telex.agent.runtime import AgentRuntime
-    from telex.agent.store import Run as StoredRun
+    from telex.agent.store import StoredRun
     from telex.agent.ui_connection import UiConnection
 
 
@@ -77,9 +77,9 @@ async def _started(
 ) -> runs.RunStartResult:
     try:
         return await runtime.start(asked, connection)
-    except Refused:
+    except StoreRefused:
         raise
-    except StoreProblem as problem:
+    except StoreError as problem:
         code = protocol.INTERNAL if asked.session_id is None else protocol.SESSION_LOAD_FAILED
         raise RpcError(code, str(problem)) from problem
 
@@ -175,7 +175,7 @@ async def _find_run(
     store = runtime.store
     stored = await store.run(run_id)
     if not stored.status.ended and run_id not in runtime.runs:
-        await store.look_after(run_id)
+        await store.end_if_abandoned(run_id)
         stored = await store.run(run_id)
     if after > (last := await store.last_seq(run_id)):
         raise SeqBeyondEnd(f"the last event of run {run_id} is {last}")
@@ -218,7 +218,7 @@ async def _resume(
         return None
     try:
         await store.adopt(stored.run_id)
-    except Refused:
+    except StoreRefused:
         return None  # another runtime has it, or it has ended
     stored_events = [event async for event in store.events(stored.run_id)]
     todos = await runtime.todos.load(stored.session_id)

@@ -9,7 +9,7 @@ from telex.agent import protocol
 from telex.agent.feeds import event_notice
 from telex.agent.protocol import sessions
 from telex.agent.runtime import PROVIDER
-from telex.agent.store import StoreProblem, UnknownThread
+from telex.agent.store import StoreError, UnknownThread
 from telex.rpc.errors import RpcError
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ async def session_list(
         threads = await runtime.store.threads(
             limit if limit > 0 else None, _wanted_workspace(runtime, params, current)
         )
-    except StoreProblem as problem:
+    except StoreError as problem:
         raise RpcError(protocol.SESSION_LIST_FAILED, str(problem)) from problem
     return sessions.SessionListResult(
         [
@@ -75,7 +75,7 @@ async def session_history(
             sent += 1
     except UnknownThread:
         raise
-    except StoreProblem as problem:
+    except StoreError as problem:
         raise RpcError(protocol.SESSION_LOAD_FAILED, str(problem)) from problem
     return sessions.SessionHistoryResult(history.runs, sent, history.truncated)
 

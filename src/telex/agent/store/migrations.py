@@ -1,4 +1,7 @@
-"""From an older schema to this one, a version at a time, each in one transaction.
+"""The tables as statements, and the steps from an older schema to this one, a transaction each.
+
+Threads (the wire's sessions) have runs, runs have events and questions; decisions stand alone.
+Numbers join the tables and ids are the wire's, so that an event costs eight bytes for its run.
 
 `user_version` in the file's header says where a database stands. An empty file is version 0, so
 making the tables is the first step like any other. A later version is refused: guessing at it
@@ -9,12 +12,99 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from telex.agent.store.problems import NotAStore, TooNew
-from telex.agent.store.schema import APPLICATION_ID, VERSION_1, VERSION_2, VERSION_3
+from telex.agent.store.errors import NotAStore, StoreTooNew
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Sequence
+
+
+APPLICATION_ID: Final = 0x746C7861
+"""`tlxa`, in the header of the file: tells our database from anybody else's."""
+
+VERSION_1: Final = (
+    """CREATE TABLE threads (
+    number INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    messages INTEGER NOT NULL DEFAULT 0,
+    meta BLOB
+) STRICT""",
+    "CREATE INDEX threads_by_time ON threads (updated_at)",
+    # `events` and `head` are written when the run ends: a log that lost its last events shows.
+    """CREATE TABLE runs (
+    number INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    thread INTEGER NOT NULL REFERENCES threads,
+    status TEXT NOT NULL
+        CHECK (status IN ('running', 'awaiting_ui', 'completed', 'error', 'cancelled')),
+    message TEXT,
+    input BLOB NOT NULL,
+    said TEXT NOT NULL,
+    started_at INTEGER NOT NULL,
+    ended_at INTEGER,
+    owner TEXT NOT NULL,
+    events INTEGER,
+    head BLOB,
+    meta BLOB,
+    CHECK ((ended_at IS NULL) = (status IN ('running', 'awaiting_ui')))
+) STRICT""",
+    "CREATE INDEX runs_by_thread ON runs (thread)",
+    # One run at a time in a thread, whichever process asks.
+    "CREATE UNIQUE INDEX one_active_run ON runs (thread) WHERE ended_at IS NULL",
+    # Without a rowid: the events of a run lie together, in order, and in one tree.
+    """CREATE TABLE events (
+    run INTEGER NOT NULL REFERENCES runs,
+    seq INTEGER NOT NULL CHECK (seq >= 0),
+    at INTEGER NOT NULL,
+    event BLOB NOT NULL,
+    meta BLOB,
+    chain BLOB NOT NULL,
+    PRIMARY KEY (run, seq)
+) STRICT, WITHOUT ROWID""",
+    # AUTOINCREMENT: the id on the wire (`ui_<number>`) is never used twice.
+    """CREATE TABLE questions (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    run INTEGER REFERENCES runs,
+    owner TEXT NOT NULL,
+    method TEXT NOT NULL,
+    params BLOB NOT NULL,
+    digest BLOB NOT NULL,
+    asked_at INTEGER NOT NULL,
+    answer BLOB,
+    closed_by TEXT,
+    closed_at INTEGER,
+    CHECK ((closed_at IS NULL) = (closed_by IS NULL)),
+    CHECK (answer IS NULL OR closed_at IS NOT NULL)
+) STRICT""",
+    "CREATE INDEX questions_open ON questions (run) WHERE closed_at IS NULL",
+    """CREATE TABLE decisions (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    rule BLOB NOT NULL,
+    made_by TEXT NOT NULL,
+    made_at INTEGER NOT NULL,
+    question INTEGER REFERENCES questions,
+    revoked_by TEXT,
+    revoked_at INTEGER,
+    CHECK ((revoked_at IS NULL) = (revoked_by IS NULL))
+) STRICT""",
+)
+
+VERSION_2: Final = (
+    # Whether a UI of the run may come back to it. Where none may, nobody will answer after a crash.
+    "ALTER TABLE runs ADD COLUMN may_return INTEGER NOT NULL DEFAULT 1",
+    # By whom, while it is being imported: nobody sees the session before it is whole.
+    "ALTER TABLE threads ADD COLUMN importing TEXT",
+    "CREATE INDEX threads_importing ON threads (importing) WHERE importing IS NOT NULL",
+)
+
+VERSION_3: Final = (
+    # Where its last run was, for lists of one workspace. Unknown for what is older.
+    "ALTER TABLE threads ADD COLUMN workspace TEXT",
+    "CREATE INDEX threads_by_workspace ON threads (workspace, updated_at)",
+)
+
 
 STEPS: Final = (VERSION_1, VERSION_2, VERSION_3)
 """Step n leads from version n to n + 1. What has been released is never edited, only added to."""
@@ -51,7 +141,7 @@ def version_of(database: sqlite3.Connection, path: object, known: int = len(STEP
             f"{path} is a database of another program; move it away, or name another file"
         )
     if version > known:
-        raise TooNew(
+        raise StoreTooNew(
             f"{path} was written by a later telex (schema {version}, known here: {known}); "
             "use that one, or name another file"
         )

@@ -13,10 +13,10 @@ import os
 import secrets
 from pathlib import Path
 
-from telex.agent.store.problems import DiskFailed, DiskFull
+from telex.agent.store.errors import DiskFailed, DiskFull
 
 
-class Owner:
+class StoreOwner:
     """This open store among all that use the same database. Closing it is ending it."""
 
     def __init__(self, database: Path) -> None:

@@ -15,10 +15,10 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from telex.agent.store.files import conditions, open_database
-from telex.agent.store.ledger import Ledger
-from telex.agent.store.owners import Owner
-from telex.agent.store.problems import Refused, StoreClosed
+from telex.agent.store.database_file import maps_sqlite_errors, open_database
+from telex.agent.store.errors import StoreClosed, StoreRefused
+from telex.agent.store.owners import StoreOwner
+from telex.agent.store.transactions import WriteState
 from telex.wire.limits import STORE_COMMIT_WRITES
 
 if TYPE_CHECKING:
@@ -32,25 +32,25 @@ T = TypeVar("T")
 class _Write(Generic[T]):
     """Something to do in a transaction, and who waits for it."""
 
-    work: Callable[[Ledger], T]
+    work: Callable[[WriteState], T]
     answer: asyncio.Future[T]
     result: T | None = None
     problem: Exception | None = None
 
 
-class Writer:
+class StoreWriter:
     def __init__(self, path: Path, clock: Callable[[], int]) -> None:
         self._path = path
         self._clock = clock
         self._loop = asyncio.get_running_loop()
         self._waiting: queue.SimpleQueue[_Write[Any] | None] = queue.SimpleQueue()
         self._closed = False
-        self._owner: Owner | None = None
-        self._ledger: Ledger | None = None
+        self._owner: StoreOwner | None = None
+        self._ledger: WriteState | None = None
         self._thread = threading.Thread(target=self._main, name="telex-store", daemon=True)
         self._thread.start()
 
-    def do(self, work: Callable[[Ledger], T]) -> asyncio.Future[T]:
+    def do(self, work: Callable[[WriteState], T]) -> asyncio.Future[T]:
         """Its result, once it is durable. Cancelled meanwhile, it may be stored or not."""
         if self._closed:
             raise StoreClosed(f"{self._path} was closed")
@@ -71,7 +71,7 @@ class Writer:
         try:
             while writes := self._next():
                 self._commit(writes)
-                self._loop.call_soon_threadsafe(_tell, writes)
+                self._loop.call_soon_threadsafe(_deliver, writes)
         finally:
             self._disconnect()
             if self._owner is not None:
@@ -91,7 +91,7 @@ class Writer:
 
     def _commit(self, writes: Sequence[_Write[Any]]) -> None:
         try:
-            with conditions(self._path):
+            with maps_sqlite_errors(self._path):
                 self._transact(writes)
         except Exception as problem:  # noqa: BLE001  whatever it is, those who wait are told
             self._disconnect()
@@ -104,20 +104,20 @@ class Writer:
         for write in writes:
             try:
                 write.result = write.work(ledger)
-            except Refused as refusal:
+            except StoreRefused as refusal:
                 write.problem = refusal
         ledger.touch()
         ledger.database.execute("COMMIT")
 
-    def _connected(self) -> Ledger:
+    def _connected(self) -> WriteState:
         if self._ledger is None:
             database = open_database(self._path)
             try:
-                self._owner = self._owner or Owner(self._path)
+                self._owner = self._owner or StoreOwner(self._path)
             except BaseException:
                 database.close()
                 raise
-            self._ledger = Ledger(database, self._owner, self._clock)
+            self._ledger = WriteState(database, self._owner, self._clock)
         return self._ledger
 
     def _disconnect(self) -> None:
@@ -128,7 +128,7 @@ class Writer:
             self._ledger = None
 
 
-def _tell(writes: Sequence[_Write[Any]]) -> None:
+def _deliver(writes: Sequence[_Write[Any]]) -> None:
     for write in writes:
         if write.answer.done():
             continue  # cancelled meanwhile

@@ -19,7 +19,7 @@ from msgspec import Meta
 
 from telex.agent.diffs import marked_lines, unified_diff
 from telex.agent.excerpts import count_lines, fitting, nth_line, page, part_of_line
-from telex.agent.judging import in_quotes, shown
+from telex.agent.permissions import escaped, in_quotes
 from telex.agent.sandbox_files import (
     BadGlob,
     FileChanged,
@@ -208,8 +208,8 @@ def _shown(change: _Change, asked: S, whole: list[str]) -> Preview[S]:
 
 
 def _shown_row(row: str) -> str:
-    # Behind a new line, `shown` takes spaces for what they are: an indent.
-    indented = shown(f"\n{row[1:]}").removeprefix("\\u{a}").removeprefix("\n")
+    # Behind a new line, `escaped` takes spaces for what they are: an indent.
+    indented = escaped(f"\n{row[1:]}").removeprefix("\\u{a}").removeprefix("\n")
     return f"| {row[:1]}{indented}"
 
 

@@ -22,7 +22,7 @@ from msgspec import Meta
 from telex.agent import command_runner
 from telex.agent.command_runner import agent_environment
 from telex.agent.excerpts import clip, fitting, line_pattern, matching_lines
-from telex.agent.judging.paths import is_secret
+from telex.agent.permissions.path_policy import is_secret
 from telex.agent.sandbox_files import (
     SKIPPED_DIRECTORIES,
     FileRefused,

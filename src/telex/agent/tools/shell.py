@@ -17,8 +17,7 @@ from msgspec import Meta
 
 from telex.agent import command_runner
 from telex.agent.command_runner import agent_environment, bounded_seconds, shell_result
-from telex.agent.confinement import described
-from telex.agent.refusals import is_refused
+from telex.agent.permissions.confinement import describe_confinement, was_refused_by_kernel
 from telex.agent.tools.tool import ToolContext, ToolFailed, ToolResult, tool
 from telex.processes.shielded import run_in_thread
 
@@ -83,8 +82,9 @@ def _sandbox_notes(ran: CommandResult, context: ToolContext) -> list[str]:
     held = context.confinement
     if held is None:
         return []
-    may = f"nobody was asked about this command, so it {described(held, context.sandbox.root)}"
-    if is_refused(ran, context.environment):
+    limits = describe_confinement(held, context.sandbox.root)
+    may = f"nobody was asked about this command, so it {limits}"
+    if was_refused_by_kernel(ran, context.environment):
         return [
             "something was refused, by the kernel's sandbox unless file modes refuse it as well",
             may,

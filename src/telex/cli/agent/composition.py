@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from telex.agent.agent_context import AgentContext
 from telex.agent.cores.builtin import BuiltinCore
 from telex.agent.cores.scripted import read_script
-from telex.agent.judging import Layer, Mode, RuleRefused, from_tables
-from telex.agent.permissions import Permissions
+from telex.agent.permissions import InvalidRule, Mode, RuleLayer, rules_from_tables
+from telex.agent.permissions.workspace_permissions import WorkspacePermissions
 from telex.agent.runtime import AgentRuntime
 from telex.agent.sandbox_files import find_sandbox
 from telex.agent.server import AgentServer
@@ -115,7 +115,7 @@ async def _runtime(
         redactor,
     )
     project = _trusted(config.project_file)
-    permissions = Permissions(
+    permissions = WorkspacePermissions(
         str(sandbox.root),
         str(Path.home()),
         Mode(wanted.mode),
@@ -156,7 +156,7 @@ def _trusted(project: ProjectFile | None) -> ProjectFile | None:
     return project if project is not None and project.trust is Trust.TRUSTED else None
 
 
-def _layers(user_file: Path, project: ProjectFile | None) -> list[Layer]:
+def _layers(user_file: Path, project: ProjectFile | None) -> list[RuleLayer]:
     """The person's own rules, and those of a project that is trusted."""
     layers = []
     if (content := read_file(user_file)) is not None:
@@ -166,13 +166,13 @@ def _layers(user_file: Path, project: ProjectFile | None) -> list[Layer]:
     return layers
 
 
-def _layer(name: str, content: bytes, path: Path) -> Layer:
-    """Raises `RuleRefused`."""
+def _layer(name: str, content: bytes, path: Path) -> RuleLayer:
+    """Raises `InvalidRule`."""
     try:
         table: dict[str, Any] = tomllib.loads(content.decode()).get("permission", {})
     except (tomllib.TOMLDecodeError, UnicodeError) as error:
-        raise RuleRefused(f"{path}: {error}") from error
-    return Layer(name, from_tables(table.get("rule", []), str(path)))
+        raise InvalidRule(f"{path}: {error}") from error
+    return RuleLayer(name, rules_from_tables(table.get("rule", []), str(path)))
 
 
 # The plugins whose tools the agent has, as the configuration names them.

@@ -16,7 +16,7 @@ import click
 import msgspec
 
 from telex.agent import protocol
-from telex.agent.confirming import NO_CONFIRM
+from telex.agent.permissions.confirmation import NO_CONFIRM
 from telex.agent.protocol import runs, ui_requests
 from telex.agent.protocol.sessions import SessionListResult
 from telex.agent.run_context import DENIED

@@ -1,0 +1,206 @@
+"""The one file that looks at the disk for the judge: what links say, what `*` stands for, which
+links lie below a directory."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+from typing import Final
+
+from telex.agent.permissions.path_walk import (
+    PATH_MAX,
+    SYSTEM_PLACES,
+    CachedLookup,
+    DirectoryScan,
+    Link,
+    LinkFollower,
+)
+from telex.wire.limits import AGENT_GLOB_NAMES, AGENT_WALKED
+
+_ENTRIES: Final = 50 * AGENT_GLOB_NAMES
+_MOUNTS: Final = "/proc/self/mountinfo"
+_SYSTEM_TYPES: Final = frozenset({"proc", "devtmpfs", "devpts"})
+_ESCAPED: Final = re.compile(r"\\([0-7]{3})")
+_MADE_UP: Final = (*SYSTEM_PLACES, "/sys")
+_PACKAGES: Final = "node_modules"
+_STORED: Final = ("/.git/objects", "/.git/lfs")
+"""What others installed, and what git stores: many names, and nobody obeys a link there."""
+
+
+class DiskLookup(LinkFollower):
+    """A `FileLookup` that looks at the disk."""
+
+    def link(self, path: str) -> Link | None:
+        try:
+            says = os.readlink(path)
+        except OSError as error:
+            if error.errno == errno.EINVAL:  # it is no link
+                return None
+            raise
+        except ValueError as error:  # what no file can be called
+            raise OSError(errno.EILSEQ, os.strerror(errno.EILSEQ), path) from error
+        # The kernel says no length, or one of its own, for a link that it makes up.
+        return Link(says, is_magic=os.lstat(path).st_size != len(os.fsencode(says)))
+
+    def system_places(self) -> tuple[str, ...]:
+        """`/proc` and `/dev`, and wherever else such a file system is mounted."""
+        try:
+            with open(_MOUNTS, encoding="utf-8", errors="surrogateescape") as file:
+                mounts = [line.split(" ") for line in file]
+        except OSError:  # not Linux
+            return SYSTEM_PLACES
+        found = (
+            _ESCAPED.sub(lambda code: chr(int(code[1], 8)), mount[4])
+            for mount in mounts
+            if _SYSTEM_TYPES.intersection(mount[mount.index("-") + 1 :][:1])
+        )
+        return tuple(dict.fromkeys((*SYSTEM_PLACES, *found)))
+
+    def glob(self, pattern: str) -> tuple[str, ...] | None:
+        """As a shell does, or more than it: hidden names by a written dot, and `?` for one byte or
+        one character, since shells go by the locale. A directory that is another to the shell, or
+        that we cannot reach, has names that nobody here knows."""
+        found = ["/"]
+        seen, looked_up = 0, CachedLookup(self)
+        for part in (part for part in pattern.split("/") if part):
+            reached: list[str] = []
+            for directory in found:
+                if not _is_ours(directory, looked_up):
+                    return None
+                entries = self._entries(directory, part)
+                seen += len(entries)
+                reached += entries
+            found = reached
+            if len(found) > AGENT_GLOB_NAMES or seen > _ENTRIES:
+                return None
+        return tuple(found)
+
+    def is_directory(self, path: str) -> bool:
+        return os.path.isdir(path)
+
+    def links(self, directory: str, depth: int | None = None) -> tuple[str, ...] | None:
+        found = self.scan(directory, depth)
+        return None if found is None else found.links
+
+    def scan(
+        self, directory: str, depth: int | None = None, *, whole: bool = False
+    ) -> DirectoryScan | None:
+        """All that lie below, through real directories; None where that is too much to look at."""
+        found: list[str] = []
+        trees: list[str] = []
+        waiting = [(directory, 1)]
+        left = AGENT_WALKED
+        while waiting:
+            place, level = waiting.pop()
+            for entry in _scanned(place):
+                left -= 1
+                if left < 0 or len(entry.path) >= PATH_MAX:
+                    return None
+                if entry.name == ".git":
+                    trees.append(place)
+                if entry.is_symlink():
+                    found.append(entry.path)
+                elif level != depth and _is_entered(entry, whole=whole):
+                    waiting.append((entry.path, level + 1))
+        return DirectoryScan(tuple(found), tuple(trees))
+
+    def contents(self, path: str, most_bytes: int) -> bytes | None:
+        try:
+            # Without waiting for the other end of a named pipe.
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+        except (FileNotFoundError, NotADirectoryError):
+            return b""
+        except (OSError, ValueError):  # whoever asks takes it for what it does not know
+            return None
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                return None
+            with open(descriptor, "rb", closefd=False) as file:
+                found = file.read(most_bytes + 1)
+        except OSError:
+            return None
+        finally:
+            os.close(descriptor)
+        return found if len(found) <= most_bytes else None
+
+    def is_hard_linked(self, path: str) -> bool:
+        """Whether a file is also another one: a hard link."""
+        try:
+            found = os.stat(path)
+        except (OSError, ValueError):
+            return False
+        return stat.S_ISREG(found.st_mode) and found.st_nlink > 1
+
+    def is_own(self, path: str) -> bool:
+        try:
+            return os.lstat(path).st_uid == os.geteuid()
+        except (OSError, ValueError):
+            return False
+
+    def _entries(self, directory: str, part: str) -> list[str]:
+        if "*" not in part and "?" not in part:
+            path = os.path.join(directory, part)
+            return [path] if os.path.lexists(path) else []
+        try:
+            names = os.listdir(directory)
+        except OSError:
+            return []  # a shell cannot look into it either
+        return [
+            os.path.join(directory, name)
+            for name in names
+            if (part.startswith(".") or not name.startswith("."))
+            and (_fits(part, name) or _fits(_raw(part), _raw(name)))
+        ]
+
+
+def _is_ours(directory: str, disk: CachedLookup) -> bool:
+    if len(os.fsencode(directory)) >= PATH_MAX:
+        return False
+    return not os.path.islink(directory) or not disk.resolve(directory).unknown
+
+
+def _scanned(directory: str) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(directory) as found:
+            return list(found)
+    except OSError:  # there is nothing, or nothing that we may see
+        return []
+
+
+def _is_entered(entry: os.DirEntry[str], *, whole: bool) -> bool:
+    if not whole and (entry.name == _PACKAGES or entry.path.endswith(_STORED)):
+        return False
+    if entry.path in _MADE_UP:
+        return False
+    try:
+        return entry.is_dir(follow_symlinks=False)
+    except OSError:  # it is gone
+        return False
+
+
+def _raw(name: str) -> str:
+    """A character for each byte."""
+    return os.fsencode(name).decode("latin-1")
+
+
+def _fits(pattern: str, name: str) -> bool:
+    """`*` and `?` alone. No regular expression: the pattern is an agent's, and time is ours.
+
+    The last `*` takes one more character whenever what follows it does not fit; no earlier one has
+    to be tried again.
+    """
+    at = here = 0
+    star = taken = -1
+    while here < len(name):
+        if pattern[at : at + 1] == "*":
+            star, taken, at = at, here, at + 1
+        elif pattern[at : at + 1] in ("?", name[here]):
+            at, here = at + 1, here + 1
+        elif star >= 0:
+            taken += 1
+            at, here = star + 1, taken
+        else:
+            return False
+    return pattern[at:].strip("*") == ""

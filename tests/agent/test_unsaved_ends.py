@@ -1,0 +1,169 @@
+"""A run is over when that was told, also where the store would not keep its end."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agent.storing import begun, opened, text
+from agent.ui_side import ALL, an_agent
+from telex.agent.store import EndNotSaved, RunEnded, Status, StoreBusy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from agent.ui_side import Agent, Message, Ui
+    from telex.agent.store import Store
+
+RETURNING = {**ALL, "supports_run_attach": True}
+
+
+@contextmanager
+def nothing_is_kept(store: Store) -> Iterator[None]:
+    """Another process has the database and does not let go: every write fails, until it does."""
+    with closing(sqlite3.connect(store.path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        yield
+        other.execute("ROLLBACK")
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("telex.agent.store.database_file.STORE_BUSY_SECONDS", 0.02)
+
+
+async def asked(ui: Ui) -> tuple[Message, Message]:
+    started = await ui.call("run.start", {"input": {"type": "text", "text": "run touch done"}})
+    return started, await ui.until("ui.confirm.request")
+
+
+async def check_it_is_over(agent: Agent, started: Message, status: str) -> None:
+    """It asks nobody and does nothing, and its session is free."""
+    run_id, session_id = started["run_id"], started["session_id"]
+    ui = await agent.connect(**RETURNING)
+    assert (await ui.call("run.attach", {"run_id": run_id}))["status"] == status
+    assert await ui.until_ended(run_id) == status
+    assert await ui.until_ended(await ui.start("help", session_id=session_id)) == "completed"
+    assert not [m for m in ui.heard if m.get("method") == "ui.confirm.request"]
+    assert not (agent.root / "done").exists()
+    assert (await agent.runtime.store.run(run_id)).status == status
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_a_cancelled_run_does_not_come_back_because_the_disk_failed(tmp_path: Path) -> None:
+    async with an_agent(tmp_path) as agent:
+        ui = await agent.connect(**RETURNING)
+        started, _ = await asked(ui)
+        cancel = {"run_id": started["run_id"]}
+        with nothing_is_kept(agent.runtime.store):
+            for _ in range(2):
+                refused = await ui.refusal("run.cancel", cancel)
+                assert refused.code == -32000
+                assert "its end is not stored" in refused.message
+            assert ui.statuses(started["run_id"])[-1] == "cancelled"
+            assert (await ui.call("run.attach", cancel))["status"] == "cancelled"
+        assert await ui.call("run.cancel", cancel) == {"ok": True, "status": "cancelled"}
+        assert await ui.call("run.cancel", cancel) == {"ok": False, "status": "cancelled"}
+        await check_it_is_over(agent, started, "cancelled")
+    async with an_agent(tmp_path) as agent:
+        await check_it_is_over(agent, started, "cancelled")
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_a_no_that_could_not_be_stored_is_still_the_end(tmp_path: Path) -> None:
+    async with an_agent(tmp_path) as agent:
+        ui = await agent.connect(**RETURNING)
+        started, question = await asked(ui)
+        with nothing_is_kept(agent.runtime.store):
+            ui.answer(question, {"ok": False})
+            assert await ui.until_ended(started["run_id"]) == "error"
+        await check_it_is_over(agent, started, "error")
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_an_end_that_is_owed_is_stored_when_the_runtime_closes(tmp_path: Path) -> None:
+    async with an_agent(tmp_path) as agent:
+        ui = await agent.connect(**RETURNING)
+        started, _ = await asked(ui)
+        with nothing_is_kept(agent.runtime.store):
+            await ui.refusal("run.cancel", {"run_id": started["run_id"]})
+    async with an_agent(tmp_path) as agent:
+        assert (await agent.runtime.store.run(started["run_id"])).status == "cancelled"
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_a_session_is_free_after_a_run_that_the_disk_ended(tmp_path: Path) -> None:
+    async with an_agent(tmp_path) as agent:
+        ui = await agent.connect(**ALL)
+        started = await ui.call("run.start", {"input": {"type": "text", "text": "ask x"}})
+        question = await ui.until("ui.prompt.request")
+        with nothing_is_kept(agent.runtime.store):
+            ui.answer(question, {"value": "y"})
+            assert await ui.until_ended(started["run_id"]) == "error"
+        run = await ui.start("help", session_id=started["session_id"])
+        assert await ui.until_ended(run) == "completed"
+
+
+async def test_a_ui_that_leaves_while_its_run_is_stored_leaves_its_session_free(
+    tmp_path: Path,
+) -> None:
+    async with an_agent(tmp_path) as agent:
+        ui, other = await agent.connect(**ALL), await agent.connect(**ALL)
+        started = await ui.call("run.start", {"input": {"type": "text", "text": "help"}})
+        await ui.until_ended(started["run_id"])
+        again = {
+            "input": {"type": "text", "text": "ask x"},
+            "session_id": started["session_id"],
+        }
+        with nothing_is_kept(agent.runtime.store):
+            ui.send("run.start", again)
+            await other.call("session.list")  # by then the other's request is served
+            leaving = asyncio.create_task(ui.leave())
+            await other.call("session.list")
+        await leaving
+        run = await other.start("help", session_id=started["session_id"])
+        assert await other.until_ended(run) == "completed"
+        assert await agent.runtime.store.active_runs() == []
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_what_is_owed_is_stored_with_the_next_event_of_any_run(tmp_path: Path) -> None:
+    async with await opened(tmp_path) as store:
+        await begun(store, "a", "one")
+        await begun(store, "b", "two")
+        with nothing_is_kept(store):
+            with pytest.raises(StoreBusy):
+                await store.end_run("a", Status.CANCELLED, "no more")
+            assert store.has_unsaved_end("a")
+            with pytest.raises(EndNotSaved, match="run a goes on"):
+                await store.flush_end("a")
+            assert (await store.run("a")).status is Status.CANCELLED
+        assert await store.append("b", text(0)) == 0
+        assert not store.has_unsaved_end("a")
+        found = await store.run("a")
+        assert (found.status, found.message) == (Status.CANCELLED, "no more")
+        assert found.ended_at is not None
+        with pytest.raises(RunEnded):
+            await store.append("a", text(0))
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_what_is_owed_is_stored_though_nothing_else_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another runtime may wait for the session."""
+    monkeypatch.setattr("telex.agent.store.store.STORE_OWED_SECONDS", 0.02)
+    async with an_agent(tmp_path) as agent:
+        ui = await agent.connect(**RETURNING)
+        started, _ = await asked(ui)
+        store = agent.runtime.store
+        with nothing_is_kept(store):
+            await ui.refusal("run.cancel", {"run_id": started["run_id"]})
+        assert store._flushing is not None
+        await asyncio.wait_for(store._flushing, 10)
+        assert (await store.run(started["run_id"])).status == "cancelled"
