@@ -30,9 +30,8 @@ from telex.adapters.server import AutomationServer
 from telex.automation import protocol as spec
 from telex.automation.notices import Connection
 from telex.redaction import Redactor
-from telex.terminal import actions
+from telex.terminal import actions, limits
 from telex.terminal.waits import matchers
-from telex.wire import limits
 
 ROUNDS, CALLS, STARTS, TYPED = 7, 200, 24, 100
 COUNTS = (1, 16, 64)

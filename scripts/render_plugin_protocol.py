@@ -10,8 +10,9 @@ from typing import Any, Final
 import msgspec
 from scripts.plugin_protocol_examples import CONVERSATION, Exchange
 
+from telex.plugins import limits
 from telex.plugins import protocol as spec
-from telex.wire import limits
+from telex.wire import limits as wire_limits
 
 _SHUTDOWN: Final = '{"jsonrpc":"2.0","id":10,"method":"shutdown"}'
 
@@ -51,8 +52,8 @@ Content-Length: {len(_SHUTDOWN)}\\r\\n
 - Names are in any case, the space after the colon is optional, other fields are ignored. telex also
   reads lines that end in LF alone, and writes CR LF.
 - The content is JSON in **UTF-8**, without a byte order mark.
-- A header has at most {limits.HEADER_BYTES:,} bytes and {limits.HEADER_FIELDS} fields, a content at
-  most {limits.CONTENT_BYTES:,} bytes. What is longer is skipped, and a protocol error.
+- A header has at most {wire_limits.HEADER_BYTES:,} bytes and {wire_limits.HEADER_FIELDS} fields, a
+  content at most {wire_limits.CONTENT_BYTES:,} bytes. Longer ones are skipped: a protocol error.
 - A read may bring a part of a message, or several. An empty read is the end of the input.
 - What is not a frame is skipped, up to the next line that begins like a header. The host counts it
   and goes on; a plugin SHOULD do the same.

@@ -23,7 +23,6 @@ import uvloop
 from hypothesis import HealthCheck, settings
 
 from telex.processes import guardian
-from telex.wire import limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -163,7 +162,7 @@ def _scratch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A plugin's answer may take as long as a busy machine makes it; the tests of the deadline set
     their own."""
-    monkeypatch.setattr(limits, "LUA_DEADLINE_MS", 20_000)
+    monkeypatch.setattr("telex.adapters.limits.LUA_DEADLINE_MS", 20_000)
 
 
 @pytest.fixture(autouse=True)

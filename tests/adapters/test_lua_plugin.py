@@ -19,11 +19,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from telex.adapters import limits
 from telex.adapters.lua_plugin import LuaPlugin, PluginRefused, read_plugin
 from telex.adapters.manifest import WHOLE, BadManifest
 from telex.processes import openat
 from telex.processes.openat import open_beneath
-from telex.wire import limits
 
 OUTSIDE = "return { stolen = true }"
 INSIDE = "return {}"

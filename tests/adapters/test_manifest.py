@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from telex.adapters.manifest import WHOLE, BadManifest, check, parse
 from telex.adapters.protocol import PERMISSIONS, DefaultTarget, Manifest
-from telex.wire.limits import MANIFEST_ITEMS
+from telex.config.limits import MANIFEST_ITEMS
 
 LEAST: dict[str, Any] = {"name": "demo", "kind": "adapter", "version": "1.0"}
 RUNS: dict[str, Any] = {**LEAST, "runtime": "lua", "entrypoint": "main.lua"}

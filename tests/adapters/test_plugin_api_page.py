@@ -28,6 +28,7 @@ from telex.adapters.protocol import (
     DefaultTarget,
     Manifest,
 )
+from telex.terminal import limits as terminal_limits
 from telex.version import __version__
 from telex.wire import limits
 
@@ -132,7 +133,7 @@ def test_the_numbers_are_those_of_the_host() -> None:
         for name, limit in limits.TABLE.items()
         if name in about
     }
-    assert f"last {limits.TRANSCRIPT_TAIL_CHARS:,} characters" in section("ctx")
+    assert f"last {terminal_limits.TRANSCRIPT_TAIL_CHARS:,} characters" in section("ctx")
     assert f"| {COMPLETED_TURN_STABLE_MS}: after" in section("ctx")
     assert (STATUS_ROWS, "bottom three rows" in section("ctx")) == (3, True)
     target = {row[0]: row[1] for row in tables("manifest.toml")[1]}

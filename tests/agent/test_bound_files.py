@@ -8,11 +8,11 @@ import pytest
 
 from agent.ui_side import ALL, an_agent
 from telex.agent.cores.scripted import ScriptedCore, ScriptStep
+from telex.agent.limits import AGENT_GLOB_NAMES, AGENT_TEXT_NAMES
 from telex.agent.permissions import DiskLookup, Judge, Mode, PermissionRequest
 from telex.agent.permissions.bound_files import find_bound_files
 from telex.agent.permissions.question_text import link_notes
 from telex.agent.sandbox_files import Sandbox
-from telex.wire.limits import AGENT_GLOB_NAMES, AGENT_TEXT_NAMES
 
 if TYPE_CHECKING:
     from pathlib import Path

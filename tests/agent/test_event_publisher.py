@@ -14,12 +14,12 @@ from agent.ui_side import ALL, an_agent
 from telex.agent.cores import TextDelta
 from telex.agent.cores.builtin import BuiltinCore
 from telex.agent.feeds import EventPublisher
+from telex.agent.limits import AGENT_EVENTS_AHEAD
 from telex.agent.protocol.events import FinalEvent, TextEvent
 from telex.agent.store import transactions
 from telex.agent.store.writer import StoreWriter
 from telex.agent.tools.tool import ToolContext, ToolResult
 from telex.agent.tools.tool_registry import PreparedCall
-from telex.wire.limits import AGENT_EVENTS_AHEAD
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

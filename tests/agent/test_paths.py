@@ -15,6 +15,7 @@ import pytest
 from agent.ui_side import ALL, an_agent
 from permission_world import shell
 from telex.agent.cores.scripted import ScriptedCore, ScriptStep
+from telex.agent.limits import AGENT_LINK_NAMES
 from telex.agent.permissions import (
     DiskLookup,
     Judge,
@@ -37,7 +38,6 @@ from telex.agent.permissions.reader_environment import unattended_environment
 from telex.agent.permissions.sensitive_names import BACKUP_NAMES, SECRET_NAMES, is_secret
 from telex.agent.sandbox_files import OutsideSandbox, Sandbox, find_sandbox
 from telex.agent.skills import find_skills
-from telex.wire.limits import AGENT_LINK_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from telex.agent.limits import AGENT_COMMAND_CHARS, AGENT_COMMAND_DEPTH
 from telex.agent.permissions import ShellScript, UnparsedShell, parse_shell
 from telex.agent.permissions.shell_parser import Direction, ListOperator, Pipeline, SimpleCommand
-from telex.wire.limits import AGENT_COMMAND_CHARS, AGENT_COMMAND_DEPTH
 
 if TYPE_CHECKING:
     from collections.abc import Callable

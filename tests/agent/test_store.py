@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent.storing import begun, contents, opened, text
+from telex.agent.limits import AGENT_EVENT_BYTES
 from telex.agent.store import (
     IdTaken,
     NewRun,
@@ -25,7 +26,6 @@ from telex.agent.store import (
     UnknownThread,
     reader,
 )
-from telex.wire.limits import AGENT_EVENT_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,13 +12,14 @@ import pytest
 from automating import Serving, alive
 from telex.automation.session_reader import SessionReader
 from telex.redaction import Redactor
+from telex.rpc import limits as rpc_limits
+from telex.terminal import limits
 from telex.terminal import session as sessions
 from telex.terminal.cells import Size
 from telex.terminal.recording import ExitEvent, read_recording
 from telex.terminal.redact import draw_screen
 from telex.terminal.session import Program, PtySession
 from telex.terminal.waits import matchers
-from telex.wire import limits
 
 DEAF = "trap '' HUP TERM; echo $$; printf up; while :; do sleep 100; done"
 
@@ -69,7 +70,7 @@ async def test_a_cancelled_close_can_be_awaited_again() -> None:
 async def test_a_long_input_that_nobody_reads_is_given_up_and_blocks_nothing_for_ever(
     automation: Serving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limits, "INPUT_SECONDS", 0.2)
+    monkeypatch.setattr("telex.terminal.limits.INPUT_SECONDS", 0.2)
     async with automation() as client:
         session = await client.start("stty raw -echo; printf up; exec sleep 1000")
         await client.shows(session, "up")
@@ -95,7 +96,7 @@ async def test_a_slow_action_on_one_session_does_not_silence_another(automation:
 async def test_much_output_is_told_in_pieces(
     automation: Serving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limits, "OUTPUT_CHARS_TOLD", 10)
+    monkeypatch.setattr("telex.automation.limits.OUTPUT_CHARS_TOLD", 10)
     async with automation() as client:
         await client.call("server.set_notifications", enabled=True)
         session = await client.start("seq -s ' ' 1 200")
@@ -139,7 +140,7 @@ async def test_however_many_waits_are_open_they_can_be_cancelled(automation: Ser
             asyncio.create_task(
                 client.call("session.wait", session=session, matcher=never, wait_id=f"w{n}")
             )
-            for n in range(limits.CALLS_IN_FLIGHT + 1)
+            for n in range(rpc_limits.CALLS_IN_FLIGHT + 1)
         ]
         assert await client.call("session.list") == {"sessions": [session]}
         told = await client.call("session.cancel_wait", wait_id="w0")

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from automating import SECRET, Client, Serving
-from telex.wire import limits
 
 PROGRAM = r"""
 import json, os, re, sys, termios, tty
@@ -302,7 +301,7 @@ key()
 tell(command="x:last")
 key()
 """
-    monkeypatch.setattr(limits, "NEWS_WAITING", 10)
+    monkeypatch.setattr("telex.automation.limits.NEWS_WAITING", 10)
     async with automation() as client:
         await subscribe(client)
         session = await program(client, script)

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from automating import SECRET, Client, Serving
+from telex.automation import limits
 from telex.terminal import recording
 from telex.terminal.cells import STANDARD, Size
 from telex.terminal.screen import Screen
-from telex.wire import limits
 
 # How a screen and a transcript are told.
 

@@ -36,7 +36,6 @@ from telex.terminal.screen import Screen
 from telex.terminal.session import PtySession
 from telex.terminal.transcript import strip_escapes
 from telex.terminal.waits import matchers as waits_matchers
-from telex.wire import limits
 from telex.wire.events import Frame
 
 if TYPE_CHECKING:
@@ -616,7 +615,7 @@ async def test_no_attachment_that_fell_behind_is_drawn_a_secret(
     counted: Callable[[int, int], int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Too slow for all the bytes: it gets the screen, on which the secret has half scrolled off."""
-    monkeypatch.setattr(limits, "ATTACHED_BYTES", 32)
+    monkeypatch.setattr("telex.automation.limits.ATTACHED_BYTES", 32)
     tried = 0
     async with rigged() as rig:
         for case in cases(counted(75, 5_000)):

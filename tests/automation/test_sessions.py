@@ -13,8 +13,8 @@ import pytest
 
 from automating import SECRET, Serving, alive
 from telex.automation.server import AutomationService
+from telex.terminal import limits
 from telex.version import __version__
-from telex.wire import limits
 
 SPEC_METHODS = [
     "server.capabilities",

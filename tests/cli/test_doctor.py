@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from telex.cli.doctor import checks
-from telex.cli.doctor.checks import Finding, Mark, Requirement, libraries, requirements
+from telex.cli.doctor.checks import Finding, Mark, Requirement, all_limits, libraries, requirements
 from telex.processes.sandbox import Kernel
 from telex.version import __version__
-from telex.wire.limits import TABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,7 +53,7 @@ def test_json_tells_the_facts(telex: Run, environ: dict[str, str]) -> None:
     soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     assert seen["kernel"]["open_files"]["soft"] in {soft, None}
     assert {name: limit["value"] for name, limit in seen["limits"].items()} == {
-        name: limit.value for name, limit in TABLE.items()
+        name: limit.value for name, limit in all_limits().items()
     }
 
 

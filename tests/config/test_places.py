@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from telex.config.errors import BadPlace
+from telex.config.limits import SOCKET_PATH_BYTES
 from telex.config.places import Bases, find, make_private, places
-from telex.wire.limits import SOCKET_PATH_BYTES
 
 BASES = Bases(
     config=Path("/home/ada/.config/telex"),

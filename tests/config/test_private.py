@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from telex.config import limits
 from telex.config.errors import NotPrivate, Unreadable
 from telex.config.places import make_private, privacy_problem, read_file, write_private
-from telex.wire import limits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,10 +13,10 @@ import pytest
 from disks import limited
 from telex.config.errors import NotPrivate
 from telex.config.places import Places
+from telex.escapes import limits
 from telex.escapes.audit import AuditLog, audit_file
 from telex.escapes.gate import GateDecision
 from telex.escapes.policy import RequestOrigin
-from telex.wire import limits
 
 DENIED = GateDecision(
     "clip:read", RequestOrigin("remote", "ssh", (1, 2)), "clipboard", False, "rule 2"

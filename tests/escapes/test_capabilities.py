@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from telex.escapes import limits as escapes_limits
 from telex.escapes.capabilities import detect_answer, glob_matches, supports
 from telex.escapes.commands import COMMANDS, EVENTS
 from telex.escapes.commands import core as spec
@@ -46,7 +47,7 @@ def test_the_answer_fits_the_smallest_frame() -> None:
     for commands in (COMMANDS.values(), lacking, without):
         told = detect_answer(commands, maxframe=limits.CONTROL_STRING_BYTES, htty=True)
         body = msgspec.json.encode({"resid": "x" * 64, "data": told})
-        assert len(json_escape.encode(body)) <= limits.SENT_CONTROL_STRING_BYTES
+        assert len(json_escape.encode(body)) <= escapes_limits.SENT_CONTROL_STRING_BYTES
 
 
 def test_a_level_is_said_if_nothing_of_it_is_missing() -> None:

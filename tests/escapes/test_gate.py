@@ -12,6 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec import Struct
 
+from telex.escapes import limits
 from telex.escapes.gate import (
     Gate,
     GateDecision,
@@ -23,7 +24,6 @@ from telex.escapes.gate import (
 )
 from telex.escapes.policy import Policy, RequestOrigin
 from telex.escapes.protocol import EscapeCommand, Guard
-from telex.wire import limits
 
 
 class Nothing(Struct):

@@ -14,13 +14,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
+from telex.escapes import limits
 from telex.escapes.inband import REFUSALS, InBandChannel, RateAllowance, TerminalDialect
+from telex.rpc import limits as rpc_limits
 from telex.rpc.errors import CallTimedOut, RpcError
 from telex.rpc.handler_tasks import Call
 from telex.rpc.messages import Failure, Malformed, Reply, Request
 from telex.rpc.methods import Methods
 from telex.rpc.peer import MessageTooLarge, Peer
-from telex.wire import json_escape, limits
+from telex.wire import json_escape
+from telex.wire import limits as wire_limits
 from telex.wire.demux import Demux
 from telex.wire.events import Claimed, Fault
 
@@ -505,7 +508,7 @@ async def test_our_own_frames_coming_back_are_counted_and_that_is_all() -> None:
         terminal.asks("t:echo", data={"command": "t:echo", "rpcid": "x"})
         await terminal.hears()
         terminal.prints(b'\x1b]23199;0;{"command":"t:echo","rpcid":"2"}\x07')
-        terminal.prints(b"\x1b]23199;0;" + b"x" * (limits.CONTROL_STRING_BYTES + 1) + b"\x07")
+        terminal.prints(b"\x1b]23199;0;" + b"x" * (wire_limits.CONTROL_STRING_BYTES + 1) + b"\x07")
         assert terminal.channel.echoed == 2
         assert terminal.typed == b""
 
@@ -560,7 +563,7 @@ async def test_a_part_that_does_not_fit_ends_its_stream() -> None:
 
 
 async def test_a_frame_too_long_is_answered_where_its_id_stands_first() -> None:
-    long = b'"data":"' + b"x" * limits.CONTROL_STRING_BYTES + b'"}'
+    long = b'"data":"' + b"x" * wire_limits.CONTROL_STRING_BYTES + b'"}'
     async with Terminal() as terminal:
         terminal.prints(
             b'\x1b]23198;0;{"command":"t:echo","timeout":5,"rpcid":"L1",' + long + b"\x07"
@@ -612,10 +615,10 @@ async def test_a_program_that_reads_no_answers_is_asked_no_more_and_its_streams_
 
 async def test_more_in_flight_than_there_may_be_is_ecbusy() -> None:
     async with Terminal() as terminal:
-        for n in range(limits.CALLS_IN_FLIGHT + 1):
+        for n in range(rpc_limits.CALLS_IN_FLIGHT + 1):
             terminal.asks("t:wait", str(n), data=60)
         (reply,) = await terminal.hears()
-        assert reply["resid"] == str(limits.CALLS_IN_FLIGHT)
+        assert reply["resid"] == str(rpc_limits.CALLS_IN_FLIGHT)
         assert reply["error"].startswith("ECBUSY: ")
 
 

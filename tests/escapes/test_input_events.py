@@ -7,6 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from telex.escapes import limits
 from telex.escapes.commands.event_types import (
     ColorScheme,
     FocusEvent,
@@ -26,7 +27,7 @@ from telex.escapes.input_events import (
     to_notifications,
 )
 from telex.rpc.messages import Notification
-from telex.wire import json_escape, limits
+from telex.wire import json_escape
 
 ALL = frozenset({*EVENT_NAMES.values(), MOUSE_CLICK})
 

@@ -15,15 +15,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payloads import any_lowered, lowered_commands, payloads
+from telex.escapes import limits
 from telex.escapes.commands import COMMANDS, lower
 from telex.escapes.commands import style as commands_style
 from telex.escapes.commands import window_ops as spec
 from telex.escapes.commands.ansi import PARAMETERS
 from telex.escapes.commands.dec_modes import mode_number
 from telex.escapes.errors import NotOutput
+from telex.terminal import limits as terminal_limits
 from telex.terminal.cells import Size
 from telex.terminal.screen import Screen
-from telex.wire import limits
 
 ROWS, COLS = 4, 6
 GRID = ["abcdef", "ghijkl", "mnopqr", "stuvwx"]
@@ -462,7 +463,7 @@ WRONG: list[tuple[str, object]] = [
     ("term:setmode", {"mode": "unknown"}),
     ("term:setmode", {"mode": "insert", "value": "save"}),
     ("term:title", {}),
-    ("term:title", {"title": "x" * (limits.TITLE_CHARS + 1)}),
+    ("term:title", {"title": "x" * (terminal_limits.TITLE_CHARS + 1)}),
     ("term:hyperlink", {}),
     ("term:hyperlink", {"uri": "https://x/", "end": True}),
     ("term:hyperlink", {"uri": "https://x/ y"}),

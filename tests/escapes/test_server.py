@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from telex.escapes import capabilities, commands
+from telex.escapes import capabilities, commands, limits
 from telex.escapes.commands import COMMANDS, EVENTS, core, dec_modes, terminal_extensions
 from telex.escapes.gate import Gate, GateDecision, GateQuestion, PersonAnswer
 from telex.escapes.policy import Policy, PolicyRule, PolicyVerdict, RequestOrigin
@@ -25,7 +25,8 @@ from telex.rpc.peer import Peer
 from telex.rpc.testing import memory_channels
 from telex.terminal.cells import Size
 from telex.terminal.screen import Screen
-from telex.wire import json_escape, limits
+from telex.wire import json_escape
+from telex.wire import limits as wire_limits
 
 SIZE = Size(6, 40)
 
@@ -118,7 +119,7 @@ async def test_every_command_of_the_catalogue_is_served_and_detect_names_what_ca
         codes = {name: await code_of(program, name) for name in COMMANDS}
         assert {"ECNOCMD", "ECINTERNAL"}.isdisjoint(codes.values())
         answer = await program.call("detect")
-        assert answer["maxframe"] == limits.CONTROL_STRING_BYTES
+        assert answer["maxframe"] == wire_limits.CONTROL_STRING_BYTES
         for there in ("ping", "detect", "term:cursormove", "term:report", "term:batch"):
             assert capabilities.supports(answer, there)
         for lacking in ("term:window", "clip:read", "file:upload", "term:subscribe", "event:key"):

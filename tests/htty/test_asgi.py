@@ -19,11 +19,12 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response, Strea
 from starlette.routing import Route
 
 from htty.served import served, whole
+from telex.htty import limits
 from telex.htty.asgi import AsgiServer
 from telex.htty.asgi_messages import request_scope
 from telex.htty.byte_stream import memory_streams
 from telex.htty.errors import ConnectionOver, StartupFailed, StreamReset
-from telex.wire import limits
+from telex.wire import limits as wire_limits
 
 Message = dict[str, Any]
 
@@ -105,7 +106,7 @@ async def test_two_requests_run_at_once_and_do_not_wait_for_each_other() -> None
 async def test_large_bodies_go_both_ways_with_a_slow_reader_and_nothing_is_held_whole(
     counted: Callable[[int, int], int],
 ) -> None:
-    size = counted(10, 300) * limits.MIB
+    size = counted(10, 300) * wire_limits.MIB
     piece = bytes(range(256)) * 256
     ahead: list[int] = []
     sent = received = 0
@@ -423,7 +424,7 @@ async def test_after_its_answer_an_app_hears_that_the_request_is_over() -> None:
 async def test_when_the_wire_ends_requests_hear_of_it_and_the_stubborn_are_cancelled(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(limits, "HTTY_GRACE_SECONDS", 0.1)
+    monkeypatch.setattr("telex.htty.limits.HTTY_GRACE_SECONDS", 0.1)
     seen = asyncio.Queue[str]()
 
     async def app(scope: Message, receive: Any, send: Any) -> None:
@@ -485,7 +486,7 @@ async def test_a_server_that_is_cancelled_leaves_no_task() -> None:
 async def test_work_for_streams_that_were_reset_is_bounded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(limits, "HTTY_REQUESTS_RUNNING", 4)
+    monkeypatch.setattr("telex.htty.limits.HTTY_REQUESTS_RUNNING", 4)
     running = most = begun = 0
     go = asyncio.Event()
 
@@ -581,7 +582,7 @@ async def test_an_app_that_knows_no_lifespan_is_served() -> None:
 async def test_an_app_that_does_not_shut_down_is_not_waited_for(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(limits, "HTTY_GRACE_SECONDS", 0.1)
+    monkeypatch.setattr("telex.htty.limits.HTTY_GRACE_SECONDS", 0.1)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:

@@ -14,9 +14,10 @@ from starlette.websockets import WebSocket
 from websockets.frames import Frame, Opcode
 
 from htty.served import Client, served, whole
+from telex.htty import limits
 from telex.htty.errors import StreamReset, WebSocketOver
 from telex.htty.h2.http2_websocket import Side, WebSocketClose, WebSocketStream
-from telex.wire import limits
+from telex.wire import limits as wire_limits
 
 Message = dict[str, Any]
 
@@ -70,7 +71,7 @@ async def test_a_starlette_websocket_echoes() -> None:
 async def test_text_and_bytes_large_and_small_come_back_as_they_were() -> None:
     async with served(echo_any, lifespan=False) as client:
         wire = await client.websocket("/")
-        for message in (b"", b"\0\xff", "x" * 70_000, bytes(3 * limits.MIB)):
+        for message in (b"", b"\0\xff", "x" * 70_000, bytes(3 * wire_limits.MIB)):
             sending = asyncio.create_task(wire.send(message))
             assert await wire.receive() == message
             await sending
@@ -189,7 +190,7 @@ async def test_messages_before_the_mistake_are_delivered() -> None:
 async def test_a_message_that_is_too_large_is_refused_by_its_header(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(limits, "HTTY_MESSAGE_BYTES", 1000)
+    monkeypatch.setattr("telex.htty.limits.HTTY_MESSAGE_BYTES", 1000)
     app = Noting()
     async with served(app, lifespan=False) as client:
         http_stream, _ = await client.dial("/")
@@ -203,7 +204,7 @@ async def test_a_message_that_is_too_large_is_refused_by_its_header(
 
 
 async def test_fragments_count_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "HTTY_MESSAGE_BYTES", 1000)
+    monkeypatch.setattr("telex.htty.limits.HTTY_MESSAGE_BYTES", 1000)
     async with served(Noting(), lifespan=False) as client:
         halves = [Frame(Opcode.BINARY, bytes(600), fin=False), Frame(Opcode.CONT, bytes(600))]
         wire = await raw(client, *halves)
@@ -295,7 +296,7 @@ async def test_an_app_that_returns_says_goodbye() -> None:
 async def test_one_who_never_answers_a_goodbye_is_not_waited_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(limits, "HTTY_CLOSE_SECONDS", 0.1)
+    monkeypatch.setattr("telex.htty.limits.HTTY_CLOSE_SECONDS", 0.1)
 
     async def app(scope: Message, receive: Any, send: Any) -> None:
         await receive()
@@ -311,7 +312,7 @@ async def test_one_who_never_answers_a_goodbye_is_not_waited_for(
 async def test_a_server_that_never_answers_a_goodbye_is_not_waited_for_either(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(limits, "HTTY_CLOSE_SECONDS", 0.1)
+    monkeypatch.setattr("telex.htty.limits.HTTY_CLOSE_SECONDS", 0.1)
     over = asyncio.Event()
 
     async def app(scope: Message, receive: Any, send: Any) -> None:

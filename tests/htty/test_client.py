@@ -445,8 +445,8 @@ async def test_a_program_that_waits_to_be_spoken_to_gets_the_preface_first() -> 
 async def test_a_program_elsewhere_that_does_not_answer_is_taken_for_gone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(limits, "HTTY_PING_SECONDS", 0.05)
-    monkeypatch.setattr(limits, "HTTY_PONG_SECONDS", 0.2)
+    monkeypatch.setattr("telex.htty.limits.HTTY_PING_SECONDS", 0.05)
+    monkeypatch.setattr("telex.htty.limits.HTTY_PONG_SECONDS", 0.2)
     deaf = SERVER.replace("answer(binascii", "number == 1 or answer(binascii")
     async with terminal(*PYTHON, "-c", deaf) as here:
         here.remote = True
@@ -462,7 +462,7 @@ async def test_a_program_elsewhere_that_does_not_answer_is_taken_for_gone(
 async def test_a_program_elsewhere_is_asked_whether_it_is_there_only_while_something_is_said(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(limits, "HTTY_PING_SECONDS", 0.02)
+    monkeypatch.setattr("telex.htty.limits.HTTY_PING_SECONDS", 0.02)
     async with terminal(*PROGRAM) as here:
         here.remote = True
         offer = await here.offer()
@@ -607,8 +607,8 @@ async def test_a_program_on_a_terminal_within_is_missed_or_asked_whether_it_is_t
     monkeypatch: pytest.MonkeyPatch,
     how: signal.Signals,
 ) -> None:
-    monkeypatch.setattr(limits, "HTTY_PING_SECONDS", 0.05)
-    monkeypatch.setattr(limits, "HTTY_PONG_SECONDS", 8)
+    monkeypatch.setattr("telex.htty.limits.HTTY_PING_SECONDS", 0.05)
+    monkeypatch.setattr("telex.htty.limits.HTTY_PONG_SECONDS", 8)
     argv = (program("script"), "-q", "/dev/null", "-c", shlex.join(["env", "PS1=$ ", *BASH]))
     async with terminal(*argv) as here:
         await here.shows("$ ")
@@ -616,7 +616,7 @@ async def test_a_program_on_a_terminal_within_is_missed_or_asked_whether_it_is_t
         offer = await here.offer()
         assert await here.get(offer) == b"session 1"
         os.kill(here.pid(), how)
-        monkeypatch.setattr(limits, "HTTY_PONG_SECONDS", 0.2)
+        monkeypatch.setattr("telex.htty.limits.HTTY_PONG_SECONDS", 0.2)
         if how is signal.SIGKILL:
             await at_the_prompt(here, offer)
         else:

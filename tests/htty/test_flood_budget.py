@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from telex.htty import limits
 from telex.htty.h2.http2_frames import (
     FLOOD_BUDGETS,
     PREFACE,
@@ -13,7 +14,6 @@ from telex.htty.h2.http2_frames import (
     FrameSplitter,
     Http2Frame,
 )
-from telex.wire import limits
 
 
 @pytest.mark.parametrize("kind", FloodKind)

@@ -14,6 +14,7 @@ import httpx
 import pytest
 
 from gateways import Stage, answer, gated, read_all, served, visiting
+from telex.htty import limits
 from telex.htty.gateway.gateway import Gateway, NoSuchPage
 from telex.htty.gateway.gateway_request import SILENT, GatewayRequest, PageOrigin
 from telex.htty.gateway.header_policy import MalformedResponse, ResponseHead, response_head
@@ -23,7 +24,6 @@ from telex.htty.h2.http_stream import HttpStream
 from telex.transports import web_server
 from telex.transports.auth import Authenticator
 from telex.transports.web_server import CannotListen
-from telex.wire import limits
 from web import output, running
 
 MIB = 1024 * 1024
@@ -242,7 +242,7 @@ async def test_no_header_that_a_browser_can_send_is_too_odd(line: str) -> None:
 
 
 async def test_headers_too_large_for_the_program_are_said_to_be_so(monkeypatch) -> None:  # type: ignore[no-untyped-def]
-    monkeypatch.setattr(limits, "HTTY_HEADER_BYTES", 2000)
+    monkeypatch.setattr("telex.htty.limits.HTTY_HEADER_BYTES", 2000)
     async with gated(echo) as stage:
         got = await stage.browser.get("/", headers={"x": "a" * 4000})
         after = await stage.browser.get("/")
@@ -509,7 +509,7 @@ async def test_events_arrive_one_by_one_on_an_answer_without_an_end() -> None:
 
 
 async def test_browsers_that_do_not_read_hold_up_nobody_else(monkeypatch) -> None:  # type: ignore[no-untyped-def]
-    monkeypatch.setattr(limits, "HTTY_SLOW_READER_SECONDS", 0.3)
+    monkeypatch.setattr("telex.htty.limits.HTTY_SLOW_READER_SECONDS", 0.3)
     few = limits.HTTY_SLOW_READERS
     written = 0
 
@@ -611,7 +611,7 @@ async def test_a_tab_closed_while_nobody_reads_its_upload_frees_its_stream(size:
 
 
 async def test_an_upload_that_nobody_reads_is_given_up(monkeypatch) -> None:  # type: ignore[no-untyped-def]
-    monkeypatch.setattr(limits, "HTTY_STALL_SECONDS", 0.2)
+    monkeypatch.setattr("telex.htty.limits.HTTY_STALL_SECONDS", 0.2)
     async with gated(deaf) as stage:
         with uploading(stage, 9 * MIB) as tab:
             with suppress(ConnectionError, TimeoutError):
@@ -622,7 +622,7 @@ async def test_an_upload_that_nobody_reads_is_given_up(monkeypatch) -> None:  # 
 
 
 async def test_an_upload_is_asked_for_only_when_there_is_a_stream_for_it(monkeypatch) -> None:  # type: ignore[no-untyped-def]
-    monkeypatch.setattr(limits, "HTTY_WAITING_SECONDS", 0.2)
+    monkeypatch.setattr("telex.htty.limits.HTTY_WAITING_SECONDS", 0.2)
     async with gated(held) as stage:
         more = ("Content-Length: 5", "Expect: 100-continue", f"Origin: http://{stage.host}")
         request = stage.get("/", *more).replace(b"GET", b"POST", 1)
@@ -657,7 +657,7 @@ async def test_a_visit_that_was_told_to_end_does_not_settle_down_to_wait() -> No
 
 async def test_many_closed_tabs_are_no_flood_to_the_program(monkeypatch) -> None:  # type: ignore[no-untyped-def]
     monkeypatch.setitem(http2_frames.FLOOD_BUDGETS, http2_frames.FloodKind.RESET, 30)
-    monkeypatch.setattr(limits, "HTTY_BUDGET_SECONDS", 1)
+    monkeypatch.setattr("telex.htty.limits.HTTY_BUDGET_SECONDS", 1)
 
     async def page(http_stream: HttpStream) -> None:
         if dict(http_stream.headers)[b":path"] == b"/":
@@ -697,7 +697,7 @@ async def test_a_page_without_a_program_says_so_to_a_person_and_to_a_script() ->
 
 
 async def test_who_waits_for_a_program_hears_of_the_next_one(monkeypatch) -> None:  # type: ignore[no-untyped-def]
-    monkeypatch.setattr(limits, "HTTY_RETURN_SECONDS", 5)
+    monkeypatch.setattr("telex.htty.limits.HTTY_RETURN_SECONDS", 5)
     wait = {"telex-wait": "1"}
     async with gated(echo) as stage:
         stage.page.http = None
@@ -712,7 +712,7 @@ async def test_who_waits_for_a_program_hears_of_the_next_one(monkeypatch) -> Non
 
 
 async def test_who_waits_too_long_is_told_to_ask_again(monkeypatch) -> None:  # type: ignore[no-untyped-def]
-    monkeypatch.setattr(limits, "HTTY_RETURN_SECONDS", 0.05)
+    monkeypatch.setattr("telex.htty.limits.HTTY_RETURN_SECONDS", 0.05)
     async with gated(echo) as stage:
         stage.page.http = None
         got = await stage.browser.get("/", headers={"telex-wait": "1"})
@@ -766,7 +766,7 @@ async def test_a_program_that_gives_up_a_request_is_a_502() -> None:
 
 
 async def test_a_program_that_never_answers_is_a_504_and_its_stream_is_free(monkeypatch) -> None:  # type: ignore[no-untyped-def]
-    monkeypatch.setattr(limits, "HTTY_ANSWER_SECONDS", 0.1)
+    monkeypatch.setattr("telex.htty.limits.HTTY_ANSWER_SECONDS", 0.1)
 
     async def page(http_stream: HttpStream) -> None:
         await http_stream.gone.wait()
@@ -814,7 +814,7 @@ async def held(http_stream: HttpStream) -> None:
 
 
 async def test_requests_wait_for_a_stream_but_not_too_many_of_them(monkeypatch) -> None:  # type: ignore[no-untyped-def]
-    monkeypatch.setattr(limits, "HTTY_WAITING_REQUESTS", 1)
+    monkeypatch.setattr("telex.htty.limits.HTTY_WAITING_REQUESTS", 1)
     async with gated(held) as stage, asyncio.TaskGroup() as visits:
         tabs = await hold_all_streams(stage)
         waits = visits.create_task(stage.browser.get("/waits"))
@@ -834,7 +834,7 @@ async def test_requests_wait_for_a_stream_but_not_too_many_of_them(monkeypatch) 
 async def test_who_waits_for_a_stream_too_long_is_told_to_come_back(monkeypatch) -> None:  # type: ignore[no-untyped-def]
     async with gated(held) as stage:
         tabs = await hold_all_streams(stage)
-        monkeypatch.setattr(limits, "HTTY_WAITING_SECONDS", 0.1)
+        monkeypatch.setattr("telex.htty.limits.HTTY_WAITING_SECONDS", 0.1)
         refused = await stage.browser.get("/")
         for writer in tabs:
             writer.transport.abort()

@@ -10,10 +10,10 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from gateways import Stage, answer, gated
+from telex.htty import limits
 from telex.htty.h2.http2_connection import Http2Connection
 from telex.htty.h2.http2_websocket import Side, WebSocketClose, WebSocketStream
 from telex.htty.h2.http_stream import HttpStream
-from telex.wire import limits
 
 OK = (b":status", b"200")
 
@@ -177,7 +177,7 @@ async def test_a_page_without_a_program_is_a_503() -> None:
 
 
 async def test_a_program_that_never_answers_is_a_504(monkeypatch) -> None:  # type: ignore[no-untyped-def]
-    monkeypatch.setattr(limits, "HTTY_ANSWER_SECONDS", 0.1)
+    monkeypatch.setattr("telex.htty.limits.HTTY_ANSWER_SECONDS", 0.1)
 
     async def page(http_stream: HttpStream) -> None:
         await http_stream.gone.wait()

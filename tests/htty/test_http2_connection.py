@@ -14,13 +14,13 @@ from hyperframe.frame import DataFrame, GoAwayFrame, PingFrame, SettingsFrame, W
 
 from htty.connections import echo, fetch, joined, pieces, rest, served
 from htty.frames_by_hand import GET, HELLO, OK, POST, headers, headers_begun, only, parsed
+from telex.htty import limits
 from telex.htty.byte_stream import MemoryStream, memory_streams
 from telex.htty.errors import BadHeaders, ConnectionOver, StreamReset
 from telex.htty.h2.http2_connection import Ended, Http2Connection
 from telex.htty.h2.http2_flow import HEADER_CHECKS, STALL_CHECKS
 from telex.htty.h2.http2_state import Http2Side
 from telex.htty.h2.http_stream import HttpStream
-from telex.wire import limits
 
 PIECE = bytes(range(256)) * 256
 MB = 1_000_000
@@ -381,7 +381,7 @@ async def test_a_client_that_closes_is_answered_by_the_server() -> None:
 async def test_exchanges_that_do_not_end_are_ended_when_time_is_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(limits, "HTTY_CLOSE_SECONDS", 0.01)
+    monkeypatch.setattr("telex.htty.limits.HTTY_CLOSE_SECONDS", 0.01)
     async with joined(silent) as both:
         http_stream = await both.client.request(GET, end=True)
         await until(lambda: both.handling.tasks)
@@ -456,7 +456,7 @@ async def test_an_error_of_the_other_side_is_told_in_its_words() -> None:
 async def test_what_the_other_side_says_at_the_end_acts_on_no_terminal(
     code: ErrorCodes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limits, "HTTY_CLOSE_SECONDS", 0.05)
+    monkeypatch.setattr("telex.htty.limits.HTTY_CLOSE_SECONDS", 0.05)
     async with joined(silent) as both:
         both.client._connection.give_up(code, "bye\x1b]52;c;aGFjaw==\x07\r\n\u202e" + "x" * 9999)
         both.client._writer.wake()

@@ -35,11 +35,11 @@ from htty.frames_by_hand import (
     only,
     parsed,
 )
+from telex.htty import limits
 from telex.htty.errors import BadHeaders
 from telex.htty.h2.header_fields import HeaderBlock, Headers
 from telex.htty.h2.http2_frames import ALL_STREAMS
 from telex.htty.h2.http2_state import Http2Side, Http2State, ProtocolViolation
-from telex.wire import limits
 
 
 def server() -> Http2State:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
+from telex.htty import limits
 from telex.htty.gateway.pages import PageProgram, Pages, RemotePrograms, program_of
-from telex.wire import limits
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,7 +36,7 @@ async def test_a_name_is_not_used_again_for_another_page() -> None:
 async def test_the_page_that_was_used_last_is_forgotten_last(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(limits, "HTTY_PAGES", 2)
+    monkeypatch.setattr("telex.htty.limits.HTTY_PAGES", 2)
     pages = Pages()
     first, second = [pages.page_for("t1", PageProgram("python", n)) for n in (1, 2)]
     try:

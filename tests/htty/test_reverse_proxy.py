@@ -243,7 +243,7 @@ async def test_a_server_that_breaks_off_before_its_answer_is_a_502() -> None:
 async def test_a_server_that_does_not_answer_is_a_504_though_an_upload_may_take_its_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(limits, "HTTY_UPSTREAM_SECONDS", 0.2)
+    monkeypatch.setattr("telex.htty.limits.HTTY_UPSTREAM_SECONDS", 0.2)
 
     async def app(request: Request) -> Response:
         await request.body()

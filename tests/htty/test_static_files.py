@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from telex.htty.static_files import DirectoryApp, FilePart, Validators, requested_part
-from telex.wire import limits
 
 
 @pytest.fixture
@@ -243,7 +242,7 @@ async def test_a_directory_is_for_reading(root: Path) -> None:
 async def test_a_list_is_cut_where_nobody_reads_on(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limits, "HTTY_NAMES_LISTED", 2)
+    monkeypatch.setattr("telex.htty.limits.HTTY_NAMES_LISTED", 2)
     text = (await get(root, "/")).text
     assert text.count("<tr>") == 2
     assert "Only the first 2 names" in text

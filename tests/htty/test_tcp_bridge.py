@@ -17,7 +17,6 @@ from htty.far_ends import Shown
 from telex.htty.h2.http2_frames import HEADER_BYTES, FrameType, frame_header, goaway_frame
 from telex.htty.tools.command_stream import CommandStream
 from telex.htty.tools.tcp_bridge import Bridge, NotLoopback
-from telex.wire import limits
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -202,7 +201,7 @@ async def test_a_command_that_cannot_start_is_said_and_the_next_may_try() -> Non
 
 
 async def test_more_connections_than_may_be_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "HTTY_BRIDGE_COMMANDS", 1)
+    monkeypatch.setattr("telex.htty.limits.HTTY_BRIDGE_COMMANDS", 1)
     bridged = Bridged(*ECHOING)
     async with bridged.bridge, bridged.connected() as (first, _):
         await first.readexactly(len(SETTINGS))

@@ -18,8 +18,10 @@ import pytest
 from escapes.terminals import running, terminal
 from htty.far_ends import far_end
 from telex.escapes.probe import RoundTrip
+from telex.htty import limits
 from telex.htty.tty_stream import open_stream
-from telex.wire import htty_chunk, limits
+from telex.wire import htty_chunk
+from telex.wire import limits as wire_limits
 from telex.wire.events import Frame, Visible
 
 if TYPE_CHECKING:
@@ -72,7 +74,7 @@ async def test_it_takes_lines_and_echo_away_and_leaves_signals_and_output() -> N
 async def test_what_other_threads_print_never_lands_inside_a_chunk(
     counted: Callable[[int, int], int],
 ) -> None:
-    size = counted(5, 50) * limits.MIB
+    size = counted(5, 50) * wire_limits.MIB
     data = random.Random(6).randbytes(size)
     stop = threading.Event()
     printed = [0, 0]
@@ -178,7 +180,7 @@ async def test_everybody_who_waits_for_room_gets_it() -> None:
 @pytest.mark.deadline(20)
 async def test_both_directions_full_is_no_deadlock() -> None:
     """The far end writes all of its own before it reads anything."""
-    size = 1 * limits.MIB
+    size = 1 * wire_limits.MIB
     async with far_end() as end, open_stream(fd=end.fd, environ=YES) as stream:
         end.pause()
         stream.write(b"p" * size)
@@ -281,7 +283,7 @@ async def test_a_broken_chunk_before_any_valid_one_ends_nothing() -> None:
 @pytest.mark.each_loop
 async def test_a_terminal_that_hangs_up_ends_the_stream(loop: str) -> None:
     async with far_end() as end, open_stream(fd=end.fd, environ=YES) as stream:
-        stream.write(b"x" * limits.MIB)
+        stream.write(b"x" * wire_limits.MIB)
         end.hang_up()
         assert await stream.read() == b""
         assert stream.why is not None
@@ -291,7 +293,7 @@ async def test_a_terminal_that_hangs_up_ends_the_stream(loop: str) -> None:
 async def test_a_terminal_that_takes_nothing_is_left_after_a_while(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(limits, "CLOSE_SECONDS", 0.2)
+    monkeypatch.setattr("telex.transports.limits.CLOSE_SECONDS", 0.2)
     async with far_end() as end:
         async with open_stream(fd=end.fd, environ=YES) as stream:
             end.pause()

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from passthrough.person import SIZE
 from telex.passthrough.foreground_history import LATELY_SECONDS, ForegroundHistory
+from telex.terminal import limits
 from telex.terminal.pty import Pty, open_pty
-from telex.wire import limits
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

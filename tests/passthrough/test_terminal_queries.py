@@ -7,8 +7,8 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
+from telex.passthrough import limits
 from telex.passthrough.query_replies import QUERY_MARK, TerminalQueries, reply_seconds
-from telex.wire import limits
 
 ANSWERS = [
     b"\x1b[12;3R",

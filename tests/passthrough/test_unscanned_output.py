@@ -7,8 +7,8 @@ from pathlib import Path
 
 from passthrough.seat import RUN, frame, seated
 from passthrough.test_escape_filter import program
+from telex.passthrough import limits
 from telex.passthrough.query_replies import UnscannedOutput
-from telex.wire import limits
 
 
 def test_it_is_taken_once_and_whole() -> None:

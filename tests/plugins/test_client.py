@@ -26,12 +26,12 @@ from telex.plugins import protocol as spec
 from telex.plugins.client import start
 from telex.plugins.conversation import SlidingWindow
 from telex.plugins.dialect import NotAnAnswer, PluginDialect, answered_id
+from telex.plugins.limits import PLUGIN_STDERR_LINE_CHARS
 from telex.plugins.plugin_process import StderrLines
 from telex.plugins.plugin_settings import COOKIE, Deadlines, plugin_environment
 from telex.redaction import MARKER, Redactor
 from telex.rpc.messages import Malformed
 from telex.rpc.methods import Methods
-from telex.wire.limits import PLUGIN_STDERR_LINE_CHARS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,9 +14,9 @@ from plugins.animals import Heard, written
 from telex.plugins import plugin_tasks, task_plan
 from telex.plugins import protocol as spec
 from telex.plugins.discovery import FoundPlugin
+from telex.plugins.limits import PLUGIN_TASKS_AT_ONCE
 from telex.plugins.supervisor import PluginSupervisor, RestartPolicy
 from telex.plugins.task_plan import BadTasks, RequestedTask
-from telex.wire.limits import PLUGIN_TASKS_AT_ONCE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

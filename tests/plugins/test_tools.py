@@ -9,9 +9,9 @@ import pytest
 
 from plugins.animals import Heard, animal, written
 from telex.plugins import protocol as spec
+from telex.plugins.limits import PLUGIN_TOOLS
 from telex.plugins.plugin_tools import list_tools
 from telex.plugins.supervisor import PluginSupervisors
-from telex.wire.limits import PLUGIN_TOOLS
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,8 +17,9 @@ from automating import alive
 from plugins.animals import QUICK, ZOO, Heard, animal
 from telex.plugins import errors
 from telex.plugins.client import start
+from telex.plugins.limits import PLUGIN_STDERR_LINE_CHARS
 from telex.plugins.supervisor import PluginSupervisors, RestartPolicy
-from telex.wire.limits import MIB, PLUGIN_STDERR_LINE_CHARS
+from telex.wire.limits import MIB
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -13,7 +13,7 @@ from telex.redaction import (
     RegexRefused,
     RuleRefused,
 )
-from telex.wire.limits import HELD_SECRET_CHARS
+from telex.redaction.limits import HELD_SECRET_CHARS
 
 
 def in_feeds(redactor: Redactor, feeds: list[str]) -> str:

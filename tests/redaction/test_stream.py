@@ -8,7 +8,7 @@ import pytest
 
 from redaction.examples import KEY, KEY_LINES, some
 from telex.redaction import MARKER, Redactor, StreamEnded
-from telex.wire.limits import HELD_SECRET_CHARS
+from telex.redaction.limits import HELD_SECRET_CHARS
 
 REDACTOR = Redactor()
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from telex.rpc import limits
 from telex.rpc.dialects import strict_json
 from telex.rpc.dialects.json_escapes import JsonEscapes
 from telex.rpc.dialects.json_rpc import JsonRpc
@@ -26,7 +27,6 @@ from telex.rpc.messages import (
     Reply,
     Request,
 )
-from telex.wire import limits
 from telex.wire.events import Fault, Reason
 
 RPC = JsonRpc(batches=True, cancel_method="$/cancelRequest")

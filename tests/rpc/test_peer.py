@@ -12,6 +12,7 @@ import pytest
 from msgspec import Struct
 
 from handlers import table
+from telex.rpc import limits
 from telex.rpc.dialects.json_escapes import JsonEscapes
 from telex.rpc.dialects.json_rpc import JsonRpc
 from telex.rpc.errors import (
@@ -26,7 +27,7 @@ from telex.rpc.handler_tasks import Call
 from telex.rpc.messages import ABSENT, Reply, Typed
 from telex.rpc.peer import MessageTooLarge, Peer
 from telex.rpc.testing import Script, linked_peers, memory_channels
-from telex.wire import limits
+from telex.wire import limits as wire_limits
 
 ESCAPES = JsonEscapes()
 
@@ -299,11 +300,11 @@ async def test_two_peers_that_flood_each_other_with_large_answers_do_not_lock_up
 
 async def test_a_message_too_large_to_send_is_the_callers_error_or_a_failed_answer() -> None:
     def huge() -> str:
-        return "x" * limits.LINE_BYTES
+        return "x" * wire_limits.LINE_BYTES
 
     async with linked_peers(None, table(huge=huge, double=double)) as (left, _):
         with pytest.raises(MessageTooLarge):
-            await left.call("double", "x" * limits.LINE_BYTES)
+            await left.call("double", "x" * wire_limits.LINE_BYTES)
         with pytest.raises(RpcError, match="at most"):
             await left.call("huge")
         assert await left.call("double", Number(1), returns=Number) == Number(2)

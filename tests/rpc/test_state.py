@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from telex.rpc import limits
 from telex.rpc.errors import Condition, Problem
 from telex.rpc.messages import Cancel, Failure, Notification, Part, Reply, Request
 from telex.rpc.state import (
@@ -21,7 +22,6 @@ from telex.rpc.state import (
     Step,
     Stop,
 )
-from telex.wire import limits
 
 
 def asked(*ids: int, timeout: float | None = None) -> Conversation:

@@ -13,7 +13,8 @@ import pytest
 from benchmarks import floods
 
 from automating import Serving
-from telex.terminal import actions
+from telex.automation import limits as automation_limits
+from telex.terminal import actions, limits
 from telex.terminal.cells import Size
 from telex.terminal.pty import Program
 from telex.terminal.scheduler import OutputScheduler, TokenBucket, output_scheduler
@@ -21,7 +22,6 @@ from telex.terminal.screen import Screen
 from telex.terminal.scrollback_pool import ScrollbackPool, common_length
 from telex.terminal.session import PtySession
 from telex.terminal.waits import matchers
-from telex.wire import limits
 
 MOST_MEGABYTES = 64
 
@@ -44,7 +44,7 @@ def test_floods_and_clients_that_never_read_hold_little(
 async def test_each_turn_serves_who_fits_into_it_and_the_line_goes_round(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(limits, "TURN_MILLISECONDS", 0)  # then one fits
+    monkeypatch.setattr("telex.terminal.limits.TURN_MILLISECONDS", 0)  # then one fits
     line = output_scheduler()
     served: list[str] = []
     works: dict[str, Callable[[], None]] = {}
@@ -105,7 +105,7 @@ async def test_floods_are_served_in_turn_and_one_who_types_is_heard_at_once(
 ) -> None:
     """With turns so short that one flood fits into each: of six none is left out, no two are
     served between two turns of anybody else, and the echo is there before all had theirs."""
-    monkeypatch.setattr(limits, "TURN_MILLISECONDS", 0)
+    monkeypatch.setattr("telex.terminal.limits.TURN_MILLISECONDS", 0)
     served: list[Counter[int]] = [Counter()]
     loop = asyncio.get_running_loop()
 
@@ -164,7 +164,7 @@ async def test_who_does_not_read_costs_nothing_for_each_change(tmp_path: Path) -
 async def test_a_slow_reader_is_told_in_pieces_and_of_every_gap(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limits, "OUTPUT_CHARS_TOLD", 1000)
+    monkeypatch.setattr("telex.automation.limits.OUTPUT_CHARS_TOLD", 1000)
     async with Serving("unix, ndjson", tmp_path)() as client:
         await client.call("server.set_notifications", enabled=True)
         session = await client.start("seq 3000")
@@ -184,7 +184,7 @@ async def test_the_attachments_of_a_connection_share_what_is_kept_for_it(tmp_pat
         assert client._server is not None
         (connection,) = client._server.service.automation._connections.values()
         kept = sum(len(one._backlog) for one in connection.attachments.values())
-        assert kept <= limits.ATTACHED_BYTES
+        assert kept <= automation_limits.ATTACHED_BYTES
 
 
 # Scrollbacks.

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from telex.processes.child import Exit
 from telex.terminal.cells import Cursor, Row
+from telex.terminal.limits import MATCHER_DEPTH, MATCHERS
 from telex.terminal.waits import compiler
 from telex.terminal.waits.compiler import Moment, PredicateOutcome, WaitCondition
 from telex.terminal.waits.matchers import Matcher
 from telex.terminal.waits.since import Mark
-from telex.wire.limits import MATCHER_DEPTH, MATCHERS
 
 
 @dataclass(frozen=True)

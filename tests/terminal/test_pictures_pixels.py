@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 from PIL import Image
 
+from telex.terminal import limits
 from telex.terminal.cells import PLAIN, Cell, Cursor, Row, Size, Snapshot, Style
 from telex.terminal.pictures import DARK, LIGHT, PictureTooLarge, draw, png
 from telex.terminal.pictures.box_drawing import CellBox, Weight, _arms, is_drawn, shapes
-from telex.wire import limits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

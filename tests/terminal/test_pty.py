@@ -15,6 +15,7 @@ import pytest
 from telex.processes.child import Exit
 from telex.processes.spawn import NoSuchDirectory, NoSuchProgram
 from telex.processes.termination import AT_ONCE
+from telex.terminal import limits
 from telex.terminal.cells import Size
 from telex.terminal.pty import (
     LINGER_SECONDS,
@@ -27,7 +28,6 @@ from telex.terminal.pty import (
     PtyClosed,
     open_pty,
 )
-from telex.wire import limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -460,7 +460,7 @@ async def test_the_childs_own_words_are_heard_however_slow_the_listener(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Although something in the background keeps talking, long after the time for that."""
-    monkeypatch.setattr(limits, "OUTPUT_BYTES", 4096)
+    monkeypatch.setattr("telex.terminal.limits.OUTPUT_BYTES", 4096)
     loop = asyncio.get_running_loop()
     said = bytearray()
 
@@ -511,7 +511,9 @@ async def test_after_closing_nothing_is_called_back_and_nothing_can_be_typed() -
 async def test_a_terminal_can_be_closed_from_its_own_callback(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(limits, "TURN_MILLISECONDS", 10_000)  # the turn is not over by time
+    monkeypatch.setattr(
+        "telex.terminal.limits.TURN_MILLISECONDS", 10_000
+    )  # the turn is not over by time
     closed = asyncio.Event()
 
     def output(data: bytes) -> None:

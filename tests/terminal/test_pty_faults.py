@@ -16,9 +16,9 @@ import pytest
 from processes.trees import SHAPES, Lifeline, shape
 from telex.processes.child import Exit
 from telex.processes.termination import AT_ONCE
+from telex.terminal import limits
 from telex.terminal.cells import Size
 from telex.terminal.pty import open_pty
-from telex.wire import limits
 from terminal.test_pty import opened, shell
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ async def test_opening_and_closing_leaves_nothing_behind(
 
 async def test_a_flood_leaves_every_turn_to_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """No more than the budget of bytes between two turns of anybody else, time or no time."""
-    monkeypatch.setattr(limits, "TURN_MILLISECONDS", 10_000)
+    monkeypatch.setattr("telex.terminal.limits.TURN_MILLISECONDS", 10_000)
     loop = asyncio.get_running_loop()
     turns = [0]
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from telex.terminal import limits
 from telex.terminal import screen as terminal_screen
 from telex.terminal.cells import Size
 from telex.terminal.screen import Screen
 from telex.version import __version__
-from telex.wire import limits
 
 ANSWERS = {
     "DA1": ("\x1b[c", "\x1b[?62;22c"),

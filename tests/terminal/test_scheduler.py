@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from telex.terminal import limits
 from telex.terminal.scheduler import SLOW_SECONDS, Pace
-from telex.wire import limits
 
 RESETS = b"\x1bc" * 2048
 COLOURED = b"\x1b[31mword\x1b[0m " * 10

@@ -9,10 +9,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from telex.terminal import emulator
+from telex.terminal import emulator, limits
 from telex.terminal.cells import BLANK, PLAIN, Cell, Cursor, Row, Size, Style
 from telex.terminal.screen import Screen
-from telex.wire import limits
 
 ESC = "\x1b"
 

@@ -11,7 +11,7 @@ import pytest
 
 from telex.processes.child import Exit
 from telex.processes.spawn import NoSuchProgram
-from telex.terminal import actions
+from telex.terminal import actions, limits
 from telex.terminal import session as module
 from telex.terminal.actions import ProgramEnded, Text
 from telex.terminal.cells import Size
@@ -35,7 +35,7 @@ from telex.terminal.waits.matchers import (
     TranscriptContains,
     TranscriptRegex,
 )
-from telex.wire import json_escape, limits
+from telex.wire import json_escape
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -19,11 +19,13 @@ from telex.automation.notices import Connection
 from telex.automation.server import AutomationService
 from telex.processes.child import Exit
 from telex.redaction import Redactor
+from telex.rpc import limits
+from telex.terminal import limits as terminal_limits
 from telex.terminal.actions import Text
 from telex.terminal.session import Program, PtySession
 from telex.terminal.waits.matchers import ContainsText
 from telex.transports import unix
-from telex.wire import limits
+from telex.wire import limits as wire_limits
 from terminal.test_pty_faults import in_batches
 
 if TYPE_CHECKING:
@@ -163,7 +165,7 @@ class Wire:
 
 
 async def connected(path: Path) -> Wire:
-    return Wire(*await asyncio.open_unix_connection(path, limit=limits.LINE_BYTES))
+    return Wire(*await asyncio.open_unix_connection(path, limit=wire_limits.LINE_BYTES))
 
 
 @pytest.mark.counted
@@ -223,7 +225,7 @@ async def test_slow_and_vanished_clients_beside_floods_harm_nobody(
         with capsys.disabled():
             print(f"\n{floods} floods, {rounds} rounds: {grown:+.1f} MB, {held} bytes held for one")
         assert held < 2 * limits.OUTBOUND_BYTES
-        assert grown < floods * limits.SCROLLBACK_BYTES / 1e6
+        assert grown < floods * terminal_limits.SCROLLBACK_BYTES / 1e6
 
 
 async def _sent(wire: Wire, session: str, line: str) -> str:

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from redaction.examples import EXAMPLES, some
 from telex.redaction import MARKER, Redactor
+from telex.redaction.limits import HELD_SECRET_CHARS
+from telex.terminal.limits import TRANSCRIPT_CHARS, TRANSCRIPT_MARKERS
 from telex.terminal.transcript import Delta, Transcript, strip_escapes
-from telex.wire.limits import HELD_SECRET_CHARS, TRANSCRIPT_CHARS, TRANSCRIPT_MARKERS
 
 REDACTOR = Redactor()
 SECRET = f"sk-{some(40)}"

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telex.transports import auth
+from telex.transports import auth, limits
 from telex.transports.auth import (
     AccessRefused,
     Admitted,
@@ -26,7 +26,6 @@ from telex.transports.auth import (
     WeakToken,
     token_from,
 )
-from telex.wire import limits
 
 TOKEN = "Zm9yIHRoZSB0ZXN0cyBvZiB0aGUgZG9vciBvbmx5ISE"
 PORT = 8123

@@ -10,9 +10,9 @@ from msgspec import Struct
 
 from handlers import table
 from linking import TRANSPORTS, Transport
+from telex.rpc import limits
 from telex.rpc.errors import CallError, CallTimedOut, PeerGone, RpcError
 from telex.rpc.handler_tasks import Call
-from telex.wire import limits
 
 pytestmark = pytest.mark.each_loop
 over_each = pytest.mark.parametrize("transport", TRANSPORTS, ids=str)

@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from handlers import table
 from streams import cuts, split
+from telex.rpc import limits as rpc_limits
 from telex.rpc.channel import Channel
 from telex.rpc.errors import PeerGone
 from telex.rpc.handler_tasks import Call
@@ -516,7 +517,7 @@ async def test_an_event_stream_nobody_reads_is_dropped_when_the_conversation_end
 
     async def flood(channel: Channel) -> None:
         async with closing(channel):
-            while channel.unsent < limits.OUTBOUND_BYTES:
+            while channel.unsent < rpc_limits.OUTBOUND_BYTES:
                 channel.send(b"x" * 65_536)
                 await asyncio.sleep(0)
         over.set()
@@ -708,7 +709,7 @@ async def test_the_server_ends_soon_though_a_client_reads_nothing(
 
     async def flood(channel: Channel) -> None:
         async with closing(channel) as ear:
-            while channel.unsent < limits.OUTBOUND_BYTES:
+            while channel.unsent < rpc_limits.OUTBOUND_BYTES:
                 channel.send(b"x" * 65_536)
                 await asyncio.sleep(0)
             flooded.set()

@@ -20,6 +20,7 @@ from websockets.asyncio.client import connect as dial
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from handlers import table
+from telex.rpc import limits as rpc_limits
 from telex.rpc.channel import Channel
 from telex.rpc.handler_tasks import Call
 from telex.rpc.peer import Peer
@@ -334,11 +335,11 @@ async def test_a_peer_that_does_not_read_makes_us_wait_and_then_is_dropped(
     async with ends() as server, raw(server.site):
         theirs = await server.ear()
         sent = 0
-        while theirs.channel.unsent <= limits.OUTBOUND_BYTES:
+        while theirs.channel.unsent <= rpc_limits.OUTBOUND_BYTES:
             theirs.channel.send(b"x" * 65_536)
             sent += 65_536
             await asyncio.sleep(0)
-        assert sent < 16 * limits.OUTBOUND_BYTES  # the rest is the kernel's, and bounded too
+        assert sent < 16 * rpc_limits.OUTBOUND_BYTES  # the rest is the kernel's, and bounded too
         waiting = asyncio.create_task(theirs.channel.drained())
         await theirs.channel.close()
         await waiting
@@ -390,7 +391,7 @@ async def test_a_paused_channel_reads_no_further_and_loses_nothing(server_pauses
         pausing, talking = (theirs, ours) if server_pauses else (ours, theirs)
         await _stuffed(talking, pausing, count)
         assert not pausing.heard
-        assert talking.channel.unsent > limits.OUTBOUND_BYTES
+        assert talking.channel.unsent > rpc_limits.OUTBOUND_BYTES
         pausing.channel.resume()
         assert [(await pausing.hear())[:5] for _ in range(count)] == [
             b"%05d" % number for number in range(count)

@@ -11,7 +11,7 @@ import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from telex.adapters import classification
+from telex.adapters import classification, limits
 from telex.adapters.classification import classify, describe_plugin
 from telex.adapters.context import session_context
 from telex.adapters.errors import (
@@ -33,7 +33,6 @@ from telex.terminal.pty import Program
 from telex.terminal.waits.compiler import MatcherRefused
 from telex.terminal.waits.engine import ProgramGone, WaitTimedOut
 from telex.terminal.waits.evidence import LiveMoment
-from telex.wire import limits
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 import msgspec
 from msgspec import UNSET, Meta, Struct
 
+from telex.adapters import limits
 from telex.adapters.context import session_context
 from telex.adapters.errors import PluginProblem
 from telex.adapters.protocol import (
@@ -29,7 +30,6 @@ from telex.terminal.actions import Action, Key
 from telex.terminal.keys import UnknownKey, parse_key
 from telex.terminal.waits.evidence import PredicateOutcome
 from telex.terminal.waits.matchers import Matcher
-from telex.wire import limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from telex.adapters.protocol import COMPLETED_TURN_STABLE_MS
-from telex.wire import limits
+from telex.terminal import limits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

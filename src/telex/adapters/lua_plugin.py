@@ -21,15 +21,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from telex.adapters import manifest as manifests
-from telex.adapters.manifest import WHOLE, BadManifest, ManifestProblem
-from telex.processes.openat import open_beneath
-from telex.wire.limits import (
+from telex.adapters.limits import (
     LUA_DEPTH,
     LUA_ENTRIES,
     LUA_FILES,
     LUA_SOURCE_BYTES,
     MANIFEST_BYTES,
 )
+from telex.adapters.manifest import WHOLE, BadManifest, ManifestProblem
+from telex.processes.openat import open_beneath
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

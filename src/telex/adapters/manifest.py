@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 import msgspec
 
 from telex.adapters.protocol import PERMISSIONS, DefaultTarget, Kind, Manifest, Permission
+from telex.config.limits import MANIFEST_ITEMS
 from telex.terminal.actions import Cols, Rows
-from telex.wire.limits import MANIFEST_ITEMS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

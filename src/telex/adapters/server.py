@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import msgspec
 from msgspec import UNSET
 
+from telex.adapters import limits, plugin_permissions
 from telex.adapters import manifest as manifests
-from telex.adapters import plugin_permissions
 from telex.adapters import plugin_permissions as tellable
 from telex.adapters import protocol as spec
 from telex.adapters.adapter import Adapters
@@ -38,7 +38,6 @@ from telex.automation.server import AutomationService, NamedWaits
 from telex.rpc.errors import Condition, RpcError
 from telex.terminal.redact import redact_values
 from telex.terminal.waits.engine import WaitFailed
-from telex.wire import limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

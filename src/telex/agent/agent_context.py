@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from telex.agent.command_runner import shell_exec
+from telex.agent.limits import AGENT_SKILLS_PLACES
 from telex.agent.protocol import sessions
 from telex.agent.protocol.runs import UiContext
 from telex.agent.sandbox_files import directories_down_to
 from telex.agent.skills import agents_files, find_skills
 from telex.agent.tools.tool import ToolContext
 from telex.processes.shielded import run_in_thread
-from telex.wire.limits import AGENT_SKILLS_PLACES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

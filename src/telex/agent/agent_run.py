@@ -19,6 +19,7 @@ import msgspec
 
 from telex.agent.cores import ContextLeft, ModelCalled, RawEvent, TextDelta, TurnStopped
 from telex.agent.feeds import EventPublisher, Notice
+from telex.agent.limits import AGENT_CANCEL_SECONDS, AGENT_STEERED
 from telex.agent.protocol import events, runs
 from telex.agent.protocol.extensions import DeltaNotify, TodosUpdate
 from telex.agent.protocol.runs import LlmCall, ModelTotals, RunSummary, SummaryDiagnostics, Usage
@@ -35,7 +36,6 @@ from telex.agent.run_states import (
 from telex.agent.store import RunEnded, Status, StoreError
 from telex.agent.ui_connection import Departures
 from telex.processes.shielded import run_shielded
-from telex.wire.limits import AGENT_CANCEL_SECONDS, AGENT_STEERED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

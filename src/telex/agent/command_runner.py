@@ -24,6 +24,13 @@ from signal import SIGKILL, SIGTERM, Signals
 from typing import TYPE_CHECKING, Final
 
 from telex.agent.excerpts import clipped, excerpt
+from telex.agent.limits import (
+    AGENT_COMMAND_PREVIEW_CHARS,
+    AGENT_SHELL_GRACE_SECONDS,
+    AGENT_SHELL_MOST_SECONDS,
+    AGENT_SHELL_OUTPUT_BYTES,
+    AGENT_SHELL_SECONDS,
+)
 from telex.agent.protocol import sessions
 from telex.agent.sandbox_files import OutsideSandbox
 from telex.config.errors import ConfigError
@@ -31,14 +38,7 @@ from telex.processes import spawn
 from telex.processes.child_environment import child_environment
 from telex.processes.shielded import run_in_thread, run_shielded
 from telex.processes.termination import Rung
-from telex.wire.limits import (
-    AGENT_COMMAND_PREVIEW_CHARS,
-    AGENT_SHELL_GRACE_SECONDS,
-    AGENT_SHELL_MOST_SECONDS,
-    AGENT_SHELL_OUTPUT_BYTES,
-    AGENT_SHELL_SECONDS,
-    KIB,
-)
+from telex.wire.limits import KIB
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -14,7 +14,7 @@ from difflib import SequenceMatcher
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from telex.wire.limits import AGENT_DIFF_LINES, AGENT_LINE_CHARS
+from telex.agent.limits import AGENT_DIFF_LINES, AGENT_LINE_CHARS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

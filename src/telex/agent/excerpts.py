@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Final
 
 import re2
 
-from telex.terminal.patterns import Pattern
-from telex.wire.limits import (
+from telex.agent.limits import (
     AGENT_EXCERPT_BYTES,
     AGENT_EXCERPT_LINES,
     AGENT_LINE_CHARS,
     AGENT_LINE_PART_CHARS,
     AGENT_READ_BYTES,
 )
+from telex.terminal.patterns import Pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from msgspec import UNSET, Raw
 
+from telex.agent.limits import AGENT_EVENTS_AHEAD, AGENT_FEED_ITEMS, AGENT_FEED_RETRY_SECONDS
 from telex.agent.protocol.runs import AgentEventNotify
 from telex.agent.store import StoredEvent
 from telex.agent.store.errors import StoreError
 from telex.rpc.errors import PeerGone
-from telex.wire.limits import AGENT_EVENTS_AHEAD, AGENT_FEED_ITEMS, AGENT_FEED_RETRY_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -18,6 +18,7 @@ from telex.agent.agent_run import AgentRun, RunCosts
 from telex.agent.cores import RunInput
 from telex.agent.errors import NoSuchModel, TooManyRuns
 from telex.agent.feeds import RunSubscriptions
+from telex.agent.limits import AGENT_RUNS
 from telex.agent.permissions.confirmation import Confirmer
 from telex.agent.protocol import events, runs
 from telex.agent.questions import Questions
@@ -34,7 +35,6 @@ from telex.agent.store import (
 )
 from telex.agent.tools.todo import TodoList, TodoStore
 from telex.processes.shielded import run_shielded
-from telex.wire.limits import AGENT_RUNS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

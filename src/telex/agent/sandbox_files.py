@@ -28,10 +28,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from telex.agent.limits import AGENT_FILE_BYTES, AGENT_WALKED
 from telex.agent.permissions.disk import DiskLookup
 from telex.processes.openat import open_beneath
 from telex.terminal.patterns import Pattern, PatternError
-from telex.wire.limits import AGENT_FILE_BYTES, AGENT_WALKED, MIB
+from telex.wire.limits import MIB
 
 if TYPE_CHECKING:
     import threading

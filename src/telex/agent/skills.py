@@ -19,17 +19,17 @@ import stat
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
-from telex.agent.permissions.disk import DiskLookup
-from telex.agent.permissions.path_walk import is_below, path_spellings
-from telex.agent.permissions.sensitive_names import is_secret
-from telex.agent.protocol.sessions import Skill, SkillProblem, SkillsListResult
-from telex.agent.sandbox_files import OutsideSandbox, directories_down_to
-from telex.wire.limits import (
+from telex.agent.limits import (
     AGENT_FRONTMATTER_BYTES,
     AGENT_SKILLS,
     AGENT_SKILLS_BYTES,
     AGENT_SKILLS_DIRECTORIES,
 )
+from telex.agent.permissions.disk import DiskLookup
+from telex.agent.permissions.path_walk import is_below, path_spellings
+from telex.agent.permissions.sensitive_names import is_secret
+from telex.agent.protocol.sessions import Skill, SkillProblem, SkillsListResult
+from telex.agent.sandbox_files import OutsideSandbox, directories_down_to
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,15 +16,15 @@ import base64
 from codecs import getincrementaldecoder
 from typing import TYPE_CHECKING, Any
 
+from telex.automation import limits, session_reader
 from telex.automation import protocol as spec
-from telex.automation import session_reader
 from telex.automation.errors import maps_errors
 from telex.automation.notices import Connection
 from telex.rpc.errors import Condition, RpcError
 from telex.terminal.recording import SessionRecorder
 from telex.terminal.redact import draw_screen
 from telex.terminal.scheduler import output_scheduler
-from telex.wire import limits
+from telex.wire import limits as wire_limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sized
@@ -71,7 +71,7 @@ class Attachment:
 
     def grant(self, credit: int) -> int:
         """More may be sent. Answers how much in all."""
-        self._credit = min(self._credit + credit, limits.LINE_BYTES)
+        self._credit = min(self._credit + credit, wire_limits.LINE_BYTES)
         self._awake.set()
         return self._credit
 

@@ -16,8 +16,8 @@ from collections import Counter, deque
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Final
 
+from telex.automation import limits
 from telex.automation import protocol as spec
-from telex.wire import limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator

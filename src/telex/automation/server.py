@@ -24,15 +24,15 @@ from telex.automation.protocol import DIALECT
 from telex.automation.session_reader import SessionReader
 from telex.automation.session_registry import CombinedExtension, SessionRegistry
 from telex.redaction import Redactor
+from telex.rpc import limits as rpc_limits
 from telex.rpc.errors import ENDING, Condition, RpcError
 from telex.rpc.methods import Methods
 from telex.rpc.peer import Peer
-from telex.terminal import actions
+from telex.terminal import actions, limits
 from telex.terminal.cells import Size
 from telex.terminal.pty import Program
 from telex.terminal.raw_transcript import open_raw
 from telex.version import __version__
-from telex.wire import limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -88,7 +88,7 @@ class AutomationService:
 
     async def converse(self, channel: Channel, *, one_at_a_time: bool = False) -> None:
         """Serve one connection until it is over."""
-        at_once = 1 if one_at_a_time else limits.CALLS_IN_FLIGHT
+        at_once = 1 if one_at_a_time else rpc_limits.CALLS_IN_FLIGHT
         peer = Peer(channel, DIALECT, self.methods, redact=self.redactor.redact, at_once=at_once)
         self._peers.add(peer)
         try:

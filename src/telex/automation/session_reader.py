@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
+from telex.automation import limits
 from telex.automation import protocol as spec
 from telex.redaction import Redactor
 from telex.terminal import actions
+from telex.terminal import limits as terminal_limits
 from telex.terminal.redact import Masker, RedactedMoment, mask_rows, redact_values
 from telex.terminal.transcript import strip_escapes
-from telex.wire import limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -109,7 +110,7 @@ class SessionReader:
         start = min(max(total + asked.start if asked.start < 0 else asked.start, 0), total)
         rows = screen.scrollback(start, min(asked.count, total - start))
         if redactor is not None:
-            first = max(start - limits.MASKED_ABOVE_ROWS, 0)
+            first = max(start - terminal_limits.MASKED_ABOVE_ROWS, 0)
             above, below = screen.scrollback(first, start - first), self._below(start + len(rows))
             rows = mask_rows((*rows, *below), redactor, above)[: len(rows)]
         return spec.Scrollback(
@@ -123,7 +124,7 @@ class SessionReader:
 
     def _below(self, end: int) -> tuple[Row, ...]:
         """What follows some rows of the scrollback: a secret may begin in them and go on there."""
-        screen, count = self._session.screen, limits.MASKED_ABOVE_ROWS
+        screen, count = self._session.screen, terminal_limits.MASKED_ABOVE_ROWS
         below = screen.scrollback(end, count)
         return below if len(below) == count else (*below, *screen.rows())[:count]
 

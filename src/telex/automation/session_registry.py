@@ -13,9 +13,9 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from telex.automation import limits
 from telex.automation.errors import TooManySessions, UnknownSession
 from telex.terminal.background_import import load_module
-from telex.wire import limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

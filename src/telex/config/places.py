@@ -18,7 +18,7 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from telex.config.errors import BadPlace, NotPrivate, Unreadable
-from telex.wire.limits import CONFIG_FILE_BYTES, SOCKET_PATH_BYTES
+from telex.config.limits import CONFIG_FILE_BYTES, SOCKET_PATH_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -16,8 +16,8 @@ import msgspec
 
 from telex.config.errors import NotPrivate
 from telex.config.places import make_private
+from telex.escapes import limits
 from telex.redaction import Redactor
-from telex.wire import limits
 
 if TYPE_CHECKING:
     from pathlib import Path

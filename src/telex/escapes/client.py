@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal, Self, TypeVar, 
 import msgspec
 
 from telex.automation.portal import DualContext, shielded
-from telex.escapes import protocol
+from telex.escapes import limits, protocol
 from telex.escapes.capabilities import SPELLINGS, supports
 from telex.escapes.client_commands import CommandMethods
 from telex.escapes.commands import COMMANDS, EVENTS, core, lower, terminal_extensions
@@ -37,12 +37,12 @@ from telex.escapes.probe import FIRST_SECONDS
 from telex.escapes.protocol import Guard
 from telex.escapes.sync import BlockingAnsweringTerminal
 from telex.escapes.terminal_discovery import EscapeConnection, discover, with_detected
+from telex.rpc import limits as rpc_limits
 from telex.rpc.errors import CallError, CallTimedOut, PeerGone, RpcError, StreamOverrun
 from telex.rpc.inbox import Inbox
 from telex.rpc.messages import ABSENT, Notification
 from telex.rpc.methods import Methods
 from telex.rpc.peer import DEFAULT_TIMEOUT
-from telex.wire import limits
 
 if TYPE_CHECKING:
     from collections.abc import (
@@ -346,7 +346,7 @@ class AnsweringTerminal(CommandMethods):
 
 
 def _check_room(channel: Channel) -> None:
-    if channel.unsent > limits.OUTBOUND_BYTES:
+    if channel.unsent > rpc_limits.OUTBOUND_BYTES:
         raise NotTaken(
             f"the terminal has not taken {channel.unsent} bytes yet; "
             "await term.flushed() before telling it more"

@@ -19,9 +19,9 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Final, Protocol
 
+from telex.escapes import limits
 from telex.escapes.policy import Policy, PolicyDecision, PolicyVerdict, RequestOrigin
 from telex.escapes.protocol import Guard
-from telex.wire import limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable

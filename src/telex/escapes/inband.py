@@ -28,7 +28,9 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 import msgspec
 from msgspec import Meta, Raw, Struct
 
+from telex.escapes import limits
 from telex.escapes.program_dialect import TOO_LARGE
+from telex.rpc import limits as rpc_limits
 from telex.rpc.dialects.json_escapes import JsonEscapes, WaveEscapes
 from telex.rpc.errors import Condition, Problem
 from telex.rpc.messages import (
@@ -44,7 +46,8 @@ from telex.rpc.messages import (
     Request,
 )
 from telex.rpc.peer import MessageTooLarge
-from telex.wire import json_escape, limits
+from telex.wire import json_escape
+from telex.wire import limits as wire_limits
 from telex.wire.events import Claimed, Fault, Reason
 
 if TYPE_CHECKING:
@@ -229,7 +232,7 @@ class TerminalDialect:
         if (known := self._asked.get(request.id)) is not None:
             known.repeated, known.more = True, request.more
             return request
-        if not self._has_room() or len(self._asked) >= limits.CALLS_IN_FLIGHT:
+        if not self._has_room() or len(self._asked) >= rpc_limits.CALLS_IN_FLIGHT:
             return self._refused(request)
         asker = self._foreground()
         if asker != self._spoke:
@@ -314,7 +317,7 @@ class TerminalDialect:
         asked = self._asked.pop(id, None)
         if asked is not None and asked.more:
             self._cut_short[id] = None
-            if len(self._cut_short) > limits.IDS_REMEMBERED:
+            if len(self._cut_short) > rpc_limits.IDS_REMEMBERED:
                 self._cut_short.popitem(last=False)
 
 
@@ -336,7 +339,7 @@ def _announced(request: Request) -> int:
         said = msgspec.json.decode(request.data, type=_Announced)
     except msgspec.DecodeError:
         return _UNANNOUNCED  # not what detect takes, which its handler says
-    return min(max(said.maxframe, _UNANNOUNCED), limits.CONTROL_STRING_BYTES)
+    return min(max(said.maxframe, _UNANNOUNCED), wire_limits.CONTROL_STRING_BYTES)
 
 
 GRACE_SECONDS: Final = 0.05

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeVar, cast, get_args
 
 import msgspec
 
+from telex.escapes import limits
 from telex.escapes.commands.event_types import (
     Button,
     ColorScheme,
@@ -32,7 +33,7 @@ from telex.escapes.commands.event_types import (
 )
 from telex.rpc.messages import Notification
 from telex.terminal.keys import PASTE_BEGINS, PASTE_ENDS
-from telex.wire import json_escape, limits
+from telex.wire import json_escape
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -12,11 +12,12 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from telex.escapes import limits
 from telex.escapes.errors import FrameTooLarge
 from telex.rpc.dialects.json_escapes import JsonEscapes
 from telex.rpc.errors import Problem
 from telex.rpc.messages import Failure, Message, Reply
-from telex.wire import json_escape, limits
+from telex.wire import json_escape
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence

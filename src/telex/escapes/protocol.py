@@ -18,7 +18,8 @@ from typing import Annotated, Any, Final
 
 from msgspec import Meta, Struct
 
-from telex.wire import limits
+from telex.escapes import limits
+from telex.terminal import limits as terminal_limits
 
 ATTRIBUTE: Final = 23198
 """What the answer to `CSI c` (DA1) also holds, where JSON escapes are understood."""
@@ -59,7 +60,7 @@ Title = Annotated[
     str,
     Meta(
         pattern=NO_CONTROLS,
-        max_length=limits.TITLE_CHARS,
+        max_length=terminal_limits.TITLE_CHARS,
         description="A line of text without control characters.",
     ),
 ]

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import msgspec
 from msgspec import Raw
 
-from telex.escapes import protocol
+from telex.escapes import limits, protocol
 from telex.escapes.capabilities import detect_answer
 from telex.escapes.commands import COMMANDS, EVENTS, core, dec_modes, terminal_extensions
 from telex.escapes.policy import RequestOrigin
@@ -31,7 +31,7 @@ from telex.rpc.errors import Condition, RpcError
 from telex.rpc.handler_tasks import Call
 from telex.rpc.messages import ABSENT
 from telex.rpc.methods import Method, Methods
-from telex.wire import limits
+from telex.wire import limits as wire_limits
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -149,7 +149,7 @@ class TerminalService:
         events: EventSource | None = None,
         keyboard: bool = False,
         extra: FallbackHandler | None = None,
-        maxframe: int = limits.CONTROL_STRING_BYTES,
+        maxframe: int = wire_limits.CONTROL_STRING_BYTES,
         htty: bool = False,
     ) -> None:
         """With `keyboard`, a person types here, and is asked who may hear that. Without, whoever

@@ -20,8 +20,12 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
+from telex.escapes import limits
 from telex.escapes.probe import DA1_QUERY, DA1Answers, DeviceAttributes, RoundTrip
-from telex.wire import json_escape, limits
+from telex.rpc import limits as rpc_limits
+from telex.terminal import limits as terminal_limits
+from telex.transports import limits as transports_limits
+from telex.wire import json_escape
 from telex.wire.demux import Demux
 from telex.wire.events import Claimed, Fault, Visible
 
@@ -130,7 +134,7 @@ class TtyChannel:
             if self._queue and self._why is None:
                 self._empty.clear()
                 self._loop.add_writer(self._fd, self._write)
-        if len(self._queue) > limits.OUTBOUND_BYTES:
+        if len(self._queue) > rpc_limits.OUTBOUND_BYTES:
             self._room.clear()
 
     async def drained(self) -> None:
@@ -152,13 +156,13 @@ class TtyChannel:
     def _write_queue(self) -> None:
         try:
             while self._queue:
-                self._taken(os.write(self._fd, self._queue[: limits.WRITE_BYTES]))
+                self._taken(os.write(self._fd, self._queue[: terminal_limits.WRITE_BYTES]))
         except BlockingIOError:
             pass
         except OSError as error:
             self._end(f"the terminal is gone: {error.strerror}")
             return
-        if len(self._queue) <= limits.OUTBOUND_BYTES // 4:
+        if len(self._queue) <= rpc_limits.OUTBOUND_BYTES // 4:
             self._room.set()
         if not self._queue and not self._empty.is_set():
             self._loop.remove_writer(self._fd)
@@ -208,7 +212,7 @@ class TtyChannel:
 
     def _read(self) -> None:
         try:
-            data = os.read(self._fd, limits.OUTPUT_BYTES)
+            data = os.read(self._fd, terminal_limits.OUTPUT_BYTES)
         except BlockingIOError:
             return
         except OSError as error:
@@ -292,7 +296,7 @@ class TtyChannel:
     async def close(self) -> None:
         """Send what is unsent, if the terminal takes it soon. The descriptor is its owner's."""
         try:
-            async with asyncio.timeout(limits.CLOSE_SECONDS):
+            async with asyncio.timeout(transports_limits.CLOSE_SECONDS):
                 await self.flushed()
         except TimeoutError:
             pass  # it takes nothing any more, and what it was told last does not matter then

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from h2.errors import ErrorCodes
 from websockets.frames import CloseCode
 
+from telex.htty import limits
 from telex.htty.asgi_messages import (
     AsgiResponse,
     ClientGone,
@@ -28,7 +29,6 @@ from telex.htty.errors import ConnectionOver, StartupFailed, StreamReset, WebSoc
 from telex.htty.h2.http2_connection import Ended, Http2Connection
 from telex.htty.h2.http2_state import Http2Side
 from telex.htty.h2.http2_websocket import Side, WebSocketClose, WebSocketStream
-from telex.wire import limits
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message

@@ -10,7 +10,7 @@ import asyncio
 from collections import deque
 from typing import Protocol
 
-from telex.wire import limits
+from telex.htty import limits
 
 
 class ByteStream(Protocol):

@@ -18,8 +18,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from telex.htty import limits
 from telex.htty.h2.http2_frames import ALL_STREAMS, HEADER_BYTES, FrameType
-from telex.wire import htty_chunk, limits
+from telex.wire import htty_chunk
 from telex.wire.events import Claimed, Fault, Reason
 
 

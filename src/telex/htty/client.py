@@ -25,6 +25,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from telex.escapes.foreground import answerable_group
+from telex.htty import limits
 from telex.htty.chunk_stream import ChunkReceiver, GoAwayWatch, StreamAborted, begins_connection
 from telex.htty.errors import ConnectionOver
 from telex.htty.h2.http2_connection import Http2Connection
@@ -34,7 +35,6 @@ from telex.htty.process_group import ProcessGroup
 from telex.htty.tty_writer import LOOK_SECONDS, TtyWriter, reads_raw_input
 from telex.processes import proc
 from telex.processes.group_exit import gone
-from telex.wire import limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine

@@ -27,10 +27,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from telex.escapes.own_tty import OwnTty, terminal_path
+from telex.htty import limits
 from telex.htty.support import STDIN, STDOUT, NoPages
 from telex.processes import guardian
 from telex.processes.terminal_restore import TerminalState
-from telex.wire import limits
 
 if TYPE_CHECKING:
     import asyncio

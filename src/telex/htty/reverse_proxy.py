@@ -23,12 +23,12 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidSta
 from websockets.frames import Close, CloseCode
 from websockets.typing import Subprotocol
 
+from telex.htty import limits
 from telex.htty.asgi_messages import end_to_end_headers, header_values
 from telex.htty.errors import NoUpstream
 from telex.htty.static_files import html_page
 from telex.transports.http_client import OneLengthTransport
 from telex.transports.websocket import quiet_logger
-from telex.wire import limits
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -26,8 +26,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, unquote_to_bytes
 
+from telex.htty import limits
 from telex.processes.openat import open_beneath
-from telex.wire import limits
+from telex.wire import limits as wire_limits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -185,7 +186,7 @@ def _date(value: bytes | None) -> float | None:
 if TYPE_CHECKING:
     Fields = list[tuple[bytes, bytes]]
 
-_PIECE: Final = 256 * limits.KIB
+_PIECE: Final = 256 * wire_limits.KIB
 _HTML: Final = b"text/html; charset=utf-8"
 _OURS: Final = [
     (b"content-security-policy", b"default-src 'none'; style-src 'unsafe-inline'"),

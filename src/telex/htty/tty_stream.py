@@ -27,10 +27,13 @@ from typing import TYPE_CHECKING, Final
 from telex.automation.portal import shielded
 from telex.escapes.probe import DA1_QUERY, DA1Answers, DeviceAttributes, RoundTrip
 from telex.escapes.tty_channel import KEY_SECONDS, TypedKeys
+from telex.htty import limits
 from telex.htty.chunk_stream import ChunkReceiver, StreamAborted
 from telex.htty.page_tty import AtomicWriter, open_tty_ends
 from telex.htty.support import find_support, standard_terminal
-from telex.wire import htty_chunk, limits
+from telex.transports import limits as transports_limits
+from telex.wire import htty_chunk
+from telex.wire import limits as wire_limits
 from telex.wire.demux import Demux
 from telex.wire.escape import ESC
 from telex.wire.events import Claimed, Event, Fault, Visible
@@ -152,7 +155,7 @@ class TtyStream:
     def _chunks(self, data: memoryview) -> bytes:
         if self._wrap is None:
             return htty_chunk.encode(data, self._ends.chunk_bytes)
-        size = min(self._ends.chunk_bytes, limits.CHUNK_BYTES)
+        size = min(self._ends.chunk_bytes, wire_limits.CHUNK_BYTES)
         pieces = (data[at : at + size] for at in range(0, len(data), size))
         return b"".join(self._wrap.around(htty_chunk.encode(piece)) for piece in pieces)
 
@@ -309,7 +312,10 @@ class TtyStream:
             self._answers.due += 1
             self._writes.put(DA1_QUERY)
         self._writes.close()
-        if not await _any_event_within(limits.CLOSE_SECONDS, self._written) or self.tty is None:
+        if (
+            not await _any_event_within(transports_limits.CLOSE_SECONDS, self._written)
+            or self.tty is None
+        ):
             return False
         await _any_event_within(self._round_trip.patience, self._answered, self._hung_up)
         return self._answered.is_set()

@@ -24,7 +24,9 @@ import contextlib
 from typing import TYPE_CHECKING, Final, Protocol
 
 from telex.escapes.foreground import answerable_group
-from telex.wire import htty_chunk, limits
+from telex.htty import limits
+from telex.wire import htty_chunk
+from telex.wire import limits as wire_limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -183,7 +185,7 @@ class TtyWriter:
         if not self._pending:
             return 0
         pty = self._pty
-        left = pty.unsent + pty.unread() or pty.line_settings().canonical * limits.CHUNK_BYTES
+        left = pty.unsent + pty.unread() or pty.line_settings().canonical * wire_limits.CHUNK_BYTES
         self._pending = left > 0
         return left
 
@@ -212,7 +214,7 @@ class TtyWriter:
                 await self._poke_or(LOOK_SECONDS)
 
     def _write_chunk(self) -> None:
-        piece = bytes(self._unsent[: limits.CHUNK_BYTES])
+        piece = bytes(self._unsent[: wire_limits.CHUNK_BYTES])
         del self._unsent[: len(piece)]
         self.written += len(piece)
         self.last_write = asyncio.get_running_loop().time()
@@ -230,7 +232,7 @@ class TtyWriter:
         """All of it, or so much that another chunk may follow."""
         pause = _SOON_SECONDS
         await asyncio.sleep(0)  # text and keys have their turn, in any case
-        while self.unread() >= (limits.CHUNK_BYTES if self._unsent else 1):
+        while self.unread() >= (wire_limits.CHUNK_BYTES if self._unsent else 1):
             self._check_foreground()
             await self._poke_or(pause)
             pause = min(2 * pause, LOOK_SECONDS)

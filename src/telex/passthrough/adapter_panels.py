@@ -18,8 +18,8 @@ from telex.adapters.fixtures import NAME, Expected, Fixture, FixtureTaken, free_
 from telex.adapters.lua.worker_pool import WorkerPool
 from telex.adapters.protocol import COMPLETED_TURN_STABLE_MS
 from telex.passthrough.panel_view import PanelLine
+from telex.terminal import limits
 from telex.terminal.redact import Masker
-from telex.wire import limits
 
 if TYPE_CHECKING:
     from pathlib import Path

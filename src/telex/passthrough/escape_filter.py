@@ -27,8 +27,9 @@ from telex.passthrough.foreground_history import ForegroundHistory
 from telex.passthrough.output_backlog import OutputBacklog
 from telex.passthrough.page_filter import PageFilter, PageOptions
 from telex.passthrough.query_replies import AttributeFilter, TerminalQueries, UnscannedOutput
+from telex.terminal import limits
 from telex.terminal.background_import import load_module
-from telex.wire import htty_chunk, json_escape, limits
+from telex.wire import htty_chunk, json_escape
 from telex.wire.demux import Demux
 from telex.wire.events import Event, Visible
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from telex.config import places
+from telex.escapes import limits as escapes_limits
 from telex.escapes.audit import AuditLog, audit_file
 from telex.escapes.commands import core
 from telex.escapes.commands.core import TermReport, TermReported
@@ -20,6 +21,7 @@ from telex.escapes.gate import Gate, GateDecision, GateQuestion, PersonAnswer
 from telex.escapes.inband import InBandChannel
 from telex.escapes.policy import Policy, RequestOrigin
 from telex.escapes.server import TerminalService
+from telex.passthrough import limits
 from telex.passthrough.event_delivery import MODES, EventDelivery
 from telex.passthrough.file_transfer import FileTransfers, InputFlow, group_exists
 from telex.passthrough.output_backlog import SequenceBoundary
@@ -27,10 +29,10 @@ from telex.passthrough.person_surface import PersonSurface
 from telex.passthrough.query_replies import TerminalQueries, reply_seconds
 from telex.passthrough.question_row import QuestionRow, ScreenModel
 from telex.processes.group_exit import gone
+from telex.rpc import limits as rpc_limits
 from telex.rpc.dialects.json_escapes import JsonEscapes
 from telex.rpc.peer import Peer
 from telex.terminal.pty import InputQueueFull
-from telex.wire import limits
 from telex.wire.events import Claimed, Event, Fault, Visible
 
 if TYPE_CHECKING:
@@ -44,7 +46,7 @@ if TYPE_CHECKING:
 
 _CURSOR: Final = b"\x1b[6n"
 _ALTERNATE: Final = (47, 1047, 1049)
-_PIECE: Final = (limits.SENT_CONTROL_STRING_BYTES - 256) // 4 * 3
+_PIECE: Final = (escapes_limits.SENT_CONTROL_STRING_BYTES - 256) // 4 * 3
 """Bytes of a file in one frame that every program takes, in base64 and with all around them."""
 _SOCKET_PIECE: Final = 48 * 1024
 """The same on a socket, where only memory counts."""
@@ -328,7 +330,7 @@ class EscapeResponder:
         peer = Peer(channel, dialect, self._methods, hold_up=True)
 
         def send(event: Notification) -> bool:
-            if channel.unsent <= limits.OUTBOUND_BYTES:  # who does not listen misses something
+            if channel.unsent <= rpc_limits.OUTBOUND_BYTES:  # who does not listen misses something
                 channel.send(dialect.encode(event))
             return True
 

@@ -29,12 +29,12 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from telex.escapes import limits
 from telex.escapes.commands.terminal_extensions import FileDownload, FileSaved, FileSent, FileUpload
 from telex.escapes.foreground import answerable_group
 from telex.escapes.protocol import ECARGS, ECCLOSED, ECINTERNAL, ECLIMIT, ECUNSUP
 from telex.rpc.errors import RpcError
 from telex.rpc.messages import ABSENT
-from telex.wire import limits
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping

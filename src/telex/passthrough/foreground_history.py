@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 from telex.passthrough.session_leader import program_argv
 from telex.processes import proc
-from telex.wire import limits
+from telex.terminal import limits
 
 if TYPE_CHECKING:
     from telex.escapes.policy import RequestOrigin

@@ -12,7 +12,7 @@ import re
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from telex.wire import limits
+from telex.passthrough import limits
 
 if TYPE_CHECKING:
     from telex.terminal.cells import Size

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from telex.escapes import limits
 from telex.escapes.gate import GateQuestion, inert
 from telex.escapes.protocol import EscapeCommand, Guard
 from telex.htty.client import HttyClient
@@ -39,7 +40,7 @@ from telex.processes import proc
 from telex.processes.child_environment import COOKIE
 from telex.processes.launch import launch, null
 from telex.transports.web_server import CannotListen
-from telex.wire import htty_chunk, limits
+from telex.wire import htty_chunk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -29,14 +29,13 @@ from signal import (
 )
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from telex.passthrough import job_control, session_leader
+from telex.passthrough import job_control, limits, session_leader
 from telex.passthrough.escape_filter import EscapeFilter, EscapeOptions
 from telex.passthrough.person_terminal import PersonTerminal, terminal_size
 from telex.passthrough.terminal_io import InputReader, OutputWriter
 from telex.processes.child_environment import child_environment
 from telex.processes.spawn import resolve
 from telex.terminal.pty import open_pty
-from telex.wire import limits
 
 if TYPE_CHECKING:
     from collections.abc import (

@@ -10,7 +10,8 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from telex.wire import limits
+from telex.escapes import limits as escapes_limits
+from telex.passthrough import limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,14 +42,14 @@ _REST_SECONDS: Final = 1.0
 """For the rest of an answer that is more than a key: a clipboard's comes in many reads."""
 _LATE_SECONDS: Final = 5.0
 """So long after its time an answer still is ours, and not typed into the program."""
-_CLIP_SECONDS: Final = 10.0 * limits.QUESTION_SECONDS
+_CLIP_SECONDS: Final = 10.0 * escapes_limits.QUESTION_SECONDS
 """The same for the clipboard, which may be a password: whoever comes back to their terminal's
 question minutes later does not mean the program that reads then."""
 
 
 def reply_seconds(question: bytes) -> float:
     """Seconds to wait for the answer to this: the terminal's, or its user's."""
-    return limits.QUESTION_SECONDS if question.startswith(_CLIP) else ANSWER_SECONDS
+    return escapes_limits.QUESTION_SECONDS if question.startswith(_CLIP) else ANSWER_SECONDS
 
 
 @dataclass(slots=True)
@@ -130,7 +131,7 @@ class TerminalQueries:
             elif found := answer.match(data, at):
                 at = found.end()
                 passed.append(self._take_answer(found[0], now))
-            elif begun.fullmatch(data, at) and len(data) - at < 2 * limits.CLIPBOARD_CHARS:
+            elif begun.fullmatch(data, at) and len(data) - at < 2 * escapes_limits.CLIPBOARD_CHARS:
                 self._held = data[at:]
                 seconds = _KEY_SECONDS if len(self._held) < 3 else _REST_SECONDS
                 self.held_until = now + seconds

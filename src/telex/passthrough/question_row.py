@@ -18,13 +18,13 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
+from telex.escapes import limits
 from telex.escapes.commands.event_types import KeyEvent, MouseInput, PasteEvent
 from telex.escapes.gate import GateQuestion, PersonAnswer, width
 from telex.escapes.input_events import InputParser, ParsedInput
 from telex.passthrough.output_backlog import SequenceBoundary
 from telex.terminal.cells import Cursor, Size, Snapshot
 from telex.terminal.screen import Screen
-from telex.wire import limits
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable

@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from telex.wire import limits
+from telex.config import limits
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator

@@ -17,7 +17,8 @@ import sys
 from collections import deque
 from typing import TYPE_CHECKING
 
-from telex.wire import limits
+from telex.passthrough import limits
+from telex.terminal import limits as terminal_limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -105,7 +106,7 @@ class InputReader:
         if not self._flowing:
             return
         try:
-            data = os.read(self._fd, limits.OUTPUT_BYTES)
+            data = os.read(self._fd, terminal_limits.OUTPUT_BYTES)
         except BlockingIOError:
             return
         except OSError as error:

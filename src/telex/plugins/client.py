@@ -20,7 +20,7 @@ import asyncio
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from telex.plugins import errors, plugin_logs
+from telex.plugins import errors, limits, plugin_logs
 from telex.plugins.conversation import PluginConversation
 from telex.plugins.handshake import HandshakeContext, perform_handshake
 from telex.plugins.plugin_process import PluginProcess, StderrReader
@@ -28,7 +28,6 @@ from telex.plugins.plugin_settings import PluginSettings, plugin_environment
 from telex.processes import spawn
 from telex.processes.termination import TreeSurvived
 from telex.rpc.messages import ABSENT
-from telex.wire import limits
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
-from telex.plugins import errors, plugin_logs
+from telex.plugins import errors, limits, plugin_logs
 from telex.plugins import protocol as spec
 from telex.plugins.dialect import PluginDialect
 from telex.plugins.handshake import without_nulls
@@ -24,7 +24,6 @@ from telex.rpc.errors import Condition, PeerGone, Problem, RpcError, UnexpectedR
 from telex.rpc.messages import ABSENT
 from telex.rpc.methods import Methods
 from telex.rpc.peer import Peer
-from telex.wire import limits
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

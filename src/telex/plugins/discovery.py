@@ -29,9 +29,9 @@ from telex.config.errors import ConfigError
 from telex.config.places import read_file
 from telex.plugins import ownership, project_trust
 from telex.plugins import plugin_manifest as manifests
+from telex.plugins.limits import PLUGIN_DIRECTORY_ENTRIES
 from telex.plugins.ownership import interpreters
 from telex.plugins.protocol import PluginManifest
-from telex.wire.limits import PLUGIN_DIRECTORY_ENTRIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -23,7 +23,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Final
 
-from telex.wire.limits import PLUGIN_DIRECTORY_ENTRIES
+from telex.plugins.limits import PLUGIN_DIRECTORY_ENTRIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

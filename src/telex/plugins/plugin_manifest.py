@@ -23,6 +23,7 @@ from msgspec.structs import replace
 from telex.config.errors import ConfigError
 from telex.config.places import read_file
 from telex.plugins.config_values import type_problem
+from telex.plugins.limits import PLUGIN_MANIFEST_BYTES
 from telex.plugins.protocol import (
     CommandEntry,
     ConfigEntry,
@@ -34,7 +35,6 @@ from telex.plugins.protocol import (
     UnionEntry,
 )
 from telex.plugins.validation import WHOLE, FieldProblem, Validated, describe_value, validate
-from telex.wire.limits import PLUGIN_MANIFEST_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -19,12 +19,12 @@ from collections import deque
 from signal import SIGKILL, SIGTERM
 from typing import TYPE_CHECKING, Final, cast
 
+from telex.plugins import limits
 from telex.plugins.dialect import PluginPipes
 from telex.processes import spawn
 from telex.processes.termination import Rung
 from telex.redaction import Redactor
 from telex.transports import stdio
-from telex.wire import limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence

@@ -9,10 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from telex.plugins import restrictions
+from telex.plugins import limits, restrictions
 from telex.processes.child_environment import child_environment
 from telex.redaction import Redactor
-from telex.wire import limits
 
 if TYPE_CHECKING:
     from telex.plugins import protocol as spec

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final
 
 from telex.plugins import errors, task_plan
 from telex.plugins import protocol as spec
+from telex.plugins.limits import PLUGIN_TASKS_AT_ONCE
 from telex.plugins.task_plan import BadTasks
-from telex.wire.limits import PLUGIN_TASKS_AT_ONCE
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from telex.plugins import errors
 from telex.plugins import protocol as spec
-from telex.wire.limits import PLUGIN_CALL_SECONDS, PLUGIN_TOOLS
+from telex.plugins.limits import PLUGIN_CALL_SECONDS, PLUGIN_TOOLS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 from telex.config import load
 from telex.config.load import ProjectFile, Trust
-from telex.wire.limits import PLUGIN_DIRECTORY_ENTRIES, PLUGIN_TRUSTED_BYTES
+from telex.plugins.limits import PLUGIN_DIRECTORY_ENTRIES, PLUGIN_TRUSTED_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

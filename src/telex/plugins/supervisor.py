@@ -19,12 +19,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from telex.plugins import errors
+from telex.plugins import errors, limits
 from telex.plugins.client import RunningPlugin, start
 from telex.plugins.conversation import SlidingWindow
 from telex.plugins.plugin_settings import PluginSettings
 from telex.rpc.messages import ABSENT
-from telex.wire import limits
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Iterator

@@ -28,7 +28,7 @@ from typing import (
 import msgspec
 
 from telex.config.layers import nearest
-from telex.wire.limits import MANIFEST_ITEMS
+from telex.config.limits import MANIFEST_ITEMS
 
 S = TypeVar("S", bound=msgspec.Struct)
 

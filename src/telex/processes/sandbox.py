@@ -27,8 +27,8 @@ from enum import Enum
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
+from telex.processes import limits
 from telex.processes.syscall_filter import MACHINES, Sockets, filter_of
-from telex.wire import limits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

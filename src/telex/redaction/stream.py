@@ -24,8 +24,8 @@ import re2
 
 from telex.redaction import visible
 from telex.redaction.lane import Lane, LaneVerdict
+from telex.redaction.limits import HELD_SECRET_CHARS
 from telex.redaction.rules import LEAD_CHARS, LITERAL_LEAD, Rulebook
-from telex.wire.limits import HELD_SECRET_CHARS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

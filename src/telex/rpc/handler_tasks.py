@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec import Raw
 
+from telex.rpc import limits
 from telex.rpc.errors import Condition, Problem, RpcError
 from telex.rpc.inbox import Inbox
 from telex.rpc.messages import (
@@ -36,7 +37,6 @@ from telex.rpc.messages import (
     Request,
     Typed,
 )
-from telex.wire import limits
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine

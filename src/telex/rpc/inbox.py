@@ -11,7 +11,7 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
-from telex.wire import limits
+from telex.rpc import limits
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

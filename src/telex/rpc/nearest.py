@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import UNSET, Struct
 
+from telex.rpc import limits
 from telex.rpc.errors import Condition, Problem
-from telex.wire import limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

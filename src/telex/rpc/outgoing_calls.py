@@ -13,10 +13,10 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from telex.rpc import limits
 from telex.rpc.errors import CallError, CallTimedOut, PeerGone, RpcError, StreamOverrun
 from telex.rpc.inbox import Inbox
 from telex.rpc.messages import Id, Message, Part, Reply, Request, Typed
-from telex.wire import limits
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Callable

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 import msgspec
 
 from telex.redaction import Redactor
+from telex.rpc import limits
 from telex.rpc.errors import Condition, Problem, UnexpectedReply
 from telex.rpc.handler_tasks import Job, Serving
 from telex.rpc.inbox import Inbox
@@ -37,7 +38,7 @@ from telex.rpc.methods import Methods
 from telex.rpc.outgoing_calls import Calling
 from telex.rpc.state import Begin, Conversation, Counts, Deliver, Effect, Fail, Feed, Send, Stop
 from telex.rpc.trace import Trace, from_environment
-from telex.wire import limits
+from telex.wire import limits as wire_limits
 from telex.wire.events import Event, Fault, Frame
 
 if TYPE_CHECKING:
@@ -323,13 +324,13 @@ class Peer:
         if self._trace is not None:
             self._trace.rpc(">>", message)
         body = self._dialect.encode(message)
-        if len(body) > limits.LINE_BYTES:
+        if len(body) > wire_limits.LINE_BYTES:
             body = self._dialect.encode(_instead_of(message, len(body)))
         self._send_body(body)
 
     def _send_batch(self, answers: list[Message]) -> None:
         body = self._dialect.encode_batch([self._told(answer) for answer in answers])
-        if len(body) > limits.LINE_BYTES:
+        if len(body) > wire_limits.LINE_BYTES:
             body = self._dialect.encode(_too_large(None, len(body)))
         self._send_body(body)
 
@@ -406,11 +407,13 @@ def _instead_of(message: Message, size: int) -> Failure:
     """An answer too large becomes a failure; a request too large is its caller's mistake."""
     if isinstance(message, (Reply, Failure)):
         return _too_large(message.id, size)
-    raise MessageTooLarge(f"a message of {size} bytes; at most {limits.LINE_BYTES} can be sent")
+    raise MessageTooLarge(
+        f"a message of {size} bytes; at most {wire_limits.LINE_BYTES} can be sent"
+    )
 
 
 def _too_large(id: Id | None, size: int) -> Failure:
-    detail = f"The answer has {size} bytes; at most {limits.LINE_BYTES} can be sent."
+    detail = f"The answer has {size} bytes; at most {wire_limits.LINE_BYTES} can be sent."
     return Failure(id, Problem.of(Condition.INTERNAL, detail))
 
 

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
+from telex.rpc import limits
 from telex.rpc.errors import Condition, Problem
 from telex.rpc.messages import Cancel, Failure, Id, Message, Notification, Part, Reply, Request
-from telex.wire import limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable

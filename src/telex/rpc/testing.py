@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from telex.rpc import limits
 from telex.rpc.dialects.json_rpc import JsonRpc
 from telex.rpc.peer import Peer
-from telex.wire import limits
 from telex.wire.events import Event, Frame
 
 if TYPE_CHECKING:

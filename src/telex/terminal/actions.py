@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from telex.wire import limits
+from telex.terminal import limits
 
 if TYPE_CHECKING:
     from telex.processes.child import Exit

@@ -16,6 +16,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from telex.terminal import limits
 from telex.terminal.cells import PLAIN, Style
 from telex.terminal.libghostty import (
     GRAPHEME,
@@ -32,7 +33,6 @@ from telex.terminal.libghostty import (
 from telex.terminal.packed_rows import CELL_BYTES, Packed
 from telex.terminal.scrollback_pool import SHARED_POOL
 from telex.version import __version__
-from telex.wire import limits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -23,11 +23,10 @@ from typing import TYPE_CHECKING, Final
 from telex.processes.child_environment import child_environment
 from telex.processes.spawn import ControllingTerminal, StartFailed, start
 from telex.processes.termination import POLITE
-from telex.terminal import line_discipline
+from telex.terminal import limits, line_discipline
 from telex.terminal.cells import STANDARD, Size
 from telex.terminal.line_discipline import LineSettings
 from telex.terminal.scheduler import TokenBucket, output_scheduler
-from telex.wire import limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -17,7 +17,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
-from telex.wire import limits
+from telex.terminal import limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,13 +16,12 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
-from telex.terminal import key_encoder
+from telex.terminal import key_encoder, limits
 from telex.terminal.cells import PLAIN, Cursor, Row, Size, Snapshot
 from telex.terminal.emulator import Emulator
 from telex.terminal.libghostty import LAYOUT, string
 from telex.terminal.packed_rows import PackedRow, RowUnpacker
 from telex.version import __version__
-from telex.wire import limits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

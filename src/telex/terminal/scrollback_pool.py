@@ -16,7 +16,7 @@ import threading
 from typing import TYPE_CHECKING, Final, Protocol
 from weakref import WeakKeyDictionary
 
-from telex.wire import limits
+from telex.terminal import limits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -24,7 +24,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from telex.processes.termination import BRISK
-from telex.terminal import actions
+from telex.terminal import actions, limits
 from telex.terminal.actions import InputNotRead, NoMouse, ProgramEnded
 from telex.terminal.cells import Size
 from telex.terminal.keys import bracketed_paste_bytes, parse_key, paste_bytes
@@ -37,7 +37,7 @@ from telex.terminal.waits import compiler
 from telex.terminal.waits.engine import Waits, with_since
 from telex.terminal.waits.evidence import LiveMoment
 from telex.terminal.waits.since import Mark, Marks
-from telex.wire import htty_chunk, json_escape, limits
+from telex.wire import htty_chunk, json_escape
 from telex.wire.demux import Demux
 from telex.wire.events import Claimed, Event, Fault, Visible
 

@@ -21,7 +21,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from telex.redaction import visible
-from telex.wire.limits import HELD_SECRET_CHARS, TRANSCRIPT_CHARS, TRANSCRIPT_MARKERS
+from telex.redaction.limits import HELD_SECRET_CHARS
+from telex.terminal.limits import TRANSCRIPT_CHARS, TRANSCRIPT_MARKERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -43,6 +43,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
+from telex.transports import limits
 from telex.transports.responses import (
     CONTROL_EXTENSION,
     ConnectionControl,
@@ -52,7 +53,6 @@ from telex.transports.responses import (
     respond,
     with_security_headers,
 )
-from telex.wire import limits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -19,7 +19,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
-from telex.wire import content_length, limits, ndjson
+from telex.rpc import limits as rpc_limits
+from telex.transports import limits
+from telex.wire import content_length, ndjson
 from telex.wire.events import Frame
 
 if TYPE_CHECKING:
@@ -116,7 +118,9 @@ class FramedChannel(asyncio.Protocol):
     def attach(self, reading: asyncio.ReadTransport, writing: asyncio.WriteTransport) -> None:
         """The stream is there, paused: nothing is read before somebody opens the channel."""
         self._reading, self._writing = reading, writing
-        writing.set_write_buffer_limits(high=limits.OUTBOUND_BYTES, low=limits.OUTBOUND_BYTES // 4)
+        writing.set_write_buffer_limits(
+            high=rpc_limits.OUTBOUND_BYTES, low=rpc_limits.OUTBOUND_BYTES // 4
+        )
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         stream = cast("asyncio.Transport", transport)
@@ -246,7 +250,7 @@ class QueuedChannel:
             self._queued.set()
 
     async def drained(self) -> None:
-        while self._unsent > limits.OUTBOUND_BYTES and not self._broken:
+        while self._unsent > rpc_limits.OUTBOUND_BYTES and not self._broken:
             self._taken.clear()
             await self._taken.wait()
 

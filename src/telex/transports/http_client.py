@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 import httpx
 
+from telex.rpc import limits
 from telex.transports import http_messages
 from telex.transports.channels import ChannelEnded, QueuedChannel, printable
 from telex.transports.errors import CannotConnect, NobodyThere, NotAdmitted
@@ -32,7 +33,7 @@ from telex.transports.http_messages import (
     length_fault,
 )
 from telex.transports.responses import refusal_sentence
-from telex.wire import limits
+from telex.wire import limits as wire_limits
 
 if TYPE_CHECKING:
     from telex.rpc.channel import Channel
@@ -253,7 +254,7 @@ async def _refusal(response: httpx.Response) -> str:
     return f"{response.url} refused us: {response.status_code}{sentence}"
 
 
-async def _body(response: httpx.Response, most: int = limits.LINE_BYTES) -> bytes:
+async def _body(response: httpx.Response, most: int = wire_limits.LINE_BYTES) -> bytes:
     body = bytearray()
     async for chunk in response.aiter_raw():
         body += chunk

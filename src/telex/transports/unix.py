@@ -21,10 +21,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from telex.config import limits
 from telex.config.places import make_private
 from telex.transports.channels import NDJSON, FramedChannel, Framing
 from telex.transports.errors import NobodyThere, NotAdmitted
-from telex.wire import limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable

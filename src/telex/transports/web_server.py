@@ -28,12 +28,13 @@ from uvicorn import Config, Server
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
+from telex.transports import limits
 from telex.transports.auth import Advice, AuthMiddleware
 from telex.transports.channels import CLOSE_SECONDS
 from telex.transports.http_messages import length_fault
 from telex.transports.responses import ConnectionControl
 from telex.transports.websocket import PING_SECONDS, quiet_logger
-from telex.wire import limits
+from telex.wire import limits as wire_limits
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -365,7 +366,7 @@ class _WebSocketProtocol(WebSocketsSansIOProtocol):
         self.app: Any = control.wrap(self.app)
 
     def _allow_full_messages(self) -> None:
-        self.conn.max_message_size = limits.LINE_BYTES
+        self.conn.max_message_size = wire_limits.LINE_BYTES
 
     def data_received(self, data: bytes) -> None:
         self._last_received = self.loop.time()

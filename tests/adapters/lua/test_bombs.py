@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from lua_plugins import plugin
+from telex.adapters import limits as adapters_limits
 from telex.adapters.errors import PluginProblem
 from telex.adapters.lua.instance import Instance
 from telex.adapters.lua.worker_pool import WorkerPool
@@ -172,7 +173,10 @@ async def test_the_kernel_ends_a_loop_in_c_without_our_help() -> None:
     async with WorkerPool() as workers:
         problem = await problem_of(workers.instance(bombed(TIME["find that goes back and back"])))
         assert problem.kind == "deadline"
-        assert problem.problem == f"it took more than {limits.LUA_CPU_MS} ms of processor time"
+        assert (
+            problem.problem
+            == f"it took more than {adapters_limits.LUA_CPU_MS} ms of processor time"
+        )
 
 
 @pytest.mark.parametrize("code", ["while true do end", "return (('a'):rep(20000)):find('.-.-.-b')"])

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lua_plugins import plugin
+from telex.adapters import limits
 from telex.adapters.errors import PluginProblem
 from telex.adapters.lua.instance import Instance
 from telex.adapters.lua.lua_state import LuaState
 from telex.adapters.lua.worker_pool import WorkerPool
 from telex.adapters.protocol import PERMISSIONS
-from telex.wire import limits
 
 ECHO = "return {echo = function(...) return ... end, pack = function(...) return {n = select('#', ...), ...} end}"
 
@@ -458,7 +458,7 @@ async def _kind(instance: Instance, function: str, *arguments: Any) -> str:
 async def test_a_worker_that_stands_still_is_killed_at_its_deadline(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(limits, "LUA_DEADLINE_MS", 1000)
+    monkeypatch.setattr("telex.adapters.limits.LUA_DEADLINE_MS", 1000)
     async with WorkerPool() as workers:
         instance = workers.instance(plugin(ORDERED))
         await instance.exports()

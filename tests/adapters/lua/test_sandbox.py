@@ -13,11 +13,11 @@ import lupa.lua54
 import pytest
 
 from lua_plugins import plugin
+from telex.adapters import limits
 from telex.adapters.errors import PluginProblem
 from telex.adapters.lua.instance import Instance
 from telex.adapters.lua.worker_pool import WorkerPool
 from telex.adapters.lua_plugin import LuaPlugin
-from telex.wire import limits
 
 ESCAPES = {
     "reads a file": "return io.open('/etc/passwd') ~= nil",

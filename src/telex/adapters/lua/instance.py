@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from telex.adapters import limits
 from telex.adapters.errors import Kind, PluginProblem
 from telex.adapters.lua.worker_socket import WorkerSocket
 from telex.processes.spawn import StartFailed
 from telex.version import __version__
-from telex.wire import limits, ndjson
+from telex.wire import ndjson
 from telex.wire.events import Frame
 
 if TYPE_CHECKING:

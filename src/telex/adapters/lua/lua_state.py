@@ -20,7 +20,8 @@ from lupa.lua54 import (
     lua_type,
 )
 
-from telex.wire import limits
+from telex.adapters import limits
+from telex.wire import limits as wire_limits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,7 +36,7 @@ _MODULES: Final = {"telex/view.lua": "view.lua"}
 _UNLIMITED: Final = 0
 _SENTENCES: Final = {
     "budget": f"it took more than {limits.LUA_INSTRUCTIONS:,} instructions",
-    "memory": f"it needed more than {limits.LUA_MEMORY_BYTES // limits.MIB} MiB of memory",
+    "memory": f"it needed more than {limits.LUA_MEMORY_BYTES // wire_limits.MIB} MiB of memory",
     "no_function": "the plugin has no such function",
 }
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Self
 from telex.adapters.lua.instance import Instance
 from telex.adapters.lua.zygote import Worker, Zygote
 from telex.processes.termination import AT_ONCE
-from telex.wire import limits
+from telex.transports import limits
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -22,9 +22,9 @@ from typing import Final, NoReturn
 
 import msgspec
 
+from telex.adapters import limits
 from telex.adapters.lua.lua_state import LuaState, Reply
 from telex.adapters.lua.zygote_protocol import ENDED, FORK, NOT_FORKED, RECORD
-from telex.wire import limits
 
 _STDIN: Final = 0
 _READ_BYTES: Final = 64 * 1024  # as in `worker_socket`, and for the same reason

@@ -23,6 +23,7 @@ import stat
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from telex.agent.limits import AGENT_BOUND_PATHS, AGENT_COMMAND_PLACES, AGENT_FILE_BYTES
 from telex.agent.permissions.embedded_paths import (
     UNKNOWN,
     names_and_directories_in_text,
@@ -35,7 +36,6 @@ from telex.agent.permissions.read_only_programs import program_name
 from telex.agent.permissions.run_directories import run_directories
 from telex.agent.permissions.tool_rules import PathAccess, Permission
 from telex.agent.sandbox_files import OutsideSandbox
-from telex.wire.limits import AGENT_BOUND_PATHS, AGENT_COMMAND_PLACES, AGENT_FILE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
+from telex.agent.limits import AGENT_BOUND_PATHS
 from telex.agent.permissions import (
     Mode,
     Permission,
@@ -43,7 +44,6 @@ from telex.agent.sandbox_files import OutsideSandbox, Sandbox
 from telex.agent.store import NotStorable
 from telex.agent.tools.tool import Preview, ToolResult
 from telex.processes.shielded import run_in_thread
-from telex.wire.limits import AGENT_BOUND_PATHS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,6 +9,7 @@ import re
 import stat
 from typing import Final
 
+from telex.agent.limits import AGENT_GLOB_NAMES, AGENT_WALKED
 from telex.agent.permissions.path_walk import (
     PATH_MAX,
     SYSTEM_PLACES,
@@ -17,7 +18,6 @@ from telex.agent.permissions.path_walk import (
     Link,
     LinkFollower,
 )
-from telex.wire.limits import AGENT_GLOB_NAMES, AGENT_WALKED
 
 _ENTRIES: Final = 50 * AGENT_GLOB_NAMES
 _MOUNTS: Final = "/proc/self/mountinfo"

@@ -21,7 +21,7 @@ import unicodedata
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
-from telex.wire.limits import AGENT_COMMAND_CHARS, AGENT_TEXT_NAMES
+from telex.agent.limits import AGENT_COMMAND_CHARS, AGENT_TEXT_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -24,6 +24,7 @@ import posixpath
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from telex.agent.limits import AGENT_GIT_CONFIG_BYTES, AGENT_GIT_INDEX_BYTES, AGENT_GIT_REPOSITORIES
 from telex.agent.permissions.display_text import in_quotes
 from telex.agent.permissions.git_files import (
     NOT_AN_INDEX,
@@ -39,7 +40,6 @@ from telex.agent.permissions.path_walk import is_below, is_below_any
 from telex.agent.permissions.read_only_programs import word_set
 from telex.agent.permissions.sensitive_names import is_guarded_name
 from telex.agent.permissions.tool_rules import SHELL_TOOL, PathAccess, Permission
-from telex.wire.limits import AGENT_GIT_CONFIG_BYTES, AGENT_GIT_INDEX_BYTES, AGENT_GIT_REPOSITORIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

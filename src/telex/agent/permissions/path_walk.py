@@ -18,8 +18,8 @@ import posixpath
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
+from telex.agent.limits import AGENT_LINK_NAMES
 from telex.agent.permissions.display_text import in_quotes
-from telex.wire.limits import AGENT_LINK_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

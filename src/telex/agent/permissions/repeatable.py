@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from telex.agent.limits import AGENT_COMMAND_CHARS
 from telex.agent.permissions.display_text import in_quotes
 from telex.agent.permissions.path_policy import NOWHERE, is_secret
 from telex.agent.permissions.read_only_programs import parse_reader
 from telex.agent.permissions.shell_parser import ShellScript, SimpleCommand, UnparsedShell
 from telex.agent.permissions.tool_rules import SHELL_TOOL, PathAccess, Permission, ToolRule
-from telex.wire.limits import AGENT_COMMAND_CHARS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

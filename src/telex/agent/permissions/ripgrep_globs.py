@@ -1,8 +1,8 @@
 """The names of secrets as globs that `rg` ignores. Pure.
 
 rg reads them from a file, `ripgreprc`, which stands beside this module and is written by
-`python -m telex.agent.permissions.ripgrep_globs > ripgreprc`. A test runs rg over files with names of
-every kind and compares what it prints with `sensitive_names.is_secret`.
+`python -m telex.agent.permissions.ripgrep_globs > ripgreprc`. A test runs rg over files with names
+of every kind and compares what it prints with `sensitive_names.is_secret`.
 """
 
 from __future__ import annotations

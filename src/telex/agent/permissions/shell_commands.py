@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
+from telex.agent.limits import AGENT_COMMAND_PLACES, AGENT_GLOB_NAMES
 from telex.agent.permissions.command_rules import CommandRules, is_whole
 from telex.agent.permissions.display_text import in_quotes
 from telex.agent.permissions.embedded_commands import changes_programs, may_run_code
@@ -56,7 +57,6 @@ from telex.agent.permissions.shell_parser import (
     Word,
 )
 from telex.agent.permissions.tool_rules import SHELL_TOOL, Mode, PathAccess, Permission, ToolRule
-from telex.wire.limits import AGENT_COMMAND_PLACES, AGENT_GLOB_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from telex.wire.limits import AGENT_COMMAND_CHARS, AGENT_COMMAND_DEPTH, AGENT_COMMAND_WORDS
+from telex.agent.limits import AGENT_COMMAND_CHARS, AGENT_COMMAND_DEPTH, AGENT_COMMAND_WORDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,11 +15,11 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from telex.agent.limits import STORE_BUSY_SECONDS, STORE_LOG_BYTES
 from telex.agent.store.errors import DiskFailed, to_store_error
 from telex.agent.store.migrations import migrate
 from telex.config.errors import NotPrivate
 from telex.config.places import make_private
-from telex.wire.limits import STORE_BUSY_SECONDS, STORE_LOG_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

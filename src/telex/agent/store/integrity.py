@@ -14,6 +14,7 @@ from itertools import groupby, islice
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
+from telex.agent.limits import STORE_PROBLEMS
 from telex.agent.store import stored_records
 from telex.agent.store.database_file import check_file, connect_reader, maps_sqlite_errors
 from telex.agent.store.errors import (
@@ -26,7 +27,6 @@ from telex.agent.store.errors import (
 )
 from telex.agent.store.migrations import version_of
 from telex.agent.store.transactions import first_link, next_link
-from telex.wire.limits import STORE_PROBLEMS
 
 if TYPE_CHECKING:
     import sqlite3

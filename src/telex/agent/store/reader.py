@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec, TypeVar
 
 import msgspec
 
+from telex.agent.limits import STORE_PAGE_BYTES
 from telex.agent.store.database_file import connect_reader, maps_sqlite_errors
 from telex.agent.store.errors import StoreClosed, UnknownRun, UnknownThread
 from telex.agent.store.stored_records import (
@@ -28,7 +29,6 @@ from telex.agent.store.stored_records import (
     StoredThread,
 )
 from telex.agent.store.transactions import QUESTION_PREFIX
-from telex.wire.limits import STORE_PAGE_BYTES
 
 if TYPE_CHECKING:
     import sqlite3

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO, Final
 
 import msgspec
 
+from telex.agent.limits import STORE_IMPORT_BYTES, STORE_IMPORT_LINES, STORE_LINE_BYTES
 from telex.agent.store import reader
 from telex.agent.store.errors import BadExport
 from telex.agent.store.stored_records import Status
-from telex.wire.limits import STORE_IMPORT_BYTES, STORE_IMPORT_LINES, STORE_LINE_BYTES
 
 if TYPE_CHECKING:
     import sqlite3

@@ -12,6 +12,7 @@ import uuid
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from telex.agent.limits import STORE_IMPORT_LINES
 from telex.agent.store import stored_records
 from telex.agent.store.errors import BadExport, IdTaken, NotStorable
 from telex.agent.store.session_export import (
@@ -24,7 +25,6 @@ from telex.agent.store.session_export import (
 )
 from telex.agent.store.stored_records import Status, new_run_id, new_session_id
 from telex.agent.store.transactions import first_link, next_link
-from telex.wire.limits import STORE_IMPORT_LINES
 
 if TYPE_CHECKING:
     import sqlite3

@@ -13,6 +13,7 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
+from telex.agent.limits import STORE_OWED_SECONDS
 from telex.agent.store import reader as store_reader
 from telex.agent.store import session_export, session_import, stored_records, transactions
 from telex.agent.store.errors import EndNotSaved, StoreError, StoreRefused
@@ -21,7 +22,6 @@ from telex.agent.store.stored_records import Status
 from telex.agent.store.unsaved_ends import UnsavedEnds
 from telex.agent.store.writer import StoreWriter
 from telex.processes.shielded import run_in_thread, run_shielded
-from telex.wire.limits import STORE_OWED_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

@@ -15,8 +15,8 @@ from typing import TypeVar
 
 import msgspec
 
+from telex.agent.limits import AGENT_EVENT_BYTES
 from telex.agent.store.errors import NotStorable
-from telex.wire.limits import AGENT_EVENT_BYTES
 
 
 class Status(StrEnum):

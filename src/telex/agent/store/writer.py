@@ -15,11 +15,11 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from telex.agent.limits import STORE_COMMIT_WRITES
 from telex.agent.store.database_file import maps_sqlite_errors, open_database
 from telex.agent.store.errors import StoreClosed, StoreRefused
 from telex.agent.store.owners import StoreOwner
 from telex.agent.store.transactions import WriteState
-from telex.wire.limits import STORE_COMMIT_WRITES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -19,6 +19,12 @@ from msgspec import Meta
 
 from telex.agent.diffs import marked_lines, unified_diff
 from telex.agent.excerpts import count_lines, fitting, nth_line, page, part_of_line
+from telex.agent.limits import (
+    AGENT_FILE_BYTES,
+    AGENT_LINE_PART_CHARS,
+    AGENT_LISTED,
+    AGENT_READ_LINES,
+)
 from telex.agent.permissions import escaped, in_quotes
 from telex.agent.sandbox_files import (
     BadGlob,
@@ -36,13 +42,7 @@ from telex.agent.sandbox_files import (
 )
 from telex.agent.tools.tool import Preview, S, ToolContext, ToolFailed, ToolResult, tool
 from telex.processes.shielded import run_in_thread
-from telex.wire.limits import (
-    AGENT_FILE_BYTES,
-    AGENT_LINE_PART_CHARS,
-    AGENT_LISTED,
-    AGENT_READ_LINES,
-    MIB,
-)
+from telex.wire.limits import MIB
 
 if TYPE_CHECKING:
     import threading

@@ -27,18 +27,18 @@ from telex.agent.excerpts import (
     page,
     part_of_line,
 )
-from telex.agent.tools.file_tools import Count, Limit, PartLimit
-from telex.agent.tools.search import read_pattern
-from telex.agent.tools.tool import ToolContext, ToolResult, tool
-from telex.config.places import write_private
-from telex.processes.shielded import run_in_thread
-from telex.wire.limits import (
+from telex.agent.limits import (
     AGENT_CACHED_BYTES,
     AGENT_CACHED_OUTPUTS,
     AGENT_LISTED,
     AGENT_READ_LINES,
     AGENT_SHELL_OUTPUT_BYTES,
 )
+from telex.agent.tools.file_tools import Count, Limit, PartLimit
+from telex.agent.tools.search import read_pattern
+from telex.agent.tools.tool import ToolContext, ToolResult, tool
+from telex.config.places import write_private
+from telex.processes.shielded import run_in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

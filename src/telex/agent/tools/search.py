@@ -22,6 +22,7 @@ from msgspec import Meta
 from telex.agent import command_runner
 from telex.agent.command_runner import agent_environment
 from telex.agent.excerpts import clip, fitting, line_pattern, matching_lines
+from telex.agent.limits import AGENT_LINE_CHARS, AGENT_LISTED, AGENT_SHELL_SECONDS
 from telex.agent.permissions.path_policy import is_secret
 from telex.agent.sandbox_files import (
     SKIPPED_DIRECTORIES,
@@ -35,7 +36,6 @@ from telex.agent.tools.file_tools import from_cwd, read_glob
 from telex.agent.tools.tool import ToolContext, ToolFailed, ToolResult, tool
 from telex.processes.shielded import run_in_thread
 from telex.terminal.patterns import Pattern, PatternError
-from telex.wire.limits import AGENT_LINE_CHARS, AGENT_LISTED, AGENT_SHELL_SECONDS
 
 if TYPE_CHECKING:
     import threading

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 import msgspec
 from msgspec import Meta
 
+from telex.agent.limits import AGENT_TODOS
 from telex.agent.tools.tool import ToolContext, ToolFailed, ToolResult, tool
-from telex.wire.limits import AGENT_TODOS
 
 if TYPE_CHECKING:
     from telex.agent.store import Store

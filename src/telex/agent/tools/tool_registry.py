@@ -13,6 +13,7 @@ import msgspec
 
 from telex.agent.command_runner import not_kept_note
 from telex.agent.excerpts import excerpt
+from telex.agent.limits import AGENT_READ_BYTES, AGENT_TOOL_RESULT_BYTES
 from telex.agent.sandbox_files import FileRefused, OutsideSandbox
 from telex.agent.tools.file_tools import EDIT, LIST, READ, READ_LINE, WRITE
 from telex.agent.tools.output_cache import CACHED, CACHED_GREP, CACHED_LINE, NoSuchOutput
@@ -24,7 +25,6 @@ from telex.config.errors import ConfigError
 from telex.processes.shielded import run_in_thread
 from telex.processes.spawn import StartFailed
 from telex.processes.termination import TreeSurvived
-from telex.wire.limits import AGENT_READ_BYTES, AGENT_TOOL_RESULT_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

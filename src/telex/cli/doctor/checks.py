@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
+import importlib.util
 import os
+import pkgutil
 import platform
 import re
 import resource
@@ -15,6 +18,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Final
 
+import telex
 from telex.processes.sandbox import Kernel, asked_kernel, lacking
 from telex.wire.limits import KIB, MIB, TABLE, Limit
 
@@ -298,13 +302,22 @@ TOLD = ("SESSIONS", "LINE_BYTES", "CALLS_IN_FLIGHT", "TRANSCRIPT_CHARS")
 """Those that a person may meet; all of them would be a page."""
 
 
+def all_limits() -> Mapping[str, Limit]:
+    """The limits of every package, by name: each `limits.py` is imported and enters its own."""
+    for package in pkgutil.iter_modules(telex.__path__, "telex."):
+        if package.ispkg and importlib.util.find_spec(f"{package.name}.limits"):
+            importlib.import_module(f"{package.name}.limits")
+    return TABLE
+
+
 def limits() -> Section:
+    table = all_limits()
     facts = {
         name: {"value": limit.value, "unit": limit.unit, "reason": limit.reason}
-        for name, limit in TABLE.items()
+        for name, limit in table.items()
     }
-    named = ", ".join(f"{name}{TIED}{_amount(TABLE[name])}" for name in TOLD)
-    text = f"{named}, and {len(TABLE) - len(TOLD)} more that --json lists"
+    named = ", ".join(f"{name}{TIED}{_amount(table[name])}" for name in TOLD)
+    text = f"{named}, and {len(table) - len(TOLD)} more that --json lists"
     return Section("limits", facts, (Finding(Mark.OK, "limits", text),))
 
 

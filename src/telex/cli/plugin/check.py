@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from telex.cli import limits
 from telex.cli.console import coloured, printable, say
-from telex.wire import limits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from telex.escapes import limits
 from telex.escapes.commands.ansi import NotLifted
 from telex.escapes.commands.cursor import CursorStyle
 from telex.escapes.commands.dec_modes import ModeState, QueryMode, mode_number
 from telex.escapes.commands.style import LIFTS, SetStyle
 from telex.escapes.protocol import END, Byte, EscapeCommand, Guard, Hex, NoData, Payload
-from telex.wire import limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,6 +14,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import Meta
 
+from telex.escapes import limits
 from telex.escapes.commands.ansi import Lift, LiftedCommands, NotLifted, encoded, numbers, osc, text
 from telex.escapes.protocol import (
     END,
@@ -26,7 +27,7 @@ from telex.escapes.protocol import (
     Title,
     Token,
 )
-from telex.wire import limits
+from telex.terminal import limits as terminal_limits
 
 
 class ClipWrite(Payload, frozen=True):
@@ -95,7 +96,7 @@ class VarSet(Payload, frozen=True):
     """A variable of the terminal, which its own scripts may show."""
 
     name: Annotated[str, Meta(pattern=rf"^[A-Za-z_][A-Za-z0-9_]{{0,63}}{END}")]
-    value: Annotated[str, Meta(max_length=limits.TITLE_CHARS)] = ""
+    value: Annotated[str, Meta(max_length=terminal_limits.TITLE_CHARS)] = ""
 
 
 class ImageShow(Payload, frozen=True):

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Final
 
 from h2.errors import ErrorCodes
 
+from telex.htty import limits
 from telex.htty.errors import BadHeaders, ConnectionOver, StreamReset
 from telex.htty.gateway.header_policy import (
     MalformedResponse,
@@ -39,7 +40,6 @@ from telex.transports.responses import (
     respond,
     with_security_headers,
 )
-from telex.wire import limits
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -25,8 +25,8 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from telex.htty import limits
 from telex.processes import proc
-from telex.wire import limits
 
 if TYPE_CHECKING:
     from collections.abc import Hashable

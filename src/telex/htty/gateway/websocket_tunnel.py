@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Final
 
+from telex.htty import limits
 from telex.htty.errors import WebSocketOver
 from telex.htty.gateway.gateway_request import (
     GAVE_UP,
@@ -23,7 +24,6 @@ from telex.htty.gateway.gateway_request import (
 from telex.htty.gateway.header_policy import MalformedResponse, connect_headers, response_head
 from telex.htty.h2.http2_websocket import Side, WebSocketClose, WebSocketStream
 from telex.transports.responses import respond
-from telex.wire import limits
 
 if TYPE_CHECKING:
     from starlette.types import Message

@@ -31,6 +31,7 @@ from h2.events import (
 )
 from h2.exceptions import NoAvailableStreamIDError
 
+from telex.htty import limits
 from telex.htty.byte_stream import ByteStream
 from telex.htty.errors import BadHeaders, ConnectionOver
 from telex.htty.h2.header_fields import Headers
@@ -39,7 +40,6 @@ from telex.htty.h2.http2_frames import ALL_STREAMS
 from telex.htty.h2.http2_state import Http2Side, Http2State, ProtocolViolation
 from telex.htty.h2.http_stream import HttpStream
 from telex.transports.channels import printable
-from telex.wire import limits
 
 _FAREWELL = b"farewell"
 

@@ -17,11 +17,11 @@ from typing import Protocol
 
 from h2.errors import ErrorCodes
 
+from telex.htty import limits
 from telex.htty.byte_stream import ByteStream
 from telex.htty.errors import ConnectionOver
 from telex.htty.h2.http2_state import Http2Side, Http2State, ProtocolViolation
 from telex.htty.h2.http_stream import HttpStream
-from telex.wire import limits
 
 
 class OutgoingBody(Protocol):

@@ -35,6 +35,7 @@ from hpack.exceptions import HPACKError
 from hpack.struct import NeverIndexedHeaderTuple
 from hyperframe.exceptions import HyperframeError
 
+from telex.htty import limits
 from telex.htty.errors import BadHeaders
 from telex.htty.h2 import header_fields, http2_frames
 from telex.htty.h2.header_fields import CachingDecoder, CachingEncoder, HeaderBlock, Headers
@@ -47,7 +48,6 @@ from telex.htty.h2.http2_frames import (
     FrameType,
     Http2Frame,
 )
-from telex.wire import limits
 
 _RESETS_REMEMBERED = 1024
 _SECRET = frozenset((b"authorization", b"proxy-authorization"))

@@ -18,9 +18,9 @@ from websockets.exceptions import InvalidState, ProtocolError
 from websockets.frames import CloseCode, Frame, Opcode
 from websockets.protocol import Protocol, Side, State
 
+from telex.htty import limits
 from telex.htty.errors import ConnectionOver, StreamReset, WebSocketOver
 from telex.transports.websocket import quiet_logger
-from telex.wire import limits
 
 if TYPE_CHECKING:
     from telex.htty.h2.http_stream import HttpStream

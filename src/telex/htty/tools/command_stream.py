@@ -20,13 +20,15 @@ from telex.escapes.commands import COMMANDS
 from telex.escapes.foreground import answerable_group
 from telex.escapes.inband import InBandChannel
 from telex.escapes.protocol import ATTRIBUTE
+from telex.htty import limits
 from telex.htty.chunk_stream import ChunkReceiver, GoAwayWatch, StreamAborted
 from telex.rpc.methods import Methods
 from telex.rpc.peer import Peer
 from telex.terminal.cells import Size
 from telex.terminal.pty import InputQueueFull, open_pty
 from telex.terminal.screen import Screen
-from telex.wire import htty_chunk, json_escape, limits
+from telex.wire import htty_chunk, json_escape
+from telex.wire import limits as wire_limits
 from telex.wire.demux import Demux
 from telex.wire.events import Claimed, Fault, Visible
 
@@ -234,5 +236,5 @@ def _detect() -> dict[str, object]:
     """What a terminal says that takes pages, and little else."""
     known = [COMMANDS["detect"]]
     return capabilities.detect_answer(
-        known, maxframe=limits.CONTROL_STRING_BYTES, htty=True, events=()
+        known, maxframe=wire_limits.CONTROL_STRING_BYTES, htty=True, events=()
     )

@@ -12,9 +12,9 @@ import contextlib
 import ipaddress
 from typing import TYPE_CHECKING, cast
 
+from telex.htty import limits
 from telex.htty.tools.command_stream import CommandStream
 from telex.processes.spawn import StartFailed
-from telex.wire import limits
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence

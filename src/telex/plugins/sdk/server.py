@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 import msgspec
 
+from telex.plugins import limits
 from telex.plugins import protocol as spec
 from telex.plugins.dialect import CODES
 from telex.plugins.handshake import PROTOCOL_NAMES, without_nulls
@@ -31,6 +32,7 @@ from telex.plugins.sdk.calls import Call, CommandCall, Failed, InvalidConfig, Ta
 from telex.plugins.sdk.log_handler import HostLogHandler, install_log_handler
 from telex.plugins.sdk.plugin import Group, tools_of
 from telex.plugins.sdk.signature import configured_struct, values_of
+from telex.rpc import limits as rpc_limits
 from telex.rpc.dialects.json_rpc import JsonRpc
 from telex.rpc.errors import RESERVED, Condition, RpcError
 from telex.rpc.messages import Notification
@@ -38,7 +40,6 @@ from telex.rpc.methods import Methods
 from telex.rpc.peer import Peer
 from telex.transports.channels import LSP
 from telex.transports.stdio import open_stdio
-from telex.wire import limits
 
 if TYPE_CHECKING:
     from telex.plugins.sdk.plugin import DeclaredFunction, Plugin
@@ -385,7 +386,7 @@ class _Telling:
             self._loop.call_soon_threadsafe(self._send, body)
 
     def _send(self, body: bytes) -> None:
-        if self._channel.unsent > limits.OUTBOUND_BYTES:
+        if self._channel.unsent > rpc_limits.OUTBOUND_BYTES:
             self._dropped += 1
             return
         if self._dropped:

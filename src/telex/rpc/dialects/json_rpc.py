@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+from telex.rpc import limits
 from telex.rpc.dialects import strict_json
 from telex.rpc.errors import RESERVED, Code, Condition, Problem
 from telex.rpc.messages import (
@@ -34,7 +35,6 @@ from telex.rpc.messages import (
     Reply,
     Request,
 )
-from telex.wire import limits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

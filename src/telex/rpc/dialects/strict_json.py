@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import msgspec
 
-from telex.wire import limits
+from telex.rpc import limits
 
 _STRINGS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?+', re.DOTALL)
 """Possessive, so that a string without its end costs one look and not one for each quote."""

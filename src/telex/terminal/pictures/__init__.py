@@ -18,10 +18,10 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final, Literal
 
+from telex.terminal import limits
 from telex.terminal.pictures import html, svg, text
 from telex.terminal.pictures.layout import pixels
 from telex.terminal.pictures.theme import DARK, LIGHT, Theme, UnknownColour
-from telex.wire import limits
 
 if TYPE_CHECKING:
     import os

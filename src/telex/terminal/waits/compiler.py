@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from telex.terminal.limits import MATCHER_DEPTH, MATCHERS
 from telex.terminal.patterns import Pattern, PatternError
 from telex.terminal.waits import matchers
 from telex.terminal.waits.conditions import (
@@ -33,7 +34,6 @@ from telex.terminal.waits.conditions import (
     WaitCondition,
 )
 from telex.terminal.waits.evidence import Evidence, Moment, PredicateOutcome, PredicateRunner
-from telex.wire.limits import MATCHER_DEPTH, MATCHERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

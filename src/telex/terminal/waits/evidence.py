@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
-from telex.wire import limits
+from telex.terminal import limits
 
 if TYPE_CHECKING:
     from telex.processes.child import Exit

@@ -32,8 +32,8 @@ from dataclasses import dataclass
 from operator import ne
 from typing import TYPE_CHECKING, Final
 
+from telex.terminal import limits
 from telex.terminal.cells import Cursor
-from telex.wire import limits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -1,0 +1,14 @@
+"""The maximums of `redaction`, each with its unit and its reason."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from telex.wire.limits import KIB, limit
+
+HELD_SECRET_CHARS: Final = limit(
+    "HELD_SECRET_CHARS",
+    4 * KIB,
+    "characters",
+    "Text held back while it may be a secret; longer values are masked without being held.",
+)
