@@ -116,34 +116,41 @@ def test_a_digest_is_of_all_parts_and_of_where_they_end() -> None:
 
 
 OURS = {
-    "commands: argv[0]",  # a reader, as it is in our list
-    "commands: rule.decision",
-    "commands: setting",  # quoted where it is found
-    "commands: used.refused",
-    "git_layout: way.unknown",
+    "git_no_index: name",  # of a part of every repository
+    "git_no_index: why",  # a sentence, quoted where it is made
     "git_repository: name",  # of the files that git reads by itself
     "git_repository: verdict.why",
+    "git_repository: way.unknown",
     "judge: name",  # of an argument of a tool of ours
     "judge: reader",  # quoted, in a row with the next
     "judge: rule.decision",
     "judge: unread.at",
     "judge: unread.why",
     "judge: whole",
-    "links: error.strerror or error.errno",
-    "paths: rule.decision",
-    "paths: self.mode",
-    "paths: way.unknown",
-    "remembering: ' '.join(words)",  # of a list of ours
-    "remembering: tool",  # of ours
-    "shell_reading: ord(char)",
-    "shell_reading: operator",
-    "shell_reading: self._peek()",  # one of a few operators
-    "shell_reading: two",  # the same
-    "shell_reading: word.text",  # a word that shells reserve
+    "path_policy: rule.decision",
+    "path_policy: self.mode",
+    "path_policy: way.unknown",
+    "path_walk: error.strerror or error.errno",
+    "repeatable: ' '.join(words)",  # of a list of ours
+    "repeatable: tool",  # of ours
+    "shell_commands: argv[0]",  # a reader, as it is in our list
+    "shell_commands: rule.decision",
+    "shell_commands: setting",  # quoted where it is found
+    "shell_commands: used.refused",
+    "shell_parser: operator",
+    "shell_parser: ord(char)",
+    "shell_parser: self._peek()",  # one of a few operators
+    "shell_parser: two",  # the same
+    "shell_parser: word.text",  # a word that shells reserve
 }
 """What stands in a sentence without quotes: from a list of ours, or a sentence itself."""
-NO_REASONS = {"rules", "programs", "showing"}
-"""Modules whose sentences are about the person's settings or our own files, not about a request."""
+NO_REASONS = {
+    *("tool_rules", "read_only_programs", "display_text", "question_text"),
+    *("bound_files", "confinement", "confirmation"),
+    *("permission_handlers", "workspace_permissions"),
+}
+"""Modules whose sentences are about the person's settings or our own files, not about a request; and
+those that are not the judge."""
 
 
 def unquoted(module: Path) -> Iterator[str]:

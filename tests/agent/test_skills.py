@@ -164,7 +164,7 @@ def test_a_link_to_a_secret_is_no_skill(root: Path, name: str) -> None:
         directory.mkdir(parents=True)
         (directory / "SKILL.md").symlink_to(secret)
         found = find_skills(root, root, root.parent / "home")
-        assert found.skills == ()
+        assert found.skills == []
         assert {error.message for error in found.errors} == {SECRET}
         (directory / "SKILL.md").unlink()
 
@@ -180,7 +180,7 @@ def test_a_link_to_a_link_to_a_secret_and_one_to_its_directory_are_no_skills(roo
     (skills / "b").mkdir()
     (skills / "b" / "SKILL.md").symlink_to("../../../plain")
     found = find_skills(root, root, root.parent / "home")
-    assert found.skills == ()
+    assert found.skills == []
     assert len(found.errors) == 2
 
 

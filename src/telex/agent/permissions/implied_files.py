@@ -9,7 +9,7 @@ docs/reference/permissions.md. Used by `bound_files`.
 
 from __future__ import annotations
 
-import os
+import posixpath
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -131,24 +131,26 @@ class ImpliedFiles:
         if not programs.isdisjoint(_PYTHONS):
             for module in dict.fromkeys(_modules(text, apart)):
                 for directory in inner[:_INNER]:
-                    yield from (os.path.join(directory, name) for name in _of_module(module))
+                    yield from (posixpath.join(directory, name) for name in _of_module(module))
         for directory in dict.fromkeys(up for one in inner for up in self._up(one)):
             for name in (name for program in programs for name in _BY_PROGRAM.get(program, ())):
-                yield os.path.join(directory, name)
+                yield posixpath.join(directory, name)
             if not programs.isdisjoint(_NODE):
                 for word in apart[: 2 * _OPERANDS]:
-                    yield os.path.join(directory, "node_modules", ".bin", os.path.basename(word))
+                    yield posixpath.join(
+                        directory, "node_modules", ".bin", posixpath.basename(word)
+                    )
         if "git" in programs:
             yield from GitInspector(self.paths).files()
-            yield from (os.path.join(one, "*") for one in inner if "-c" in apart and one != place)
+            yield from (posixpath.join(one, "*") for one in inner if "-c" in apart and one != place)
         for at, word in enumerate(apart):
             if program_name(word) in _INTERPRETERS:
                 for operand in apart[at + 1 : at + 1 + _OPERANDS]:
                     for part in _parts(operand):
-                        yield from _of_operand(os.path.join(place, part))
+                        yield from _of_operand(posixpath.join(place, part))
                         bare = part.replace("::", "/")
                         for directory in inner[1:_INNER] if "/" not in part else ():
-                            yield f"{os.path.join(directory, bare)}.*"
+                            yield f"{posixpath.join(directory, bare)}.*"
 
     def _directories(self, apart: Sequence[str], place: str) -> Iterator[str]:
         """Those among the words, and those of files among them."""
@@ -157,10 +159,10 @@ class ImpliedFiles:
                 if found := self._directory(part, place):
                     yield found
                     break
-                part = os.path.dirname(part).rstrip("/")
+                part = posixpath.dirname(part).rstrip("/")
 
     def _directory(self, word: str, place: str) -> str:
-        path = os.path.join(place, word)
+        path = posixpath.join(place, word)
         is_one = "\0" not in word and self.paths.files.is_directory(path)
         return path if is_one and not word.startswith("-") else ""
 
@@ -171,7 +173,7 @@ class ImpliedFiles:
             yield real
             if real == root:
                 return
-            real = os.path.dirname(real)
+            real = posixpath.dirname(real)
 
 
 def _parts(word: str) -> Iterator[str]:
@@ -201,15 +203,15 @@ def _of_module(module: str) -> Iterator[str]:
     Byte code counts as well: Python takes it for the source if it says that it belongs to it."""
     directory = ""
     for name in filter(None, module.split(".")):
-        path = os.path.join(directory, name)
-        yield os.path.join(directory, "__pycache__", f"{name}.*")
-        yield from (f"{path}.*", os.path.join(path, "__init__.*"))
-        yield os.path.join(path, "__pycache__", "__*__.*")
+        path = posixpath.join(directory, name)
+        yield posixpath.join(directory, "__pycache__", f"{name}.*")
+        yield from (f"{path}.*", posixpath.join(path, "__init__.*"))
+        yield posixpath.join(path, "__pycache__", "__*__.*")
         directory = path
-    yield os.path.join(directory, "__main__.*")
+    yield posixpath.join(directory, "__main__.*")
 
 
 def _of_operand(path: str) -> Iterator[str]:
     """What an interpreter runs for a name: with an ending, or in the directory of that name."""
-    yield from (f"{path}.*", os.path.join(path, "__main__.*"))
-    yield from (os.path.join(path, name) for name in ("index.*", "package.json"))
+    yield from (f"{path}.*", posixpath.join(path, "__main__.*"))
+    yield from (posixpath.join(path, name) for name in ("index.*", "package.json"))
