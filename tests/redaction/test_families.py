@@ -13,8 +13,8 @@ import pytest
 
 from redaction.samples import characters_of, made_of, sample
 from telex.redaction import MARKER, Redactor
-from telex.redaction.families import FAMILIES, HIDDEN_WHOLE, Family
-from telex.redaction.secret_values import is_mixed
+from telex.redaction.families import ENDINGS, FAMILIES, HIDDEN_WHOLE, Ending, Family
+from telex.redaction.secret_values import is_hexadecimal, is_jumbled, is_mixed
 
 REDACTOR = Redactor()
 PREFIXES = {family.prefix for family in FAMILIES if family.prefix}
@@ -128,3 +128,26 @@ def test_many_of_each(counted: Callable[[int, int], int]) -> None:
                 missed.append((family.id, shown, hidden))
     print(f"\n{len(FAMILIES)} families, {count} credentials of each: {len(missed)} missed")
     assert not missed
+
+
+def ended(ending: Ending, rng: random.Random) -> str:
+    while True:
+        made = sample(ending.form, rng)
+        if is_jumbled(made[:16]) or is_hexadecimal(made[:12]):
+            return made
+
+
+def test_a_word_known_by_its_end_is_hidden_but_for_its_first_characters() -> None:
+    for ending in ENDINGS:
+        made = ended(ending, random.Random(ending.id))
+        said = REDACTOR.redact(f"see {made} here")
+        assert said in {f"see {made[:shown]}{MARKER} here" for shown in (12, 16)}, ending
+        for cut in range(3, len(made) + 8):
+            assert in_feeds(f"see {made} here", cut) == said, (ending.id, cut)
+
+
+def test_a_word_that_only_begins_or_ends_like_it_is_none() -> None:
+    for ending in ENDINGS:
+        made = ended(ending, random.Random(ending.id))
+        for other in (made[:-9], made[9:], f"{made}x{made}"):
+            assert REDACTOR.redact(f"see {other} here") == f"see {other} here", ending

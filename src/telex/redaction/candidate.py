@@ -76,6 +76,12 @@ class Candidate:
             held = self._lane.slice(self.start, self.position)
             self._lane.hide(self.start, self.start + max(0, held.rfind(mark)))
 
+    def hide_until(self, position: int) -> None:
+        """Of what is held, hide what comes before a place that was read already."""
+        if self.start is not None:
+            self._lane.hide(self.start, position)
+        self.show()
+
     def behind(self, count: int) -> str:
         return self._lane.slice(self.position - count, self.position)
 

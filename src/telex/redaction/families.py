@@ -209,6 +209,16 @@ CLOUDS: Final = (
         ("entra-client-secret", "[0-9]Q~", r"A-Za-z0-9_~.\-", 31),
     ),
     *_led(
+        "Google Cloud Storage",
+        "https://cloud.google.com/storage/docs/authentication/signatures",
+        ("google-signature", "X-Goog-Signature=", ANY_HEX, 64),
+    ),
+    *_led(
+        "Amazon S3",
+        "https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-query-string-auth.html",
+        ("amazon-signature", "X-Amz-Signature=", ANY_HEX, 64),
+    ),
+    *_led(
         "Azure",
         "https://learn.microsoft.com/en-us/azure/storage/common/storage-sas-overview",
         ("azure-shared-access-signature", "[?&]sig=", r"A-Za-z0-9%+/=\-", 43),
@@ -541,7 +551,6 @@ CHAT: Final = (
         ("slack-workspace", "xoxa-", WORD, 8),
         ("slack-refresh", "xoxr-", WORD, 8),
         ("slack-legacy", "xoxs-", WORD, 8),
-        ("slack-legacy-other", "xoxo-", WORD, 8),
         ("slack-cookie", "xoxd-", r"A-Za-z0-9%_+/=\-", 10),
         ("slack-client", "xoxc-", WORD, 8),
         ("slack-configuration-refresh", "xoxe-", WORD, 8),
@@ -552,13 +561,44 @@ CHAT: Final = (
     *_led(
         "Slack",
         "https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks/",
+        ("slack-legacy-other", "xoxo-[0-9]", WORD, 8),
         ("slack-webhook", r"hooks\.slack(?:-gov)?\.com/(?:services|workflows|triggers)/", PATH, 20),
     ),
     *_led(
         "Discord",
         "https://discord.com/developers/docs/reference#authentication",
         ("discord-bot", r"\.[A-Za-z0-9_-]{6}\.", WORD, 27, _WHOLE),
-        ("discord-webhook", r"discord(?:app)?\.com/api/webhooks/[0-9]{16,20}/", WORD, 30),
+        (
+            "discord-webhook",
+            r"discord(?:app)?\.com/api/(?:v[0-9]{1,2}/)?webhooks/[0-9]{16,20}/",
+            WORD,
+            30,
+        ),
+    ),
+    *_led(
+        "Feishu and Lark",
+        "https://open.feishu.cn/document/client-docs/bot-v3/add-custom-bot",
+        (
+            "feishu-webhook",
+            r"open\.(?:feishu\.cn|larksuite\.com)/open-apis/bot/(?:v[0-9]/)?hook/",
+            WORD,
+            20,
+        ),
+    ),
+    *_led(
+        "WeCom",
+        "https://developer.work.weixin.qq.com/document/path/91770",
+        ("wecom-webhook", r"weixin\.qq\.com/cgi-bin/webhook/send\?key=", UUID, 36),
+    ),
+    *_led(
+        "Rocket.Chat",
+        "https://docs.rocket.chat/docs/integrations",
+        ("rocketchat-webhook", "/hooks/[A-Za-z0-9]{17,24}/", ALNUM, 40, _WHOLE),
+    ),
+    *_led(
+        "Mattermost",
+        "https://developers.mattermost.com/integrate/webhooks/incoming/",
+        ("mattermost-webhook", "/hooks/", LOWER, 26, _WHOLE),
     ),
     *_of(
         "Discord",
@@ -728,6 +768,11 @@ REGISTRIES: Final = (
         ("artifactory-api", "AKC", ALNUM, 64, _WHOLE),
         ("artifactory-reference", "cmVmdGtuOj", ALNUM, 50),
         ("artifactory-identity", "cmVmd", ALNUM, 59, _WHOLE),
+    ),
+    *_of(
+        "Packagist",
+        "https://packagist.com/docs/composer-authentication",
+        ("packagist-token", "packagist_", SNAKE, 40, _WHOLE),
     ),
     *_of(
         "Clojars",
@@ -1050,6 +1095,36 @@ SERVICES: Final = (
         ("mapbox-public", "pk.eyJ", DOTS, 60),
         ("mapbox-secret", "sk.eyJ", DOTS, 60),
         ("mapbox-temporary", "tk.eyJ", DOTS, 60),
+    ),
+    *_of(
+        "ntfy",
+        "https://docs.ntfy.sh/config/#access-tokens",
+        ("ntfy-access", "tk_", LOWER, 29, _WHOLE),
+    ),
+    *_led(
+        "Healthchecks.io",
+        "https://healthchecks.io/docs/http_api/",
+        ("healthchecks-ping", r"hc-ping\.com/", WORD, 22, _WHOLE),
+    ),
+    *_led(
+        "Better Stack",
+        "https://betterstack.com/docs/uptime/cron-and-heartbeat-monitor/",
+        (
+            "betterstack-heartbeat",
+            r"better(?:stack|uptime)\.com/api/v1/heartbeat/",
+            ALNUM,
+            20,
+        ),
+    ),
+    *_led(
+        "Ghost",
+        "https://docs.ghost.org/admin-api#token-authentication",
+        ("ghost-admin", "[0-9a-f]{24}:", HEX, 64, _WHOLE),
+    ),
+    *_led(
+        "Sanity",
+        "https://www.sanity.io/docs/http-auth",
+        ("sanity-token", "sk[A-Za-z0-9]{14}", ALNUM, 64, _WHOLE),
     ),
     *_led(
         "Mailchimp",
@@ -1496,4 +1571,108 @@ FAMILIES: Final = (
     *SERVICES,
     *MODELS,
     *GENERIC,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """A credential whose fixed part is at its end, or far from its beginning.
+
+    It is one word. Its first characters are always shown, so that not every word has to be held
+    back, and what comes after them is held until the word ends: `rules` says how many those are.
+    """
+
+    id: str
+    provider: str
+    source: str
+    """The provider's page about it."""
+    form: str
+    """A pattern for the whole of it."""
+    sign: str
+    """A pattern for the fixed part, with as much around it as makes it rare."""
+
+
+_AZURE: Final = "https://github.com/microsoft/security-utilities"
+_ANNOTATED: Final = (
+    "https://github.com/microsoft/security-utilities/blob/main/docs/CommonAnnotatedSecurityKeys.md"
+)
+
+ENDINGS: Final = (
+    Ending(
+        "mailgun-signing",
+        "Mailgun",
+        "https://documentation.mailgun.com/docs/mailgun/api-reference/authentication/",
+        "[0-9a-f]{32}-[0-9a-f]{8}-[0-9a-f]{8}",
+        "[0-9a-f]-[0-9a-f]{8}-[0-9a-f]{8}",
+    ),
+    Ending(
+        "mailchimp-api",
+        "Mailchimp",
+        "https://mailchimp.com/developer/marketing/guides/quick-start/",
+        "[0-9a-f]{32}-us[0-9]{1,2}",
+        "[0-9a-f]{2}-us[0-9]",
+    ),
+    Ending(
+        "newrelic-licence",
+        "New Relic",
+        "https://docs.newrelic.com/docs/apis/intro-apis/new-relic-api-keys/",
+        "[0-9a-z]{32,36}[0-9A-F]{0,4}NRAL",
+        "[0-9a-zA-F]NRAL",
+    ),
+    Ending(
+        "maxmind-licence",
+        "MaxMind",
+        "https://dev.maxmind.com/license-key/",
+        "[A-Za-z0-9]{6}_[A-Za-z0-9]{29}_mmk",
+        "[A-Za-z0-9]_mmk",
+    ),
+    Ending(
+        "azure-annotated",
+        "Azure DevOps, OpenAI and others",
+        _ANNOTATED,
+        "[A-Za-z0-9]{52}JQQJ9[9DH][A-Za-z0-9+/]{26,28}={0,2}",
+        "[A-Za-z0-9]JQQJ9[9DH]",
+    ),
+    Ending(
+        "azure-long-key",
+        "Azure Cosmos DB, Storage, Batch and API Management",
+        _AZURE,
+        "[A-Za-z0-9+/]{76}(?:ACDb|APIM|[+]ABa|[+]AMC|[+]ASt)[A-Za-z0-9+/]{5}[AQgw]==",
+        "(?:ACDb|APIM|[+]ABa|[+]AMC|[+]ASt)[A-Za-z0-9+/]{5}[AQgw]==",
+    ),
+    Ending(
+        "azure-key",
+        "Azure IoT, Service Bus, Event Hubs and Relay",
+        _AZURE,
+        "[A-Za-z0-9+/]{33}(?:AIoT|[+]ASb|[+]AEh|[+]ARm)[A-Za-z0-9+/]{5,6}=",
+        "(?:AIoT|[+]ASb|[+]AEh|[+]ARm)[A-Za-z0-9+/]{5,6}=",
+    ),
+    Ending(
+        "azure-functions",
+        "Azure Functions",
+        _AZURE,
+        r"[A-Za-z0-9_\-]{44}AzFu[A-Za-z0-9_\-]{5}[AQgw]==",
+        r"AzFu[A-Za-z0-9_\-]{5}[AQgw]==",
+    ),
+    Ending(
+        "azure-search",
+        "Azure AI Search",
+        _AZURE,
+        "[A-Za-z0-9]{42}AzSe[A-D][A-Za-z0-9]{5}",
+        "[A-Za-z0-9]AzSe[A-D][A-Za-z0-9]{5}",
+    ),
+    Ending(
+        "azure-registry",
+        "Azure Container Registry",
+        _AZURE,
+        "[A-Za-z0-9+/]{42}[+]ACR[A-D][A-Za-z0-9+/]{5}",
+        "[A-Za-z0-9+/][+]ACR[A-D][A-Za-z0-9+/]{5}",
+    ),
+    Ending(
+        "azure-cache",
+        "Azure Cache for Redis",
+        _AZURE,
+        "[A-Za-z0-9]{33}AzCa[A-P][A-Za-z0-9]{5}=",
+        "AzCa[A-P][A-Za-z0-9]{5}=",
+    ),
 )

@@ -36,6 +36,9 @@ _CUT_LITERAL: Final = RedactionRule(
 )
 
 
+_ESCAPED_BREAKS: Final = ("\\n", "\\r", "\\t")
+
+
 class LaneVerdict(Enum):
     """What becomes of a piece of text."""
 
@@ -322,7 +325,10 @@ class Lane:
         return first
 
     def _may_lead(self, rule: RedactionRule, start: int) -> bool:
-        return not (rule.prefixes or rule.whole_word) or self._opens_word(start)
+        if not (rule.prefixes or rule.whole_word) or self._opens_word(start):
+            return True
+        at = start - self.base  # source code and errors write a line break as `\\n`
+        return rule.whole_word and self.text[max(0, at - 2) : at] in _ESCAPED_BREAKS
 
     def _opens_word(self, offset: int) -> bool:
         """Whether a word may begin here; a mark may stand anywhere, but for a dash in a word."""

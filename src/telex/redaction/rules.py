@@ -15,6 +15,7 @@ it is needed. Used by `lane` and `stream`.
 from __future__ import annotations
 
 import re
+import string
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
@@ -22,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 import re2
 
 from telex.redaction import visible
-from telex.redaction.families import FAMILIES, Family
+from telex.redaction.families import ENDINGS, FAMILIES, Family
 from telex.redaction.program_options import COMMANDS
 from telex.redaction.shapes import (
     FEW,
@@ -34,19 +35,24 @@ from telex.redaction.shapes import (
     DirectoryOrValue,
     Dotted,
     Element,
+    Ended,
     FieldShape,
+    Lines,
     QuotedOnly,
     RandomValue,
+    Said,
     Scheme,
     Shape,
     Token,
     UrlPassword,
+    UrlUser,
     ValueShape,
     run_of,
 )
+from telex.redaction.values import is_hexadecimal, is_jumbled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 LEAD_CHARS: Final = 96
 """No lead is longer; this much text is remembered, so that one cut across feeds is recognised."""
@@ -81,9 +87,9 @@ class RedactionRule:
 
     def waits_after(self, text: str) -> bool:
         """Whether after this text it is not told yet if the lead before it leads to a secret."""
-        if self.quick:
-            return len(text) < _QUICK_CHARS
-        return isinstance(self.shape, Token | Scheme | Dotted) and self.shape.may_go_on(text)
+        if isinstance(self.shape, Token | Scheme | Dotted | Ended | UrlUser):
+            return self.shape.may_go_on(text)
+        return bool(self.quick) and len(text) < _QUICK_CHARS
 
     @property
     def pattern(self) -> str:
@@ -101,12 +107,38 @@ _NAMES: Final = (
     "token",
     "passw(?:or)?d",
     "pass(?:phrase|code)",
-    "secret(?:[ _-]?(?:access[ _-]?)?key)?",
+    "secret(?:[ _-]?(?:access[ _-]?)?key(?:[ _-]?base)?)?",
     "unseal key(?: [0-9]{1,2})?",
     f"(?:{'|'.join(_OWNERS)})[ _-]?key",
 )
 _NAME: Final = f"(?i:{'|'.join(_NAMES)})"
-_SOMETIMES: Final = "(?i:key|pat|pass|api|auth|login|licen[cs]e|jwt|creds?|credentials?|webhook)"
+_STRANGE_NAMES: Final = (
+    *("Hasło", "hasło", "Parolă", "parolă", "Şifre", "şifre", "Mật khẩu", "mật khẩu"),
+    *("Пароль", "пароль", "Κωδικός", "κωδικός", "パスワード", "密码", "密碼", "비밀번호", "암호"),
+)
+"""Those that Latin-1 cannot spell. The searches over bytes do not see them."""
+_STRANGE: Final = "łăŞşậьωワ码碼밀암"
+"""Each of them has one of these."""
+_ESCAPED_NAMES: Final = "|".join(re.escape(ascii(name)[1:-1]) for name in _STRANGE_NAMES)
+"""As source code, JSON and errors write them."""
+_FOREIGN_NAME: Final = (
+    r"(?i:passwor[dt]|kennwort|mot de passe|contrase(?:[ñn]|\\xf1|\\u00f1)a|senha|palavra-passe"
+    r"|wachtwoord|l(?:ö|\\xf6|\\u00f6)senord|passord|adgangskode|salasana|heslo|parola|kata sandi"
+    rf"|jelsz(?:ó|\\xf3|\\u00f3)|{_ESCAPED_NAMES})"
+)
+"""A password in another language; in English too, for what is said of one: `Passwort ist …`."""
+_FOREIGN_ASSIGNED: Final = r"""["']?[ \t]{0,4}(?:[:=]|\\uff1a)"""
+_IS: Final = "(?:is|was|ist|lautet|est|es|[ée])"
+_UPPER_NAME: Final = "(?:API_?KEY|TOKEN|PASSW(?:OR)?D|PASSPHRASE|SECRET(?:_KEY)?)"
+_VARIANTS: Final = (
+    "(?:OLD|NEW|PROD(?:UCTION)?|DEV(?:ELOPMENT)?|STAGING|STAGE|LIVE|TEST|PREV(?:IOUS)?|CURRENT"
+    "|PRIMARY|SECONDARY|BACKUP|ROOT|ADMIN|BASE|VALUE|PLAIN|RAW|V?[0-9]{1,2})"
+)
+"""Which of several: `DB_PASSWORD_OLD`, `API_KEY_2`."""
+_SOMETIMES: Final = (
+    "(?i:keys?|pat|pass|api|auth|login|licen[cs]e|jwt|creds?|credentials?|webhook|[_-]sk"
+    "|tokens|secrets|passwords)"
+)
 """What is a secret if it looks like one."""
 _ASSIGNED: Final = r"""\\{0,3}["']?[ \t]{0,24}[:=]"""
 _OPENED: Final = r"""[=>~]?[ \t]{0,24}\\{0,3}["']{0,3}"""
@@ -122,10 +154,33 @@ _OPTION_NAME: Final = (
     "(?:[a-z0-9]{1,16}-){0,3}(?:api-?key|token|passw(?:or)?d|passphrase|secret|pass|pwd|pat"
     "|(?:access|secret|private|account|auth|license)-key|credentials?)"
 )
-_STATEMENT: Final = (
-    r"(?i:identified[ ](?:with[ ][a-z0-9_]{1,32}[ ])?by|password(?:[ ]is)?)[ \t]{1,2}"
+_STATEMENT: Final = r"(?i:identified[ ](?:with[ ][a-z0-9_]{1,32}[ ])?by|password)[ \t]{1,2}"
+_SAID: Final = (
+    f"(?:(?i:passphrase|passcode|api key|secret key|access token)|{_FOREIGN_NAME})[ ](?i:{_IS})"
 )
-_SETTERS: Final = "(?:setenv|ENV|set[ ]-[A-Za-z]{1,4}|config(?:ure)?[ ]set)"
+_SETTERS: Final = (
+    "(?:setenv|ENV|set[ ]-[A-Za-z]{1,4}|config(?:ure)?(?:[ ]--[a-z]{1,8})?(?:[ ]set)?"
+    "|user-secrets[ ]set)"
+)
+_DIRECTIVES: Final = (
+    "(?i:requirepass|masterauth|primaryauth|wpa-psk|bindpw|rootpw|auth_pass|olcrootpw"
+    "|enable (?:secret|password)(?: [0-9])?)"
+)
+_TAG: Final = "[A-Za-z0-9_.:-]"
+_ELEMENT: Final = rf"<{_TAG}{{0,24}}{_NAME}(?:[ \t][^<>]{{0,40}})?>"
+_NAMED_ELEMENT: Final = (
+    rf"(?:<{_TAG}{{1,16}}[ \t](?:[^<>]{{0,16}}[ \t])?(?i:key|name)="
+    rf"""["']{_TAG}{{0,24}}{_NAME}["']>"""
+    rf"|>{_TAG}{{0,20}}{_NAME}</(?i:key|name)>[ \t\r\n]{{0,12}}"
+    r"<(?i:string|value)(?:[ ][^<>]{0,24})?>)"
+)
+_USER_FIRST: Final = r"(?:user(?:name|[ _]?id)?|uid|login)[ ]?=[ ]?[^\s;=]{1,40}[ \t;,]{1,3}"
+_BEGUN_HEX: Final = 12
+_BEGUN: Final = 16
+_BEGUN_USER: Final = 12
+"""So much is shown of a word before it is held, if it may be one that is known by its end."""
+_ENDING: Final = "|".join(f"(?:{ending.form})" for ending in ENDINGS)
+_SIGNS: Final = "|".join(ending.sign for ending in ENDINGS)
 
 _LABELS: Final = (
     RedactionRule("labelled value", ValueShape(), lead=_NAME + _ASSIGNED),
@@ -136,19 +191,21 @@ _LABELS: Final = (
     RedactionRule(
         "password variable",
         DirectoryOrValue(),
-        lead=f"(?:[A-Z0-9]_(?:PASS|PAT|PWD|CREDS?|CREDENTIALS?|AUTH)=|(?i:[a-z0-9]_(?:pass|pwd)){_ASSIGNED})",
+        lead=f"(?:[A-Z0-9]_(?:PASS|PAT|PWD|PW|PSK|SK|CREDS?|CREDENTIALS?|AUTH)=|(?i:[a-z0-9]_(?:pass|pwd)){_ASSIGNED}"
+        f"|[a-z]Pwd{_ASSIGNED})",
     ),
     RedactionRule(
         "password field",
         DirectoryOrValue(),
-        lead=r"""(?i:[;?&][ ]?(?:pwd|pass)[ ]?=|["'](?:pwd|pass)["'][ \t]{0,4}[:=]|[ \t]pass=)""",
+        lead=r"""(?i:[;?&][ ]?(?:pwd|pass)[ ]?=|["'](?:pwd|pass)["'][ \t]{0,4}[:=]|[ \t]pass="""
+        f"|{_USER_FIRST}(?:pwd|pass|pw)[ ]?=)",
     ),
     RedactionRule("connection string", FieldShape(), lead="(?i:pwd)[ ]?=", whole_word=True),
     RedactionRule(
         "key",
         RandomValue(),
         lead=f"{_SOMETIMES}{_ASSIGNED}",
-        quick=rf"[A-Z0-9]_KEY=[^\s]|{_SOMETIMES}{_ASSIGNED}{_OPENED}[A-Za-z0-9+/_.~=-]{{12}}",
+        quick=rf"[A-Z0-9]_(?:KEYS?|SK|TOKENS|SECRETS|PASSWORDS)=[^\s]|{_SOMETIMES}{_ASSIGNED}{_OPENED}[A-Za-z0-9+/_.~=-]{{12}}",
     ),
     RedactionRule(
         "registry credentials",
@@ -159,16 +216,20 @@ _LABELS: Final = (
     RedactionRule(
         "assigned variable",
         Argument(),
-        lead=rf"{_SETTERS}[ \t]{{1,2}}[A-Za-z0-9_.:-]{{0,40}}{_NAME}[ \t]",
+        lead=rf"""{_SETTERS}[ \t]{{1,2}}["']?[A-Za-z0-9_.:/-]{{0,40}}{_NAME}["']?[ \t]""",
         whole_word=True,
     ),
-    RedactionRule(
+    RedactionRule("directive", Argument(), lead=rf"{_DIRECTIVES}[ \t]", whole_word=True),
+    Rule(
         "login file",
         Argument(),
         lead=r"(?:login|account|user)[ \t]{1,4}[^\s]{1,64}[ \t\r\n]{1,16}password[ \t]",
         whole_word=True,
     ),
-    RedactionRule("element", Element(), lead=f"<[A-Za-z0-9_.:-]{{0,40}}{_NAME}>"),
+    RedactionRule("element", Element(), lead=_ELEMENT),
+    Rule("named element", Element(is_word=True), lead=_NAMED_ELEMENT),
+    Rule("told password", Value(), lead=rf"{_SAID}(?:[ ]now)?[ ]?[:=]", whole_word=True),
+    Rule("said password", Said(), lead=rf"{_SAID}[ ]", whole_word=True),
     RedactionRule(
         "statement",
         QuotedOnly(),
@@ -196,7 +257,29 @@ _LABELS: Final = (
         Armour(),
         lead="BEGIN (?:[A-Z0-9 ]{0,24}PRIVATE KEY(?: BLOCK)?|OpenVPN Static key V1) ?-{4}",
     ),
+    Rule("PuTTY private key", Lines(), lead="Private-Lines:[ ]"),
+    Rule("one of several", Value(), lead=f"{_UPPER_NAME}_{_VARIANTS}="),
+    Rule("preshared key", Value(), lead=f"(?i:psk){_ASSIGNED}", whole_word=True),
+    Rule(
+        "password in another language",
+        Value(),
+        lead=_FOREIGN_NAME + _FOREIGN_ASSIGNED,
+        whole_word=True,
+    ),
+    Rule(
+        "URL user",
+        UrlUser(_BEGUN_USER),
+        lead=f"//[A-Za-z0-9_-]{{{_BEGUN_USER}}}",
+        quick="//[A-Za-z0-9_-]{20}[A-Za-z0-9_-]*[@:]",
+    ),
     RedactionRule("JSON web token", Dotted(), prefixes=("eyJ",), hides_prefix=True),
+)
+
+
+_STRANGE_RULE: Final = Rule(
+    "password in another script",
+    Value(),
+    lead=rf"(?:{'|'.join(_STRANGE_NAMES)})[ \t]{{0,4}}[:=：]",
 )
 
 
@@ -214,6 +297,10 @@ def _alternatives(words: Sequence[str]) -> str:
     return branches[0] if len(branches) == 1 else f"(?:{'|'.join(branches)})"
 
 
+_MANY_FIRST: Final = re.compile(r"\A(\[[^]]*\])\{[0-9]{2}\}")
+"""So many of a kind, with nothing before them: each count is a state of a search."""
+
+
 def _families() -> Iterator[RedactionRule]:
     """One rule for all beginnings after which the same must come."""
     alike: dict[tuple[Token, bool], list[Family]] = {}
@@ -221,7 +308,8 @@ def _families() -> Iterator[RedactionRule]:
         shape = Token(family.rest, family.least, mixed=family.whole)
         if family.lead:
             whole = family.lead[0].isalnum()
-            yield RedactionRule(family.id, shape, lead=family.lead, whole_word=whole)
+            quick = _MANY_FIRST.sub(r"\1{4}", family.lead) + shape.ahead
+            yield RedactionRule(family.id, shape, lead=family.lead, whole_word=whole, quick=quick)
         elif not _is_covered(family):
             alike.setdefault((shape, family.is_hidden_whole), []).append(family)
     for (shape, hidden), families in alike.items():
@@ -248,7 +336,15 @@ _PROGRAMS: Final = RedactionRule(
     "command", CommandShape(), lead=f"{_alternatives(sorted(COMMANDS))}[ \\t]", whole_word=True
 )
 
-RULES: Final = (*_LABELS, _PROGRAMS, *_families())
+_ENDINGS: Final = tuple(
+    Rule(name, Ended(_ENDING, begun), lead=lead, whole_word=True, quick=_SIGNS)
+    for name, begun, lead in (
+        ("hexadecimal known by its end", _BEGUN_HEX, f"[0-9a-f]{{{_BEGUN_HEX}}}"),
+        ("word known by its end", _BEGUN, rf"[A-Za-z0-9+/_\-]{{{_BEGUN}}}"),
+    )
+)
+
+RULES: Final = (*_LABELS, _PROGRAMS, *_families(), *_ENDINGS, _STRANGE_RULE)
 
 _BY_PREFIX: Final[dict[str, list[RedactionRule]]] = {}
 for _rule in RULES:
@@ -258,7 +354,7 @@ _HEAD: Final = 2
 _BY_HEAD: Final[dict[str, list[str]]] = {}
 for _prefix in _BY_PREFIX:
     _BY_HEAD.setdefault(_prefix[:_HEAD], []).append(_prefix)
-_LED: Final = tuple(rule for rule in RULES if rule.lead)
+_LED: Final = tuple(rule for rule in RULES[: -len(_ENDINGS) - 1] if rule.lead)
 _HIDDEN: Final = [prefix for rule in RULES if rule.hides_prefix for prefix in rule.prefixes]
 UNFINISHED_LEADS: Final = frozenset(
     prefix[:length] for prefix in _HIDDEN for length in range(1, len(prefix))
@@ -268,6 +364,8 @@ UNFINISHED_CHARS: Final = max(map(len, UNFINISHED_LEADS))
 
 _ANY_REST: Final = r"[A-Za-z0-9_.~%+/=|:@*$,\-]"
 """Whatever may follow a prefix."""
+_NO_LEAD: Final = "\u0100"
+"""No lead begins with this, or with what comes after it."""
 _WIDE: Final = re.compile(r"\{([01]),[0-9]{2}\}")
 _WORD_BEGINS: Final = "(?:^|[^A-Za-z0-9])"
 _SEARCH_BYTES: Final = 32 << 20
@@ -300,6 +398,7 @@ def _quick_pattern(before_prefix: str) -> str:
         if rule.prefixes and rule.is_weak
     ]
     led = [rule.quick or f"(?:{rule.lead}){rule.shape.ahead}" for rule in _LED]
+    led.append(_SIGNS)
     loose = _loosened("|".join(led))
     return f"{before_prefix}(?:{'|'.join(prefixed)})|{loose}"
 
@@ -324,14 +423,90 @@ def _bare_search() -> Any:
 @cache
 def _lead_search() -> Any:
     """Leads alone, in visible text."""
-    led = _loosened("|".join(rule.lead for rule in _LED))
+    led = _loosened("|".join([*(rule.lead for rule in _LED), _SIGNS]))
     return _search(f"{led}|{_WORD_BEGINS}{_alternatives(sorted(_BY_PREFIX))}")
 
 
 @cache
-def _lead_pattern() -> re.Pattern[str]:
-    """Which lead it is: its groups are `_LED`."""
-    return re.compile("|".join(f"({rule.lead})" for rule in _LED), re.ASCII)
+def _sign_search() -> Any:
+    """The fixed parts of words known by their end."""
+    return _search(_SIGNS)
+
+
+@cache
+def _ranges() -> tuple[tuple[str, str], ...]:
+    """Between which characters each lead of `_LED` begins."""
+    ranges = (_search(rule.lead).possiblematchrange(1) for rule in _LED)
+    return tuple((first.decode("latin-1"), last.decode("latin-1")) for first, last in ranges)
+
+
+@cache
+def _compiled(lead: str) -> re.Pattern[str]:
+    return re.compile(lead, re.ASCII)
+
+
+@cache
+def _leads_with(first: str) -> tuple[tuple[Callable[[str, int], re.Match[str] | None], Rule], ...]:
+    """The leads that may begin with this character, the first of which that matches counts."""
+    return tuple(
+        (_compiled(rule.lead).match, rule)
+        for rule, (least, most) in zip(_LED, _ranges(), strict=True)
+        if least <= first <= most
+    )
+
+
+@cache
+def _strange_lead() -> re.Pattern[str]:
+    return re.compile(_STRANGE_RULE.lead)
+
+
+def _is_strange(text: str) -> bool:
+    """Whether a secret may begin with a name that Latin-1 cannot spell."""
+    if not any(each in text for each in _STRANGE):
+        return False
+    shown = "".join(visible.split(visible.without_zero_width(text))[0][::2])
+    return any(name in shown for name in _STRANGE_NAMES)
+
+
+def _words_begun(
+    text: str, begin: int, breaks: Iterable[int], may_be_signed: bool
+) -> Iterator[int]:
+    """Where a word known by its end may begin: anywhere, if such an end is in the text, else in the
+    word that is not over yet."""
+    if not may_be_signed or _sign_search().search(_one_byte_each(text), begin) is None:
+        begin = max(begin, len(text.rstrip(_WORD_CHARACTERS)))
+        if len(text) - begin < _BEGUN_HEX:
+            return
+        begin = max(begin, len(text) - _BEGUN - Ended.most)
+    yield from (each.start() for each in _WORD_START.finditer(text, begin))
+    yield from (each for each in breaks if each >= begin and text[each - 1 : each].isalnum())
+
+
+def _word_begun(text: str, start: int) -> tuple[int, Rule] | None:
+    """A word that may be one of those known by their end: up to where it is shown, and its rule.
+
+    None if it is over, and is no such word.
+    """
+    word = _WORD.match(text, start)
+    if word is None or (word.end() < len(text) and not _whole_ending().fullmatch(word[0])):
+        return None
+    for rule, is_likely in zip(_ENDINGS, (is_hexadecimal, is_jumbled), strict=True):
+        begun = re.match(rule.lead, word[0])
+        if begun and is_likely(begun[0]):
+            return start + begun.end(), rule
+    return None
+
+
+_WORD: Final = re.compile(rf"[A-Za-z0-9+/=_\-]{{{_BEGUN_HEX},{Ended.most}}}+")
+
+
+_WORD_START: Final = re.compile(r"(?<![A-Za-z0-9])[A-Za-z0-9]")
+_WORD_CHARACTERS: Final = string.ascii_letters + string.digits + "+/=_-"
+
+
+@cache
+def _whole_ending() -> re.Pattern[str]:
+    return re.compile(_ENDING)
 
 
 def _literal_search(literals: tuple[str, ...]) -> Any:
@@ -361,7 +536,9 @@ class Rulebook:
             return False
         if "\x1b" not in text and text.isascii() and _plain_search().search(data) is None:
             return True
-        return _bare_search().search(visible.without_sequences(data)) is None
+        if _bare_search().search(visible.without_sequences(data)) is not None:
+            return False
+        return text.isascii() or not _is_strange(text)
 
     def leads(
         self, text: str, begin: int, after: int, breaks: Iterable[int] = ()
@@ -372,17 +549,25 @@ class Rulebook:
         """
         found: list[tuple[int, int, RedactionRule]] = []
         words = {each for each in breaks if each >= begin}
-        match = _lead_pattern().match
         for start in self.starts(text, begin):
-            lead = match(text, start)
-            if lead and lead.lastindex and lead.end() > after and start >= begin:
-                found.append((lead.end(), start, _LED[lead.lastindex - 1]))
+            for match, rule in _leads_with(min(text[start], _NO_LEAD)):
+                if lead := match(text, start):
+                    if lead.end() > after and start >= begin:
+                        found.append((lead.end(), start, rule))
+                    break
             words.update((start, start + 1))  # with the end of the word before, or without
         for start in words:
             for prefix in _BY_HEAD.get(text[start : start + _HEAD], ()):
                 end = start + len(prefix)
                 if end > after and start >= begin and text.startswith(prefix, start):
                     found += [(end, start, rule) for rule in _BY_PREFIX[prefix]]
+        for start in _words_begun(text, begin, breaks, bool(words)):
+            if (word := _word_begun(text, start)) and word[0] > after:
+                found.append((word[0], start, word[1]))
+        if not text.isascii() and any(each in text for each in _STRANGE):
+            for lead in _strange_lead().finditer(text, begin):
+                if lead.end() > after:
+                    found.append((lead.end(), lead.start(), _STRANGE_RULE))
         return sorted(found, key=_place)
 
     def starts(self, text: str, begin: int) -> Iterator[int]:

@@ -36,13 +36,30 @@ _KEYWORDS: Final = _words(
 """What a value is in source code when it is a type or nothing at all."""
 _PROSE: Final = _words(
     """
-    a all an and any are argument arguments as at be been but by can cannot could do does each
-    either every for from had has have here how if in into is it its itself may more must my
-    never no not nothing of on only option options or other our over see set shall should since so
+    a all an and any are argument arguments as at be been but by can cannot command could directive
+    do does each either every field flag for form from had has have here how if in into is it its
+    itself may method more must my never no not nothing of on only option options or other our over
+    page parameter prompt screen see set setting settings shall should since so
     some such than that the their them then there these they this those to under until use
     used value values was we were what when where which while who whoever whose why will with
     without would you your
     """
+)
+_STATES: Final = _words(
+    """
+    absent accepted denied disabled empty enabled error expired fail failed failure falsch
+    forbidden found hidden incorrect incorrecta incorrecte incorrecto invalid invalide
+    malformed masked matched mismatch mismatched missing ok pass passed pending present
+    provided redacted rejected removed revoked rotated saved skip skipped stored succeeded
+    success unauthorized unavailable unchanged unknown unspecified unverified updated valid
+    verified xfail xpass
+    """
+)
+"""What is said of a secret, and how a test with its name ended."""
+_KEYBOARD: Final = re.compile(
+    r"(?i)(?:[lr]?(?:alt|ctrl|control|shift|super|win|meta|hyper|cmd)(?:_[lr])?|f[0-9]{1,2}|menu|caps"
+    r"(?:_?lock)?|esc(?:ape)?|return|enter|tab|space|delete|insert|home|end|prior|next|up|down|left"
+    r"|right|backspace|print|pause|scroll_?lock|num_?lock|alt_?gr|[cmas]-.|\^.)"
 )
 _WRAPPERS: Final = _words(
     """
@@ -67,6 +84,13 @@ _FORMAT: Final = re.compile(r"[<>^=+\- #0-9.,]*[a-zA-Z%]?\}")
 _COMPOUND: Final = re.compile(r"[A-Za-z_-]+")
 _LAST_WORDS: Final = re.compile(r"(?:token|passw(?:or)?d|secret|key|passphrase)\Z")
 _NO_LETTERS: Final = re.compile(r"[^a-z]")
+_SENTENCE: Final = re.compile(r"[a-z']+[.,!?]*")
+_MORAL: Final = re.compile(
+    r"(?i)(?:\A|[^\w])(?:the|a|an|its|his|her|their|our|my|real|only|whole)[ ]\Z"
+)
+_ALGORITHM: Final = re.compile(
+    r"(?i)(?:utf|base|sha|md|rfc|oauth|ipv|latin|pbkdf|argon|hs|rs|es|aes|ascii|h|v)[-_]?[0-9].*"
+)
 _NUMBER: Final = re.compile(r"[0-9]{1,3}|0x[0-9a-f]{1,4}")
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z_]*")
 _DOTTED: Final = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+", re.ASCII)
@@ -138,6 +162,16 @@ class SecretLabel:
         return not self.spaced and self.separator == "=" and self.name[-1:].isupper()
 
     @property
+    def is_moral(self) -> bool:
+        """`The secret: …`, in prose."""
+        return (
+            self.spaced
+            and self.separator == ":"
+            and self.name.lower() == "secret"
+            and _MORAL.search(self._text.rstrip(" \t")[: -len(self.name)]) is not None
+        )
+
+    @property
     def is_code(self) -> bool:
         """One of several targets, or an attribute: `user, password = …`, `self.token = …`."""
         return self.spaced and (self.before == "," or self.name.startswith(_OWNERS))
@@ -158,7 +192,8 @@ def is_mention(label: SecretLabel, value: str, after: str) -> bool:
         return True
     if _REFERENCE.fullmatch(value) or _REFERENCE.fullmatch(bare) or _repeats(label.name, bare):
         return True
-    if bare.lower() in _KEYWORDS or _TEMPLATE.match(value):
+    lower = bare.lower()
+    if lower in _KEYWORDS or lower in _STATES or _TEMPLATE.match(value):
         return True
     return not label.is_variable and _is_code_or_prose(label, value, bare, after)
 
@@ -172,6 +207,7 @@ def _is_code_or_prose(label: SecretLabel, value: str, bare: str, after: str) -> 
         or (label.spaced and value.startswith("["))
         or (label.spaced and len(value) < 4 and not any(map(str.isalnum, value)))
         or (label.separator == ":" and label.spaced and bare.lower() in _PROSE)
+        or (label.is_moral and _SENTENCE.fullmatch(value) is not None)
         or (label.spaced and after == " " and _TAG.fullmatch(value) is not None)
         or (label.before == "{" and _FORMAT.match(value) is not None)
         or (label.spaced and _NUMBER.fullmatch(bare) is not None)
@@ -209,14 +245,30 @@ def is_argument_mention(value: str) -> bool:
     """Whether what follows an option is prose or a placeholder: `--token TOKEN`, `--token is`."""
     value = _ESCAPES.sub("", value)
     bare = _TAIL.sub("", value)
-    lower = bare.lower()
+    lower = bare.rstrip(",").lower()
     return (
         not any(map(str.isalnum, value))
         or lower in _PROSE
         or lower in _KEYWORDS
+        or lower in _STATES
         or bool(_PLACEHOLDER.fullmatch(bare or value))
         or bool(_REFERENCE.fullmatch(value))
     )
+
+
+def is_sentence(value: str) -> bool:
+    """Whether what follows `the password is` goes on with the sentence: `the password is wrong`."""
+    bare = value.rstrip(".,;:!?)")
+    if is_argument_mention(value) or bare.lower() in _STATES or _ALGORITHM.fullmatch(bare):
+        return True
+    letters = any(map(str.isalpha, bare))
+    marks = any(not c.isalnum() and c not in "-'’`*_/." for c in bare)
+    return len(bare) < 6 or not letters or not (_digits(bare) or marks or _changes(bare) > 3)
+
+
+def is_key_of_keyboard(value: str) -> bool:
+    """Whether a key is one to press: `COMPOSE_KEY=ralt`."""
+    return _KEYBOARD.fullmatch(value) is not None
 
 
 def is_reference(value: str) -> bool:
@@ -250,6 +302,17 @@ def looks_random(value: str) -> bool:
 def is_mixed(value: str) -> bool:
     """Whether digits, capitals and small letters alternate as they do in no word."""
     return _digits(value) > 0 and _changes(value) >= (4 if len(value) >= 20 else 3)
+
+
+def is_jumbled(value: str) -> bool:
+    """Whether the beginning of a word is more mixed than that of a name or a path."""
+    changes = _changes(value)
+    return changes >= 7 or (changes >= 5 and _digits(value) > 0)
+
+
+def is_hexadecimal(value: str) -> bool:
+    """Whether hexadecimal digits are neither a number nor a word."""
+    return 0 < _digits(value) < len(value)
 
 
 def _changes(value: str) -> int:

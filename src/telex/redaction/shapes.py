@@ -16,19 +16,30 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
-from telex.redaction.program_options import COMMANDS, PERCENT, SAME, USER, WITHOUT_SECRETS
+from telex.redaction.program_options import (
+    APART,
+    COMMA,
+    COMMANDS,
+    COUNTED,
+    PERCENT,
+    SAME,
+    USER,
+    WITHOUT_SECRETS,
+)
 from telex.redaction.secret_values import (
     JUDGED_CHARS,
     LABEL_CHARS,
     SecretLabel,
     is_argument_mention,
     is_example,
+    is_key_of_keyboard,
     is_mention,
     is_mixed,
     is_path,
     is_plain,
     is_quoted_mention,
     is_reference,
+    is_sentence,
     is_template,
     looks_random,
     wraps,
@@ -147,6 +158,32 @@ class Scheme:
                 return
         candidate.hide()
         yield from candidate.run_out(self.rest)
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The rest of a word that a pattern knows by its end, after so many of its characters."""
+
+    pattern: str
+    begun: int
+    rest: str = r"A-Za-z0-9+/=_\-"
+    ahead: str = ""
+    most: ClassVar[int] = 128
+
+    def may_go_on(self, text: str) -> bool:
+        """Whether the word is not over yet."""
+        return run_of(self.rest).fullmatch(text) is not None
+
+    def read(self, candidate: Candidate) -> Reading:
+        candidate.hold()
+        count = yield from candidate.run(self.rest, self.most)
+        if _compiled(self.pattern).fullmatch(candidate.behind(self.begun + count)):
+            candidate.hide_until(candidate.position)
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,14 +347,15 @@ class RandomValue(ValueShape):
     is_plain: ClassVar[bool] = False
 
     def is_secret(self, label: SecretLabel, value: str, after: str) -> bool:
-        if _OPEN_NAMES.search(label.name):
+        if _OPEN_NAMES.search(label.name) or is_key_of_keyboard(value):
             return False
         if label.is_variable and len(label.name) > 3:
-            return not is_mention(label, value, after) and not is_path(value)
+            named_many = label.name.endswith("S") and value.isdigit()  # `MAX_TOKENS=4096`
+            return not named_many and not is_mention(label, value, after) and not is_path(value)
         return looks_random(value) and not is_mention(label, value, after)
 
     def is_quoted_secret(self, label: SecretLabel, value: str) -> bool:
-        if _OPEN_NAMES.search(label.name):
+        if _OPEN_NAMES.search(label.name) or is_key_of_keyboard(value):
             return False
         if label.is_variable and len(label.name) > 3:
             return not is_quoted_mention(label, value) and not is_path(value)
@@ -326,7 +364,10 @@ class RandomValue(ValueShape):
 
 _RANDOM: Final = RandomValue()
 _OPEN_NAMES: Final = re.compile(
-    r"(?i)(?:public|pub|primary|foreign|sort|partition|cache|gpg|host|registry|hot|idempotency)[_-]?key\Z"
+    r"(?i)(?:public|pub|primary|foreign|sort|partition|cache|gpg|host|registry|hot|idempotency"
+    r"|compose|leader|prefix|modifier|mod|meta|escape|group|object|trusted|authorized|known"
+    r"|(?:max|min|num|total|input|output|used|prompt|completion|stop|special|new)(?=_tokens))"
+    r"[_-]?(?:keys?|tokens)\Z"
 )
 """Keys that are no secrets."""
 
@@ -344,11 +385,26 @@ class DirectoryOrValue(ValueShape):
         return not is_path(value) and not is_quoted_mention(label, value)
 
 
+_DIRECTORY: Final = DirectoryOrValue()
+
+
 @dataclass(frozen=True, slots=True)
 class FieldShape(ValueShape):
-    """`Pwd=…;Server=…`: a password only where another field follows, else a directory."""
+    """`Pwd=…;Server=…`: a password only where another field follows, else a directory; but a
+    shell's variable has no such capital, and a password in quotes is no directory."""
 
     def read(self, candidate: Candidate) -> Reading:
+        label = Label(candidate.behind(LABEL_CHARS), spaced=False)
+        yield from candidate.run(" ", 1)
+        quote = yield from candidate.peek()
+        if quote in _QUOTES:
+            yield from candidate.run(quote, 1)
+            yield from _DIRECTORY.quoted(candidate, label, quote, 0)
+            return
+        if label.name == "Pwd":
+            candidate.hold()
+            yield from _DIRECTORY.bare(candidate, label)
+            return
         candidate.hold()
         fields, after = yield from candidate.word(r"""^\s'"=""", JUDGED_CHARS)
         value, _, name = fields.partition(";")
@@ -379,6 +435,14 @@ class Argument(ValueShape):
 
 
 @dataclass(frozen=True, slots=True)
+class Said(Argument):
+    """What a sentence says: `the password is …`. Without a colon it must not look like a word."""
+
+    def is_secret(self, label: Label, value: str, after: str) -> bool:
+        return not is_sentence(value)
+
+
+@dataclass(frozen=True, slots=True)
 class QuotedOnly(ValueShape):
     """A value in quotes after a word: SQL's `IDENTIFIED BY '…'`."""
 
@@ -390,19 +454,61 @@ class QuotedOnly(ValueShape):
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """The text of an element, up to its closing tag: `<password>…</password>`."""
+    """The text of an element, up to its closing tag: `<password>…</password>`.
+
+    It may be CDATA, or one word on a line of its own, or between blanks as in a title, if the
+    closing tag is its peer.
+    """
 
     rest: str = r"^<\r\n"
     ahead: str = ""
+    is_word: bool = False
+    """It has no blanks, and says more than its label: else it is what a form shows."""
 
     def read(self, candidate: Candidate) -> Reading:
+        opened = _OPENED.search(candidate.behind(LABEL_CHARS + 32))
+        if candidate.behind(2) == "/>":  # an element without a text
+            return
+        lines = yield from candidate.run(r"\r\n", 2)
+        apart = lines + (yield from candidate.run(r"\s" if lines else _BLANKS, 64))
         candidate.hold()
         if (yield from candidate.peek()) in _NEVER_FIRST | {"$", "{"}:
             return
-        value, _ = yield from candidate.word(self.rest, JUDGED_CHARS)
-        count = yield from candidate.run(self.rest, 1024)
-        if count and (yield from candidate.reads("</")) and not is_reference(value):
-            candidate.hide_before("</")
+        if (yield from candidate.reads("<![CDATA[")):
+            candidate.hold()
+            end = yield from self._to_end_of_data(candidate)
+        else:
+            rest = r"^\s<" if apart else self.rest
+            value, _ = yield from candidate.word(rest, JUDGED_CHARS)
+            count = yield from candidate.run(rest, 1024)
+            end = candidate.position
+            if not count or self._is_mention(opened, value):
+                return
+        if (yield from candidate.run(r"\r\n" if lines else _BLANKS, 2 if apart else 0)):
+            yield from candidate.run(r"\s" if lines else _BLANKS, 64)
+        if (yield from candidate.reads(f"</{opened[1]}" if opened and apart else "</")):
+            candidate.hide_until(end)
+
+    def _to_end_of_data(self, candidate: Candidate) -> Generator[None, None, int]:
+        """Read to the end of CDATA; where the text ended."""
+        end = candidate.position
+        for _ in range(64):
+            yield from candidate.run(r"^\]\r\n", 1024)
+            end = candidate.position
+            if (yield from candidate.reads("]]>")) or not (yield from candidate.run(r"\]", 1)):
+                break
+        return end
+
+    def _is_mention(self, opened: re.Match[str] | None, value: str) -> bool:
+        if is_reference(value):
+            return True
+        label = Label(f"{opened[2] or opened[1]}=" if opened else "", spaced=False)
+        return self.is_word and (" " in value.strip() or is_quoted_mention(label, value))
+
+
+_OPENED: Final = re.compile(
+    r"""<([A-Za-z0-9_.:-]+)(?:[ \t][^<>]*?(?:key|name)=["']([^"']*)["'])?[^<>]*>\Z""", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -492,6 +598,65 @@ class UrlPassword:
 
 
 @dataclass(frozen=True, slots=True)
+class UrlUser:
+    """A token in the place of a user, after its first characters: `https://TOKEN@host`."""
+
+    begun: int
+    rest: str = WORD
+    ahead: str = ""
+    least: ClassVar[int] = 20
+    most: ClassVar[int] = 256
+
+    def may_go_on(self, text: str) -> bool:
+        """Whether neither its end nor that of a host has come."""
+        return run_of(WORD + ":").fullmatch(text) is not None
+
+    def read(self, candidate: Candidate) -> Reading:
+        candidate.hold()
+        count = self.begun + (yield from candidate.run(WORD, self.most))
+        end = candidate.position
+        if count < self.least or not is_mixed(candidate.behind(count)):
+            return
+        is_user = yield from candidate.reads("@")
+        if not is_user and (yield from candidate.reads(":")):  # and a password that says nothing
+            for password in _NO_PASSWORDS:
+                is_user = is_user or (yield from candidate.reads(f"{password}@"))
+        if is_user:
+            candidate.hide_until(end)
+
+
+_NO_PASSWORDS: Final = ("", "x", "X", "x-oauth-basic")
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """So many lines of base64 as the lead says: PuTTY's `Private-Lines: 14`.
+
+    A title has blanks for line breaks; source code and errors write them as escapes.
+    """
+
+    rest: str = _KEY
+    ahead: str = ""
+    least: ClassVar[int] = 16
+
+    def read(self, candidate: Candidate) -> Reading:
+        count = candidate.behind((yield from candidate.run("0-9", 3)))
+        for number in range(int(count or 0)):
+            for escaped in (r"\r", r"\n"):
+                yield from candidate.reads(escaped)
+            yield from candidate.run(r"\s>|\-", 24)
+            candidate.hold()
+            key = yield from candidate.run(_KEY, 1024)
+            after = yield from candidate.peek()
+            if after not in _KEY_LINE_ENDS or key < (4 if number else self.least):
+                return
+            candidate.hide_until(candidate.position)
+
+
+_KEY_LINE_ENDS: Final = _ENDS | {"\\"}
+
+
+@dataclass(frozen=True, slots=True)
 class Armour:
     """The body of a private key block, between its BEGIN and END lines, on however many lines.
 
@@ -555,6 +720,7 @@ class CommandShape:
         for program, its in COMMANDS.items():
             if before.rstrip().endswith(program):
                 options |= its
+        place, switched = 0, False
         while (yield from self._next_word(candidate)):
             candidate.hold()
             word, after = yield from candidate.word(_OPTION, JUDGED_CHARS)
@@ -562,22 +728,38 @@ class CommandShape:
             kind = options.get(word)
             flags = _FLAGS.fullmatch(word)
             together = flags and options.get(f"-{flags[1]}")
-            if kind is not None and kind != SAME:
+            is_word = not _SWITCH.fullmatch(word) and not (switched and word.isdigit())
+            switched = not is_word
+            place += is_word + sum(
+                options.get(f"-{each}") == COUNTED for each in (flags and word) or ""
+            )
+            if is_word and options.get(f"#{place}"):
+                yield from self._value(candidate, options.pop(f"#{place}"))
+            elif (colon := word.find(":") + 1) and options.get(word[:colon]):
+                yield from candidate.run(_OPTION, colon)
+                yield from self._value(candidate, options[word[:colon]])
+            elif kind == COUNTED:
+                yield from self._skip_word(candidate)
+            elif kind is not None and kind != SAME:
                 yield from candidate.run(_OPTION, len(word))
                 yield from candidate.run("=", 1)
                 if (yield from self._next_word(candidate)):
                     yield from self._value(candidate, kind)
-            elif options.get(word[:2]) and word[1:2] != "-" and (kind is None or after in _QUOTES):
+            elif (
+                options.get(word[:2], APART) not in _UNGLUED
+                and word[1:2] != "-"
+                and (kind is None or after in _QUOTES)
+            ):
                 yield from candidate.run(_OPTION, 2)
                 yield from self._value(candidate, options[word[:2]])
-            elif together and together != SAME:
+            elif together and together not in _TOGETHER:
                 yield from candidate.run(_OPTION, len(word))
                 if (yield from self._next_word(candidate)):
                     yield from self._value(candidate, together)
             else:
                 program = word.rpartition("/")[2]
                 if program in COMMANDS or program in WITHOUT_SECRETS:
-                    options = dict(COMMANDS.get(program, {}))
+                    options, place = dict(COMMANDS.get(program, {})), 0
                 yield from self._skip_word(candidate)
 
     def _next_word(self, candidate: Candidate) -> Generator[None, None, bool]:
@@ -634,5 +816,8 @@ class CommandShape:
             yield from self._skip_word(candidate)
 
 
-_MARKS: Final = {USER: ":", PERCENT: "%"}
-_FLAGS: Final = re.compile(r"-[A-Za-z]{1,6}([A-Za-z])")
+_MARKS: Final = {USER: ":", PERCENT: "%", COMMA: ","}
+_UNGLUED: Final = frozenset({APART, COUNTED})
+_TOGETHER: Final = frozenset({SAME, APART, COUNTED})
+_SWITCH: Final = re.compile(r"-.*|/[A-Za-z]+(?::.*)?", re.DOTALL)
+_FLAGS: Final = re.compile(r"-[A-Za-z]{0,6}([A-Za-z])")
