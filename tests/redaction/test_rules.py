@@ -122,6 +122,31 @@ def test_what_ends_a_command_is_kept() -> None:
         assert in_feeds(list(example.text)) == example.redacted
 
 
+COMMAND_LINES = [
+    "echo `TOKEN=«abc»`;true",
+    "X_PAT=«abc»>out; echo w",
+    "sh -c 'echo `TOKEN=«abc»`;true'",
+    "sh -c echo `TOKEN=«abc»`;true",
+    'bash -lc "X_PAT=«abc»>out; echo w" && ls',
+    "TOKEN=«abc»|wc; (PASSWORD=«abc»)&true",
+    "curl -u me:«hunter2»>out https://x",
+    "mysql -p«hunter2»<dump.sql",
+    "env 'TOKEN=«a1;b2»' ls",
+    "TOKEN='«a;b»' ls|wc",
+    "TOKEN=«a\\;b1» ls",
+    "TOKEN=«a1$(x)b» ls",
+    "cat <<E\nDB_PASSWORD=«p4;w(o)rd»\nE",
+    "TOKEN=$(cat f)|wc",
+    "ls -l; true",
+]
+
+
+def test_in_a_command_line_operators_end_a_value_and_stay() -> None:
+    for marked in COMMAND_LINES:
+        example = Example("labelled value", marked)
+        assert REDACTOR.redact_command(example.text) == example.redacted
+
+
 def test_a_quoted_value_ends_with_its_line_when_the_quote_never_closes() -> None:
     assert REDACTOR.redact('password: "abc def\nnext') == f'password: "{MARKER}\nnext'
 

@@ -193,6 +193,16 @@ def test_nothing_gets_out_unredacted_after_the_end() -> None:
         recording.output(SECRET, 103.0)
 
 
+def test_the_operators_of_a_recorded_command_stay() -> None:
+    for command, shown in (
+        ("echo `TOKEN=abc`;true", f"echo `TOKEN={MARKER}`;true"),
+        ("X_PAT=abc>out; echo w", f"X_PAT={MARKER}>out; echo w"),
+        ("sh -c 'X_PAT=abc>out;true'", f"sh -c 'X_PAT={MARKER}>out;true'"),
+    ):
+        assert json.loads(recorder(2, Redactor(), command=command).header())["command"] == shown
+        assert json.loads(recorder(2, None, command=command).header())["command"] == command
+
+
 def test_input_markers_and_header_are_redacted_too() -> None:
     told = {
         "title": f"t {SECRET}",

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import re2
 
-from telex.redaction import visible
+from telex.redaction import shell, visible
 from telex.redaction.lane import Lane, LaneVerdict
 from telex.redaction.limits import HELD_SECRET_CHARS
 from telex.redaction.rules import LEAD_CHARS, LITERAL_LEAD, Rulebook
@@ -90,6 +90,19 @@ class Redactor:
     def redact(self, text: str) -> str:
         """The text with a marker in the place of each secret."""
         return _rendered(self._fragments(text), self.replacement)
+
+    def redact_command(self, line: str) -> str:
+        """A shell's command line with a marker in the place of each secret. Operators stay."""
+        spans = shell.cut(self.spans(line), line)
+        for start, end in shell.commands(line):
+            spans += ((start + a, start + b) for a, b in self.spans(line[start:end]))
+        shown: list[str] = []
+        at = 0
+        for start, end in sorted(spans):
+            if start > at or not shown:
+                shown += line[at:start], self.replacement
+            at = max(at, end)
+        return "".join((*shown, line[at:]))
 
     def spans(self, text: str) -> Ranges:
         """Where the hidden characters are: (start, end), in order.

@@ -136,6 +136,8 @@ class AsciicastWriter:
         for name in ("timestamp", "command", "title", "idle_time_limit"):
             if (value := getattr(header, name)) is not None:
                 fields[name] = self._clean(value) if isinstance(value, str) else value
+        if header.command is not None and self._redactor:
+            told["command"] = self._redactor.redact_command(header.command)
         if env:
             fields["env"] = {name: self._clean(value, name) for name, value in env.items()}
         return msgspec.json.encode(fields) + b"\n"
