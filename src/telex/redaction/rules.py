@@ -468,18 +468,15 @@ def _is_strange(text: str) -> bool:
     return any(name in shown for name in _STRANGE_NAMES)
 
 
-def _words_begun(
-    text: str, begin: int, breaks: Iterable[int], may_be_signed: bool
-) -> Iterator[int]:
+def _words_begun(text: str, begin: int, breaks: Iterable[int], may_end: bool) -> list[int]:
     """Where a word known by its end may begin: anywhere, if such an end is in the text, else in the
     word that is not over yet."""
-    if not may_be_signed or _sign_search().search(_one_byte_each(text), begin) is None:
-        begin = max(begin, len(text.rstrip(_WORD_CHARACTERS)))
+    if not may_end or _sign_search().search(_one_byte_each(text), begin) is None:
+        begin = max(begin, len(text.rstrip(_WORD_CHARACTERS)), len(text) - _BEGUN - Ended.most)
         if len(text) - begin < _BEGUN_HEX:
-            return
-        begin = max(begin, len(text) - _BEGUN - Ended.most)
-    yield from (each.start() for each in _WORD_START.finditer(text, begin))
-    yield from (each for each in breaks if each >= begin and text[each - 1 : each].isalnum())
+            return []
+    starts = [each.start() for each in _WORD_START.finditer(text, begin)]
+    return starts + [each for each in breaks if each >= begin and text[each - 1 : each].isalnum()]
 
 
 def _word_begun(text: str, start: int) -> tuple[int, Rule] | None:
@@ -531,12 +528,14 @@ class Rulebook:
 
         What begins near its end, and is not long enough yet to be told, does not count.
         """
-        data = _one_byte_each(visible.without_zero_width(text))
+        shown = visible.without_zero_width(text)
+        data = _one_byte_each(shown)
         if self._literal_search and self._literal_search.search(data) is not None:
             return False
-        if "\x1b" not in text and text.isascii() and _plain_search().search(data) is None:
-            return True
-        if _bare_search().search(visible.without_sequences(data)) is not None:
+        has_breaks = "\x1b" in text or len(shown) < len(text)
+        if (has_breaks or _plain_search().search(data) is not None) and (
+            _bare_search().search(visible.without_sequences(data)) is not None
+        ):
             return False
         return text.isascii() or not _is_strange(text)
 
@@ -549,6 +548,7 @@ class Rulebook:
         """
         found: list[tuple[int, int, RedactionRule]] = []
         words = {each for each in breaks if each >= begin}
+        begun = len(words)
         for start in self.starts(text, begin):
             for match, rule in _leads_with(min(text[start], _NO_LEAD)):
                 if lead := match(text, start):
@@ -561,9 +561,11 @@ class Rulebook:
                 end = start + len(prefix)
                 if end > after and start >= begin and text.startswith(prefix, start):
                     found += [(end, start, rule) for rule in _BY_PREFIX[prefix]]
-        for start in _words_begun(text, begin, breaks, bool(words)):
-            if (word := _word_begun(text, start)) and word[0] > after:
-                found.append((word[0], start, word[1]))
+        is_hit = len(words) > begun
+        if is_hit or text[-1:] in _WORD_CHARACTERS:
+            for start in _words_begun(text, begin, breaks, is_hit):
+                if (word := _word_begun(text, start)) and word[0] > after:
+                    found.append((word[0], start, word[1]))
         if not text.isascii() and any(each in text for each in _STRANGE):
             for lead in _strange_lead().finditer(text, begin):
                 if lead.end() > after:

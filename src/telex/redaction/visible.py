@@ -93,7 +93,7 @@ def apart(text: str) -> tuple[str, str] | None:
 def last_parts(text: str, least: int) -> tuple[list[str], str]:
     """As `split`, of the end of a text: at least the last `least` visible characters, if it has
     them. ESC always begins something new, so any ESC is a safe place to start from."""
-    for size in (3 * least, 9 * least):
+    for size in (3 * least, 9 * least) if "\x1b" in text else (least, 3 * least):
         start = max(0, len(text) - size)
         escape = text.rfind("\x1b", 0, start)
         parts, unfinished = split(text[start if escape < 0 else escape :])
