@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import sys
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,6 +47,13 @@ IMPURE = [
 """The files of a pure package that look: `disk` for who judges, the others to enforce it."""
 
 STDLIB_ONLY = ["wire"]
+
+SAME_IN_EVERY_PACKAGE = {
+    *("__init__.py", "protocol.py", "server.py", "client.py", "sync.py", "errors.py", "limits.py")
+}
+"""File names that mean the same job wherever they stand; `cli` names its files by the commands."""
+NOUNS = {"terminal/recording.py", "terminal/pictures/box_drawing.py", "rpc/testing.py"}
+"""Files whose names end like gerunds, and are nouns of the field."""
 
 
 @dataclass(frozen=True)
@@ -138,6 +146,36 @@ def test_pure_files_do_not_touch_the_world() -> None:
 
 def test_the_wire_needs_nothing_but_python() -> None:
     assert not (problems := beyond_the_stdlib(all_imports())), "\n" + "\n".join(problems)
+
+
+def sources() -> list[Path]:
+    return sorted(SOURCE.rglob("*.py"))
+
+
+def test_a_class_name_exists_once() -> None:
+    """`Call` is the word of the plugin SDK's public API; another is qualified: `CallContext`."""
+    found = defaultdict(set)
+    for file in sources():
+        for node in ast.parse(file.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                found[node.name].add(str(file.relative_to(SOURCE)))
+    twice = {name: files for name, files in found.items() if len(files) > 1}
+    assert not twice, f"qualify these class names (`PolicyRule`, `ToolRule`): {twice}"
+
+
+def test_a_file_name_exists_once_or_means_the_same_job() -> None:
+    found = defaultdict(list)
+    for file in sources():
+        place = file.relative_to(SOURCE)
+        if place.parts[0] != "cli" and place.name not in SAME_IN_EVERY_PACKAGE:
+            found[place.name].append(str(place))
+    twice = [files for files in found.values() if len(files) > 1]
+    assert twice == [["agent/protocol/events.py", "wire/events.py"]], f"find other nouns: {twice}"
+
+
+def test_files_are_named_by_nouns() -> None:
+    places = {str(file.relative_to(SOURCE)) for file in sources() if file.stem.endswith("ing")}
+    assert places == NOUNS, "name the thing that the file has, not what it does: a noun"
 
 
 def test_every_package_has_its_place_in_the_drawing() -> None:

@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from telex.cli.doctor import checks
-from telex.cli.doctor.checks import Finding, Mark, Requirement, all_limits, libraries, requirements
+from telex.cli.doctor.checks import (
+    Finding,
+    FindingMark,
+    Requirement,
+    all_limits,
+    libraries,
+    requirements,
+)
 from telex.processes.sandbox import Kernel
 from telex.version import __version__
 
@@ -100,10 +107,10 @@ def test_a_missing_library_is_told_with_how_to_get_it_and_fails() -> None:
         {"click": "8.5.1"}.get,
     )
     fine, missing, optional = section.findings
-    assert (fine.mark, fine.text.split()) == (Mark.OK, ["click", "8.5.1"])
-    assert (missing.mark, missing.name) == (Mark.MISSING, "msgspec")
+    assert (fine.mark, fine.text.split()) == (FindingMark.OK, ["click", "8.5.1"])
+    assert (missing.mark, missing.name) == (FindingMark.MISSING, "msgspec")
     assert missing.remedy == f"{sys.executable} -m pip install 'msgspec<0.23,>=0.20'"
-    assert (optional.mark, optional.name) == (Mark.NOTE, "uvloop")
+    assert (optional.mark, optional.name) == (FindingMark.NOTE, "uvloop")
     assert optional.remedy == f"{sys.executable} -m pip install 'telex[fast]'"
     assert set(section.facts) == {"click", "msgspec", "uvloop"}
 
@@ -131,9 +138,9 @@ def test_a_kernel_without_the_sandbox_is_told_with_how_to_get_it() -> None:
         assert ("Landlock 7" in section.findings[0].text) is (landlock == 7)
         return section.findings[-1]
 
-    assert (told(7).name, told(7).mark) == ("kernel", Mark.OK)
+    assert (told(7).name, told(7).mark) == ("kernel", FindingMark.OK)
     assert "not wholly held by the kernel: this kernel lets commands signal" in told(3).text
-    assert (told(0).name, told(0).mark) == ("sandbox", Mark.NOTE)
+    assert (told(0).name, told(0).mark) == ("sandbox", FindingMark.NOTE)
     assert "not held by the kernel: this kernel has no Landlock" in told(0).text
     assert "lsm=landlock" in told(0).remedy
     assert "no seccomp filter" in told(7, "").text
@@ -218,23 +225,26 @@ def test_a_warning_and_exposed_secrets_are_notes_and_no_failure(
 
 
 def test_a_system_we_do_not_know_is_missing_something() -> None:
-    assert checks.system("linux").findings[0].mark is Mark.OK
-    assert checks.system("win32").findings[0].mark is Mark.MISSING
+    assert checks.system("linux").findings[0].mark is FindingMark.OK
+    assert checks.system("win32").findings[0].mark is FindingMark.MISSING
 
 
 def test_a_missing_program_is_a_note_with_how_to_get_it() -> None:
     (note,) = checks.programs(lambda _: None).findings
-    assert (note.mark, note.name) == (Mark.NOTE, "bash")
+    assert (note.mark, note.name) == (FindingMark.NOTE, "bash")
     assert "package manager" in note.remedy
     (fine,) = checks.programs(lambda name: f"/bin/{name}").findings
-    assert (fine.mark, fine.text) == (Mark.OK, "bash /bin/bash")
+    assert (fine.mark, fine.text) == (FindingMark.OK, "bash /bin/bash")
 
 
 def test_few_open_files_are_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda _: (256, resource.RLIM_INFINITY))
     section = checks.kernel()
     assert section.facts["open_files"] == {"soft": 256, "hard": None}
-    assert (section.findings[1].mark, section.findings[1].remedy) == (Mark.NOTE, "ulimit -n 4096")
+    assert (section.findings[1].mark, section.findings[1].remedy) == (
+        FindingMark.NOTE,
+        "ulimit -n 4096",
+    )
 
 
 def test_a_kernel_that_forbids_pidfds_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ from telex.escapes.protocol import Guard
 from telex.escapes.sync import BlockingAnsweringTerminal
 from telex.rpc.dialects.json_escapes import JsonEscapes
 from telex.rpc.errors import CallTimedOut, PeerGone, RpcError, StreamOverrun
-from telex.rpc.handler_tasks import Call
+from telex.rpc.handler_tasks import CallContext
 from telex.rpc.methods import Methods
 from telex.rpc.peer import Peer
 from telex.transports import unix
@@ -298,7 +298,7 @@ async def test_a_frame_that_the_terminal_would_not_take_fails_at_the_sender() ->
 async def test_bytes_travel_as_parts_that_fit_both_ways() -> None:
     sent = os.urandom(200_000)
 
-    async def back(data: dict[str, Any], call: Call) -> AsyncIterator[bytes]:
+    async def back(data: dict[str, Any], call: CallContext) -> AsyncIterator[bytes]:
         async for part in call.parts:
             if isinstance(part.data, bytes):
                 yield part.data

@@ -18,7 +18,7 @@ from telex.escapes import limits
 from telex.escapes.inband import REFUSALS, InBandChannel, RateAllowance, TerminalDialect
 from telex.rpc import limits as rpc_limits
 from telex.rpc.errors import CallTimedOut, RpcError
-from telex.rpc.handler_tasks import Call
+from telex.rpc.handler_tasks import CallContext
 from telex.rpc.messages import Failure, Malformed, Reply, Request
 from telex.rpc.methods import Methods
 from telex.rpc.peer import MessageTooLarge, Peer
@@ -104,7 +104,7 @@ def served() -> Methods:
         await asyncio.sleep(data)
         return "waited"
 
-    async def gather(data: Any, call: Call) -> list[Any]:
+    async def gather(data: Any, call: CallContext) -> list[Any]:
         return [
             part.data.hex() if isinstance(part.data, bytes) else msgspec.json.decode(part.data)
             async for part in call.parts

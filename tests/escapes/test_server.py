@@ -19,7 +19,7 @@ from telex.escapes.protocol import EscapeCommand, Guard
 from telex.escapes.server import SurfaceHandler, TerminalService
 from telex.rpc.dialects.json_escapes import JsonEscapes
 from telex.rpc.errors import RpcError
-from telex.rpc.handler_tasks import Call
+from telex.rpc.handler_tasks import CallContext
 from telex.rpc.messages import Last
 from telex.rpc.peer import Peer
 from telex.rpc.testing import memory_channels
@@ -159,12 +159,14 @@ async def test_a_request_in_parts_of_what_takes_none_is_an_error_and_nothing_is_
 
 
 async def test_a_surfaces_own_command_is_asked_about_only_if_it_comes_whole() -> None:
-    async def give(asked: terminal_extensions.FileUpload, call: Call) -> AsyncIterator[object]:
+    async def give(
+        asked: terminal_extensions.FileUpload, call: CallContext
+    ) -> AsyncIterator[object]:
         raise AssertionError("it was not refused")
         yield
 
     async def keep(
-        asked: terminal_extensions.FileDownload, call: Call
+        asked: terminal_extensions.FileDownload, call: CallContext
     ) -> terminal_extensions.FileSaved:
         parts = [part.data async for part in call.parts]
         return terminal_extensions.FileSaved(str(len(parts)))
@@ -305,11 +307,15 @@ async def test_a_rule_can_forbid_what_is_otherwise_free() -> None:
 
 
 async def test_a_surfaces_own_commands_are_behind_the_gate_and_in_detect() -> None:
-    async def upload(asked: terminal_extensions.FileUpload, call: Call) -> AsyncIterator[object]:
+    async def upload(
+        asked: terminal_extensions.FileUpload, call: CallContext
+    ) -> AsyncIterator[object]:
         yield terminal_extensions.FileSent("a.txt", 3)
         yield b"abc"
 
-    def read(asked: terminal_extensions.ClipRead, call: Call) -> terminal_extensions.ClipText:
+    def read(
+        asked: terminal_extensions.ClipRead, call: CallContext
+    ) -> terminal_extensions.ClipText:
         return terminal_extensions.ClipText(f"of {asked.selection}")
 
     others: dict[str, SurfaceHandler] = {"file:upload": upload, "clip:read": read}
@@ -350,7 +356,7 @@ async def test_a_picture_that_is_too_large_is_eclimit() -> None:
 
 
 async def test_others_may_serve_what_is_not_in_the_catalogue() -> None:
-    async def extra(data: Raw, call: Call) -> AsyncIterator[object]:
+    async def extra(data: Raw, call: CallContext) -> AsyncIterator[object]:
         yield call.method
         yield Last({"data": Raw(data)})
 
@@ -371,10 +377,10 @@ class Everything:
 
     known = frozenset(EVENTS)
 
-    def subscribe(self, events: tuple[str, ...], call: Call) -> tuple[str, ...]:
+    def subscribe(self, events: tuple[str, ...], call: CallContext) -> tuple[str, ...]:
         return events
 
-    def unsubscribe(self, events: tuple[str, ...], call: Call) -> tuple[str, ...]:
+    def unsubscribe(self, events: tuple[str, ...], call: CallContext) -> tuple[str, ...]:
         return ()
 
 
@@ -448,7 +454,7 @@ async def test_a_rule_can_have_the_person_asked_before_the_terminal_is() -> None
 async def test_nobody_is_asked_for_an_answer_that_goes_nowhere() -> None:
     done: list[str] = []
 
-    def other(asked: msgspec.Struct, call: Call) -> None:
+    def other(asked: msgspec.Struct, call: CallContext) -> None:
         done.append(call.method)
 
     names = ("clip:read", "clip:types", "file:download", "file:upload")

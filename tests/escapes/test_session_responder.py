@@ -20,7 +20,7 @@ from telex.automation.server import AutomationService
 from telex.escapes.escape_sessions import EscapeSessions
 from telex.escapes.session_responder import SessionResponder
 from telex.redaction import Redactor
-from telex.rpc.handler_tasks import Call
+from telex.rpc.handler_tasks import CallContext
 from telex.terminal.actions import Key, Mouse, MouseEvent, Resize, TerminalSize, Text
 from telex.terminal.session import PtySession
 from telex.terminal.waits.matchers import ContainsText
@@ -240,7 +240,7 @@ say((got == data, len(got))); hear()
 
     whole = bytes(range(256)) * 20480
 
-    async def put(data: Any, call: Call) -> str:
+    async def put(data: Any, call: CallContext) -> str:
         digest = hashlib.sha256()
         async for part in call.parts:
             assert isinstance(part.data, bytes)

@@ -11,7 +11,7 @@ import pytest
 
 from e2e.test_escapes_end_to_end import loopback
 from telex.htty.tools import connection_check
-from telex.htty.tools.connection_check import CheckReport, check
+from telex.htty.tools.connection_check import ConnectionReport, check
 from telex.processes.spawn import NoSuchProgram
 from telex.wire.htty_chunk import encode
 
@@ -41,7 +41,7 @@ def printing(data: bytes, then: str = "sleep 1000") -> tuple[str, ...]:
     return "sh", "-c", f"printf '{octal}'; {then}"
 
 
-def broken(report: CheckReport) -> list[str]:
+def broken(report: ConnectionReport) -> list[str]:
     """The names of what breaks; each comes with what to do."""
     found = [one for one in report.findings if one.breaks]
     assert all(one.advice for one in found)
@@ -49,11 +49,11 @@ def broken(report: CheckReport) -> list[str]:
     return [one.name for one in found]
 
 
-def sentence(report: CheckReport, name: str) -> str:
+def sentence(report: ConnectionReport, name: str) -> str:
     return next(one.sentence for one in report.findings if one.name == name)
 
 
-def is_measured(report: CheckReport) -> None:
+def is_measured(report: ConnectionReport) -> None:
     assert not broken(report), report
     assert (report.status, report.body_bytes) == (200, len("<p>hello</p>"))
     figures = (report.round_trip_ms, report.up_mb_s, report.down_mb_s, report.requests_s)

@@ -21,7 +21,7 @@ from telex.passthrough.event_delivery import EventDelivery
 from telex.passthrough.foreground_history import LATELY_SECONDS
 from telex.passthrough.question_row import QUIET_SECONDS
 from telex.rpc.dialects.json_escapes import JsonEscapes
-from telex.rpc.handler_tasks import Call
+from telex.rpc.handler_tasks import CallContext
 from telex.rpc.inbox import Inbox
 from telex.rpc.peer import Peer
 from telex.rpc.testing import memory_channels
@@ -381,8 +381,8 @@ async def test_what_can_be_told_to_nobody_goes_to_the_program_as_it_was_typed() 
     )
     theirs, ours = memory_channels()
     async with Peer(ours, JsonEscapes()) as peer, Peer(theirs, JsonEscapes()):
-        call = Call(peer, "s", "term:subscribe", Inbox())
-        of_another = Call(peer, "other", "term:subscribe", Inbox())
+        call = CallContext(peer, "s", "term:subscribe", Inbox())
+        of_another = CallContext(peer, "other", "term:subscribe", Inbox())
         assert listeners.subscribe(("event:key",), of_another) == ()
         assert listeners.subscribe(("event:key",), call) == ("event:key",)
         listeners.person_input(b"ab")

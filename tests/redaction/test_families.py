@@ -13,7 +13,7 @@ import pytest
 
 from redaction.samples import characters_of, made_of, sample
 from telex.redaction import MARKER, Redactor
-from telex.redaction.families import ENDINGS, FAMILIES, HIDDEN_WHOLE, Ending, Family
+from telex.redaction.families import ENDINGS, FAMILIES, HIDDEN_WHOLE, Family, TokenSuffix
 from telex.redaction.secret_values import is_hexadecimal, is_jumbled, is_mixed
 
 REDACTOR = Redactor()
@@ -130,7 +130,7 @@ def test_many_of_each(counted: Callable[[int, int], int]) -> None:
     assert not missed
 
 
-def ended(ending: Ending, rng: random.Random) -> str:
+def ended(ending: TokenSuffix, rng: random.Random) -> str:
     while True:
         made = sample(ending.form, rng)
         if is_jumbled(made[:16]) or is_hexadecimal(made[:12]):

@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 from msgspec import Meta, Struct
 
-from telex.rpc.handler_tasks import Call
+from telex.rpc.handler_tasks import CallContext
 from telex.rpc.methods import Methods
 
 
@@ -23,7 +23,7 @@ class Service:
         """Change the size."""
         return params.rows > 0
 
-    async def watch(self, params: Size, call: Call) -> AsyncIterator[Size]:
+    async def watch(self, params: Size, call: CallContext) -> AsyncIterator[Size]:
         yield params
 
     def ping(self) -> None:

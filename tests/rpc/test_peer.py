@@ -23,7 +23,7 @@ from telex.rpc.errors import (
     StreamOverrun,
     UnexpectedReply,
 )
-from telex.rpc.handler_tasks import Call
+from telex.rpc.handler_tasks import CallContext
 from telex.rpc.messages import ABSENT, Reply, Typed
 from telex.rpc.peer import MessageTooLarge, Peer
 from telex.rpc.testing import Script, linked_peers, memory_channels
@@ -55,7 +55,7 @@ async def test_either_side_calls_the_other() -> None:
 
 
 async def test_a_handler_may_call_back_while_it_serves() -> None:
-    async def ask_back(params: Number, call: Call) -> int:
+    async def ask_back(params: Number, call: CallContext) -> int:
         answer: Number = await call.peer.call("double", params, returns=Number)
         return answer.n
 
@@ -230,7 +230,7 @@ async def test_closing_fails_pending_calls_with_a_reason_and_stops_handlers() ->
 
 
 async def test_a_handler_may_close_its_own_peer() -> None:
-    async def leave(call_params: Any, call: Call) -> None:
+    async def leave(call_params: Any, call: CallContext) -> None:
         await call.peer.close()
 
     async with linked_peers(None, table(leave=leave)) as (left, right):
@@ -374,7 +374,7 @@ async def test_parts_that_nobody_takes_yet_hold_their_sender_up(takes: bool) -> 
     begin = asyncio.Event()
     sent = 0
 
-    async def count(params: Any, call: Call) -> int:
+    async def count(params: Any, call: CallContext) -> int:
         await begin.wait()
         return len([part async for part in call.parts if part.data is not ABSENT]) if takes else -1
 
@@ -395,7 +395,7 @@ async def test_parts_that_nobody_takes_yet_hold_their_sender_up(takes: bool) -> 
 
 
 async def test_a_request_streams_in_parts() -> None:
-    async def total(params: Number, call: Call) -> int:
+    async def total(params: Number, call: CallContext) -> int:
         sum_ = params.n
         async for part in call.parts:
             if part.data is not ABSENT:
@@ -411,7 +411,7 @@ async def test_a_request_streams_in_parts() -> None:
 
 
 async def test_parts_that_fail_fail_the_call() -> None:
-    async def total(params: Number, call: Call) -> int:
+    async def total(params: Number, call: CallContext) -> int:
         return len([part async for part in call.parts])
 
     async def broken() -> AsyncIterator[int]:
@@ -569,7 +569,7 @@ async def test_a_stream_whose_reader_leaves_runs_its_generators_end_at_once() ->
 
 
 async def test_parts_that_repeat_the_command_are_parts_all_the_same() -> None:
-    async def total(params: Any, call: Call) -> int:
+    async def total(params: Any, call: CallContext) -> int:
         return params + sum([msgspec.json.decode(part.data) async for part in call.parts])
 
     ours, theirs = memory_channels()
@@ -581,7 +581,7 @@ async def test_parts_that_repeat_the_command_are_parts_all_the_same() -> None:
 
 
 async def test_a_datatype_travels_with_its_part_both_ways() -> None:
-    async def echo(params: Any, call: Call) -> AsyncIterator[Typed]:
+    async def echo(params: Any, call: CallContext) -> AsyncIterator[Typed]:
         async for part in call.parts:
             if part.data is not ABSENT:
                 yield Typed(f"back:{part.datatype}", part.data)

@@ -12,7 +12,7 @@ from handlers import table
 from linking import TRANSPORTS, Transport
 from telex.rpc import limits
 from telex.rpc.errors import CallError, CallTimedOut, PeerGone, RpcError
-from telex.rpc.handler_tasks import Call
+from telex.rpc.handler_tasks import CallContext
 
 pytestmark = pytest.mark.each_loop
 over_each = pytest.mark.parametrize("transport", TRANSPORTS, ids=str)
@@ -111,7 +111,7 @@ async def test_the_server_speaks_and_asks_too(transport: Transport, tmp_path: Pa
     def tell(params: Text) -> None:
         heard.put_nowait(params.text)
 
-    async def go(params: Text, call: Call) -> str:
+    async def go(params: Text, call: CallContext) -> str:
         await call.peer.notify("tell", Text("working"))
         answer: Text = await call.peer.call("echo", params, returns=Text)
         return answer.text
@@ -190,7 +190,7 @@ async def test_a_reader_that_stops_makes_the_writer_wait_and_loses_nothing(
         if seen == count:
             done.set()
 
-    async def flood(params: Text, call: Call) -> None:
+    async def flood(params: Text, call: CallContext) -> None:
         nonlocal told
         for _ in range(count):
             await call.peer.notify("big", Text("x" * size))

@@ -23,7 +23,7 @@ from streams import cuts, split
 from telex.rpc import limits as rpc_limits
 from telex.rpc.channel import Channel
 from telex.rpc.errors import PeerGone
-from telex.rpc.handler_tasks import Call
+from telex.rpc.handler_tasks import CallContext
 from telex.rpc.peer import Peer
 from telex.transports import channels as transports_channels
 from telex.transports import http, http_client, http_messages, web_server
@@ -121,7 +121,7 @@ async def test_a_notification_is_accepted_and_served_before_that(program: Progra
 async def test_what_the_server_says_before_its_answer_does_not_take_its_place(
     program: Program,
 ) -> None:
-    async def go(params: Text, call: Call) -> str:
+    async def go(params: Text, call: CallContext) -> str:
         await call.peer.notify("working", Text("1"))
         await call.peer.notify("working", Text("2"))
         return "done"
@@ -132,7 +132,7 @@ async def test_what_the_server_says_before_its_answer_does_not_take_its_place(
 
 
 async def test_a_question_of_the_server_has_no_way_back_over_a_plain_post(program: Program) -> None:
-    async def go(params: Text, call: Call) -> str:
+    async def go(params: Text, call: CallContext) -> str:
         try:
             await call.peer.call("echo", params)
         except PeerGone:
@@ -409,7 +409,7 @@ async def test_an_event_stream_carries_a_whole_conversation_in_order() -> None:
     def note(params: dict[str, int]) -> None:
         noted.append(params["n"])
 
-    async def ask_back(params: Text, call: Call) -> str:
+    async def ask_back(params: Text, call: CallContext) -> str:
         answer: Text = await call.peer.call("echo", params, returns=Text)
         return answer.text
 

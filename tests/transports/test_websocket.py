@@ -22,7 +22,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from handlers import table
 from telex.rpc import limits as rpc_limits
 from telex.rpc.channel import Channel
-from telex.rpc.handler_tasks import Call
+from telex.rpc.handler_tasks import CallContext
 from telex.rpc.peer import Peer
 from telex.transports import auth, channels, web_server, websocket
 from telex.transports.auth import AuthRequest
@@ -85,7 +85,7 @@ async def foreign() -> AsyncIterator[tuple[ClientConnection, Ear]]:
 
 
 async def test_both_sides_call_each_other() -> None:
-    async def ask_back(params: Text, call: Call) -> str:
+    async def ask_back(params: Text, call: CallContext) -> str:
         answer: Text = await call.peer.call("echo", params, returns=Text)
         return answer.text
 

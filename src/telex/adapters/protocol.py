@@ -1,6 +1,6 @@
 """Adapters as data: `adapter.*` and `plugin.*` of terminal automation, with their permissions.
 
-The second half of the same spec as `pty_automation`, whose codes, actions and matchers it uses. A
+The second half of the spec of `automation.protocol`, whose codes, actions and matchers it uses. A
 plugin here is what the spec calls one: a manifest and Lua sources. Names and numbers are the
 spec's; fields beyond it are additive.
 """

@@ -18,7 +18,7 @@ from telex.agent.permissions import permission_handlers
 from telex.agent.protocol import METHODS, RESERVED_NAMESPACES
 from telex.agent.ui_connection import DIALECT, UiConnection
 from telex.rpc.errors import ENDING, Condition, Problem, RpcError
-from telex.rpc.handler_tasks import Call
+from telex.rpc.handler_tasks import CallContext
 from telex.rpc.methods import Method, Methods
 from telex.rpc.peer import Peer
 
@@ -112,7 +112,7 @@ class AgentServer:
         half_close.release()
 
     def _immediate(self, name: str, handler: Handler) -> Handler:
-        def served(params: Any, call: Call) -> Any:
+        def served(params: Any, call: CallContext) -> Any:
             try:
                 if name == FIRST and call.id is None:
                     raise RpcError(Condition.REQUEST, f"{name!r} is a request: it needs an id.")
@@ -123,7 +123,7 @@ class AgentServer:
         return _typed(name, served)
 
     def _async(self, name: str, handler: Handler) -> Handler:
-        async def served(params: Any, call: Call) -> Any:
+        async def served(params: Any, call: CallContext) -> Any:
             connection = self._connections[call.peer]
             try:
                 with connection.serving():
@@ -137,7 +137,7 @@ class AgentServer:
 def _typed(name: str, served: Handler) -> Handler:
     """The protocol's table says what a method takes and gives."""
     params, result = METHODS[name]
-    served.__annotations__ = {"params": params, "call": Call, "return": result}
+    served.__annotations__ = {"params": params, "call": CallContext, "return": result}
     if name == "ui.context.update":
         served.__annotations__["params"] = Raw  # kept as it came
     served.__doc__ = f"`{name}`"

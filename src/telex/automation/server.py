@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from telex.automation.notices import Notices
     from telex.automation.session_registry import ExtensionFactory, Predicates, SessionExtension
     from telex.rpc.channel import Channel
-    from telex.rpc.handler_tasks import Call
+    from telex.rpc.handler_tasks import CallContext
     from telex.terminal.raw_transcript import RawTranscript
     from telex.terminal.session import PtySession
 
@@ -349,7 +349,7 @@ class AutomationService:
 
     def _served(self, handler: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(handler)
-        def served(asked: Any, call: Call) -> Any:
+        def served(asked: Any, call: CallContext) -> Any:
             return handler(asked, self._connection(call.peer))
 
         return served

@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Degrade = Literal["ansi", "nothing"]
 CommandData = object
-"""What a command takes: a payload of `protocols.json_escapes`, or JSON of the same shape."""
+"""What a command takes: a payload of `escapes.commands`, or JSON of the same shape."""
 
 FILE_SECONDS: Final = 4.0 * limits.QUESTION_SECONDS
 """For the next part of a file. The first waits for the person, who may be asked other things."""

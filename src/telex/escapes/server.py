@@ -28,7 +28,7 @@ from telex.escapes.commands import COMMANDS, EVENTS, core, dec_modes, terminal_e
 from telex.escapes.policy import RequestOrigin
 from telex.escapes.protocol import ECUNSUP, EscapeCommand, EscapeEvent, Guard
 from telex.rpc.errors import Condition, RpcError
-from telex.rpc.handler_tasks import Call
+from telex.rpc.handler_tasks import CallContext
 from telex.rpc.messages import ABSENT
 from telex.rpc.methods import Method, Methods
 from telex.wire import limits as wire_limits
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 SurfaceHandler = Callable[..., Any]
-"""Given the payload and the `Call`: a function, a coroutine function, or an async generator."""
+"""Given the payload and the `CallContext`: a function, a coroutine, or an async generator."""
 
 
 class Surface(Protocol):
@@ -100,7 +100,7 @@ def unsupported(why: str = "This terminal cannot do that.") -> RpcError:
     return RpcError(ECUNSUP, why)
 
 
-FallbackHandler = Callable[[Raw, Call], AsyncIterator[object]]
+FallbackHandler = Callable[[Raw, CallContext], AsyncIterator[object]]
 """Serves commands that are not in the table; `call.method` names them. An async generator."""
 
 _WRONG: Final = "The data is not what the command takes."
@@ -126,14 +126,14 @@ class EventSource(Protocol):
         """The events that can be told here."""
         ...
 
-    def subscribe(self, events: tuple[str, ...], call: Call) -> Collection[str]:
+    def subscribe(self, events: tuple[str, ...], call: CallContext) -> Collection[str]:
         """What the caller is subscribed to then."""
         ...
 
-    def unsubscribe(self, events: tuple[str, ...], call: Call) -> Collection[str]: ...
+    def unsubscribe(self, events: tuple[str, ...], call: CallContext) -> Collection[str]: ...
 
 
-def _local(call: Call) -> RequestOrigin:
+def _local(call: CallContext) -> RequestOrigin:
     return RequestOrigin("local")
 
 
@@ -145,7 +145,7 @@ class TerminalService:
         surface: Surface,
         gate: CommandGate,
         *,
-        origin: Callable[[Call], RequestOrigin] = _local,
+        origin: Callable[[CallContext], RequestOrigin] = _local,
         events: EventSource | None = None,
         keyboard: bool = False,
         extra: FallbackHandler | None = None,
@@ -178,7 +178,7 @@ class TerminalService:
             unverified=self._surface.unverified,
         )
 
-    def _detect(self, asked: Any, call: Call) -> Any:
+    def _detect(self, asked: Any, call: CallContext) -> Any:
         probe = self._surface.probe
         return self.capabilities if probe is None else self._probed(probe)
 
@@ -193,7 +193,7 @@ class TerminalService:
         able = handler is not None and not (known and command.name in self._surface.lacks)
         served = handler if able and handler is not None else _at_once(_unable, command)
         # What `Methods` reads: each handler is a function of its own, for the types of its command.
-        served.__annotations__ = {"asked": command.payload, "call": Call, "return": Any}
+        served.__annotations__ = {"asked": command.payload, "call": CallContext, "return": Any}
         served.__doc__ = command.about
         self.methods.add(command.name, served)
         return able
@@ -208,7 +208,7 @@ class TerminalService:
         if (other := self._surface.handlers.get(command.name)) is not None:
             return self._other(command, other)
         # What only says that the terminal is there, and what gives a yes back, pass no gate.
-        known: dict[str, Callable[[Any, Call], Any]] = {
+        known: dict[str, Callable[[Any, CallContext], Any]] = {
             "detect": self._detect,
             "ping": lambda asked, call: protocol.NoData(),
             "term:report": self._report,
@@ -222,14 +222,14 @@ class TerminalService:
     # What is output.
 
     def _output(self, command: EscapeCommand) -> Callable[..., Any]:
-        def output(asked: Any, call: Call) -> Any:
+        def output(asked: Any, call: CallContext) -> Any:
             _check_whole(call)
             return self._apply(command, asked, call)
 
         return output
 
     def _picture(self, command: EscapeCommand) -> Callable[..., Any]:
-        def picture(asked: Any, call: Call) -> Any:
+        def picture(asked: Any, call: CallContext) -> Any:
             if (
                 call.id is None
                 or not isinstance(asked, terminal_extensions.ImageShow)
@@ -245,24 +245,24 @@ class TerminalService:
         """What would do nothing, without a word, is an error instead. Only the first, of a program
         that never asked what there is, is done later than where it stood."""
 
-        def checked(asked: Any, call: Call) -> Any:
+        def checked(asked: Any, call: CallContext) -> Any:
             if (refusal := self._surface.refusal(asked)) is not None:
                 raise refusal
             return work(asked, call)
 
-        async def later(probe: Callable[[], Awaitable[None]], asked: Any, call: Call) -> Any:
+        async def later(probe: Callable[[], Awaitable[None]], asked: Any, call: CallContext) -> Any:
             await probe()
             done = checked(asked, call)
             return await done if inspect.isawaitable(done) else done
 
-        def possible(asked: Any, call: Call) -> Any:
+        def possible(asked: Any, call: CallContext) -> Any:
             probe = self._surface.probe
             return checked(asked, call) if probe is None else later(probe, asked, call)
 
         return possible
 
     async def _gathered(
-        self, command: EscapeCommand, asked: terminal_extensions.ImageShow, call: Call
+        self, command: EscapeCommand, asked: terminal_extensions.ImageShow, call: CallContext
     ) -> Any:
         data = bytearray()
         async for part in call.parts:
@@ -273,7 +273,7 @@ class TerminalService:
         done = self._apply(command, msgspec.structs.replace(asked, data64=bytes(data)), call)
         return await done if inspect.isawaitable(done) else done
 
-    def _apply(self, command: EscapeCommand, asked: Any, call: Call) -> Any:
+    def _apply(self, command: EscapeCommand, asked: Any, call: CallContext) -> Any:
         """The data is looked at first: nobody is asked in vain."""
         if command.lower is None or not isinstance(asked, command.payload):
             raise RpcError(Condition.PARAMS, _WRONG)
@@ -290,7 +290,7 @@ class TerminalService:
 
     # What is asked.
 
-    def _report(self, asked: Any, call: Call) -> Any:
+    def _report(self, asked: Any, call: CallContext) -> Any:
         if not isinstance(asked, (core.TermReport, dec_modes.QueryMode)):
             raise RpcError(Condition.PARAMS, _WRONG)
         if call.id is None:
@@ -300,7 +300,7 @@ class TerminalService:
             command, asked, call, lambda: self._surface.report(call.method, asked)
         )
 
-    def _subscribe(self, asked: Any, call: Call) -> Any:
+    def _subscribe(self, asked: Any, call: CallContext) -> Any:
         if not isinstance(asked, core.Subscribe):
             raise RpcError(Condition.PARAMS, _WRONG)
         command = COMMANDS["term:subscribe"]
@@ -310,10 +310,10 @@ class TerminalService:
             command, asked, call, lambda: self._subscribed(asked, call, "subscribe")
         )
 
-    def _unsubscribe(self, asked: Any, call: Call) -> core.Subscribed:
+    def _unsubscribe(self, asked: Any, call: CallContext) -> core.Subscribed:
         return self._subscribed(asked, call, "unsubscribe")
 
-    def _subscribed(self, asked: Any, call: Call, what: str) -> core.Subscribed:
+    def _subscribed(self, asked: Any, call: CallContext, what: str) -> core.Subscribed:
         if not isinstance(asked, core.Subscribe):
             raise RpcError(Condition.PARAMS, _WRONG)
         return core.Subscribed(tuple(sorted(getattr(self._events, what)(asked.events, call))))
@@ -322,7 +322,7 @@ class TerminalService:
         """A surface's own way, behind the gate."""
         if inspect.isasyncgenfunction(other):
 
-            async def parts(asked: Any, call: Call) -> AsyncIterator[object]:
+            async def parts(asked: Any, call: CallContext) -> AsyncIterator[object]:
                 _check_parts(command, call)
                 await self._allowed(command, asked, call)
                 async for part in other(asked, call):
@@ -330,7 +330,7 @@ class TerminalService:
 
             return parts
 
-        async def whole(asked: Any, call: Call) -> object:
+        async def whole(asked: Any, call: CallContext) -> object:
             _check_parts(command, call)
             await self._allowed(command, asked, call)
             result = other(asked, call)
@@ -341,7 +341,7 @@ class TerminalService:
     # Who may.
 
     def _once_allowed(
-        self, command: EscapeCommand, asked: Any, call: Call, work: Callable[[], Any]
+        self, command: EscapeCommand, asked: Any, call: CallContext, work: Callable[[], Any]
     ) -> Any:
         """Now, or once somebody said yes."""
         _check_heard(command, call)
@@ -351,13 +351,13 @@ class TerminalService:
         return work() if settled else self._later(command, asked, call, work)
 
     async def _later(
-        self, command: EscapeCommand, asked: Any, call: Call, work: Callable[[], Any]
+        self, command: EscapeCommand, asked: Any, call: CallContext, work: Callable[[], Any]
     ) -> Any:
         await self._allowed(command, asked, call)
         done = work()
         return await done if inspect.isawaitable(done) else done
 
-    async def _allowed(self, command: EscapeCommand, asked: Any, call: Call) -> None:
+    async def _allowed(self, command: EscapeCommand, asked: Any, call: CallContext) -> None:
         if not isinstance(asked, command.payload):
             raise RpcError(Condition.PARAMS, _WRONG)
         _check_heard(command, call)
@@ -396,11 +396,11 @@ class _MethodsWithFallback(Methods):
         return known
 
 
-def _unable(asked: Any, call: Call) -> None:
+def _unable(asked: Any, call: CallContext) -> None:
     raise unsupported()
 
 
-def _check_heard(command: EscapeCommand, call: Call) -> None:
+def _check_heard(command: EscapeCommand, call: CallContext) -> None:
     """Nobody is asked for an answer that goes nowhere: that would only wear them out."""
     if call.id is None and command.returns is not None and command.guard is not Guard.FREE:
         raise RpcError(
@@ -408,12 +408,12 @@ def _check_heard(command: EscapeCommand, call: Call) -> None:
         )
 
 
-def _check_parts(command: EscapeCommand, call: Call) -> None:
+def _check_parts(command: EscapeCommand, call: CallContext) -> None:
     if not command.streamed:
         _check_whole(call)
 
 
-def _check_whole(call: Call) -> None:
+def _check_whole(call: CallContext) -> None:
     """To do what the first part says, and drop the others, would be half of what was asked."""
     if call.in_parts:
         raise RpcError(protocol.ECPROTO, "It is sent in one packet: the command takes no parts.")
@@ -428,8 +428,8 @@ def _summary(command: EscapeCommand, asked: msgspec.Struct) -> str:
     return "" if command.guard is Guard.FREE else msgspec.json.encode(asked).decode()
 
 
-def _at_once(work: Callable[[Any, Call], Any], command: EscapeCommand) -> Callable[..., Any]:
-    def at_once(asked: Any, call: Call) -> Any:
+def _at_once(work: Callable[[Any, CallContext], Any], command: EscapeCommand) -> Callable[..., Any]:
+    def at_once(asked: Any, call: CallContext) -> Any:
         _check_parts(command, call)
         return work(asked, call)
 

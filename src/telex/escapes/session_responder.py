@@ -35,7 +35,7 @@ from telex.escapes.server import TerminalService, unsupported
 from telex.escapes.subscriptions import Subscriptions, mode_switches
 from telex.rpc.dialects import strict_json
 from telex.rpc.errors import Condition, RpcError
-from telex.rpc.handler_tasks import Call
+from telex.rpc.handler_tasks import CallContext
 from telex.rpc.inbox import Inbox
 from telex.rpc.messages import Last, Notification
 from telex.rpc.peer import Peer
@@ -100,7 +100,7 @@ class SessionSurface:
         """What it lacks is not served at all."""
 
     def set_modes(self, numbers: frozenset[int]) -> None:
-        """`session_events` does this, which knows the program's own modes."""
+        """`escape_sessions` does this, which knows the program's own modes."""
 
 
 class SessionResponder:
@@ -195,7 +195,7 @@ class SessionResponder:
             else:
                 self._missed.add(notices)
 
-    async def _ask_clients(self, data: Raw, call: Call) -> AsyncIterator[object]:
+    async def _ask_clients(self, data: Raw, call: CallContext) -> AsyncIterator[object]:
         """Wait for what clients answer. The peer stops this when the time is up."""
         if call.id is None or not self._listeners(self._id):
             raise RpcError.carrying(self._methods.unknown(call.method))
@@ -282,7 +282,7 @@ class SessionEvents:
         """The modes that the program had set itself, when it subscribed first."""
         self._needed: frozenset[int] = frozenset()
 
-    def subscribe(self, events: tuple[str, ...], call: Call) -> frozenset[str]:
+    def subscribe(self, events: tuple[str, ...], call: CallContext) -> frozenset[str]:
         asker = self._channel.dialect.asker(call.id)
         group = self._session.pty.foreground()
         if call.id is None or asker is None or asker != group:  # it would not hear them
@@ -294,7 +294,7 @@ class SessionEvents:
         self._switch()
         return found
 
-    def unsubscribe(self, events: tuple[str, ...], call: Call) -> frozenset[str]:
+    def unsubscribe(self, events: tuple[str, ...], call: CallContext) -> frozenset[str]:
         asker = self._channel.dialect.asker(call.id)
         left = self._subscriptions.unsubscribe(asker, events)
         self._switch()

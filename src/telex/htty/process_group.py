@@ -1,6 +1,6 @@
 """The processes of a group that may serve a page, and the moment in which the last of them ends.
 
-`processes.departure` knows it for certain, after a look at all processes; a shell takes no longer
+`processes.group_exit` knows it for certain, after a look at all processes; a shell takes no longer
 to be back at its prompt and read what was written for another. So those who are there at the
 beginning are waited for by descriptors, and their end is acted on in the turn in which it is told,
 or asked for. (A thread that waits for nothing else was no sooner there: the shell and it are woken

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from telex.passthrough.foreground_history import ForegroundHistory
     from telex.passthrough.output_backlog import OutputBacklog
     from telex.rpc.channel import Channel
-    from telex.rpc.handler_tasks import Call
+    from telex.rpc.handler_tasks import CallContext
     from telex.rpc.messages import Id, Notification
     from telex.terminal.cells import Size
 
@@ -242,7 +242,7 @@ class EscapeResponder:
 
     # Who asks.
 
-    def _origin(self, call: Call) -> RequestOrigin:
+    def _origin(self, call: CallContext) -> RequestOrigin:
         """Of who is in the foreground; on a socket, of nobody in particular on this machine."""
         if call.peer is not self._peer:
             return RequestOrigin("local")
@@ -251,7 +251,7 @@ class EscapeResponder:
             return origin
         return replace(origin, waiting=self._in_band.dialect.asker(call.id))
 
-    def _is_alive(self, call: Call) -> bool:
+    def _is_alive(self, call: CallContext) -> bool:
         """Whether who asked has not ended, in the foreground or not. Doors tell that themselves."""
         if call.peer is not self._peer:
             return True
@@ -263,7 +263,7 @@ class EscapeResponder:
         group = self._in_band.dialect.asker(id)
         return group is not None and not self._flow.reads(group) and group_exists(group)
 
-    async def _piece(self, call: Call) -> int | None:
+    async def _piece(self, call: CallContext) -> int | None:
         """How many bytes of a file fit into a part, once whoever asked can read it."""
         if call.peer is not self._peer:
             return _SOCKET_PIECE

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
 
     from telex.escapes.input_events import ParsedInput
-    from telex.rpc.handler_tasks import Call
+    from telex.rpc.handler_tasks import CallContext
     from telex.terminal.cells import Size
 
 SendNotification = Callable[[Notification], bool]
@@ -50,7 +50,7 @@ class EventDelivery:
         is_plain: Callable[[bytes], bool],
         write_to_program: Callable[[bytes], None],
         send: SendNotification,
-        asker: Callable[[Call], int | None],
+        asker: Callable[[CallContext], int | None],
     ) -> None:
         """`foreground` is the process group in the foreground, None if it would not read events;
         `asker` says which group sent a request, and may be there no more; `own_modes` are the modes
@@ -80,7 +80,7 @@ class EventDelivery:
         self._subscriptions.remove(peer)
         self._changed()
 
-    def subscribe(self, events: tuple[str, ...], call: Call) -> tuple[str, ...]:
+    def subscribe(self, events: tuple[str, ...], call: CallContext) -> tuple[str, ...]:
         """Only for whoever waits for the answer: keys must not go where nobody listens."""
         asker = None if call.id is None else self._asker(call)
         if asker is None:
@@ -90,13 +90,13 @@ class EventDelivery:
         self._changed()
         return tuple(sorted(now))
 
-    def unsubscribe(self, events: tuple[str, ...], call: Call) -> tuple[str, ...]:
+    def unsubscribe(self, events: tuple[str, ...], call: CallContext) -> tuple[str, ...]:
         asker = self._asker(call)
         now = self._subscriptions.unsubscribe(asker, events) if asker is not None else ()
         self._changed()
         return tuple(sorted(now))
 
-    def _asker(self, call: Call) -> Hashable | None:
+    def _asker(self, call: CallContext) -> Hashable | None:
         """Nobody, if who asked is not there when the answer comes: a person may take their time."""
         if call.peer in self._callers:
             return call.peer

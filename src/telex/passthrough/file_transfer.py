@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from telex.escapes.policy import RequestOrigin
     from telex.escapes.protocol import EscapeCommand
     from telex.escapes.server import CommandGate, SurfaceHandler
-    from telex.rpc.handler_tasks import Call
+    from telex.rpc.handler_tasks import CallContext
     from telex.terminal.pty import Pty
 
 
@@ -85,26 +85,26 @@ _ALLOWED: ContextVar[SaveLocation | FileToSend] = ContextVar("telex_file_allowed
 class FileTransfers:
     """For one program in one person's terminal."""
 
-    def __init__(self, piece: Callable[[Call], Awaitable[int | None]]) -> None:
+    def __init__(self, piece: Callable[[CallContext], Awaitable[int | None]]) -> None:
         """`piece` waits until a part can be sent, and says how many bytes fit into it; None if
         nobody will read it."""
         self._piece = piece
         self.giving = 0
         """How many files are on their way to a program."""
-        self._arriving: set[Call] = set()
+        self._arriving: set[CallContext] = set()
         self.handlers: Mapping[str, SurfaceHandler] = {DOWNLOAD: self._keep, UPLOAD: self._give}
 
     def guarded(self, gate: CommandGate) -> CommandGate:
         """The gate, where what is asked about a file is about that file."""
         return _FileGate(gate)
 
-    def look(self, alive: Callable[[Call], bool]) -> None:
+    def look(self, alive: Callable[[CallContext], bool]) -> None:
         """Give up the files of programs that have ended: no more of them will come."""
         for call in self._arriving:
             if not alive(call):
                 call.parts.end(RpcError(ECCLOSED, "The program that sent the file is gone."))
 
-    async def _keep(self, asked: FileDownload, call: Call) -> FileSaved:
+    async def _keep(self, asked: FileDownload, call: CallContext) -> FileSaved:
         place = _ALLOWED.get()
         assert isinstance(place, SaveLocation)
         self._arriving.add(call)
@@ -118,7 +118,7 @@ class FileTransfers:
         finally:
             self._arriving.discard(call)
 
-    async def _give(self, asked: FileUpload, call: Call) -> AsyncIterator[object]:
+    async def _give(self, asked: FileUpload, call: CallContext) -> AsyncIterator[object]:
         found = _ALLOWED.get()
         assert isinstance(found, FileToSend)
         with contextlib.closing(found):
@@ -136,7 +136,7 @@ class FileTransfers:
             finally:
                 self.giving -= 1
 
-    async def _room(self, call: Call) -> int:
+    async def _room(self, call: CallContext) -> int:
         if (piece := await self._piece(call)) is None:
             raise RpcError(ECCLOSED, "The program that asked for the file is gone.")
         return piece

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from telex.escapes.commands.dec_modes import QueryMode
     from telex.escapes.server import SurfaceHandler
     from telex.rpc.errors import RpcError
-    from telex.rpc.handler_tasks import Call
+    from telex.rpc.handler_tasks import CallContext
     from telex.terminal.cells import Size
 
 
@@ -141,7 +141,7 @@ class PersonSurface:
     def set_modes(self, numbers: frozenset[int]) -> None:
         """`listeners` does that, which knows of the program's own."""
 
-    async def _clipboard(self, asked: ClipRead, call: Call) -> ClipText:
+    async def _clipboard(self, asked: ClipRead, call: CallContext) -> ClipText:
         assert self._ask is not None  # else it is not among the others
         answer = self._ask(b"\x1b]52;%b;?\x1b\\" % _SELECTIONS[asked.selection])
         # One that is known to tell it may ask its user first; of others nobody knows.

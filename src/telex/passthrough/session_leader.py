@@ -6,8 +6,8 @@ shell is what usually looks after it. This is the least of a shell: it starts on
 of its own, in the foreground. When that stops, this stops; continued, it continues it; and it ends
 as the program ended.
 
-`run` starts it with the interpreter alone (`python -I -S leader.py MODES PATH ARGV…`), so it
-imports nothing of telex, and no site.
+`program_run` starts it as `python -I -S session_leader.py MODES PATH ARGV…`, so it imports
+nothing of telex, and no site.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""The one call that makes a process. `spawn`, `guardian` and `table` are its only users, and
-`host.browser`, whose child is not to end with us.
+"""The one call that makes a process. `spawn`, `guardian` and `proc` are its only users, and
+`passthrough.page_opener`, whose child is not to end with us.
 
 `posix_spawn` and not `fork`: its cost does not grow with our memory, and no Python runs between
 fork and exec, where threads make it unsafe. A new process is clean: a session of its own, no

@@ -2,7 +2,7 @@
 
 A little anonymous memory, one record of fixed size per child, each written with one call. It
 survives us because the guardian holds it too, and a write is never half done when we are killed.
-Before the records there is a page for a note about the person's terminal (`terminal_note`).
+Before the records there is a page for a note about the person's terminal (`terminal_restore`).
 """
 
 from __future__ import annotations

@@ -1575,7 +1575,7 @@ FAMILIES: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class TokenSuffix:
     """A credential whose fixed part is at its end, or far from its beginning.
 
     It is one word. Its first characters are always shown, so that not every word has to be held
@@ -1598,77 +1598,77 @@ _ANNOTATED: Final = (
 )
 
 ENDINGS: Final = (
-    Ending(
+    TokenSuffix(
         "mailgun-signing",
         "Mailgun",
         "https://documentation.mailgun.com/docs/mailgun/api-reference/authentication/",
         "[0-9a-f]{32}-[0-9a-f]{8}-[0-9a-f]{8}",
         "[0-9a-f]-[0-9a-f]{8}-[0-9a-f]{8}",
     ),
-    Ending(
+    TokenSuffix(
         "mailchimp-api",
         "Mailchimp",
         "https://mailchimp.com/developer/marketing/guides/quick-start/",
         "[0-9a-f]{32}-us[0-9]{1,2}",
         "[0-9a-f]{2}-us[0-9]",
     ),
-    Ending(
+    TokenSuffix(
         "newrelic-licence",
         "New Relic",
         "https://docs.newrelic.com/docs/apis/intro-apis/new-relic-api-keys/",
         "[0-9a-z]{32,36}[0-9A-F]{0,4}NRAL",
         "[0-9a-zA-F]NRAL",
     ),
-    Ending(
+    TokenSuffix(
         "maxmind-licence",
         "MaxMind",
         "https://dev.maxmind.com/license-key/",
         "[A-Za-z0-9]{6}_[A-Za-z0-9]{29}_mmk",
         "[A-Za-z0-9]_mmk",
     ),
-    Ending(
+    TokenSuffix(
         "azure-annotated",
         "Azure DevOps, OpenAI and others",
         _ANNOTATED,
         "[A-Za-z0-9]{52}JQQJ9[9DH][A-Za-z0-9+/]{26,28}={0,2}",
         "[A-Za-z0-9]JQQJ9[9DH]",
     ),
-    Ending(
+    TokenSuffix(
         "azure-long-key",
         "Azure Cosmos DB, Storage, Batch and API Management",
         _AZURE,
         "[A-Za-z0-9+/]{76}(?:ACDb|APIM|[+]ABa|[+]AMC|[+]ASt)[A-Za-z0-9+/]{5}[AQgw]==",
         "(?:ACDb|APIM|[+]ABa|[+]AMC|[+]ASt)[A-Za-z0-9+/]{5}[AQgw]==",
     ),
-    Ending(
+    TokenSuffix(
         "azure-key",
         "Azure IoT, Service Bus, Event Hubs and Relay",
         _AZURE,
         "[A-Za-z0-9+/]{33}(?:AIoT|[+]ASb|[+]AEh|[+]ARm)[A-Za-z0-9+/]{5,6}=",
         "(?:AIoT|[+]ASb|[+]AEh|[+]ARm)[A-Za-z0-9+/]{5,6}=",
     ),
-    Ending(
+    TokenSuffix(
         "azure-functions",
         "Azure Functions",
         _AZURE,
         r"[A-Za-z0-9_\-]{44}AzFu[A-Za-z0-9_\-]{5}[AQgw]==",
         r"AzFu[A-Za-z0-9_\-]{5}[AQgw]==",
     ),
-    Ending(
+    TokenSuffix(
         "azure-search",
         "Azure AI Search",
         _AZURE,
         "[A-Za-z0-9]{42}AzSe[A-D][A-Za-z0-9]{5}",
         "[A-Za-z0-9]AzSe[A-D][A-Za-z0-9]{5}",
     ),
-    Ending(
+    TokenSuffix(
         "azure-registry",
         "Azure Container Registry",
         _AZURE,
         "[A-Za-z0-9+/]{42}[+]ACR[A-D][A-Za-z0-9+/]{5}",
         "[A-Za-z0-9+/][+]ACR[A-D][A-Za-z0-9+/]{5}",
     ),
-    Ending(
+    TokenSuffix(
         "azure-cache",
         "Azure Cache for Redis",
         _AZURE,

@@ -25,6 +25,7 @@ import re2
 from telex.redaction import visible
 from telex.redaction.families import ENDINGS, FAMILIES, Family
 from telex.redaction.program_options import COMMANDS
+from telex.redaction.secret_values import is_hexadecimal, is_jumbled
 from telex.redaction.shapes import (
     FEW,
     Argument,
@@ -35,21 +36,20 @@ from telex.redaction.shapes import (
     DirectoryOrValue,
     Dotted,
     Element,
-    Ended,
     FieldShape,
     Lines,
+    PhraseShape,
     QuotedOnly,
     RandomValue,
-    Said,
     Scheme,
     Shape,
+    SuffixShape,
     Token,
     UrlPassword,
     UrlUser,
     ValueShape,
     run_of,
 )
-from telex.redaction.values import is_hexadecimal, is_jumbled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -87,7 +87,7 @@ class RedactionRule:
 
     def waits_after(self, text: str) -> bool:
         """Whether after this text it is not told yet if the lead before it leads to a secret."""
-        if isinstance(self.shape, Token | Scheme | Dotted | Ended | UrlUser):
+        if isinstance(self.shape, Token | Scheme | Dotted | SuffixShape | UrlUser):
             return self.shape.may_go_on(text)
         return bool(self.quick) and len(text) < _QUICK_CHARS
 
@@ -220,16 +220,18 @@ _LABELS: Final = (
         whole_word=True,
     ),
     RedactionRule("directive", Argument(), lead=rf"{_DIRECTIVES}[ \t]", whole_word=True),
-    Rule(
+    RedactionRule(
         "login file",
         Argument(),
         lead=r"(?:login|account|user)[ \t]{1,4}[^\s]{1,64}[ \t\r\n]{1,16}password[ \t]",
         whole_word=True,
     ),
     RedactionRule("element", Element(), lead=_ELEMENT),
-    Rule("named element", Element(is_word=True), lead=_NAMED_ELEMENT),
-    Rule("told password", Value(), lead=rf"{_SAID}(?:[ ]now)?[ ]?[:=]", whole_word=True),
-    Rule("said password", Said(), lead=rf"{_SAID}[ ]", whole_word=True),
+    RedactionRule("named element", Element(is_word=True), lead=_NAMED_ELEMENT),
+    RedactionRule(
+        "told password", ValueShape(), lead=rf"{_SAID}(?:[ ]now)?[ ]?[:=]", whole_word=True
+    ),
+    RedactionRule("said password", PhraseShape(), lead=rf"{_SAID}[ ]", whole_word=True),
     RedactionRule(
         "statement",
         QuotedOnly(),
@@ -257,16 +259,16 @@ _LABELS: Final = (
         Armour(),
         lead="BEGIN (?:[A-Z0-9 ]{0,24}PRIVATE KEY(?: BLOCK)?|OpenVPN Static key V1) ?-{4}",
     ),
-    Rule("PuTTY private key", Lines(), lead="Private-Lines:[ ]"),
-    Rule("one of several", Value(), lead=f"{_UPPER_NAME}_{_VARIANTS}="),
-    Rule("preshared key", Value(), lead=f"(?i:psk){_ASSIGNED}", whole_word=True),
-    Rule(
+    RedactionRule("PuTTY private key", Lines(), lead="Private-Lines:[ ]"),
+    RedactionRule("one of several", ValueShape(), lead=f"{_UPPER_NAME}_{_VARIANTS}="),
+    RedactionRule("preshared key", ValueShape(), lead=f"(?i:psk){_ASSIGNED}", whole_word=True),
+    RedactionRule(
         "password in another language",
-        Value(),
+        ValueShape(),
         lead=_FOREIGN_NAME + _FOREIGN_ASSIGNED,
         whole_word=True,
     ),
-    Rule(
+    RedactionRule(
         "URL user",
         UrlUser(_BEGUN_USER),
         lead=f"//[A-Za-z0-9_-]{{{_BEGUN_USER}}}",
@@ -276,9 +278,9 @@ _LABELS: Final = (
 )
 
 
-_STRANGE_RULE: Final = Rule(
+_STRANGE_RULE: Final = RedactionRule(
     "password in another script",
-    Value(),
+    ValueShape(),
     lead=rf"(?:{'|'.join(_STRANGE_NAMES)})[ \t]{{0,4}}[:=：]",
 )
 
@@ -337,7 +339,7 @@ _PROGRAMS: Final = RedactionRule(
 )
 
 _ENDINGS: Final = tuple(
-    Rule(name, Ended(_ENDING, begun), lead=lead, whole_word=True, quick=_SIGNS)
+    RedactionRule(name, SuffixShape(_ENDING, begun), lead=lead, whole_word=True, quick=_SIGNS)
     for name, begun, lead in (
         ("hexadecimal known by its end", _BEGUN_HEX, f"[0-9a-f]{{{_BEGUN_HEX}}}"),
         ("word known by its end", _BEGUN, rf"[A-Za-z0-9+/_\-]{{{_BEGUN}}}"),
@@ -446,7 +448,9 @@ def _compiled(lead: str) -> re.Pattern[str]:
 
 
 @cache
-def _leads_with(first: str) -> tuple[tuple[Callable[[str, int], re.Match[str] | None], Rule], ...]:
+def _leads_with(
+    first: str,
+) -> tuple[tuple[Callable[[str, int], re.Match[str] | None], RedactionRule], ...]:
     """The leads that may begin with this character, the first of which that matches counts."""
     return tuple(
         (_compiled(rule.lead).match, rule)
@@ -472,14 +476,16 @@ def _words_begun(text: str, begin: int, breaks: Iterable[int], may_end: bool) ->
     """Where a word known by its end may begin: anywhere, if such an end is in the text, else in the
     word that is not over yet."""
     if not may_end or _sign_search().search(_one_byte_each(text), begin) is None:
-        begin = max(begin, len(text.rstrip(_WORD_CHARACTERS)), len(text) - _BEGUN - Ended.most)
+        begin = max(
+            begin, len(text.rstrip(_WORD_CHARACTERS)), len(text) - _BEGUN - SuffixShape.most
+        )
         if len(text) - begin < _BEGUN_HEX:
             return []
     starts = [each.start() for each in _WORD_START.finditer(text, begin)]
     return starts + [each for each in breaks if each >= begin and text[each - 1 : each].isalnum()]
 
 
-def _word_begun(text: str, start: int) -> tuple[int, Rule] | None:
+def _word_begun(text: str, start: int) -> tuple[int, RedactionRule] | None:
     """A word that may be one of those known by their end: up to where it is shown, and its rule.
 
     None if it is over, and is no such word.
@@ -494,7 +500,7 @@ def _word_begun(text: str, start: int) -> tuple[int, Rule] | None:
     return None
 
 
-_WORD: Final = re.compile(rf"[A-Za-z0-9+/=_\-]{{{_BEGUN_HEX},{Ended.most}}}+")
+_WORD: Final = re.compile(rf"[A-Za-z0-9+/=_\-]{{{_BEGUN_HEX},{SuffixShape.most}}}+")
 
 
 _WORD_START: Final = re.compile(r"(?<![A-Za-z0-9])[A-Za-z0-9]")

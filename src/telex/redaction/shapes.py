@@ -161,7 +161,7 @@ class Scheme:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class SuffixShape:
     """The rest of a word that a pattern knows by its end, after so many of its characters."""
 
     pattern: str
@@ -394,7 +394,7 @@ class FieldShape(ValueShape):
     shell's variable has no such capital, and a password in quotes is no directory."""
 
     def read(self, candidate: Candidate) -> Reading:
-        label = Label(candidate.behind(LABEL_CHARS), spaced=False)
+        label = SecretLabel(candidate.behind(LABEL_CHARS), spaced=False)
         yield from candidate.run(" ", 1)
         quote = yield from candidate.peek()
         if quote in _QUOTES:
@@ -435,10 +435,10 @@ class Argument(ValueShape):
 
 
 @dataclass(frozen=True, slots=True)
-class Said(Argument):
+class PhraseShape(Argument):
     """What a sentence says: `the password is …`. Without a colon it must not look like a word."""
 
-    def is_secret(self, label: Label, value: str, after: str) -> bool:
+    def is_secret(self, label: SecretLabel, value: str, after: str) -> bool:
         return not is_sentence(value)
 
 
@@ -502,7 +502,7 @@ class Element:
     def _is_mention(self, opened: re.Match[str] | None, value: str) -> bool:
         if is_reference(value):
             return True
-        label = Label(f"{opened[2] or opened[1]}=" if opened else "", spaced=False)
+        label = SecretLabel(f"{opened[2] or opened[1]}=" if opened else "", spaced=False)
         return self.is_word and (" " in value.strip() or is_quoted_mention(label, value))
 
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import re2
 
-from telex.redaction import shell, visible
+from telex.redaction import command_lines, visible
 from telex.redaction.lane import Lane, LaneVerdict
 from telex.redaction.limits import HELD_SECRET_CHARS
 from telex.redaction.rules import LEAD_CHARS, LITERAL_LEAD, Rulebook
@@ -93,8 +93,8 @@ class Redactor:
 
     def redact_command(self, line: str) -> str:
         """A shell's command line with a marker in the place of each secret. Operators stay."""
-        spans = shell.cut(self.spans(line), line)
-        for start, end in shell.commands(line):
+        spans = command_lines.cut(self.spans(line), line)
+        for start, end in command_lines.commands(line):
             spans += ((start + a, start + b) for a, b in self.spans(line[start:end]))
         shown: list[str] = []
         at = 0

@@ -53,7 +53,7 @@ _NO_PARTS.end()
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class CallContext:
     """What a handler may know of the request it serves."""
 
     peer: Peer
@@ -233,7 +233,7 @@ class Serving:
             return
         if method.wants_call:
             in_parts = isinstance(job.message, Request) and job.message.more
-            call = Call(self._peer, job.id, method.name, job.parts, in_parts)
+            call = CallContext(self._peer, job.id, method.name, job.parts, in_parts)
             arguments = (*arguments, call)
         self._run(job, method, arguments)
 

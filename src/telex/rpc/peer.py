@@ -3,10 +3,10 @@
     async with Peer(channel, JsonRpc(), methods) as peer:
         sessions = await peer.call("session.list", returns=SessionList)
 
-Either side calls, notifies and serves. `calling` holds our open calls and `serving` their requests;
-`state` says what may follow what, and the dialect what a message looks like. A call that times out
-or is cancelled tells the other side so; late and duplicate replies are absorbed and counted;
-closing fails what is pending with a clear error and leaves no task behind.
+Either side calls, notifies and serves. `outgoing_calls` holds our open calls, `handler_tasks` their
+requests; `state` says what may follow what, and the dialect what a message looks like. A call that
+times out or is cancelled sends a cancellation to the other side; late and duplicate replies are
+absorbed and counted; closing fails what is pending with a clear error and leaves no task behind.
 """
 
 from __future__ import annotations
@@ -276,7 +276,7 @@ class Peer:
     def _take(
         self, message: Message | Malformed, size: int, answer: Callable[[Message], None]
     ) -> None:
-        """One message: a job for `serving`, an answer for `calling`, or a mistake to answer."""
+        """One message: a job for the handlers, an answer for a call, or a mistake to answer."""
         if self._trace is not None:
             self._trace.rpc("<<", message)
         if isinstance(message, Malformed):

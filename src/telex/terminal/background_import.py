@@ -1,4 +1,4 @@
-"""Loading a module in a daemon thread, for whose end nobody waits. Used by `automation`, `host`.
+"""Loading a module in a daemon thread that nobody waits for: `automation` and `passthrough` use it.
 
 When the process ends, Python ends such a thread where it next wants the interpreter. In C that
 does no harm, but re2 is C++, and gives the interpreter away while it is loaded: there it would be

@@ -137,7 +137,7 @@ class AsciicastWriter:
             if (value := getattr(header, name)) is not None:
                 fields[name] = self._clean(value) if isinstance(value, str) else value
         if header.command is not None and self._redactor:
-            told["command"] = self._redactor.redact_command(header.command)
+            fields["command"] = self._redactor.redact_command(header.command)
         if env:
             fields["env"] = {name: self._clean(value, name) for name, value in env.items()}
         return msgspec.json.encode(fields) + b"\n"

@@ -12,7 +12,7 @@ import pytest
 
 from telex.rpc.dialects.json_escapes import JsonEscapes
 from telex.rpc.errors import RpcError
-from telex.rpc.handler_tasks import Call
+from telex.rpc.handler_tasks import CallContext
 from telex.rpc.methods import Methods
 from telex.rpc.peer import Peer
 from telex.rpc.testing import Script, linked_peers, memory_channels, play
@@ -36,7 +36,7 @@ def methods() -> Methods:
         if data > 2:
             raise RpcError("ECLIMIT", "That is too many.")
 
-    async def gather(data: Any, call: Call) -> list[Any]:
+    async def gather(data: Any, call: CallContext) -> list[Any]:
         parts = [msgspec.json.decode(part.data) async for part in call.parts]
         return [data, *parts]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from linking import Server
-from telex.rpc.handler_tasks import Call
+from telex.rpc.handler_tasks import CallContext
 from telex.rpc.methods import Methods
 from telex.transports import unix
 
@@ -19,7 +19,7 @@ from telex.transports import unix
 async def served(directory: Path) -> AsyncIterator[Path]:
     gate = asyncio.Event()
 
-    async def echo(params: Any, call: Call) -> Any:
+    async def echo(params: Any, call: CallContext) -> Any:
         await call.peer.notify("noted", {"text": "one\ntwo"})
         return params
 

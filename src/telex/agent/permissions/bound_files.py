@@ -6,7 +6,8 @@ answer, from each directory the command may be in: where it leads, and inside th
 there. That counts for words of commands and for redirects, also for what was no file then and is
 one now, for each file that a pattern stands for and for which they are. What a redirect writes to
 is only bound to its place. Of a text that was not understood, whatever may be a name in it counts.
-So do files that are run without being named (`run_files`). Where it goes is in `going`.
+So do files that are run without being named (`implied_files`). `run_directories` knows the
+directories a command runs in.
 
 The same look says what a person is told: where those words lead, if not where they seem to.
 

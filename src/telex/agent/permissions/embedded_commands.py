@@ -257,7 +257,7 @@ _GIT_HARMLESS: Final = re.compile(
     r"|protocol\.version|rebase\.autostash|safe\.directory)=[^!].*|[\w.]+",
     re.IGNORECASE,
 )
-"""Settings after `-c` by which git runs nothing. An alias is read by `git_commands`."""
+"""Settings after `-c` by which git runs nothing. An alias is read in this file too."""
 
 _SHELL_RUNS: Final = word_set("eval source . exec trap")
 _SHELL_NAMES: Final = {

@@ -137,9 +137,8 @@ class ImpliedFiles:
                 yield posixpath.join(directory, name)
             if not programs.isdisjoint(_NODE):
                 for word in apart[: 2 * _OPERANDS]:
-                    yield posixpath.join(
-                        directory, "node_modules", ".bin", posixpath.basename(word)
-                    )
+                    bare = posixpath.basename(word)
+                    yield posixpath.join(directory, "node_modules", ".bin", bare)
         if "git" in programs:
             yield from GitInspector(self.paths).files()
             yield from (posixpath.join(one, "*") for one in inner if "-c" in apart and one != place)

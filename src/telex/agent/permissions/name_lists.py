@@ -2,7 +2,7 @@
 
 `tar -T list`, `cpio -o < list`, `7z a x @list`: the names of the files are in another file or come
 from a pipe. So while a rule keeps something from being read, they ask. `xargs` and its like, which
-run programs, are in `code_words`. Used by `commands`.
+run programs, are in `embedded_commands`. Used by `shell_commands`.
 """
 
 from __future__ import annotations

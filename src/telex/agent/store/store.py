@@ -49,7 +49,7 @@ def _now() -> int:
 
 
 class Store:
-    """Open it with `await Store.open(path)`, close it with `close_question()` or `async with`."""
+    """Open it with `await Store.open(path)`, close it with `close()` or `async with`."""
 
     def __init__(self, path: Path, writer: StoreWriter, reader: StoreReader) -> None:
         self.path = path

@@ -39,7 +39,7 @@ class ToolContext:
     """Where relative paths begin, inside the sandbox and without links."""
     cache: OutputCache
     environment: Mapping[str, str]
-    """The runtime's own; what a command gets of it is `agent.environment`."""
+    """The runtime's own; what a command gets of it is `command_runner`."""
     redactor: Redactor
     todos: TodoList
     """The thread's, kept by whoever keeps the thread."""

@@ -1,5 +1,5 @@
 """`telex adapter`: for whoever writes one. Each command is in the file of its name, `try_` for the
-one whose name is Python's; what they share is in `target`."""
+one whose name is Python's; what they share is in `adapter_target`."""
 
 from __future__ import annotations
 

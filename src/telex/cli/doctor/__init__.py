@@ -1,6 +1,6 @@
 """`telex doctor`: what telex finds here, what is missing, and how to get it.
 
-`computer`, `libraries`, `own` and `limits` look; this file joins what they saw and prints it. The
+`checks` and `own_files` look; this file joins their findings and prints them. The
 doctor has to work where telex does not: what needs more than the standard library and click is
 imported inside, and where that fails the reason is one more finding.
 """
@@ -17,13 +17,18 @@ import click
 
 from telex.cli.console import coloured, printable, say
 from telex.cli.doctor import checks
-from telex.cli.doctor.checks import TIED, Finding, Mark, Section, libraries, limits
+from telex.cli.doctor.checks import TIED, Finding, FindingMark, Section, libraries, limits
 from telex.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-COLOURS = {Mark.OK: "green", Mark.NOTE: "yellow", Mark.MISSING: "red", Mark.BROKEN: "red"}
+COLOURS = {
+    FindingMark.OK: "green",
+    FindingMark.NOTE: "yellow",
+    FindingMark.MISSING: "red",
+    FindingMark.BROKEN: "red",
+}
 
 HELP = """Say what telex finds here, what is missing, and how to get it.
 
@@ -65,7 +70,7 @@ def command(context: click.Context, as_json: bool) -> int:
         limits(),
     ]
     findings = [finding for section in sections for finding in section.findings]
-    ok = not any(one.mark in {Mark.MISSING, Mark.BROKEN} for one in findings)
+    ok = not any(one.mark in {FindingMark.MISSING, FindingMark.BROKEN} for one in findings)
     if as_json:
         say(json.dumps(_object(sections, findings, ok), indent=2))
     else:
@@ -90,7 +95,7 @@ def _own(context: click.Context) -> list[Section]:
 
 
 def _unseen(why: str) -> list[Section]:
-    finding = Finding(Mark.BROKEN, "places", f"cannot be looked at: {why}")
+    finding = Finding(FindingMark.BROKEN, "places", f"cannot be looked at: {why}")
     return [Section("places", None, (finding,)), Section("config", None, ())]
 
 
@@ -98,7 +103,7 @@ def _object(sections: Iterable[Section], findings: Iterable[Finding], ok: bool) 
     problems = [
         {"mark": str(one.mark), "name": one.name, "text": one.text, "remedy": one.remedy}
         for one in findings
-        if one.mark is not Mark.OK
+        if one.mark is not FindingMark.OK
     ]
     facts = {section.key: section.facts for section in sections}
     return {"telex": __version__, "ok": ok, "problems": problems, **facts}

@@ -30,7 +30,7 @@ TIED: Final = "\N{NO-BREAK SPACE}"
 """Between two words that should stay on one line; printed as a space."""
 
 
-class Mark(StrEnum):
+class FindingMark(StrEnum):
     """How a finding stands. The last two make the doctor's exit code 1."""
 
     OK = "ok"
@@ -46,7 +46,7 @@ class Mark(StrEnum):
 class Finding:
     """One line for a person."""
 
-    mark: Mark
+    mark: FindingMark
     name: str
     text: str
     remedy: str = ""
@@ -80,7 +80,7 @@ FEW_FILES = 1024
 def python() -> Section:
     facts = {"version": platform.python_version(), "path": sys.executable}
     text = f"{facts['version']}, {facts['path']}"
-    return Section("python", facts, (Finding(Mark.OK, "python", text),))
+    return Section("python", facts, (Finding(FindingMark.OK, "python", text),))
 
 
 def system(name: str = sys.platform) -> Section:
@@ -89,10 +89,12 @@ def system(name: str = sys.platform) -> Section:
         "release": platform.release(),
         "machine": platform.machine(),
     }
-    finding = Finding(Mark.OK, "platform", " ".join(facts.values()))
+    finding = Finding(FindingMark.OK, "platform", " ".join(facts.values()))
     if name not in {"linux", "darwin"}:
         remedy = "use Linux or macOS; WSL is Linux"
-        finding = Finding(Mark.MISSING, "platform", f"{finding.text} is not supported yet", remedy)
+        finding = Finding(
+            FindingMark.MISSING, "platform", f"{finding.text} is not supported yet", remedy
+        )
     return Section("platform", facts, (finding,))
 
 
@@ -109,7 +111,7 @@ def terminal(environ: Mapping[str, str]) -> Section:
         "encoding": getattr(sys.stdout, "encoding", None),
         "inside": [name for variable, name in AROUND.items() if environ.get(variable)],
     }
-    return Section("terminal", facts, (Finding(Mark.OK, "terminal", _terminal_text(facts)),))
+    return Section("terminal", facts, (Finding(FindingMark.OK, "terminal", _terminal_text(facts)),))
 
 
 def _terminal_text(facts: Mapping[str, Any]) -> str:
@@ -137,12 +139,12 @@ def _terminal_size() -> os.terminal_size | None:
 def programs(which: Callable[[str], str | None] = shutil.which) -> Section:
     facts = {name: {"path": which(name), "for": use} for name, use in PROGRAMS.items()}
     found = [f"{name} {fact['path']}" for name, fact in facts.items() if fact["path"]]
-    findings = [Finding(Mark.OK, "programs", ", ".join(found))] if found else []
+    findings = [Finding(FindingMark.OK, "programs", ", ".join(found))] if found else []
     for name, fact in facts.items():
         if not fact["path"]:
             text = f"not found on PATH: {fact['for']}"
             remedy = f"install the package {name}, with your system's package manager"
-            findings.append(Finding(Mark.NOTE, name, text, remedy))
+            findings.append(Finding(FindingMark.NOTE, name, text, remedy))
     return Section("programs", facts, tuple(findings))
 
 
@@ -162,9 +164,11 @@ def kernel(offers: Kernel | None = None) -> Section:
         "landlock": offers.landlock,
         "seccomp": bool(offers.machine),
     }
-    findings = [Finding(Mark.OK, "kernel", _kernel_text(facts))]
+    findings = [Finding(FindingMark.OK, "kernel", _kernel_text(facts))]
     if soft != resource.RLIM_INFINITY and soft < FEW_FILES:
-        few = Finding(Mark.NOTE, "open files", f"only {soft} for one process", "ulimit -n 4096")
+        few = Finding(
+            FindingMark.NOTE, "open files", f"only {soft} for one process", "ulimit -n 4096"
+        )
         findings.append(few)
     return Section("kernel", facts, (*findings, *_sandbox(offers)))
 
@@ -176,7 +180,7 @@ def _sandbox(offers: Kernel) -> list[Finding]:
         return []
     held = "not wholly held" if offers.is_whole else "not held"
     text = f"what an agent runs unasked is {held} by the kernel: {'; '.join(missing)}"
-    return [Finding(Mark.NOTE, "sandbox", text, "" if offers.landlock else LANDLOCK)]
+    return [Finding(FindingMark.NOTE, "sandbox", text, "" if offers.landlock else LANDLOCK)]
 
 
 def _kernel_text(facts: Mapping[str, Any]) -> str:
@@ -266,7 +270,7 @@ def libraries(
     pairs = [(one, version_of(one.name)) for one in wanted if one.extra not in FOR_BUILDERS]
     facts = {one.name: _fact(one, version) for one, version in pairs}
     fine = [f"{name}{TIED}{fact['version']}" for name, fact in facts.items() if fact["ok"]]
-    summary = Finding(Mark.OK, "libraries", ", ".join(fine) or "none known")
+    summary = Finding(FindingMark.OK, "libraries", ", ".join(fine) or "none known")
     lacking = [_lacking(one, version) for one, version in pairs if not facts[one.name]["ok"]]
     return Section("libraries", facts, (summary, *lacking))
 
@@ -285,8 +289,8 @@ def _lacking(one: Requirement, version: str | None) -> Finding:
     pip = f"{quote(sys.executable)} -m pip install"
     if one.extra is None:
         text = f"{found}, {one.wanted} is required"
-        return Finding(Mark.MISSING, one.name, text, f"{pip} '{one.name}{one.wanted}'")
-    return Finding(Mark.NOTE, one.name, f"{found} (optional)", f"{pip} 'telex[{one.extra}]'")
+        return Finding(FindingMark.MISSING, one.name, text, f"{pip} '{one.name}{one.wanted}'")
+    return Finding(FindingMark.NOTE, one.name, f"{found} (optional)", f"{pip} 'telex[{one.extra}]'")
 
 
 def _release(version: str) -> list[int]:
@@ -318,7 +322,7 @@ def limits() -> Section:
     }
     named = ", ".join(f"{name}{TIED}{_amount(table[name])}" for name in TOLD)
     text = f"{named}, and {len(table) - len(TOLD)} more that --json lists"
-    return Section("limits", facts, (Finding(Mark.OK, "limits", text),))
+    return Section("limits", facts, (Finding(FindingMark.OK, "limits", text),))
 
 
 def _amount(limit: Limit) -> str:

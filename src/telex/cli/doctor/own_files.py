@@ -7,7 +7,7 @@ import stat
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-from telex.cli.doctor.checks import Finding, Mark, Section
+from telex.cli.doctor.checks import Finding, FindingMark, Section
 from telex.config.errors import ConfigError
 from telex.config.layers import Source
 from telex.config.load import Config, load
@@ -34,9 +34,9 @@ def where(places: Places) -> Section:
         for name, path in directories.items()
     }
     findings = [
-        Finding(Mark.BROKEN, name, problem)
+        Finding(FindingMark.BROKEN, name, problem)
         if (problem := problems[name])
-        else Finding(Mark.OK, name, f"{path}{'' if path.exists() else ' (not made yet)'}")
+        else Finding(FindingMark.OK, name, f"{path}{'' if path.exists() else ' (not made yet)'}")
         for name, path in directories.items()
     ]
     return Section("places", facts, tuple(findings))
@@ -61,17 +61,19 @@ def configuration(places: Places, flags: Layer) -> Section:
         config = load(places, flags=flags)
     except ConfigError as error:
         facts["error"] = str(error)
-        return Section("config", facts, (Finding(Mark.BROKEN, "settings", str(error)),))
+        return Section("config", facts, (Finding(FindingMark.BROKEN, "settings", str(error)),))
     if found := config.project_file:
         facts["project_file"] = {"path": str(found.path), "trust": str(found.trust)}
     facts["warnings"] = list(config.warnings)
-    notes = [Finding(Mark.NOTE, "settings", warning) for warning in config.warnings]
+    notes = [Finding(FindingMark.NOTE, "settings", warning) for warning in config.warnings]
     return Section("config", facts, (_summary(config), *notes, *_exposed(config)))
 
 
 def _summary(config: Config) -> Finding:
     changed = [one.setting.key for one in config.values if one.origins[0].source != Source.DEFAULT]
-    return Finding(Mark.OK, "settings", f"set: {', '.join(changed)}" if changed else "all defaults")
+    return Finding(
+        FindingMark.OK, "settings", f"set: {', '.join(changed)}" if changed else "all defaults"
+    )
 
 
 def _exposed(config: Config) -> list[Finding]:
@@ -84,4 +86,4 @@ def _exposed(config: Config) -> list[Finding]:
     if not secret or not stat.S_IMODE(path.stat().st_mode) & 0o077:
         return []
     text = f"{path} holds secrets and others can read it"
-    return [Finding(Mark.NOTE, "settings", text, f"chmod 600 {quote(str(path))}")]
+    return [Finding(FindingMark.NOTE, "settings", text, f"chmod 600 {quote(str(path))}")]

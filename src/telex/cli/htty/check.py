@@ -14,7 +14,7 @@ from telex.cli.run import program
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from telex.htty.tools.connection_check import CheckReport
+    from telex.htty.tools.connection_check import ConnectionReport
 
 HELP = """Run a program that serves pages, and say what breaks on the way to it.
 
@@ -47,7 +47,7 @@ def command(path: str, eager: bool, as_json: bool, program: tuple[str, ...]) -> 
     return 0 if report.ok else 1
 
 
-def _lines(report: CheckReport) -> Iterator[str]:
+def _lines(report: ConnectionReport) -> Iterator[str]:
     figures = list(_figures(report))
     width = max(len(name) for name, *_ in [*figures, *[(one.name,) for one in report.findings]])
     for one in report.findings:
@@ -58,7 +58,7 @@ def _lines(report: CheckReport) -> Iterator[str]:
         yield f"{name:{width}}          {told}"
 
 
-def _figures(report: CheckReport) -> Iterator[tuple[str, str]]:
+def _figures(report: ConnectionReport) -> Iterator[tuple[str, str]]:
     if report.round_trip_ms is not None:
         yield "round trip", f"{report.round_trip_ms:.2f} ms"
     if report.up_mb_s is not None:

@@ -1,4 +1,4 @@
-"""How far something is, as one line. Pure; `saying` shows it and takes it away."""
+"""How far something is, as one line. Pure; the rest of this file shows it and removes it."""
 
 from __future__ import annotations
 

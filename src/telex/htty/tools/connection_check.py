@@ -279,7 +279,7 @@ GETS_AT_ONCE: Final = 8
 
 
 @dataclass(slots=True)
-class CheckReport:
+class ConnectionReport:
     """What was found."""
 
     findings: list[CheckFinding] = field(default_factory=list)
@@ -324,9 +324,9 @@ class _ObservedCommand(CommandStream):
         return seen
 
 
-async def check(argv: Sequence[str], *, path: str = "/", eager: bool = False) -> CheckReport:
+async def check(argv: Sequence[str], *, path: str = "/", eager: bool = False) -> ConnectionReport:
     """Raises `StartFailed`; everything else that goes wrong is found."""
-    report = CheckReport()
+    report = ConnectionReport()
     async with _ObservedCommand(argv, eager=eager) as command:
         if not eager and not await _in_time(command.announced(), ANNOUNCE_SECONDS):
             report.findings += no_chunks(command.observe(), ANNOUNCE_SECONDS)
@@ -345,7 +345,7 @@ async def check(argv: Sequence[str], *, path: str = "/", eager: bool = False) ->
 
 
 async def _tried(
-    command: _ObservedCommand, http: Http2Connection, path: str, report: CheckReport
+    command: _ObservedCommand, http: Http2Connection, path: str, report: ConnectionReport
 ) -> None:
     """Step by step; what does not come in time ends it, and the rest is not tried."""
     steps = (
@@ -370,20 +370,20 @@ async def _tried(
             report.findings.append(failed_step(name, failed, command.observe()))
 
 
-async def _connect(http: Http2Connection, report: CheckReport) -> None:
+async def _connect(http: Http2Connection, report: ConnectionReport) -> None:
     await http.ready()
     took = sorted([await http.ping() for _ in range(PINGS)])
     report.round_trip_ms = statistics.median(took) * 1000
     report.findings.append(CheckFinding("connection", "HTTP/2 is spoken both ways"))
 
 
-async def _long(command: _ObservedCommand, http: Http2Connection, report: CheckReport) -> None:
+async def _long(command: _ObservedCommand, http: Http2Connection, report: ConnectionReport) -> None:
     command.write(_ignored(LONG))
     await http.ping()
     report.findings.append(CheckFinding("long lines", f"{LONG} bytes in one piece arrive"))
 
 
-async def _get(http: Http2Connection, path: str, report: CheckReport) -> None:
+async def _get(http: Http2Connection, path: str, report: ConnectionReport) -> None:
     report.status, report.body_bytes = await _got(http, path)
     report.findings.append(
         CheckFinding(f"GET {path}", f"status {report.status}, {report.body_bytes} bytes")
@@ -401,7 +401,7 @@ async def _got(http: Http2Connection, path: str) -> tuple[int, int]:
 
 
 async def _measure(
-    command: _ObservedCommand, http: Http2Connection, path: str, report: CheckReport
+    command: _ObservedCommand, http: Http2Connection, path: str, report: ConnectionReport
 ) -> None:
     began, frames = time.perf_counter(), 0
     while frames < FRAMES_UP and time.perf_counter() - began < MEASURED_SECONDS:
