@@ -15,13 +15,13 @@ import pytest
 from hypothesis import given, strategies
 
 from htty.serving_pages import PROGRAM, PYTHON, SERVER, SETTINGS
-from telex.escapes.foreground import answerable_group
 from telex.htty import tty_writer
 from telex.htty.chunk_stream import GoAwayWatch, begins_connection
 from telex.htty.client import HttyClient, Offer
 from telex.htty.errors import ConnectionOver
 from telex.htty.process_group import ProcessGroup
 from telex.htty.tty_writer import reads_raw_input
+from telex.processes.proc import answerable_group
 from telex.terminal.cells import Size
 from telex.terminal.pty import Pty, open_pty
 from telex.wire import htty_chunk, limits

@@ -26,7 +26,7 @@ from telex.adapters.errors import (
 from telex.adapters.plugin_permissions import require_for_actions, require_for_next_step
 from telex.adapters.protocol import COMPLETED_TURN_STABLE_MS, AdapterState, DefaultTarget
 from telex.automation.errors import start_failed
-from telex.automation.portal import shielded
+from telex.processes.shielded import run_shielded
 from telex.processes.spawn import StartFailed
 from telex.terminal.cells import Size
 from telex.terminal.pty import Program
@@ -98,7 +98,7 @@ class Adapter:
         what acting on a session raises. The plan is checked whole before anything is done."""
         plan = await self._plan(intent, params, method)
         # Half a plan is worse than none or all of it: the next one's keys would follow the half.
-        await shielded(self._do(plan, method))
+        await run_shielded(self._do(plan, method))
 
     async def _plan(
         self, intent: str, params: dict[str, Any], method: str

@@ -24,8 +24,9 @@ import msgspec
 from telex.adapters import protocol as spec
 from telex.automation.client import LocalCaller, RemoteCaller, absolute, milliseconds, words
 from telex.automation.errors import NotPermitted, Refused, ServerGone, SessionClosed, TimedOut
-from telex.automation.portal import DualContext, shielded
+from telex.automation.portal import DualContext
 from telex.automation.protocol import Closed, ScreenSnapshot, TranscriptText
+from telex.processes.shielded import run_shielded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -150,7 +151,7 @@ class Adapted:
         """End the program and the adapter. Idempotent."""
         if not self._closed:
             self._closed = True
-            await shielded(self._end())
+            await run_shielded(self._end())
 
     async def _end(self) -> None:
         try:

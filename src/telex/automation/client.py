@@ -33,7 +33,8 @@ from telex.automation.errors import (
     to_session_problem,
 )
 from telex.automation.notices import Connection
-from telex.automation.portal import Closable, DualContext, shielded
+from telex.automation.portal import Closable, DualContext
+from telex.processes.shielded import run_shielded
 from telex.redaction import Redactor
 from telex.rpc.errors import PeerGone, RpcError
 from telex.terminal import actions
@@ -250,7 +251,7 @@ class Terminal:
         """End the program and the session. Idempotent."""
         if not self._closed:
             self._closed = True
-            await shielded(self._end())
+            await run_shielded(self._end())
 
     async def _end(self) -> None:
         if self._records:

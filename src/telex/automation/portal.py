@@ -32,17 +32,6 @@ class OpenedTwice(RuntimeError):
     """A `DualContext` is entered a second time."""
 
 
-async def shielded(work: Coroutine[Any, Any, None]) -> None:
-    """Run work that must not be cut short, such as closing. If the caller is cancelled meanwhile,
-    the cancellation is raised when the work is done."""
-    ending = asyncio.create_task(work)
-    try:
-        await asyncio.shield(ending)
-    except asyncio.CancelledError:
-        await asyncio.wait({ending})
-        raise
-
-
 class Portal:
     """An event loop in a thread, and a way to run something in it and wait for that."""
 

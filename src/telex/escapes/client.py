@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal, Self, TypeVar, 
 
 import msgspec
 
-from telex.automation.portal import DualContext, shielded
+from telex.automation.portal import DualContext
 from telex.escapes import limits, protocol
 from telex.escapes.capabilities import SPELLINGS, supports
 from telex.escapes.client_commands import CommandMethods
@@ -37,6 +37,7 @@ from telex.escapes.probe import FIRST_SECONDS
 from telex.escapes.protocol import Guard
 from telex.escapes.sync import BlockingAnsweringTerminal
 from telex.escapes.terminal_discovery import EscapeConnection, discover, with_detected
+from telex.processes.shielded import run_shielded
 from telex.rpc import limits as rpc_limits
 from telex.rpc.errors import CallError, CallTimedOut, PeerGone, RpcError, StreamOverrun
 from telex.rpc.inbox import Inbox
@@ -290,7 +291,7 @@ class AnsweringTerminal(CommandMethods):
         """Give the terminal back, as it was. Idempotent."""
         if not self._closed:
             self._closed = True
-            await shielded(self._close())
+            await run_shielded(self._close())
 
     def _stopping(self) -> bool:
         """From a signal handler: whoever has the terminal next must find no half of a frame on it,

@@ -25,7 +25,6 @@ from telex.escapes.commands import core
 from telex.escapes.commands.core import TermReport, TermReported
 from telex.escapes.commands.event_types import TerminalResizeEvent
 from telex.escapes.escape_sessions import reply_bytes
-from telex.escapes.foreground import answerable_group
 from telex.escapes.gate import Gate
 from telex.escapes.inband import InBandChannel
 from telex.escapes.input_events import InputParser, to_notifications
@@ -33,6 +32,7 @@ from telex.escapes.policy import Policy, RequestOrigin
 from telex.escapes.protocol import ATTRIBUTE
 from telex.escapes.server import TerminalService, unsupported
 from telex.escapes.subscriptions import Subscriptions, mode_switches
+from telex.processes.proc import answerable_group
 from telex.rpc.dialects import strict_json
 from telex.rpc.errors import Condition, RpcError
 from telex.rpc.handler_tasks import CallContext

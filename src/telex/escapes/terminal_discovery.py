@@ -14,13 +14,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from telex.automation.portal import shielded
 from telex.escapes.errors import NoTerminal, NotSupported
 from telex.escapes.own_tty import OwnTty
 from telex.escapes.probe import TMUX, MultiplexerWrap, RoundTrip, multiplexer
 from telex.escapes.program_dialect import ProgramDialect
 from telex.escapes.protocol import ATTRIBUTE
 from telex.escapes.tty_channel import TtyChannel
+from telex.processes.shielded import run_shielded
 from telex.rpc.errors import CallError, RpcError
 from telex.rpc.peer import DEFAULT_TIMEOUT, Peer
 from telex.transports import unix
@@ -126,7 +126,7 @@ async def discover(
     try:
         reached = await _answering(nobody, environ, methods, timeout)
     except BaseException:
-        await shielded(nobody.close())
+        await run_shielded(nobody.close())
         raise
     if reached.peer is None and needed:
         await reached.close()

@@ -24,7 +24,6 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from telex.escapes.foreground import answerable_group
 from telex.htty import limits
 from telex.htty.chunk_stream import ChunkReceiver, GoAwayWatch, StreamAborted, begins_connection
 from telex.htty.errors import ConnectionOver
@@ -35,6 +34,7 @@ from telex.htty.process_group import ProcessGroup
 from telex.htty.tty_writer import LOOK_SECONDS, TtyWriter, reads_raw_input
 from telex.processes import proc
 from telex.processes.group_exit import gone
+from telex.processes.proc import answerable_group
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine

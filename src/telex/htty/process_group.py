@@ -26,13 +26,6 @@ if TYPE_CHECKING:
 
     from telex.processes.tree import Process
 
-_EXITING: Final = 0x4
-"""PF_EXITING, of the kernel's flags of a process. A zombie has it too."""
-_SHELLS: Final = frozenset({
-    b"sh", b"bash", b"rbash", b"dash", b"ash", b"busybox", b"zsh", b"fish", b"ksh", b"ksh93",
-    b"mksh", b"oksh", b"lksh", b"yash", b"posh", b"csh", b"tcsh", b"rc", b"es", b"nu", b"elvish",
-    b"xonsh", b"pwsh",
-})  # fmt: skip
 _MASTERS: Final = frozenset({"/dev/ptmx", "/dev/pts/ptmx"})
 
 
@@ -50,8 +43,8 @@ class ProcessGroup:
         """Whether one of them has a terminal for others, whose end is not seen here: `script`,
         `sudo`, `expect`; or hides what it has."""
         near = [pid for pid in (*found, *_on_terminals_of(relays, rows)) if pid not in relays]
-        serving = [pid for pid in near if not _is_shell(pid)] or found
-        self._fds = {fd: _open(f"/proc/{pid}/stat") for pid in serving if (fd := _pidfd(pid))}
+        serving = [pid for pid in near if not proc.is_shell(pid)] or found
+        self._fds = {fd: proc.open_stat(pid) for pid in serving if (fd := _pidfd(pid))}
         """Of those who have not left; with what tells how they are."""
         self._known = bool(self._fds)
         for fd in self._fds:
@@ -84,34 +77,21 @@ def _is_exiting(stat: int | None) -> bool:
     if stat is None:
         return False
     try:
-        said = os.pread(stat, 512, 0)
+        return proc.Stat.parse(os.pread(stat, 512, 0)).is_exiting
     except ProcessLookupError:
         return True
-    flags = said.rpartition(b")")[2].split()[6]  # proc_pid_stat(5): the ninth, after the name
-    return bool(int(flags) & _EXITING)
-
-
-def _is_shell(pid: int) -> bool:
-    if (fd := _open(f"/proc/{pid}/comm")) is None:
-        return False
-    try:
-        return os.read(fd, 64).strip() in _SHELLS
-    except ProcessLookupError:
-        return False
-    finally:
-        os.close(fd)
 
 
 def _relays(pid: int) -> bool:
     if not proc.HAS_PROC:
         return False
     try:
-        opened = os.listdir(f"/proc/{pid}/fd")
+        opened = proc.descriptors(pid)
     except PermissionError:  # another user's
         return True
     except OSError:  # it ended
         return False
-    return any(_leads_to(f"/proc/{pid}/fd/{fd}") in _MASTERS for fd in opened)
+    return any(_leads_to(pid, fd) in _MASTERS for fd in opened)
 
 
 def _on_terminals_of(relays: set[int], rows: list[Process]) -> Iterator[int]:
@@ -127,27 +107,16 @@ def _on_terminals_of(relays: set[int], rows: list[Process]) -> Iterator[int]:
 
 
 def _foreground_where_it_is(pid: int) -> int | None:
-    if (stat := _open(f"/proc/{pid}/stat")) is None:
-        return None
     try:
-        return int(os.pread(stat, 512, 0).rpartition(b")")[2].split()[5])
-    except ProcessLookupError:
+        return proc.stat(pid).foreground
+    except OSError:  # it ended
         return None
-    finally:
-        os.close(stat)
 
 
-def _leads_to(path: str) -> str | None:
+def _leads_to(pid: int, fd: str) -> str | None:
     try:
-        return os.readlink(path)
+        return proc.link(pid, f"fd/{fd}")
     except OSError:  # it was closed
-        return None
-
-
-def _open(path: str) -> int | None:
-    try:
-        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
         return None
 
 

@@ -24,13 +24,13 @@ import errno
 import os
 from typing import TYPE_CHECKING, Final
 
-from telex.automation.portal import shielded
 from telex.escapes.probe import DA1_QUERY, DA1Answers, DeviceAttributes, RoundTrip
 from telex.escapes.tty_channel import KEY_SECONDS, TypedKeys
 from telex.htty import limits
 from telex.htty.chunk_stream import ChunkReceiver, StreamAborted
 from telex.htty.page_tty import AtomicWriter, open_tty_ends
 from telex.htty.support import find_support, standard_terminal
+from telex.processes.shielded import run_shielded
 from telex.transports import limits as transports_limits
 from telex.wire import htty_chunk
 from telex.wire import limits as wire_limits
@@ -357,4 +357,4 @@ async def open_stream(
     try:
         yield stream
     finally:
-        await shielded(stream.finish())
+        await run_shielded(stream.finish())

@@ -23,8 +23,8 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Final, Protocol
 
-from telex.escapes.foreground import answerable_group
 from telex.htty import limits
+from telex.processes.proc import answerable_group
 from telex.wire import htty_chunk
 from telex.wire import limits as wire_limits
 

@@ -16,7 +16,6 @@ from telex.escapes import limits as escapes_limits
 from telex.escapes.audit import AuditLog, audit_file
 from telex.escapes.commands import core
 from telex.escapes.commands.core import TermReport, TermReported
-from telex.escapes.foreground import answerable_group
 from telex.escapes.gate import Gate, GateDecision, GateQuestion, PersonAnswer
 from telex.escapes.inband import InBandChannel
 from telex.escapes.policy import Policy, RequestOrigin
@@ -29,6 +28,7 @@ from telex.passthrough.person_surface import PersonSurface
 from telex.passthrough.query_replies import TerminalQueries, reply_seconds
 from telex.passthrough.question_row import QuestionRow, ScreenModel
 from telex.processes.group_exit import gone
+from telex.processes.proc import answerable_group
 from telex.rpc import limits as rpc_limits
 from telex.rpc.dialects.json_escapes import JsonEscapes
 from telex.rpc.peer import Peer

@@ -31,8 +31,8 @@ import msgspec
 
 from telex.escapes import limits
 from telex.escapes.commands.terminal_extensions import FileDownload, FileSaved, FileSent, FileUpload
-from telex.escapes.foreground import answerable_group
 from telex.escapes.protocol import ECARGS, ECCLOSED, ECINTERNAL, ECLIMIT, ECUNSUP
+from telex.processes.proc import answerable_group
 from telex.rpc.errors import RpcError
 from telex.rpc.messages import ABSENT
 

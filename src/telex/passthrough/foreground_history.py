@@ -13,11 +13,8 @@ Reads /proc. Without one nobody is known to have asked, and then the worse is as
 
 from __future__ import annotations
 
-import contextlib
-import os
 from collections import deque
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from telex.passthrough.session_leader import program_argv
@@ -131,14 +128,11 @@ def _run(leader: int | None) -> tuple[int, int] | None:
     if leader is None or (started := proc.started(leader)) is None:
         return None
     try:
-        program = os.stat(f"/proc/{leader}/exe")
-        head, _, rest = Path(f"/proc/{leader}/stat").read_bytes().rpartition(b")")
+        program, row = proc.executable(leader), proc.stat(leader)
     except OSError:
         return None
     # Where its stack begins is chosen anew by each exec, of the same interpreter too.
-    stack = int(rest.split()[25])
-    name = head.partition(b"(")[2]
-    return leader, hash((started, program.st_dev, program.st_ino, name, stack))
+    return leader, hash((started, program.st_dev, program.st_ino, row.name, row.stack_start))
 
 
 def _job(leader: int | None) -> tuple[int, int] | None:
@@ -165,14 +159,8 @@ def _names(leader: int, group: int | None) -> tuple[str, ...] | None:
 
 
 def _look(pid: int) -> tuple[str, int | None, list[int]]:
-    children: list[bytes] = []
     try:
-        # The second field is the program's name, in brackets, and may hold anything.
-        head, _, rest = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")
-        for thread in Path(f"/proc/{pid}/task").iterdir():  # any of them may have started one
-            with contextlib.suppress(OSError):  # it ended
-                children += (thread / "children").read_bytes().split()
+        row, children = proc.stat(pid), proc.children(pid)
     except OSError:  # it ended, or there is no /proc
         return "", None, []
-    name = head.partition(b"(")[2].decode("utf-8", "replace")
-    return name, int(rest.split()[2]), [int(child) for child in children]
+    return row.name, row.group, children

@@ -15,14 +15,12 @@ terminal, and by a server for all its sessions.
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 import secrets
 from dataclasses import dataclass, replace
 from importlib import import_module
 from itertools import count
 from math import inf
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from telex.htty import limits
@@ -240,7 +238,7 @@ def program_of(group: int, otherwise: str) -> PageProgram:
 
 def _read(group: int, what: str) -> bytes:
     try:
-        return Path(f"/proc/{group}/{what}").read_bytes()
+        return proc.read(group, what)
     except OSError:
         return b""
 
@@ -248,6 +246,6 @@ def _read(group: int, what: str) -> bytes:
 def _link(group: int, what: str) -> str | None:
     """None for a program of another user."""
     try:
-        return os.readlink(f"/proc/{group}/{what}")
+        return proc.link(group, what)
     except OSError:
         return None

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Final, Self
 
 from telex.escapes import capabilities
 from telex.escapes.commands import COMMANDS
-from telex.escapes.foreground import answerable_group
 from telex.escapes.inband import InBandChannel
 from telex.escapes.protocol import ATTRIBUTE
 from telex.htty import limits
 from telex.htty.chunk_stream import ChunkReceiver, GoAwayWatch, StreamAborted
+from telex.processes.proc import answerable_group
 from telex.rpc.methods import Methods
 from telex.rpc.peer import Peer
 from telex.terminal.cells import Size
