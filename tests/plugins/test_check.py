@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Collection
@@ -15,6 +17,7 @@ import pytest
 from telex.cli.plugin.check import _target
 from telex.plugins import protocol as spec
 from telex.plugins.check import CLAUSES, check
+from telex.plugins.check.bench import CheckedProcess
 from telex.plugins.check.report import CheckReport, ClauseLevel, ClauseOutcome, ClauseResult
 
 GREET = Path(__file__).parent.parent.parent / "examples/plugins/greet.py"
@@ -332,3 +335,14 @@ def test_new_writes_once_and_says_what_is_next(tmp_path: Path) -> None:
     assert (tmp_path / "mine").read_text().startswith("#!/bin/sh\n")
     assert run("mine").returncode == 1
     assert run("a b").returncode == 2
+
+
+async def test_closing_a_plugin_that_has_just_closed_its_input_ends_it_once() -> None:
+    argv = ["sh", "-c", "read line; exec 0<&-; exec sleep 60"]
+    subject = await CheckedProcess.start(argv, os.environ, 5.0)
+    writing = subject._writing
+    assert writing is not None
+    subject.send(b"now\n")
+    while not writing.is_closing():  # seen before the loop delivers the loss
+        await asyncio.sleep(0)
+    await subject.close()

@@ -111,8 +111,8 @@ class FramedChannel(asyncio.Protocol):
             async with asyncio.timeout(limits.CLOSE_SECONDS):
                 await self._lost.wait()
         except TimeoutError:
-            if self._writing is not None:
-                self._writing.abort()
+            if self._writing is not None and self._writing.get_write_buffer_size():
+                self._writing.abort()  # with nothing left to write, its end is on its way
             await self._lost.wait()
 
     def attach(self, reading: asyncio.ReadTransport, writing: asyncio.WriteTransport) -> None:

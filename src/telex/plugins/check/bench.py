@@ -96,7 +96,10 @@ class CheckedProcess:
 
     async def close(self) -> None:
         """End its whole tree."""
-        if self._writing is not None:
+        # A closing pipe with nothing left to write is lost already: asyncio takes no second end.
+        if self._writing is not None and (
+            not self._writing.is_closing() or self._writing.get_write_buffer_size()
+        ):
             self._writing.abort()
         for transport in self._reading:
             transport.close()
