@@ -12,6 +12,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 SOURCE = Path(__file__).parent.parent / "src" / "telex"
@@ -90,10 +91,10 @@ def imports_in(file: str, source: str) -> Iterator[Import]:
                 yield Import(file, node.lineno, node.module)
 
 
+@cache
 def all_imports() -> list[Import]:
-    files = sorted(SOURCE.rglob("*.py"))
-    assert files, f"no source below {SOURCE}"
-    return [i for f in files for i in imports_in(str(f.relative_to(SOURCE)), f.read_text())]
+    assert sources(), f"no source below {SOURCE}"
+    return [i for f in sources() for i in imports_in(str(f.relative_to(SOURCE)), f.read_text())]
 
 
 def layer_of(package: str) -> int | None:
