@@ -34,7 +34,7 @@ SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @dataclass(frozen=True, slots=True)
 class Listeners:
-    """Which doors to open."""
+    """Which listeners to open: stdio, a unix socket, HTTP."""
 
     stdio: bool = True
     socket: Path | None = None
@@ -46,7 +46,7 @@ class Listeners:
 async def serve_until_stopped(
     protocol: str,
     converse: Converse,
-    doors: Listeners,
+    listeners: Listeners,
     *,
     opened: Callable[[], None] = lambda: None,
     stopping: Callable[[], Awaitable[None]] | None = None,
@@ -58,13 +58,13 @@ async def serve_until_stopped(
     for number in SIGNALS:
         loop.add_signal_handler(number, stop.set)
     try:
-        async with AsyncExitStack() as open_doors, asyncio.TaskGroup() as conversations:
-            await _open(protocol, converse, doors, open_doors, conversations, stop)
+        async with AsyncExitStack() as open_listeners, asyncio.TaskGroup() as conversations:
+            await _open(protocol, converse, listeners, open_listeners, conversations, stop)
             opened()
             await stop.wait()
             if stopping is not None:
                 await stopping()
-            await open_doors.aclose()
+            await open_listeners.aclose()
     except BaseExceptionGroup as failed:  # a door that could not be opened has its own sentence
         raise failed.exceptions[0] from None
     finally:
@@ -75,8 +75,8 @@ async def serve_until_stopped(
 async def _open(
     protocol: str,
     converse: Converse,
-    doors: Listeners,
-    open_doors: AsyncExitStack,
+    listeners: Listeners,
+    open_listeners: AsyncExitStack,
     conversations: asyncio.TaskGroup,
     stop: asyncio.Event,
 ) -> None:
@@ -86,27 +86,27 @@ async def _open(
         except Exception:  # a fault of ours ends this conversation, and no other
             log.exception("a conversation ended by a fault")
 
-    framing = FRAMINGS[doors.framing]
-    if doors.socket is not None:
+    framing = FRAMINGS[listeners.framing]
+    if listeners.socket is not None:
         from telex.transports import unix
 
         listener = unix.listen(
-            doors.socket, lambda channel: conversations.create_task(alone(channel)), framing
+            listeners.socket, lambda channel: conversations.create_task(alone(channel)), framing
         )
-        await open_doors.enter_async_context(listener)
-        explain(f"telex: listening at unix:{doors.socket}")
-    if doors.http is not None:
+        await open_listeners.enter_async_context(listener)
+        explain(f"telex: listening at unix:{listeners.socket}")
+    if listeners.http is not None:
         from telex.cli.http_listener import serve_http
 
-        await open_doors.enter_async_context(
-            serve_http({protocol: alone}, doors.http, doors.allow_remote)
+        await open_listeners.enter_async_context(
+            serve_http({protocol: alone}, listeners.http, listeners.allow_remote)
         )
-    if doors.stdio:
+    if listeners.stdio:
         from telex.transports.stdio import open_stdio
 
-        channel = await open_doors.enter_async_context(open_stdio(framing))
+        channel = await open_listeners.enter_async_context(open_stdio(framing))
         talking = conversations.create_task(alone(channel))
-        if doors.socket is None and doors.http is None:
+        if listeners.socket is None and listeners.http is None:
             talking.add_done_callback(lambda _: stop.set())
 
 

@@ -54,7 +54,7 @@ def served_plugins(places: Places, named: Iterable[Path]) -> tuple[LuaPlugin, ..
 HELP = """Serve terminal sessions to programs, by JSON-RPC.
 
 With no door named, on standard input and output: stdout is for the protocol alone, and what the
-server says about itself goes to stderr. Several doors may be open at once and share their sessions.
+server says about itself goes to stderr. Several listeners share their sessions.
 At the end of standard input the requests already read are answered; then, unless another door is
 open, every program is ended and so is the server. SIGINT and SIGTERM end it too.
 
@@ -142,7 +142,7 @@ def command(
     log_to_stderr(config.settings.logging.level, redactor)
     found = places.find()
     path = None if socket is None else Path(socket) if socket else found.socket
-    doors = Listeners(
+    listeners = Listeners(
         stdio=stdio or (path is None and http is None),
         socket=path,
         http=http,
@@ -156,10 +156,10 @@ def command(
         may_load=allow_plugin_load,
         extend=(EscapeSessions, partial(PagesExtension, port=gateway_port)),
     )
-    run(_served(server, doors, serial))
+    run(_served(server, listeners, serial))
 
 
-async def _served(server: AutomationServer, doors: Listeners, serial: bool) -> None:
+async def _served(server: AutomationServer, listeners: Listeners, serial: bool) -> None:
     """At the end every program is ended."""
     from telex.automation.session_registry import warm_up
     from telex.cli.listeners import serve_until_stopped
@@ -167,7 +167,7 @@ async def _served(server: AutomationServer, doors: Listeners, serial: bool) -> N
     converse = partial(server.converse, one_at_a_time=serial)
     try:
         await serve_until_stopped(
-            "automation", converse, doors, opened=warm_up, stopping=server.leave
+            "automation", converse, listeners, opened=warm_up, stopping=server.leave
         )
     finally:
         await server.close()

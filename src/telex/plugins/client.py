@@ -203,7 +203,7 @@ class RunningPlugin:
             raise
         finally:
             self._end("was abandoned by its host")
-            await self._buried(process, patiently=introduced and self._polite)
+            await self._end_process(process, patiently=introduced and self._polite)
 
     def _spawned(self) -> PluginProcess:
         found, settings = self.found, self._settings
@@ -263,21 +263,21 @@ class RunningPlugin:
         except TimeoutError:
             self.conversation.log.info("%s did not end when told to", self.name)
 
-    async def _buried(self, process: PluginProcess, *, patiently: bool) -> None:
+    async def _end_process(self, process: PluginProcess, *, patiently: bool) -> None:
         """Cancelled or not, it is done when this returns; each cancel only takes time away."""
         try:
-            await self._bury(process, self._settings.deadlines.term, patiently=patiently)
+            await self._end_by_ladder(process, self._settings.deadlines.term, patiently=patiently)
         except asyncio.CancelledError:
-            await self._buried_at_once(process)
+            await self._kill_process(process)
             raise
 
-    async def _buried_at_once(self, process: PluginProcess) -> None:
+    async def _kill_process(self, process: PluginProcess) -> None:
         while True:
             with suppress(asyncio.CancelledError):
-                await self._bury(process, 0, patiently=False)
+                await self._end_by_ladder(process, 0, patiently=False)
                 return
 
-    async def _bury(self, process: PluginProcess, term: float, *, patiently: bool) -> None:
+    async def _end_by_ladder(self, process: PluginProcess, term: float, *, patiently: bool) -> None:
         """The rest of the ladder. What survives all of it is named in the log."""
         deadlines = self._settings.deadlines
         process.pipes.abort_writes()

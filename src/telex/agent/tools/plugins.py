@@ -26,16 +26,16 @@ _ARGUMENTS: Final = msgspec.json.Decoder(dict[str, Any])
 
 
 class PluginToolSource:
-    """The tools of these plugins. Whoever made the keepers closes them."""
+    """The tools of these plugins. Whoever made the supervisors closes them."""
 
-    def __init__(self, keepers: PluginSupervisors) -> None:
+    def __init__(self, supervisors: PluginSupervisors) -> None:
         # Names may have dots, and so may those of tools: the longest that fits is meant.
-        ordered = sorted(keepers, key=lambda keeper: len(keeper.name), reverse=True)
-        self._listings = [_Listing(keeper) for keeper in ordered]
+        ordered = sorted(supervisors, key=lambda supervisor: len(supervisor.name), reverse=True)
+        self._listings = [_Listing(supervisor) for supervisor in ordered]
 
     def named(self, name: str) -> AgentTool[dict[str, Any]] | None:
         for listing in self._listings:
-            if name.startswith(f"{listing.keeper.name}."):
+            if name.startswith(f"{listing.supervisor.name}."):
                 return _tool(listing, name)
         return None
 
@@ -43,19 +43,19 @@ class PluginToolSource:
 class _Listing:
     """The tools of one plugin, as its running process listed them."""
 
-    def __init__(self, keeper: PluginSupervisor) -> None:
-        self.keeper = keeper
+    def __init__(self, supervisor: PluginSupervisor) -> None:
+        self.supervisor = supervisor
         self._listed: PluginTools | None = None
         self._plugin: RunningPlugin | None = None
 
     async def with_tool(self, name: str) -> PluginTools:
         """Listed again where the process is another one, or the tool is not there."""
-        plugin, listed = self.keeper.running, self._listed
+        plugin, listed = self.supervisor.running, self._listed
         is_current = plugin is not None and plugin is self._plugin
         if listed is not None and is_current and name in listed.by_name:
             return listed
-        listed = await list_tools([self.keeper])
-        self._listed, self._plugin = listed, self.keeper.running
+        listed = await list_tools([self.supervisor])
+        self._listed, self._plugin = listed, self.supervisor.running
         return listed
 
 
@@ -67,18 +67,18 @@ def _tool(listing: _Listing, name: str) -> AgentTool[dict[str, Any]]:
                 return ToolResult("; ".join(there.problems), is_error=True)
             result = await there.call(name, arguments)
         except asyncio.CancelledError:
-            await _end(listing.keeper)
+            await _end(listing.supervisor)
             raise
         text = await run_in_thread(lambda _: context.redactor.redact(content_text(result.content)))
         return ToolResult(text, is_error=result.is_error)
 
-    described = f"A tool of the plugin {listing.keeper.name}."
+    described = f"A tool of the plugin {listing.supervisor.name}."
     return AgentTool(name, described, {"type": "object"}, _ARGUMENTS.decode, run)
 
 
-async def _end(keeper: PluginSupervisor) -> None:
+async def _end(supervisor: PluginSupervisor) -> None:
     """A plugin that was told to cancel may go on all the same, and after a cancel nothing may: it
     is ended, at the cost of what others have it do. The next call starts it again."""
-    if (plugin := keeper.running) is not None:
+    if (plugin := supervisor.running) is not None:
         plugin.interrupt()
         await plugin.close()

@@ -69,15 +69,15 @@ def command(
     from telex.cli.event_loop import run
     from telex.cli.listeners import Listeners
 
-    doors = Listeners(
+    listeners = Listeners(
         stdio=stdio or (socket is None and http is None),
         socket=socket,
         http=http,
         allow_remote=allow_remote,
     )
-    if doors.stdio and sys.stdin.isatty():
+    if listeners.stdio and sys.stdin.isatty():
         explain('telex: a UI speaks here, in JSON. Say something yourself: telex agent exec "help"')
-    run(serve_agent(wanted, doors))
+    run(serve_agent(wanted, listeners))
 
 
 for _name, _line in COMMANDS.items():

@@ -96,8 +96,8 @@ async def _tools(config: Config, found: Places) -> AsyncIterator[ToolRegistry]:
         return
     from telex.agent.tools.plugins import PluginToolSource
 
-    async with keepers_of(config, found) as keepers:
-        yield ToolRegistry(BUILTIN_TOOLS, PluginToolSource(keepers).named)
+    async with plugin_supervisors(config, found) as supervisors:
+        yield ToolRegistry(BUILTIN_TOOLS, PluginToolSource(supervisors).named)
 
 
 async def _runtime(
@@ -178,7 +178,7 @@ def _layer(name: str, content: bytes, path: Path) -> RuleLayer:
 # The plugins whose tools the agent has, as the configuration names them.
 
 
-def keepers_of(config: Config, places: Places) -> PluginSupervisors:
+def plugin_supervisors(config: Config, places: Places) -> PluginSupervisors:
     """Close them. Nothing is started; what is not there or may not be run is told and left out."""
     there = {one.name: one for one in discovery.find(places, os.environ, Path.cwd()).found}
     used = []
@@ -193,12 +193,12 @@ def keepers_of(config: Config, places: Places) -> PluginSupervisors:
     return PluginSupervisors(used, host.settings(explain))
 
 
-# An agent behind its doors.
+# An agent behind its listeners.
 
 
-async def serve_agent(wanted: Wanted, doors: Listeners) -> None:
-    """Its runs end before its doors close: who listens hears how."""
+async def serve_agent(wanted: Wanted, listeners: Listeners) -> None:
+    """End the runs before the listeners close, so that every client receives how they ended."""
     config = wanted.load()
     log_to_stderr(config.settings.logging.level, redactor_of(config.settings))
     async with served_agent(wanted, config) as server:
-        await serve_until_stopped("agent", server.converse, doors, stopping=server.close)
+        await serve_until_stopped("agent", server.converse, listeners, stopping=server.close)
