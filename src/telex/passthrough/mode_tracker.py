@@ -11,13 +11,13 @@ import re
 from typing import Final
 
 _SEQUENCE: Final = re.compile(
-    rb"\x1b(?:\[(?:"
-    rb"\?(?P<private>[0-9;]*)(?P<switch>[hl])"
+    rb"\x1b(?!\[[0-9;:]*+[mHKJABCDGd])(?:\[(?:"  # colours and moves, by far the most, set no mode
+    rb"\?(?P<private>[0-9;]*+)(?P<switch>[hl])"
     rb"|(?P<keyboard>[<>=])(?P<flags>[0-9;:]*)(?P<kind>[um])"
     rb"|(?P<shape>[0-9]*) q"
     rb"|(?P<title>2[23])(?P<which>(?:;[0-9]*)*)t"
-    rb"|(?P<margins>[0-9;]*)r"
-    rb"|(?P<ansi>[0-9;]*)(?P<set>[hl])"
+    rb"|(?P<margins>[0-9;]*+)r"
+    rb"|(?P<ansi>[0-9;]*+)(?P<set>[hl])"
     rb")|(?P<short>[=>c])|\](?P<colour>4|1[0-9]|8);)"
 )
 _CUT: Final = re.compile(rb"\x1b(?:\[[0-9;:?<=>]*[ !]?|\][0-9]*)?\Z")
