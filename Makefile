@@ -9,7 +9,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 PEERS := .venv/.peers-installed
 
-.PHONY: help run test soak lint types fix bench docs programs clean
+.PHONY: help setup run test soak lint types fix bench docs site programs clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' Makefile
@@ -24,6 +24,13 @@ $(STAMP): pyproject.toml
 $(PEERS): $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
 	@touch $@
+
+setup: ## telex in .venv, to use it
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "telex needs Python 3.11 or newer; try: make PYTHON=python3.12 setup"; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@echo 'telex is in .venv. Next: . .venv/bin/activate && telex --help'
 
 define WELCOME
 A server for terminal sessions; Ctrl-C ends it. Its addresses follow.
@@ -52,8 +59,9 @@ lint: $(STAMP) ## ruff: lint and format, read only
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: $(STAMP) ## mypy, strict, on src/
+types: $(STAMP) ## mypy, strict, on src/; mypy and pyright on programs that use the public API
 	$(BIN)/mypy
+	$(BIN)/pyright --pythonpath $(BIN)/python tests/api_programs
 
 fix: $(STAMP) ## ruff: mend what it can
 	$(BIN)/ruff check --fix .
@@ -65,8 +73,11 @@ bench: $(PEERS) programs ## figures against peers, one table
 docs: $(STAMP) ## render what is generated: clause tables, limits, CLI, state table
 	$(BIN)/python -m scripts.render_docs
 
+site: $(STAMP) ## the documentation as a website, in build/site
+	$(BIN)/python -m scripts.build_site
+
 programs: ## programs that tests drive, beyond Python
 	@scripts/install-test-programs
 
 clean: ## forget the venv and the caches
-	rm -rf .venv .cache
+	rm -rf .venv .cache build

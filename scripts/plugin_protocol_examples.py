@@ -1,7 +1,7 @@
 """The conversation that `docs/reference/plugin-protocol.md` shows, message by message.
 
-A test has it with a real plugin, `examples/plugins/counter.py`: what the host says is sent, and
-what the plugin says has to be of the shape shown here.
+A test repeats it with a real plugin, `examples/plugins/counter.py`: it sends the host's messages,
+and compares the shape of the plugin's messages.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ Message = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """What the host sends, and what comes of it, in any order."""
+    """Messages of the host, and the plugin's messages that follow, in any order."""
 
     about: str
-    """The method under which it is shown."""
+    """The method in whose section the exchange is shown."""
     sent: tuple[Message, ...]
-    comes: tuple[Message, ...] = ()
+    received: tuple[Message, ...] = ()
 
 
-def _ask(id: int | str, method: str, params: object = None) -> Message:
+def _request(id: int | str, method: str, params: object = None) -> Message:
     return {"jsonrpc": "2.0", "id": id, "method": method, **_given(params)}
 
 
-def _tell(method: str, params: object = None) -> Message:
+def _notification(method: str, params: object = None) -> Message:
     return {"jsonrpc": "2.0", "method": method, **_given(params)}
 
 
@@ -46,7 +46,7 @@ CONVERSATION: Final = (
     Exchange(
         "handshake",
         (
-            _ask(
+            _request(
                 1,
                 "handshake",
                 {
@@ -107,7 +107,7 @@ CONVERSATION: Final = (
     Exchange(
         "initialize",
         (
-            _ask(
+            _request(
                 2,
                 "initialize",
                 {
@@ -121,7 +121,7 @@ CONVERSATION: Final = (
     Exchange(
         "setupCommand",
         (
-            _ask(
+            _request(
                 3,
                 "setupCommand",
                 {
@@ -135,22 +135,22 @@ CONVERSATION: Final = (
     ),
     Exchange(
         "runCommand",
-        (_ask(4, "runCommand", {"name": "count", "progressToken": "t1"}),),
+        (_request(4, "runCommand", {"name": "count", "progressToken": "t1"}),),
         (
-            _tell("$/progress", {"token": "t1", "done": 1.0, "total": 1.0}),
-            _tell("log", {"level": "info", "msg": "1"}),
+            _notification("$/progress", {"token": "t1", "done": 1.0, "total": 1.0}),
+            _notification("log", {"level": "info", "msg": "1"}),
             _result(4, {}),
         ),
     ),
     Exchange(
         "validateTask",
-        (_ask(5, "validateTask", {"type": "write", "config": []}),),
+        (_request(5, "validateTask", {"type": "write", "config": []}),),
         (_error(5, -32050, "write: Object missing required field `path`"),),
     ),
     Exchange(
         "runTask",
         (
-            _ask(
+            _request(
                 6,
                 "runTask",
                 {
@@ -167,7 +167,7 @@ CONVERSATION: Final = (
     ),
     Exchange(
         "tools/list",
-        (_ask(7, "tools/list"),),
+        (_request(7, "tools/list"),),
         (
             _result(
                 7,
@@ -189,17 +189,17 @@ CONVERSATION: Final = (
     ),
     Exchange(
         "tools/call",
-        (_ask("eight", "tools/call", {"name": "add", "arguments": {"a": 1, "b": 2}}),),
+        (_request("eight", "tools/call", {"name": "add", "arguments": {"a": 1, "b": 2}}),),
         (_result("eight", {"content": 3}),),
     ),
     Exchange(
         "$/cancelRequest",
         (
-            _ask(9, "runCommand", {"name": "count"}),
-            _tell("$/cancelRequest", {"id": 9}),
+            _request(9, "runCommand", {"name": "count"}),
+            _notification("$/cancelRequest", {"id": 9}),
         ),
         (_error(9, -32800, "The request was cancelled."),),
     ),
-    Exchange("shutdown", (_ask(10, "shutdown"),), (_result(10, {}),)),
-    Exchange("exit", (_tell("exit"),)),
+    Exchange("shutdown", (_request(10, "shutdown"),), (_result(10, {}),)),
+    Exchange("exit", (_notification("exit"),)),
 )

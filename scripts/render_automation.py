@@ -68,11 +68,11 @@ CODES: Final = {
     ),
     spec.TIMED_OUT: ("a wait did not match in time", f"`timeout_ms`, {_WAITED}"),
     spec.SESSION_CLOSED: (
-        "the program, or the server, ended before what was waited for came, or before the input",
+        "the program or the server ended before the wait matched, or before the input",
         f"of a server `kind` (`server_ending`); for an input `child`; for a wait {_WAITED}",
     ),
     spec.PERMISSION_DENIED: (
-        "a manifest lacks the permission, nobody may load plugins, or somebody has the lease",
+        "a manifest lacks the permission, plugins may not be loaded, or another client has a lease",
         "`method` and `required_permission`, `reason`, or `session` and `holder`",
     ),
     spec.CANCELLED: ("the request, or the wait, was cancelled", ""),

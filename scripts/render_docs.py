@@ -14,6 +14,7 @@ from scripts import (
     render_escapes,
     render_keys,
     render_plugin_protocol,
+    render_python,
     render_reference,
     render_specs,
 )
@@ -37,6 +38,7 @@ def pages() -> dict[Path, str]:
         "reference/escapes.md": render_escapes.render(),
         "reference/plugin-protocol.md": render_plugin_protocol.render(),
         "reference/cli.md": render_cli.render(),
+        "reference/python.md": render_python.render(),
         "explain/conversation.md": render_conversation.render(),
     }
     return {DOCS / name: text for name, text in rendered.items()}

@@ -1,4 +1,4 @@
-"""A built-in plugin in its worker, for the tests that ask it something, and its fixtures."""
+"""A builtin plugin in its worker, and its fixtures, for tests."""
 
 from __future__ import annotations
 
@@ -35,38 +35,37 @@ def fixtures(name: str) -> dict[str, Fixture]:
     return {fixture.name: fixture for fixture in found}
 
 
-class Asked:
-    """A plugin, and what it says."""
+class RunningBuiltin:
+    """A plugin in a worker, with functions for its calls."""
 
     def __init__(self, instance: Instance) -> None:
         self._instance, self._name = instance, instance.plugin.name
 
     async def state(self, screen: str = "", **context: Any) -> AdapterState:
-        """What it makes of a screen."""
-        shown = fixture_context(screen, {"context": context})
-        return read_state(self._name, await self._instance.call("classify", shown), 1, None)
+        """Return the state of a screen."""
+        full = fixture_context(screen, {"context": context})
+        return read_state(self._name, await self._instance.call("classify", full), 1, None)
 
     async def wrong(self, fixture: Fixture) -> list[FixtureDifference]:
-        """Where it says something else of a fixture than is expected."""
-        shown = fixture.shown()
-        answer = await self._instance.call("classify", shown)
+        """Return the differences from the expected state of a fixture."""
+        answer = await self._instance.call("classify", fixture.context())
         return differences(fixture.expected, read_state(self._name, answer, 1, None))
 
     async def plan(
         self, intent: str, screen: str = "", shown: dict[str, Any] | None = None, **params: Any
     ) -> IntentPlan:
-        """What it does for an intent in front of a screen."""
+        """Return the plan of an intent for a screen."""
         context = shown or fixture_context(screen, {})
         return read_plan(self._name, intent, await self._instance.call(intent, params, context))
 
     async def matcher(self, name: str, **params: Any) -> Matcher:
         given = {"completed_turn_stable_ms": 300, **params}
-        said = await self._instance.call(name, given, fixture_context("", {}))
-        return read_matcher(self._name, name, said)
+        result = await self._instance.call(name, given, fixture_context("", {}))
+        return read_matcher(self._name, name, result)
 
-    async def says(self, predicate: str, **moment: Any) -> Any:
-        """What a predicate says of a moment."""
-        return await self._instance.call(predicate, fixture_context("", {}) | moment)
+    async def predicate(self, name: str, **moment: Any) -> Any:
+        """Return the result of a predicate for a moment."""
+        return await self._instance.call(name, fixture_context("", {}) | moment)
 
     async def catalogue(self) -> PluginCatalogue:
         return read_catalogue(self._name, await self._instance.call("describe"))
@@ -76,10 +75,10 @@ class Asked:
 
 
 @asynccontextmanager
-async def asking(name: str) -> AsyncIterator[Asked]:
-    """`async with asking("shell") as shell:`"""
+async def running_builtin(name: str) -> AsyncIterator[RunningBuiltin]:
+    """Yield a builtin plugin in a worker: `async with running_builtin("shell") as shell:`."""
     workers = WorkerPool()
     try:
-        yield Asked(workers.instance(plugin(name)))
+        yield RunningBuiltin(workers.instance(plugin(name)))
     finally:
         await workers.close()

@@ -12,9 +12,9 @@ from pathlib import Path
 import web
 from telex.rpc.channel import Channel
 from telex.rpc.dialects.json_rpc import JsonRpc
+from telex.rpc.memory import memory_channels
 from telex.rpc.methods import Methods
 from telex.rpc.peer import Peer
-from telex.rpc.testing import memory_channels
 from telex.transports import http_client, stdio, unix, websocket
 from telex.transports.channels import LSP, NDJSON, FramedChannel, Framing
 

@@ -1,5 +1,4 @@
-"""Plugins for the tests, made of a few lines, a program for them to know, and a server in this
-process."""
+"""Small Lua plugins for tests, a program that they know, and a server in this process."""
 
 from __future__ import annotations
 
@@ -26,8 +25,8 @@ CHATTY = (
     "    if line.strip() == 'leave': sys.exit(3)\n"
     "    print('ready>', end='', flush=True)\n"
 )
-"""Reads a line, says that it did it, and is ready again. No blank behind its prompt: the echo of what
-is typed next could come before it."""
+"""Reads a line, prints that it was done, and prompts again. There is no blank after the prompt, because
+the echo of the next input could come before the blank."""
 
 TARGET = DefaultTarget(sys.executable, ("-c", CHATTY))
 
@@ -80,7 +79,7 @@ def plugin(
     kind: str = "adapter",
     **files: str,
 ) -> LuaPlugin:
-    """A plugin of this source, with all permissions unless some are named (or `none`)."""
+    """Return a plugin with this source, with all permissions unless `permissions` names some (or `none`)."""
     allowed: Any = tuple(p for p in PERMISSIONS if p in permissions) if permissions else PERMISSIONS
     manifest = Manifest(
         name=name,
@@ -96,7 +95,7 @@ def plugin(
 
 
 class Caller:
-    """The service in this process, by the names of the wire."""
+    """Calls the server in this process by the method names of the wire."""
 
     def __init__(self, server: AutomationServer) -> None:
         self.server = server

@@ -1,4 +1,5 @@
-"""The machine of tests/corpus/permissions, said instead of looked at, and its cases."""
+"""The cases of tests/corpus/permissions, and the machine on which they are judged: its files are
+declared in JSON, so that no disk is read."""
 
 from __future__ import annotations
 
@@ -19,20 +20,21 @@ WORLD = json.loads((CORPUS / "world.json").read_text())
 ROOT: str = WORLD["root"]
 
 
-class Said(LinkFollower):
-    """`paths.Files` of the world. A case may add links, files with their text, and errors."""
+class DeclaredFiles(LinkFollower):
+    """The `FileLookup` of the declared machine. A case may add links, files with text, and
+    errors."""
 
     def __init__(self, case: Mapping[str, Any] | None = None) -> None:
         case = case or {}
         links = {**WORLD["links"], **case.get("links", {})}
-        self.said = {_placed(name): target for name, target in links.items()}
+        self.targets = {_placed(name): target for name, target in links.items()}
         self.texts = {_placed(name): text for name, text in case.get("texts", {}).items()}
         self.errors = {_placed(name): code for name, code in case.get("errors", {}).items()}
         self.shared = {_placed(name) for name in case.get("hard_links", ())}
         self.system = (*SYSTEM_PLACES, *map(_placed, case.get("system", ())))
         self.directories = {_placed(n) for n in WORLD["files"] if n.endswith("/")}
         self.all: set[str] = set()
-        for path in (*map(_placed, WORLD["files"]), *self.said, *self.texts):
+        for path in (*map(_placed, WORLD["files"]), *self.targets, *self.texts):
             while path != "/":
                 self.all.add(path)
                 path = posixpath.dirname(path)
@@ -41,7 +43,7 @@ class Said(LinkFollower):
         if path in self.errors:
             code = getattr(errno, self.errors[path])
             raise OSError(code, os.strerror(code), path)
-        target = self.said.get(path)
+        target = self.targets.get(path)
         return None if target is None else Link(target)
 
     def system_places(self) -> tuple[str, ...]:
@@ -50,7 +52,7 @@ class Said(LinkFollower):
     def glob(self, pattern: str) -> tuple[str, ...] | None:
         parts = posixpath.normpath(pattern).split("/")
         found = [path for path in sorted(self.all) if self._fits(path.split("/"), parts)]
-        for link in self.said:
+        for link in self.targets:
             names = link.split("/")
             is_above = len(names) < len(parts) and self._fits(names, parts[: len(names)])
             if is_above and self.resolve(link).unknown:
@@ -68,7 +70,7 @@ class Said(LinkFollower):
         self, directory: str, depth: int | None = None, *, whole: bool = False
     ) -> DirectoryScan:
         below = directory.rstrip("/") + "/"
-        found = (link for link in sorted(self.said) if link.startswith(below))
+        found = (link for link in sorted(self.targets) if link.startswith(below))
         levels = len(below.split("/")) - 1
         links = (one for one in found if depth is None or one.count("/") < levels + depth)
         named = (one for one in sorted(self.all) if posixpath.basename(one) == ".git")
@@ -94,14 +96,14 @@ class Said(LinkFollower):
 
 
 def _placed(name: str) -> str:
-    """Below the root, or the home, unless it is absolute."""
+    """Return the absolute path of a name below the root, or below the home for `~/`."""
     name = name.rstrip("/")
     if name.startswith("~/"):
         return posixpath.join(WORLD["home"], name[2:])
     return posixpath.join(ROOT, name)
 
 
-FILES = Said()
+FILES = DeclaredFiles()
 _ADDED = {"links", "texts", "errors", "hard_links", "system"}
 
 
@@ -122,7 +124,7 @@ def judge_of(case: dict[str, Any]) -> Judge:
         Mode(case.get("mode", WORLD["mode"])),
         ROOT,
         WORLD["home"],
-        Said(case) if case.keys() & _ADDED else FILES,
+        DeclaredFiles(case) if case.keys() & _ADDED else FILES,
         trusted=case.get("trusted", WORLD["trusted"]),
         own=[_placed(name) for name in case.get("own", ())],
     )

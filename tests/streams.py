@@ -1,4 +1,4 @@
-"""For tests: cutting a byte stream into reads, and what a codec makes of them."""
+"""Test support: cuts a byte stream into reads and runs a codec over them."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class Codec(Protocol):
 
 
 def split(stream: bytes, cuts: Iterable[int]) -> list[bytes]:
-    """The stream as reads that end at the given places (taken modulo its length)."""
+    """Return the stream as reads that end at the given places (taken modulo its length)."""
     places = sorted({0, len(stream), *(cut % (len(stream) + 1) for cut in cuts)})
     return [stream[a:b] for a, b in pairwise(places)]
 
 
 def run(codec: Codec, reads: Iterable[bytes]) -> list[Event]:
-    """Every event of these reads and the end, with neighbouring visible bytes joined."""
+    """Return every event of these reads and of EOF, with neighbouring visible bytes joined."""
     events = [event for read in reads for event in codec.feed(read)]
     return joined(events + codec.eof())
 
@@ -49,11 +49,11 @@ def faults(events: Iterable[Event]) -> list[Fault]:
 
 
 cuts = st.lists(st.integers(min_value=0, max_value=1 << 16), max_size=12)
-"""Where the reads fall."""
+"""Where the reads end."""
 
 
 def streams_of(*pieces: bytes) -> st.SearchStrategy[bytes]:
-    """Byte streams thick with these pieces, and with single bytes out of them."""
+    """Return byte streams made mostly of these pieces, and of single bytes from them."""
     alphabet = sorted({bytes([byte]) for piece in pieces for byte in piece})
     token = st.sampled_from(pieces) | st.sampled_from(alphabet) | st.binary(max_size=3)
     return st.lists(token, max_size=24).map(b"".join)

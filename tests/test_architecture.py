@@ -185,7 +185,7 @@ def test_every_package_has_its_place_in_the_drawing() -> None:
     assert not unplaced, f"say in LAYERS where these belong: {', '.join(unplaced)}"
 
 
-def test_the_watch_itself_sees_what_it_should() -> None:
+def test_the_import_check_detects_each_forbidden_import() -> None:
     bad = [
         *imports_in("wire/demux.py", "import time\nimport msgspec\nfrom telex.rpc import peer"),
         *imports_in("htty/page.py", "def f():\n    from telex.agent.agent_run import AgentRun"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -21,12 +22,15 @@ _PRINTED = re.compile(r"It prints:\n\n```text\n(.*?)```", re.DOTALL)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_the_examples_on_the_page_run_and_print_what_it_says(page: Path, tmp_path: Path) -> None:
+def test_the_examples_on_the_page_run_and_print_the_documented_output(
+    page: Path, tmp_path: Path
+) -> None:
     text = page.read_text()
     (tmp_path / "example.py").write_text("\n".join(_PYTHON.findall(text)))
     done = subprocess.run(
         [sys.executable, "-W", "error", "example.py"],
         cwd=tmp_path,
+        env={**os.environ, "TELEX_HOME": str(tmp_path / "home")},
         capture_output=True,
         text=True,
         timeout=60,

@@ -1,12 +1,13 @@
-"""telex: any terminal program, with an answer back.
+"""telex: drive any terminal program from code, and read what it shows.
 
     with telex.spawn("python3 -q") as term:
         term.wait(">>> ")
-        mark = term.type("print(6 * 7)\n")
+        mark = term.type("print(6 * 7)\\n")
         term.wait("42", since=mark)
 
-The public names are few and loaded when first used, so that `import telex` costs nothing.
-`docs/explain/architecture.md` walks through the packages; `docs/explain/words.md` has the words.
+The public names are those of `__all__`, and docs/reference/python.md describes each. They are
+loaded when they are first used, so that `import telex` costs nothing. Everything else is private
+and may change. `docs/explain/architecture.md` describes the packages.
 """
 
 from __future__ import annotations
@@ -17,14 +18,21 @@ from typing import TYPE_CHECKING, Any
 from telex.version import __version__
 
 if TYPE_CHECKING:
+    from telex import agent as agent
     from telex import escapes as escapes
+    from telex import htty as htty
     from telex import match as match
-    from telex.adapters.client import Adapted as Adapted
+    from telex import plugins as plugins
+    from telex.adapters.client import AsyncAdapted as AsyncAdapted
     from telex.adapters.client import adapt as adapt
+    from telex.adapters.sync import Adapted as Adapted
     from telex.adapters.terminal_spawn import spawn as spawn
-    from telex.automation.client import Server as Server
-    from telex.automation.client import Terminal as Terminal
+    from telex.automation.caller import OutputChunk as OutputChunk
+    from telex.automation.client import AsyncAttachment as AsyncAttachment
+    from telex.automation.client import AsyncServer as AsyncServer
+    from telex.automation.client import AsyncTerminal as AsyncTerminal
     from telex.automation.client import connect as connect
+    from telex.automation.errors import Cancelled as Cancelled
     from telex.automation.errors import NotPermitted as NotPermitted
     from telex.automation.errors import NotStarted as NotStarted
     from telex.automation.errors import PluginFailed as PluginFailed
@@ -34,35 +42,71 @@ if TYPE_CHECKING:
     from telex.automation.errors import SessionClosed as SessionClosed
     from telex.automation.errors import SessionProblem as SessionProblem
     from telex.automation.errors import TimedOut as TimedOut
+    from telex.automation.portal import OpenedTwice as OpenedTwice
+    from telex.automation.protocol import Matched as Matched
+    from telex.automation.protocol import ScreenSnapshot as ScreenSnapshot
+    from telex.automation.sync import Attachment as Attachment
+    from telex.automation.sync import Server as Server
+    from telex.automation.sync import Terminal as Terminal
+    from telex.transports.errors import AccessDenied as AccessDenied
     from telex.transports.errors import CannotConnect as CannotConnect
+    from telex.transports.errors import NoServer as NoServer
 
-_PLACES = {
-    "Adapted": "telex.adapters.client",
+_MODULES = {
+    "AccessDenied": "telex.transports.errors",
+    "Adapted": "telex.adapters.sync",
+    "AsyncAdapted": "telex.adapters.client",
+    "AsyncAttachment": "telex.automation.client",
+    "AsyncServer": "telex.automation.client",
+    "AsyncTerminal": "telex.automation.client",
+    "Attachment": "telex.automation.sync",
+    "Cancelled": "telex.automation.errors",
     "CannotConnect": "telex.transports.errors",
+    "Matched": "telex.automation.protocol",
+    "NoServer": "telex.transports.errors",
     "NotPermitted": "telex.automation.errors",
     "NotStarted": "telex.automation.errors",
+    "OpenedTwice": "telex.automation.portal",
+    "OutputChunk": "telex.automation.caller",
     "PluginFailed": "telex.automation.errors",
     "RecordingLost": "telex.automation.errors",
     "Refused": "telex.automation.errors",
-    "Server": "telex.automation.client",
+    "ScreenSnapshot": "telex.automation.protocol",
+    "Server": "telex.automation.sync",
     "ServerGone": "telex.automation.errors",
     "SessionClosed": "telex.automation.errors",
     "SessionProblem": "telex.automation.errors",
-    "Terminal": "telex.automation.client",
+    "Terminal": "telex.automation.sync",
     "TimedOut": "telex.automation.errors",
     "adapt": "telex.adapters.client",
     "connect": "telex.automation.client",
     "spawn": "telex.adapters.terminal_spawn",
 }
+"""The module of each public name, imported when the name is first used."""
+
+_PACKAGES = ("agent", "escapes", "htty", "match", "plugins")
+"""Public modules."""
 
 __all__ = [
+    "AccessDenied",
     "Adapted",
+    "AsyncAdapted",
+    "AsyncAttachment",
+    "AsyncServer",
+    "AsyncTerminal",
+    "Attachment",
+    "Cancelled",
     "CannotConnect",
+    "Matched",
+    "NoServer",
     "NotPermitted",
     "NotStarted",
+    "OpenedTwice",
+    "OutputChunk",
     "PluginFailed",
     "RecordingLost",
     "Refused",
+    "ScreenSnapshot",
     "Server",
     "ServerGone",
     "SessionClosed",
@@ -71,16 +115,23 @@ __all__ = [
     "TimedOut",
     "__version__",
     "adapt",
+    "agent",
     "connect",
     "escapes",
+    "htty",
     "match",
+    "plugins",
     "spawn",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("escapes", "match"):
+    if name in _PACKAGES:
         return importlib.import_module(f"telex.{name}")
-    if name not in _PLACES:
+    if name not in _MODULES:
         raise AttributeError(f"module 'telex' has no attribute {name!r}")
-    return getattr(importlib.import_module(_PLACES[name]), name)
+    return getattr(importlib.import_module(_MODULES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,12 +1,12 @@
--- An entry for claude-code that takes its anchors away, one at a time, and says what that changes.
+-- An entrypoint for claude-code that removes its anchors, one at a time, and returns what changes.
 --
--- Loaded in place of its main.lua by test_claude_code.py, in one worker for all of them.
+-- test_claude_code.py loads it instead of main.lua, in one worker for all anchors.
 
 local anchors, screen, plugin = require("anchors"), require("screen"), require("main")
 
 local contexts, scenes, before, taken = {}, {}, {}, nil
 
--- Screens are read once: no anchor but the marker has a part in it.
+-- Screens are read once: of all anchors only the marker affects it.
 local read = screen.read
 function screen.read(text, is_marker)
   scenes[text] = scenes[text] or read(text, is_marker)
@@ -96,7 +96,7 @@ function wrapper.put_back()
   scenes = taken.list == anchors.marker and {} or scenes
 end
 
--- Answers that are not as before, of some fixtures from the `first`.
+-- Results that differ from before, of some fixtures from the `first` on.
 function wrapper.changed(first, count)
   local changed = {}
   for index = first, math.min(first + count - 1, #contexts) do

@@ -1,20 +1,20 @@
-"""A program that looks and behaves like the terminal UI of Claude Code, as far as adapters care.
+"""A program that looks and behaves like the terminal UI of Claude Code, as far as adapters need it.
 
-A real program for tests, run on a PTY, with the standard library alone. It was written from notes
-about that UI and shares no constant with the adapter, so that each can be wrong without the other.
-What a prompt says decides what happens: `slow` thinks until Esc, `error` fails, `permission` asks
-first, `plan` proposes one; anything else is answered. `/usage`, `/cost`, `/model`, `/doctor`,
+A real program for tests, run on a PTY, with the standard library only. It was written from notes
+about that UI and shares no constant with the adapter, so that an error in one is not hidden by the
+other. The prompt decides what happens: `slow` works until Esc, `error` fails, `permission` asks
+first, `plan` proposes a plan; anything else is answered. `/usage`, `/cost`, `/model`, `/doctor`,
 `/clear` and `/exit` are commands. `--login` starts with the login screen.
 
-`FAKE_STEP_MS` is the time between two pictures of the spinner. `FAKE_LOG` names a file that gets
-one line of JSON for each thing that was typed: `{"key": "enter"}`, `{"key": "x"}`,
+`FAKE_STEP_MS` is the time between two steps of the spinner. `FAKE_LOG` names a file that gets one
+line of JSON for each input: `{"key": "enter"}`, `{"key": "x"}`,
 `{"paste": "..."}`.
 
-As on real machines: `FAKE_SWALLOW` is how many Enters it does not take while there is a draft,
-`FAKE_SLOW_MS` how long it needs before it draws what was typed, in which an Enter behind a paste is
-lost, `FAKE_START` a FIFO that somebody must open for writing before it listens at all,
-`FAKE_REDRAW_MS` how long its screen is blank before each picture, `FAKE_SUGGESTION` what an empty
-box suggests. Ctrl+U clears to the beginning of the row, and joins it to the one above.
+These simulate real machines: `FAKE_SWALLOW` is how many Enters it ignores while there is a draft,
+`FAKE_SLOW_MS` how long it needs to draw typed text, during which an Enter after a paste is lost,
+`FAKE_START` a FIFO that must be opened for writing before it reads any input, `FAKE_REDRAW_MS` how
+long its screen is blank before each redraw, `FAKE_SUGGESTION` the suggestion in an empty box. Ctrl+U
+clears to the beginning of the row, and joins it to the row above.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ REDRAW = int(os.environ.get("FAKE_REDRAW_MS", "0")) / 1000
 START = os.environ.get("FAKE_START", "")
 SUGGESTION = os.environ.get("FAKE_SUGGESTION", "")
 ESCAPE_ALONE = 0.02
-"""After this long an escape byte is the key, and not the beginning of something."""
+"""After this time an escape byte is the key, and not the start of a sequence."""
 COLLAPSES_AT = 800
-"""A pasted text of more characters is shown as a note of its size."""
+"""A longer pasted text is shown as a note with its size."""
 
 NBSP = "\u00a0"
 SPINNER = "·✢✳✶✻✽"
@@ -68,7 +68,7 @@ class Pasted:
 
 
 class Keyboard:
-    """Bytes of a terminal in raw mode, as keys and pasted texts."""
+    """Converts bytes of a terminal in raw mode to keys and pasted texts."""
 
     def __init__(self) -> None:
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
@@ -86,7 +86,7 @@ class Keyboard:
             yield self._take()
 
     def settle(self) -> Iterator[Key]:
-        """Nothing followed: what was undecided is the key itself."""
+        """Return the undecided bytes as keys: no further bytes came."""
         if self.undecided:
             self._rest = ""
             yield Key("escape")
@@ -106,7 +106,7 @@ class Keyboard:
 
 @dataclass
 class Dialog:
-    """What stands in the place of the input box until it is answered."""
+    """A dialog, which replaces the input box until it is answered."""
 
     above: list[str]
     labels: list[str]
@@ -116,7 +116,7 @@ class Dialog:
     needs_digit: bool = False
     """Enter alone does not accept: the option's number must be typed first."""
     adjust: Callable[[int], None] = lambda _: None
-    """Given -1 or 1 for the left and the right arrow."""
+    """Called with -1 or 1 for the left or right arrow."""
 
     def rows(self) -> list[str]:
         menu = [
@@ -126,7 +126,7 @@ class Dialog:
         return [*self.above, *menu, *(["", f" {self.footer}"] if self.footer else [])]
 
     def press(self, key: str) -> int | None:
-        """The answer that this key gives: an option from 0, or -1 for Esc."""
+        """Return the answer of this key: an option from 0, or -1 for Esc."""
         if key.isdigit() and 0 < int(key) <= len(self.labels):
             self.at, self.needs_digit = int(key) - 1, False
         elif key in ("up", "down"):
@@ -143,7 +143,7 @@ class Dialog:
 
 @dataclass
 class Turn:
-    """Work under way: what is to happen once it has taken its steps."""
+    """Work in progress: the spinner's steps, and the function to call at the end."""
 
     then: Callable[[], None]
     steps: float = STEPS_OF_A_TURN
@@ -159,7 +159,7 @@ class Turn:
 
 @dataclass(frozen=True)
 class Rows:
-    """Part of the conversation. Ctrl+O shows what is folded away."""
+    """A part of the conversation. Ctrl+O expands folded rows."""
 
     shown: tuple[str, ...]
     folded: tuple[str, ...] = ()
@@ -172,7 +172,7 @@ class Rows:
 
 
 class Fake:
-    """The UI: what is on the screen, and what a key does to it."""
+    """The UI: the contents of the screen, and the effect of each key."""
 
     def __init__(self, login: bool) -> None:
         self.ended: int | None = None
@@ -190,7 +190,7 @@ class Fake:
         if not login:
             self._ask_for_trust()
 
-    # What is typed.
+    # Input.
 
     def take(self, event: Key | Pasted) -> None:
         if event == Key("ctrl_c"):
@@ -261,7 +261,7 @@ class Fake:
     # Turns.
 
     def step(self) -> None:
-        """The timer's: the spinner turns, and work comes to its end."""
+        """Called by the timer: advance the spinner, and complete the work."""
         if self.turn:
             self.turn.taken += 1
             if self.turn.taken >= self.turn.steps:
@@ -417,7 +417,7 @@ class Fake:
         return [edge, *box, edge, f"  {status}"]
 
     def cursor(self, shown: list[str]) -> tuple[int, int] | None:
-        """Row and column, from 1: behind the draft, also where a suggestion stands."""
+        """Return row and column, from 1: behind the draft, also if there is a suggestion."""
         at = [n for n, row in enumerate(shown, 1) if row.startswith("❯" + NBSP)]
         if not at or self.dialog:
             return None
@@ -452,7 +452,7 @@ def size() -> tuple[int, int]:
 
 
 def draw(fake: Fake) -> None:
-    """All of it, each row at its place. Rows that are too long are cut by the terminal."""
+    """Draw all rows, each at its place. The terminal cuts rows that are too long."""
     rows, cols = size()
     shown = fake.rows(cols)[-rows:]
     placed = "".join(f"\x1b[{n};1H\x1b[K{row}" for n, row in enumerate(shown, 1))
@@ -480,7 +480,7 @@ def record(event: Key | Pasted) -> None:
 
 
 def typed(keyboard: Keyboard) -> Iterator[Key | Pasted] | None:
-    """What the terminal has for us; none once there is no terminal."""
+    """Return the input of the terminal; empty if the terminal is closed."""
     try:
         data = os.read(0, 65536)
     except OSError:

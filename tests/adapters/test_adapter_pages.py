@@ -1,4 +1,4 @@
-"""The commands on the pages about adapters, typed as they stand there, answer what the pages say."""
+"""Runs the commands on the pages about adapters, and compares their output."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ README = (ROOT / "README.md").read_text()
 
 SERVE = "$ telex serve"
 BY_HAND = ("$ telex adapter try", "$ telex adapter record", SERVE)
-"""What needs a person, or does not end."""
+"""Commands that need a person, or do not end."""
 
 
 def blocks(page: str, language: str) -> list[str]:
@@ -29,7 +29,7 @@ def blocks(page: str, language: str) -> list[str]:
 
 
 def typed(page: str) -> Iterator[tuple[str, str]]:
-    """Each command of a page, and what it is said to print."""
+    """Return each command of a page with its printed output."""
     for block in blocks(page, "text"):
         if block.startswith("$ ") and not block.startswith(BY_HAND):
             for command in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
@@ -39,7 +39,7 @@ def typed(page: str) -> Iterator[tuple[str, str]]:
 
 @pytest.fixture
 def environ(tmp_path: Path) -> dict[str, str]:
-    """A person's, who has installed telex and has no settings."""
+    """The environment of a person with telex installed and without settings."""
     programs, home = tmp_path / "bin", tmp_path / "home"
     programs.mkdir()
     home.mkdir()
@@ -73,7 +73,7 @@ def shell(environ: dict[str, str], tmp_path: Path) -> Shell:
 
 @contextmanager
 def served(page: str, environ: dict[str, str], cwd: Path) -> Iterator[None]:
-    """The server that a page starts."""
+    """Run the server that a page starts."""
     (command,) = [
         block.splitlines()[0].removeprefix("$ ")
         for block in blocks(page, "text")
@@ -112,7 +112,7 @@ def test_an_adapter_is_written(environ: dict[str, str], shell: Shell, tmp_path: 
     mine = tmp_path / "mine"
     (mine / "fixtures/recorded.toml").write_text(blocks(WRITE, "toml")[0])
     assert shell(failing[0]) == failing[1]
-    put_before(mine / "main.lua", "-- The one function that every plugin has", WRITE, 0)
+    put_before(mine / "main.lua", "-- The function that every plugin must have", WRITE, 0)
     put_before(mine / "main.lua", "  if is_ready(ctx) then\n    return {\n", WRITE, 1)
     assert shell(passing[0]) == passing[1]
     assert len(calls) == 3
@@ -127,9 +127,7 @@ def put_before(file: Path, place: str, page: str, number: int) -> None:
     file.write_text(text.replace(place, blocks(page, "lua")[number] + place))
 
 
-def test_what_the_readme_says_about_adapters_works_when_pasted(
-    environ: dict[str, str], tmp_path: Path
-) -> None:
+def test_the_readme_example_of_adapters_works(environ: dict[str, str], tmp_path: Path) -> None:
     (code,) = [block for block in blocks(README, "python") if "telex.adapt" in block]
     (printed,) = re.findall(r"  # (.*)", code)
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""Plugins that answer nonsense, throw, loop or lie: what the caller is told, and who else notices."""
+"""Plugins with invalid results, errors or endless loops: the error for the caller, and other clients."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ async def test_a_classifier_that_fails_is_a_state_with_its_reason(case: str) -> 
         assert told["state"]["state"] in {"starting", "ready"}
 
 
-async def test_a_plugin_that_hangs_holds_up_nobody_else() -> None:
+async def test_a_hanging_plugin_does_not_block_others() -> None:
     hanging = "return {classify = function() return (('a'):rep(9000)):find('.-.-.-b') end}"
     async with serving(plugin(hanging, name="bad"), plugin()) as caller:
         fine = (await caller.call("adapter.start", plugin="chatty"))["adapter"]
@@ -175,7 +175,9 @@ async def test_a_predicate_that_loops_ends_the_wait_and_not_the_server() -> None
         ("while true do end", ""),
     ],
 )
-async def test_a_source_that_cannot_be_loaded_is_a_state_too(text: str, hint: str) -> None:
+async def test_a_source_that_does_not_load_gives_the_state_plugin_error(
+    text: str, hint: str
+) -> None:
     async with serving(plugin(text)) as caller:
         start = await caller.call("adapter.start", plugin="chatty")
         assert start["state"]["state"] == "plugin_error"
@@ -207,7 +209,7 @@ async def test_predicates_see_no_state_of_an_adapter() -> None:
         assert "secret" not in str(found["matched"])
 
 
-async def test_a_mark_that_a_classifier_asks_for_is_made() -> None:
+async def test_a_mark_of_a_classifier_is_set() -> None:
     source = """return {
       classify = function(ctx) return {state = ctx.markers.here and "marked" or "not yet",
         confidence = 1, host_marks = {{label = "here"}}} end}"""
@@ -219,7 +221,7 @@ async def test_a_mark_that_a_classifier_asks_for_is_made() -> None:
         assert told["state"]["host_marks"] == ({"label": "here"},)
 
 
-async def test_a_start_that_nobody_waits_for_leaves_nothing() -> None:
+async def test_a_cancelled_start_request_leaves_nothing() -> None:
     slow = "return {classify = function() return (('a'):rep(9000)):find('.-.-.-b') end}"
     async with serving(plugin(slow)) as caller:
         begun = asyncio.create_task(caller.call("adapter.start", plugin="chatty", program="cat"))
@@ -231,7 +233,7 @@ async def test_a_start_that_nobody_waits_for_leaves_nothing() -> None:
         assert (await caller.call("session.list", include_adapters=True))["sessions"] == ()
 
 
-async def test_a_close_that_nobody_waits_for_goes_on_to_its_end() -> None:
+async def test_a_cancelled_close_continues_to_its_end() -> None:
     async with serving(plugin()) as caller:
         await caller.call("adapter.start", plugin="chatty")
         closing = asyncio.create_task(caller.call("adapter.close", adapter="e1"))

@@ -1,4 +1,4 @@
-"""The `python-repl` adapter: each screen it knows, each intent as the actions it stands for."""
+"""The `python-repl` adapter: the state of each fixture, and the actions of each intent."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from builtin import asking, fixtures
+from builtin import fixtures, running_builtin
 from telex.adapters.errors import PluginProblem
 from telex.terminal.actions import (
     BracketedPaste,
@@ -33,11 +33,11 @@ SUBMITTED, EVALUATED = (
 
 
 def shown(name: str, **context: Any) -> dict[str, Any]:
-    return {**FIXTURES[name].shown(), **context}
+    return {**FIXTURES[name].context(), **context}
 
 
 def at_prompt(since: str, **context: Any) -> dict[str, Any]:
-    """What is shown when this was printed after the last code went in."""
+    """Return the context after this output of the last code."""
     rows = since.replace("\r\n", "\n")
     return {
         "screen": f">>> {rows}".rstrip(),
@@ -50,13 +50,13 @@ def at_prompt(since: str, **context: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", FIXTURES)
-async def test_each_screen_is_what_it_is(name: str) -> None:
-    async with asking("python-repl") as repl:
+async def test_each_fixture_has_its_state(name: str) -> None:
+    async with running_builtin("python-repl") as repl:
         assert await repl.wrong(FIXTURES[name]) == []
 
 
-async def test_what_it_describes_is_what_it_has() -> None:
-    async with asking("python-repl") as repl:
+async def test_describe_lists_exactly_the_exported_functions() -> None:
+    async with running_builtin("python-repl") as repl:
         catalogue, exports = await repl.catalogue(), await repl.exports()
     offered = [*catalogue.intents, *catalogue.wait_matchers]
     assert {one["name"] for one in offered} <= exports
@@ -66,7 +66,7 @@ async def test_what_it_describes_is_what_it_has() -> None:
 
 
 async def test_an_expression_is_typed_as_it_is() -> None:
-    async with asking("python-repl") as repl:
+    async with running_builtin("python-repl") as repl:
         plan = await repl.plan("evaluate", shown=shown("plain_prompt"), code="1 + 1  ")
     assert plan.actions == (SUBMITTED, EVALUATED, Text("1 + 1"), Key("enter"))
     assert plan.last_intent == "code_submitted"
@@ -74,7 +74,7 @@ async def test_an_expression_is_typed_as_it_is() -> None:
 
 async def test_a_long_line_is_pasted_where_the_editor_would_draw_it_for_each_key() -> None:
     code = "x = [" + "1, " * 50 + "]"
-    async with asking("python-repl") as repl:
+    async with running_builtin("python-repl") as repl:
         plain = await repl.plan("evaluate", shown=shown("plain_prompt"), code=code)
         new = await repl.plan("evaluate", shown=shown("new_prompt"), code=code)
     assert plain.actions[2] == Text(code)
@@ -82,7 +82,7 @@ async def test_a_long_line_is_pasted_where_the_editor_would_draw_it_for_each_key
 
 
 def typed_at_a_prompt(line: str) -> tuple[str, dict[str, Any]]:
-    """What Python shows for one line at its prompt, and the names it has then."""
+    """Return the output of one line at Python's prompt, and the names defined then."""
     names: dict[str, Any] = {"__builtins__": __builtins__}
     out = io.StringIO()
     with contextlib.redirect_stdout(out), _plain_display():
@@ -111,7 +111,7 @@ def _plain_display() -> Any:
     ],
 )
 async def test_code_of_several_lines_is_one_line_that_does_the_same(code: str, says: str) -> None:
-    async with asking("python-repl") as repl:
+    async with running_builtin("python-repl") as repl:
         plan = await repl.plan("evaluate", shown=shown("plain_prompt"), code=code)
     assert isinstance(plan.actions[2], Text)
     line = plan.actions[2].value
@@ -127,7 +127,7 @@ def test_every_text_arrives_as_it_was(texts: list[str]) -> None:
     code = "\n".join(f"t{at} = {text!r}" for at, text in enumerate(texts))
 
     async def line() -> str:
-        async with asking("python-repl") as repl:
+        async with running_builtin("python-repl") as repl:
             plan = await repl.plan("evaluate", shown=shown("plain_prompt"), code=code)
         assert isinstance(plan.actions[2], Text)
         return plan.actions[2].value
@@ -137,8 +137,8 @@ def test_every_text_arrives_as_it_was(texts: list[str]) -> None:
 
 
 @pytest.mark.parametrize("name", ["plain_running", "plain_input", "plain_continuation", "shell"])
-async def test_code_is_refused_where_no_prompt_is(name: str) -> None:
-    async with asking("python-repl") as repl:
+async def test_code_is_refused_without_a_prompt(name: str) -> None:
+    async with running_builtin("python-repl") as repl:
         with pytest.raises(PluginProblem) as caught:
             await repl.plan("evaluate", shown=shown(name), code="1")
         forced = await repl.plan("evaluate", shown=shown(name), code="1", force=True)
@@ -147,14 +147,14 @@ async def test_code_is_refused_where_no_prompt_is(name: str) -> None:
 
 
 async def test_code_is_refused_behind_a_line_half_typed() -> None:
-    async with asking("python-repl") as repl:
+    async with running_builtin("python-repl") as repl:
         with pytest.raises(PluginProblem) as caught:
             await repl.plan("evaluate", shown=shown("plain_typed"), code="1")
     assert caught.value.code == "line_not_empty"
 
 
 async def test_the_small_intents() -> None:
-    async with asking("python-repl") as repl:
+    async with running_builtin("python-repl") as repl:
         plan = await repl.plan("interrupt", shown=shown("plain_running"))
         assert plan.actions == (SUBMITTED, Interrupt())
         plan = await repl.plan("interrupt", shown=shown("plain_typed"))
@@ -167,8 +167,8 @@ async def test_the_small_intents() -> None:
         assert (await repl.plan("key", key="up")).actions == (Key("up"),)
 
 
-async def test_a_turn_ends_when_a_prompt_has_stood_for_a_moment() -> None:
-    async with asking("python-repl") as repl:
+async def test_a_turn_ends_when_the_prompt_is_stable() -> None:
+    async with running_builtin("python-repl") as repl:
         matcher = await repl.matcher("wait_turn_matcher")
     assert isinstance(matcher, AnyOf)
     assert isinstance(matcher.value[0], ProcessExited)
@@ -189,9 +189,9 @@ async def test_a_turn_ends_when_a_prompt_has_stood_for_a_moment() -> None:
     ],
 )
 async def test_only_a_prompt_that_came_after_the_code_ends_its_turn(since: str, back: bool) -> None:
-    async with asking("python-repl") as repl:
+    async with running_builtin("python-repl") as repl:
         now = at_prompt(since, params={"stable_ms": 50})
-        assert bool(await repl.says("prompt_is_back", **now)) is back
+        assert bool(await repl.predicate("prompt_is_back", **now)) is back
 
 
 ERRORS = {
@@ -215,18 +215,18 @@ ERRORS = {
 
 
 @pytest.mark.parametrize("printed", ERRORS)
-async def test_an_exception_is_one_that_reached_the_prompt(printed: str) -> None:
+async def test_only_an_exception_that_reached_the_prompt_counts(printed: str) -> None:
     since = "f()\r\n" + printed.strip("\n").replace("\n", "\r\n") + "\r\n>>> "
-    async with asking("python-repl") as repl:
+    async with running_builtin("python-repl") as repl:
         state = await repl.state(**at_prompt(since))
     assert isinstance(state.metadata, dict)
     assert state.metadata["result"] == printed.strip("\n")
     assert state.metadata.get("error") == ERRORS[printed]
 
 
-async def test_a_result_of_which_the_beginning_is_gone_says_so() -> None:
+async def test_a_truncated_result_is_marked_as_such() -> None:
     tail = "x" * 16000 + "\r\n>>> "
-    async with asking("python-repl") as repl:
+    async with running_builtin("python-repl") as repl:
         state = await repl.state(
             ">>>",
             transcript=tail,

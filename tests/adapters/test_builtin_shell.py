@@ -1,4 +1,4 @@
-"""The `shell` adapter: each screen it knows, each intent as the actions it stands for."""
+"""The `shell` adapter: the state of each fixture, and the actions of each intent."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from builtin import asking, fixtures
+from builtin import fixtures, running_builtin
 from telex.adapters.errors import PluginProblem
 from telex.terminal.actions import (
     BracketedPaste,
@@ -33,11 +33,11 @@ READS, LEFT = "\x1b[?2004h", "\x1b[?2004l"
 
 
 def shown(name: str, **context: Any) -> dict[str, Any]:
-    return {**FIXTURES[name].shown(), **context}
+    return {**FIXTURES[name].context(), **context}
 
 
 def moment(before: str, since: str, screen: str, col: int) -> dict[str, Any]:
-    """A moment after something was submitted, as a predicate is shown it."""
+    """Return the input of a predicate at a moment after a command was submitted."""
     row = screen.count("\n")
     return {
         "screen": screen.rstrip(),
@@ -50,8 +50,8 @@ def moment(before: str, since: str, screen: str, col: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", FIXTURES)
-async def test_each_screen_is_what_it_is(name: str) -> None:
-    async with asking("shell") as shell:
+async def test_each_fixture_has_its_state(name: str) -> None:
+    async with running_builtin("shell") as shell:
         assert await shell.wrong(FIXTURES[name]) == []
 
 
@@ -68,8 +68,8 @@ def test_every_state_has_a_screen_to_show_it() -> None:
     }
 
 
-async def test_what_it_describes_is_what_it_has() -> None:
-    async with asking("shell") as shell:
+async def test_describe_lists_exactly_the_exported_functions() -> None:
+    async with running_builtin("shell") as shell:
         catalogue, exports = await shell.catalogue(), await shell.exports()
     offered = [*catalogue.intents, *catalogue.wait_matchers]
     assert {one["name"] for one in offered} <= exports
@@ -79,28 +79,28 @@ async def test_what_it_describes_is_what_it_has() -> None:
 
 
 async def test_a_command_is_marked_typed_and_entered() -> None:
-    async with asking("shell") as shell:
+    async with running_builtin("shell") as shell:
         plan = await shell.plan("run", shown=shown("osc_prompt"), command="ls -l")
     assert plan.actions == (SUBMITTED, Text("ls -l"), Key("enter"))
     assert plan.last_intent == "command_submitted"
 
 
 @pytest.mark.parametrize("command", ["cat <<E\n\ta\nE", "printf '\t'"])
-async def test_what_an_editor_would_act_on_is_pasted(command: str) -> None:
-    async with asking("shell") as shell:
+async def test_text_that_a_line_editor_would_interpret_is_pasted(command: str) -> None:
+    async with running_builtin("shell") as shell:
         plan = await shell.plan("run", shown=shown("osc_prompt"), command=command)
         typed = await shell.plan(
             "run", shown=shown("dash_prompt", transcript="$ "), command=command
         )
     assert plan.actions[1] == BracketedPaste(command)
-    assert typed.actions[1] == Text(command)  # dash has no editor that knows a paste
+    assert typed.actions[1] == Text(command)  # dash has no line editor with bracketed paste
 
 
 @pytest.mark.parametrize(
     "name", ["osc_running", "osc_continuation", "osc_sudo", "near_dollar_above_cursor"]
 )
-async def test_a_command_is_refused_where_no_prompt_is(name: str) -> None:
-    async with asking("shell") as shell:
+async def test_a_command_is_refused_without_a_prompt(name: str) -> None:
+    async with running_builtin("shell") as shell:
         with pytest.raises(PluginProblem) as caught:
             await shell.plan("run", shown=shown(name), command="ls")
         forced = await shell.plan("run", shown=shown(name), command="ls", force=True)
@@ -110,23 +110,23 @@ async def test_a_command_is_refused_where_no_prompt_is(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["osc_password_typed", "plain_typed"])
 async def test_a_command_is_refused_behind_a_line_half_typed(name: str) -> None:
-    async with asking("shell") as shell:
+    async with running_builtin("shell") as shell:
         with pytest.raises(PluginProblem) as caught:
             await shell.plan("run", shown=shown(name), command="ls")
     assert caught.value.code == "line_not_empty"
 
 
 @pytest.mark.parametrize("params", [{}, {"command": 7}, {"command": "a\x1bb"}])
-async def test_a_command_that_is_none_is_refused(params: dict[str, Any]) -> None:
-    async with asking("shell") as shell:
+async def test_an_invalid_command_is_refused(params: dict[str, Any]) -> None:
+    async with running_builtin("shell") as shell:
         with pytest.raises(PluginProblem) as caught:
             await shell.plan("run", shown=shown("osc_prompt"), **params)
     assert caught.value.code == "bad_params"
     assert "`command`" in caught.value.problem
 
 
-async def test_a_password_goes_only_where_one_is_asked_and_into_no_sentence() -> None:
-    async with asking("shell") as shell:
+async def test_a_password_is_typed_only_at_a_password_prompt_and_is_in_no_message() -> None:
+    async with running_builtin("shell") as shell:
         plan = await shell.plan("answer_password", shown=shown("osc_sudo"), password="hunter2")
         with pytest.raises(PluginProblem) as caught:
             await shell.plan("answer_password", shown=shown("osc_prompt"), password="hunter2")
@@ -137,7 +137,7 @@ async def test_a_password_goes_only_where_one_is_asked_and_into_no_sentence() ->
 
 
 async def test_the_small_intents() -> None:
-    async with asking("shell") as shell:
+    async with running_builtin("shell") as shell:
         assert (await shell.plan("interrupt")).actions == (SUBMITTED, Interrupt())
         assert (await shell.plan("eof")).actions == (SUBMITTED, Eof())
         assert (await shell.plan("type", text="a b")).actions == (Text("a b"),)
@@ -147,8 +147,8 @@ async def test_the_small_intents() -> None:
         assert (await shell.plan("clear")).actions == (Key("ctrl_l"),)
 
 
-async def test_a_turn_ends_by_a_mark_at_once_and_by_its_look_when_it_stands_still() -> None:
-    async with asking("shell") as shell:
+async def test_a_turn_ends_at_once_by_a_mark_and_after_a_stable_time_by_structure() -> None:
+    async with running_builtin("shell") as shell:
         matcher = await shell.matcher("wait_turn_matcher", completed_turn_stable_ms=70)
         output = await shell.matcher("wait_output_matcher", regex="do.e")
     assert isinstance(matcher, AnyOf)
@@ -189,10 +189,10 @@ BEFORE = f"{A}{READS}$ {B}"
 async def test_only_a_prompt_that_came_after_the_command_ends_its_turn(
     since: str, screen: str, col: int, back: bool
 ) -> None:
-    async with asking("shell") as shell:
+    async with running_builtin("shell") as shell:
         now = moment(BEFORE, since, screen, col)
-        marked = await shell.says("prompt_is_marked", **now)
-        seen = await shell.says("person_is_needed", **now)
+        marked = await shell.predicate("prompt_is_marked", **now)
+        seen = await shell.predicate("person_is_needed", **now)
     assert (bool(marked), bool(seen)) == (back, back)
 
 
@@ -200,16 +200,16 @@ async def test_only_a_prompt_that_came_after_the_command_ends_its_turn(
     ("since", "asked"), [("", False), ("\r\n", False), ("\r\nSorry.\r\nPassword: ", True)]
 )
 async def test_a_password_asked_before_is_not_asked_again(since: str, asked: bool) -> None:
-    async with asking("shell") as shell:
+    async with running_builtin("shell") as shell:
         now = moment(f"{B}sudo\r\n{C}Password: ", since, "$ sudo\nPassword: ", 10)
-        assert bool(await shell.says("person_is_needed", **now)) is asked
+        assert bool(await shell.predicate("person_is_needed", **now)) is asked
 
 
-async def test_output_is_looked_for_behind_the_echo() -> None:
-    async with asking("shell") as shell:
+async def test_output_is_searched_behind_the_echo() -> None:
+    async with running_builtin("shell") as shell:
         for since, there in (("echo hi", False), ("echo hi\r\nhi\r\n", True)):
             now = moment(BEFORE, since, "$ echo hi", 9) | {"params": {"text": "hi"}}
-            assert bool(await shell.says("output_contains", **now)) is there
+            assert bool(await shell.predicate("output_contains", **now)) is there
 
 
 @pytest.mark.parametrize(
@@ -221,8 +221,8 @@ async def test_output_is_looked_for_behind_the_echo() -> None:
         ("kitty-shell-cwd://x", None),
     ],
 )
-async def test_the_directory_is_told_if_it_is_text(url: str, cwd: str | None) -> None:
-    async with asking("shell") as shell:
+async def test_the_directory_is_reported_if_it_is_text(url: str, cwd: str | None) -> None:
+    async with running_builtin("shell") as shell:
         state = await shell.state("$", transcript=f"\x1b]7;{url}\x1b\\{A}$ {B}")
     assert isinstance(state.metadata, dict)
     assert state.metadata.get("cwd") == cwd
@@ -233,8 +233,8 @@ async def test_the_directory_is_told_if_it_is_text(url: str, cwd: str | None) ->
     ["\x1b]133;" * 3000, "a\b" * 8000, "\x1b]" * 8000, f"{B}" + " " * 16000 + "x", "\x1b[" * 8000],
     ids=["halves of marks", "backspaces", "halves of strings", "blanks", "halves of sequences"],
 )
-async def test_no_output_makes_it_spend_its_budget(transcript: str) -> None:
-    async with asking("shell") as shell:
+async def test_no_output_exceeds_the_instruction_budget(transcript: str) -> None:
+    async with running_builtin("shell") as shell:
         state = await shell.state("text\n", transcript=transcript + C)
         assert state.state == "running"
         state = await shell.state("text\n", transcript=transcript)

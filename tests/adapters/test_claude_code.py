@@ -1,4 +1,4 @@
-"""The claude-code adapter: its fixtures, what each anchor is for, its intents and its waits."""
+"""The claude-code adapter: its fixtures, the need for each anchor, its intents and its waits."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def fnv1a(text: str) -> str:
     return f"{sum_:08x}"
 
 
-# What the adapter remembers of the screen before a prompt; no file says that.
+# The adapter's memory of the screen before a prompt, which no fixture file has.
 BEFORE = {"baseline": fnv1a("❯ say hello\n⏺ Hello.\n✻ Brewed for 2s")}
 BEHIND_IT = {"screen_cursor": {"row": 7, "col": 10, "visible": False}}
 FIXTURES = [
@@ -128,7 +128,7 @@ async def _classified() -> dict[str, AdapterState]:
     async with running() as plugin:
         told = {}
         for fixture in FIXTURES:
-            answer = await plugin.call("classify", fixture.shown())
+            answer = await plugin.call("classify", fixture.context())
             told[fixture.name] = read_state(PLUGIN.name, answer, 1, None)
         return told
 
@@ -146,7 +146,9 @@ def red(fixture: Fixture, got: AdapterState) -> list[str]:
 
 
 @pytest.mark.parametrize("fixture", FIXTURES, ids=lambda fixture: fixture.name)
-def test_a_fixture_is_told(fixture: Fixture, classified: dict[str, AdapterState]) -> None:
+def test_each_fixture_is_classified_as_expected(
+    fixture: Fixture, classified: dict[str, AdapterState]
+) -> None:
     got = classified[fixture.name]
     assert not red(fixture, got), got
 
@@ -158,13 +160,13 @@ def test_every_state_has_a_fixture_and_every_file_is_one_of_a_pair() -> None:
     assert counted.total() >= 45
 
 
-async def test_a_screen_that_no_rule_fits_is_unknown() -> None:
+async def test_a_screen_without_a_matching_rule_is_unknown() -> None:
     async with running() as plugin:
         state = await plugin.call("classify", shown("Something else\nis on the screen", "said"))
     assert (state["state"], state["rule"]) == ("unknown", "none")
 
 
-def test_every_answer_says_which_rule_decided_and_why(classified: dict[str, AdapterState]) -> None:
+def test_every_state_has_its_rule_and_evidence(classified: dict[str, AdapterState]) -> None:
     for name, got in classified.items():
         assert isinstance(got.rule, str), name
         assert re.fullmatch(r"[a-z_]+\.[a-z_]+|none", got.rule), name
@@ -188,7 +190,7 @@ def test_every_answer_says_which_rule_decided_and_why(classified: dict[str, Adap
         ("https://сlaude.ai/oauth", False),  # the first letter is Cyrillic
     ],
 )
-async def test_a_link_is_told_only_if_it_leads_to_a_login(url: str, told: bool) -> None:
+async def test_only_a_link_to_a_login_is_returned(url: str, told: bool) -> None:
     async with running() as plugin:
         screen = f"Log in to Claude\n\nPress Enter to log in, or open the link:\n\n{url}\n"
         state = await plugin.call("classify", shown(screen))
@@ -196,11 +198,11 @@ async def test_a_link_is_told_only_if_it_leads_to_a_login(url: str, told: bool) 
     assert state.get("metadata") == ({"login": {"url": url}} if told else None)
 
 
-# Anchors. A wrapper takes one away, classifies every fixture anew, and puts it back.
+# Anchors. A wrapper removes one, classifies every fixture again, and restores it.
 
 TAKING_AWAY = (Path(__file__).parent / "claude_code_anchors.lua").read_text("utf-8")
 AT_ONCE = 25
-"""Fixtures in one call, well within its budget."""
+"""How many fixtures one call classifies, well within its budget."""
 
 
 def wrapped() -> LuaPlugin:
@@ -211,7 +213,7 @@ def wrapped() -> LuaPlugin:
 
 
 async def reddened(plugin: Instance, path: list[Any]) -> str | None:
-    """A fixture that is red without the anchor at that path."""
+    """Return a fixture that fails without the anchor at this path."""
     fixtures = {fixture.name: fixture for fixture in FIXTURES}
     await plugin.call("take", path)
     try:
@@ -228,7 +230,7 @@ async def reddened(plugin: Instance, path: list[Any]) -> str | None:
 async def test_every_anchor_and_every_wording_is_needed_by_a_fixture() -> None:
     async with running(wrapped()) as plugin:
         for fixture in FIXTURES:
-            await plugin.call("add", fixture.name, fixture.shown())
+            await plugin.call("add", fixture.name, fixture.context())
         anchors = await plugin.call("anchors")
         assert len(anchors) > 100
         unneeded = [
@@ -238,7 +240,7 @@ async def test_every_anchor_and_every_wording_is_needed_by_a_fixture() -> None:
         assert not await plugin.call("changed", 1, AT_ONCE), "what was taken is back"
 
 
-async def test_no_screen_is_taken_for_itself_where_an_answer_quotes_it() -> None:
+async def test_a_screen_quoted_in_an_answer_is_not_taken_for_a_real_one() -> None:
     async with running() as plugin:
         for fixture in FIXTURES:
             quoted = "\n".join(f"  {row}".rstrip() for row in fixture.text.split("\n"))
@@ -248,7 +250,7 @@ async def test_no_screen_is_taken_for_itself_where_an_answer_quotes_it() -> None
                 assert told["state"] == state, (fixture.name, told)
 
 
-# Intents. Screens here are as small as they can be: the fixtures have whole ones.
+# Intents. The screens are minimal; the fixtures have complete ones.
 
 IDLE = f"⏺ Hello.\n\n{BOX}"
 SPINNING = f"❯ say hello\n\n✶ Brewing… (3s)\n\n{BOX}"
@@ -361,7 +363,7 @@ PLANS: list[tuple[str, dict[str, Any], str, dict[str, Any]]] = [
 
 
 PASTING = {"send_prompt", "steer", "slash_command", "attach_file"}
-"""They go on once what they pasted shows: see tests/e2e/test_claude_code.py."""
+"""These continue when the pasted text is shown: see tests/e2e/test_claude_code.py."""
 
 
 async def test_each_intent_types_what_the_spec_says() -> None:
@@ -416,7 +418,7 @@ REFUSALS: list[tuple[str, dict[str, Any], str, str]] = [
 ]
 
 
-async def test_an_intent_that_cannot_be_meant_is_refused_by_name() -> None:
+async def test_an_impossible_intent_is_refused_with_a_code() -> None:
     async with running() as plugin:
         for intent, params, screen, code in REFUSALS:
             with pytest.raises(PluginProblem) as refused:
@@ -424,7 +426,7 @@ async def test_an_intent_that_cannot_be_meant_is_refused_by_name() -> None:
             assert (refused.value.kind, refused.value.code) == ("refused", code), (intent, params)
 
 
-async def test_an_unknown_option_is_refused_with_those_there_are() -> None:
+async def test_an_unknown_option_is_refused_with_the_known_options() -> None:
     async with running() as plugin:
         with pytest.raises(
             PluginProblem, match=r"no option is Perhaps; there are: 1\. Opus; 2\. So"
@@ -453,14 +455,14 @@ async def test_a_dialog_is_answered_by_its_id(screen: str, named: str, intent: s
 
 
 async def asked(plugin: Instance, params: dict[str, Any], screen: str, **context: Any) -> Any:
-    """What `turn_over` says: the predicate is asked as the host asks it, and elsewhere."""
+    """Return the result of `turn_over`, called as the host calls it, in another worker."""
     seen = {**shown(screen, **context), "params": params}
     told = await plugin.call("turn_over", seen)
     return told and told["capture"]
 
 
 def params_of(matcher: Any) -> dict[str, Any]:
-    """What a matcher gives its predicate."""
+    """Return the parameters that a matcher passes to its predicate."""
     if matcher["type"] == "lua":
         return dict(matcher["value"]["params"])
     members = [each for each in matcher["value"] if each["type"] in ("lua", "all", "any")]
@@ -498,7 +500,7 @@ async def test_a_dialog_that_was_answered_does_not_end_the_wait_while_it_is_stil
         assert again == "waiting_for_permission", "nobody took the answer, or it is the next one"
 
 
-async def test_a_turn_whose_end_is_not_shown_is_over_after_a_long_silence() -> None:
+async def test_a_turn_without_an_end_marker_is_complete_after_a_long_silence() -> None:
     async with running() as plugin:
         await plugin.call("send_prompt", {"prompt": "say hello"}, shown(BOX))
         answered = f"❯ say hello\n\n⏺ Hello.\n\n{BOX}"
@@ -530,7 +532,7 @@ async def test_a_turn_is_over_when_a_person_is_needed(screen: str, over: str | N
         assert (await asked(plugin, params, screen) or None) == over
 
 
-async def test_each_wait_matcher_is_one_the_host_takes() -> None:
+async def test_the_host_accepts_each_wait_matcher() -> None:
     async with running() as plugin:
         for name in ("wait_turn_matcher", "wait_ready_matcher", "wait_dialog_matcher"):
             told = await plugin.call(name, WAIT, shown(DONE))
@@ -564,7 +566,7 @@ async def test_a_wait_is_met_by_its_states_only(
             assert bool(answer) == (screen in met), screen
 
 
-# What it says of itself.
+# `describe`.
 
 
 async def test_it_describes_exactly_the_states_and_intents_of_the_spec() -> None:
@@ -572,7 +574,7 @@ async def test_it_describes_exactly_the_states_and_intents_of_the_spec() -> None
         told = read_catalogue(PLUGIN.name, await plugin.call("describe"))
         exports = await plugin.exports()
     assert [each["name"] for each in told.intents] == INTENTS
-    # Two are ours: the spec has no word for a screen that is not recognised, nor for a draft.
+    # Two states are additions: the spec has none for an unknown screen, nor for a draft.
     ours = ["unsent_draft", "unknown"]
     assert sorted(each["name"] for each in told.states) == sorted([*STATES, *ours])
     waits = [each["name"] for each in told.wait_matchers]
@@ -585,7 +587,7 @@ async def test_it_describes_exactly_the_states_and_intents_of_the_spec() -> None
     )
 
 
-def test_its_manifest_asks_for_everything_and_starts_claude_on_a_large_screen() -> None:
+def test_the_manifest_has_all_permissions_and_starts_claude_on_a_large_screen() -> None:
     target = PLUGIN.manifest.default_target
     assert set(PLUGIN.permissions) == set(PERMISSIONS)
     assert target is not None
@@ -594,7 +596,7 @@ def test_its_manifest_asks_for_everything_and_starts_claude_on_a_large_screen() 
 
 
 async def test_no_screen_makes_it_slow_or_throw() -> None:
-    """Rows of one thing over and over, each made for one rule; all within a call's budget."""
+    """Screens that repeat one row, each for one rule; all must be within a call's budget."""
     rows = (
         *("Plan", "1. step", "Do you want to proceed?", "❯ 1. Yes", "✻ Brewing…", "⏺ x(y)"),
         *("│" * 200, "─" * 200, " " * 199 + "x", "x " * 100, "[" * 200, "https://claude.ai/" * 11),

@@ -1,6 +1,6 @@
-"""The screens by which the `claude-code` adapter is judged are themselves sound, and cover it all.
+"""The fixtures of the `claude-code` adapter are valid and cover all its states.
 
-What the adapter makes of them is not asked here: these were written before it, from notes.
+This file does not run the adapter: the fixtures were written before it, from notes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ STATES = {
     *("waiting_for_enter_plan_mode", "waiting_for_plan_approval", "waiting_for_permission"),
     *("waiting_for_external_editor", "waiting_for_user_input", "usage_screen", "local_ui_screen"),
 }
-"""The spec's sixteen."""
+"""The sixteen states of the spec."""
 
 FIELDS = {"state", "last_intent", "min_confidence", "metadata", "context", "near_miss"}
 CONTEXT = {
@@ -47,7 +47,7 @@ def screen(name: str) -> list[str]:
     return text[:-1].split("\n")
 
 
-def test_every_name_is_there_once() -> None:
+def test_every_name_occurs_once() -> None:
     assert len(NAMES) == sum(map(len, FILES.values()))
 
 
@@ -55,12 +55,12 @@ def test_every_state_is_shown_and_so_is_a_screen_that_is_none_of_them() -> None:
     assert {expected(name)["state"] for name in NAMES} == STATES | {"unsent_draft", "unknown"}
 
 
-def test_there_are_enough_of_them() -> None:
+def test_there_are_enough_fixtures() -> None:
     assert len(NAMES) >= 45
     assert sum(expected(name).get("near_miss", False) for name in NAMES) >= 20
 
 
-def test_no_two_of_them_ask_the_same() -> None:
+def test_no_two_fixtures_are_the_same() -> None:
     asked = Counter(
         (tuple(screen(name)), expected(name).get("last_intent"), str(expected(name).get("context")))
         for name in NAMES
@@ -80,7 +80,7 @@ def test_every_screen_is_one_that_a_terminal_could_show() -> None:
     for name in NAMES:
         for row in screen(name):
             assert len(row) <= COLUMNS, name
-            assert not row.endswith(" "), name  # no-break spaces are printed, and stay
+            assert not row.endswith(" "), name  # no-break spaces are printable and kept
             assert row.replace("\u00a0", " ").isprintable(), name
 
 

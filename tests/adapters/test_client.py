@@ -1,4 +1,4 @@
-"""`telex.adapt`, and `lua` matchers in `telex.spawn`: adapters for those who write Python."""
+"""`telex.adapt`, and `lua` matchers in `telex.spawn`."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import telex
+from leftovers import children
 from lua_plugins import CHATTY
 from serving import Serve, serving
 from telex import match
 from telex.adapters import client, sync
 from telex.adapters.protocol import PERMISSIONS, AdapterState, OfAdapter
 from telex.automation.protocol import Closed
-from telex.processes import guardian
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,7 +61,7 @@ function M.wait_text_matcher(params) return telex.matcher.contains_text(params.t
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A person's files: a plain prompt, no plugins."""
+    """A home directory with a plain prompt and without plugins."""
     directory = tmp_path / "home"
     directory.mkdir()
     (directory / ".bashrc").write_text("PS1='$ '\n")
@@ -88,7 +88,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
 def written(
     directory: Path, *permissions: str, name: str = "chatty", source: str = LUA + WAITS
 ) -> Path:
-    """A plugin on the disk."""
+    """Write a plugin to the disk."""
     directory.mkdir(parents=True)
     (directory / "main.lua").write_text(source + "return M\n")
     (directory / "manifest.toml").write_text(
@@ -100,14 +100,7 @@ def written(
     return directory
 
 
-def children() -> set[int]:
-    found: set[int] = set()
-    for path in Path("/proc/self/task").glob("*/children"):
-        found.update(int(pid) for pid in path.read_text().split())
-    return found - guardian.pids()
-
-
-# What one can do.
+# Use.
 
 
 def test_a_shell_is_driven_by_its_state(home: Path) -> None:
@@ -125,7 +118,7 @@ def test_a_shell_is_driven_by_its_state(home: Path) -> None:
 
 
 @pytest.mark.each_loop
-async def test_the_same_in_an_event_loop() -> None:
+async def test_a_program_is_driven_in_an_event_loop() -> None:
     async with telex.adapt("shell") as shell:
         state = await shell.turn("run", command="(exit 4)")
         assert state.metadata["exit_code"] == 4  # type: ignore[index]  # it has one
@@ -139,7 +132,7 @@ def test_python_is_driven_by_its_state(program: Any) -> None:
         assert state.metadata["error"]["type"] == "ZeroDivisionError"  # type: ignore[index]
 
 
-def test_it_is_there_when_its_program_has_come_to_rest(tmp_path: Path) -> None:
+def test_adapt_returns_when_the_program_is_ready(tmp_path: Path) -> None:
     directory = written(tmp_path / "chatty")
     slow = [sys.executable, "-c", f"import time; time.sleep(0.3)\n{CHATTY}"]
     with telex.adapt(directory, slow) as chatty:
@@ -177,7 +170,7 @@ def test_a_parameter_may_have_any_name(tmp_path: Path) -> None:
         chatty.wait("wait_text_matcher", params={"text": "did p,t,w\n"})
 
 
-def test_a_secret_is_masked_unless_it_is_asked_for(tmp_path: Path) -> None:
+def test_a_secret_is_redacted_unless_redact_is_false(tmp_path: Path) -> None:
     with telex.adapt(written(tmp_path / "chatty")) as chatty:
         chatty.turn("say", text="password=hunter2secret")
         for read in (chatty.text, chatty.transcript, chatty.inspect):
@@ -186,14 +179,14 @@ def test_a_secret_is_masked_unless_it_is_asked_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("way", ["unix", "web"])
-async def test_the_same_object_drives_an_adapter_of_a_server(server: Serve, way: str) -> None:
+async def test_adapt_with_an_address_drives_an_adapter_of_a_server(server: Serve, way: str) -> None:
     address = getattr(server, way)
     async with telex.adapt("chatty", at=address, token=server.token) as chatty:
         state = await chatty.turn("say", text="hello")
         assert (state.state, state.last_intent) == ("ready", None)
         assert "did hello" in await chatty.text()
         async with telex.connect(server.unix) as there:
-            assert await there.sessions() == ()  # it is an adapter's own
+            assert await there.sessions() == ()  # the session is owned by an adapter
             assert "did hello" in await there.terminal(chatty.session).text()
     async with telex.connect(server.unix) as there:
         with pytest.raises(telex.Refused, match="unknown session"):
@@ -201,19 +194,20 @@ async def test_the_same_object_drives_an_adapter_of_a_server(server: Serve, way:
 
 
 def test_a_server_is_used_without_an_event_loop_too(server: Serve, home: Path) -> None:
+    before = children()
     with telex.adapt("shell", ["bash", "-i"], cwd=home, at=server.unix) as shell:
         shell.turn("run", command="echo $((6 * 7))")
         assert "\n42\n" in shell.text()
         assert "run" in {one["name"] for one in shell.describe().intents}
-    assert not children() - {server.process.pid}
+    assert not children() - before
 
 
-# What can go wrong.
+# Failures.
 
 
 @pytest.fixture(params=["here", "there"])
 def opening(request: pytest.FixtureRequest, tmp_path: Path, server: Serve) -> Any:
-    """`with opening() as chatty:` in this process, and on a server."""
+    """`with opening() as chatty:`, in this process and on a server."""
     if request.param == "there":
         return lambda *command, **how: telex.adapt("chatty", *command, at=server.unix, **how)
     directory = written(tmp_path / "chatty")
@@ -252,7 +246,7 @@ REFUSED: list[Any] = [
 
 
 @pytest.mark.parametrize(("ask", "says", "reason"), REFUSED)
-def test_what_makes_no_sense_is_refused_with_its_reason(
+def test_invalid_manifests_are_refused_with_a_reason(
     opening: Any, ask: Any, says: str, reason: str | None
 ) -> None:
     with opening() as chatty:
@@ -262,7 +256,7 @@ def test_what_makes_no_sense_is_refused_with_its_reason(
         assert chatty.state().state == "ready"
 
 
-def test_a_plugin_that_fails_is_told_by_its_name(opening: Any) -> None:
+def test_a_failing_plugin_is_reported_by_its_name(opening: Any) -> None:
     with opening() as chatty:
         with pytest.raises(telex.PluginFailed, match=r"chatty: .*throw.*: .*no idea") as caught:
             chatty.send("throw")
@@ -270,7 +264,7 @@ def test_a_plugin_that_fails_is_told_by_its_name(opening: Any) -> None:
         assert chatty.turn("say", text="x").state == "ready"
 
 
-def test_a_program_that_ends_is_told_with_its_screen(opening: Any) -> None:
+def test_the_exit_of_a_program_is_reported_with_its_screen(opening: Any) -> None:
     with opening() as chatty:
         with pytest.raises(telex.SessionClosed, match=r"ended(.|\n)*did leave") as caught:
             chatty.turn("say", text="leave")
@@ -280,25 +274,27 @@ def test_a_program_that_ends_is_told_with_its_screen(opening: Any) -> None:
         assert "did leave" in chatty.text()
 
 
-def test_a_program_that_cannot_start_says_why(opening: Any, tmp_path: Path) -> None:
+def test_a_program_that_cannot_start_is_reported_with_the_reason(
+    opening: Any, tmp_path: Path
+) -> None:
     with pytest.raises(telex.NotStarted, match="no-such-program"), opening("no-such-program"):
         pass
     with pytest.raises(telex.NotStarted, match="nowhere"), opening(cwd=tmp_path / "nowhere"):
         pass
     with pytest.raises(telex.Refused, match="rows"), opening(rows=-1):
         pass
-    with pytest.raises(ValueError, match="no program"):
+    with pytest.raises(ValueError, match="command is empty"):
         opening("")
 
 
-def test_a_program_that_never_comes_to_rest_is_ended(opening: Any) -> None:
+def test_a_program_that_is_never_ready_is_ended(opening: Any) -> None:
     late = opening("sleep 100", ready=0.3)
     with pytest.raises(telex.TimedOut, match="the state: busy") as caught, late:
         pass
     assert "ready=None" in caught.value.__notes__[0]
 
 
-def test_a_plugin_that_is_not_there_is_refused(server: Serve, tmp_path: Path) -> None:
+def test_an_unknown_plugin_is_refused(server: Serve, tmp_path: Path) -> None:
     for how in ({}, {"at": server.unix}):
         with (
             pytest.raises(telex.Refused, match="did you mean shell") as caught,
@@ -326,9 +322,9 @@ def test_a_path_is_a_path_and_a_name_is_a_name(
         assert shell.plugin == "shell"
 
 
-def test_what_the_manifest_does_not_allow_is_not_permitted(tmp_path: Path) -> None:
+def test_methods_without_their_permission_are_refused(tmp_path: Path) -> None:
     directory = written(tmp_path / "reads", "session.spawn", "screen.read", source=LUA)
-    with telex.adapt(directory) as reads:  # which is not waited for, and closed all the same
+    with telex.adapt(directory) as reads:  # without waiting; it is closed all the same
         with pytest.raises(telex.NotPermitted, match=r"input\.write"):
             reads.send("say", text="x")
         with pytest.raises(telex.NotPermitted) as caught:
@@ -337,7 +333,7 @@ def test_what_the_manifest_does_not_allow_is_not_permitted(tmp_path: Path) -> No
         assert reads.state().state in {"busy", "ready"}
 
 
-def test_a_server_that_may_not_end_a_program_says_so(server: Serve) -> None:
+def test_closing_without_session_kill_is_refused_by_the_server(server: Serve) -> None:
     with (
         pytest.raises(telex.NotPermitted, match=r"session\.kill"),
         telex.adapt("stays", at=server.unix),
@@ -345,29 +341,29 @@ def test_a_server_that_may_not_end_a_program_says_so(server: Serve) -> None:
         pass
 
 
-def test_a_plugin_without_waits_is_not_waited_for(tmp_path: Path) -> None:
+def test_adapt_does_not_wait_for_a_plugin_without_waits(tmp_path: Path) -> None:
     with telex.adapt(written(tmp_path / "chatty", source=LUA)) as chatty:
         chatty.send("say", text="x")
         with pytest.raises(telex.Refused, match="no wait matcher 'wait_turn_matcher'"):
             chatty.wait()
 
 
-def test_a_server_that_goes_is_told(tmp_path: Path) -> None:
+def test_the_end_of_the_server_is_reported(tmp_path: Path) -> None:
     with serving(tmp_path) as served, telex.adapt("shell", at=served.unix) as shell:
         served.kill()
         with pytest.raises(telex.ServerGone):
             shell.state()
 
 
-# Its life.
+# Start and end.
 
 
-def test_leaving_the_block_leaves_nothing(opening: Any) -> None:
+def test_leaving_the_block_leaves_no_process(opening: Any) -> None:
     before = children()
     with pytest.raises(ZeroDivisionError), opening() as chatty:
         chatty.send("say", text=str(1 / 0))
     assert children() == before
-    with pytest.raises(telex.SessionClosed, match="the block"):
+    with pytest.raises(telex.SessionClosed, match="block has ended"):
         chatty.state()
 
 
@@ -379,7 +375,7 @@ async def test_closing_is_idempotent_and_then_it_is_closed(opening: Any) -> None
             await chatty.state()
 
 
-async def test_an_adapter_that_somebody_else_closed_can_be_left(server: Serve) -> None:
+async def test_leaving_an_adapter_that_another_client_closed_is_no_error(server: Serve) -> None:
     async with telex.adapt("chatty", at=server.unix) as chatty:
         await chatty._asking.call("adapter.close", OfAdapter(chatty.id), Closed)
         with pytest.raises(telex.Refused, match="unknown adapter"):
@@ -408,7 +404,7 @@ async def test_a_block_that_is_cancelled_while_it_ends_ends_its_program(opening:
     chatty = await opening(["sh", "-c", stubborn], ready=None)
     await chatty.wait("wait_text_matcher", text="ready")
     closing = asyncio.create_task(chatty.close())
-    await asyncio.sleep(0.05)  # into the ladder, which waits for the stubborn
+    await asyncio.sleep(0.05)  # while the process tree is being ended
     closing.cancel()
     with pytest.raises(asyncio.CancelledError):
         await closing
@@ -449,7 +445,7 @@ def test_a_turn_in_another_thread_ends_with_the_block(tmp_path: Path) -> None:
     assert len(told) == 1
 
 
-async def test_one_that_nobody_closed_is_warned_of(tmp_path: Path) -> None:
+async def test_an_unclosed_program_warns(tmp_path: Path) -> None:
     forgotten = [await telex.adapt(written(tmp_path / "chatty"))]
     asking = forgotten[0]._asking
     with pytest.warns(ResourceWarning, match="not closed"):
@@ -457,7 +453,7 @@ async def test_one_that_nobody_closed_is_warned_of(tmp_path: Path) -> None:
     await asking.close()
 
 
-# Predicates of plugins, for a program without an adapter.
+# Predicates, for a program without an adapter.
 
 
 def test_a_spawned_program_is_waited_for_by_a_predicate(tmp_path: Path) -> None:
@@ -481,7 +477,7 @@ def test_a_spawned_program_is_waited_for_by_a_predicate(tmp_path: Path) -> None:
         ("shell", "is_anything", "shell: .*is_anything"),
     ],
 )
-def test_a_predicate_that_is_not_there_is_refused(plugin: str, predicate: str, says: str) -> None:
+def test_an_unknown_predicate_is_refused(plugin: str, predicate: str, says: str) -> None:
     with telex.spawn("cat") as term:
         with pytest.raises(telex.Refused, match=says):
             term.wait(match.lua(plugin, predicate))
@@ -489,7 +485,7 @@ def test_a_predicate_that_is_not_there_is_refused(plugin: str, predicate: str, s
         term.wait("x\nx")
 
 
-def test_a_predicate_of_a_server_is_asked_there(server: Serve) -> None:
+def test_a_predicate_runs_on_the_server(server: Serve) -> None:
     with telex.connect(server.unix) as there, there.spawn("cat") as term:
         term.type("abc\n")
         term.wait(match.lua("chatty", "shows", text="abc\nabc"))
@@ -507,7 +503,7 @@ def test_a_program_without_such_matchers_loads_no_plugins() -> None:
     assert done.stdout == "['telex.adapters', 'telex.adapters.terminal_spawn']\n"
 
 
-# Its shape.
+# The public interface.
 
 
 def test_the_blocking_twin_has_the_same_methods() -> None:
@@ -518,9 +514,9 @@ def test_the_blocking_twin_has_the_same_methods() -> None:
             if inspect.isfunction(member) and not name.startswith("_")
         }
 
-    ours, theirs = public(sync.BlockingAdapted), public(client.Adapted)
+    ours, theirs = public(sync.Adapted), public(client.AsyncAdapted)
     assert list(ours) == list(theirs)
     for name, method in theirs.items():
         assert inspect.signature(ours[name]) == inspect.signature(method), name
-        assert method.__doc__, f"{name} says what it does"
-        assert not ours[name].__doc__, f"{name} is described once, in driver"
+        assert ours[name].__doc__ == (method.__doc__ or "").replace("await ", ""), name
+        assert ours[name].__doc__, f"{name} says what it does"

@@ -1,4 +1,4 @@
-"""The built-in adapters and the real programs: a shell, an interpreter, a pager, through the server."""
+"""The builtin adapters with real programs, through the server: a shell, an interpreter, a pager."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 class Driven:
-    """An adapter, and the connection it is driven by."""
+    """An adapter, and the connection that drives it."""
 
     def __init__(self, client: Client, adapter: str) -> None:
         self.client, self.adapter = client, adapter
 
     async def turn(self, intent: str, *, wait: str = "wait_turn_matcher", **params: Any) -> Any:
-        """Send, wait, and answer the state then."""
+        """Send, wait, and return the state at the end."""
         answer = await self.client.call(
             "adapter.turn",
             adapter=self.adapter,
@@ -45,7 +45,7 @@ class Driven:
         return answer["state"]
 
     async def refused(self, intent: str, **params: Any) -> str:
-        """The reason that the plugin gives."""
+        """Return the code of the plugin's refusal."""
         refusal = await self.client.refused(
             "adapter.send", adapter=self.adapter, intent=intent, params=params
         )
@@ -59,7 +59,7 @@ class Driven:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """A person's files: a prompt of their own."""
+    """A home directory with a custom prompt."""
     directory = tmp_path / "home"
     directory.mkdir()
     (directory / ".bashrc").write_text("PS1='ann@box:\\W$ '\n")
@@ -68,7 +68,7 @@ def home(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def starting(tmp_path: Path, home: Path) -> Any:
-    """`async with starting("shell", args=…) as driven:` an adapter at its first prompt."""
+    """Yield an adapter at its first prompt: `async with starting("shell", args=…) as driven:`."""
 
     @asynccontextmanager
     async def start(plugin: str, env: dict[str, str | None] | None = None, **how: Any) -> Any:
@@ -92,7 +92,7 @@ def starting(tmp_path: Path, home: Path) -> Any:
 # bash
 
 
-async def test_bash_tells_the_exit_code_of_a_command(starting: Any, home: Path) -> None:
+async def test_bash_reports_the_exit_code_of_a_command(starting: Any, home: Path) -> None:
     async with starting("shell") as bash:
         state = await bash.turn("run", command="false")
     assert (state["state"], state["rule"]) == ("prompt", "osc133_prompt")
@@ -106,7 +106,7 @@ async def test_bash_tells_the_exit_code_of_a_command(starting: Any, home: Path) 
 async def test_every_turn_of_bash_ends_with_its_own_prompt(
     starting: Any, counted: Callable[[int, int], int]
 ) -> None:
-    """The old prompt, still there when the wait begins, is never taken for the new one."""
+    """The old prompt, still shown when the wait begins, is not taken for the new one."""
     async with starting("shell") as bash:
         for number in range(counted(15, 300)):
             state = await bash.turn("run", command=f"(exit {number % 100})")
@@ -116,8 +116,8 @@ async def test_every_turn_of_bash_ends_with_its_own_prompt(
 
 async def test_a_long_command_runs_until_it_is_interrupted(starting: Any) -> None:
     async with starting("shell") as bash:
-        # One that is in the foreground when it says so: bash itself loses an interrupt that comes
-        # between its `echo` and the start of the next command.
+        # The program prints this itself, in the foreground: bash loses an interrupt that comes
+        # between its own `echo` and the start of the next command.
         command = "sh -c 'echo begun; exec sleep 100'"
         await bash.send("run", command=command)
         state = await bash.wait("wait_output_matcher", text="begun")
@@ -134,7 +134,7 @@ async def test_the_echo_of_a_command_is_not_its_output(starting: Any) -> None:
         assert "\ndone" in await bash.screen()
 
 
-async def test_an_unfinished_quote_needs_a_person(starting: Any) -> None:
+async def test_an_unfinished_quote_ends_the_wait(starting: Any) -> None:
     async with starting("shell") as bash:
         state = await bash.turn("run", command="echo 'one")
         assert (state["state"], state["rule"]) == ("continuation", "osc133_continuation")
@@ -153,7 +153,7 @@ async def test_several_lines_are_one_command(starting: Any) -> None:
         assert "got a\ngot b\n" in await bash.screen()
 
 
-async def test_a_password_is_asked_answered_and_told_nobody(starting: Any, home: Path) -> None:
+async def test_a_password_is_answered_and_not_disclosed(starting: Any, home: Path) -> None:
     fake = home / "sudo"
     fake.write_text(
         "read -s -p '[sudo] password for ann: ' word; echo\n"
@@ -165,7 +165,7 @@ async def test_a_password_is_asked_answered_and_told_nobody(starting: Any, home:
         state = await bash.turn("run", command="bash sudo")
         assert state["state"] == "password_prompt"
         state = await bash.turn("answer_password", password="wrong-one")
-        assert state["state"] == "password_prompt"  # asked again, not the old one
+        assert state["state"] == "password_prompt"  # the new prompt, not the old one
         assert "Sorry, try again." in await bash.screen()
         state = await bash.turn("answer_password", password="hunter2")
         assert (state["state"], state["metadata"]["exit_code"]) == ("prompt", 0)
@@ -192,7 +192,7 @@ async def test_a_line_half_typed_is_not_run_with_another(starting: Any) -> None:
         assert (await bash.turn("run", command="true"))["metadata"]["exit_code"] == 0
 
 
-async def test_a_line_sent_off_by_hand_is_waited_for_too(starting: Any) -> None:
+async def test_a_line_submitted_by_keys_is_waited_for_too(starting: Any) -> None:
     async with starting("shell") as bash:
         await bash.turn("run", command="true")
         await bash.send("type", text="sleep 0.3; (exit 9)")
@@ -200,7 +200,7 @@ async def test_a_line_sent_off_by_hand_is_waited_for_too(starting: Any) -> None:
     assert state["metadata"]["exit_code"] == 9
 
 
-async def test_bash_without_marks_is_known_by_its_look(starting: Any) -> None:
+async def test_bash_without_marks_is_recognised_by_its_prompt(starting: Any) -> None:
     async with starting("shell", env={"PROMPT_COMMAND": None}) as bash:
         state = await bash.turn("run", command="sleep 0.5; echo over")
         assert (state["state"], state["rule"]) == ("prompt", "prompt_row")
@@ -210,7 +210,7 @@ async def test_bash_without_marks_is_known_by_its_look(starting: Any) -> None:
 
 
 @pytest.mark.parametrize("exported", [{}, {"PS1": "(venv) $ ", "PS0": "", "PS2": "> "}])
-async def test_what_the_shell_starts_does_not_inherit_the_marks(
+async def test_programs_of_the_shell_do_not_inherit_the_marks(
     starting: Any, exported: dict[str, str]
 ) -> None:
     async with starting("shell", env=exported) as bash:
@@ -227,7 +227,9 @@ async def test_the_end_of_the_shell_ends_a_turn(starting: Any) -> None:
     assert (state["state"], state["rule"]) == ("exited", "exited")
 
 
-async def test_zsh_is_known_by_its_look(starting: Any, program: Callable[[str], str]) -> None:
+async def test_zsh_is_recognised_by_its_prompt(
+    starting: Any, program: Callable[[str], str]
+) -> None:
     env = {"PS1": "ann %1~ %# ", "RPS1": "[main]"}
     async with starting("shell", program=program("zsh"), args=["-f"], env=env) as zsh:
         state = await zsh.turn("run", command="sleep 0.5; echo over")
@@ -238,7 +240,7 @@ async def test_zsh_is_known_by_its_look(starting: Any, program: Callable[[str], 
         assert (await zsh.turn("interrupt"))["state"] == "prompt"
 
 
-async def test_zsh_with_marks_in_its_prompt_tells_the_exit_code(
+async def test_zsh_with_marks_in_its_prompt_reports_the_exit_code(
     starting: Any, program: Callable[[str], str]
 ) -> None:
     marked = "%{\033]133;D;%?\007\033]133;A\007%}ann %# %{\033]133;B\007%}"
@@ -251,11 +253,11 @@ async def test_zsh_with_marks_in_its_prompt_tells_the_exit_code(
 # python
 
 REPLS = pytest.mark.parametrize("basic", ["1", None], ids=["plain", "by default"])
-"""The plain interpreter, and, where there is another, the one that draws its own editor."""
+"""The basic interpreter and, where it exists, the one with its own line editor."""
 
 
 @REPLS
-async def test_python_tells_a_value(starting: Any, basic: str | None) -> None:
+async def test_python_reports_a_value(starting: Any, basic: str | None) -> None:
     env = {"PYTHON_BASIC_REPL": basic}
     async with starting("python-repl", program=sys.executable, args=["-q"], env=env) as python:
         for number in range(10):
@@ -266,7 +268,7 @@ async def test_python_tells_a_value(starting: Any, basic: str | None) -> None:
 
 
 @REPLS
-async def test_python_takes_a_function_of_several_lines(starting: Any, basic: str | None) -> None:
+async def test_python_accepts_a_function_of_several_lines(starting: Any, basic: str | None) -> None:
     code = 'def f(x):\n    text = "say \\"hi\\"\\tö"\n\n    if x:\n\n        return text * x\n'
     env = {"PYTHON_BASIC_REPL": basic}
     async with starting("python-repl", program=sys.executable, args=["-q"], env=env) as python:
@@ -278,7 +280,7 @@ async def test_python_takes_a_function_of_several_lines(starting: Any, basic: st
 
 
 @REPLS
-async def test_python_tells_an_exception(starting: Any, basic: str | None) -> None:
+async def test_python_reports_an_exception(starting: Any, basic: str | None) -> None:
     env = {"PYTHON_BASIC_REPL": basic}
     async with starting("python-repl", program=sys.executable, args=["-q"], env=env) as python:
         error = (await python.turn("evaluate", code="1/0"))["metadata"]["error"]
@@ -306,7 +308,7 @@ async def test_an_endless_loop_is_interrupted(starting: Any, basic: str | None) 
 
 
 @REPLS
-async def test_what_input_asks_is_answered(starting: Any, basic: str | None) -> None:
+async def test_input_of_the_code_is_answered(starting: Any, basic: str | None) -> None:
     env = {"PYTHON_BASIC_REPL": basic}
     async with starting("python-repl", program=sys.executable, args=["-q"], env=env) as python:
         assert await python.refused("answer", text="bob") == "no_input_asked"
@@ -316,7 +318,7 @@ async def test_what_input_asks_is_answered(starting: Any, basic: str | None) -> 
         assert (await python.turn("evaluate", code="name"))["metadata"]["result"] == "'bob'"
 
 
-async def test_the_debugger_is_a_state_of_its_own(starting: Any) -> None:
+async def test_the_debugger_has_its_own_state(starting: Any) -> None:
     async with starting("python-repl", program=sys.executable, args=["-q"]) as python:
         assert (await python.turn("evaluate", code="breakpoint()"))["state"] == "debugger"
         assert (await python.turn("evaluate", code="p 6*7"))["metadata"]["result"] == "42"
@@ -332,7 +334,7 @@ async def test_a_line_typed_by_hand_has_a_result(starting: Any) -> None:
         assert (await python.turn("key", key="enter"))["metadata"]["result"] == "42"
 
 
-async def test_prompts_in_a_text_that_is_printed_end_no_turn(starting: Any) -> None:
+async def test_printed_prompts_do_not_end_a_turn(starting: Any) -> None:
     code = "import time\nfor n in range(400): print('>>> f(%d)' % n)\ntime.sleep(0.3); print('the end')"
     async with starting("python-repl", program=sys.executable, args=["-q"]) as python:
         state = await python.turn("evaluate", code=code)
@@ -363,7 +365,7 @@ async def test_less_is_read_searched_and_left(starting: Any, poem: str, program:
         assert (await less.turn("search", pattern="zebra"))["state"] == "pattern_not_found"
         state = await less.turn("go_to", line=45)
         assert (state["state"], state["metadata"]["first_line"]) == ("viewing", 45)
-        assert "(END)" in await less.screen()  # a line of the text
+        assert "(END)" in await less.screen()  # also a line of the text
         state = await less.turn("bottom")
         assert (state["state"], state["metadata"]["last_line"]) == ("at_end", 100)
         assert (await less.turn("page_up"))["state"] == "viewing"
@@ -373,7 +375,7 @@ async def test_less_is_read_searched_and_left(starting: Any, poem: str, program:
         assert refusal.code in {spec.SESSION_CLOSED, -32602}
 
 
-async def test_less_that_is_asked_something_else_takes_no_command(
+async def test_less_accepts_no_command_while_it_waits_for_other_input(
     starting: Any, poem: str, program: Any
 ) -> None:
     async with starting("less", program=program("less"), args=[poem]) as less:

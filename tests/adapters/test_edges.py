@@ -1,5 +1,5 @@
-"""What is easily forgotten: secrets in every corner of what a plugin says, plans that are half done,
-floods, calls that end while others go on."""
+"""Edge cases: secrets in every part of a plugin's results, interrupted plans, floods, and calls that
+end while others continue."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ return {
 
 
 async def answer(caller: Caller, method: str, **params: Any) -> Any:
-    """The result, or the error, whichever it is."""
+    """Return the result or the error."""
     try:
         return await caller.call(method, **params)
     except Exception as error:  # noqa: BLE001  all of it is looked at
         return repr(getattr(error, "problem", error))
 
 
-async def test_nothing_a_plugin_says_leaves_with_a_secret() -> None:
+async def test_results_of_a_plugin_are_redacted() -> None:
     target = DefaultTarget("sh", ("-c", f"printf {SECRET}; cat"))
     async with serving(plugin(QUOTING, target=target)) as caller:
         start = await caller.call("adapter.start", plugin="chatty")
@@ -72,7 +72,7 @@ async def test_nothing_a_plugin_says_leaves_with_a_secret() -> None:
         assert "klmnop" not in str(one), one
 
 
-async def test_a_plan_is_done_whole_though_its_caller_leaves() -> None:
+async def test_a_plan_is_completed_even_if_its_caller_disconnects() -> None:
     slow = SOURCE.replace(
         "return M",
         """function M.slowly() return {actions = {
@@ -98,7 +98,7 @@ async def test_a_plan_is_done_whole_though_its_caller_leaves() -> None:
     assert after["state"]["last_intent"] == "said"
 
 
-async def test_a_predicate_slower_than_the_output_is_heard_all_the_same() -> None:
+async def test_a_predicate_slower_than_the_output_still_matches() -> None:
     slow = "return {yes = function() for i = 1, 600000 do end return true end}"
     async with serving(plugin(slow)) as caller:
         await caller.call("session.create", program="yes")
@@ -124,7 +124,7 @@ async def test_marks_of_a_classifier_are_few_short_and_permitted() -> None:
             assert "host_marks" in start["state"]["evidence"]
 
 
-async def test_whatever_a_close_interrupts_is_told_so() -> None:
+async def test_requests_interrupted_by_close_fail_with_session_closed() -> None:
     slow = SOURCE.replace(
         "return M",
         "function M.wait_slow_matcher() for i = 1, 4e6 do end return telex.matcher.contains_text('x') end\n"
@@ -144,7 +144,7 @@ async def test_whatever_a_close_interrupts_is_told_so() -> None:
             assert problem.code == -32002, (method, problem)
 
 
-async def test_two_who_close_are_both_told_when_it_is_gone() -> None:
+async def test_two_concurrent_closes_both_wait_for_the_end() -> None:
     async with serving(plugin()) as caller:
         adapter = (await caller.call("adapter.start", plugin="chatty"))["adapter"]
         both = [caller.call("adapter.close", adapter=adapter) for _ in range(2)]
@@ -153,7 +153,7 @@ async def test_two_who_close_are_both_told_when_it_is_gone() -> None:
         assert "unknown adapter" in (await caller.refused("adapter.close", adapter=adapter)).message
 
 
-async def test_a_resume_that_cannot_be_closes_nothing() -> None:
+async def test_a_failed_resume_closes_nothing() -> None:
     macro = plugin(name="macro", kind="matcher")
     async with serving(plugin(), macro, plugin(name="bare", target=None)) as caller:
         adapter = (await caller.call("adapter.start", plugin="chatty"))["adapter"]
@@ -163,7 +163,7 @@ async def test_a_resume_that_cannot_be_closes_nothing() -> None:
         assert only["adapter"] == adapter
 
 
-async def test_one_callers_loops_do_not_end_anothers_wait() -> None:
+async def test_an_endless_predicate_does_not_fail_the_waits_of_others() -> None:
     source = "return {look = function(input) while input.params.loop do end return input.screen:find('ready') ~= nil end}"
     async with serving(plugin(source)) as caller:
         await caller.call("session.create", program="cat")
@@ -199,7 +199,7 @@ async def test_params_are_bounded_before_the_plugin_sees_them() -> None:
         ] != "plugin_error"
 
 
-async def test_who_waits_for_a_plugin_is_told_when_it_is_unloaded(tmp_path: Any) -> None:
+async def test_unloading_a_plugin_fails_the_waits_on_it(tmp_path: Any) -> None:
     (tmp_path / "main.lua").write_text("return {never = function() return false end}")
     manifest = tmp_path / "manifest.toml"
     manifest.write_text(
@@ -212,14 +212,14 @@ async def test_who_waits_for_a_plugin_is_told_when_it_is_unloaded(tmp_path: Any)
         waiting = asyncio.create_task(
             caller.refused("session.wait", session="s1", matcher=matcher, timeout_ms=60_000)
         )
-        await asyncio.sleep(0.4)  # it has been asked, and the next silence is a while away
+        await asyncio.sleep(0.4)  # the predicate was called, and the next call is some time away
         await caller.call("plugin.unload", plugin="mine")
         async with asyncio.timeout(25):
             problem = await waiting
         assert "unloaded" in problem.message
 
 
-async def test_a_matcher_that_is_wrong_is_the_plugins_fault() -> None:
+async def test_a_refused_matcher_is_a_plugin_problem() -> None:
     bad = SOURCE.replace(
         "return M",
         "function M.pattern_matcher() return telex.matcher.screen_regex('(') end\n"
@@ -233,7 +233,7 @@ async def test_a_matcher_that_is_wrong_is_the_plugins_fault() -> None:
             assert (problem.data["plugin"], problem.data["function"]) == ("chatty", function)
 
 
-async def test_a_wait_tells_nothing_that_a_snapshot_would_refuse() -> None:
+async def test_a_wait_returns_no_text_that_a_snapshot_would_refuse() -> None:
     source = """return {classify = function() return {state = "x", confidence = 1} end,
       wait_turn_matcher = function() return {type = "transcript_regex", value = "hidden (%w+|\\\\w+)"} end,
       wait_screen_matcher = function() return {type = "screen_regex", value = "hidden (\\\\w+)"} end,
@@ -260,7 +260,7 @@ async def test_a_wait_tells_nothing_that_a_snapshot_would_refuse() -> None:
     assert "hidden treasure'" not in repr(said)
 
 
-async def test_an_unknown_intent_is_named_though_describe_is_broken() -> None:
+async def test_an_unknown_intent_is_reported_even_if_describe_fails() -> None:
     broken = SOURCE.replace("return M", "function M.describe() error('broken') end\nreturn M")
     async with serving(plugin(broken)) as caller:
         adapter = (await caller.call("adapter.start", plugin="chatty"))["adapter"]

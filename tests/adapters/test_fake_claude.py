@@ -1,4 +1,4 @@
-"""The fake of Claude Code's terminal UI is right: what the adapter's own tests lean on."""
+"""The fake of Claude Code's terminal UI, on which the adapter's tests rely."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MARKER = ScreenRegex(r"(?m)^✻ Worked for 1s$")
 
 
 class Driven:
-    """The fake, with a person in front of it."""
+    """The fake on a PTY, with the keys of a person."""
 
     def __init__(self, session: PtySession, log: Path) -> None:
         self.session, self._log = session, log
@@ -153,7 +153,7 @@ async def test_an_error_is_a_row_and_then_the_prompt_again(tmp_path: Path) -> No
         assert "✻ Worked" not in screen
 
 
-async def test_what_is_submitted_meanwhile_has_its_turn_afterwards(tmp_path: Path) -> None:
+async def test_a_command_submitted_during_another_has_its_own_turn(tmp_path: Path) -> None:
     async with trusted(tmp_path) as fake:
         await fake.submits("slow")
         await fake.sees(SPINNER)
@@ -166,7 +166,7 @@ async def test_what_is_submitted_meanwhile_has_its_turn_afterwards(tmp_path: Pat
 # Cancelling.
 
 
-async def test_esc_ends_a_slow_turn_and_the_prompt_is_back(tmp_path: Path) -> None:
+async def test_esc_ends_a_slow_turn_and_shows_the_prompt(tmp_path: Path) -> None:
     async with trusted(tmp_path) as fake:
         await fake.submits("slow")
         await fake.sees(SPINNER)
@@ -237,9 +237,7 @@ async def test_a_plan_is_approved_or_not(tmp_path: Path, key: str, then: str) ->
 @pytest.mark.parametrize(
     ("command", "shown"), [("/usage", "14% used"), ("/doctor", "Claude Code health")]
 )
-async def test_a_panel_stands_in_place_of_the_box_until_esc(
-    tmp_path: Path, command: str, shown: str
-) -> None:
+async def test_a_panel_replaces_the_box_until_esc(tmp_path: Path, command: str, shown: str) -> None:
     async with trusted(tmp_path) as fake:
         await fake.submits(command)
         assert "❯\u00a0" not in await fake.sees(shown, "Esc to cancel")
@@ -264,10 +262,10 @@ async def test_cost_is_printed_above_the_box(tmp_path: Path) -> None:
         await fake.sees("❯ /cost\n  ⎿\u00a0 Total cost:            $0.42", EMPTY_BOX)
 
 
-# The screen, and the end.
+# The screen, and the exit.
 
 
-async def test_it_is_drawn_anew_for_another_size(tmp_path: Path) -> None:
+async def test_the_screen_is_redrawn_after_a_resize(tmp_path: Path) -> None:
     async with trusted(tmp_path) as fake:
         await fake.submits("hello")
         await fake.sees(MARKER)

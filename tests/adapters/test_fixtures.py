@@ -1,4 +1,4 @@
-"""Fixtures: files of cases, what is expected, and where an answer differs."""
+"""Fixtures: files of cases, expected states, and differences."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def said(state: str = "ready", **more: Any) -> AdapterState:
     )
 
 
-def test_a_case_is_a_screen_and_what_is_expected_of_it() -> None:
+def test_a_case_has_a_screen_and_an_expected_state() -> None:
     found, problems = parse_fixtures('[a]\nstate = "ready"\nscreen = "$ "\n')
     assert not problems
     assert found == [Fixture("a", "$ ", Expected(state="ready"))]
@@ -85,7 +85,7 @@ QUOTES = "'" * 3
         "\x1b[m\x7f\r\té\n",
     ],
 )
-def test_what_is_encoded_is_parsed_again(text: str) -> None:
+def test_an_encoded_fixture_parses_to_itself(text: str) -> None:
     expected = Expected(
         state="a b",
         min_confidence=0.5,
@@ -98,7 +98,7 @@ def test_what_is_encoded_is_parsed_again(text: str) -> None:
         assert parse_fixtures(encode_fixture(one)) == ([one], [])
 
 
-def test_a_plugin_is_shown_what_the_fixture_says_and_the_rest_by_default() -> None:
+def test_a_fixture_overrides_the_default_context() -> None:
     case = """[a]
 state = "a"
 last_intent = "run"
@@ -106,7 +106,7 @@ context = { title = "t", stable_ms = 5 }
 screen = "1\\n2\\n3\\n4\\n5\\n6\\n7\\n"
 """
     (one,), _ = parse_fixtures(case)
-    seen = one.shown()
+    seen = one.context()
     assert (seen["screen"], seen["body_text"], seen["status_text"]) == (
         "1\n2\n3\n4\n5\n6\n7",
         "1\n2\n3\n4",
@@ -116,7 +116,7 @@ screen = "1\\n2\\n3\\n4\\n5\\n6\\n7\\n"
     assert seen["completed_turn_stable_ms"] == 300
 
 
-def test_what_was_left_out_is_not_looked_at() -> None:
+def test_absent_expectations_are_not_compared() -> None:
     assert not differences(Expected(state="ready"), said(rule="r", metadata={"a": 1}))
 
 
@@ -147,7 +147,7 @@ def test_a_number_is_the_same_however_lua_wrote_it() -> None:
     assert not differences(Expected(state="ready", metadata={"n": 1}), said(metadata={"n": 1.0}))
 
 
-def test_what_was_saved_is_read_again_and_never_replaced(tmp_path: Path) -> None:
+def test_a_saved_case_is_read_again_and_never_replaced(tmp_path: Path) -> None:
     where = tmp_path / "mine" / "fixtures"
     assert read_fixtures(where) == ([], [])
     assert free_name(where) == "001"
@@ -162,15 +162,15 @@ def test_what_was_saved_is_read_again_and_never_replaced(tmp_path: Path) -> None
     (where / "own.toml").write_text("[b]\n")
     before = path.read_text()
     for name, there in (("001", "recorded.toml"), ("b", "own.toml")):
-        with pytest.raises(FixtureTaken, match=f"{there} has a {name} already"):
+        with pytest.raises(FixtureTaken, match=f"{there} already has a {name}"):
             save_fixture(where, name, "other", expected)
     (where / "own.toml").write_text("[b")
-    with pytest.raises(FixtureTaken, match=r"own\.toml: this is not TOML: .*; mend it first"):
+    with pytest.raises(FixtureTaken, match=r"own\.toml: this is not TOML: .*; correct it first"):
         save_fixture(where, "c", "other", expected)
     assert path.read_text() == before
 
 
-def test_a_case_is_added_to_what_a_person_wrote_without_a_last_newline(tmp_path: Path) -> None:
+def test_a_case_is_appended_to_a_file_without_a_final_newline(tmp_path: Path) -> None:
     (tmp_path / "recorded.toml").write_text("# mine\n[a]\nstate = 'x'\nscreen = ''")
     save_fixture(tmp_path, "b", "$", Expected(state="y"))
     assert [one.name for one in read_fixtures(tmp_path)[0]] == ["a", "b"]

@@ -1,6 +1,6 @@
-"""Plugins read from the disk: what is taken along, and that nothing from outside ever is.
+"""Plugins read from the disk: which files are read, and that no file outside of the directory is.
 
-Every way out is tried twice: with the kernel's own walk, and with ours.
+Every escape is tried twice: with the kernel's path resolution (openat2), and with telex's own.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """A plugin's directory, with a stranger's files beside it."""
+    """A plugin's directory, with foreign files beside it."""
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "main.lua").write_text(OUTSIDE)
     (tmp_path / "main.lua").write_text(OUTSIDE)
@@ -54,7 +54,7 @@ def home(tmp_path: Path) -> Path:
 
 def write_manifest(directory: Path, entrypoint: str = "main.lua") -> Path:
     path = directory / "manifest.toml"
-    spelt = json.dumps(entrypoint)  # as TOML spells it, too
+    spelt = json.dumps(entrypoint)  # JSON strings are also TOML strings
     path.write_text(
         'name = "demo"\nkind = "adapter"\nversion = "1"\nruntime = "lua"\n'
         f'entrypoint = {spelt}\npermissions = ["screen.read"]\n'
@@ -72,10 +72,10 @@ def refused(directory: Path, entrypoint: str = "main.lua") -> PluginRefused:
     return raised.value
 
 
-# What is taken along.
+# Files that are read.
 
 
-def test_the_kernel_itself_walks_where_it_can(home: Path, way: str) -> None:
+def test_openat2_is_used_where_the_kernel_has_it(home: Path, way: str) -> None:
     root = os.open(home, os.O_RDONLY)
     try:
         if way == "kernel":
@@ -95,7 +95,7 @@ def test_every_lua_file_is_read_and_the_plugin_needs_no_disk_afterwards(home: Pa
     assert (plugin.builtin, plugin.directory) == (False, home)
 
 
-def test_an_entrypoint_may_have_any_name_and_be_anywhere_beneath(home: Path) -> None:
+def test_an_entrypoint_may_have_any_name_and_depth(home: Path) -> None:
     (home / "fixtures").mkdir()
     (home / "fixtures" / "start").write_text("return 1")
     assert read(home, "fixtures/start").files["fixtures/start"] == "return 1"
@@ -114,7 +114,7 @@ def test_a_byte_order_mark_is_no_part_of_the_source(home: Path) -> None:
     assert read(home).files["main.lua"] == "return {}"
 
 
-def test_a_relative_path_is_as_good(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_relative_path_works_too(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_manifest(home)
     monkeypatch.chdir(home)
     assert read_plugin(Path("manifest.toml"), builtin=True).builtin
@@ -134,7 +134,7 @@ def test_a_relative_path_is_as_good(home: Path, monkeypatch: pytest.MonkeyPatch)
         ("lib/here", "..", "lib/here/main.lua"),
     ],
 )
-def test_a_link_that_stays_inside_is_followed(
+def test_a_link_to_the_inside_is_followed(
     home: Path, link: str, target: str, entrypoint: str
 ) -> None:
     (home / link).symlink_to(target)
@@ -156,7 +156,7 @@ def test_a_linked_directory_is_not_walked_so_that_a_loop_ends(home: Path) -> Non
     assert set(read(home).files) == {"main.lua", "lib/x.lua"}
 
 
-# Ways out.
+# Escapes.
 
 
 def link(name: str, target: str) -> Callable[[Path], None]:
@@ -212,33 +212,38 @@ def directory(home: Path) -> None:
 
 
 WAYS_OUT: list[tuple[str, Callable[[Path], None], str, str]] = [
-    ("a link to a file outside", link("x.lua", "../main.lua"), "x.lua", "leads out"),
-    ("a link further out", link("x.lua", "../../../etc/passwd"), "x.lua", "leads out"),
-    ("an absolute link", link("x.lua", "/etc/passwd"), "x.lua", "leads out"),
-    ("an absolute link to the root", link("x", "/"), "x/etc/passwd", "leads out"),
-    ("an absolute link back inside", absolute_inside, "abs.lua", "leads out"),
-    ("out and back in by name", inside_name_outside_place, "x.lua", "leads out"),
-    ("a linked directory outside", link("x", "../outside"), "x/main.lua", "leads out"),
-    ("a linked directory above", link("x", ".."), "x/main.lua", "leads out"),
-    ("above and down again", link("x", ".."), "x/plugin/main.lua", "leads out"),
-    ("a link below that leads out", link("lib/x.lua", "../../main.lua"), "lib/x.lua", "leads out"),
-    ("a directory below", link("lib/x", "../../outside"), "lib/x/main.lua", "leads out"),
-    ("dots and slashes", link("x.lua", ".//./lib/.././../main.lua"), "x.lua", "leads out"),
-    ("slashes before dots", link("x.lua", ".//..//main.lua"), "x.lua", "leads out"),
-    ("a chain of links", chain, "main2.lua", "leads out"),
-    ("a chain of directories", chained_directories, "one/main.lua", "leads out"),
+    ("a link to a file outside", link("x.lua", "../main.lua"), "x.lua", "is outside of"),
+    ("a link further out", link("x.lua", "../../../etc/passwd"), "x.lua", "is outside of"),
+    ("an absolute link", link("x.lua", "/etc/passwd"), "x.lua", "is outside of"),
+    ("an absolute link to the root", link("x", "/"), "x/etc/passwd", "is outside of"),
+    ("an absolute link back inside", absolute_inside, "abs.lua", "is outside of"),
+    ("out and back in by name", inside_name_outside_place, "x.lua", "is outside of"),
+    ("a linked directory outside", link("x", "../outside"), "x/main.lua", "is outside of"),
+    ("a linked directory above", link("x", ".."), "x/main.lua", "is outside of"),
+    ("above and down again", link("x", ".."), "x/plugin/main.lua", "is outside of"),
+    (
+        "a link below that leads out",
+        link("lib/x.lua", "../../main.lua"),
+        "lib/x.lua",
+        "is outside of",
+    ),
+    ("a directory below", link("lib/x", "../../outside"), "lib/x/main.lua", "is outside of"),
+    ("dots and slashes", link("x.lua", ".//./lib/.././../main.lua"), "x.lua", "is outside of"),
+    ("slashes before dots", link("x.lua", ".//..//main.lua"), "x.lua", "is outside of"),
+    ("a chain of links", chain, "main2.lua", "is outside of"),
+    ("a chain of directories", chained_directories, "one/main.lua", "is outside of"),
     ("a chain too long", long_chain, "l0", "symbolic links"),
     ("a link to itself", link("x.lua", "x.lua"), "x.lua", "symbolic links"),
     ("a link through itself", link("x", "x/y"), "x/main.lua", "symbolic links"),
-    ("our environment", link("x.lua", "/proc/self/environ"), "x.lua", "leads out"),
-    ("our working directory", link("x", "/proc/self/cwd"), "x/main.lua", "leads out"),
-    ("our root", link("x", "/proc/self/root"), "x/etc/passwd", "leads out"),
-    ("our standard input", link("x.lua", "/proc/self/fd/0"), "x.lua", "leads out"),
-    ("our standard input by name", link("x.lua", "/dev/stdin"), "x.lua", "leads out"),
-    ("a device outside", link("x.lua", "/dev/zero"), "x.lua", "leads out"),
+    ("our environment", link("x.lua", "/proc/self/environ"), "x.lua", "is outside of"),
+    ("our working directory", link("x", "/proc/self/cwd"), "x/main.lua", "is outside of"),
+    ("our root", link("x", "/proc/self/root"), "x/etc/passwd", "is outside of"),
+    ("our standard input", link("x.lua", "/proc/self/fd/0"), "x.lua", "is outside of"),
+    ("our standard input by name", link("x.lua", "/dev/stdin"), "x.lua", "is outside of"),
+    ("a device outside", link("x.lua", "/dev/zero"), "x.lua", "is outside of"),
     ("a dangling link", link("x.lua", "missing.lua"), "x.lua", "no such file"),
-    ("a dangling link outside", link("x.lua", "../missing.lua"), "x.lua", "leads out"),
-    ("a dangling absolute link", link("x.lua", "/missing.lua"), "x.lua", "leads out"),
+    ("a dangling link outside", link("x.lua", "../missing.lua"), "x.lua", "is outside of"),
+    ("a dangling absolute link", link("x.lua", "/missing.lua"), "x.lua", "is outside of"),
     ("nothing there", nothing, "missing.lua", "no such file"),
     ("nothing in a directory", nothing, "lib/missing.lua", "no such file"),
     ("a directory that is none", nothing, "main.lua/x.lua", "Not a directory"),
@@ -263,7 +268,7 @@ WAYS_OUT: list[tuple[str, Callable[[Path], None], str, str]] = [
 @pytest.mark.parametrize(
     ("prepare", "entrypoint", "why"), [pytest.param(*row[1:], id=row[0]) for row in WAYS_OUT]
 )
-def test_no_way_leads_out(
+def test_no_path_leaves_the_directory(
     home: Path, prepare: Callable[[Path], None], entrypoint: str, why: str
 ) -> None:
     prepare(home)
@@ -289,7 +294,7 @@ def test_no_way_leads_out(
         ),
     ],
 )
-def test_paths_that_lead_out_by_themselves_are_no_manifest(home: Path, entrypoint: str) -> None:
+def test_a_manifest_path_outside_of_the_directory_is_refused(home: Path, entrypoint: str) -> None:
     with pytest.raises(BadManifest) as raised:
         read(home, entrypoint)
     assert [problem.field for problem in raised.value.problems] == ["entrypoint"]
@@ -310,7 +315,7 @@ def test_opening_beneath_relies_on_no_check_before_it(home: Path, path: str) -> 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
 @pytest.mark.parametrize("path", ["cwd", "root/etc/passwd", "exe", "fd/0", "self/root/etc/passwd"])
-def test_links_that_are_no_links_but_doors_stay_shut(path: str) -> None:
+def test_magic_links_in_proc_are_not_followed(path: str) -> None:
     root = os.open("/proc/self", os.O_RDONLY)
     try:
         with pytest.raises(OSError):  # noqa: PT011 - by any number
@@ -319,7 +324,7 @@ def test_links_that_are_no_links_but_doors_stay_shut(path: str) -> None:
         os.close(root)
 
 
-def test_a_link_out_is_refused_also_where_nothing_asks_for_it_yet(home: Path) -> None:
+def test_a_link_to_the_outside_is_refused_even_if_it_is_not_required(home: Path) -> None:
     (home / "lib" / "more.lua").symlink_to("../../main.lua")
     assert refused(home).file == str(home / "lib" / "more.lua")
 
@@ -340,7 +345,7 @@ def test_a_device_is_never_read(home: Path) -> None:
 
 
 class Swapping(threading.Thread):
-    """Puts one thing, then the other, in the same place, again and again."""
+    """Replaces one thing by another at the same path, again and again, in a thread."""
 
     def __init__(self, place: Path, times: int, make: Callable[[Path, bool], None]) -> None:
         super().__init__()
@@ -372,7 +377,7 @@ def swap_directory(place: Path, outside: bool) -> None:
 
 @pytest.mark.counted
 @pytest.mark.parametrize("what", ["file", "directory"])
-def test_a_file_that_becomes_a_link_while_we_read_never_shows_what_is_outside(
+def test_a_file_replaced_by_a_link_during_the_read_never_shows_the_outside(
     home: Path, what: str, counted: Callable[[int, int], int]
 ) -> None:
     (home / "lib" / "main.lua").write_text(INSIDE)
@@ -397,7 +402,7 @@ def test_a_file_that_becomes_a_link_while_we_read_never_shows_what_is_outside(
     assert turned_away, "the race was never met"
 
 
-# Both ways agree.
+# Both resolutions agree.
 
 _names = st.sampled_from(["a", "b", "c", ".", "..", "a/b", "../c", "b/../..", "a/", "/", "c/.", ""])
 
@@ -427,7 +432,7 @@ def test_both_ways_open_the_same_or_nothing(
 
 
 def make(place: Path, what: str) -> None:
-    """What can be made there, never through a link: `a -> /` would have us write into the root."""
+    """Create an entry, never through a link: `a -> /` would write into the root directory."""
     if place.parent.is_symlink() or not place.parent.is_dir() or os.path.lexists(place):
         return
     if what == "+dir":
@@ -443,7 +448,7 @@ KERNEL = openat._by_the_kernel
 
 def opened(way: Callable[[int, str], int], root: int, path: str) -> object:
     if not path or path.startswith("/"):
-        return None  # turned away before
+        return None  # refused earlier
     try:
         descriptor = way(root, path)
     except OSError as error:
@@ -453,7 +458,7 @@ def opened(way: Callable[[int, str], int], root: int, path: str) -> object:
     return status.st_dev, status.st_ino
 
 
-# What is refused for what it is.
+# Files that are refused.
 
 
 def test_bytecode_is_refused_by_name(home: Path) -> None:
@@ -471,7 +476,7 @@ def test_sources_are_utf_8(home: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [b"\xff.lua", b"a\nb.lua", b"\x1b[2J.lua"])
-def test_a_name_nobody_can_require_is_refused_in_a_sentence_that_can_be_sent(
+def test_a_file_name_that_require_cannot_express_is_refused_with_a_printable_message(
     home: Path, name: bytes
 ) -> None:
     Path(os.fsdecode(bytes(home) + b"/" + name)).touch()
@@ -480,7 +485,7 @@ def test_a_name_nobody_can_require_is_refused_in_a_sentence_that_can_be_sent(
     assert str(problem).isprintable()
 
 
-def test_too_many_too_large_too_deep_and_too_crowded_are_refused(
+def test_too_many_files_too_many_bytes_and_too_deep_directories_are_refused(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for limit, value in (("FILES", 3), ("SOURCE_BYTES", 100), ("DEPTH", 2), ("ENTRIES", 8)):
@@ -491,13 +496,13 @@ def test_too_many_too_large_too_deep_and_too_crowded_are_refused(
     assert len(read(home).files) == 3
 
     (home / "lib" / "two" / "c.lua").write_text("c" * (100 - len(INSIDE)))
-    assert "more than 100 bytes together" in refused(home).problem
+    assert "more than 100 bytes" in refused(home).problem
     (home / "lib" / "two" / "c.lua").write_text("c")
     (home / "lib" / "d.lua").write_text("d")
     assert "at most 3 Lua files" in refused(home).problem
     (home / "lib" / "d.lua").unlink()
     (home / "lib" / "two" / "three").mkdir()
-    assert refused(home).problem == "lies more than 2 directories deep"
+    assert refused(home).problem == "is more than 2 directories deep"
     (home / "lib" / "two" / "three").rmdir()
     for n in range(4):
         (home / f"{n}.txt").touch()
@@ -509,11 +514,11 @@ def test_too_many_too_large_too_deep_and_too_crowded_are_refused(
 
 def test_a_manifest_with_nothing_to_run_is_refused(home: Path) -> None:
     (home / "manifest.toml").write_text('name = "a"\nkind = "macro"\nversion = "1"')
-    with pytest.raises(PluginRefused, match='nothing to run; add runtime = "lua"'):
+    with pytest.raises(PluginRefused, match='it has no entrypoint; add runtime = "lua"'):
         read_plugin(home / "manifest.toml")
 
 
-def test_every_problem_of_a_manifest_is_told_with_the_file(home: Path) -> None:
+def test_every_problem_of_a_manifest_is_reported_with_the_file(home: Path) -> None:
     (home / "manifest.toml").write_text('kind = "x"')
     with pytest.raises(BadManifest, match=str(home / "manifest.toml")) as raised:
         read_plugin(home / "manifest.toml")
@@ -535,7 +540,7 @@ def test_a_manifest_may_be_linked_inside_and_not_outside(home: Path) -> None:
     (home / "lib" / "demo.toml").rename(home.parent / "demo.toml")
     (home / "manifest.toml").unlink()
     (home / "manifest.toml").symlink_to("../demo.toml")
-    with pytest.raises(PluginRefused, match="leads out"):
+    with pytest.raises(PluginRefused, match="is outside of"):
         read_plugin(home / "manifest.toml")
 
 
@@ -559,7 +564,7 @@ def test_a_path_that_is_no_manifest_is_refused(
     assert str(raised.value).isprintable()
 
 
-# Whose files they are.
+# Owners.
 
 
 @pytest.fixture
@@ -572,23 +577,21 @@ def closed(home: Path) -> Path:
 
 
 @pytest.mark.parametrize("place", [".", "manifest.toml", "main.lua", "lib"])
-def test_what_others_could_have_written_is_not_taken_for_ours(closed: Path, place: str) -> None:
+def test_files_that_other_users_could_have_written_are_refused(closed: Path, place: str) -> None:
     assert read_plugin(closed, ours=True).name == "demo"
     for mode in (0o020, 0o002):
         (closed.parent / place).chmod(0o755 | mode)
-        with pytest.raises(PluginRefused, match="others could have written this") as raised:
+        with pytest.raises(PluginRefused, match="another user could have written this") as raised:
             read_plugin(closed, ours=True)
         assert raised.value.file == str(closed.parent / place)
         assert read_plugin(closed).name == "demo", "whoever names it trusts it"
 
 
-def test_what_belongs_to_somebody_else_is_not_taken_for_ours(
-    closed: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_of_another_user_are_refused(closed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     owner = closed.stat().st_uid
     if owner == 0:
         os.chown(closed, 12345, -1)
     else:
         monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
-    with pytest.raises(PluginRefused, match="others could have written this"):
+    with pytest.raises(PluginRefused, match="another user could have written this"):
         read_plugin(closed, ours=True)

@@ -1,4 +1,4 @@
-"""Manifests: what is one, and that every problem is named by its field, all at once."""
+"""Manifests: valid ones, and all problems at once, each by its field."""
 
 from __future__ import annotations
 
@@ -63,13 +63,13 @@ def test_a_whole_manifest_is_read_as_it_was_written() -> None:
     )
 
 
-def test_the_least_manifest_has_no_permissions_and_nothing_to_run() -> None:
+def test_a_minimal_manifest_has_no_permissions_and_no_entrypoint() -> None:
     manifest = check(LEAST)
     assert (manifest.permissions, manifest.runtime, manifest.entrypoint) == ((), None, None)
     assert manifest.default_target is None
 
 
-def test_null_stands_for_absent() -> None:
+def test_null_means_absent() -> None:
     absent = dict.fromkeys(["runtime", "entrypoint", "permissions", "default_target"])
     assert check({**LEAST, **absent}) == check(LEAST)
     target = {"program": "sh", **dict.fromkeys(["args", "rows", "cols", "env", "required_env"])}
@@ -86,7 +86,7 @@ def test_every_permission_there_is_can_be_declared() -> None:
     assert check({**LEAST, "permissions": list(PERMISSIONS)}).permissions == PERMISSIONS
 
 
-def test_keys_nobody_knows_are_left_alone() -> None:
+def test_unknown_keys_are_ignored() -> None:
     target = {"program": "sh", "colour": "red"}
     assert check({**LEAST, "author": "me", "default_target": target}).name == "demo"
 
@@ -128,7 +128,7 @@ def test_every_problem_is_named_at_once() -> None:
         "default_target.required_env",
     ]
     assert found["version"] == "is missing"
-    assert found["permissions[1]"] == "screen.read is at permissions[0] already; remove one"
+    assert found["permissions[1]"] == "screen.read is already at permissions[0]; remove one"
     assert found["permissions[2]"] == (
         '"screen.write" is not a permission; there are session.spawn, session.kill, '
         "session.resize, screen.read, transcript.read, input.write, matcher.wait"
@@ -137,7 +137,7 @@ def test_every_problem_is_named_at_once() -> None:
     assert found["default_target.required_env"] == "must be a table; it is a list"
 
 
-def test_the_sentence_names_the_fields_and_their_problems() -> None:
+def test_the_message_names_the_fields_and_their_problems() -> None:
     with pytest.raises(BadManifest) as raised:
         check({"name": "demo", "kind": "adapter"})
     assert str(raised.value) == "the manifest cannot be used: `version`: is missing"
@@ -145,21 +145,21 @@ def test_the_sentence_names_the_fields_and_their_problems() -> None:
 
 @pytest.mark.parametrize("field", ["name", "kind", "version"])
 @pytest.mark.parametrize("value", [None, 1, [], {}, True, "", "   "])
-def test_what_every_manifest_has_must_be_there_as_text(field: str, value: object) -> None:
+def test_required_fields_must_be_text(field: str, value: object) -> None:
     assert list(problems({**LEAST, field: value})) == [field]
     without = {key: value for key, value in LEAST.items() if key != field}
     assert problems(without) == {field: "is missing"}
 
 
 @pytest.mark.parametrize("name", ["a", "claude-code", "python_repl.2", "9", "x" * 64])
-def test_names_that_are_names(name: str) -> None:
+def test_valid_names_are_accepted(name: str) -> None:
     assert check({**LEAST, "name": name}).name == name
 
 
 @pytest.mark.parametrize(
     "name", ["-a", ".a", "_a", "a b", "a/b", "a\n", "é", "x" * 65, "a\0", "\x1b[31m"]
 )
-def test_names_that_are_none(name: str) -> None:
+def test_invalid_names_are_problems(name: str) -> None:
     found = problems({**LEAST, "name": name})
     assert "letters, digits" in found["name"]
     assert found["name"].isprintable()
@@ -170,7 +170,7 @@ def test_a_version_can_be_shown_on_one_line(version: str) -> None:
     assert list(problems({**LEAST, "version": version})) == ["version"]
 
 
-def test_a_runtime_without_an_entrypoint_and_the_reverse_are_half_a_plugin() -> None:
+def test_a_runtime_needs_an_entrypoint_and_the_reverse() -> None:
     assert "name the Lua file" in problems({**LEAST, "runtime": "lua"})["entrypoint"]
     assert 'runtime = "lua"' in problems({**LEAST, "entrypoint": "main.lua"})["runtime"]
 
@@ -195,7 +195,7 @@ def test_wasm_is_reserved_and_other_runtimes_are_unknown() -> None:
         ("häuptling.lua", "häuptling.lua"),
     ],
 )
-def test_an_entrypoint_is_spelt_in_one_way(written: str, meant: str) -> None:
+def test_the_path_of_an_entrypoint_is_normalized(written: str, meant: str) -> None:
     assert check({**RUNS, "entrypoint": written}).entrypoint == meant
 
 
@@ -224,7 +224,7 @@ def test_an_entrypoint_is_spelt_in_one_way(written: str, meant: str) -> None:
         (["main.lua"], "must be text"),
     ],
 )
-def test_an_entrypoint_that_cannot_be_beneath_the_manifest(entrypoint: Any, why: str) -> None:
+def test_an_entrypoint_outside_of_the_directory_is_a_problem(entrypoint: Any, why: str) -> None:
     found = problems({**RUNS, "entrypoint": entrypoint})
     assert list(found) == ["entrypoint"]
     assert why in found["entrypoint"]
@@ -249,7 +249,7 @@ def test_lists_and_tables_are_what_they_should_be(field: str, value: object) -> 
     assert list(problems({**LEAST, field: value})) == [field]
 
 
-def test_values_given_to_a_program_are_never_quoted() -> None:
+def test_arguments_and_variables_are_never_quoted_in_problems() -> None:
     target = {"program": "sh", "args": ["hunter2\0"], "env": {"TOKEN": "hunter2\0", "N": 4711}}
     with pytest.raises(BadManifest) as raised:
         check({**LEAST, "default_target": target})
@@ -257,7 +257,7 @@ def test_values_given_to_a_program_are_never_quoted() -> None:
     assert "4711" not in str(raised.value)
 
 
-def test_odd_keys_are_shown_in_a_way_that_moves_no_cursor() -> None:
+def test_unusual_keys_are_escaped_in_problems() -> None:
     target = {"program": "sh", "env": {"A[\x1b[2J]=": "", "\n": 1}}
     with pytest.raises(BadManifest) as raised:
         check({**LEAST, "default_target": target})
@@ -282,7 +282,7 @@ def test_a_flood_of_items_is_one_problem() -> None:
         ("a = " + "9" * 5_000, "not TOML"),
     ],
 )
-def test_what_is_not_toml_is_told_with_its_place(text: str, told: str) -> None:
+def test_invalid_toml_is_reported_with_its_position(text: str, told: str) -> None:
     with pytest.raises(BadManifest) as raised:
         parse(text)
     [problem] = raised.value.problems
@@ -290,13 +290,13 @@ def test_what_is_not_toml_is_told_with_its_place(text: str, told: str) -> None:
     assert told in problem.problem
 
 
-def test_a_number_too_large_to_be_spelt_out_is_a_problem_like_another() -> None:
+def test_a_number_too_large_to_format_is_a_problem() -> None:
     written = f'name = "a"\nkind = "macro"\nversion = "1"\ndefault_target.rows = 0x{"f" * 9000}'
     with pytest.raises(BadManifest, match=r"`default_target.rows`: .*; it is a large number"):
         parse(written)
 
 
-def test_a_date_is_no_version() -> None:
+def test_a_date_is_not_a_valid_version() -> None:
     with pytest.raises(BadManifest, match="`version`: must be text; it is a date or a time"):
         parse('name = "a"\nkind = "macro"\nversion = 2024-01-01')
 
@@ -312,7 +312,7 @@ targets = st.dictionaries(target_fields, json)
 
 
 @given(st.dictionaries(fields, json | targets))
-def test_whatever_comes_it_is_a_manifest_or_a_list_of_problems(document: dict[str, Any]) -> None:
+def test_any_value_is_a_manifest_or_a_list_of_problems(document: dict[str, Any]) -> None:
     try:
         check({**RUNS, **document})
     except BadManifest as error:

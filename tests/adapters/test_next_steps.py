@@ -1,4 +1,4 @@
-"""Plans that go on once the screen shows what they did (`next`)."""
+"""Plans that continue after a condition on the screen (`next`)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def state(caller: Any, adapter: str = "e1") -> str:
     return str((await caller.call("adapter.state", adapter=adapter))["state"]["state"])
 
 
-async def test_a_plan_goes_on_when_the_screen_shows_what_it_waits_for() -> None:
+async def test_a_plan_continues_when_its_matcher_matches() -> None:
     async with serving(plugin(SOURCE, target=ECHO)) as caller:
         await caller.call("adapter.start", plugin="chatty")
         params = {"text": "hello", "shows": "hello"}
@@ -50,7 +50,7 @@ async def test_a_plan_goes_on_when_the_screen_shows_what_it_waits_for() -> None:
         await caller.call("session.wait", session="s1", matcher=text)
 
 
-async def test_a_plan_that_waits_in_vain_goes_on_and_is_told_so() -> None:
+async def test_a_plan_whose_wait_times_out_continues_with_matched_false() -> None:
     async with serving(plugin(SOURCE, target=ECHO)) as caller:
         await caller.call("adapter.start", plugin="chatty")
         params = {"text": "hello", "shows": "nothing like it", "within": 50}
@@ -63,27 +63,27 @@ async def test_a_plan_that_waits_in_vain_goes_on_and_is_told_so() -> None:
 @pytest.mark.parametrize(
     ("intent", "words"),
     [
-        ("again", "its plans go on after 32 of them"),
+        ("again", "its plan has more than 32 steps"),
         ("nobody", "no intent 'nobody_there'"),
         ("bad", "not the right shape"),
         ("late", "not the right shape"),
     ],
 )
-async def test_a_plan_that_cannot_go_on_is_the_plugins_fault(intent: str, words: str) -> None:
+async def test_a_plan_with_an_invalid_next_is_a_plugin_problem(intent: str, words: str) -> None:
     async with serving(plugin(SOURCE, target=ECHO)) as caller:
         await caller.call("adapter.start", plugin="chatty")
         refused = await caller.refused("adapter.send", adapter="e1", intent=intent)
         assert words in refused.message
 
 
-async def test_a_plan_ends_where_its_program_does() -> None:
+async def test_a_plan_ends_when_its_program_exits() -> None:
     async with serving(plugin(SOURCE, target=ECHO)) as caller:
         await caller.call("adapter.start", plugin="chatty")
         told = await caller.call("adapter.send", adapter="e1", intent="leave")
         assert told["state"]["state"] == "typed"
 
 
-async def test_a_plugin_that_may_not_wait_may_not_go_on() -> None:
+async def test_a_plan_with_next_needs_matcher_wait() -> None:
     permitted = ("session.spawn", "screen.read", "input.write")
     async with serving(plugin(SOURCE, *permitted, target=ECHO)) as caller:
         await caller.call("adapter.start", plugin="chatty")
@@ -94,7 +94,7 @@ async def test_a_plugin_that_may_not_wait_may_not_go_on() -> None:
         assert seen["plain_text"] == "", "nothing of it was done"
 
 
-async def test_nobody_types_between_two_steps_and_a_close_ends_them() -> None:
+async def test_no_other_input_comes_between_two_steps_and_close_ends_them() -> None:
     async with serving(plugin(SOURCE, target=ECHO)) as caller:
         await caller.call("adapter.start", plugin="chatty")
         params = {"text": "one", "shows": "nothing like it", "within": 20000}

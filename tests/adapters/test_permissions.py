@@ -1,4 +1,4 @@
-"""Every method of adapters against every subset of permissions, and what plans may hold."""
+"""Every method of adapters with every subset of permissions, and the permissions of plans."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ALL = (
 )
 SUBSETS = [frozenset(chosen) for size in range(8) for chosen in itertools.combinations(ALL, size)]
 
-# The spec's table, "Permission gating", and beside it how each is called here.
+# The spec's table "Permission gating", with a call of each method.
 NEEDS: dict[str, tuple[str, ...]] = {
     "adapter.start": ("session.spawn",),
     "adapter.resume": ("session.spawn",),
@@ -38,7 +38,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "adapter.close": ("session.kill",),
     "adapter.list": (),
     "adapter.live": (),
-    "adapter.attach": ("screen.read",),  # ours
+    "adapter.attach": ("screen.read",),  # an addition
 }
 AT_ONCE = {"intent": "wait_text_matcher", "params": {"text": ""}, "timeout_ms": 0}
 CALLS: dict[str, dict[str, Any]] = {
@@ -58,7 +58,7 @@ CALLS: dict[str, dict[str, Any]] = {
     "adapter.live": {},
 }
 
-# With no host functions at all, for plugins that may have none of them.
+# Without host functions, for plugins without permissions.
 PLAIN = """
 return {
   classify = function(ctx) return {state = "seen", confidence = 1, evidence = ctx.screen,
@@ -70,7 +70,7 @@ return {
 
 
 async def adapter_of(caller: Caller, named: LuaPlugin, *, owns: bool) -> str:
-    """An adapter whatever the permissions: no method would make some of these."""
+    """Create an adapter with any permissions: no method would create some of these."""
     live = caller.server._adapters
     if owns:
         session, _ = caller.server.automation.open(Program(("cat",)))
@@ -113,7 +113,7 @@ async def test_a_method_needs_exactly_its_permissions(method: str) -> None:
     assert refusals == 128 - 128 // 2 ** len(NEEDS[method])
 
 
-async def test_closing_an_attached_adapter_kills_nothing_and_needs_nothing() -> None:
+async def test_closing_an_attached_adapter_ends_no_program_and_needs_no_permission() -> None:
     async with serving(plugin(PLAIN, "screen.read")) as caller:
         await caller.call("session.create", program="cat")
         await caller.call("adapter.attach", plugin="chatty", session="s1")
@@ -121,7 +121,7 @@ async def test_closing_an_attached_adapter_kills_nothing_and_needs_nothing() -> 
         assert await caller.call("session.list") == {"sessions": ("s1",)}
 
 
-async def test_a_plugin_is_blind_without_the_permission_to_see() -> None:
+async def test_without_screen_read_the_screen_is_blank() -> None:
     source = "import sys; print('\\x1b]0;named\\x07shown', flush=True); sys.stdin.read()"
     shown = {"program": sys.executable, "args": ["-c", source]}
     seeing = ("session.spawn", "matcher.wait", "screen.read")
@@ -168,7 +168,7 @@ return {
         ("resize", "resize", "session.resize"),
     ],
 )
-async def test_a_plan_may_hold_only_what_the_manifest_allows(
+async def test_a_plan_may_contain_only_permitted_actions(
     intent: str, action: str, permission: str
 ) -> None:
     allowed = [one for one in ALL if one != permission]
@@ -184,11 +184,11 @@ async def test_a_plan_may_hold_only_what_the_manifest_allows(
             assert problem.data == {"method": method, "required_permission": permission}
             assert f"chatty: `{intent}`: the action '{action}'" in problem.message
         seen = await caller.call("adapter.snapshot", adapter=adapter, cells="none")
-        assert seen["plain_text"] == ""  # not even what came before it in the plan was done
+        assert seen["plain_text"] == ""  # also the actions before it were not executed
         assert seen["size"]["rows"] == 40
 
 
-async def test_host_functions_are_there_only_with_their_permission() -> None:
+async def test_host_functions_exist_only_with_their_permission() -> None:
     source = """
     return {classify = function() return {state = "x", confidence = 1, metadata = {
       text = telex.action and telex.action.text ~= nil,

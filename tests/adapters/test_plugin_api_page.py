@@ -1,5 +1,5 @@
-"""docs/reference/plugin-api.md says what is there and nothing else: real plugins in real workers are
-asked, and every table of the page is compared both ways. Its examples are run."""
+"""Compares docs/reference/plugin-api.md with real plugins in real workers: every table of the page must
+list all names and no others. The examples of the page are run."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def section(heading: str) -> str:
 
 
 def tables(heading: str) -> list[Table]:
-    """The rows of each table of a section, without its head."""
+    """Return the rows of each table of a section, without its header."""
     found = re.findall(r"(?:^\|.*\n)+", section(heading), re.MULTILINE)
     return [[cells(line) for line in table.splitlines()[2:]] for table in found]
 
@@ -57,7 +57,7 @@ def coded(text: str) -> list[str]:
 
 
 def named(table: Table) -> list[str]:
-    """Everything in code in the first column."""
+    """Return all code spans of the first column."""
     return [name for row in table for name in coded(row[0])]
 
 
@@ -66,7 +66,7 @@ def blocks(language: str) -> list[str]:
 
 
 def example() -> LuaPlugin:
-    """The plugin that the page's examples are parts of; their first line names the file."""
+    """Build the plugin of the page's examples; their first line names the file."""
     files: dict[str, str] = {}
     for block in blocks("lua"):
         name = block.splitlines()[0].removeprefix("-- ")
@@ -77,7 +77,7 @@ def example() -> LuaPlugin:
 
 
 async def answers(source: str, *permissions: str, name: str = "deploy") -> Any:
-    """What `M.ask` of a plugin answers, in a worker."""
+    """Return the result of `M.ask` of a plugin, in a worker."""
     async with WorkerPool() as workers:
         made = plugin(f"local M = {{}}\n{source}\nreturn M", *permissions, name=name)
         return await workers.instance(made).call("ask")
@@ -143,7 +143,7 @@ def test_the_numbers_are_those_of_the_host() -> None:
     )
 
 
-# What a plugin is shown.
+# The context.
 
 NOSY = f"""
 {KEYS}
@@ -166,7 +166,7 @@ TITLED = (
 
 
 async def shown_to(*permissions: str) -> tuple[list[str], dict[str, Any]]:
-    """The fields of `ctx`, and `input`, of a program that set a title and ended."""
+    """Return the fields of `ctx` and `input` for a program that set a title and exited."""
     nosy, looking = plugin(NOSY, name="nosy"), plugin(NOSY, *permissions, name="looking")
     async with serving(nosy, looking) as caller:
         program = {"program": sys.executable, "args": ["-c", TITLED]}
@@ -187,7 +187,7 @@ async def test_the_fields_of_ctx_and_input_are_on_the_page_and_no_others() -> No
     assert sorted(seen["keys"]) == sorted({*ctx, "params"} - {"last_intent"})
 
 
-async def test_what_needs_a_permission_is_blank_without_it() -> None:
+async def test_values_without_their_permission_are_blank() -> None:
     _, everything = await shown_to()
     (table,) = tables("ctx")
     for permission in ("screen.read", "transcript.read"):
@@ -199,12 +199,12 @@ async def test_what_needs_a_permission_is_blank_without_it() -> None:
         assert "title" in seen["keys"] or permission == "screen.read"
 
 
-def test_a_fixture_is_shown_as_the_page_says() -> None:
+def test_a_fixture_has_the_context_on_the_page() -> None:
     shown = fixture_context("x", {})
     assert shown["stable_ms"] == COMPLETED_TURN_STABLE_MS
     assert (shown["size"], shown["transcript"]) == ({"rows": 24, "cols": 80}, "")
     missing = set(named(tables("ctx")[0])) - set(shown) - {"last_intent", "exit_code"}
-    (sentence,) = re.findall(r"nothing was\nprinted before, and (.*?) are nil", section("Fixtures"))
+    (sentence,) = re.findall(r"transcript is\nempty, and (.*?) are nil", section("Fixtures"))
     assert missing == set(coded(sentence))
 
 
@@ -216,7 +216,7 @@ def calls() -> Table:
 
 
 @pytest.mark.parametrize("permission", [*PERMISSIONS, "none"])
-async def test_a_permission_brings_the_functions_the_page_says(permission: str) -> None:
+async def test_a_permission_adds_the_functions_on_the_page(permission: str) -> None:
     found = await answers(
         f"""{KEYS} function M.ask()
           return {{action = keys(telex.action), matcher = keys(telex.matcher)}} end""",
@@ -228,7 +228,7 @@ async def test_a_permission_brings_the_functions_the_page_says(permission: str) 
 
 
 @pytest.mark.parametrize("row", calls(), ids=lambda row: row[0].strip("`"))
-async def test_a_host_function_answers_what_the_page_says(row: tuple[str, ...]) -> None:
+async def test_a_host_function_returns_the_value_on_the_page(row: tuple[str, ...]) -> None:
     call, answer = coded(row[0])[0], json.loads(coded(row[1])[0])
     found = await answers(f"function M.ask() return {call} end")
     assert found == answer
@@ -268,14 +268,14 @@ async def test_a_file_of_the_plugin_goes_before_a_module_of_the_host() -> None:
         assert await workers.instance(own).call("ask") == "own"
 
 
-async def test_what_the_page_says_is_not_there_is_not() -> None:
-    (sentence,) = re.findall(r"Not there: (.*?)\. A plugin", section("The sandbox"), re.DOTALL)
+async def test_names_that_the_page_excludes_do_not_exist() -> None:
+    (sentence,) = re.findall(r"Not available: (.*?)\. A plugin", section("The sandbox"), re.DOTALL)
     names = coded(sentence)
     assert len(names) > 10
     assert await answers(f"function M.ask() return {{ {', '.join(names)} }} end") == {}
 
 
-# What goes wrong.
+# Failures.
 
 FAILING = {
     "threw": "error('no')",
@@ -288,13 +288,13 @@ FAILING = {
 
 
 def test_the_kinds_of_problems_are_on_the_page_and_no_others() -> None:
-    (table,) = tables("When it goes wrong")
+    (table,) = tables("Failures")
     assert sorted(named(table)) == sorted(get_args(Kind))
 
 
 @pytest.mark.parametrize("kind", [*FAILING, "no_function"])
-async def test_a_worker_goes_on_or_is_replaced_as_the_page_says(kind: str) -> None:
-    (table,) = tables("When it goes wrong")
+async def test_a_worker_survives_or_is_replaced_as_on_the_page(kind: str) -> None:
+    (table,) = tables("Failures")
     (what,) = [row[2] for row in table if row[0] == f"`{kind}`"]
     body = FAILING.get(kind)
     source = f"local M = {{}} {f'function M.ask() {body} end' if body else ''} return M"
@@ -305,7 +305,7 @@ async def test_a_worker_goes_on_or_is_replaced_as_the_page_says(kind: str) -> No
         with pytest.raises(PluginProblem) as caught:
             await instance.call("ask")
         assert caught.value.kind == kind
-        assert what == ("goes on" if instance.pid == before else "replaced")
+        assert what == ("is kept" if instance.pid == before else "replaced")
 
 
 # The examples.
@@ -326,13 +326,13 @@ async def test_the_example_drives_a_program() -> None:
         assert waited["matched"]["matched"]["matched"][1]["capture"] == "web"
         approve = {"intent": "approve"}
         turn = await caller.call("adapter.turn", adapter=adapter, send=approve)
-        assert turn["state"]["evidence"] == "it ended with code 0"
+        assert turn["state"]["evidence"] == "exited with code 0"
         assert turn["state"]["last_intent"] == "approved"
         refusal = await caller.refused("adapter.send", adapter=adapter, **approve)
         assert refusal.data["reason"] == "not_asking"
 
 
-async def test_the_example_forgets_what_it_was_told_when_it_is_stopped() -> None:
+async def test_the_example_forgets_its_state_when_it_is_stopped() -> None:
     async with serving(example()) as caller:
         program = {"program": sys.executable, "args": ["-c", DEPLOY]}
         started = await caller.call("adapter.start", plugin="deploy", **program)
@@ -342,14 +342,14 @@ async def test_the_example_forgets_what_it_was_told_when_it_is_stopped() -> None
         assert state["last_intent"] is None
 
 
-async def test_the_example_presses_enter_once_its_answer_shows() -> None:
+async def test_the_example_presses_enter_when_its_answer_is_shown() -> None:
     async with serving(example()) as caller:
         program = {"program": sys.executable, "args": ["-c", DEPLOY]}
         adapter = (await caller.call("adapter.start", plugin="deploy", **program))["adapter"]
         await caller.call("adapter.wait", adapter=adapter)
         answer = {"intent": "answer", "params": {"text": "y"}}
         turn = await caller.call("adapter.turn", adapter=adapter, send=answer)
-        assert turn["state"]["evidence"] == "it ended with code 0"
+        assert turn["state"]["evidence"] == "exited with code 0"
         assert turn["state"]["last_intent"] == "answered"
 
 
@@ -368,6 +368,6 @@ async def test_the_fixture_on_the_page_passes() -> None:
     (fixture,), problems = fixtures.parse_fixtures(blocks("toml")[1])
     assert not problems
     async with WorkerPool() as workers:
-        said = await classify(workers.instance(example()), fixture.shown())
+        said = await classify(workers.instance(example()), fixture.context())
     assert said.problem is None
     assert fixtures.differences(fixture.expected, said.state) == []

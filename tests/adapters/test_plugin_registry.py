@@ -1,4 +1,4 @@
-"""The plugins a server has: found by name, never taken over, and a person's own with what is wrong."""
+"""The plugins of a server: found by name, never replaced; installed plugins and their problems."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def adapters(tmp_path: Path) -> Path:
 # By name.
 
 
-def test_plugins_are_told_in_the_order_of_their_names() -> None:
+def test_plugins_are_listed_by_name() -> None:
     plugins = Plugins([plugin("shell", builtin=True), plugin("less"), plugin("bc", builtin=True)])
     assert plugins.names() == ("bc", "less", "shell")
     assert [found.name for found in plugins.all()] == ["bc", "less", "shell"]
@@ -68,16 +68,16 @@ def test_an_unknown_name_is_answered_with_those_that_exist_and_the_nearest() -> 
 
 
 @pytest.mark.parametrize("name", ["", "x" * 100_000, "\x1b[2J", "\ud800"])
-def test_an_odd_name_is_not_echoed_as_it_is(name: str) -> None:
+def test_an_unusual_name_is_escaped_in_messages(name: str) -> None:
     with pytest.raises(UnknownPlugin) as raised:
         Plugins([plugin("shell")]).find(name)
     assert str(raised.value).isprintable()
     assert len(str(raised.value)) < 200
 
 
-def test_a_name_is_taken_once() -> None:
+def test_a_name_can_be_used_once() -> None:
     plugins = Plugins([plugin("shell", builtin=True), plugin("mine")])
-    with pytest.raises(NameTaken, match="one that comes with telex is called shell; give this one"):
+    with pytest.raises(NameTaken, match="a builtin plugin is called shell; change the name"):
         plugins.add(plugin("shell"))
     with pytest.raises(NameTaken, match="another plugin is called mine"):
         plugins.add(plugin("mine"))
@@ -86,7 +86,7 @@ def test_a_name_is_taken_once() -> None:
     assert plugins.find("shell").builtin
 
 
-def test_what_was_loaded_can_go_and_its_name_is_free_again() -> None:
+def test_a_loaded_plugin_can_be_removed_and_its_name_reused() -> None:
     plugins = Plugins([plugin("shell", builtin=True)])
     plugins.add(plugin("mine"))
     plugins.remove("mine")
@@ -96,17 +96,17 @@ def test_what_was_loaded_can_go_and_its_name_is_free_again() -> None:
         plugins.remove("other")
 
 
-def test_what_comes_with_telex_stays() -> None:
+def test_a_builtin_plugin_cannot_be_removed() -> None:
     plugins = Plugins([plugin("shell", builtin=True)])
-    with pytest.raises(BuiltinStays, match="shell comes with telex and stays"):
+    with pytest.raises(BuiltinStays, match="shell is builtin; only loaded plugins"):
         plugins.remove("shell")
     assert plugins.names() == ("shell",)
 
 
-# Where they come from.
+# Directories.
 
 
-def test_those_that_come_with_telex_can_all_be_read() -> None:
+def test_all_builtin_plugins_can_be_read() -> None:
     found = builtin_plugins()
     assert all(each.builtin and each.manifest.entrypoint in each.files for each in found)
     assert len({each.name for each in found}) == len(found)
@@ -115,9 +115,7 @@ def test_those_that_come_with_telex_can_all_be_read() -> None:
     }
 
 
-def test_one_of_ours_that_is_broken_is_not_passed_over(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_broken_builtin_plugin_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (write_plugin(tmp_path / "a", "a") / "main.lua").unlink()
     monkeypatch.setattr(plugin_registry, "_BUILTIN", tmp_path)
     with pytest.raises(ValueError, match="no such file"):
@@ -136,13 +134,13 @@ def test_a_persons_plugins_are_read_in_order_and_are_not_builtin(adapters: Path)
     assert sentences == []
 
 
-def test_files_and_hidden_directories_beside_them_are_nobodys_plugin(adapters: Path) -> None:
+def test_files_and_hidden_directories_are_not_plugins(adapters: Path) -> None:
     (adapters / "README").touch()
     (adapters / ".git").mkdir()
     assert installed_plugins(adapters) == ([], [])
 
 
-def test_a_broken_plugin_is_a_sentence_and_the_others_are_there(adapters: Path) -> None:
+def test_a_broken_plugin_is_reported_and_the_others_are_read(adapters: Path) -> None:
     write_plugin(adapters / "a", "bad name")
     (write_plugin(adapters / "b", "b") / "main.lua").unlink()
     write_plugin(adapters / "c", "c", "\x1bLua")
@@ -157,28 +155,30 @@ def test_a_broken_plugin_is_a_sentence_and_the_others_are_there(adapters: Path) 
         assert problem in sentence
 
 
-def test_of_two_with_one_name_the_first_is_used_and_the_other_is_told(adapters: Path) -> None:
+def test_the_first_of_two_plugins_with_one_name_is_used_and_the_other_reported(
+    adapters: Path,
+) -> None:
     first = write_plugin(adapters / "1", "same")
     second = write_plugin(adapters / "2", "same")
     [found], [sentence] = installed_plugins(adapters)
     assert found.directory == first
-    assert sentence == f"{second / 'manifest.toml'}: not used; {first} is called same already"
+    assert sentence == f"{second / 'manifest.toml'}: not used; {first} is already called same"
 
 
 @pytest.mark.parametrize("mode", [0o775, 0o757, 0o777, 0o1777])
-def test_what_others_can_write_is_not_read(adapters: Path, mode: int) -> None:
+def test_files_that_other_users_can_write_are_not_read(adapters: Path, mode: int) -> None:
     write_plugin(adapters / "a", "a").chmod(mode)
     plugins, [sentence] = installed_plugins(adapters)
     assert not plugins
-    assert sentence.startswith(f"{adapters / 'a'}: others could have written this")
+    assert sentence.startswith(f"{adapters / 'a'}: another user could have written this")
     (adapters / "a").chmod(0o755)
     adapters.chmod(mode)
     plugins, [sentence] = installed_plugins(adapters)
     assert not plugins
-    assert sentence == f"{adapters}: others can write here; chown it, and chmod go-w"
+    assert sentence == f"{adapters}: other users can write here; chown it, and chmod go-w"
 
 
-def test_whoever_works_on_a_plugin_may_keep_it_elsewhere(adapters: Path, tmp_path: Path) -> None:
+def test_an_installed_plugin_may_be_a_link(adapters: Path, tmp_path: Path) -> None:
     write_plugin(tmp_path / "work", "mine")
     (adapters / "mine").symlink_to(tmp_path / "work")
     [found], [] = installed_plugins(adapters)
@@ -187,7 +187,7 @@ def test_whoever_works_on_a_plugin_may_keep_it_elsewhere(adapters: Path, tmp_pat
     assert installed_plugins(adapters)[0] == []
 
 
-def test_a_place_that_is_no_directory_is_a_sentence(tmp_path: Path) -> None:
+def test_a_path_that_is_no_directory_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch(mode=0o600)
     assert installed_plugins(tmp_path / "file") == ([], [f"{tmp_path / 'file'}: Not a directory"])
     os.symlink("loop", tmp_path / "loop")

@@ -1,4 +1,4 @@
-"""Something of the runtime held still for a while, so that something else happens just then."""
+"""Block a coroutine of the runtime at a gate, so that a test can act at exactly that point."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Gate:
-    """Whoever comes to it waits until it is opened."""
+    """A gate: callers block until it is opened; `reached` is set by the first."""
 
     def __init__(self) -> None:
         self.reached = asyncio.Event()
@@ -27,7 +27,7 @@ class Gate:
 
 
 def held(patch: pytest.MonkeyPatch, owner: type, method: str, *, done: bool = False) -> Gate:
-    """A coroutine method that waits at a gate before what it does or, `done`, after it."""
+    """Patch a coroutine method to wait at a gate before its work or, with `done`, after it."""
     gate, work = Gate(), getattr(owner, method)
 
     async def waiting(self: Any, *given: Any, **named: Any) -> Any:
@@ -43,13 +43,13 @@ def held(patch: pytest.MonkeyPatch, owner: type, method: str, *, done: bool = Fa
 
 
 async def turns() -> None:
-    """Time enough for what can go on to do so."""
+    """Give ready tasks of the event loop time to run."""
     for _ in range(50):
         await asyncio.sleep(0)
 
 
 async def lost_at(gate: Gate, ui: Ui) -> None:
-    """The connection is lost while something it asked for stands at the gate."""
+    """Disconnect while a request of the connection waits at the gate."""
     await gate.reached.wait()
     leaving = asyncio.create_task(ui.leave())
     await turns()

@@ -1,9 +1,9 @@
 """A process that writes to a store until it is killed, or until its disk is full.
 
-`store_child.py write DATABASE ROUND`: several runs at once; a line for each event that is stored.
-`store_child.py full DATABASE STEPS`: a bound on file sizes that cuts a write at each of many places.
-`store_child.py fill DATABASE`: writes until the disk is full, removes `ballast`, and goes on.
-`store_child.py eio DATABASE CALL EVENTS`: after so many events a system call only ever fails.
+`store_child.py write DATABASE ROUND`: several runs at once; prints a line for each stored event.
+`store_child.py full DATABASE STEPS`: a limit on file sizes that cuts a write at each of many places.
+`store_child.py fill DATABASE`: writes until the disk is full, removes `ballast`, and continues.
+`store_child.py eio DATABASE CALL EVENTS`: after so many events a system call always fails.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ async def keep_writing(store: Store, run_id: str) -> None:
 
 
 async def full(path: Path, steps: str) -> None:
-    """Every write fails where the file would grow beyond a bound, as with `ulimit -f`."""
+    """Make every write fail where the file would grow beyond a limit, as with `ulimit -f`."""
     async with await Store.open(path) as store:
         await store.start_run(NewRun("a", "s", b"{}", "", new_thread=True))
         expected = failed = 0
@@ -70,7 +70,7 @@ async def full(path: Path, steps: str) -> None:
 
 
 async def one_bound(store: Store, path: Path, step: int, expected: int) -> int:
-    """Something too large for the bound is refused, and leaves nothing behind."""
+    """Check that an event too large for the limit is refused and leaves nothing in the file."""
     log = path.with_name(path.name + "-wal")
     size = log.stat().st_size if log.exists() else 0
     bound = size + step * 173 % 20_000
@@ -81,7 +81,7 @@ async def one_bound(store: Store, path: Path, step: int, expected: int) -> int:
         return 1
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
-    raise AssertionError(f"{expected}: a write beyond {bound} bytes was taken for stored")
+    raise AssertionError(f"{expected}: a write beyond {bound} bytes was reported as stored")
 
 
 async def fill(path: Path) -> None:
@@ -106,7 +106,7 @@ async def fill(path: Path) -> None:
 
 
 async def eio(path: Path, call: str, events: str) -> None:
-    """The kernel itself answers EIO, for this process alone and for good."""
+    """Make the kernel return EIO for a system call, for this process only and permanently."""
     store = await Store.open(path)
     await store.start_run(NewRun("a", "s", b"{}", "", new_thread=True))
     for number in range(int(events)):

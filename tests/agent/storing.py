@@ -1,4 +1,4 @@
-"""What the tests of the store share: a store in a private directory, a clock that counts, events."""
+"""Shared by the tests of the store: a store in a private directory, a counting clock, events."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 
 async def opened(directory: Path, name: str = "store/telex.db") -> Store:
-    """A store whose clock goes on by a millisecond each time it is looked at."""
+    """Open a store whose clock advances by a millisecond with each reading."""
     ticks = count(1_000)
     return await Store.open(directory / name, lambda: next(ticks))
 
 
 async def begun(store: Store, run_id: str, session_id: str = "s", said: str = "hello") -> str:
-    """A run, in a session that is made with its first one."""
+    """Start a run; its session is created with the first run."""
     known = {thread.session_id for thread in await store.threads(None)}
     given = json.dumps({"type": "text", "text": said}).encode()
     await store.start_run(

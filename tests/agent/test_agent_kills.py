@@ -1,4 +1,4 @@
-"""`kill -9` of the real `telex agent`: what its UI had heard is what the next one tells, once."""
+"""`kill -9` of the real `telex agent`: the next runtime sends the same events, each once."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CAPABLE = {"supports_confirm": True, "supports_run_attach": True}
 
 @dataclass
 class Told:
-    """Of one run: its events by number, whether it was allowed, and how it ended."""
+    """The messages of one run: its events by number, whether it was allowed, and its end."""
 
     run_id: str | None = None
     events: dict[int, object] = field(default_factory=dict)
@@ -38,7 +38,7 @@ class Told:
     def take(self, message: Message) -> None:
         params = message.get("params", {})
         if message.get("method") == "agent.event" and params["run_id"] == self.run_id:
-            assert params["seq"] == len(self.events), "lost, doubled or out of order"
+            assert params["seq"] == len(self.events), "events are lost, repeated or out of order"
             self.events[params["seq"]] = params["event"]
         elif message.get("method") == "run.status" and params["run_id"] == self.run_id:
             self.status = params["status"]
@@ -47,7 +47,7 @@ class Told:
 
 
 class Driven:
-    """The process, and what is said to it."""
+    """The agent process and the connection to it."""
 
     def __init__(self, child: subprocess.Popen[bytes]) -> None:
         assert child.stdin is not None
@@ -64,7 +64,7 @@ class Driven:
         self._in.flush()
 
     def hear(self, told: Told) -> bool:
-        """One message, a question answered with yes. False where nothing comes any more."""
+        """Read one message; answer a question with yes. False at EOF."""
         line = self._out.readline()
         if not line.endswith(b"\n"):
             return False
@@ -76,7 +76,7 @@ class Driven:
         return True
 
     def kill(self, told: Told) -> None:
-        """What was on its way arrives; nothing is answered any more."""
+        """Kill the process, and read the messages that it had sent; answer no more questions."""
         self.child.kill()
         for line in self._out.readlines():
             if line.endswith(b"\n"):
@@ -97,7 +97,7 @@ def agent(home: Path, work: Path) -> Iterator[Driven]:
 
 
 def script(work: Path) -> None:
-    """Each run adds a line to a file, once, if it is allowed to."""
+    """Each run appends a line to a file, once, if it is allowed."""
     texts = [{"text": f"{number}" * 50} for number in range(TEXTS)]
     add = {"tool": "shell", "arguments": {"command": "echo x >> ran"}}
     steps = [*texts, add, *texts, {"final": "{input}"}]
@@ -117,16 +117,18 @@ def told_again(driven: Driven, run_id: str) -> Told:
     told = Told(run_id)
     driven.say("attach", "run.attach", {"run_id": run_id})
     while told.status not in ENDS:
-        assert driven.hear(told), "it ended instead of telling how the run did"
+        assert driven.hear(told), "the agent ended before it sent the end of the run"
     return told
 
 
 def check(before: Told, after: Told, ran: int) -> None:
-    assert before.events.items() <= after.events.items(), "heard, and not there or not the same"
-    assert ran <= (before.allowed or after.allowed), "it ran without a yes, or twice"
+    assert before.events.items() <= after.events.items(), (
+        "an event that was received is missing or differs"
+    )
+    assert ran <= (before.allowed or after.allowed), "the command ran without a yes, or twice"
     results = [one for one in after.events.values() if _kind(one) == "tool_result"]
     if results:
-        assert ran == 1, "its result is told, and it did not run"
+        assert ran == 1, "a result was sent, but the command did not run"
     if before.status in ENDS:
         assert after.status == before.status
 
@@ -137,7 +139,7 @@ def _kind(event: object) -> object:
 
 
 @pytest.mark.counted
-def test_nothing_heard_is_lost_doubled_or_done_twice_by_kill_9_of_the_agent(
+def test_kill_9_of_the_agent_neither_loses_nor_repeats_events_or_actions(
     tmp_path: Path, counted: Callable[[int, int], int]
 ) -> None:
     chance, kills, heard = random.Random(15), counted(4, 1000), 0

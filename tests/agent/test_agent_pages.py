@@ -1,4 +1,4 @@
-"""The pages about the agent: what they type prints what they say, what they show is as it comes."""
+"""The pages about the agent: commands print the output shown, and messages match the schema."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SCHEMA = json.loads((DOCS / "reference/agent-ui.schema.json").read_text())
 
 
 @pytest.mark.parametrize("name", ["tutorial/ask-the-agent.md", "how-to/script-an-agent.md"])
-def test_the_commands_on_the_page_print_what_it_says(name: str, tmp_path: Path) -> None:
+def test_the_commands_on_the_page_print_the_output_shown(name: str, tmp_path: Path) -> None:
     page = (DOCS / name).read_text()
     home = tmp_path / "home"
     work = home / "work"
@@ -32,7 +32,7 @@ def fits(shape: dict[str, object], value: object) -> None:
     jsonschema.Draft202012Validator({"$defs": SCHEMA["$defs"], **shape}).validate(value)
 
 
-async def test_what_a_run_tells_and_asks_is_as_the_schema_says(tmp_path: Path) -> None:
+async def test_messages_of_a_run_match_the_schema(tmp_path: Path) -> None:
     async with an_agent(tmp_path) as agent:
         ui = await agent.connect(**ALL)
         run = await ui.start("list\nrun touch one\ntodo rest")
@@ -46,7 +46,7 @@ async def test_what_a_run_tells_and_asks_is_as_the_schema_says(tmp_path: Path) -
     fits(SCHEMA["requests"]["ui.confirm.request"]["params"], question["params"])
 
 
-async def test_what_is_answered_is_as_the_schema_says(tmp_path: Path) -> None:
+async def test_results_match_the_schema(tmp_path: Path) -> None:
     asked = {
         "session.list": {},
         "model.list": {"include_details": True},
@@ -64,7 +64,7 @@ async def test_what_is_answered_is_as_the_schema_says(tmp_path: Path) -> None:
             fits(SCHEMA["methods"][method]["result"], await ui.call(method, params))
 
 
-def test_the_schema_has_every_method_and_refuses_what_is_none() -> None:
+def test_the_schema_has_every_method_and_refuses_invalid_messages() -> None:
     assert SCHEMA["methods"].keys() == METHODS.keys()
     told = SCHEMA["notifications"]["agent.event"]["params"]
     fits(told, {"run_id": "r", "seq": 0, "event": {"type": "of a core's own"}})

@@ -1,4 +1,4 @@
-"""Coming back to a run: nothing lost, nothing twice, and questions that wait."""
+"""Attaching to a run: no event is lost or repeated, and questions stay open."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ RETURNING = {**ALL, "supports_run_attach": True}
 
 
 class Talking:
-    """Says as many things as it is told to, each when it may."""
+    """A core that emits a number of texts, each when the test allows it."""
 
     name = "talking"
     details = BuiltinCore.details
@@ -47,7 +47,9 @@ class Talking:
         yield FinalEvent("done")
 
 
-async def test_who_attaches_in_the_middle_gets_the_rest_once_and_in_order(tmp_path: Path) -> None:
+async def test_a_ui_that_attaches_in_the_middle_gets_the_rest_once_and_in_order(
+    tmp_path: Path,
+) -> None:
     core = Talking(40, held_after=20)
     async with an_agent(tmp_path, core) as agent:
         ui = await agent.connect(**ALL)
@@ -68,8 +70,9 @@ async def test_who_attaches_in_the_middle_gets_the_rest_once_and_in_order(tmp_pa
         assert replayed == list(range(20))
 
 
-async def test_an_event_read_from_the_store_and_then_told_is_sent_once(tmp_path: Path) -> None:
-    """It is in the store a moment before the run tells it: who catches up then hears it twice."""
+async def test_an_event_read_from_the_store_and_then_published_is_sent_once(tmp_path: Path) -> None:
+    """An event is in the store just before it is published: a feed that catches up then could send it
+    twice."""
     core = Talking(4, held_after=2)
     async with an_agent(tmp_path, core) as agent:
         ui, late = await agent.connect(), await agent.connect()
@@ -87,7 +90,7 @@ async def test_an_event_read_from_the_store_and_then_told_is_sent_once(tmp_path:
             assert [params["seq"] for params in one.events(run)] == [0, 1, 2, 3, 4]
 
 
-async def test_a_run_that_is_over_can_be_attached_to_with_its_end(tmp_path: Path) -> None:
+async def test_attaching_to_an_ended_run_replays_it_with_its_end(tmp_path: Path) -> None:
     async with an_agent(tmp_path, Talking(5)) as agent:
         ui = await agent.connect()
         run = await ui.start("go")
@@ -100,7 +103,7 @@ async def test_a_run_that_is_over_can_be_attached_to_with_its_end(tmp_path: Path
         assert (await other.refusal("run.attach", {"run_id": run, "after_seq": -2})).code == -32602
 
 
-async def test_attaching_twice_on_one_connection_is_attaching_anew(tmp_path: Path) -> None:
+async def test_attaching_twice_on_one_connection_replaces_the_feed(tmp_path: Path) -> None:
     core = Talking(4, held_after=2)
     async with an_agent(tmp_path, core) as agent:
         ui = await agent.connect()
@@ -112,7 +115,7 @@ async def test_attaching_twice_on_one_connection_is_attaching_anew(tmp_path: Pat
         assert [params["seq"] for params in ui.events(run)] == [0, 1, 2, 3, 4]
 
 
-async def test_a_ui_that_reads_nothing_holds_up_nobody_and_misses_nothing(
+async def test_a_ui_that_does_not_read_blocks_no_other_and_misses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("telex.agent.feeds.AGENT_FEED_ITEMS", 8)
@@ -137,7 +140,7 @@ async def test_a_ui_that_reads_nothing_holds_up_nobody_and_misses_nothing(
             assert [params["seq"] for params in one.events(run)] == list(range(61))
 
 
-async def test_an_open_question_is_put_to_who_comes_back_with_the_same_id(tmp_path: Path) -> None:
+async def test_an_open_question_is_sent_after_a_reconnect_with_the_same_id(tmp_path: Path) -> None:
     async with an_agent(tmp_path) as agent:
         ui = await agent.connect(**RETURNING)
         run = await ui.start("run touch done")
@@ -154,9 +157,9 @@ async def test_an_open_question_is_put_to_who_comes_back_with_the_same_id(tmp_pa
 
 
 class Listening:
-    """A connection that answers at once and keeps what it is told."""
+    """A connection that answers at once and records its notifications."""
 
-    gone = False
+    input_ended = False
     capabilities = UiCapabilities(supports_request_cancel=True)
 
     def __init__(self, name: str = "") -> None:
@@ -172,7 +175,7 @@ class Listening:
         self.told.append((method, params))
 
 
-async def test_of_two_answers_at_once_the_later_is_told_that_it_was_too_late(
+async def test_of_two_answers_at_once_the_later_ui_is_notified(
     tmp_path: Path,
 ) -> None:
     store = await Store.open(tmp_path / "agent.db")
@@ -192,7 +195,7 @@ async def test_of_two_answers_at_once_the_later_is_told_that_it_was_too_late(
         await store.close()
 
 
-async def test_who_is_behind_hears_of_every_question_that_was_taken_back(tmp_path: Path) -> None:
+async def test_a_feed_that_is_behind_sends_every_withdrawn_question(tmp_path: Path) -> None:
     store = await Store.open(tmp_path / "agent.db")
     try:
         await store.start_run(NewRun("run", "session", b"{}", "", new_thread=True))
@@ -214,7 +217,7 @@ async def test_who_is_behind_hears_of_every_question_that_was_taken_back(tmp_pat
         await store.close()
 
 
-async def test_the_first_answer_wins_and_the_others_are_told(tmp_path: Path) -> None:
+async def test_the_first_answer_wins_and_the_other_uis_are_notified(tmp_path: Path) -> None:
     async with an_agent(tmp_path) as agent:
         one, other = await agent.connect(**ALL), await agent.connect(**ALL)
         run = await one.start("run touch done")
@@ -231,7 +234,7 @@ async def test_the_first_answer_wins_and_the_others_are_told(tmp_path: Path) -> 
         assert not [m for m in other.heard if m.get("method") == "ui.request.cancel"]
 
 
-async def test_a_question_survives_a_restart_and_its_answer_goes_on_with_the_run(
+async def test_a_question_survives_a_restart_and_its_answer_resumes_the_run(
     tmp_path: Path,
 ) -> None:
     core = ScriptedCore(
@@ -269,7 +272,7 @@ async def test_a_question_survives_a_restart_and_its_answer_goes_on_with_the_run
         assert kinds[-1] == "final"
 
 
-async def test_after_a_restart_a_question_about_a_changed_file_is_asked_anew(
+async def test_after_a_restart_a_question_about_a_changed_file_is_replaced(
     tmp_path: Path,
 ) -> None:
     async with an_agent(tmp_path) as agent:
@@ -293,7 +296,7 @@ async def test_after_a_restart_a_question_about_a_changed_file_is_asked_anew(
         assert (agent.root / "a").read_text() == "new and more"
 
 
-async def test_a_core_that_does_something_else_after_a_restart_does_nothing(
+async def test_a_core_that_diverges_after_a_restart_does_nothing(
     tmp_path: Path,
 ) -> None:
     write = ScriptStep(tool="write", arguments={"file_path": "one", "content": "1"})
@@ -309,7 +312,9 @@ async def test_a_core_that_does_something_else_after_a_restart_does_nothing(
         assert not (agent.root / "one").exists()
 
 
-async def test_a_run_that_waits_since_before_a_restart_can_be_cancelled(tmp_path: Path) -> None:
+async def test_a_run_that_awaits_an_answer_since_before_a_restart_can_be_cancelled(
+    tmp_path: Path,
+) -> None:
     async with an_agent(tmp_path) as agent:
         ui = await agent.connect(**RETURNING)
         started = await ui.call("run.start", {"input": {"type": "text", "text": "run touch x"}})
@@ -329,7 +334,7 @@ async def test_a_run_that_waits_since_before_a_restart_can_be_cancelled(tmp_path
         assert await back.until_ended(run) == "completed"
 
 
-async def test_a_question_that_comes_while_its_ui_is_away_waits_for_it(tmp_path: Path) -> None:
+async def test_a_question_asked_while_its_ui_is_disconnected_waits_for_it(tmp_path: Path) -> None:
     core = ScriptedCore(
         "s",
         [
@@ -352,7 +357,7 @@ async def test_a_question_that_comes_while_its_ui_is_away_waits_for_it(tmp_path:
         assert back.final(run) == "me"
 
 
-async def test_the_end_of_the_input_leaves_a_question_open_for_who_may_come_back(
+async def test_the_end_of_input_leaves_a_question_open_for_a_ui_that_may_reconnect(
     tmp_path: Path,
 ) -> None:
     async with an_agent(tmp_path) as agent:
@@ -385,7 +390,7 @@ async def test_a_runtime_that_ends_first_leaves_the_question_open_too(tmp_path: 
         assert not (agent.root / "done").exists()
 
 
-async def test_who_attaches_while_a_run_ends_hears_its_end_once(
+async def test_a_ui_that_attaches_while_a_run_ends_gets_its_end_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ending = held(monkeypatch, Store, "end_run")
@@ -404,7 +409,7 @@ async def test_who_attaches_while_a_run_ends_hears_its_end_once(
         assert other.heard[-1]["method"] == "run.status"
 
 
-async def test_who_is_behind_hears_all_once_the_disk_can_be_read_again(
+async def test_a_feed_that_is_behind_sends_all_once_the_disk_can_be_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("telex.agent.feeds.AGENT_FEED_RETRY_SECONDS", 0.01)
@@ -429,7 +434,7 @@ async def test_who_is_behind_hears_all_once_the_disk_can_be_read_again(
         assert other.kinds(run) == ui.kinds(run)
 
 
-async def test_a_disk_that_cannot_be_read_does_not_keep_the_end_from_anybody(
+async def test_a_disk_that_cannot_be_read_does_not_block_the_last_status(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def failing(self: Store, run_id: str, after: int = -1) -> AsyncIterator[StoredEvent]:

@@ -1,4 +1,4 @@
-"""A yes is for the files that will run, as they were when the question was asked."""
+"""A yes covers the files that will run, with their content at the time of the question."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 EVIL = "touch evil\n"
 CHANGED: list[tuple[str, dict[str, str], dict[str, str]]] = [
-    # A pattern: what is in the file it stands for, and which file that is.
+    # A pattern: its matches, and their content.
     ("sh run3*", {"run3.sh": "touch fine"}, {"run3.sh": EVIL}),
     ("sh run3*", {"run3.sh": "touch fine"}, {"run3": EVIL}),
     ("sh run3*", {}, {"run3.sh": EVIL}),
     ("sh ./run?.sh", {"run3.sh": "touch fine"}, {"run3.sh": EVIL}),
     ("cd d && sh run3*", {"d/run3": "touch fine"}, {"d/run3": EVIL}),
-    # A module: itself, a package, a package on the way, one that appears before the real one.
+    # A module: itself, a package, a parent package, one that is found before the real one.
     ("python3 -m modx", {"modx.py": "print(1)"}, {"modx.py": "print(2)"}),
     ("python3 -m modx", {"modx/__main__.py": "print(1)"}, {"modx/__main__.py": "print(2)"}),
     ("python3 -m modx", {"modx/__main__.py": "print(1)"}, {"modx/__init__.py": "print(2)"}),
@@ -41,7 +41,7 @@ CHANGED: list[tuple[str, dict[str, str], dict[str, str]]] = [
     ("env A=1 python3.11 -m modx", {"modx.py": "print(1)"}, {"modx.py": "print(2)"}),
     ("sh -c 'python3 -m modx'", {"modx.py": "print(1)"}, {"modx.py": "print(2)"}),
     ("X=1 python3 -m modx", {"modx.py": "print(1)"}, {"modx.py": "print(2)"}),
-    # A directory, an archive, a name that is given an ending.
+    # A directory, an archive, a name to which a suffix is added.
     ("python3 tool", {"tool/__main__.py": "print(1)"}, {"tool/__main__.py": "print(2)"}),
     ("python3 tool.zip", {"tool.zip": "PK1"}, {"tool.zip": "PK2"}),
     ("node tool", {"tool.js": "1"}, {"tool.js": "2"}),
@@ -50,21 +50,21 @@ CHANGED: list[tuple[str, dict[str, str], dict[str, str]]] = [
     ("node .", {"index.js": "1"}, {"index.js": "2"}),
     ("perl tool.pl", {"tool.pl": "1"}, {"tool.pl": "2"}),
     ("ruby tool.rb", {"tool.rb": "1"}, {"tool.rb": "2"}),
-    # A shell's own ways to run a file, and texts within texts.
+    # Shell builtins that run a file, and nested texts.
     ("bash -c ./x", {"x": "touch fine"}, {"x": EVIL}),
     ("bash -c 'true; sh x'", {"x": "touch fine"}, {"x": EVIL}),
     (". ./x", {"x": "touch fine"}, {"x": EVIL}),
     ("source x", {"x": "touch fine"}, {"x": EVIL}),
     ("nice -n 1 ./x", {"x": "touch fine"}, {"x": EVIL}),
     ("xargs -a x sh", {"x": "y"}, {"x": "z"}),
-    # Texts that are not understood.
+    # Texts that cannot be parsed.
     ("X=1 sh x", {"x": "touch fine"}, {"x": EVIL}),
     ("(sh x)", {"x": "touch fine"}, {"x": EVIL}),
     ("sh x &", {"x": "touch fine"}, {"x": EVIL}),
     ('sh "$PWD/x"', {"x": "touch fine"}, {"x": EVIL}),
     ("for f in run3*; do sh $f; done", {"run3": "touch fine"}, {"run31": EVIL}),
     ("if true; then cd d; sh x; fi", {"d/x": "touch fine"}, {"d/x": EVIL}),
-    # What tools look for by themselves.
+    # Files that tools search for.
     ("make", {"Makefile": "all:\n\ttouch fine"}, {"Makefile": "all:\n\ttouch evil"}),
     ("make", {"Makefile": "all:\n\ttouch fine"}, {"GNUmakefile": "all:\n\ttouch evil"}),
     ("make -C d", {"d/Makefile": "all:\n\ttouch fine"}, {"d/Makefile": "all:\n\ttouch evil"}),
@@ -79,7 +79,7 @@ CHANGED: list[tuple[str, dict[str, str], dict[str, str]]] = [
     ("git commit -m x", {".git/config": ""}, {".git/config": "[core]\nfsmonitor = ./x"}),
     ("git commit -m x", {".git/config": ""}, {".git/hooks/pre-commit": EVIL}),
     ("git diff", {".git/config": "[diff]\nexternal = ./x", "x": "1"}, {"x": "2"}),
-    # Ways to be in another directory.
+    # Ways to run in another directory.
     *(
         (command, {"d/x": "touch fine"}, {"d/x": EVIL})
         for command in (
@@ -103,7 +103,7 @@ CHANGED: list[tuple[str, dict[str, str], dict[str, str]]] = [
             "sh d/$(echo x)",
         )
     ),
-    # Words that are glued to others.
+    # Values joined to options.
     ("gcc @x", {"x": "-o a"}, {"x": "-o b"}),
     ("curl -d @x http://localhost", {"x": "1"}, {"x": "2"}),
     ("sed -nfx.sed y", {"x.sed": "p"}, {"x.sed": "e"}),
@@ -113,7 +113,7 @@ CHANGED: list[tuple[str, dict[str, str], dict[str, str]]] = [
     ("ruby -r./hook -e 1", {"hook.rb": "1"}, {"hook.rb": "2"}),
     ("ruby -Id -rhook -e 1", {"d/hook.rb": "1"}, {"d/hook.rb": "2"}),
     ("perl -Id -MA::B -e 1", {"d/A/B.pm": "1"}, {"d/A/B.pm": "2"}),
-    # What else is loaded.
+    # Other files that are loaded.
     ("pytest d/test_x.py", {"d/test_x.py": ""}, {"d/conftest.py": "print(2)"}),
     ("pytest d/e/test_x.py::test_y", {"d/test_x.py": ""}, {"d/conftest.py": "print(2)"}),
     ("git -c core.hooksPath=d commit", {"d/pre-commit": "1"}, {"d/pre-commit": EVIL}),
@@ -163,7 +163,7 @@ async def asked(ui: Any) -> tuple[str, Any]:
     [one for one in CHANGED if one[0] in ("sh run3*", "X=1 sh x", "make")]
     + [("python3 -m modx", {"modx.py": "open('fine', 'w')"}, {"modx.py": "open('evil', 'w')"})],
 )
-async def test_what_changed_after_the_question_does_not_run(
+async def test_a_file_changed_after_the_question_does_not_run(
     tmp_path: Path, command: str, files: dict[str, str], change: dict[str, str]
 ) -> None:
     call = ScriptStep(tool="shell", arguments={"command": command})
@@ -182,7 +182,7 @@ async def test_what_changed_after_the_question_does_not_run(
         assert not (agent.root / "evil").exists()
 
 
-def test_what_has_nothing_to_do_with_it_may_change(tmp_path: Path) -> None:
+def test_a_change_of_an_unrelated_file_does_not_matter(tmp_path: Path) -> None:
     for command in ("sh run.sh", "python3 -m modx", "make", "X=1 sh run.sh", "npm test"):
         before = bound_in(tmp_path, command)
         written(tmp_path, {f"log-{command.split()[0]}": "x", "other/file.py": command})
@@ -204,26 +204,26 @@ def test_what_has_nothing_to_do_with_it_may_change(tmp_path: Path) -> None:
         "cd && sh x",
     ],
 )
-def test_what_will_run_and_cannot_be_known_is_said(tmp_path: Path, command: str) -> None:
+def test_a_question_says_that_not_all_files_are_known(tmp_path: Path, command: str) -> None:
     written(tmp_path, {"d/x": "touch fine"})
-    told = link_notes(bound_in(tmp_path, command))
-    assert any(one.startswith("What will run cannot be known, as ") for one in told)
+    notes = link_notes(bound_in(tmp_path, command))
+    assert any(note.startswith("Not all files that will run are known, because ") for note in notes)
 
 
 @pytest.mark.parametrize("command", ["sh x", "cd d && ./x", "make -C d", "git -C d push", "rm x"])
-def test_nothing_is_said_where_the_words_are_known(tmp_path: Path, command: str) -> None:
+def test_a_question_has_no_note_if_all_files_are_known(tmp_path: Path, command: str) -> None:
     written(tmp_path, {"d/x": "touch fine"})
     assert not link_notes(bound_in(tmp_path, command))
 
 
-def test_a_pattern_for_more_files_than_are_looked_at_is_told(tmp_path: Path) -> None:
+def test_a_question_names_a_pattern_with_too_many_matches(tmp_path: Path) -> None:
     assert link_notes(bound_in(tmp_path, "sh run*")) == []
     for number in range(AGENT_GLOB_NAMES + 1):
         (tmp_path / f"run{number}").touch()
     many = bound_in(tmp_path, "sh run*")
-    assert many.is_whole
-    (told,) = link_notes(many)
-    assert told.startswith(f'"{tmp_path}/run*" stands for more files than are looked at')
+    assert many.is_complete
+    (notes,) = link_notes(many)
+    assert notes.startswith(f'The pattern "{tmp_path}/run*" matches too many files')
 
 
 PADDED = {
@@ -235,7 +235,7 @@ PADDED = {
 
 
 @pytest.mark.parametrize("padding", PADDED)
-async def test_a_command_with_more_files_than_a_yes_can_be_bound_to_is_refused(
+async def test_a_command_with_too_many_files_to_bind_is_refused(
     tmp_path: Path, padding: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("telex.agent.permissions.bound_files.AGENT_BOUND_PATHS", 100)
@@ -244,22 +244,22 @@ async def test_a_command_with_more_files_than_a_yes_can_be_bound_to_is_refused(
         ui = await agent.connect(**ALL)
         run = await ui.start("go")
         await ui.until_ended(run)
-        assert "more files than an answer can be bound to" in ui.final(run)
+        assert "more files than an answer can cover" in ui.final(run)
 
 
-def test_going_to_and_fro_between_a_few_directories_is_bound(tmp_path: Path) -> None:
+def test_many_changes_between_few_directories_are_bound(tmp_path: Path) -> None:
     for name in ("a", "b", "c"):
         (tmp_path / name).mkdir()
     there = " && ".join(f"cd {name} && make && cd .." for name in ("a", "b", "c"))
     before = bound_in(tmp_path, there)
-    assert before.is_whole
+    assert before.is_complete
     written(tmp_path, {"c/Makefile": EVIL})
     assert bound_in(tmp_path, there) != before
 
 
-def test_a_cd_that_goes_nowhere_takes_no_place(tmp_path: Path) -> None:
+def test_a_cd_to_the_same_directory_adds_no_directory(tmp_path: Path) -> None:
     written(tmp_path, {"x": "touch fine"})
     before = bound_in(tmp_path, "cd .; " * 20 + "sh x")
-    assert before.is_whole
+    assert before.is_complete
     written(tmp_path, {"x": EVIL})
     assert bound_in(tmp_path, "cd .; " * 20 + "sh x") != before

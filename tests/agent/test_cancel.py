@@ -1,4 +1,4 @@
-"""Cancel: nothing of a run happens after its answer, wherever in the run it comes."""
+"""Cancel: nothing of a run happens after its response, at whatever point it is cancelled."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ ANSWERS: dict[str, Any] = {
 
 
 class Stepping:
-    """A coroutine that does something at its nth suspension, however deep that is."""
+    """A coroutine that calls a function at its nth suspension, at any depth."""
 
     def __init__(self, work: Any, at: int, then: Callable[[], None]) -> None:
         self._work, self._at, self._then = work, at, then
@@ -85,7 +85,7 @@ def seen(root: Path) -> dict[str, str]:
 
 
 async def play_until(ui: Ui, cancelled: asyncio.Event, run: str) -> list[Any]:
-    """Answer what is asked until it is time to cancel, or the run is over; the questions."""
+    """Answer questions until it is time to cancel or the run has ended; return the questions."""
     asked: list[Any] = []
     time = asyncio.create_task(cancelled.wait())
     try:
@@ -108,7 +108,8 @@ async def play_until(ui: Ui, cancelled: asyncio.Event, run: str) -> list[Any]:
 
 
 async def cancelled_there(agent: Agent, ui: Ui, cancelled: asyncio.Event) -> bool:
-    """Whether the run was still going at that point. Everything that must hold is held."""
+    """Cancel at the given await point, and check all invariants. Return whether the run was still
+    active."""
     run = await ui.start("go")
     await play_until(ui, cancelled, run)
     answer = await ui.call("run.cancel", {"run_id": run})
@@ -198,7 +199,7 @@ async def test_a_cancel_withdraws_the_question_and_its_late_answer_does_nothing(
         assert ui.heard[-1]["result"] == answer
 
 
-async def test_a_finished_run_and_an_unknown_one_cannot_be_cancelled(tmp_path: Path) -> None:
+async def test_a_finished_run_and_an_unknown_run_cannot_be_cancelled(tmp_path: Path) -> None:
     async with an_agent(tmp_path) as agent:
         ui = await agent.connect()
         run = await ui.start("help")
@@ -209,7 +210,7 @@ async def test_a_finished_run_and_an_unknown_one_cannot_be_cancelled(tmp_path: P
 
 
 class Deaf:
-    """A core that does not stop when it is told to."""
+    """A core that ignores its cancel."""
 
     name = "deaf"
     details = BuiltinCore.details
@@ -254,7 +255,7 @@ async def test_a_core_that_ignores_its_cancel_can_do_nothing(
 
 
 class Shielding:
-    """A core whose call is in a task of its own, which no cancel of the run reaches."""
+    """A core that makes its call in a separate task, which a cancel of the run does not reach."""
 
     name = "shielding"
     details = BuiltinCore.details
@@ -309,7 +310,7 @@ async def test_a_call_that_was_allowed_just_before_the_cancel_has_no_effect_afte
         assert not (agent.root / "late").exists()
 
 
-async def test_the_runtimes_end_cancels_what_runs(tmp_path: Path) -> None:
+async def test_closing_the_runtime_cancels_active_runs(tmp_path: Path) -> None:
     async with an_agent(tmp_path) as agent:
         ui = await agent.connect(**ALL)
         run = await ui.start("ask something")

@@ -1,4 +1,4 @@
-"""The second wall: what runs without a question is held by the kernel, whatever the judge thought."""
+"""The kernel sandbox confines commands that run without a question, also if the judge was wrong."""
 
 from __future__ import annotations
 
@@ -25,7 +25,13 @@ from telex.agent.permissions.confinement import (
     was_refused_by_kernel,
     without_service_sockets,
 )
-from telex.agent.permissions.confirmation import AllowedCall, Confirmer, FailedCall, RefusedCall
+from telex.agent.permissions.confirmation import (
+    AllowedCall,
+    Confirmer,
+    ConfirmQuestion,
+    FailedCall,
+    RefusedCall,
+)
 from telex.agent.permissions.read_only_programs import READERS
 from telex.agent.permissions.workspace_permissions import WorkspacePermissions
 from telex.agent.protocol.ui_requests import UiConfirmResult
@@ -46,13 +52,13 @@ pytestmark = pytest.mark.skipif(
     not (KERNEL.landlock and KERNEL.machine), reason="this kernel has no Landlock, or no filters"
 )
 NOTHING_REMEMBERED = cast("Store", None)
-"""No answer here is to be remembered, so that nothing is stored."""
+"""The tests remember no answer, so no store is needed."""
 STOPPED = "by the kernel's sandbox"
 
 
 @dataclass
 class Workspace:
-    """A root, a home beside it, and somebody who may be asked."""
+    """A root, a home next to it, and the answer to questions."""
 
     context: ToolContext
     home: Path
@@ -60,7 +66,7 @@ class Workspace:
     rules: tuple[ToolRule, ...] = ()
     kernel: Kernel | None = None
     answer: bool | None = None
-    """What is said to a question; None where there is nobody."""
+    """The answer to every question; None if no user can be asked."""
     questions: list[str] = field(default_factory=list)
 
     @property
@@ -78,9 +84,12 @@ class Workspace:
     ) -> AllowedCall | RefusedCall | FailedCall:
         arguments = {"command": text, **more} if tool == "shell" else {"pattern": text, **more}
         confirmer = Confirmer(self.permissions(mode), NOTHING_REMEMBERED, self.kernel)
-        return await confirmer.confirm(TOOLS.prepare(tool, arguments), self.context, self)
+        found = await confirmer.confirm(TOOLS.prepare(tool, arguments), self.context)
+        if isinstance(found, ConfirmQuestion):
+            return await confirmer.settle(found, self._ask(found))
+        return found
 
-    async def held(self, text: str, mode: str = "minimal", **more: Any) -> Confinement | None:
+    async def confined(self, text: str, mode: str = "minimal", **more: Any) -> Confinement | None:
         found = await self.confirm(text, mode, **more)
         assert isinstance(found, AllowedCall), found
         return found.context.confinement
@@ -90,14 +99,11 @@ class Workspace:
         assert isinstance(found, AllowedCall), found
         return await found.call.run(found.context)
 
-    async def emit(self, event: object) -> None:
-        """Nobody listens."""
-
-    async def ask(self, method: str, params: Any, digest: bytes) -> UiAnswer | None:
-        self.questions.append(params.message)
+    def _ask(self, question: ConfirmQuestion) -> UiAnswer | None:
+        self.questions.append(question.params.message)
         if self.answer is None:
             return None
-        return UiAnswer(UiConfirmResult(ok=self.answer), digest, "q1", "test")
+        return UiAnswer(UiConfirmResult(ok=self.answer), question.digest, "q1", "test")
 
 
 @pytest.fixture
@@ -112,7 +118,7 @@ def workspace(tmp_path: Path) -> Workspace:
 
 @pytest.fixture
 def credulous(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A judge that takes everything for harmless: each hole it may have, at once."""
+    """A judge that allows everything, as if it had every possible hole."""
     judge = Judge.judge
 
     def judged(self: Judge, request: PermissionRequest) -> Judgement:
@@ -143,7 +149,7 @@ LEAKS = {
 
 
 @pytest.mark.usefixtures("credulous")
-async def test_what_the_judge_misses_is_not_read(workspace: Workspace) -> None:
+async def test_the_sandbox_refuses_reads_that_the_judge_missed(workspace: Workspace) -> None:
     root, secret = workspace.root, workspace.home / ".ssh" / "id_rsa"
     (root / "src").mkdir()
     (root / "link").symlink_to(secret)
@@ -156,13 +162,13 @@ async def test_what_the_judge_misses_is_not_read(workspace: Workspace) -> None:
             said = await workspace.run(text, mode)
             assert "a secret" not in said.text, name
             assert STOPPED in said.text, (name, said.text)
-    # The same without a wall, or the above would say nothing.
+    # Without the sandbox the read succeeds, so the checks above prove something.
     workspace.kernel = Kernel(linux=False, landlock=0)
     assert (await workspace.run(LEAKS["a magic link"])).text == "a secret"
 
 
 @pytest.mark.usefixtures("credulous")
-async def test_what_the_judge_misses_is_not_written(workspace: Workspace) -> None:
+async def test_the_sandbox_refuses_writes_that_the_judge_missed(workspace: Workspace) -> None:
     (workspace.root / ".git" / "hooks").mkdir(parents=True)
     (workspace.root / "docs").mkdir()
     writes = [
@@ -174,7 +180,7 @@ async def test_what_the_judge_misses_is_not_written(workspace: Workspace) -> Non
         said = await workspace.run(text)
         assert said.is_error, text
         assert STOPPED in said.text, (text, said.text)
-    # In mode trusted a file may be written where the judge saw that it is, and nothing else.
+    # In mode trusted the command may write only the file that the judge found in its text.
     text = "echo x > docs/new; echo x > here; rm here; echo x > .git/hooks/h; echo x > ~/x"
     found = await workspace.run(text, "trusted")
     assert STOPPED in found.text
@@ -186,7 +192,7 @@ async def test_what_the_judge_misses_is_not_written(workspace: Workspace) -> Non
 
 
 @pytest.mark.usefixtures("credulous")
-async def test_what_the_judge_misses_reaches_nobody_in_mode_minimal(workspace: Workspace) -> None:
+async def test_the_sandbox_has_no_network_in_mode_minimal(workspace: Workspace) -> None:
     at = str(workspace.home / "agent")
     with socket.create_server(("127.0.0.1", 0)) as server, socket.socket(socket.AF_UNIX) as named:
         named.bind(at)
@@ -211,7 +217,7 @@ SAMPLES = {
     "stat": "stat -c %n:%s a",
     "ls": "ls -l",
     "du": "du -a",
-    "df": "true",  # below, by itself: it looks into /proc for what it is itself
+    "df": "true",  # tested alone below, because it reads its own data in /proc
     "cut": "cut -c1 a",
     "tr": "tr a b < a",
     "grep": "grep o a",
@@ -250,7 +256,7 @@ def git(directory: Path, home: Path, *words: str) -> str:
 
 
 @pytest.mark.usefixtures("credulous")
-async def test_every_reader_does_in_the_wall_what_it_does_without(
+async def test_every_reader_works_the_same_in_the_sandbox(
     workspace: Workspace, program: Callable[[str], str]
 ) -> None:
     for name in ("git", "rg", "file", "hexdump"):
@@ -267,13 +273,13 @@ async def test_every_reader_does_in_the_wall_what_it_does_without(
     script = "\n".join(texts)
     allowed = await workspace.confirm(script)
     assert isinstance(allowed, AllowedCall)
-    environment, held = allowed.context.environment, allowed.context.confinement
-    assert held is not None
+    environment, confined = allowed.context.environment, allowed.context.confinement
+    assert confined is not None
     walled, free = [
         await run_command(
             ["bash", "-c", script], env=environment, cwd=root, seconds=60, confinement=by
         )
-        for by in (held, None)
+        for by in (confined, None)
     ]
     assert walled.stdout.split("\n[") == free.stdout.split("\n[")
     assert (walled.stderr, walled.exit_code) == ("", 0)
@@ -287,11 +293,11 @@ async def test_df_alone_knows_its_file_system(workspace: Workspace) -> None:
     assert "denied" not in said.text
 
 
-async def test_git_reads_what_it_needs_of_elsewhere(
+async def test_git_in_the_sandbox_reads_its_worktree_objects_and_settings(
     workspace: Workspace, program: Callable[[str], str]
 ) -> None:
-    """A worktree of a repository that borrows its objects, with settings that include others. A rule
-    lets the store of objects be read; without it git asks, and the wall opens nothing."""
+    """A worktree of a repository that borrows its objects, with settings that include others. A
+    rule allows reading the borrowed objects; without it git asks, and the sandbox gets no path."""
     program("git")
     home, away = workspace.home, workspace.home / "away"
     origin, main = away / "origin", away / "main"
@@ -318,7 +324,7 @@ async def test_git_reads_what_it_needs_of_elsewhere(
     assert "text" in (await workspace.run("cat file")).text
 
 
-async def test_a_repository_that_names_no_repository_opens_nothing(workspace: Workspace) -> None:
+async def test_an_invalid_repository_adds_no_path_to_the_sandbox(workspace: Workspace) -> None:
     (workspace.root / ".git").write_text(f"gitdir: {workspace.home}/.ssh\n")
     assert isinstance(await workspace.confirm("git status"), RefusedCall)
     paths = workspace.permissions("minimal").judge.paths
@@ -333,7 +339,7 @@ ELSEWHERE = ToolRule(Permission.ALLOW, "read", path="/elsewhere/**")
 
 
 @pytest.mark.parametrize(
-    ("text", "mode", "rules", "is_held"),
+    ("text", "mode", "rules", "is_confined"),
     [
         ("cat here", "minimal", (), True),
         ("cat here", "trusted", (), True),
@@ -351,21 +357,21 @@ ELSEWHERE = ToolRule(Permission.ALLOW, "read", path="/elsewhere/**")
         ("cat here", "minimal", (replace(WHOLE, cwd="/elsewhere"),), True),
     ],
 )
-async def test_what_the_person_decided_is_not_held(
-    workspace: Workspace, text: str, mode: str, rules: tuple[ToolRule, ...], is_held: bool
+async def test_commands_allowed_by_the_user_are_not_confined(
+    workspace: Workspace, text: str, mode: str, rules: tuple[ToolRule, ...], is_confined: bool
 ) -> None:
     workspace.rules = rules
-    assert ((await workspace.held(text, mode)) is not None) is is_held
+    assert ((await workspace.confined(text, mode)) is not None) is is_confined
 
 
-async def test_a_yes_runs_without_the_wall(workspace: Workspace) -> None:
+async def test_an_approved_command_is_not_confined(workspace: Workspace) -> None:
     workspace.answer = True
     said = await workspace.run("cat ~/.ssh/id_rsa; echo x > new")
     assert (said.text, said.details["kernel_sandbox"]) == ("a secret", False)
     assert (workspace.root / "new").read_text() == "x\n"
 
 
-async def test_a_rule_about_paths_opens_those_paths_and_no_others(
+async def test_a_path_rule_adds_only_its_paths_to_the_sandbox(
     workspace: Workspace, tmp_path: Path
 ) -> None:
     shared = Path(os.path.realpath(tmp_path)) / "shared"
@@ -379,22 +385,22 @@ async def test_a_rule_about_paths_opens_those_paths_and_no_others(
     said = await workspace.run(f"cat here {shared}/data > out/new")
     assert not said.is_error, said.text
     assert (workspace.root / "out" / "new").read_text() == "inside\nshared\n"
-    held = await workspace.held(f"cat {shared}/data")
-    assert held is not None
-    assert str(shared / "data") in {rule.path for rule in held.rules or ()}
-    assert str(shared) not in {rule.path for rule in held.rules or ()}
-    assert held.sockets is Sockets.NONE
+    confined = await workspace.confined(f"cat {shared}/data")
+    assert confined is not None
+    assert str(shared / "data") in {rule.path for rule in confined.rules or ()}
+    assert str(shared) not in {rule.path for rule in confined.rules or ()}
+    assert confined.sockets is Sockets.NONE
 
 
-async def test_who_wants_out_has_the_person_asked(workspace: Workspace) -> None:
+async def test_a_request_to_leave_the_sandbox_asks(workspace: Workspace) -> None:
     refused = await workspace.confirm("cat here", outside_sandbox=True)
     assert isinstance(refused, RefusedCall)
-    assert "outside the kernel's sandbox" in refused.why
+    assert "outside the kernel sandbox" in refused.why
     workspace.answer = True
     said = await workspace.run("cat here", outside_sandbox=True)
     assert (said.text, said.details["kernel_sandbox"]) == ("inside", False)
     assert "outside_sandbox: true" in workspace.questions[-1]
-    assert "outside the kernel's sandbox" in workspace.questions[-1]
+    assert "outside the kernel sandbox" in workspace.questions[-1]
     assert "Remember" not in workspace.questions[-1]
     asked = len(workspace.questions)
     await workspace.run("cat here", "full", outside_sandbox=True)
@@ -404,7 +410,7 @@ async def test_who_wants_out_has_the_person_asked(workspace: Workspace) -> None:
 
 
 @pytest.mark.usefixtures("credulous")
-async def test_the_answer_says_what_held_the_command_and_how_to_go_on(
+async def test_a_refused_command_reports_the_sandbox_and_the_way_out(
     workspace: Workspace,
 ) -> None:
     fine = await workspace.run("cat here")
@@ -416,33 +422,35 @@ async def test_the_answer_says_what_held_the_command_and_how_to_go_on(
     assert none.text == "[no output]\n[exit code 1]"
     stopped = await workspace.run("cat ~/.ssh/id_rsa | head -1")
     assert STOPPED in stopped.text
-    assert f"reads {workspace.root} and the system's programs, writes nothing" in stopped.text
+    assert f"reads {workspace.root} and the system's programs, writes only temp" in stopped.text
     assert "no network" in stopped.text
     assert '"outside_sandbox": true' in stopped.text
 
 
-async def test_a_search_is_held_as_well(
+async def test_the_search_tool_is_confined(
     workspace: Workspace, program: Callable[[str], str]
 ) -> None:
     program("rg")
     assert (await workspace.run("inside", tool="search")).text == "here:1:inside"
-    assert (await workspace.held("inside", tool="search")) is not None
-    assert (await workspace.held("inside", "full", tool="search")) is None
+    assert (await workspace.confined("inside", tool="search")) is not None
+    assert (await workspace.confined("inside", "full", tool="search")) is None
 
 
-async def test_tools_that_run_no_program_are_not_held(workspace: Workspace) -> None:
+async def test_tools_that_run_no_program_are_not_confined(workspace: Workspace) -> None:
     judge = workspace.permissions("minimal").judge
     judged = judge.judge(PermissionRequest("read", {"path": "here"}, str(workspace.root)))
     assert judged.decision is Permission.ALLOW
     assert confinement(judged, judge, "read", {}) is None
 
 
-async def test_what_a_kernel_does_not_hold_is_not_promised(workspace: Workspace) -> None:
+async def test_the_description_claims_only_restrictions_that_the_kernel_supports(
+    workspace: Workspace,
+) -> None:
     async def said(kernel: Kernel, mode: str = "minimal") -> str:
         workspace.kernel = kernel
-        held = await workspace.held("cat here", mode)
-        assert held is not None
-        return describe_confinement(held, workspace.root).rpartition(", and has ")[2]
+        confined = await workspace.confined("cat here", mode)
+        assert confined is not None
+        return describe_confinement(confined, workspace.root).rpartition(", and has ")[2]
 
     assert await said(KERNEL) == "no network"
     assert await said(KERNEL, "trusted") == "no local sockets"
@@ -453,16 +461,16 @@ async def test_what_a_kernel_does_not_hold_is_not_promised(workspace: Workspace)
 
 async def test_a_kernel_without_landlock_still_closes_the_network(workspace: Workspace) -> None:
     workspace.kernel = replace(KERNEL, landlock=0)
-    held = await workspace.held("cat here")
-    assert held is not None
+    confined = await workspace.confined("cat here")
+    assert confined is not None
     assert (
-        describe_confinement(held, workspace.root)
-        == "reads and writes what you do, and has no network"
+        describe_confinement(confined, workspace.root)
+        == "reads and writes the same files as you, and has no network"
     )
     assert (await workspace.run("cat here")).text == "inside"
 
 
-async def test_the_programs_of_a_home_do_not_give_the_home(
+async def test_programs_in_a_home_do_not_open_the_whole_home(
     workspace: Workspace, tmp_path: Path
 ) -> None:
     home = workspace.home
@@ -476,22 +484,22 @@ async def test_the_programs_of_a_home_do_not_give_the_home(
         workspace.context, environment={**workspace.context.environment, "PATH": path}
     )
     assert (await workspace.run("cat here")).text == "inside"
-    held = await workspace.held("cat here")
-    assert held is not None
-    own = {rule.path for rule in held.rules or () if rule.path.startswith(str(home))}
+    confined = await workspace.confined("cat here")
+    assert confined is not None
+    own = {rule.path for rule in confined.rules or () if rule.path.startswith(str(home))}
     below = (".cargo/bin", ".local/bin", ".local/lib", ".tool/shims", ".tool", "bin")
     assert own == {str(home / place) for place in below}
-    assert "/" not in {rule.path for rule in held.rules or ()}
+    assert "/" not in {rule.path for rule in confined.rules or ()}
 
 
-def test_doors_to_others_are_not_named_to_it() -> None:
+def test_service_sockets_are_removed_from_the_environment() -> None:
     doors = ("SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS", "DOCKER_HOST", "DISPLAY")
     assert without_service_sockets({**dict.fromkeys(doors, "x"), "PATH": "/bin"}) == {
         "PATH": "/bin"
     }
 
 
-def test_a_refusal_is_known_in_the_language_it_is_said_in(tmp_path: Path) -> None:
+def test_a_refusal_is_recognised_in_the_language_of_the_environment(tmp_path: Path) -> None:
     place = tmp_path / "de" / "LC_MESSAGES"
     place.mkdir(parents=True)
     original, said = b"Permission denied", b"Keine Berechtigung"
@@ -513,7 +521,7 @@ def test_a_refusal_is_known_in_the_language_it_is_said_in(tmp_path: Path) -> Non
     assert not refused("", "cat: x: No such file or directory\n", 1)
 
 
-async def test_permission_explain_says_what_would_hold_it(tmp_path: Path) -> None:
+async def test_permission_explain_describes_the_sandbox(tmp_path: Path) -> None:
     async with an_agent(tmp_path) as agent:
         ui = await agent.connect(**ALL)
 

@@ -1,4 +1,4 @@
-"""Questions around permission: what is shown, what an answer is worth, and that nothing runs without."""
+"""Questions about permission: the text shown, which answers count, and that nothing runs without one."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def ran(agent: Agent) -> bool:
     return (agent.root / "done").exists()
 
 
-def told(ui: Ui, run: str) -> str:
-    """The result of the run's last tool."""
+def last_result(ui: Ui, run: str) -> str:
+    """Return the result of the run's last tool."""
     events = [params["event"] for params in ui.events(run)]
     return str([event for event in events if event["type"] == "tool_result"][-1]["result"])
 
@@ -57,7 +57,7 @@ async def test_an_allowed_command_runs_between_awaiting_and_running(tmp_path: Pa
         assert ran(agent)
 
 
-async def test_a_change_is_shown_before_anybody_is_asked(tmp_path: Path) -> None:
+async def test_a_change_is_shown_before_the_question(tmp_path: Path) -> None:
     async with an_agent(tmp_path) as agent:
         (agent.root / "a").write_text("one\ntwo\n")
         ui = await agent.connect(**ALL)
@@ -73,17 +73,17 @@ async def test_a_change_is_shown_before_anybody_is_asked(tmp_path: Path) -> None
         assert [file["path"] for file in diff["files"]] == ["a"]
 
 
-async def test_what_was_shown_is_what_runs_or_nothing_does(tmp_path: Path) -> None:
-    """The file changes between the showing and the answer."""
+async def test_only_the_call_that_was_shown_can_run(tmp_path: Path) -> None:
+    """The file changes between the question and the answer."""
     async with an_agent(tmp_path) as agent:
         (agent.root / "a").write_text("two")
         ui = await agent.connect(**ALL)
         run, question = await asked(ui, "edit a: two => three")
-        (agent.root / "a").write_text("two, and what nobody was shown")
+        (agent.root / "a").write_text("two, and text that was not shown")
         ui.answer(question, {"ok": True})
         await ui.until_ended(run)
-        assert (agent.root / "a").read_text() == "two, and what nobody was shown"
-        assert "is not the file that was expected" in ui.final(run)
+        assert (agent.root / "a").read_text() == "two, and text that was not shown"
+        assert "is not the expected file" in ui.final(run)
 
 
 def swap(agent: Agent, link: str, target: str) -> None:
@@ -92,7 +92,7 @@ def swap(agent: Agent, link: str, target: str) -> None:
 
 
 def a_link(agent: Agent) -> None:
-    """`l` leads to `good`, and there is a `bad` with the same in it."""
+    """`l` is a link to `good`; `bad` has the same content."""
     for name in ("good", "bad"):
         (agent.root / name).mkdir()
         (agent.root / name / "c").write_text("two")
@@ -108,10 +108,10 @@ def a_link(agent: Agent) -> None:
         ("shell", {"command": "touch new", "cwd": "l"}, "new"),
     ],
 )
-async def test_a_yes_is_for_the_place_that_was_shown(
+async def test_a_yes_counts_for_the_place_that_was_shown(
     tmp_path: Path, tool: str, arguments: dict[str, object], made: str
 ) -> None:
-    """The link changes while the question is open: it goes where it led, and only there."""
+    """The link changes while the question is open: the call uses the old target only."""
     core = ScriptedCore(
         "s", [ScriptStep(tool=tool, arguments=arguments), ScriptStep(final="{last}")]
     )
@@ -120,7 +120,7 @@ async def test_a_yes_is_for_the_place_that_was_shown(
         ui = await agent.connect(**ALL)
         run, question = await asked(ui, "go")
         assert f"{agent.root}/good" in question["params"]["message"]
-        assert 'It was named "l' in question["params"]["message"]
+        assert 'The path "l' in question["params"]["message"]
         swap(agent, "l", "bad")
         ui.answer(question, {"ok": True})
         await ui.until_ended(run)
@@ -136,7 +136,7 @@ async def test_a_yes_is_for_the_place_that_was_shown(
         ("shell", {"command": "touch new", "cwd": "good"}),
     ],
 )
-async def test_a_place_that_became_a_link_after_the_question_is_refused(
+async def test_a_path_that_became_a_link_after_the_question_is_refused(
     tmp_path: Path, tool: str, arguments: dict[str, object]
 ) -> None:
     core = ScriptedCore(
@@ -150,7 +150,7 @@ async def test_a_place_that_became_a_link_after_the_question_is_refused(
         (agent.root / "good").symlink_to("bad")
         ui.answer(question, {"ok": True})
         await ui.until_ended(run)
-        assert "by now; nothing was done" in ui.final(run)
+        assert "now; nothing was done" in ui.final(run)
         assert not list(agent.root.glob("*/new"))
 
 
@@ -174,7 +174,7 @@ async def test_a_script_that_changed_after_the_question_does_not_run(
         assert not list(agent.root.rglob("other"))
 
 
-async def test_a_script_that_is_named_in_one_word_with_its_option_is_bound_too(
+async def test_a_script_named_in_one_word_with_its_option_is_bound_too(
     tmp_path: Path,
 ) -> None:
     async with an_agent(tmp_path) as agent:
@@ -192,7 +192,7 @@ LED_ELSEWHERE = ["cp good/c d/", "cp good/c ./d", "echo evil > d/c", "echo evil 
 
 
 @pytest.mark.parametrize("command", LED_ELSEWHERE)
-async def test_a_yes_is_not_for_where_the_words_of_a_command_lead_later(
+async def test_a_yes_does_not_count_if_paths_of_a_command_lead_elsewhere_later(
     tmp_path: Path, command: str
 ) -> None:
     async with an_agent(tmp_path) as agent:
@@ -207,15 +207,13 @@ async def test_a_yes_is_not_for_where_the_words_of_a_command_lead_later(
         (agent.root / "bad" / "c").unlink()
         ui.answer(question, {"ok": True})
         await ui.until_ended(run)
-        assert "by now; nothing was done" in ui.final(run)
+        assert "now; nothing was done" in ui.final(run)
         assert not (agent.root / "bad" / "c").exists()
         assert not (tmp_path / "outside").exists()
 
 
 @pytest.mark.parametrize("command", [*LED_ELSEWHERE, "rm -rf d/", "cd d && cp a b", "tar -Cd"])
-async def test_a_question_says_where_the_words_of_a_command_lead(
-    tmp_path: Path, command: str
-) -> None:
+async def test_a_question_shows_where_paths_of_a_command_lead(tmp_path: Path, command: str) -> None:
     async with an_agent(tmp_path) as agent:
         a_link(agent)
         (agent.root / "d").symlink_to("bad")
@@ -224,12 +222,12 @@ async def test_a_question_says_where_the_words_of_a_command_lead(
         _, question = await asked(ui, f"run {command} 2> /dev/stderr")
         said = question["params"]["message"]
         name, place = ("o", tmp_path / "outside") if " o" in command else ("d", agent.root / "bad")
-        assert f'It names "{agent.root}/{name}' in said
-        assert f'and that leads to "{place}' in said
+        assert f'The command names "{agent.root}/{name}' in said
+        assert f'which leads to "{place}' in said
         assert "names /dev" not in said
 
 
-async def test_what_is_in_a_file_that_is_only_written_may_change(tmp_path: Path) -> None:
+async def test_the_content_of_a_file_that_is_only_written_may_change(tmp_path: Path) -> None:
     async with an_agent(tmp_path) as agent:
         ui = await agent.connect(**ALL)
         run, question = await asked(ui, "run echo mine >> log")
@@ -239,7 +237,7 @@ async def test_what_is_in_a_file_that_is_only_written_may_change(tmp_path: Path)
         assert (agent.root / "log").read_text() == "another's\nmine\n"
 
 
-async def test_what_would_fail_for_its_place_is_not_asked_about(tmp_path: Path) -> None:
+async def test_a_call_that_would_fail_for_its_path_is_not_asked_about(tmp_path: Path) -> None:
     for mode in ("minimal", "full"):
         async with an_agent(tmp_path, mode=mode) as agent:
             ui = await agent.connect(**ALL)
@@ -248,7 +246,7 @@ async def test_what_would_fail_for_its_place_is_not_asked_about(tmp_path: Path) 
             assert "is outside the sandbox root" in ui.final(run)
 
 
-async def test_a_change_is_asked_about_as_people_read_it(tmp_path: Path) -> None:
+async def test_the_question_about_a_change_shows_a_diff(tmp_path: Path) -> None:
     async with an_agent(tmp_path) as agent:
         (agent.root / "a").write_text("one\n" + " " * 12 + "two\n\n")
         ui = await agent.connect(**ALL)
@@ -268,7 +266,7 @@ async def test_a_change_is_asked_about_as_people_read_it(tmp_path: Path) -> None
         await ui.until_ended(run)
 
 
-async def test_a_change_too_large_for_a_difference_is_shown_whole(tmp_path: Path) -> None:
+async def test_a_change_too_large_for_a_diff_is_shown_whole(tmp_path: Path) -> None:
     content = "".join(f"line {number}\n" for number in range(500)) + "x" * 5000
     core = ScriptedCore(
         "s", [ScriptStep(tool="write", arguments={"file_path": "a", "content": content})]
@@ -282,7 +280,7 @@ async def test_a_change_too_large_for_a_difference_is_shown_whole(tmp_path: Path
         await ui.call("run.cancel", {"run_id": run})
 
 
-async def test_an_answer_about_something_else_runs_nothing(
+async def test_an_answer_with_another_digest_runs_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from telex.agent.permissions import confirmation
@@ -297,7 +295,7 @@ async def test_an_answer_about_something_else_runs_nothing(
         assert not ran(agent)
 
 
-async def test_a_no_with_a_reason_goes_on_and_one_without_stops_the_turn(tmp_path: Path) -> None:
+async def test_a_no_with_a_reason_continues_and_a_no_without_stops_the_turn(tmp_path: Path) -> None:
     core = ScriptedCore(
         "s",
         [
@@ -321,24 +319,24 @@ async def test_a_no_with_a_reason_goes_on_and_one_without_stops_the_turn(tmp_pat
 
 
 @pytest.mark.parametrize("capabilities", [{}, {"supports_prompt": True, "supports_pick": True}])
-async def test_where_nobody_can_be_asked_what_would_ask_is_denied(
+async def test_a_call_that_needs_a_question_is_denied_if_no_ui_can_be_asked(
     tmp_path: Path, capabilities: dict[str, bool]
 ) -> None:
     async with an_agent(tmp_path) as agent:
         ui = await agent.connect(**capabilities)
         run = await ui.start(TOUCH)
         assert await ui.until_ended(run) == "completed"
-        assert 'nobody here can be asked; "touch" is not known to only read' in ui.final(run)
+        assert 'no user can be asked here; "touch" is not a known read-only' in ui.final(run)
         assert not [m for m in ui.heard if "id" in m and "method" in m]
         assert not ran(agent)
 
 
-async def test_prompt_and_pick_are_not_used_where_a_ui_has_none(tmp_path: Path) -> None:
+async def test_prompt_and_pick_are_not_sent_to_a_ui_without_them(tmp_path: Path) -> None:
     async with an_agent(tmp_path) as agent:
         ui = await agent.connect(supports_confirm=True)
         run = await ui.start("ask your name\npick a, b")
         await ui.until_ended(run)
-        assert ui.final(run) == "Nobody answered.\nNobody chose."
+        assert ui.final(run) == "No answer.\nNo choice."
         full = await agent.connect(**ALL)
         run = await full.start("ask your name\npick a, b")
         full.answer(await full.until("ui.prompt.request"), {"value": "Ada"})
@@ -349,7 +347,7 @@ async def test_prompt_and_pick_are_not_used_where_a_ui_has_none(tmp_path: Path) 
         full.answer(await full.until("ui.prompt.request"), {"value": None})
         full.answer(await full.until("ui.pick.request"), {"ids": []})
         await full.until_ended(run)
-        assert full.final(run) == "Nobody answered.\nNobody chose."
+        assert full.final(run) == "No answer.\nNo choice."
 
 
 @pytest.mark.parametrize(
@@ -364,7 +362,7 @@ async def test_prompt_and_pick_are_not_used_where_a_ui_has_none(tmp_path: Path) 
     ],
     ids=["error", "null", "text", "empty", "true", "both"],
 )
-async def test_where_a_ui_errs_or_answers_nonsense_nobody_answered_and_nothing_runs(
+async def test_an_error_or_an_invalid_answer_counts_as_no_answer_and_nothing_runs(
     tmp_path: Path, answer: dict[str, Any]
 ) -> None:
     async with an_agent(tmp_path) as agent:
@@ -373,14 +371,14 @@ async def test_where_a_ui_errs_or_answers_nonsense_nobody_answered_and_nothing_r
         ui.say({"jsonrpc": "2.0", "id": question["id"], **answer})
         assert await ui.until_ended(run) == "completed"
         assert not ran(agent)
-        assert told(ui, run) == "Permission denied: nobody answered the question"
+        assert last_result(ui, run) == "Permission denied: the question was not answered"
         run, question = await asked(ui)
         ui.answer(question, {"ok": False})
         await ui.until_ended(run)
-        assert told(ui, run) == "Permission denied: the person said no"
+        assert last_result(ui, run) == "Permission denied: the user refused"
 
 
-async def test_a_ui_that_goes_away_said_no(tmp_path: Path) -> None:
+async def test_a_disconnected_ui_counts_as_a_no(tmp_path: Path) -> None:
     async with an_agent(tmp_path) as agent:
         ui, other = await agent.connect(**ALL), await agent.connect()
         run, _ = await asked(ui)
@@ -390,7 +388,7 @@ async def test_a_ui_that_goes_away_said_no(tmp_path: Path) -> None:
         assert not ran(agent)
 
 
-async def test_a_ui_that_says_no_more_said_no_and_hears_the_end(tmp_path: Path) -> None:
+async def test_a_ui_whose_input_ended_counts_as_a_no_and_receives_the_end(tmp_path: Path) -> None:
     async with an_agent(tmp_path) as agent:
         ui = await agent.connect(**ALL)
         run, _ = await asked(ui)
@@ -399,7 +397,7 @@ async def test_a_ui_that_says_no_more_said_no_and_hears_the_end(tmp_path: Path) 
         assert not ran(agent)
 
 
-async def test_the_second_of_two_answers_is_worth_nothing(tmp_path: Path) -> None:
+async def test_the_second_of_two_answers_has_no_effect(tmp_path: Path) -> None:
     async with an_agent(tmp_path) as agent:
         ui = await agent.connect(**ALL)
         run, question = await asked(ui)
@@ -410,7 +408,7 @@ async def test_the_second_of_two_answers_is_worth_nothing(tmp_path: Path) -> Non
         assert not ran(agent)
 
 
-async def test_an_answer_from_a_connection_that_was_not_asked_is_worth_nothing(
+async def test_an_answer_from_a_connection_that_was_not_asked_has_no_effect(
     tmp_path: Path,
 ) -> None:
     async with an_agent(tmp_path) as agent:
@@ -426,8 +424,8 @@ async def test_an_answer_from_a_connection_that_was_not_asked_is_worth_nothing(
         assert not ran(agent)
 
 
-async def test_an_id_is_never_used_for_another_question(tmp_path: Path) -> None:
-    """An answer to an old question, sent when the next one is open, answers nothing."""
+async def test_a_question_id_is_never_reused(tmp_path: Path) -> None:
+    """An answer to an old question, sent while the next one is open, has no effect."""
     async with an_agent(tmp_path) as agent:
         ui = await agent.connect(**ALL)
         first, old = await asked(ui)
@@ -452,7 +450,7 @@ async def test_an_id_is_never_used_for_another_question(tmp_path: Path) -> None:
 async def test_an_answer_that_races_with_a_cancel_runs_nothing_after_it(
     tmp_path: Path, counted: Callable[[int, int], int]
 ) -> None:
-    """The answer and the end go out together, with so many turns of the loop between them."""
+    """The answer and the cancel are sent together, with a number of loop turns between them."""
     for turns in range(counted(6, 200)):
         directory = tmp_path / str(turns)
         directory.mkdir()
@@ -472,10 +470,10 @@ async def test_an_answer_that_races_with_a_cancel_runs_nothing_after_it(
 
 
 @pytest.mark.counted
-async def test_an_answer_that_races_with_a_leaving_counts_or_nothing_runs(
+async def test_an_answer_that_races_with_a_disconnect_counts_or_nothing_runs(
     tmp_path: Path, counted: Callable[[int, int], int]
 ) -> None:
-    """As above, but a run goes on without its UI: what runs then is what the store has a yes to."""
+    """As above, but a run continues without its UI: only calls with a stored yes run."""
     for turns in range(counted(6, 200)):
         directory = tmp_path / str(turns)
         directory.mkdir()
@@ -486,8 +484,8 @@ async def test_an_answer_that_races_with_a_leaving_counts_or_nothing_runs(
             for _ in range(turns):
                 await asyncio.sleep(0)
             await ui.leave()
-            if (going_on := agent.runtime.runs.get(run)) is not None:
-                await going_on.ended()
+            if (active := agent.runtime.runs.get(run)) is not None:
+                await active.ended()
             assert (await agent.runtime.store.run(run)).status == "completed"
             found = await agent.runtime.store.answer(question["id"], b'{"ok":false}', "late")
             assert not found.won
@@ -501,7 +499,7 @@ async def test_remembered_rules_count_from_then_on_and_after_a_restart(tmp_path:
         assert question["params"]["allow_remember"] is True
         said = question["params"]["message"]
         assert f'Remember (don\'t ask again): exactly this command, in "{agent.root}".' in said
-        assert f'nothing else, in the workspace "{agent.root}".' in said
+        assert f'exactly that, in the workspace "{agent.root}".' in said
         ui.answer(question, {"ok": True, "remember": True})
         await ui.until_ended(run)
         (agent.root / "done").unlink()
@@ -519,11 +517,11 @@ async def test_remembered_rules_count_from_then_on_and_after_a_restart(tmp_path:
         assert ran(agent)
         run = await ui.start("run touch other")
         await ui.until_ended(run)
-        assert "Permission denied: you said no to this before" in ui.final(run)
+        assert "Permission denied: the user refused this before" in ui.final(run)
         assert not (agent.root / "other").exists()
 
 
-async def test_what_was_remembered_counts_in_no_other_workspace(tmp_path: Path) -> None:
+async def test_a_remembered_rule_counts_in_no_other_workspace(tmp_path: Path) -> None:
     store = await Store.open(tmp_path / "agent.db")
     try:
         here, there = (WorkspacePermissions(f"/w/{name}", "/home/me") for name in ("here", "there"))
@@ -549,7 +547,7 @@ async def test_what_was_remembered_counts_in_no_other_workspace(tmp_path: Path) 
     ],
     ids=["bidi", "control", "zero-width", "pushed out", "very long", "cyrillic"],
 )
-async def test_what_would_deceive_is_shown_escaped_and_whole(tmp_path: Path, spoof: str) -> None:
+async def test_deceptive_text_is_shown_escaped_and_whole(tmp_path: Path, spoof: str) -> None:
     core = ScriptedCore("s", [ScriptStep(tool="shell", arguments={"command": spoof})])
     async with an_agent(tmp_path, core) as agent:
         ui = await agent.connect(**ALL)
@@ -562,7 +560,7 @@ async def test_what_would_deceive_is_shown_escaped_and_whole(tmp_path: Path, spo
         await ui.call("run.cancel", {"run_id": run})
 
 
-async def test_a_file_name_that_would_deceive_is_shown_escaped_too(tmp_path: Path) -> None:
+async def test_a_deceptive_file_name_is_shown_escaped_too(tmp_path: Path) -> None:
     core = ScriptedCore(
         "s",
         [
@@ -598,7 +596,7 @@ OF_OTHERS = {
 
 
 @pytest.mark.parametrize("where", OF_OTHERS)
-async def test_nothing_that_an_agent_says_passes_for_a_line_of_ours(
+async def test_text_of_the_agent_cannot_look_like_a_line_of_telex(
     tmp_path: Path, where: str
 ) -> None:
     steps = []
@@ -626,7 +624,7 @@ async def test_nothing_that_an_agent_says_passes_for_a_line_of_ours(
 OURS = {"in", "label:", "Write", "Edit", "Why", "Remember", "Your", "It"}
 
 
-async def test_a_core_cannot_pass_its_question_for_one_about_permission(tmp_path: Path) -> None:
+async def test_a_question_of_a_core_cannot_look_like_one_about_permission(tmp_path: Path) -> None:
     spoof = "Run command?\x1b[2J\u202e"
     safe = "Run command?\\u{1b}[2J\\u{202e}"
     core = ScriptedCore(
@@ -657,7 +655,7 @@ async def test_a_core_cannot_pass_its_question_for_one_about_permission(tmp_path
         assert ui.final(run) == spoof
 
 
-async def test_a_list_that_was_changed_by_a_call_is_told_to_who_called(tmp_path: Path) -> None:
+async def test_a_todo_list_changed_by_a_tool_call_is_sent_to_its_caller(tmp_path: Path) -> None:
     async with an_agent(tmp_path) as agent:
         ui, plain = await agent.connect(**ALL), await agent.connect()
         arguments = {"action": "new", "entries": [{"content": "tea"}]}
@@ -670,7 +668,7 @@ async def test_a_list_that_was_changed_by_a_call_is_told_to_who_called(tmp_path:
         assert not [m for m in plain.heard if m.get("method") == "todos.update"]
 
 
-async def test_what_is_too_long_to_be_shown_is_not_asked_and_not_run(tmp_path: Path) -> None:
+async def test_a_call_too_long_to_be_shown_is_neither_asked_about_nor_run(tmp_path: Path) -> None:
     core = ScriptedCore(
         "s", [ScriptStep(tool="write", arguments={"file_path": "done", "content": "x" * 9_000_000})]
     )
@@ -681,14 +679,14 @@ async def test_what_is_too_long_to_be_shown_is_not_asked_and_not_run(tmp_path: P
         assert not ran(agent)
 
 
-async def test_a_tool_call_that_nobody_can_answer_any_more_does_not_wait(tmp_path: Path) -> None:
-    """Also where the UI may come back: to a run it could, to this it cannot."""
+async def test_a_tool_call_that_no_ui_can_answer_any_more_does_not_wait(tmp_path: Path) -> None:
+    """Also if the UI may reconnect: it can reattach to a run, but not to a tool call."""
     async with an_agent(tmp_path) as agent:
         ui = await agent.connect(**ALL, supports_run_attach=True)
         call = ui.send("tool.call", {"name": "shell", "arguments": {"command": "touch done"}})
         await ui.until("ui.confirm.request")
         ui.finish()
         answer = await ui.reply(call)
-        assert answer == {"ok": False, "result": "Permission denied: nobody answered the question"}
+        assert answer == {"ok": False, "result": "Permission denied: the question was not answered"}
         assert not ran(agent)
         assert await agent.runtime.store.pending() == []

@@ -1,4 +1,4 @@
-"""Nothing runs without a yes, in whatever order people answer, cancel, leave, err and come back."""
+"""Nothing runs without a yes, for any order of answers, cancels, errors, disconnects and reconnects."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ RETURNING = {**ALL, "supports_run_attach": True}
 YES, NO = {"ok": True}, {"ok": False}
 STEPS = ("yes", "yes", "no", "nonsense", "error", "cancel", "leave", "stranger", "stale", "silence")
 AT_ONCE = 50
-"""How many schedules one runtime has, before the next one is begun on the same store."""
+"""Schedules per runtime, before the next runtime is started on the same store."""
 
 
 @dataclass
 class Schedule:
-    """One question, and what is done about it. `allowed`: what it was first told, if anything."""
+    """One question and a random sequence of actions on it. `allowed` is the first answer, if any."""
 
     agent: Agent
     ui: Ui
@@ -41,7 +41,7 @@ class Schedule:
     allowed: bool | None = None
     first: str | None = None
     on_its_way: bool = False
-    """A yes of a connection that has left."""
+    """Whether a yes was sent by a connection that has disconnected since."""
     did: list[str] = field(default_factory=list)
 
     def step(self, name: str) -> None:
@@ -49,7 +49,7 @@ class Schedule:
         match name:
             case "stranger":  # a connection that was not asked
                 self.stranger.answer(self.question, YES)
-            case "stale" if self.stale is not None and self.there:  # an id of long ago
+            case "stale" if self.stale is not None and self.there:  # the id of an earlier question
                 self.ui.answer(self.stale, YES)
             case "cancel" if self.there:
                 self.ui.send("run.cancel", {"run_id": self.run})
@@ -57,7 +57,7 @@ class Schedule:
                 self._answer(name)
 
     def _answer(self, name: str) -> None:
-        """The first counts. Who errs has said nothing, and nobody else is there: a no."""
+        """Record the first answer. An error counts as a no, because no other UI is connected."""
         if self.allowed is None:
             self.allowed, self.first = name == "yes", name
         match name:
@@ -70,7 +70,7 @@ class Schedule:
                 self.ui.say({"jsonrpc": "2.0", "id": self.question["id"], "error": error})
 
     async def leave(self) -> None:
-        """Without `supports_run_attach` that is a no; with it, a pause."""
+        """Disconnect: a no without `supports_run_attach`, a pause with it."""
         self.did.append("leave")
         if not self.there:
             return
@@ -79,12 +79,13 @@ class Schedule:
         if self.may_return:
             self.ui = await self.agent.connect(**RETURNING)
             await self.ui.call("run.attach", {"run_id": self.run})
-            await self._heard_where_it_stands()
+            await self._read_its_state()
         elif self.allowed is None:
             self.allowed = False
 
-    async def _heard_where_it_stands(self) -> None:
-        """Asked again, it has no answer yet: what was said while leaving is on its way, or lost."""
+    async def _read_its_state(self) -> None:
+        """A question that is asked again has no answer yet: an answer sent while disconnecting is
+        still being delivered, or lost."""
         while True:
             message = await self.ui.hear()
             if message["method"] == "ui.confirm.request":
@@ -96,12 +97,12 @@ class Schedule:
 
     @property
     def ends(self) -> bool:
-        """By itself, as it was answered."""
+        """Whether the run ends by itself, because it was answered."""
         return self.first in ("yes", "no")
 
 
 async def play(schedule: Schedule, chance: random.Random) -> bool:
-    """Whether the command ran."""
+    """Play a schedule; return whether the command ran."""
     for _ in range(chance.randrange(1, 6)):
         name = chance.choice(STEPS)
         if name == "leave":
@@ -118,9 +119,11 @@ async def play(schedule: Schedule, chance: random.Random) -> bool:
     schedule.step("yes")
     await run_in_thread(lambda _: None)
     await schedule.stranger.settle()
-    assert schedule.file.exists() == ran, f"it ran after its end: {schedule.did}"
+    assert schedule.file.exists() == ran, f"the command ran after its end: {schedule.did}"
     if ran:
-        assert schedule.allowed or schedule.on_its_way, f"it ran without a yes: {schedule.did}"
+        assert schedule.allowed or schedule.on_its_way, (
+            f"the command ran without a yes: {schedule.did}"
+        )
     return ran
 
 

@@ -1,4 +1,4 @@
-"""Who may still answer: UIs that left, that only watch, that came back, that say nonsense."""
+"""Which UIs may still answer: disconnected, watching, reconnected and misbehaving ones."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def can(*what: str) -> UiCapabilities:
     return UiCapabilities(**dict.fromkeys((f"supports_{one}" for one in what), True))
 
 
-def test_only_who_can_answer_as_much_comes_back_for_one_who_left() -> None:
+def test_only_a_ui_that_can_answer_as_much_counts_as_a_reconnect() -> None:
     departures = Departures()
     departures.add(can("confirm"))
     assert not departures.can_answer(CONFIRM)
@@ -41,7 +41,7 @@ def test_only_who_can_answer_as_much_comes_back_for_one_who_left() -> None:
 
 
 @pytest.mark.parametrize("watching", [{}, MUTE, ALL])
-async def test_who_watches_does_not_answer_for_who_is_away(
+async def test_a_watcher_does_not_answer_for_a_disconnected_ui(
     tmp_path: Path, watching: dict[str, bool]
 ) -> None:
     steps = [
@@ -68,7 +68,7 @@ async def test_who_watches_does_not_answer_for_who_is_away(
         assert back.final(run) == "yes"
 
 
-async def test_who_cannot_answer_and_may_come_back_is_not_waited_for(tmp_path: Path) -> None:
+async def test_a_ui_that_may_reconnect_but_cannot_answer_is_not_waited_for(tmp_path: Path) -> None:
     async with an_agent(tmp_path) as agent:
         ui, watcher = await agent.connect(supports_confirm=True), await agent.connect(**MUTE)
         run = await ui.start("run touch done")
@@ -80,7 +80,7 @@ async def test_who_cannot_answer_and_may_come_back_is_not_waited_for(tmp_path: P
         assert not (agent.root / "done").exists()
 
 
-async def test_one_who_came_back_and_fails_is_not_waited_for_again(tmp_path: Path) -> None:
+async def test_a_ui_that_reconnected_and_fails_is_not_waited_for_again(tmp_path: Path) -> None:
     async with an_agent(tmp_path) as agent:
         ui = await agent.connect(**RETURNING)
         run = await ui.start("run touch done")
@@ -102,7 +102,7 @@ async def test_one_who_came_back_and_fails_is_not_waited_for_again(tmp_path: Pat
         '{"jsonrpc":"2.0","id":"%s","method":"x","error":{"code":1,"message":"y"}}',
     ],
 )
-async def test_an_answer_that_is_none_is_a_no(tmp_path: Path, answer: str) -> None:
+async def test_an_invalid_answer_counts_as_a_no(tmp_path: Path, answer: str) -> None:
     async with an_agent(tmp_path) as agent:
         ui = await agent.connect(**ALL)
         run = await ui.start("run touch done")
@@ -111,7 +111,7 @@ async def test_an_answer_that_is_none_is_a_no(tmp_path: Path, answer: str) -> No
         assert not (agent.root / "done").exists()
 
 
-async def test_who_attaches_anew_is_asked_anew_and_answers_once(tmp_path: Path) -> None:
+async def test_a_ui_that_attaches_again_is_asked_again_and_answers_once(tmp_path: Path) -> None:
     async with an_agent(tmp_path) as agent:
         ui = await agent.connect(**ALL)
         run = await ui.start("run echo x >> log")
@@ -126,7 +126,7 @@ async def test_who_attaches_anew_is_asked_anew_and_answers_once(tmp_path: Path) 
         assert [one["seq"] for one in ui.events(run)] == list(range(len(ui.events(run))))
 
 
-async def test_who_attaches_anew_is_nobody_who_came_back(tmp_path: Path) -> None:
+async def test_attaching_again_does_not_count_as_a_reconnect(tmp_path: Path) -> None:
     async with an_agent(tmp_path) as agent:
         ui, other = await agent.connect(**RETURNING), await agent.connect(**RETURNING)
         run = await ui.start("run touch done")
@@ -143,7 +143,7 @@ async def test_who_attaches_anew_is_nobody_who_came_back(tmp_path: Path) -> None
         assert (agent.root / "done").exists()
 
 
-async def test_an_answer_and_attaching_anew_at_once_are_one_answer(tmp_path: Path) -> None:
+async def test_an_answer_while_attaching_again_counts_once(tmp_path: Path) -> None:
     async with an_agent(tmp_path) as agent:
         ui = await agent.connect(**ALL)
         run = await ui.start("run touch done")

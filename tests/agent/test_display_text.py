@@ -1,4 +1,4 @@
-"""A person sees exactly what will run."""
+"""Questions show exactly what will run."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ if TYPE_CHECKING:
 
 
 def unshown(text: str) -> str:
-    """What was shown, back. New lines are only there for the eye."""
+    """Undo the escapes. The line breaks after escaped new lines are only for readability."""
     return re.sub(
         r"\\u\{([0-9a-f]+)\}", lambda found: chr(int(found[1], 16)), text.replace("\n", "")
     )
 
 
 @given(st.text())
-def test_nothing_is_left_out_and_no_two_commands_look_the_same(text: str) -> None:
+def test_escaping_is_complete_and_unambiguous(text: str) -> None:
     assert unshown(escaped(text)) == text
 
 
 @given(st.text())
-def test_nothing_in_it_acts_on_who_reads_it(text: str) -> None:
+def test_escaped_text_has_no_control_or_bidirectional_characters(text: str) -> None:
     for char in escaped(text).replace("\n", ""):
         assert unicodedata.category(char)[0] not in "CMZ" or char == " "
         assert unicodedata.bidirectional(char) not in ("R", "AL", "AN")
 
 
 @given(st.text(st.characters() | st.sampled_from('\n\r"| \u2028\x85')))
-def test_what_others_wrote_is_one_line_or_behind_a_mark(text: str) -> None:
+def test_foreign_text_is_one_line_or_behind_a_mark(text: str) -> None:
     assert unshown(in_line(text)) == unshown(in_quotes(text)[1:-1]) == text
     assert len(in_line(text).splitlines()) <= 1
     assert in_quotes(text).count('"') == 2
@@ -49,7 +49,7 @@ def test_what_others_wrote_is_one_line_or_behind_a_mark(text: str) -> None:
 
 
 @given(st.binary())
-def test_bytes_that_are_no_text_are_shown_as_bytes(raw: bytes) -> None:
+def test_bytes_that_are_not_utf8_are_shown_as_bytes(raw: bytes) -> None:
     text = re.sub(
         r"\\x\{([0-9a-f]+)\}", lambda found: chr(0xDC00 + int(found[1], 16)), escaped(raw)
     )
@@ -94,7 +94,7 @@ def test_bytes_that_are_no_text_are_shown_as_bytes(raw: bytes) -> None:
         ("\ud800", "\\u{d800}"),
     ],
 )
-def test_what_is_not_plainly_seen_is_written_out(command: str, seen: str) -> None:
+def test_characters_that_are_not_clearly_visible_are_escaped(command: str, seen: str) -> None:
     assert escaped(command) == seen
 
 
@@ -103,7 +103,7 @@ def test_a_very_long_command_is_shown_whole() -> None:
     assert escaped(command) == command
 
 
-def test_a_digest_is_of_all_parts_and_of_where_they_end() -> None:
+def test_a_digest_depends_on_all_parts_and_their_boundaries() -> None:
     assert digest("shell", "/a", "ls") == digest("shell", b"/a", "ls")
     others = [
         ("shell", "/a", "ls "),
@@ -115,25 +115,25 @@ def test_a_digest_is_of_all_parts_and_of_where_they_end() -> None:
     assert len({digest(*parts) for parts in [("shell", "/a", "ls"), *others]}) == 6
 
 
-OURS = {
-    "git_no_index: name",  # of a part of every repository
-    "git_no_index: why",  # a sentence, quoted where it is made
-    "git_repository: name",  # of the files that git reads by itself
-    "git_repository: verdict.why",
-    "git_repository: way.unknown",
-    "judge: name",  # of an argument of a tool of ours
-    "judge: reader",  # quoted, in a row with the next
+UNQUOTED = {
+    "git_inspector: name",  # a constant name of a git file
+    "git_inspector: verdict.why",
+    "git_inspector: why",  # a sentence, quoted where it is created
+    "git_repository: resolved.unknown",
+    "judge: allowed",  # quoted, in one line with `reader`
+    "judge: name",  # of an argument of a built-in tool
+    "judge: reader",
     "judge: rule.decision",
-    "judge: unread.at",
-    "judge: unread.why",
-    "judge: whole",
+    "judge: unparsed.at",
+    "judge: unparsed.why",
+    "path_policy: resolved.unknown",
     "path_policy: rule.decision",
     "path_policy: self.mode",
-    "path_policy: way.unknown",
     "path_walk: error.strerror or error.errno",
-    "repeatable: ' '.join(words)",  # of a list of ours
-    "repeatable: tool",  # of ours
-    "shell_commands: argv[0]",  # a reader, as it is in our list
+    "repeatable: ' '.join(words)",  # from a list
+    "repeatable: tool",  # a built-in tool
+    "shell_commands: argv[0]",  # a program of readers.toml
+    "shell_commands: program",  # the same
     "shell_commands: rule.decision",
     "shell_commands: setting",  # quoted where it is found
     "shell_commands: used.refused",
@@ -141,20 +141,19 @@ OURS = {
     "shell_parser: ord(char)",
     "shell_parser: self._peek()",  # one of a few operators
     "shell_parser: two",  # the same
-    "shell_parser: word.text",  # a word that shells reserve
+    "shell_parser: word.text",  # a reserved word
 }
-"""What stands in a sentence without quotes: from a list of ours, or a sentence itself."""
+"""The expressions in reasons that need no quotes: constants of telex, or whole reasons."""
 NO_REASONS = {
     *("tool_rules", "read_only_programs", "display_text", "question_text"),
-    *("bound_files", "confinement", "confirmation"),
-    *("permission_handlers", "workspace_permissions"),
+    *("bound_files", "confinement", "confirmation", "workspace_permissions"),
 }
-"""Modules whose sentences are about the person's settings or our own files, not about a request; and
-those that are not the judge."""
+"""Modules whose messages are about the user's settings or telex's own files, not about a request,
+and modules that do not belong to the judge."""
 
 
 def unquoted(module: Path) -> Iterator[str]:
-    """What a sentence in the source of a module has in it that is not quoted there."""
+    """Yield the expressions in the f-strings of a module that are not quoted."""
     tree = ast.parse(module.read_text())
     for function in ast.walk(tree):
         if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -176,11 +175,11 @@ def unquoted(module: Path) -> Iterator[str]:
                     yield written
 
 
-def test_each_sentence_of_the_judge_has_only_words_of_ours_outside_quotes() -> None:
+def test_reasons_quote_all_foreign_text() -> None:
     found = {
         f"{module.stem}: {each}"
         for module in Path(permissions.__file__).parent.glob("*.py")
         if module.stem not in NO_REASONS
         for each in unquoted(module)
     }
-    assert found == OURS
+    assert found == UNQUOTED

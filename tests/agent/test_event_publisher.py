@@ -1,5 +1,5 @@
-"""What a run tells while its core goes on: stored before it is sent, in order, and nothing behind
-what could not be stored."""
+"""Publishing events while the core continues: each is stored before it is sent, in order, and nothing
+follows an event that could not be stored."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MANY = 3 * AGENT_EVENTS_AHEAD
 
 
 class Saying:
-    """Says it all without a pause."""
+    """A core that emits all its events without a pause."""
 
     name = "saying"
     details = BuiltinCore.details
@@ -64,7 +64,7 @@ async def stored(agent: Agent, run: str) -> list[bytes]:
 
 @pytest.fixture
 def commits(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many writes each had."""
+    """Record the number of writes of each commit."""
     counted: list[int] = []
     commit = StoreWriter._commit
 
@@ -91,18 +91,18 @@ async def test_a_burst_shares_commits_and_arrives_whole_and_in_order(
 
 
 @pytest.mark.parametrize("failing", [0, 1, AGENT_EVENTS_AHEAD, MANY - 1])
-async def test_behind_an_event_that_could_not_be_stored_nothing_is_stored_or_sent(
+async def test_after_an_event_that_could_not_be_stored_nothing_is_stored_or_sent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: int
 ) -> None:
     append, failed = transactions.append_event, threading.Event()
 
-    def full_once(ledger: Any, run_id: str, event: bytes, *rest: Any) -> int:
+    def full_once(state: Any, run_id: str, event: bytes, *rest: Any) -> int:
         if f"<{failing}>".encode() in event and not failed.is_set():
             failed.set()
             full = sqlite3.OperationalError("database or disk is full")
             full.sqlite_errorcode, full.sqlite_errorname = sqlite3.SQLITE_FULL, "SQLITE_FULL"
             raise full
-        return append(ledger, run_id, event, *rest)
+        return append(state, run_id, event, *rest)
 
     monkeypatch.setattr(transactions, "append_event", full_once)
     monkeypatch.setattr("telex.agent.store.writer.STORE_COMMIT_WRITES", 4)
@@ -120,10 +120,10 @@ async def test_behind_an_event_that_could_not_be_stored_nothing_is_stored_or_sen
         assert len(told) <= failing
         assert len(await stored(agent, run)) == len(told)
         again = await ui.start("go")
-        assert await ui.until_ended(again) == "completed", "the runtime goes on"
+        assert await ui.until_ended(again) == "completed", "the runtime continues"
 
 
-async def test_what_is_no_event_keeps_its_place_between_the_events(tmp_path: Path) -> None:
+async def test_notices_keep_their_place_between_the_events(tmp_path: Path) -> None:
     said = [piece for n in range(20) for piece in (TextDelta("text", f"{n}"), TextEvent(f"{n}"))]
     async with an_agent(tmp_path, Saying(*said, FinalEvent("end"))) as agent:
         ui = await agent.connect(**ALL)
@@ -138,7 +138,7 @@ async def test_what_is_no_event_keeps_its_place_between_the_events(tmp_path: Pat
         assert {method for method, _ in told[1:40:2]} == {"agent.event"}
 
 
-async def test_only_so_many_pieces_wait_behind_an_event(
+async def test_the_deltas_that_wait_for_an_event_are_limited(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(EventPublisher, "MAX_DELTAS", 8)
@@ -156,18 +156,18 @@ async def test_only_so_many_pieces_wait_behind_an_event(
         assert len([one for one in ui.heard if one.get("method") == "text.delta"]) == 8
 
 
-async def test_a_tool_does_not_begin_before_the_store_knows_of_its_call(
+async def test_a_tool_starts_only_after_its_call_is_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     append: Callable[..., int] = transactions.append_event
     order: list[str] = []
     began = threading.Event()
 
-    def slow(ledger: Any, run_id: str, event: bytes, *rest: Any) -> int:
+    def slow(state: Any, run_id: str, event: bytes, *rest: Any) -> int:
         if b'"tool_call"' in event:
-            began.wait(0.3)  # time enough to begin too early
+            began.wait(0.3)  # time in which the tool could start too early
             order.append("stored")
-        return append(ledger, run_id, event, *rest)
+        return append(state, run_id, event, *rest)
 
     async def run(self: PreparedCall, context: ToolContext) -> ToolResult:
         order.append("began")

@@ -1,4 +1,4 @@
-"""An index is read as git reads it, or not at all."""
+"""A git index is parsed as git parses it, or refused."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from permission_world import shell
 from telex.agent.permissions import DiskLookup, Judge, Mode, Permission
-from telex.agent.permissions.git_files import NOT_AN_INDEX, index_entries, tracked_files
+from telex.agent.permissions.git_index import NOT_AN_INDEX, index_entries, tracked_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,7 +50,7 @@ AT_B = 12 + len(A)
 END = AT_B + len(B)
 
 
-def test_what_is_consistent_is_read() -> None:
+def test_a_consistent_index_is_parsed() -> None:
     long = b"d/" * 2500 + b"x"
     assert names(index_of(A, B)) == ["a", "b"]
     assert names(index_of(entry(long))) == [long.decode()]
@@ -91,7 +91,7 @@ def test_what_is_consistent_is_read() -> None:
         index_of(A, B, more=extension(b"IEOT", struct.pack(">LLL", 2, 12, 2))),
     ],
 )
-def test_what_says_two_things_is_not_read(index: bytes) -> None:
+def test_a_contradictory_index_is_refused(index: bytes) -> None:
     with pytest.raises(NOT_AN_INDEX):
         tracked_files(index, SHA1)
 
@@ -99,7 +99,7 @@ def test_what_says_two_things_is_not_read(index: bytes) -> None:
 @pytest.mark.parametrize("version", ["2", "3", "4"])
 @pytest.mark.parametrize("threads", ["1", "3"])
 @pytest.mark.parametrize("form", ["sha1", "sha256"])
-def test_the_names_are_those_that_git_lists(
+def test_the_parsed_names_equal_those_of_git(
     tmp_path: Path, program: Callable[[str], str], version: str, threads: str, form: str
 ) -> None:
     git = program("git")
@@ -132,7 +132,7 @@ def test_the_names_are_those_that_git_lists(
 
 
 def test_an_index_that_hides_a_name_asks(tmp_path: Path, program: Callable[[str], str]) -> None:
-    """Git takes `.env` of it, by the length; up to the NUL it is another name."""
+    """Git reads the name `.env`, by the length field; up to the NUL it is another name."""
     subprocess.run([program("git"), "init", "-q"], cwd=tmp_path, check=True)
     index = tmp_path / ".git" / "index"
     judge = Judge([], Mode.MINIMAL, str(tmp_path), "/home/me", DiskLookup(), trusted=True)

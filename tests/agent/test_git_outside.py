@@ -1,4 +1,4 @@
-"""`git diff` that would compare any two files asks: what is not tracked may be a secret."""
+"""`git diff` asks if it would compare files that are not tracked, which may be secrets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from permission_world import Said, shell
+from permission_world import DeclaredFiles, shell
 from telex.agent.permissions import DiskLookup, Judge, Judgement, Mode, Permission
 from telex.agent.permissions.reader_environment import unattended_environment
 
@@ -21,7 +21,7 @@ CANARY = "K=CANARY"
 
 @pytest.fixture
 def root(tmp_path: Path, program: Callable[[str], str]) -> Path:
-    """A repository with a secret that is not tracked, in two directories."""
+    """A repository with two directories and an untracked secret in one of them."""
     git = program("git")
     root = tmp_path / "proj"
     for name in ("a", "b"):
@@ -74,13 +74,13 @@ git diff /{root}/b /{root}/a
 """
 
 
-def test_two_paths_of_which_one_is_outside_to_git_ask(root: Path) -> None:
+def test_a_git_diff_of_a_path_outside_the_working_tree_asks(root: Path) -> None:
     leaked = 0
     for line in OUTSIDE.strip().splitlines():
         command = line.format(root=root, above=root.parent)
         assert judged(root, command).decision is Permission.ASK, command
         leaked += CANARY in printed(root, command)
-    assert leaked > 8  # git does print it, or nobody needs this
+    assert leaked > 8  # git really prints the secret
 
 
 INSIDE = """
@@ -101,7 +101,7 @@ cd a && git diff -- ..
 """
 
 
-def test_paths_inside_do_not_ask_and_print_what_is_tracked(root: Path) -> None:
+def test_a_git_diff_of_paths_inside_prints_only_tracked_files(root: Path) -> None:
     for line in INSIDE.strip().splitlines():
         command = line.format(root=root)
         said = judged(root, command)
@@ -124,21 +124,21 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("how", BROKEN)
-def test_where_git_may_find_no_repository_directories_ask(root: Path, how: str) -> None:
+def test_directories_ask_if_git_may_find_no_repository(root: Path, how: str) -> None:
     subprocess.run(["/bin/sh", "-c", BROKEN[how]], cwd=root, check=True)
     for command in ("git diff b a", f"git diff {root}/b {root}/a", "git diff -- b a"):
         assert judged(root, command).decision is Permission.ASK, command
     assert CANARY in printed(root, "git diff b a") + printed(root, f"git diff {root}/b {root}/a")
 
 
-def test_a_repository_of_somebody_else_is_none_to_git(
+def test_a_repository_of_another_user_is_not_used_by_git(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert judged(root, "git diff b a").decision is Permission.ALLOW
     monkeypatch.setattr(os, "geteuid", lambda: 12345)
     assert judged(root, "git diff b a").decision is Permission.ASK
     assert judged(root, "git diff HEAD").decision is Permission.ALLOW
-    assert Said().is_own("/")
+    assert DeclaredFiles().is_own("/")
 
 
 def test_git_grep_does_not_read_files_without_a_repository(root: Path) -> None:

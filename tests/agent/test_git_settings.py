@@ -1,4 +1,4 @@
-"""What a repository's own configuration may have git run asks, however it is written down."""
+"""A repository whose configuration may make git run a program asks, however it is written."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from telex.agent.permissions import (
     RuleLayer,
     rules_from_tables,
 )
-from telex.agent.permissions.git_files import UnreadableGitConfig, parse_git_config
-from telex.agent.permissions.git_repository import GitInspector
+from telex.agent.permissions.git_config import UnreadableGitConfig, parse_git_config
+from telex.agent.permissions.git_inspector import GitInspector
 from telex.agent.permissions.read_only_programs import READERS
 from telex.agent.permissions.reader_environment import unattended_environment
 
@@ -37,7 +37,7 @@ WHO = ["-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "protocol.file.allow
 
 @pytest.fixture
 def git(tmp_path: Path, program: Callable[[str], str]) -> Callable[..., str]:
-    """Git in a directory below the test's, with no configuration of the machine's."""
+    """Run git in the test's directory, without the configuration of the machine."""
     found = program("git")
     environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "GIT_CONFIG_NOSYSTEM": "1"}
 
@@ -52,7 +52,7 @@ def git(tmp_path: Path, program: Callable[[str], str]) -> Callable[..., str]:
 
 @pytest.fixture
 def root(tmp_path: Path, git: Callable[..., str]) -> Path:
-    """A repository with one file that was committed and has changed."""
+    """A repository with one committed file that was changed afterwards."""
     root = tmp_path / "root"
     root.mkdir()
     git("init", "-q", "-b", "main")
@@ -156,15 +156,17 @@ cat a.txt | git diff
 """
 
 
-def test_no_git_command_that_reads_goes_past_it(root: Path, git: Callable[..., str]) -> None:
+def test_every_reading_git_command_asks_for_a_harmful_setting(
+    root: Path, git: Callable[..., str]
+) -> None:
     git("config", "filter.x.clean", SCRIPT)
     for command in READING.strip().splitlines():
         assert judged(root, command).decision is Permission.ASK, command
     assert judged(root, "ls").decision is Permission.ALLOW
 
 
-def test_what_it_asks_about_does_run(root: Path, git: Callable[..., str]) -> None:
-    """In the environment of what nobody was asked about; so the question is not an idle one."""
+def test_a_setting_that_asks_really_runs_a_program(root: Path, git: Callable[..., str]) -> None:
+    """The program runs even in the unattended environment, so the question is necessary."""
     plain = (root / ".git" / "config").read_text()
     (root / "script").write_text("#!/bin/sh\ntouch ran\ncat\n")
     (root / "script").chmod(0o755)
@@ -179,7 +181,7 @@ def test_what_it_asks_about_does_run(root: Path, git: Callable[..., str]) -> Non
         (root / ".git" / "config").write_text(plain)
 
 
-def test_settings_of_everyday_do_not_ask(root: Path, git: Callable[..., str]) -> None:
+def test_common_settings_do_not_ask(root: Path, git: Callable[..., str]) -> None:
     for key, value in {
         "remote.origin.url": "https://example.org/x.git",
         "remote.origin.fetch": "+refs/heads/*:refs/remotes/origin/*",
@@ -224,13 +226,15 @@ def test_settings_of_everyday_do_not_ask(root: Path, git: Callable[..., str]) ->
         "[user]\nname = x\0\n",
     ],
 )
-def test_however_it_is_written_it_is_not_passed_by(root: Path, text: str) -> None:
+def test_every_spelling_of_a_setting_is_found(root: Path, text: str) -> None:
     (root / ".git" / "config").write_text(text)
     allowed = judged(root).decision is Permission.ALLOW
-    assert allowed is (text == "[core]\nfsmonitor")  # no value is `true`: git's own monitor
+    assert allowed is (
+        text == "[core]\nfsmonitor"
+    )  # without a value it is `true`: git's own monitor
 
 
-def test_the_configuration_may_lie_elsewhere(
+def test_a_configuration_in_another_directory_is_found(
     root: Path, tmp_path: Path, git: Callable[..., str]
 ) -> None:
     tree = tmp_path / "tree"
@@ -246,7 +250,7 @@ def test_the_configuration_may_lie_elsewhere(
         assert "diff.external" in judged(place).why
 
 
-def test_a_configuration_that_is_a_link_or_no_file_asks(
+def test_a_configuration_that_is_a_link_or_not_a_file_asks(
     root: Path, git: Callable[..., str]
 ) -> None:
     config = root / ".git" / "config"
@@ -269,7 +273,7 @@ def test_a_configuration_that_is_a_link_or_no_file_asks(
 
 
 @pytest.mark.parametrize("version", ["2", "4"])
-def test_a_submodule_s_configuration_counts_too(
+def test_the_configuration_of_a_submodule_counts(
     root: Path, git: Callable[..., str], version: str
 ) -> None:
     for name in ("plain", "deep/er"):
@@ -288,7 +292,7 @@ def test_a_submodule_s_configuration_counts_too(
     git("config", "--unset", "filter.x.clean", cwd=root / "deep" / "er")
     assert judged(root, "git status").decision is Permission.ALLOW
     (root / ".git" / "index").write_bytes(b"DIRC\0\0\0\x02\0\0\xff\xff\0\0\xe0\0")
-    assert "not understood" in judged(root, "git status").why
+    assert "cannot be parsed" in judged(root, "git status").why
 
 
 @pytest.mark.parametrize("file", [".gitconfig", ".config/git/config"])
@@ -321,7 +325,7 @@ def test_a_submodule_s_configuration_counts_too(
         ("[core]\nexcludesFile = tools/../linked", True),
     ],
 )
-def test_the_person_s_own_configuration_asks_where_it_leads_into_the_root(
+def test_the_users_configuration_asks_if_it_names_a_file_in_the_root(
     root: Path, file: str, text: str, asks: bool
 ) -> None:
     path = root.parent / "home" / file
@@ -338,14 +342,14 @@ def test_the_person_s_own_configuration_asks_where_it_leads_into_the_root(
 
 
 def placed(root: Path) -> list[str]:
-    """The directories that the kernel's sandbox opens for git."""
+    """Return the directories that the kernel sandbox allows git to read."""
     paths = Judge([], Mode.MINIMAL, str(root), str(root.parent / "home"), DiskLookup()).paths
-    return GitInspector(paths).places()
+    return GitInspector(paths).directories()
 
 
 @pytest.fixture
 def private(tmp_path: Path, git: Callable[..., str]) -> Path:
-    """Another repository of the person's, outside the root."""
+    """Another repository of the user, outside the root."""
     private = tmp_path / "private"
     private.mkdir()
     git("init", "-q", "-b", "main", cwd=private)
@@ -408,7 +412,7 @@ def test_a_link_anywhere_in_a_repository_asks(root: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [".gitmodules", ".gitattributes", ".gitignore", ".mailmap"])
-def test_what_git_reads_in_the_working_tree_may_be_a_link_to_a_plain_file_alone(
+def test_git_files_in_the_working_tree_may_link_only_to_harmless_files(
     root: Path, name: str
 ) -> None:
     (root / ".env").write_text("KEY=CANARY\n")
@@ -422,14 +426,14 @@ def test_what_git_reads_in_the_working_tree_may_be_a_link_to_a_plain_file_alone(
         assert judged(root, "git status").decision is expected, target
 
 
-def test_links_to_hooks_do_not_ask_since_git_that_nobody_was_asked_about_runs_none(
+def test_links_in_hooks_do_not_ask(
     root: Path,
 ) -> None:
     (root / ".git" / "hooks" / "pre-commit").symlink_to("../../tools/pre-commit")
     assert judged(root, "git status").decision is Permission.ALLOW
 
 
-def test_a_worktree_is_read_without_a_question_while_its_repository_names_it(
+def test_a_worktree_needs_no_question_while_its_repository_lists_it(
     root: Path, tmp_path: Path, git: Callable[..., str]
 ) -> None:
     tree = tmp_path / "tree"
@@ -439,13 +443,13 @@ def test_a_worktree_is_read_without_a_question_while_its_repository_names_it(
     copied = tmp_path / "copied"
     shutil.copytree(tree, copied)
     said = judged(copied, "git status")
-    assert (said.decision, "outside the root" in said.why) == (Permission.ASK, True)
+    assert (said.decision, "outside the workspace root" in said.why) == (Permission.ASK, True)
     assert placed(copied) == []
     (root / ".git" / "worktrees" / "tree" / "gitdir").write_text(f"{root}/elsewhere/.git\n")
     assert judged(tree, "git status").decision is Permission.ASK
 
 
-def test_a_submodule_in_a_worktree_is_read_where_the_worktree_keeps_it(
+def test_a_submodule_in_a_worktree_is_found(
     root: Path, private: Path, tmp_path: Path, git: Callable[..., str]
 ) -> None:
     git("submodule", "--quiet", "add", str(private), "sub")
@@ -460,7 +464,7 @@ def test_a_submodule_in_a_worktree_is_read_where_the_worktree_keeps_it(
     assert judged(tree, "git status").decision is Permission.ASK
 
 
-def test_a_link_on_the_way_to_a_submodule_asks(
+def test_a_link_in_the_path_of_a_submodule_asks(
     root: Path, private: Path, git: Callable[..., str]
 ) -> None:
     git("submodule", "--quiet", "add", str(private), "d/sub")
@@ -470,9 +474,7 @@ def test_a_link_on_the_way_to_a_submodule_asks(
     assert judged(root, "git status").decision is Permission.ASK
 
 
-def test_a_store_of_objects_inside_the_root_or_by_a_rule_may_be_borrowed_from(
-    root: Path, private: Path
-) -> None:
+def test_objects_may_be_borrowed_inside_the_root_or_by_a_rule(root: Path, private: Path) -> None:
     alternates = root / ".git" / "objects" / "info" / "alternates"
     (root / "store" / "pack").mkdir(parents=True)
     alternates.write_text("# a comment\n../../store\n")
@@ -490,7 +492,7 @@ def test_a_store_of_objects_inside_the_root_or_by_a_rule_may_be_borrowed_from(
 
 @pytest.fixture
 def with_secret(root: Path, git: Callable[..., str]) -> Path:
-    """The same, with a tracked secret that has changed, in the index and in its file."""
+    """The same repository with a tracked secret that was changed in the index and in its file."""
     (root / ".env").write_text("KEY=\n")
     git("add", ".env")
     git("commit", "-qm", "y")
@@ -505,8 +507,8 @@ def with_secret(root: Path, git: Callable[..., str]) -> Path:
 BEGINNINGS = ("git status", "git diff --stat", "git log", "git cat-file HEAD:a.txt", "git reflog")
 
 
-def test_no_option_has_git_print_a_tracked_secret_unasked(with_secret: Path) -> None:
-    """Each command that only reads, with each of its options, by git itself."""
+def test_no_option_makes_git_print_a_tracked_secret_without_a_question(with_secret: Path) -> None:
+    """Run each read-only git command with each of its options."""
     environ = unattended_environment(os.environ, str(with_secret))
     printed = 0
     for begin in BEGINNINGS:
@@ -554,7 +556,7 @@ def test_no_option_has_git_print_a_tracked_secret_unasked(with_secret: Path) -> 
         ("git blame -M a.txt", Permission.ALLOW),
     ],
 )
-def test_what_may_print_a_tracked_secret_asks(
+def test_a_git_command_that_may_print_a_tracked_secret_asks(
     with_secret: Path, command: str, expected: Permission
 ) -> None:
     assert judged(with_secret, command).decision is expected
@@ -567,10 +569,10 @@ def test_what_may_print_a_tracked_secret_asks(
 
 
 @pytest.mark.parametrize("personal", ["", "[log]\nfollow = true\n"])
-def test_the_history_of_a_file_does_not_go_on_in_a_secret(
+def test_following_the_history_of_a_file_into_a_secret_asks(
     root: Path, git: Callable[..., str], personal: str
 ) -> None:
-    """Of which the file was a copy once."""
+    """The file was once copied from the secret."""
     lines = "".join(f"line {at}\n" for at in range(9))
     (root / ".env").write_text(lines + "KEY=CANARY\n")
     git("add", "-f", ".env")
@@ -594,7 +596,7 @@ def test_the_history_of_a_file_does_not_go_on_in_a_secret(
     assert "CANARY" in printed
 
 
-def test_the_same_root_by_a_link_has_the_same_secrets(with_secret: Path) -> None:
+def test_a_root_reached_by_a_link_has_the_same_secrets(with_secret: Path) -> None:
     other = with_secret.parent / "other"
     other.symlink_to(with_secret)
     judge = Judge([], Mode.MINIMAL, str(other), "/home/me", DiskLookup(), trusted=True)
@@ -604,10 +606,10 @@ def test_the_same_root_by_a_link_has_the_same_secrets(with_secret: Path) -> None
 
 
 @pytest.mark.parametrize("name", ["d/.env", ".git/config", "../private/s.txt", "d/e/plain"])
-def test_git_grep_does_not_read_past_what_the_index_says(
+def test_git_grep_asks_for_index_names_that_lead_elsewhere(
     root: Path, git: Callable[..., str], name: str
 ) -> None:
-    """An archive may have an index with names that lead elsewhere, or that a link leads elsewhere."""
+    """An archive may have an index with such names, or a link in the path of a tracked file."""
     (root / ".env").write_text("CANARY\n")
     names = {
         "d/.env": b"x/aenv",
@@ -666,7 +668,7 @@ _LINES = st.lists(st.sampled_from([*PARTS, *MARKS]), max_size=12).map("".join)
 
 @settings(max_examples=150)
 @given(text=_LINES)
-def test_what_is_read_is_what_git_reads(
+def test_the_parsed_configuration_equals_that_of_git(
     text: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     file = tmp_path_factory.getbasetemp() / "config"
@@ -703,7 +705,7 @@ REACHED = {
     "f() { tools/clean.sh $1; }; f": "tools/clean.sh",
     "TOOLS/clean.sh": "tools/clean.sh",
 }
-"""What a filter may be, and a file that it has git run."""
+"""Commands of a filter, each with a file that it makes git run."""
 
 
 def writes(root: Path, path: str, mode: Mode = Mode.TRUSTED) -> Permission:
@@ -711,7 +713,7 @@ def writes(root: Path, path: str, mode: Mode = Mode.TRUSTED) -> Permission:
 
 
 @pytest.mark.parametrize("command", [*REACHED])
-def test_what_a_command_of_the_configuration_may_reach_is_not_written_unasked(
+def test_writing_a_file_that_a_configured_command_may_run_asks(
     root: Path, git: Callable[..., str], command: str
 ) -> None:
     (root / "tools").mkdir()
@@ -724,7 +726,7 @@ def test_what_a_command_of_the_configuration_may_reach_is_not_written_unasked(
 
 
 @pytest.mark.parametrize("key", ["core.hooksPath", "include.path"])
-def test_a_place_in_somebody_s_home_or_where_git_is_installed_is_followed(
+def test_home_and_prefix_paths_in_git_configuration_are_expanded(
     root: Path, git: Callable[..., str], key: str
 ) -> None:
     for value in (f"~root/..{root}/tools", f"%(prefix)/..{root}/tools"):
@@ -737,9 +739,7 @@ def test_a_place_in_somebody_s_home_or_where_git_is_installed_is_followed(
     "key",
     ["remote.x.url", "remote.x.pushurl", "branch.main.remote", "url.ext::sh tools/x.insteadOf"],
 )
-def test_an_address_that_is_a_command_counts_as_one(
-    root: Path, git: Callable[..., str], key: str
-) -> None:
+def test_an_ext_url_counts_as_a_command(root: Path, git: Callable[..., str], key: str) -> None:
     git("config", key, "ext::sh -c tools/clean.sh")
     assert judged(root).decision is Permission.ASK
     assert writes(root, "tools/clean.sh") is Permission.ASK
@@ -756,7 +756,7 @@ def by_rule(root: Path, command: str) -> Judgement:
 @pytest.mark.parametrize(
     "command", ["make -s clean", "$X", "python3 x", "npx clean", "~me/x", "sh -c ./x", "PATH=. x"]
 )
-def test_a_rule_lets_no_git_run_what_an_agent_may_have_written(
+def test_an_allowing_rule_does_not_let_git_run_unguarded_files(
     root: Path, git: Callable[..., str], command: str
 ) -> None:
     assert by_rule(root, "git add a.txt").decision is Permission.ALLOW
@@ -766,7 +766,9 @@ def test_a_rule_lets_no_git_run_what_an_agent_may_have_written(
     assert '"filter.x.clean" in "' in said.why
 
 
-def test_nor_what_an_included_configuration_has_it_run(root: Path, git: Callable[..., str]) -> None:
+def test_an_included_setting_with_unguarded_files_asks_despite_a_rule(
+    root: Path, git: Callable[..., str]
+) -> None:
     git("config", "include.path", "../shared")
     (root / "shared").write_text("[include]\npath = shared\n")
     assert by_rule(root, "git add a.txt").decision is Permission.ALLOW
@@ -788,7 +790,7 @@ def test_nor_what_an_included_configuration_has_it_run(root: Path, git: Callable
         ("merge.tool", "vimdiff"),
     ],
 )
-def test_what_is_guarded_or_finds_nothing_here_needs_no_more_questions(
+def test_an_allowing_rule_suffices_if_all_run_files_are_guarded(
     root: Path, git: Callable[..., str], key: str, value: str
 ) -> None:
     for name in ("src", "clean", "code", "less"):

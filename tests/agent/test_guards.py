@@ -1,4 +1,4 @@
-"""What stands between a mistake and its effect: each of these fails when one guard is taken away."""
+"""Checks that prevent the effect of a mistake: each test fails if one check is removed."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ def of(ui: Ui, method: str) -> list[Message]:
     return [message for message in ui.heard if message.get("method") == method]
 
 
-# What a UI did not say it can, it is not sent.
+# A UI gets no message whose capability it did not announce.
 
 
-async def test_who_knows_no_todos_is_told_of_none(tmp_path: Path) -> None:
+async def test_a_ui_without_supports_todos_gets_no_todos(tmp_path: Path) -> None:
     async with an_agent(tmp_path) as agent:
         plain, full = await agent.connect(), await agent.connect(**ALL)
-        for ui, told in ((plain, 0), (full, 1)):
+        for ui, count in ((plain, 0), (full, 1)):
             assert await ui.until_ended(await ui.start("todo bread")) == "completed"
-            assert len(of(ui, "todos.update")) == told
+            assert len(of(ui, "todos.update")) == count
 
 
-async def test_who_knows_no_taking_back_is_not_told_that_a_question_is_taken_back(
+async def test_a_ui_without_supports_request_cancel_gets_no_cancel(
     tmp_path: Path,
 ) -> None:
     async with an_agent(tmp_path) as agent:
@@ -55,7 +55,7 @@ async def test_who_knows_no_taking_back_is_not_told_that_a_question_is_taken_bac
 
 
 class Waiting:
-    """Says something, waits until it may go on, and asks."""
+    """A core that emits a text, waits for the test, and asks a question."""
 
     name = "waiting"
     details = BuiltinCore.details
@@ -69,7 +69,7 @@ class Waiting:
         yield FinalEvent(f"{await context.prompt('Who?', '')}")
 
 
-async def test_who_says_no_more_is_not_asked_and_hears_the_end(tmp_path: Path) -> None:
+async def test_a_ui_whose_input_ended_is_not_asked_and_receives_the_end(tmp_path: Path) -> None:
     core = Waiting()
     async with an_agent(tmp_path, core) as agent:
         ui = await agent.connect(**ALL)
@@ -83,23 +83,23 @@ async def test_who_says_no_more_is_not_asked_and_hears_the_end(tmp_path: Path) -
         assert of(ui, "ui.prompt.request") == []
 
 
-# What is asked, told and ended, in that order.
+# The order of questions, notifications and the end.
 
 
-async def test_nobody_is_asked_about_what_could_not_be_stored(
+async def test_a_question_that_could_not_be_stored_is_not_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     append = transactions.append_event
 
-    def full(ledger: Any, run_id: str, event: bytes, *rest: Any) -> int:
+    def full(state: Any, run_id: str, event: bytes, *rest: Any) -> int:
         if b"about this" not in event:
-            return append(ledger, run_id, event, *rest)
+            return append(state, run_id, event, *rest)
         problem = sqlite3.OperationalError("database or disk is full")
         problem.sqlite_errorcode, problem.sqlite_errorname = sqlite3.SQLITE_FULL, "SQLITE_FULL"
         raise problem
 
     monkeypatch.setattr(transactions, "append_event", full)
-    monkeypatch.setattr("telex.agent.store.writer.STORE_COMMIT_WRITES", 1)  # alone
+    monkeypatch.setattr("telex.agent.store.writer.STORE_COMMIT_WRITES", 1)  # one write in a commit
     core = Waiting()
     core.go_on.set()
     async with an_agent(tmp_path, core) as agent:
@@ -110,7 +110,7 @@ async def test_nobody_is_asked_about_what_could_not_be_stored(
         assert await agent.runtime.store.pending() == []
 
 
-async def test_a_run_has_not_ended_while_its_events_are_on_their_way(
+async def test_a_run_ends_only_after_its_events_are_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     append, reached, go_on = transactions.append_event, threading.Event(), threading.Event()
@@ -134,11 +134,11 @@ async def test_a_run_has_not_ended_while_its_events_are_on_their_way(
             assert await one.until_ended(run) == "cancelled"
             assert one.kinds(run) == ["text"]
         assert ui.statuses(run) == ["running", "cancelled"]
-        assert other.statuses(run) in (["running", "cancelled"], ["cancelled"])  # it came later
+        assert other.statuses(run) in (["running", "cancelled"], ["cancelled"])  # attached later
 
 
 class Counting:
-    """Says how much context is left, after each of its texts if it has any."""
+    """A core that reports the context left, after each of its texts if it has any."""
 
     name = "counting"
     details = BuiltinCore.details
@@ -155,10 +155,11 @@ class Counting:
 
 
 @pytest.mark.parametrize("texts", [40, 0])
-async def test_for_a_ui_that_reads_nothing_only_so_much_is_kept(
+async def test_the_queue_of_a_ui_that_does_not_read_is_limited(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, texts: int
 ) -> None:
-    """What is beyond that is read from the store later; of what is not stored, the latest is."""
+    """Events beyond the limit are read from the store later; of other notices only the latest is
+    kept."""
     monkeypatch.setattr("telex.agent.feeds.AGENT_FEED_ITEMS", 8)
     async with an_agent(tmp_path, Counting(texts)) as agent:
         slow, quick = await agent.connect(**ALL), await agent.connect(**ALL)
@@ -181,13 +182,13 @@ async def test_for_a_ui_that_reads_nothing_only_so_much_is_kept(
         assert len(left) <= 9
 
 
-# Permission.
+# Permissions.
 
 
-async def test_a_command_that_nobody_was_asked_about_means_what_it_says(
+async def test_an_unasked_command_gets_an_environment_that_does_not_change_its_meaning(
     tmp_path: Path, program: Callable[[str], str]
 ) -> None:
-    """bash runs no file of the environment's before it, and no `ls` of the workspace's instead."""
+    """bash runs no file that a variable names, and no `ls` of the workspace instead of the system's."""
     program("bash")
     async with an_agent(tmp_path) as agent:
         own, first = agent.root / "bin" / "ls", agent.root / "first"
@@ -209,7 +210,7 @@ async def test_a_command_that_nobody_was_asked_about_means_what_it_says(
 
 
 @pytest.mark.parametrize("is_asked", [False, True])
-async def test_only_a_command_that_was_asked_about_has_what_changes_programs(
+async def test_only_an_approved_command_gets_variables_that_change_programs(
     tmp_path: Path, is_asked: bool
 ) -> None:
     acting = {"GIT_EXTERNAL_DIFF": "a", "LD_AUDIT": "", "LESSOPEN": "b", "PYTHONPATH": "c"}
@@ -226,7 +227,7 @@ async def test_only_a_command_that_was_asked_about_has_what_changes_programs(
 
 
 @pytest.mark.parametrize("answer", [{"ok": True}, {"ok": False, "reason": "no"}])
-async def test_what_was_not_offered_to_be_remembered_is_not(
+async def test_a_rule_that_was_not_offered_is_not_remembered(
     tmp_path: Path, answer: dict[str, object]
 ) -> None:
     async with an_agent(tmp_path) as agent:
@@ -246,12 +247,12 @@ async def test_what_was_not_offered_to_be_remembered_is_not(
     ("ids", "chosen"),
     [
         (["7", "2"], "You chose: b"),
-        (["7"], "Nobody chose."),
+        (["7"], "No choice."),
         (["2", "1"], "You chose: b"),
     ],
     ids=["one of them unknown", "unknown", "several"],
 )
-async def test_of_what_was_picked_the_first_that_was_offered_counts(
+async def test_the_first_offered_item_of_a_pick_counts(
     tmp_path: Path, ids: list[str], chosen: str
 ) -> None:
     async with an_agent(tmp_path) as agent:
@@ -262,7 +263,7 @@ async def test_of_what_was_picked_the_first_that_was_offered_counts(
         assert ui.final(run) == chosen
 
 
-async def test_nobody_signs_out_while_a_run_goes_on(tmp_path: Path) -> None:
+async def test_signing_out_is_refused_while_a_run_is_active(tmp_path: Path) -> None:
     async with an_agent(tmp_path) as agent:
         ui = await agent.connect(**ALL)
         run = await ui.start("ask x")
@@ -276,7 +277,9 @@ async def test_nobody_signs_out_while_a_run_goes_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("link", [False, True])
-async def test_a_command_of_the_persons_own_begins_inside(tmp_path: Path, link: bool) -> None:
+async def test_a_command_of_the_person_starts_inside_the_sandbox(
+    tmp_path: Path, link: bool
+) -> None:
     async with an_agent(tmp_path) as agent:
         ui, cwd = await agent.connect(), ".."
         if link:
@@ -288,8 +291,8 @@ async def test_a_command_of_the_persons_own_begins_inside(tmp_path: Path, link: 
         assert not (tmp_path / "done").exists()
 
 
-async def test_a_file_that_changed_after_it_was_shown_is_as_it_was(tmp_path: Path) -> None:
-    """Also where the change would fit it still, and where no file was there."""
+async def test_a_file_that_changed_after_its_preview_is_not_overwritten(tmp_path: Path) -> None:
+    """Also if the change would still apply, and if the file did not exist."""
     steps = [
         ScriptStep(tool="edit", arguments={"file_path": "a", "old_string": "1", "new_string": "2"}),
         ScriptStep(tool="write", arguments={"file_path": "b", "content": "ours"}),
@@ -310,10 +313,10 @@ async def test_a_file_that_changed_after_it_was_shown_is_as_it_was(tmp_path: Pat
 
 @pytest.mark.parametrize("mode", ["minimal", "full"])
 @pytest.mark.parametrize("has_rule", [False, True])
-async def test_only_what_is_to_read_alone_has_a_git_that_runs_nothing_else(
+async def test_only_read_only_commands_get_a_git_that_runs_no_programs(
     tmp_path: Path, mode: str, has_rule: bool
 ) -> None:
-    """A `git push` that a rule or the mode allows needs its ssh and its hooks."""
+    """A `git push` that a rule or the mode allows needs ssh and its hooks."""
     async with an_agent(tmp_path, mode=mode) as agent:
         confirmer = agent.runtime.confirmer
         call = agent.runtime.tools.prepare("shell", {"command": "ls"})
@@ -321,8 +324,8 @@ async def test_only_what_is_to_read_alone_has_a_git_that_runs_nothing_else(
         if has_rule:
             rule = ToolRule(Permission.ALLOW, "shell", command=("ls",))
             confirmer.permissions.layers = [RuleLayer("user", (rule,))]
-            confirmer.permissions._renew()
-        verdict = await confirmer.confirm(call, context, asker=None)  # type: ignore[arg-type]  # nobody is asked
+            confirmer.permissions._new_judge()
+        verdict = await confirmer.confirm(call, context)
         assert isinstance(verdict, AllowedCall)
         restricted = "GIT_CONFIG_COUNT" in verdict.context.environment
         assert restricted == (mode == "minimal" and not has_rule)

@@ -1,5 +1,5 @@
-"""A connection that is lost, or says no more, in the middle of something: no run is left without an
-end, no call without an answer, and what the store has is what happened."""
+"""A connection that is lost, or whose input ends, during a request: every run ends, every call is
+answered, and the store agrees with what happened."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ WRITE = ScriptStep(tool="write", arguments={"file_path": "done", "content": "x"}
 
 @pytest.mark.parametrize("done", [False, True])
 @pytest.mark.parametrize("method", ["start_run", "thread"])
-async def test_a_run_whose_ui_is_lost_while_it_starts_comes_to_an_end(
+async def test_a_run_whose_ui_disconnects_while_it_starts_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, done: bool
 ) -> None:
-    """In a session that goes on, which is free again then."""
+    """The run is in an existing session, which is free again afterwards."""
     async with an_agent(tmp_path, ScriptedCore("s", [WRITE])) as agent:
         ui, other = await agent.connect(), await agent.connect()
         text = {"input": {"type": "text", "text": "go"}}
@@ -45,7 +45,7 @@ async def test_a_run_whose_ui_is_lost_while_it_starts_comes_to_an_end(
 
 
 @pytest.mark.parametrize("done", [False, True])
-async def test_a_run_whose_ui_is_lost_while_its_session_is_made_comes_to_an_end(
+async def test_a_run_whose_ui_disconnects_while_its_session_is_created_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, done: bool
 ) -> None:
     starting = held(monkeypatch, Store, "start_run", done=done)
@@ -59,7 +59,7 @@ async def test_a_run_whose_ui_is_lost_while_its_session_is_made_comes_to_an_end(
 
 
 @pytest.mark.parametrize("done", [False, True])
-async def test_a_tool_call_whose_ui_says_no_more_while_its_question_is_kept_is_answered(
+async def test_a_tool_call_whose_ui_ends_its_input_while_its_question_is_stored_is_answered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, done: bool
 ) -> None:
     keeping = held(monkeypatch, Store, "ask", done=done)
@@ -78,7 +78,7 @@ async def test_a_tool_call_whose_ui_says_no_more_while_its_question_is_kept_is_a
 
 @pytest.mark.parametrize("done", [False, True])
 @pytest.mark.parametrize("method", ["pending", "adopt", "thread"])
-async def test_a_cancel_while_a_run_is_taken_up_ends_it(
+async def test_a_cancel_while_a_run_is_resumed_ends_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, done: bool
 ) -> None:
     async with an_agent(tmp_path, ScriptedCore("s", [WRITE])) as agent:
@@ -106,10 +106,10 @@ async def test_a_cancel_while_a_run_is_taken_up_ends_it(
 
 
 @pytest.mark.parametrize("returning", [False, True])
-async def test_an_answer_that_was_being_kept_when_its_ui_was_lost_counts(
+async def test_an_answer_that_was_being_stored_when_its_ui_disconnected_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, returning: bool
 ) -> None:
-    """The store has it, so nobody may act as if nothing had been said."""
+    """The answer is stored, so it has to count."""
     answering = held(monkeypatch, Store, "answer", done=True)
     async with an_agent(tmp_path, ScriptedCore("s", [WRITE])) as agent:
         ui = await agent.connect(**ALL, supports_run_attach=returning)

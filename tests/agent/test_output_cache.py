@@ -1,4 +1,4 @@
-"""What tools said at length: private, bounded, and read in pages."""
+"""The cache of long tool outputs: private, limited, and read in pages."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ def cache_in(directory: Path, **limits: int) -> OutputCache:
     return OutputCache(directory / "cache", Redactor(), **limits)
 
 
-async def test_a_page_has_numbered_lines_from_zero_and_says_how_to_go_on(tmp_path: Path) -> None:
+async def test_a_page_has_numbered_lines_from_zero_and_the_next_offset(tmp_path: Path) -> None:
     context = context_in(tmp_path)
     context.cache.save("one", "".join(f"line {at}\n" for at in range(5)))
     assert await said(context, "tool_output_cache", ref_id="one", offset=1, limit=2) == (
-        "    1  line 1\n    2  line 2\n[lines 1 to 2 of 5; go on with 3]"
+        "    1  line 1\n    2  line 2\n[lines 1 to 2 of 5; continue with offset 3]"
     )
     assert await said(context, "tool_output_cache", ref_id="one", offset=4) == "    4  line 4"
     assert "5 lines" in await refused(context, "tool_output_cache", ref_id="one", offset=5)
@@ -44,7 +44,7 @@ async def test_a_long_line_is_clipped_and_can_be_read_in_parts(tmp_path: Path) -
     assert "    0  " + "y" * 1000 + "...[line clipped]" in page
     assert "tool_output_cache_line" in page
     part = await said(context, "tool_output_cache_line", ref_id="wide", line_number=1)
-    assert part == "ab" * 5000 + "\n[characters 0 to 9999 of 20000; go on with 10000]"
+    assert part == "ab" * 5000 + "\n[characters 0 to 9999 of 20000; continue at 10000]"
     rest = await said(
         context, "tool_output_cache_line", ref_id="wide", line_number=1, char_offset=19_998
     )
@@ -54,7 +54,7 @@ async def test_a_long_line_is_clipped_and_can_be_read_in_parts(tmp_path: Path) -
     )
 
 
-async def test_lines_are_found_with_what_is_around_them(tmp_path: Path) -> None:
+async def test_lines_are_found_with_their_context(tmp_path: Path) -> None:
     context = context_in(tmp_path)
     context.cache.save("log", "a\nb\nfail 1\nc\nd\nfail 2\ne\n")
     grep = {"ref_id": "log", "pattern": "fail"}
@@ -62,7 +62,7 @@ async def test_lines_are_found_with_what_is_around_them(tmp_path: Path) -> None:
         "    1- b\n    2: fail 1\n    4- d\n    5: fail 2"
     )
     assert await said(context, "tool_output_cache_grep", **grep, max_matches=1) == (
-        "    2: fail 1\n[the first 1 matches; there are more]"
+        "    2: fail 1\n[only the first 1 matches]"
     )
     assert "no line" in await said(context, "tool_output_cache_grep", ref_id="log", pattern="l.1")
     found = await said(
@@ -77,12 +77,12 @@ async def test_lines_are_found_with_what_is_around_them(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "ref_id", ["../etc", "a/b", "", ".", "a.txt", "x" * 200, "a\nb", "missing"]
 )
-async def test_an_id_that_is_none_reaches_no_file(tmp_path: Path, ref_id: str) -> None:
+async def test_an_invalid_id_reads_no_file(tmp_path: Path, ref_id: str) -> None:
     result = await call(context_in(tmp_path), "tool_output_cache", ref_id=ref_id)
     assert result.is_error
 
 
-def test_the_oldest_outputs_leave_when_there_are_too_many(tmp_path: Path) -> None:
+def test_the_oldest_outputs_are_deleted_when_there_are_too_many(tmp_path: Path) -> None:
     cache = cache_in(tmp_path, most_files=3)
     for at in range(5):
         cache.save(f"o{at}", "text")
@@ -94,7 +94,7 @@ def test_the_oldest_outputs_leave_when_there_are_too_many(tmp_path: Path) -> Non
     ]
 
 
-def test_the_oldest_outputs_leave_when_they_are_too_large_but_never_the_newest(
+def test_the_oldest_outputs_are_deleted_when_they_are_too_large_but_never_the_newest(
     tmp_path: Path,
 ) -> None:
     cache = cache_in(tmp_path, most_bytes=10)
@@ -102,7 +102,7 @@ def test_the_oldest_outputs_leave_when_they_are_too_large_but_never_the_newest(
     os.utime(tmp_path / "cache" / "old.txt", ns=(1, 1))
     cache.save("new", "x" * 100)
     assert cache.read("new", 0, 1).startswith("    0  xxx")
-    with pytest.raises(NoSuchOutput, match="oldest outputs leave"):
+    with pytest.raises(NoSuchOutput, match="old outputs are deleted"):
         cache.read("old", 0, 1)
 
 

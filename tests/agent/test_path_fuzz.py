@@ -1,7 +1,7 @@
-"""Random trees of links, in which what the judge says is compared with where real commands end.
+"""Compare the judge with real commands in random trees of links.
 
-A command that is allowed without a question may print only what is inside the root and no secret,
-and may write only inside the root and nothing that is obeyed. How many ask is printed.
+A command that is allowed without a question may print only files inside the root and no secret, and
+may write only inside the root and no guarded file. The number of commands that ask is printed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LINKS = ("l", "m", "n", "o", "p", "f", "b", ".git", "AGENTS.md", "CLAUDE.md", "x
 
 @dataclass
 class Tree:
-    """One root, what lies outside of it, and what to try there."""
+    """A random root, files outside it, and random commands to try there."""
 
     top: Path
     choose: random.Random
@@ -122,21 +122,21 @@ class Tree:
         self.links.append(last)
 
     def _long(self) -> None:
-        """Deeper than one path can say, by links of which each says a part."""
+        """Create a directory beyond PATH_MAX, and links that each cover a part of its path."""
         depth = self.choose.randint(14, 22)
-        at, above, said = os.open(self.root, os.O_RDONLY), "", []
+        at, above, names = os.open(self.root, os.O_RDONLY), "", []
         try:
             for number in range(depth):
                 os.mkdir(LONG, dir_fd=at)
                 below = os.open(LONG, os.O_RDONLY, dir_fd=at)
                 os.close(at)
                 at = below
-                said.append(LONG)
-                if len(said) == 6 or number == depth - 1:
+                names.append(LONG)
+                if len(names) == 6 or number == depth - 1:
                     name = f"deep{number}"
-                    os.symlink("/".join(filter(None, [above, *said])), self.root / name)
+                    os.symlink("/".join(filter(None, [above, *names])), self.root / name)
                     self.links.append(name)
-                    above, said = name, []
+                    above, names = name, []
             for name in ("f", "l", "b"):
                 target = self._target() if name == "l" else "../" * depth + "../outside/f"
                 os.symlink(target, name, dir_fd=at)
@@ -153,7 +153,7 @@ class Tree:
         return path or "f"
 
     def guided(self, start: Path, *, to_directory: bool = False) -> str:
-        """A path that mostly leads somewhere: by names that are there, as this process sees them."""
+        """Return a path that mostly exists: its names are those that this process sees."""
         choose, parts = self.choose, list[str]()
         for _ in range(choose.randint(1, 5)):
             place = os.path.join(start, *parts)
@@ -162,7 +162,7 @@ class Tree:
             except OSError:
                 break
             if os.path.realpath(place).startswith(("/proc", "/dev")):
-                break  # what is there is not the same in the next run
+                break  # the content differs from run to run
             odd = choose.random()
             if odd < 0.15 or not names:
                 parts.append(choose.choice(("..", ".", "")))
@@ -175,7 +175,7 @@ class Tree:
         return "/".join(parts).lstrip("/") or "."
 
     def inside(self) -> Path:
-        """A real directory of the root."""
+        """Return a real directory of the root."""
         real = [path for path in self._real_directories() if len(str(path)) < 2000]
         return self.choose.choice(real)
 
@@ -188,7 +188,7 @@ class Tree:
         return self.guided(start)
 
     def moved(self, cwd: Path) -> tuple[str, Path]:
-        """Words for `cd`, and where that leads, to begin the next path from."""
+        """Return the argument of a `cd`, and the directory from which the next path starts."""
         directory = self.guided(cwd, to_directory=True)
         return shlex.quote(directory), cwd / directory
 
@@ -247,7 +247,7 @@ def judge_in(tree: Tree, mode: Mode) -> Judge:
 
 
 def run(commands: list[tuple[str, Path]], tree: Tree) -> list[bytes]:
-    """What each prints in a real shell of its own directory, without what it says went wrong."""
+    """Run each command in its directory in a real shell, and return the standard outputs."""
     script = "".join(
         f"(\ncd {shlex.quote(str(cwd))} || exit\n{command}\n) < /dev/null 2> /dev/null\nprintf '\\0'\n"
         for command, cwd in commands
@@ -265,7 +265,7 @@ def run(commands: list[tuple[str, Path]], tree: Tree) -> list[bytes]:
 
 @pytest.mark.counted
 @pytest.mark.deadline(3600)
-def test_what_is_read_without_a_question_is_inside_the_root_and_no_secret(
+def test_reads_without_a_question_are_inside_the_root_and_no_secret(
     trees: Callable[[int], Tree],
     counted: Callable[[int, int], int],
     capsys: pytest.CaptureFixture[str],
@@ -275,7 +275,9 @@ def test_what_is_read_without_a_question_is_inside_the_root_and_no_secret(
     unsafe: list[str] = []
     for seed in range(many):
         tree = trees(seed)
-        os.chdir(tree.choose.choice([tree.inside(), tree.top / "outside"]))  # where telex is
+        os.chdir(
+            tree.choose.choice([tree.inside(), tree.top / "outside"])
+        )  # the directory of telex
         commands = [(tree.reading(cwd), cwd) for cwd in (tree.inside() for _ in range(12))]
         judge = judge_in(tree, Mode.MINIMAL)
         free = [
@@ -296,11 +298,12 @@ def test_what_is_read_without_a_question_is_inside_the_root_and_no_secret(
             f"{opened} of these print a file, {len(unsafe)} of them one they should not"
         )
     assert not unsafe, "\n" + "\n".join(unsafe)
-    assert opened > tried // 20, "trees in which nothing is found show nothing"
+    assert opened > tried // 20, "most commands found no file, so the test proves nothing"
 
 
 def contents(tree: Tree) -> dict[str, str]:
-    """What must stay: all outside, and whatever a guarded name leads to, by the system's own word."""
+    """Return the files that must not change: all outside the root, and the targets of guarded names
+    as the system resolves them."""
     found: dict[str, str] = {}
     for place, _, names in os.walk(tree.top / "outside"):
         for name in names:
@@ -311,14 +314,14 @@ def contents(tree: Tree) -> dict[str, str]:
             path = tree.root / directory / name
             try:
                 found[str(path)] = path.read_text()
-            except OSError:  # a write may also make what was not there
+            except OSError:  # it does not exist; a write may create it
                 found[str(path)] = ""
     return found
 
 
 @pytest.mark.counted
 @pytest.mark.deadline(3600)
-def test_what_is_written_without_a_question_is_inside_the_root_and_not_obeyed(
+def test_writes_without_a_question_are_inside_the_root_and_not_guarded(
     trees: Callable[[int], Tree],
     counted: Callable[[int, int], int],
     capsys: pytest.CaptureFixture[str],
@@ -328,7 +331,7 @@ def test_what_is_written_without_a_question_is_inside_the_root_and_not_obeyed(
     unsafe: list[str] = []
     for seed in range(many):
         tree = trees(seed)
-        # Not where telex's own process would write by a link to its directory when we look.
+        # Inside the root, so that `/proc/self/cwd` of this process does not lead outside.
         os.chdir(tree.inside())
         judge = judge_in(tree, Mode.TRUSTED)
         before = contents(tree)

@@ -1,4 +1,4 @@
-"""Where a path leads, on a real disk: in repositories that were made to lead elsewhere."""
+"""Resolving paths on a real disk, in repositories with hostile links."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ OUTSIDE = "what the person keeps outside\n"
 
 @pytest.fixture
 def root(tmp_path: Path) -> Iterator[Path]:
-    """A root, beside it a file outside; telex itself is in none of them."""
+    """A root and a file outside it; the working directory of telex is in neither."""
     found = Path(os.path.realpath(tmp_path)) / "root"
     found.mkdir()
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "kept").write_text(OUTSIDE)
     yield found
-    shutil.rmtree(tmp_path)  # pytest's own cannot remove what is too deep
+    shutil.rmtree(tmp_path)  # pytest cannot remove directories that are too deep
 
 
 def judge_in(root: Path, mode: Mode = Mode.MINIMAL, **more: object) -> Judge:
@@ -74,7 +74,7 @@ def printed(command: str, cwd: Path) -> str:
 
 
 def cloned(repository: Path, into: Path, program: Callable[[str], str]) -> Path:
-    """What a person has who clones a repository of somebody else's."""
+    """Return the clone of a repository with hostile links."""
     git = program("git")
     who = ["-c", "user.name=x", "-c", "user.email=x@example.org"]
     for words in (["init", "-q"], ["add", "-A"], [*who, "commit", "-q", "-m", "x"]):
@@ -85,7 +85,7 @@ def cloned(repository: Path, into: Path, program: Callable[[str], str]) -> Path:
 
 
 def deep(start: Path, names: list[str]) -> None:
-    """Directories below each other, also where their whole path is too long for one call."""
+    """Create nested directories, also if their path is too long for one system call."""
     at = os.open(start, os.O_RDONLY)
     try:
         for name in names:
@@ -98,10 +98,10 @@ def deep(start: Path, names: list[str]) -> None:
         os.close(at)
 
 
-# What the system itself makes up
+# Links that the kernel generates
 
 
-def test_a_committed_link_to_the_working_directory_asks_since_it_is_another_for_each(
+def test_a_committed_link_to_proc_self_cwd_asks(
     root: Path, program: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (root / "l").symlink_to("/proc/self/cwd")
@@ -111,13 +111,13 @@ def test_a_committed_link_to_the_working_directory_asks_since_it_is_another_for_
     clone = cloned(root, root.parent, program)
     monkeypatch.chdir(clone)
     command = "cd src && cat ../l/x"
-    assert printed(command, clone) == OUTSIDE, "this is what it is about"
+    assert printed(command, clone) == OUTSIDE, "the shell reads the file"
     assert decides(clone, command) is Permission.ASK
     assert decides(clone, "cat ../l/x", cwd=clone / "src") is Permission.ASK
     assert decides(clone, "echo y > ../l/x", Mode.TRUSTED, cwd=clone / "src") is Permission.ASK
 
 
-def test_it_asks_too_when_telex_runs_in_a_subdirectory(
+def test_a_link_to_proc_self_cwd_asks_also_from_a_subdirectory(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (root / "l").symlink_to("/proc/self/cwd")
@@ -180,8 +180,8 @@ def test_a_link_into_proc_or_dev_asks_in_every_mode_and_for_every_use(
                 PermissionRequest(tool, {"path": path}, str(root))
             )
             assert judged.decision is Permission.ASK, tool
-            assert not judged.remember, "tomorrow it leads elsewhere"
-        with pytest.raises(OutsideSandbox, match="nobody can say"):
+            assert not judged.remember, "it may lead elsewhere later"
+        with pytest.raises(OutsideSandbox, match="cannot resolve"):
             Sandbox(root).place(path, root)
 
 
@@ -204,30 +204,30 @@ def test_a_written_path_into_proc_or_dev_asks_in_every_mode(root: Path, path: st
         assert decides(root, f"cat < {path}", mode) is Permission.ASK
 
 
-def test_what_is_no_file_is_still_written_and_read_without_a_question(root: Path) -> None:
+def test_dev_null_and_standard_streams_need_no_question(root: Path) -> None:
     assert decides(root, "ls 2> /dev/null") is Permission.ALLOW
     assert decides(root, "cat < /dev/null") is Permission.ALLOW
     assert decides(root, "cat /proc/cpuinfo", Mode.FULL) is Permission.ALLOW
 
 
-def test_after_a_cd_through_such_a_link_mode_full_asks_about_what_follows(root: Path) -> None:
+def test_mode_full_asks_after_a_cd_through_a_magic_link(root: Path) -> None:
     (root / "l").symlink_to("/proc/self/cwd")
     assert decides(root, "cd l && cat x", Mode.FULL) is Permission.ASK
 
 
-def test_a_pattern_through_such_a_link_asks(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pattern_through_a_magic_link_asks(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (root / "l").symlink_to("/proc/self/cwd")
     (root / "a").mkdir()
     (root / "a" / "x").write_text("a\n")
     (root / "x").symlink_to(root.parent / "outside" / "kept")
     (root / "sub").mkdir()
     monkeypatch.chdir(root / "sub")
-    assert printed("cat */x", root).endswith(OUTSIDE), "l/x is among them to the shell"
+    assert printed("cat */x", root).endswith(OUTSIDE), "the shell matches l/x too"
     for command in ("cat */x", "cat l/*", "cat ?/x", "cat */../l/x", "ls */"):
         assert decides(root, command) is Permission.ASK, command
 
 
-def test_a_file_system_of_the_kernel_asks_wherever_it_is_mounted(
+def test_a_proc_file_system_asks_at_any_mount_point(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A container's tree has its own `proc`; a test cannot mount one, so the list of mounts says
@@ -243,19 +243,19 @@ def test_a_file_system_of_the_kernel_asks_wherever_it_is_mounted(
         assert decides(root, "cat proc/1/environ", mode) is Permission.ASK
 
 
-def test_the_links_of_a_second_proc_are_known_by_having_no_length() -> None:
+def test_magic_links_of_a_second_proc_are_recognised_by_their_size() -> None:
     for path in ("/proc/self", "/proc/self/cwd", "/proc/self/root", "/proc/self/exe"):
         found = DiskLookup().link(path)
         assert found is not None
         assert found.is_magic, path
 
 
-# What is too long, or cannot be seen
+# Paths that are too long, or cannot be read
 
 
 def long_way(root: Path, names: int) -> str:
-    """A link to a directory so deep that its path is longer than one call takes, and a link in it
-    that leads out. The name of the first link."""
+    """Create a link to a directory whose path is too long for one system call, and in it a link
+    that leads outside. Return the name of the first link."""
     parts = ["d" * 250] * names
     deep(root, parts)
     above = ""
@@ -272,7 +272,7 @@ def long_way(root: Path, names: int) -> str:
 
 
 @pytest.mark.parametrize("names", [15, 16, 17, 40])
-def test_what_lies_beyond_the_longest_path_asks(root: Path, names: int) -> None:
+def test_a_path_beyond_path_max_asks(root: Path, names: int) -> None:
     link = long_way(root, names)
     for path in (f"{link}/x", f"{link}/out/kept"):
         assert printed(f"cat {path}", root) == OUTSIDE
@@ -288,7 +288,7 @@ def test_what_lies_beyond_the_longest_path_asks(root: Path, names: int) -> None:
 def test_a_resolved_path_just_below_the_limit_is_followed_and_one_at_it_is_not(
     root: Path,
 ) -> None:
-    room = PATH_MAX - 1 - len(str(root)) - 1  # what still fits below the root
+    room = PATH_MAX - 1 - len(str(root)) - 1  # the bytes left below the root
     parts = ["d" * 200] * (room // 201 - 1)
     rest = room - 201 * len(parts)
     deep(root, parts)
@@ -303,7 +303,7 @@ def test_a_resolved_path_just_below_the_limit_is_followed_and_one_at_it_is_not(
     assert decides(root, f"cat l/{above}/{too_long}") is Permission.ASK
 
 
-def test_a_name_longer_than_a_name_may_be_asks_and_is_a_text_in_mode_full(root: Path) -> None:
+def test_a_too_long_name_asks_and_counts_as_text_in_mode_full(root: Path) -> None:
     assert decides(root, "cat " + "n" * 255) is Permission.ALLOW
     assert decides(root, "cat " + "n" * 256) is Permission.ASK
     assert decides(root, "cat " + "é" * 128) is Permission.ASK, "bytes count"
@@ -319,8 +319,8 @@ def test_more_links_than_the_kernel_follows_ask_and_as_many_do_not(root: Path) -
     assert decides(root, f"cat l{LINKS_FOLLOWED + 1}") is Permission.ASK
 
 
-class Saying(LinkFollower):
-    """Errors that a test cannot make on every disk."""
+class FailingLookup(LinkFollower):
+    """A lookup with errors that a test cannot cause on every disk."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -331,21 +331,21 @@ class Saying(LinkFollower):
         return None
 
 
-def test_any_error_but_that_nothing_is_there_leaves_the_way_unknown() -> None:
+def test_any_error_except_not_found_makes_a_path_unknown() -> None:
     import errno
 
     for number in (errno.ENOENT, errno.ENOTDIR):
-        assert follow_links("/a/b/c", Saying(number)).unknown == ""
+        assert follow_links("/a/b/c", FailingLookup(number)).unknown == ""
     for name in ("EACCES", "ELOOP", "ENAMETOOLONG", "EIO", "EPERM", "ESTALE", "ENOMEM", "EINVAL"):
-        way = follow_links("/a/b/c", Saying(getattr(errno, name)))
+        way = follow_links("/a/b/c", FailingLookup(getattr(errno, name)))
         assert way.unknown, name
         assert way.end == "/a/b/c"
 
 
-# Ways that are known
+# Paths that can be resolved
 
 
-def test_a_way_is_the_kernel_s_and_each_link_on_it_is_told(root: Path) -> None:
+def test_a_path_is_resolved_as_the_kernel_does_with_every_link_listed(root: Path) -> None:
     (root / "a" / "b").mkdir(parents=True)
     (root / "a" / "b" / "f").write_text("here\n")
     (root / "l").symlink_to("a/b")
@@ -363,7 +363,7 @@ def test_a_way_is_the_kernel_s_and_each_link_on_it_is_told(root: Path) -> None:
     assert decides(root, "cat m/f l/../b/f") is Permission.ALLOW
 
 
-def test_names_that_are_not_utf8_are_followed_as_they_are(root: Path) -> None:
+def test_names_that_are_not_utf8_are_resolved_unchanged(root: Path) -> None:
     odd = os.fsdecode(b"\xff\xfe")
     (root / odd).symlink_to(root.parent / "outside")
     (root / "l").symlink_to(odd)
@@ -371,7 +371,7 @@ def test_names_that_are_not_utf8_are_followed_as_they_are(root: Path) -> None:
     assert decides(root, "cat l/kept") is Permission.ASK
 
 
-def test_a_secret_on_the_way_asks_though_neither_end_is_one(root: Path) -> None:
+def test_a_secret_name_in_the_middle_of_a_chain_of_links_asks(root: Path) -> None:
     (root / ".aws").mkdir()
     (root / ".aws" / "l").symlink_to("../plain")
     (root / "plain").write_text("x")
@@ -385,7 +385,7 @@ def test_a_secret_on_the_way_asks_though_neither_end_is_one(root: Path) -> None:
             assert decides(root, f"cat {path}", mode) is Permission.ASK, path
 
 
-# Guarded names, before links, after them, and what they lead to
+# Guarded names before and after links, and the targets of guarded links
 
 
 @pytest.fixture
@@ -420,7 +420,7 @@ def linked(root: Path) -> Path:
         ".claude/../src/x",
     ],
 )
-def test_what_a_guarded_name_leads_to_is_guarded_by_every_name(linked: Path, path: str) -> None:
+def test_the_target_of_a_guarded_link_is_guarded_under_every_name(linked: Path, path: str) -> None:
     judge = judge_in(linked, Mode.TRUSTED)
     assert decides(linked, f"echo x > {path}", Mode.TRUSTED) is Permission.ASK
     assert decides(linked, f"echo x >> {linked}/{path}", Mode.TRUSTED) is Permission.ASK
@@ -430,7 +430,9 @@ def test_what_a_guarded_name_leads_to_is_guarded_by_every_name(linked: Path, pat
 
 
 @pytest.mark.parametrize("path", ["docs/other.md", "src/x", "new", "docs/deep/new", "scripts/x"])
-def test_what_lies_beside_it_is_written_without_a_question(linked: Path, path: str) -> None:
+def test_files_next_to_a_guarded_target_are_written_without_a_question(
+    linked: Path, path: str
+) -> None:
     assert decides(linked, f"echo x > {path}", Mode.TRUSTED) is Permission.ALLOW
 
 
@@ -455,7 +457,7 @@ def test_what_lies_beside_it_is_written_without_a_question(linked: Path, path: s
         ('[includeIf "gitdir:/"]\n\tpath = ../docs/git', "docs/git"),
     ],
 )
-def test_what_git_s_configuration_names_is_guarded(linked: Path, config: str, path: str) -> None:
+def test_files_named_in_git_configuration_are_guarded(linked: Path, config: str, path: str) -> None:
     def asks() -> Permission:
         arguments = {"path": path}
         return (
@@ -467,7 +469,7 @@ def test_what_git_s_configuration_names_is_guarded(linked: Path, config: str, pa
     if path != "scripts":
         assert asks() is Permission.ALLOW
     (linked / ".git" / "config").write_text(config)
-    if path == "scripts":  # a bare word is a file only where one is
+    if path == "scripts":  # a bare word counts only if such a file exists
         (linked / "scripts").rmdir()
         (linked / "scripts").touch()
     assert asks() is Permission.ASK
@@ -475,7 +477,7 @@ def test_what_git_s_configuration_names_is_guarded(linked: Path, config: str, pa
 
 
 @pytest.mark.parametrize("place", [".", "..", "l/x", "loop"])
-def test_where_hooks_are_the_whole_root_or_nowhere_known_every_write_asks(
+def test_every_write_asks_if_the_hooks_path_is_the_root_or_unknown(
     linked: Path, place: str
 ) -> None:
     (linked / "l").symlink_to("/proc/self/cwd")
@@ -487,13 +489,13 @@ def test_where_hooks_are_the_whole_root_or_nowhere_known_every_write_asks(
     assert decides(linked, "echo x > src/x", Mode.TRUSTED) is Permission.ALLOW
 
 
-def test_what_an_included_configuration_names_is_guarded_too(linked: Path) -> None:
+def test_files_named_in_an_included_configuration_are_guarded(linked: Path) -> None:
     (linked / ".git" / "config").write_text("[include]\npath = ../docs/git\n")
     (linked / "docs" / "git").write_text("[core]\nhooksPath = scripts\n[include]\npath = git\n")
     assert decides(linked, "echo x > scripts/pre-push", Mode.TRUSTED) is Permission.ASK
 
 
-def test_git_itself_agrees_about_where_hooks_are(root: Path, program: Callable[[str], str]) -> None:
+def test_git_uses_the_same_hooks_directory(root: Path, program: Callable[[str], str]) -> None:
     git = program("git")
     subprocess.run([git, "init", "-q"], cwd=root, check=True, timeout=20)
     (root / "tools").mkdir()
@@ -502,7 +504,7 @@ def test_git_itself_agrees_about_where_hooks_are(root: Path, program: Callable[[
     found = printed("git rev-parse --git-path hooks", root).strip()
     assert found == "tools"
     assert decides(root, "echo x > tools/pre-push", Mode.TRUSTED) is Permission.ASK
-    # In a worktree the configuration is in the repository it belongs to.
+    # The configuration of a worktree is in its repository.
     who = ["-c", "user.name=x", "-c", "user.email=x@example.org"]
     subprocess.run(
         [git, *who, "commit", "-q", "--allow-empty", "-m", "x"], cwd=root, check=True, timeout=20
@@ -521,7 +523,7 @@ def test_a_repository_above_the_root_may_name_hooks_inside_it(root: Path) -> Non
     assert decides(root / "sub", "echo x > other", Mode.TRUSTED) is Permission.ALLOW
 
 
-def test_a_guarded_link_above_the_root_guards_what_it_leads_to(root: Path) -> None:
+def test_a_guarded_link_above_the_root_guards_its_target(root: Path) -> None:
     inner = root / "sub"
     (inner / "docs").mkdir(parents=True)
     (inner / "hooks").mkdir()
@@ -542,21 +544,21 @@ gptme.toml GROK.md .grok/x .devin/x CODEBUDDY.md IFLOW.md .sourcegraph/x .vibe/x
 NOT_OBEYED = "action.py app.js startup.py platform/x pi/x run/x vibe.md flake.lock Makefile package.json docs/x.md"
 
 
-def test_what_is_obeyed_by_its_name_is_not_written_unasked(linked: Path) -> None:
+def test_writing_a_guarded_name_asks(linked: Path) -> None:
     for path in OBEYED_BY_NAME.split():
         assert decides(linked, f"echo x > {path}", Mode.TRUSTED) is Permission.ASK, path
     for path in NOT_OBEYED.split():
         assert decides(linked, f"echo x > {path}", Mode.TRUSTED) is Permission.ALLOW, path
 
 
-def test_where_nobody_can_say_what_is_obeyed_every_write_asks(linked: Path) -> None:
+def test_every_write_asks_if_a_guarded_link_cannot_be_resolved(linked: Path) -> None:
     (linked / ".vimrc").symlink_to("/dev/null")
     assert decides(linked, "echo x > src/x", Mode.TRUSTED) is Permission.ALLOW
     (linked / "docs" / "CLAUDE.md").symlink_to("/proc/self/cwd/x")
     assert decides(linked, "echo x > src/x", Mode.TRUSTED) is Permission.ASK
 
 
-def test_a_tree_too_large_to_look_through_for_links_asks(
+def test_a_tree_too_large_to_scan_for_links_asks(
     linked: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("telex.agent.permissions.disk.AGENT_WALKED", 5)
@@ -579,7 +581,7 @@ def test_a_tree_made_of_links_is_judged_in_bounded_time(linked: Path) -> None:
     assert time.process_time() - began < 10  # minutes without a bound
 
 
-def test_a_checkout_in_a_directory_of_a_guarded_name_is_written_like_any(root: Path) -> None:
+def test_a_checkout_inside_a_guarded_directory_name_is_written_as_usual(root: Path) -> None:
     inner = root / ".claude" / "worktrees" / "x"
     (inner / "docs").mkdir(parents=True)
     (inner / "l").symlink_to(inner / "docs")
@@ -588,19 +590,19 @@ def test_a_checkout_in_a_directory_of_a_guarded_name_is_written_like_any(root: P
     assert decides(inner, "echo x > .claude/x", Mode.TRUSTED) is Permission.ASK
 
 
-def test_a_shell_asks_before_it_writes_to_a_file_that_has_another_name(root: Path) -> None:
+def test_a_shell_asks_before_it_writes_to_a_hard_linked_file(root: Path) -> None:
     os.link(root.parent / "outside" / "kept", root / "same")
     assert decides(root, "echo x > same", Mode.TRUSTED) is Permission.ASK
     written = judge_in(root, Mode.TRUSTED).judge(
         PermissionRequest("write", {"path": "same"}, str(root))
     )
-    assert written.decision is Permission.ALLOW, "our own tool leaves the other one as it is"
+    assert written.decision is Permission.ALLOW, "the tool does not change the other hard link"
 
 
 # Rules
 
 
-def test_a_rule_that_restricts_holds_by_every_name_on_the_way(root: Path) -> None:
+def test_a_restricting_rule_matches_every_spelling_of_a_path(root: Path) -> None:
     (root / "data").mkdir()
     (root / "data" / "x").write_text("x")
     (root / "private").symlink_to("data")
@@ -612,7 +614,7 @@ def test_a_rule_that_restricts_holds_by_every_name_on_the_way(root: Path) -> Non
     assert judge.judge(shell("rg x data", str(root))).decision is not Permission.ALLOW
 
 
-def test_a_rule_allows_no_path_that_nobody_can_follow(root: Path) -> None:
+def test_no_rule_allows_a_path_that_cannot_be_resolved(root: Path) -> None:
     (root / "docs").mkdir()
     (root / "docs" / "l").symlink_to("/proc/self/cwd")
     rules = rules_from_tables(
@@ -624,22 +626,22 @@ def test_a_rule_allows_no_path_that_nobody_can_follow(root: Path) -> None:
     assert judge.judge(shell("cat /proc/loadavg", str(root))).decision is Permission.ALLOW
 
 
-# Others who follow links
+# Other code that resolves links
 
 
-def test_the_files_a_yes_is_bound_to_are_followed_the_same_way(root: Path) -> None:
+def test_bound_files_are_resolved_like_judged_paths(root: Path) -> None:
     (root / "l").symlink_to("/proc/self/cwd")
     (root / "m").symlink_to("a")
     (root / "a").write_text("x")
     judge, command = judge_in(root), "sh l/x m"
     judged = judge.judge(shell(command, str(root)))
     found = find_bound_files(judged, judge.paths, Sandbox(root), root, command).files
-    assert "another place to each program" in found[f"{root}/l/x"].leads
+    assert "differs from process to process" in found[f"{root}/l/x"].leads
     assert str(os.getcwd()) not in found[f"{root}/l/x"].leads
     assert found[f"{root}/m"].leads == f"{root}/a"
 
 
-def test_no_skill_is_read_through_a_way_that_nobody_knows(root: Path) -> None:
+def test_no_skill_is_read_through_an_unresolvable_path(root: Path) -> None:
     outside = root.parent / "outside" / "mine"
     outside.mkdir()
     (outside / "SKILL.md").write_text("---\nname: mine\ndescription: private\n---\n")
@@ -656,13 +658,13 @@ def test_no_skill_is_read_through_a_way_that_nobody_knows(root: Path) -> None:
     assert not found.errors
 
 
-def test_a_root_that_cannot_be_followed_is_refused(root: Path) -> None:
+def test_a_root_that_cannot_be_resolved_is_refused(root: Path) -> None:
     (root / "loop").symlink_to("loop")
     with pytest.raises(OutsideSandbox, match="--root"):
         find_sandbox(root, root / "loop")
 
 
-def test_no_program_in_path_is_one_that_the_agent_may_have_written(root: Path) -> None:
+def test_path_has_no_program_that_the_agent_may_have_written(root: Path) -> None:
     beside = root.parent / "bin"
     beside.mkdir()
     for name in ("built", "deep"):
@@ -703,7 +705,7 @@ def test_telex_s_own_files_and_links_of_the_home_to_secrets_ask_before_they_are_
 # Names
 
 
-def test_rg_leaves_out_every_secret_in_plain_sight_and_reads_what_is_named(
+def test_rg_skips_secrets_and_reads_files_that_are_named(
     root: Path, program: Callable[[str], str]
 ) -> None:
     rg = program("rg")
@@ -749,7 +751,7 @@ def test_rg_leaves_out_every_secret_in_plain_sight_and_reads_what_is_named(
 @pytest.mark.parametrize(
     "name", [".ignore", ".rgignore", ".gitignore", "sub/.ignore", ".git/info/exclude"]
 )
-def test_rg_quotes_no_line_of_what_an_ignore_file_links_to(
+def test_rg_prints_no_line_of_a_secret_linked_as_an_ignore_file(
     root: Path, program: Callable[[str], str], name: str
 ) -> None:
     rg = program("rg")
@@ -772,13 +774,13 @@ def test_rg_quotes_no_line_of_what_an_ignore_file_links_to(
     assert "CANARY" in said(open_to_all)
     assert "CANARY" not in said(environment)
     assert "sub/main.py" in said(environment)
-    assert "missing" in said(environment)  # that a file is not there is still reported
+    assert "missing" in said(environment)  # a missing file is still reported
 
 
 # Through the whole agent
 
 
-async def test_the_person_is_asked_and_told_that_nobody_can_say_where_it_leads(
+async def test_a_question_says_that_a_path_cannot_be_resolved(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with an_agent(tmp_path) as agent:
@@ -792,7 +794,7 @@ async def test_the_person_is_asked_and_told_that_nobody_can_say_where_it_leads(
         ui = await agent.connect(**ALL)
         run = await ui.start("run cd src && cat ../l/x")
         question = await ui.until("ui.confirm.request")
-        assert "nobody can say where" in question["params"]["message"]
+        assert "telex cannot determine where" in question["params"]["message"]
         assert not question["params"].get("allow_remember")
         ui.answer(question, {"ok": False, "reason": "no"})
         await ui.until_ended(run)
@@ -800,7 +802,7 @@ async def test_the_person_is_asked_and_told_that_nobody_can_say_where_it_leads(
 
 
 @pytest.mark.parametrize("tool", ["read", "list", "search", "write", "edit", "shell"])
-async def test_a_tool_of_ours_follows_no_such_link_and_nobody_is_asked(
+async def test_file_tools_follow_no_magic_link_and_fail_without_a_question(
     tmp_path: Path, tool: str
 ) -> None:
     arguments: dict[str, object] = {
@@ -820,7 +822,7 @@ async def test_a_tool_of_ours_follows_no_such_link_and_nobody_is_asked(
         ui = await agent.connect(**ALL)
         run = await ui.start("go")
         await ui.until_ended(run)
-        assert "nobody can say where l" in ui.final(run)
+        assert "cannot resolve l" in ui.final(run)
         assert (agent.root / "x").read_text() == "x\n"
 
 
@@ -835,7 +837,7 @@ async def test_a_tool_of_ours_follows_no_such_link_and_nobody_is_asked(
         ({"vendor/lib/.git/config": "[core]\nhooksPath = ../../shared"}, "shared"),
     ],
 )  # fmt: skip
-def test_wherever_a_repository_in_the_root_is_kept_writing_there_asks(
+def test_writing_the_directories_of_any_repository_in_the_root_asks(
     linked: Path, files: dict[str, str], place: str
 ) -> None:
     writes = [f"echo x > {place}/{name}" for name in ("hooks/pre-commit", "config")]
@@ -859,7 +861,7 @@ def test_many_repositories_below_the_root_do_not_make_every_write_ask(linked: Pa
 
 
 def test_a_pattern_is_judged_by_each_directory_that_it_lists(root: Path) -> None:
-    """Also by those that it comes to through links."""
+    """Also by directories that it reaches through links."""
     (root / "src").mkdir()
     (root / "src" / "x").touch()
     (root / "out").symlink_to(root.parent / "outside")
@@ -870,23 +872,23 @@ def test_a_pattern_is_judged_by_each_directory_that_it_lists(root: Path) -> None
 
 
 @pytest.mark.parametrize("mode", Mode)
-def test_long_links_are_followed_so_far_and_no_further(
+def test_the_names_added_by_long_links_are_limited(
     root: Path, mode: Mode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (root / "a").mkdir()
-    way = "a/../" * 800
+    long = "a/../" * 800
     for number in range(40):
-        (root / f"l{number}").symlink_to(way + (f"l{number + 1}" if number < 39 else "a"))
-        (root / f"m{number}").symlink_to(way + "a")
+        (root / f"l{number}").symlink_to(long + (f"l{number + 1}" if number < 39 else "a"))
+        (root / f"m{number}").symlink_to(long + "a")
         (root / "a" / f"m{number}").symlink_to("../a/" * 400)
-    looked_up, count = path_walk._looked_up, 0
+    look_up, count = path_walk._look_up, 0
 
     def counted(place: str, name: str, disk: LinkFollower) -> tuple[Link | None, str]:
         nonlocal count
         count += 1
-        return looked_up(place, name, disk)
+        return look_up(place, name, disk)
 
-    monkeypatch.setattr(path_walk, "_looked_up", counted)
+    monkeypatch.setattr(path_walk, "_look_up", counted)
     pairs = " ".join(f"m{one}/m{other}/x" for one in range(20) for other in range(20))
     for command in (
         "cat l* a/*",
@@ -897,5 +899,5 @@ def test_long_links_are_followed_so_far_and_no_further(
     ):
         count = 0
         assert decides(root, command, mode) is Permission.ASK, command
-        # Names of the words themselves count little. Without a bound they are a million.
+        # The names of the words themselves add few. Without a limit there would be a million.
         assert count < 5 * AGENT_LINK_NAMES, command

@@ -1,4 +1,4 @@
-"""Tools of plugins in the agent: judged like others, started by their first call, ended by a cancel."""
+"""Tools of plugins in the agent: judged like others, started by their first call, killed by a cancel."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ plugin.run()
 
 @pytest.fixture
 def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where plugins are put."""
+    """The directory of the plugins."""
     made = tmp_path / "plugins"
     made.mkdir(mode=0o700)
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
@@ -86,13 +86,13 @@ async def test_a_plugins_tool_is_asked_about_and_its_plugin_started_only_then(
         run = await ui.start("go")
         question = await ui.until("ui.confirm.request")
         assert question["params"]["message"].startswith("| counter.add\na: 1\nb: 2\n")
-        assert keepers["counter"].running is None, "nothing runs before it is permitted"
+        assert keepers["counter"].running is None, "the plugin runs before it is permitted"
         ui.answer(question, {"ok": True})
         assert await ui.until_ended(run) == "completed"
         assert ui.final(run) == "3"
 
 
-async def test_what_is_wrong_with_a_plugins_tool_is_an_answer(directory: Path) -> None:
+async def test_a_problem_of_a_plugins_tool_is_a_result(directory: Path) -> None:
     shutil.copy(COUNTER, directory / "counter.py")
     put(directory, "broken", "#!/bin/sh\nexit 3\n")
     async with agent_with_plugins(directory, mode="full") as (agent, _):
@@ -110,7 +110,7 @@ async def test_what_is_wrong_with_a_plugins_tool_is_an_answer(directory: Path) -
         assert (await ui.refusal("tool.call", bad)).code == -32602
 
 
-async def test_a_plugin_lists_its_tools_once_in_its_life_and_again_for_an_unknown_one(
+async def test_a_plugin_lists_its_tools_once_and_again_for_an_unknown_tool(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.copy(COUNTER, directory / "counter.py")
@@ -137,7 +137,7 @@ async def test_a_plugin_lists_its_tools_once_in_its_life_and_again_for_an_unknow
 
 
 async def test_every_argument_of_a_plugins_tool_is_shown(directory: Path) -> None:
-    """Ours leave out what is as by default; nobody knows what that is for a plugin."""
+    """Built-in tools omit arguments with default values; the defaults of a plugin are unknown."""
     shutil.copy(COUNTER, directory / "counter.py")
     add = ScriptStep(tool="counter.add", arguments={"a": None, "cwd": "."})
     async with agent_with_plugins(directory, add) as (agent, _):
@@ -150,7 +150,7 @@ async def test_every_argument_of_a_plugins_tool_is_shown(directory: Path) -> Non
 
 
 async def said_through(fifo: Path) -> bytes:
-    """What is written first, without a thread that could wait for ever."""
+    """Return the first text written to the pipe, without a thread that could block forever."""
     loop, readable = asyncio.get_running_loop(), asyncio.Event()
     descriptor = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
     try:
@@ -162,7 +162,7 @@ async def said_through(fifo: Path) -> bytes:
         os.close(descriptor)
 
 
-async def test_after_a_cancel_nothing_of_the_tool_goes_on(directory: Path, tmp_path: Path) -> None:
+async def test_a_cancel_stops_everything_of_the_tool(directory: Path, tmp_path: Path) -> None:
     put(directory, "busy", BUSY)
     told = tmp_path / "told"
     os.mkfifo(told)

@@ -1,4 +1,4 @@
-"""A rule that allows one command of a line takes nothing from what protects the others."""
+"""A rule that allows one command of a text does not weaken the protection of the others."""
 
 from __future__ import annotations
 
@@ -9,32 +9,22 @@ import pytest
 
 from agent.working import TOOLS, context_in
 from telex.agent.permissions import Mode, Permission, RuleLayer, ToolRule
-from telex.agent.permissions.confirmation import AllowedCall, Confirmer, RefusedCall
+from telex.agent.permissions.confirmation import (
+    AllowedCall,
+    Confirmer,
+    ConfirmQuestion,
+    RefusedCall,
+)
 from telex.agent.permissions.workspace_permissions import WorkspacePermissions
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from telex.agent.questions import UiAnswer
     from telex.agent.store import Store
     from telex.agent.tools.tool import ToolContext
 
 NOTHING_REMEMBERED = cast("Store", None)
 SECRET = "opensesame"
-
-
-class Nobody:
-    """Cannot be asked, and counts the questions."""
-
-    def __init__(self) -> None:
-        self.questions: list[str] = []
-
-    async def emit(self, event: object) -> None:
-        """Nobody listens."""
-
-    async def ask(self, method: str, params: object, digest: bytes) -> UiAnswer | None:
-        self.questions.append(params.message)  # type: ignore[attr-defined]  # a confirm's
-        return None
 
 
 async def said(context: ToolContext, home: Path, text: str, *rules: ToolRule) -> str | RefusedCall:
@@ -43,7 +33,9 @@ async def said(context: ToolContext, home: Path, text: str, *rules: ToolRule) ->
     )
     confirmer = Confirmer(permissions, NOTHING_REMEMBERED)
     call = TOOLS.prepare("shell", {"command": text})
-    found = await confirmer.confirm(call, context, Nobody())
+    found = await confirmer.confirm(call, context)
+    if isinstance(found, ConfirmQuestion):
+        found = await confirmer.settle(found, None)
     if isinstance(found, RefusedCall):
         return found
     assert isinstance(found, AllowedCall), found
@@ -67,7 +59,7 @@ async def said(context: ToolContext, home: Path, text: str, *rules: ToolRule) ->
         ),
     ],
 )
-async def test_a_rule_for_another_command_has_rg_print_no_hidden_file(
+async def test_a_rule_for_another_command_does_not_make_rg_print_hidden_files(
     tmp_path: Path, text: str, rule: ToolRule
 ) -> None:
     context = context_in(tmp_path)
@@ -84,7 +76,7 @@ async def test_a_rule_for_another_command_has_rg_print_no_hidden_file(
 
 
 def with_a_hook(root: Path) -> None:
-    """A repository with a hook that `git status` runs by itself."""
+    """Create a repository with a hook that `git status` runs."""
     subprocess.run(["git", "init", "-q", "."], cwd=root, check=True)
     (root / "a").write_text("a\n")
     subprocess.run(["git", "add", "a"], cwd=root, check=True)
@@ -95,14 +87,14 @@ def with_a_hook(root: Path) -> None:
     (root / "a").write_text("a\n")
 
 
-async def test_a_rule_for_another_command_has_git_run_no_hook(tmp_path: Path) -> None:
+async def test_a_rule_for_another_command_does_not_make_git_run_hooks(tmp_path: Path) -> None:
     context = context_in(tmp_path)
     root, home = context.sandbox.root, tmp_path / "home"
     with_a_hook(root)
     rule = ToolRule(Permission.ALLOW, "shell", command=("ls",))
     assert isinstance(await said(context, home, "ls; git status", rule), str)
     assert not (root / "hooked").exists()
-    # The hook does run where nothing keeps git from it.
+    # With a rule for git itself, the hook runs.
     alone = ToolRule(Permission.ALLOW, "shell", command=("git", "status"))
     assert isinstance(await said(context, home, "git status", alone), str)
     assert (root / "hooked").exists()
@@ -114,5 +106,5 @@ async def test_a_line_that_needs_two_environments_asks(tmp_path: Path) -> None:
     rule = ToolRule(Permission.ALLOW, "shell", command=("npm", "test"))
     found = await said(context, tmp_path / "home", "npm test --version; git status", rule)
     assert isinstance(found, RefusedCall)
-    assert '"git status" runs without hooks, and "npm test --version" as your rule' in found.why
+    assert '"git status" runs in a restricted environment, and "npm test --ver' in found.why
     assert not (context.sandbox.root / "hooked").exists()

@@ -1,4 +1,4 @@
-"""The methods of the agent UI protocol: their gate, their answers, and their refusals."""
+"""The methods of the agent UI protocol: `initialize` first, their results, and their errors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def test_nothing_is_served_before_initialize_and_it_is_served_once(tmp_pat
         assert (await ui.call("session.list"))["sessions"] == []
 
 
-async def test_an_initialize_that_does_not_fit_opens_nothing(tmp_path: Path) -> None:
+async def test_an_invalid_initialize_opens_nothing(tmp_path: Path) -> None:
     async with an_agent(tmp_path) as agent:
         ui = agent.raw()
         assert (await ui.refusal("initialize", {"protocol_version": 0})).code == -32602
@@ -40,14 +40,14 @@ async def test_an_initialize_that_does_not_fit_opens_nothing(tmp_path: Path) -> 
         await ui.call("initialize", HELLO)
 
 
-async def test_whatever_version_a_ui_speaks_ours_is_told(tmp_path: Path) -> None:
+async def test_initialize_returns_our_version_for_any_version_of_the_ui(tmp_path: Path) -> None:
     async with an_agent(tmp_path) as agent:
         for version in ("0", "1", "2031-01-01", ""):
             answer = await agent.raw().call("initialize", {**HELLO, "protocol_version": version})
             assert answer["protocol_version"] == "0"
 
 
-async def test_an_initialize_that_wants_no_answer_opens_nothing(tmp_path: Path) -> None:
+async def test_an_initialize_without_an_id_opens_nothing(tmp_path: Path) -> None:
     async with an_agent(tmp_path) as agent:
         ui = agent.raw()
         ui.say({"jsonrpc": "2.0", "method": "initialize", "params": HELLO})
@@ -66,7 +66,7 @@ async def test_a_null_id_is_refused_and_nothing_runs(tmp_path: Path) -> None:
 
 
 def optional(kind: Any) -> list[Any]:
-    """The types of all members that may be omitted, of a message and of what it holds."""
+    """Return the types of all members that may be omitted, also of nested structs."""
     found: list[Any] = []
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         for field in msgspec.structs.fields(kind):
@@ -76,7 +76,7 @@ def optional(kind: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_null_is_as_good_as_omitted(method: str) -> None:
+def test_null_means_the_same_as_an_omitted_member(method: str) -> None:
     for kind in optional(METHODS[method][0]):
         msgspec.json.decode(b"null", type=kind)
 
@@ -92,7 +92,7 @@ async def test_capabilities_and_numbers_may_be_null(tmp_path: Path) -> None:
         assert (await ui.call("run.attach", {"run_id": run, "after_seq": None}))["run_id"] == run
 
 
-async def test_requests_that_come_with_initialize_in_one_read_are_served_after_it(
+async def test_requests_in_the_same_read_as_initialize_are_served_after_it(
     tmp_path: Path,
 ) -> None:
     async with an_agent(tmp_path) as agent:
@@ -102,13 +102,13 @@ async def test_requests_that_come_with_initialize_in_one_read_are_served_after_i
         assert (await ui.reply(first))["server_capabilities"]["supports_run_cancel"] is True
 
 
-async def test_names_that_are_kept_free_are_refused_with_a_hint(tmp_path: Path) -> None:
+async def test_reserved_namespaces_are_refused_with_a_hint(tmp_path: Path) -> None:
     async with an_agent(tmp_path) as agent:
         ui = await agent.connect()
         for name in ("artifact", "workspace", "history", "todos", "shell"):
             refused = await ui.refusal(f"{name}.something", {})
             assert refused.code == -32601
-            assert "kept for later" in refused.message
+            assert "is reserved" in refused.message
         assert (await ui.refusal("nothing.like.it")).code == -32601
 
 
@@ -126,7 +126,7 @@ async def test_a_misspelt_method_is_answered_with_the_nearest_names(tmp_path: Pa
             assert refused.data == {"nearest": [meant]}
 
 
-async def test_a_run_is_answered_first_and_then_told_from_running_to_its_end(
+async def test_the_response_of_a_run_precedes_its_notifications_from_running_to_its_end(
     tmp_path: Path,
 ) -> None:
     async with an_agent(tmp_path) as agent:
@@ -146,7 +146,7 @@ async def test_a_run_is_answered_first_and_then_told_from_running_to_its_end(
         assert not any("meta" in one and "replay" in one["meta"] for one in ui.events(run))
 
 
-async def test_what_is_no_input_is_refused_and_starts_nothing(tmp_path: Path) -> None:
+async def test_an_invalid_input_is_refused_and_starts_nothing(tmp_path: Path) -> None:
     async with an_agent(tmp_path) as agent:
         ui = await agent.connect()
         for params in (
@@ -162,7 +162,9 @@ async def test_what_is_no_input_is_refused_and_starts_nothing(tmp_path: Path) ->
         assert (await ui.call("session.list"))["sessions"] == []
 
 
-async def test_a_session_goes_on_and_an_unknown_one_is_not_found(tmp_path: Path) -> None:
+async def test_a_session_can_be_continued_and_an_unknown_session_is_not_found(
+    tmp_path: Path,
+) -> None:
     async with an_agent(tmp_path) as agent:
         ui = await agent.connect()
         started = await ui.call("run.start", {"input": {"type": "text", "text": "help"}})
@@ -185,7 +187,7 @@ async def test_a_session_goes_on_and_an_unknown_one_is_not_found(tmp_path: Path)
         assert "session_" not in refused.message
 
 
-async def test_sessions_and_history_have_bounds_where_none_are_said(tmp_path: Path) -> None:
+async def test_sessions_and_history_have_default_limits(tmp_path: Path) -> None:
     async with an_agent(tmp_path) as agent:
         store, said = agent.runtime.store, b'{"type":"text","content":""}'
         for number in range(60):
@@ -211,7 +213,7 @@ async def test_sessions_and_history_have_bounds_where_none_are_said(tmp_path: Pa
         assert (await ui.call("session.history", every))["truncated"] is False
 
 
-async def test_a_run_that_is_refused_leaves_the_context_as_it_was(tmp_path: Path) -> None:
+async def test_a_refused_run_does_not_change_the_context(tmp_path: Path) -> None:
     async with an_agent(tmp_path) as agent:
         ui = await agent.connect()
         await ui.call("ui.context.update", {"cwd": "/a"})
@@ -222,7 +224,7 @@ async def test_a_run_that_is_refused_leaves_the_context_as_it_was(tmp_path: Path
         assert (await ui.call("context.inspect"))["ui_context"] == {"cwd": "/b"}
 
 
-async def test_history_is_sent_before_its_answer_and_marked(tmp_path: Path) -> None:
+async def test_history_is_sent_before_the_response_and_marked_as_replay(tmp_path: Path) -> None:
     async with an_agent(tmp_path) as agent:
         ui = await agent.connect()
         meta = {"mine": [1, {"x": None}]}
@@ -251,7 +253,7 @@ async def test_history_is_sent_before_its_answer_and_marked(tmp_path: Path) -> N
         assert (await other.refusal("session.history", bad)).code == -32602
 
 
-async def test_the_model_is_the_builtin_one_and_says_what_it_is(tmp_path: Path) -> None:
+async def test_the_model_list_has_the_builtin_model_and_its_details(tmp_path: Path) -> None:
     async with an_agent(tmp_path) as agent:
         ui = await agent.connect()
         assert await ui.call("model.list") == {
@@ -274,7 +276,7 @@ async def test_the_model_is_the_builtin_one_and_says_what_it_is(tmp_path: Path) 
         assert "no language model" in ui.final(run)
 
 
-async def test_lists_that_are_empty_are_empty(tmp_path: Path) -> None:
+async def test_empty_lists_are_returned_empty(tmp_path: Path) -> None:
     async with an_agent(tmp_path) as agent:
         ui = await agent.connect()
         for scope in ("loaded", "configured"):
@@ -283,7 +285,7 @@ async def test_lists_that_are_empty_are_empty(tmp_path: Path) -> None:
         assert await ui.call("skills.list") == {"skills": [], "errors": [], "truncated": False}
 
 
-async def test_skills_are_kept_until_they_are_wanted_new(tmp_path: Path) -> None:
+async def test_skills_are_cached_until_a_reload(tmp_path: Path) -> None:
     async with an_agent(tmp_path) as agent:
         ui = await agent.connect()
         assert (await ui.call("skills.list"))["skills"] == []
@@ -296,7 +298,7 @@ async def test_skills_are_kept_until_they_are_wanted_new(tmp_path: Path) -> None
         assert (await ui.refusal("skills.list", {"cwd": "/etc"})).code == -32602
 
 
-async def test_skills_are_kept_for_so_many_directories_and_for_none_that_is_not_there(
+async def test_skills_are_cached_for_a_limited_number_of_existing_directories(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("telex.agent.agent_context.AGENT_SKILLS_PLACES", 2)
@@ -317,7 +319,7 @@ async def test_skills_are_kept_for_so_many_directories_and_for_none_that_is_not_
         assert found == {"b": 0, "c": 0, "not/there": 1, "a": 1}
 
 
-async def test_the_context_can_be_looked_at_and_the_uis_part_is_replaced_whole(
+async def test_the_context_can_be_inspected_and_an_update_replaces_the_uis_part(
     tmp_path: Path,
 ) -> None:
     async with an_agent(tmp_path) as agent:
@@ -339,7 +341,7 @@ async def test_the_context_can_be_looked_at_and_the_uis_part_is_replaced_whole(
         assert (await ui.refusal("ui.context.update", {"selection": {}})).code == -32602
 
 
-async def test_a_tool_can_be_called_and_a_failing_one_is_not_an_error_of_the_protocol(
+async def test_a_tool_can_be_called_and_its_failure_is_not_a_protocol_error(
     tmp_path: Path,
 ) -> None:
     async with an_agent(tmp_path) as agent:
@@ -382,7 +384,7 @@ async def test_a_tool_call_obeys_permissions(tmp_path: Path) -> None:
         assert (agent.root / "a").read_text() == "x"
 
 
-async def test_the_persons_own_command_runs_beside_any_run(tmp_path: Path) -> None:
+async def test_a_command_of_the_person_runs_outside_any_run(tmp_path: Path) -> None:
     async with an_agent(tmp_path) as agent:
         (agent.root / "sub").mkdir()
         ui = await agent.connect()
@@ -419,7 +421,7 @@ async def test_signing_out_asks_first_and_says_that_nothing_is_stored(tmp_path: 
         assert await ui.reply(asked) == yes
 
 
-async def test_what_the_store_cannot_do_has_the_specs_numbers(tmp_path: Path) -> None:
+async def test_store_failures_have_the_codes_of_the_spec(tmp_path: Path) -> None:
     async with an_agent(tmp_path) as agent:
         ui = await agent.connect()
         started = await ui.call("run.start", {"input": {"type": "text", "text": "help"}})
@@ -452,7 +454,7 @@ async def test_permission_can_be_explained_without_asking_or_running(tmp_path: P
             assert (await ui.refusal("permission.explain", asked)).code == -32602, cwd
 
 
-async def test_batches_and_what_is_no_json_are_answered(tmp_path: Path) -> None:
+async def test_batches_and_invalid_json_are_answered(tmp_path: Path) -> None:
     async with an_agent(tmp_path) as agent:
         ui = await agent.connect()
         ui.say("[]")

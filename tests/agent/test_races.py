@@ -1,4 +1,4 @@
-"""Two things at once: runs taken up again, and connections that are lost while they ask."""
+"""Races: runs that are resumed twice, and connections that are lost during a question."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TOUCH = {"name": "shell", "arguments": {"command": "touch done"}}
 
 
 class Counted(ScriptedCore):
-    """A script that counts how often it was begun."""
+    """A script that counts how often it was started."""
 
     def __init__(self) -> None:
         write = ScriptStep(tool="write", arguments={"file_path": "one", "content": "1"})
@@ -35,7 +35,7 @@ class Counted(ScriptedCore):
 
 
 async def a_run_that_waits(directory: Path) -> str:
-    """Of a runtime that has ended since."""
+    """Return the id of a run that awaits an answer, and whose runtime has ended."""
     async with an_agent(directory, Counted()) as agent:
         ui = await agent.connect(**RETURNING)
         run = await ui.start("go")
@@ -44,11 +44,11 @@ async def a_run_that_waits(directory: Path) -> str:
     return run
 
 
-# A run that is taken up again.
+# A run that is resumed.
 
 
 @pytest.mark.parametrize("count", [2, 3])
-async def test_attaching_at_once_takes_a_run_up_once(tmp_path: Path, count: int) -> None:
+async def test_two_attaches_at_once_resume_a_run_once(tmp_path: Path, count: int) -> None:
     run, core = await a_run_that_waits(tmp_path), Counted()
     async with an_agent(tmp_path, core) as agent:
         uis = [await agent.connect(**RETURNING) for _ in range(count)]
@@ -65,7 +65,7 @@ async def test_attaching_at_once_takes_a_run_up_once(tmp_path: Path, count: int)
         assert core.begun == 1
 
 
-async def test_attaching_again_while_a_run_is_taken_up_takes_it_up_once(
+async def test_attaching_again_while_a_run_is_resumed_resumes_it_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run, core = await a_run_that_waits(tmp_path), Counted()
@@ -85,7 +85,7 @@ async def test_attaching_again_while_a_run_is_taken_up_takes_it_up_once(
         assert await first.until_ended(run) == "cancelled"
 
 
-async def test_a_run_is_not_taken_up_where_as_many_go_on_as_may_be(
+async def test_a_run_is_not_resumed_at_the_limit_of_active_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("telex.agent.runtime.AGENT_RUNS", 1)
@@ -107,7 +107,7 @@ async def test_a_run_is_not_taken_up_where_as_many_go_on_as_may_be(
 # Connections that are lost.
 
 
-async def test_a_tool_call_whose_ui_leaves_while_it_is_asked_takes_its_question_along(
+async def test_a_tool_call_whose_ui_disconnects_withdraws_its_question(
     tmp_path: Path,
 ) -> None:
     async with an_agent(tmp_path) as agent:
@@ -122,7 +122,7 @@ async def test_a_tool_call_whose_ui_leaves_while_it_is_asked_takes_its_question_
 
 
 @pytest.mark.parametrize("done", [False, True])
-async def test_a_tool_call_whose_ui_leaves_while_its_question_is_kept_runs_nothing(
+async def test_a_tool_call_whose_ui_disconnects_while_its_question_is_stored_runs_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, done: bool
 ) -> None:
     keeping = held(monkeypatch, Store, "ask", done=done)
@@ -136,7 +136,7 @@ async def test_a_tool_call_whose_ui_leaves_while_its_question_is_kept_runs_nothi
 
 @pytest.mark.parametrize("method", ["run", "pending", "adopt", "thread"])
 @pytest.mark.parametrize("done", [False, True])
-async def test_a_run_whose_ui_leaves_while_it_is_taken_up_waits_for_the_next(
+async def test_a_run_whose_ui_disconnects_while_it_is_resumed_waits_for_the_next_ui(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, done: bool
 ) -> None:
     run, core = await a_run_that_waits(tmp_path), Counted()

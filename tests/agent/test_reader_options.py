@@ -1,4 +1,4 @@
-"""The options in readers.toml are what the real programs take them for."""
+"""The options in readers.toml have the same meaning in the real programs."""
 
 from __future__ import annotations
 
@@ -40,10 +40,8 @@ def complaint(command: list[str], cwd: Path) -> str:
 
 
 @pytest.mark.parametrize("name", sorted(set(READERS) - {"echo", "find"}))
-def test_an_option_has_a_value_of_its_own_if_it_is_listed_with_one(
-    name: str, repository: Path
-) -> None:
-    """An option with a value that may be missing would hide the option that follows it."""
+def test_options_listed_with_a_value_require_one(name: str, repository: Path) -> None:
+    """An option with an optional value would hide the option after it."""
     reader = READERS[name]
     if shutil.which(name.split()[0]) is None:
         pytest.skip(f"there is no {name} here")
@@ -100,8 +98,8 @@ def test_options_in_common_use_still_only_read(command: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(READERS))
-def test_no_reader_takes_names_of_files_from_a_file(name: str) -> None:
-    """What is in that file nobody looked at."""
+def test_no_reader_reads_file_names_from_a_file(name: str) -> None:
+    """The names in such a file are not judged."""
     for option in (
         "files0-from=x",
         "files-from=x",

@@ -1,4 +1,4 @@
-"""What is offered to be remembered is exactly what it says."""
+"""The scopes that are offered to be remembered cover exactly what they describe."""
 
 from __future__ import annotations
 
@@ -60,7 +60,8 @@ RUNNING = """
     vagrant vi vim vite vitest w3m waf watch watchexec webpack wget wish xargs xelatex xh
     xterm xvfb-run yarn yum zig zsh
 """
-"""Interpreters, wrappers, build tools and what fetches. No code has such a list: it is never whole."""
+"""Interpreters, wrappers, build tools and downloaders. The product has no such list, because it
+would never be complete."""
 
 
 def offered(command: str) -> list[ScopeKind]:
@@ -68,14 +69,14 @@ def offered(command: str) -> list[ScopeKind]:
 
 
 def remembering(scope: RememberScope) -> Judge:
-    """As after a restart: the rule was written, and read again."""
+    """Return a judge with the rule, after a round trip through its stored form."""
     rules = rules_from_tables([rule_to_table(scope.rule)], "remembered")
     return Judge(
         [RuleLayer("remembered", rules)], Mode.MINIMAL, ROOT, WORLD["home"], FILES, trusted=True
     )
 
 
-def test_what_runs_something_else_is_not_offered_at_all() -> None:
+def test_a_command_that_runs_another_is_not_offered() -> None:
     for program in set(RUNNING.split()) - {"sed", "find"}:
         for more in ("", " x", " -c x", " > out"):
             for path in ("", "/usr/bin/"):
@@ -87,7 +88,7 @@ def test_what_runs_something_else_is_not_offered_at_all() -> None:
 @given(
     st.from_regex(r"[a-z][a-z0-9._+-]{0,12}", fullmatch=True), st.sampled_from(["", " x", " -r"])
 )
-def test_a_program_that_nobody_knows_is_not_offered(program: str, more: str) -> None:
+def test_an_unknown_program_is_not_offered(program: str, more: str) -> None:
     known = (
         {name.split()[0] for name in READERS}
         | set(FILE_CHANGING_PROGRAMS)
@@ -125,7 +126,7 @@ def test_a_program_that_nobody_knows_is_not_offered(program: str, more: str) -> 
         "mv ~/x y",
     ],
 )
-def test_what_may_do_something_else_tomorrow_is_not_offered(command: str) -> None:
+def test_a_command_that_may_do_something_else_later_is_not_offered(command: str) -> None:
     assert MINIMAL.judge(shell(command)).decision is Permission.ASK
     assert offered(command) == []
 
@@ -141,15 +142,15 @@ def test_what_may_do_something_else_tomorrow_is_not_offered(command: str) -> Non
         "ln -s a c",
     ],
 )
-def test_what_changes_files_in_the_root_and_nothing_else_is_offered_as_it_is(command: str) -> None:
+def test_a_command_that_only_changes_files_in_the_root_is_offered_exactly(command: str) -> None:
     assert offered(command) == [ScopeKind.EXACT]
 
 
-def test_what_is_offered_by_its_first_words_runs_nothing() -> None:
+def test_programs_offered_by_their_first_words_run_nothing() -> None:
     assert {words[0] for words in BY_FIRST_WORDS} <= set(FILE_CHANGING_PROGRAMS)
 
 
-def test_nothing_is_not_offered_and_no_rule_for_it_is_one_for_all() -> None:
+def test_an_empty_command_is_not_offered_and_its_rule_matches_nothing_else() -> None:
     for text in ("", " ", "\n", "# rm x"):
         assert offered(text) == []
     with pytest.raises(InvalidRule):
@@ -158,7 +159,7 @@ def test_nothing_is_not_offered_and_no_rule_for_it_is_one_for_all() -> None:
         )
 
 
-def test_a_git_command_is_not_offered_since_its_repository_may_have_it_run_anything() -> None:
+def test_a_git_command_is_not_offered() -> None:
     assert MINIMAL.judge(shell("git log > out/x")).remember == ()
     assert judge_of({"trusted": False}).judge(shell("git status")).remember == ()
 
@@ -177,7 +178,7 @@ def test_a_git_command_is_not_offered_since_its_repository_may_have_it_run_anyth
         "npm install x && node x",
     ],
 )
-def test_what_fetches_and_runs_is_not_offered_at_all(command: str) -> None:
+def test_a_command_that_fetches_and_runs_is_not_offered(command: str) -> None:
     assert offered(command) == []
 
 
@@ -189,7 +190,7 @@ def test_more_than_one_simple_command_is_offered_as_a_whole(command: str) -> Non
     assert offered(command) == [ScopeKind.EXACT]
 
 
-def test_what_is_allowed_or_denied_or_asked_by_a_rule_is_not_offered() -> None:
+def test_a_command_decided_by_a_rule_is_not_offered() -> None:
     assert offered("ls") == []
     for decision in ("deny", "ask"):
         rules = [{"tool": "shell", "command": "make", "decision": decision}]
@@ -286,7 +287,7 @@ def test_a_secret_is_asked_about_each_time() -> None:
     )
 
 
-def test_a_text_that_was_allowed_asks_once_a_secret_is_in_it() -> None:
+def test_a_rule_for_a_text_does_not_allow_a_secret() -> None:
     rules = [{"tool": "shell", "text": "cat link-env", "decision": "allow"}]
     assert judge_of({"rules": rules}).judge(shell("cat link-env")).decision is Permission.ASK
     rules.append({"tool": "read", "path": ".env", "decision": "allow"})
@@ -297,7 +298,7 @@ def test_a_text_that_was_allowed_asks_once_a_secret_is_in_it() -> None:
     "command", ["cp a b", "cp a d", "echo x > b", "chmod 700 b", "touch b", "mv a d"]
 )
 @pytest.mark.parametrize("leads", ["home/.bashrc", "root/.git/hooks/x", "elsewhere"])
-def test_a_remembered_text_asks_again_once_a_link_leads_elsewhere(
+def test_a_remembered_text_asks_again_once_a_link_changes(
     command: str, leads: str, tmp_path: Path
 ) -> None:
     root, home = tmp_path / "root", tmp_path / "home"
@@ -314,7 +315,7 @@ def test_a_remembered_text_asks_again_once_a_link_leads_elsewhere(
     assert by_hand.judge(asked).decision is Permission.ALLOW
 
 
-def test_in_the_home_nothing_is_offered_that_puts_a_program_where_it_is_run(tmp_path: Path) -> None:
+def test_a_write_to_a_guarded_path_of_the_home_is_not_offered(tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
     judge = Judge([], Mode.TRUSTED, str(tmp_path), str(tmp_path), DiskLookup())
     for command in ("cp -r docs/. .", "cp docs/bin .", "mv docs bin", f"chmod 700 {tmp_path}"):
@@ -351,7 +352,7 @@ def test_arguments_that_are_too_long_or_no_json_are_not_offered() -> None:
         assert (judged.decision, judged.remember) == (Permission.ASK, ())
 
 
-def test_a_denied_path_denies_a_tool_that_a_rule_allows() -> None:
+def test_a_deny_rule_for_a_path_overrides_a_rule_that_allows_the_tool() -> None:
     rules = [
         {"tool": "deploy", "decision": "allow"},
         {"tool": "deploy", "path": "private/**", "decision": "deny"},
@@ -373,10 +374,8 @@ ASKING = [case for case in cases() if case["expect"] == "ask" and not case.get("
 
 
 @given(st.sampled_from(ASKING), st.sampled_from(ASKING))
-def test_what_one_command_is_remembered_by_allows_no_other_of_the_corpus(
-    one: dict, other: dict
-) -> None:
-    """Of all commands that ask, remembering any exactly leaves all others asking."""
+def test_a_remembered_command_allows_no_other_of_the_corpus(one: dict, other: dict) -> None:
+    """Remembering one command that asks leaves all others asking."""
     for scope in judge_of(one).judge(request_of(one)).remember:
         if scope.kind is ScopeKind.EXACT and request_of(one) != request_of(other):
             rules = rules_from_tables([rule_to_table(scope.rule)], "remembered")

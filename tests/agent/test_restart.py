@@ -1,4 +1,4 @@
-"""A run that waited when its runtime ended, and goes on in the next one."""
+"""Runs that awaited an answer when their runtime ended, and are resumed in the next one."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def test_a_steered_run_survives_a_restart(tmp_path: Path) -> None:
         assert back.kinds(run).count("hidden_user_message") == 1
 
 
-async def test_what_was_said_to_a_run_and_not_heard_yet_survives_a_restart(tmp_path: Path) -> None:
+async def test_unread_steering_survives_a_restart(tmp_path: Path) -> None:
     async with an_agent(tmp_path, mode="trusted") as agent:
         ui = await agent.connect(**RETURNING)
         run = await ui.start("ask first\nask second")
@@ -65,7 +65,7 @@ async def test_what_was_said_to_a_run_and_not_heard_yet_survives_a_restart(tmp_p
         assert (agent.root / "a").read_text() == "b"
 
 
-async def test_answers_that_were_given_are_not_asked_for_again(tmp_path: Path) -> None:
+async def test_stored_answers_are_not_asked_for_again(tmp_path: Path) -> None:
     core = ScriptedCore(
         "s",
         [
@@ -101,7 +101,7 @@ async def test_answers_that_were_given_are_not_asked_for_again(tmp_path: Path) -
         assert len([m for m in back.heard if m.get("id") and "method" in m]) == 1
 
 
-async def test_a_question_that_nobody_could_be_asked_is_not_asked_later(tmp_path: Path) -> None:
+async def test_a_question_that_no_ui_could_answer_is_not_asked_later(tmp_path: Path) -> None:
     steps = [
         ScriptStep(pick=["a"]),
         ScriptStep(text="{last}"),
@@ -122,7 +122,7 @@ async def test_a_question_that_nobody_could_be_asked_is_not_asked_later(tmp_path
         assert [one["event"]["content"] for one in back.events(run)] == ["", "x"]
 
 
-async def test_a_yes_to_a_call_counts_for_that_call_and_not_for_the_same_one_later(
+async def test_a_yes_to_a_call_does_not_count_for_an_equal_call_later(
     tmp_path: Path,
 ) -> None:
     core = ScriptedCore("s", [ScriptStep(tool="shell", arguments={"command": "echo x >> log"})] * 2)
@@ -142,7 +142,7 @@ async def test_a_yes_to_a_call_counts_for_that_call_and_not_for_the_same_one_lat
         assert (agent.root / "log").read_text() == "x\nx\n"
 
 
-async def test_pieces_of_what_was_told_are_not_told_again(tmp_path: Path) -> None:
+async def test_deltas_of_a_stored_event_are_not_sent_again(tmp_path: Path) -> None:
     core = ScriptedCore(
         "s",
         [
@@ -170,7 +170,7 @@ async def test_pieces_of_what_was_told_are_not_told_again(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("number", [b"1e999", b"9" * 5000])
-async def test_numbers_that_no_type_holds_keep_no_run_from_going_on(
+async def test_numbers_that_no_type_holds_do_not_prevent_a_resume(
     tmp_path: Path, number: bytes
 ) -> None:
     odd = Raw(b'{"type":"text","content":"x","odd":' + number + b"}")
@@ -200,7 +200,7 @@ async def test_numbers_that_no_type_holds_keep_no_run_from_going_on(
         [ScriptStep(text="a"), ScriptStep(tool="read", arguments={"file_path": "one"})],
     ],
 )
-async def test_a_script_that_was_changed_meanwhile_does_nothing(
+async def test_a_changed_script_does_nothing_after_a_restart(
     tmp_path: Path, changed: list[ScriptStep]
 ) -> None:
     async with an_agent(tmp_path, ScriptedCore("s", [ScriptStep(text="a"), WRITE])) as agent:
@@ -231,7 +231,7 @@ async def test_a_call_that_needs_no_question_any_more_is_made(tmp_path: Path) ->
         assert await agent.runtime.store.pending() == []
 
 
-async def test_who_watched_a_waiting_run_hears_how_it_goes_on(tmp_path: Path) -> None:
+async def test_a_watcher_of_a_suspended_run_receives_its_continuation(tmp_path: Path) -> None:
     async with an_agent(tmp_path) as agent:
         ui = await agent.connect(**RETURNING)
         runs = [await ui.start("run touch done", new_session=True) for _ in range(2)]
@@ -255,7 +255,9 @@ async def test_who_watched_a_waiting_run_hears_how_it_goes_on(tmp_path: Path) ->
         assert told[-1]["event"]["type"] == "final"
 
 
-async def test_who_watches_a_waiting_run_and_says_no_more_is_let_go(tmp_path: Path) -> None:
+async def test_a_watcher_of_a_suspended_run_that_ends_its_input_is_disconnected(
+    tmp_path: Path,
+) -> None:
     async with an_agent(tmp_path) as agent:
         ui = await agent.connect(**RETURNING)
         run = await ui.start("run touch done")
@@ -277,7 +279,7 @@ async def test_who_watches_a_waiting_run_and_says_no_more_is_let_go(tmp_path: Pa
 async def test_a_call_that_needs_no_question_any_more_leaves_none_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else it would look as if it still waited, and be done again after a crash."""
+    """Otherwise the run would look suspended, and the call would be made again after a crash."""
     async with an_agent(tmp_path) as agent:
         ui = await agent.connect(**RETURNING)
         run = await ui.start("run touch done")
@@ -294,7 +296,7 @@ async def test_a_call_that_needs_no_question_any_more_leaves_none_open(
         assert await back.until_ended(run) == "completed"
 
 
-async def test_a_question_that_is_worded_otherwise_takes_the_place_of_the_one_before(
+async def test_a_question_with_other_words_replaces_the_stored_one(
     tmp_path: Path,
 ) -> None:
     def asking(title: str) -> ScriptedCore:
@@ -326,7 +328,7 @@ async def test_a_question_that_is_worded_otherwise_takes_the_place_of_the_one_be
         assert [e["event"]["content"] for e in ui.events(run)] == ["Ada", "x"]
 
 
-async def test_what_was_said_to_a_run_that_is_cancelled_without_going_on_is_in_its_history(
+async def test_steering_of_a_run_cancelled_without_a_resume_is_in_its_history(
     tmp_path: Path,
 ) -> None:
     async with an_agent(tmp_path) as agent:
@@ -345,7 +347,7 @@ async def test_what_was_said_to_a_run_that_is_cancelled_without_going_on_is_in_i
         ]
 
 
-async def test_after_a_restart_a_question_still_waits_for_who_may_come_back(
+async def test_after_a_restart_a_question_still_waits_for_a_reconnect(
     tmp_path: Path,
 ) -> None:
     async with an_agent(tmp_path) as agent:

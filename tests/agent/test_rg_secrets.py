@@ -1,5 +1,5 @@
-"""What `rg` prints that nobody was asked about holds no secret, by every rule of names.toml and from
-every directory: the rules are ours, and the globs that say the same to rg are checked against them."""
+"""An `rg` that runs without a question prints no secret: the globs of ripgreprc are compared with
+every pattern of names.toml, from every directory."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ IN_SECRETS = ["a", "db_pass", "z" * 200, "é", "a b", "db.yml"]
 CODE = ["main.py", "sub/main.py", "sub/secret/main.py", "snap/x/main.py", "Library/x/y/main.py"]
 
 
-def test_the_configuration_is_what_the_table_of_names_says() -> None:
+def test_ripgreprc_is_generated_from_the_names() -> None:
     kept = files("telex.agent.permissions").joinpath("ripgreprc").read_text("utf-8")
     assert kept == configuration(), "python -m telex.agent.permissions.ripgrep_globs > ripgreprc"
 
 
-def _of_rules() -> Iterator[str]:
-    """A name for each rule, in its own directory, and copies of it and of the directories above."""
+def _names_of_patterns() -> Iterator[str]:
+    """Yield a name for each pattern, in its own directory, with copies of it and of its parents."""
     for at, rule in enumerate(SECRET_NAMES.single):
         name = rule.replace("*", "zz")
         yield f"s{at}/{name}"
@@ -75,13 +75,13 @@ def _of_rules() -> Iterator[str]:
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("names") / "root"
-    for name in sorted({*_of_rules(), *CODE}):
+    for name in sorted({*_names_of_patterns(), *CODE}):
         path = root / name
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text("needle\n")
         except (FileExistsError, NotADirectoryError, IsADirectoryError):
-            continue  # one is the directory of another
+            continue  # it is the directory of another name
     (root / ".ignore").write_text("!*\n")
     return root
 
@@ -112,7 +112,7 @@ def test_from_the_root_rg_prints_no_secret_of_any_rule(
     assert len(_secrets(set(made), tree)) > 1500
 
 
-def test_from_any_directory_it_asks_or_prints_none(
+def test_from_any_directory_rg_asks_or_prints_no_secret(
     tree: Path, program: Callable[[str], str]
 ) -> None:
     rg, environ = program("rg"), unattended_environment(os.environ, str(tree))
@@ -158,7 +158,7 @@ rg x
 """
 
 
-def test_where_rg_cannot_see_the_name_that_makes_secrets_it_asks(tmp_path: Path) -> None:
+def test_rg_asks_in_a_directory_whose_name_makes_secrets(tmp_path: Path) -> None:
     root = tmp_path / "root"
     for name in ("secrets/v1.2/sub", "secrets~", "secrets-2", "snap/x", "Library/any", "a", "data"):
         (root / name).mkdir(parents=True)
@@ -196,5 +196,5 @@ def test_where_rg_cannot_see_the_name_that_makes_secrets_it_asks(tmp_path: Path)
         ("/w/src", False),
     ],
 )
-def test_a_directory_whose_name_makes_secrets_of_what_is_in_it(path: str, expected: bool) -> None:
+def test_secret_directories_are_recognised(path: str, expected: bool) -> None:
     assert is_secret_directory(path) is expected

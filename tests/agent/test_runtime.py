@@ -1,4 +1,4 @@
-"""Runs: how many, in which order they tell what, what is kept, and how they fail."""
+"""Runs: their limit, the order of their messages, stored data, and failures."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class Saying:
-    """A core that says what it is given."""
+    """A core that yields the given outputs."""
 
     name = "saying"
     details = BuiltinCore.details
@@ -65,7 +65,7 @@ async def test_a_session_has_one_run_at_a_time(tmp_path: Path) -> None:
         assert await ui.until_ended(run) == "completed"
 
 
-async def test_a_runtime_has_so_many_runs_and_no_more(
+async def test_the_number_of_active_runs_is_limited(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("telex.agent.runtime.AGENT_RUNS", 3)
@@ -113,7 +113,7 @@ async def test_an_event_is_stored_before_it_is_sent(tmp_path: Path) -> None:
         assert (await store.run(run)).status == "completed"
 
 
-async def test_members_that_nobody_knows_survive_store_and_replay(tmp_path: Path) -> None:
+async def test_unknown_members_survive_store_and_replay(tmp_path: Path) -> None:
     raw = b'{"type":"text","content":"a","big":12345678901234567890.50,"x":{"y":[null]}}'
     unknown = b'{"type":"x.mine","n":1}'
     core = Saying(RawEvent(msgspec.Raw(raw)), RawEvent(msgspec.Raw(unknown)), FinalEvent("b"))
@@ -132,7 +132,7 @@ async def test_members_that_nobody_knows_survive_store_and_replay(tmp_path: Path
 @pytest.mark.parametrize(
     ("said", "message"),
     [
-        ((TextEvent("a"), RuntimeError("the secret detail")), "something went wrong inside"),
+        ((TextEvent("a"), RuntimeError("the secret detail")), "internal error"),
         (
             (
                 msgspec.convert(
@@ -140,7 +140,7 @@ async def test_members_that_nobody_knows_survive_store_and_replay(tmp_path: Path
                     EVENTS[5],
                 ),
             ),
-            "'tool_result' cannot come now",
+            "event 'tool_result' is not allowed",
         ),
         ((RawEvent(msgspec.Raw(b"{}")),), "without a type"),
     ],
@@ -159,7 +159,7 @@ async def test_a_core_that_fails_ends_its_run_with_an_error(
         assert (await agent.runtime.store.run(run)).message == told
 
 
-async def test_a_core_that_says_nothing_final_gets_an_empty_one(tmp_path: Path) -> None:
+async def test_a_core_without_a_final_event_gets_an_empty_one(tmp_path: Path) -> None:
     async with an_agent(tmp_path, Saying(TextEvent("a"))) as agent:
         ui = await agent.connect()
         run = await ui.start("go")
@@ -180,7 +180,7 @@ CALL = LlmCall(
 )
 
 
-async def test_diagnostics_are_told_where_they_are_asked_for_and_kept_nowhere(
+async def test_diagnostics_are_sent_if_enabled_and_not_stored(
     tmp_path: Path,
 ) -> None:
     core = Saying(ModelCalled(CALL), ModelCalled(CALL), FinalEvent("x"))
@@ -204,7 +204,7 @@ async def test_diagnostics_are_told_where_they_are_asked_for_and_kept_nowhere(
         assert not [m for m in ui.heard if m.get("method") == "run.diagnostics"]
 
 
-async def test_the_context_is_told_when_it_changed(tmp_path: Path) -> None:
+async def test_the_context_is_sent_when_it_has_changed(tmp_path: Path) -> None:
     steps = [
         ScriptStep(context=90),
         ScriptStep(context=90),
@@ -218,7 +218,7 @@ async def test_the_context_is_told_when_it_changed(tmp_path: Path) -> None:
         assert [one["context_left_percent"] for one in found] == [90, 80]
 
 
-async def test_deltas_go_to_those_who_know_them_and_are_not_kept(tmp_path: Path) -> None:
+async def test_deltas_are_sent_to_uis_that_support_them_and_not_stored(tmp_path: Path) -> None:
     steps = [
         ScriptStep(reasoning="why", deltas=1),
         ScriptStep(text="hello", deltas=2),
@@ -241,7 +241,7 @@ async def test_deltas_go_to_those_who_know_them_and_are_not_kept(tmp_path: Path)
         assert plain.kinds(run) == ["reasoning", "text", "final"]
 
 
-async def test_a_run_can_be_steered_and_the_word_is_kept(tmp_path: Path) -> None:
+async def test_a_run_can_be_steered_and_the_text_is_stored(tmp_path: Path) -> None:
     async with an_agent(tmp_path) as agent:
         (agent.root / "a.py").touch()
         ui = await agent.connect(**ALL)
@@ -261,7 +261,7 @@ async def test_a_run_can_be_steered_and_the_word_is_kept(tmp_path: Path) -> None
         assert (await ui.refusal("run.steer", {"run_id": run, "text": ""})).code == -32602
 
 
-async def test_the_list_of_things_to_do_is_told_and_stays_with_its_session(tmp_path: Path) -> None:
+async def test_the_todo_list_is_sent_and_stored_with_its_session(tmp_path: Path) -> None:
     async with an_agent(tmp_path) as agent:
         ui = await agent.connect(**ALL)
         started = await ui.call("run.start", {"input": {"type": "text", "text": "todo bread"}})
@@ -279,7 +279,7 @@ async def test_the_list_of_things_to_do_is_told_and_stays_with_its_session(tmp_p
         assert "bread" not in ui.final(other)
 
 
-async def test_a_run_goes_on_without_its_ui(tmp_path: Path) -> None:
+async def test_a_run_continues_without_its_ui(tmp_path: Path) -> None:
     steps = [ScriptStep(text="a"), ScriptStep(wait=0.02), ScriptStep(final="done")]
     async with an_agent(tmp_path, ScriptedCore("s", steps)) as agent:
         ui = await agent.connect(**ALL)
@@ -289,7 +289,7 @@ async def test_a_run_goes_on_without_its_ui(tmp_path: Path) -> None:
         assert (await agent.runtime.store.run(run)).status == "completed"
 
 
-async def test_a_ui_that_has_more_than_the_run_is_told_so(tmp_path: Path) -> None:
+async def test_an_after_seq_beyond_the_last_event_is_refused(tmp_path: Path) -> None:
     async with an_agent(tmp_path) as agent:
         ui = await agent.connect(**ALL)
         run = await ui.start("ask x")
@@ -306,7 +306,7 @@ async def test_a_ui_that_has_more_than_the_run_is_told_so(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("number", [2**62, 2**63 - 1, 2**63, 2**64])
-async def test_more_than_can_be_counted_is_all(tmp_path: Path, number: int) -> None:
+async def test_a_limit_beyond_64_bits_means_all(tmp_path: Path, number: int) -> None:
     async with an_agent(tmp_path, Saying(FinalEvent("x"))) as agent:
         ui = await agent.connect()
         started = await ui.call("run.start", {"input": {"type": "text", "text": "go"}})
@@ -317,7 +317,7 @@ async def test_more_than_can_be_counted_is_all(tmp_path: Path, number: int) -> N
         assert (told["runs"], told["truncated"]) == (1, False)
 
 
-async def test_what_a_ui_says_about_its_run_is_kept_byte_for_byte(tmp_path: Path) -> None:
+async def test_the_meta_of_a_ui_is_stored_byte_for_byte(tmp_path: Path) -> None:
     meta = '{"a":1.50,"telex":"mine","a":2}'
     async with an_agent(tmp_path, Saying(FinalEvent("x"))) as agent:
         ui = await agent.connect()
@@ -332,7 +332,7 @@ async def test_what_a_ui_says_about_its_run_is_kept_byte_for_byte(tmp_path: Path
 
 
 @pytest.mark.parametrize("todos", ['"x"', '[{"bad":1}]', '[{"id":1,"content":""}]'])
-async def test_a_session_whose_list_cannot_be_read_has_an_empty_one(
+async def test_a_session_with_an_unreadable_todo_list_has_an_empty_one(
     tmp_path: Path, todos: str
 ) -> None:
     async with an_agent(tmp_path) as agent:
@@ -373,7 +373,7 @@ def test_every_phase_but_the_ends_can_be_cancelled_and_all_can_be_reached() -> N
 
 
 @given(st.lists(st.sampled_from(sorted(KINDS)), max_size=30))
-def test_whatever_the_order_lets_through_is_well_formed(kinds: list[str]) -> None:
+def test_every_sequence_that_the_order_allows_is_well_formed(kinds: list[str]) -> None:
     order, taken = EventOrder(), []
     for kind in kinds:
         try:

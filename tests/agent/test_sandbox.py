@@ -1,4 +1,4 @@
-"""A path of the agent's leads to a place inside the root, or nowhere."""
+"""Paths of the agent are inside the root, or are refused."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def test_the_root_is_the_nearest_marked_directory(root: Path, marker: str) -> No
     inner.mkdir(parents=True)
     (root / "a" / marker).mkdir()
     assert find_sandbox(inner).root == root / "a"
-    assert find_sandbox(inner, root).root == root, "a root that was given is taken as it is"
+    assert find_sandbox(inner, root).root == root, "a given root is used as it is"
 
 
-def test_a_root_that_is_no_directory_is_refused(root: Path) -> None:
+def test_a_root_that_is_not_a_directory_is_refused(root: Path) -> None:
     with pytest.raises(OutsideSandbox, match="--root"):
         find_sandbox(root, root / "missing")
 
@@ -53,7 +53,7 @@ def test_a_path_that_leads_out_is_refused(root: Path, path: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["..foo", "..foo/bar", "...", "a/../b", "./a//b"])
-def test_a_name_that_only_looks_like_a_way_out_is_fine(root: Path, path: str) -> None:
+def test_a_name_that_only_looks_like_a_way_out_is_allowed(root: Path, path: str) -> None:
     place = Sandbox(root).place(path, root)
     assert place == os.path.normpath(path)
 
@@ -77,14 +77,14 @@ def test_a_link_that_stays_inside_is_followed_however_it_is_written(root: Path) 
         assert read_whole(box, box.place(path, root)) == b"here"
 
 
-def test_a_link_to_a_name_that_no_answer_can_hold_is_refused(root: Path) -> None:
+def test_a_link_to_a_name_with_invalid_utf_8_is_refused(root: Path) -> None:
     (root / os.fsdecode(b"\xff")).touch()
     (root / "link").symlink_to(os.fsdecode(b"\xff"))
-    with pytest.raises(OutsideSandbox, match="not a path"):
+    with pytest.raises(OutsideSandbox, match="not a valid path"):
         Sandbox(root).place("link", root)
 
 
-def test_a_directory_that_becomes_a_link_after_the_look_leads_nowhere(root: Path) -> None:
+def test_a_directory_that_becomes_a_link_after_the_check_is_not_followed(root: Path) -> None:
     box = Sandbox(root)
     (root / "d").mkdir()
     (root / "d" / "secret").write_text("mine")
@@ -99,10 +99,10 @@ def test_a_directory_that_becomes_a_link_after_the_look_leads_nowhere(root: Path
 
 
 @pytest.mark.parametrize("by_the_kernel", [True, False])
-def test_a_file_that_becomes_a_link_after_the_look_is_not_read(
+def test_a_file_that_becomes_a_link_after_the_check_is_not_read(
     root: Path, monkeypatch: pytest.MonkeyPatch, by_the_kernel: bool
 ) -> None:
-    """Not even where it leads to another file of the root: that one was not judged."""
+    """Not even if the link leads to another file inside the root: that file was not judged."""
     if not by_the_kernel:
         monkeypatch.setattr(openat, "_system_call", lambda: None)
     box = Sandbox(root)
@@ -121,7 +121,7 @@ def test_a_file_that_becomes_a_link_after_the_look_is_not_read(
     assert read_whole(box, box.place("d/f", root)) == b"d/f"
 
 
-def test_a_file_that_becomes_a_link_is_replaced_by_no_write(root: Path) -> None:
+def test_a_file_that_becomes_a_link_is_not_written_through(root: Path) -> None:
     (root / "f").symlink_to(root.parent / "outside" / "secret")
     with pytest.raises(FileRefused):
         replace_file(Sandbox(root), "f", b"overwritten")
@@ -138,9 +138,9 @@ def test_a_replaced_file_keeps_its_mode_and_leaves_nothing_beside_it(root: Path)
     assert os.listdir(root) == ["run"]
 
 
-def test_a_file_is_there_whole_or_not_at_all(root: Path) -> None:
+def test_a_file_is_written_whole_or_not_at_all(root: Path) -> None:
     (root / "d").mkdir()
-    with pytest.raises(FileRefused, match="not a file"):
+    with pytest.raises(FileRefused, match="not a regular file"):
         replace_file(Sandbox(root), "d", b"x")
     assert os.listdir(root) == ["d"]
 
@@ -177,5 +177,5 @@ def test_agents_files_from_the_root_down(root: Path) -> None:
     assert [(file.path, file.size_bytes) for file in found] == [
         (str(root / "AGENTS.md"), 5),
         (str(root / "a" / "AGENTS.md"), 5),
-    ], "a link that leads out is no file of the project"
+    ], "a link that leads out is not a file of the project"
     assert found[0].mtime_ms == (root / "AGENTS.md").stat().st_mtime_ns // 1_000_000

@@ -1,4 +1,4 @@
-"""Which session a run is in, and which sessions are listed: as UIs of the original expect it."""
+"""The session of a run, and the list of sessions, as UIs of the original expect them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 async def started(ui: Ui, text: str = "help", **more: object) -> str:
-    """The session of a run that has ended."""
+    """Run to the end, and return the session."""
     answer = await ui.call("run.start", {"input": {"type": "text", "text": text}, **more})
     assert await ui.until_ended(answer["run_id"]) == "completed"
     return str(answer["session_id"])
@@ -33,7 +33,7 @@ async def listed(ui: Ui, **params: object) -> list[str]:
 # The current session of a connection.
 
 
-async def test_a_run_without_a_session_goes_on_with_the_current_one_of_its_connection(
+async def test_a_run_without_a_session_continues_the_current_session_of_its_connection(
     tmp_path: Path,
 ) -> None:
     async with an_agent(tmp_path) as agent:
@@ -45,7 +45,7 @@ async def test_a_run_without_a_session_goes_on_with_the_current_one_of_its_conne
         assert await started(other) != first
 
 
-async def test_a_new_session_is_begun_where_it_is_asked_for_and_becomes_the_current_one(
+async def test_a_new_session_begins_on_request_and_becomes_the_current_one(
     tmp_path: Path,
 ) -> None:
     async with an_agent(tmp_path) as agent:
@@ -58,7 +58,7 @@ async def test_a_new_session_is_begun_where_it_is_asked_for_and_becomes_the_curr
         assert await started(ui) == first
 
 
-async def test_a_run_that_was_refused_changes_no_current_session(tmp_path: Path) -> None:
+async def test_a_refused_run_does_not_change_the_current_session(tmp_path: Path) -> None:
     async with an_agent(tmp_path) as agent:
         ui = await agent.connect()
         first = await started(ui)
@@ -77,14 +77,16 @@ async def test_two_runs_in_one_read_are_in_one_session_and_the_second_is_busy(
         text = {"input": {"type": "text", "text": "ask x"}}
         ids = [ui.send("run.start", text) for _ in range(2)]
         first = await ui.reply(ids[0])
-        with pytest.raises(Exception, match=f"-32001: session {first['session_id']} has run"):
+        with pytest.raises(
+            Exception, match=f"-32001: session {first['session_id']} has an active run"
+        ):
             await ui.reply(ids[1])
         await ui.call("run.cancel", {"run_id": first["run_id"]})
         assert await started(ui) == first["session_id"]
 
 
 @pytest.mark.parametrize("clear_session", [None, True, False])
-async def test_signing_out_forgets_the_current_session_unless_told_otherwise(
+async def test_signing_out_clears_the_current_session_unless_clear_session_is_false(
     tmp_path: Path, clear_session: bool | None
 ) -> None:
     cleared = clear_session is not False
@@ -93,7 +95,7 @@ async def test_signing_out_forgets_the_current_session_unless_told_otherwise(
         first = await started(ui)
         asked = ui.send("auth.logout", {"clear_session": clear_session})
         question = await ui.until("ui.confirm.request")
-        begins = "the next run begins a new session" in question["params"]["message"]
+        begins = "the next run starts a new session" in question["params"]["message"]
         assert begins is cleared
         ui.answer(question, {"ok": True})
         assert (await ui.reply(asked))["session_cleared"] is cleared
@@ -101,7 +103,7 @@ async def test_signing_out_forgets_the_current_session_unless_told_otherwise(
         assert first in await listed(ui)
 
 
-async def test_a_sign_out_that_was_declined_forgets_nothing(tmp_path: Path) -> None:
+async def test_a_sign_out_that_the_person_denied_clears_nothing(tmp_path: Path) -> None:
     async with an_agent(tmp_path) as agent:
         ui = await agent.connect(**ALL)
         first = await started(ui)
@@ -123,7 +125,7 @@ async def test_the_ids_of_sessions_differ_in_their_first_eight_characters(tmp_pa
         assert len({id[:8] for id in ids}) == 20
 
 
-async def test_sessions_are_listed_by_workspace_where_that_is_asked_for(tmp_path: Path) -> None:
+async def test_sessions_are_listed_by_workspace_on_request(tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (tmp_path / "link").symlink_to(elsewhere)
@@ -173,10 +175,10 @@ async def test_the_workspace_of_a_session_is_exported_and_imported(tmp_path: Pat
         assert renamed.sessions[session][:8] != session[:8]
 
 
-# Models and members that are always there.
+# Models, and members that are always present.
 
 
-async def test_an_unknown_provider_has_no_models_and_the_current_one_is_told(
+async def test_an_unknown_provider_has_no_models_and_the_current_model_is_returned(
     tmp_path: Path,
 ) -> None:
     async with an_agent(tmp_path) as agent:
@@ -193,7 +195,7 @@ async def test_an_unknown_provider_has_no_models_and_the_current_one_is_told(
         assert (await ui.refusal("model.set", chosen)).code == -32602
 
 
-async def test_a_compaction_says_whether_it_made_anything_smaller(tmp_path: Path) -> None:
+async def test_a_compaction_reports_whether_it_compacted_anything(tmp_path: Path) -> None:
     async with an_agent(tmp_path) as agent:
         ui = await agent.connect()
         run = await ui.start("help", force_compaction=True)
@@ -202,8 +204,8 @@ async def test_a_compaction_says_whether_it_made_anything_smaller(tmp_path: Path
         assert told["compacted"] is False
 
 
-def test_no_member_that_the_original_requires_is_left_out_because_of_its_value() -> None:
-    """A value that is also the default of its type must be on the wire all the same."""
+def test_members_that_the_original_requires_are_never_omitted() -> None:
+    """A value that equals the default of its member must still be sent."""
     told: list[tuple[msgspec.Struct, set[str]]] = [
         (events.CompactionCompleteEvent(1, False), {"timestamp", "compacted"}),
         (events.LlmRetryEvent("p", "timeout", 2, 3, 0, "backoff"), {"delay_ms", "delay_source"}),
@@ -216,12 +218,12 @@ def test_no_member_that_the_original_requires_is_left_out_because_of_its_value()
         assert required <= msgspec.to_builtins(struct).keys(), type(struct).__name__
 
 
-# What a UI puts before the text.
+# Blocks that a UI puts before the input.
 
 RESULT = '<shell_result>\n{"id":"bang_1","command_preview":"ls","stdout":"run rm\\nlist"}\n</shell_result>'
 
 
-async def test_results_of_the_persons_own_commands_are_context_and_not_commands(
+async def test_results_of_the_persons_commands_are_context_and_not_commands(
     tmp_path: Path,
 ) -> None:
     async with an_agent(tmp_path) as agent:
@@ -250,5 +252,5 @@ async def test_results_of_the_persons_own_commands_are_context_and_not_commands(
         ("<shell_results>\n</shell_results>", "<shell_results>\n</shell_results>"),
     ],
 )
-def test_a_block_of_results_is_taken_from_the_beginning_of_a_text(text: str, left: str) -> None:
+def test_leading_blocks_of_results_are_removed_from_a_text(text: str, left: str) -> None:
     assert without_shell_results(text).strip() == left

@@ -1,4 +1,4 @@
-"""A command of the person's own: bounded in time, place and size, and ended with all it started."""
+"""Commands of the person: limited in time, directory and output, and killed with all descendants."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def run(directory: Path, command: str, seconds: float) -> command_runner.C
     )
 
 
-async def test_a_command_runs_in_the_persons_shell_and_is_answered(tmp_path: Path) -> None:
+async def test_a_command_runs_in_the_persons_shell_and_returns_its_output(tmp_path: Path) -> None:
     result = await execute(context_in(tmp_path, **SH), "  echo out; echo err >&2; pwd; exit 3  ")
     assert result.stdout == f"out\n{tmp_path / 'work'}\n"
     assert (result.stderr, result.exit_code, result.signal) == ("err\n", 3, None)
@@ -57,7 +57,7 @@ async def test_a_command_runs_in_the_persons_shell_and_is_answered(tmp_path: Pat
     assert {"exit_code", "signal", "truncated"} <= msgspec.to_builtins(result).keys()
 
 
-async def test_the_persons_own_keys_are_there_and_their_own_shell(tmp_path: Path) -> None:
+async def test_a_command_has_the_persons_keys_and_shell(tmp_path: Path) -> None:
     shell = tmp_path / "myshell"
     shell.write_text('#!/bin/sh\necho "$@ with $GH_TOKEN"\n')
     shell.chmod(0o755)
@@ -66,7 +66,7 @@ async def test_the_persons_own_keys_are_there_and_their_own_shell(tmp_path: Path
 
 
 @pytest.mark.parametrize("shell", ["/no/such/shell", "sh", ""])
-async def test_a_shell_that_is_no_program_is_replaced_by_sh(tmp_path: Path, shell: str) -> None:
+async def test_a_shell_that_is_not_executable_is_replaced_by_sh(tmp_path: Path, shell: str) -> None:
     assert (await execute(context_in(tmp_path, SHELL=shell), "echo $0")).stdout == "/bin/sh\n"
 
 
@@ -86,7 +86,7 @@ async def test_a_shell_that_is_no_program_is_replaced_by_sh(tmp_path: Path, shel
         ("true", None, "file", "Not a directory"),
     ],
 )
-async def test_bad_params_are_told(
+async def test_invalid_params_are_refused_with_a_reason(
     tmp_path: Path, command: str, timeout: float | None, cwd: str | None, told: str
 ) -> None:
     context = context_in(tmp_path, **SH)
@@ -103,32 +103,32 @@ async def test_a_directory_whose_name_begins_with_dots_is_inside(tmp_path: Path)
     assert result.stdout == f"{context.cwd / '..foo'}\n"
 
 
-async def test_a_command_whose_time_is_up_is_ended_and_said_to_be(tmp_path: Path) -> None:
+async def test_a_command_that_times_out_is_killed_and_reported(tmp_path: Path) -> None:
     result = await execute(context_in(tmp_path, **SH), "echo begun; exec sleep 60", 0.1)
     assert (result.timed_out, result.exit_code, result.signal) == (True, None, "SIGTERM")
     assert result.stdout == "begun\n"
-    assert 900 < result.duration_ms < 5000, "a time below a second is a second"
+    assert 900 < result.duration_ms < 5000, "a timeout below one second is one second"
 
 
-async def test_who_ignores_being_asked_to_end_is_ended(tmp_path: Path) -> None:
+async def test_a_command_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
     result = await run(tmp_path, "trap '' TERM; echo $$; while :; do sleep 60; done", 0.2)
     assert (result.timed_out, result.signal) == (True, "SIGKILL")
     assert gone(int(result.stdout))
 
 
-async def test_what_exits_well_after_its_time_has_no_exit_code(tmp_path: Path) -> None:
+async def test_a_command_that_exits_after_its_timeout_has_no_exit_code(tmp_path: Path) -> None:
     result = await run(tmp_path, "trap 'exit 0' TERM; sleep 60 & wait", 0.2)
     assert (result.timed_out, result.exit_code, result.signal) == (True, None, None)
 
 
-async def test_what_is_left_in_the_background_is_ended(tmp_path: Path) -> None:
+async def test_background_processes_are_killed(tmp_path: Path) -> None:
     result = await execute(context_in(tmp_path, **SH), "sleep 60 & echo $!")
     assert result.exit_code == 0
     assert result.duration_ms < 50_000
     assert gone(int(result.stdout))
 
 
-async def test_a_command_that_writes_without_end_is_ended(tmp_path: Path) -> None:
+async def test_a_command_that_writes_too_much_is_killed(tmp_path: Path) -> None:
     ran = await command_runner.run_command(
         ["/usr/bin/env", "yes"], env=os.environ, cwd=tmp_path, seconds=20, most_bytes=100_001
     )
@@ -140,7 +140,7 @@ async def test_standard_input_is_closed(tmp_path: Path) -> None:
     assert (await execute(context_in(tmp_path, **SH), "cat; echo done")).stdout == "done\n"
 
 
-async def test_a_character_written_in_two_pieces_is_one(tmp_path: Path) -> None:
+async def test_a_character_written_in_two_pieces_is_decoded_as_one(tmp_path: Path) -> None:
     command = r"printf '\342'; sleep 0.1; printf '\202'; sleep 0.1; printf '\254'"
     assert (await execute(context_in(tmp_path, **SH), command)).stdout == "€"
 
@@ -154,7 +154,7 @@ async def test_a_cancelled_command_has_ended_with_its_whole_tree(tmp_path: Path)
     line = await asyncio.to_thread(_first, tmp_path)
     task.cancel()
     await asyncio.sleep(0)
-    task.cancel()  # an impatient one does not cut the ending short
+    task.cancel()  # a second cancel does not shorten the cleanup
     with pytest.raises(asyncio.CancelledError):
         await task
     assert all(gone(int(pid)) for pid in line.split())
@@ -162,8 +162,8 @@ async def test_a_cancelled_command_has_ended_with_its_whole_tree(tmp_path: Path)
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has subreapers")
 @pytest.mark.parametrize("then", ["sleep 60", "exit"])
-async def test_a_daemon_that_hid_from_everybody_is_ended_too(tmp_path: Path, then: str) -> None:
-    """It has no parent of the command's, no session and no environment of its."""
+async def test_a_daemon_that_hides_is_killed_too(tmp_path: Path, then: str) -> None:
+    """The daemon has left the session, lost its parent and cleared its environment."""
     os.mkfifo(tmp_path / "pids")
     daemon = f"(sh -c 'echo $$ > {tmp_path}/pids; exec sleep 61') & exit"
     command = f'setsid env -i /bin/sh -c "{daemon.replace("$", chr(92) + "$")}"; {then}'
@@ -183,7 +183,7 @@ def _first(directory: Path) -> str:
         return pipe.readline()
 
 
-async def test_a_long_output_is_cut_and_kept_whole_without_secrets(tmp_path: Path) -> None:
+async def test_a_long_output_is_cut_and_cached_whole_without_secrets(tmp_path: Path) -> None:
     context = context_in(tmp_path, **SH)
     command = (
         "i=0; while [ $i -lt 200 ]; do echo $i; i=$((i+1)); done; echo password=hunter22; echo >&2"
@@ -191,7 +191,7 @@ async def test_a_long_output_is_cut_and_kept_whole_without_secrets(tmp_path: Pat
     result = await execute(context, command)
     lines = lines_of(result.stdout)
     assert lines[79:82] == ["79", "...[41 lines omitted]...", "121"]
-    assert lines[-1] == "password=hunter22", "what the person asked for is the person's"
+    assert lines[-1] == "password=hunter22", "the result for the person is not redacted"
     assert (result.truncated.stdout, result.truncated.stderr) == (True, False)
     assert result.truncated.combined
     assert result.stderr_cache_id is None
@@ -205,7 +205,7 @@ async def test_a_long_output_is_cut_and_kept_whole_without_secrets(tmp_path: Pat
 
 
 @pytest.mark.parametrize("place", ["a file", "a file/below"])
-async def test_a_command_that_ran_is_answered_though_its_output_cannot_be_kept(
+async def test_a_command_returns_its_result_even_if_its_output_cannot_be_cached(
     tmp_path: Path, place: str
 ) -> None:
     (tmp_path / "a file").touch()
@@ -214,17 +214,17 @@ async def test_a_command_that_ran_is_answered_though_its_output_cannot_be_kept(
     result = await execute(context, "yes | head -500; touch done")
     assert (result.exit_code, result.truncated.stdout) == (0, True)
     assert result.stdout_cache_id is None
-    assert "\n[the rest could not be kept: " in result.stdout
+    assert "\n[the rest could not be cached: " in result.stdout
     told = await call(context, "shell", command="yes | head -500")
     assert not told.is_error
-    assert "[the rest could not be kept: " in told.text
+    assert "[the rest could not be cached: " in told.text
 
     async def talk(arguments: object, context: ToolContext) -> ToolResult:
         return ToolResult("x" * 300_000)
 
     foreign = AgentTool("talk", "From a plugin.", {"type": "object"}, msgspec.json.decode, talk)
     talked = await ToolRegistry([*TOOLS, foreign]).call("talk", {}, context)
-    assert "[the rest could not be kept: " in talked.text
+    assert "[the rest could not be cached: " in talked.text
 
 
 async def test_a_long_command_is_shown_in_part(tmp_path: Path) -> None:
@@ -232,7 +232,7 @@ async def test_a_long_command_is_shown_in_part(tmp_path: Path) -> None:
     assert result.command_preview == "true " + "x" * 395 + "...[truncated]"
 
 
-async def test_a_signal_of_somebody_elses_is_told(tmp_path: Path) -> None:
+async def test_a_signal_of_another_process_is_reported(tmp_path: Path) -> None:
     result = await execute(context_in(tmp_path, **SH), "kill -9 $$")
     assert (result.signal, result.exit_code, result.timed_out) == ("SIGKILL", None, False)
     assert signal.SIGKILL.name == result.signal

@@ -1,4 +1,4 @@
-"""Shell text is read as a shell reads it, or not at all."""
+"""Shell text is parsed as a shell parses it, or refused."""
 
 from __future__ import annotations
 
@@ -52,7 +52,9 @@ def argvs(text: str) -> list[list[str]]:
         ("a;", [["a"]]),
     ],
 )
-def test_words_are_what_the_program_gets(text: str, words: list[list[str]]) -> None:
+def test_parsed_words_equal_the_arguments_that_the_program_gets(
+    text: str, words: list[list[str]]
+) -> None:
     assert argvs(text) == words
 
 
@@ -67,7 +69,7 @@ def test_operators_join_pipelines() -> None:
     ]
 
 
-def test_redirects_say_which_way_and_where() -> None:
+def test_redirects_have_their_direction_and_their_target() -> None:
     (command,) = read("a <in >out 2>> 'e r r' x").commands()
     found = [(redirect.direction, redirect.target.text) for redirect in command.redirects]
     assert found == [(Direction.READ, "in"), (Direction.WRITE, "out"), (Direction.APPEND, "e r r")]
@@ -80,12 +82,12 @@ def test_a_number_is_a_descriptor_only_right_before_a_redirect() -> None:
     assert isinstance(parse_shell("a 12>b"), UnparsedShell)
 
 
-def test_what_was_refused_is_named_with_its_place() -> None:
+def test_refused_syntax_is_named_with_its_position() -> None:
     assert parse_shell("ls; echo $HOME") == UnparsedShell("a variable or an expansion", 9)
     assert parse_shell("ls & x") == UnparsedShell("a command in the background", 3)
 
 
-def test_a_very_long_or_very_deep_text_is_not_read() -> None:
+def test_a_very_long_or_very_deep_text_is_not_parsed() -> None:
     assert isinstance(parse_shell("ls " + "x" * AGENT_COMMAND_CHARS), UnparsedShell)
     assert isinstance(
         parse_shell("echo " * 3 + "$(echo " * AGENT_COMMAND_DEPTH + ")" * AGENT_COMMAND_DEPTH),
@@ -146,18 +148,18 @@ texts = st.lists(st.sampled_from(PIECES), min_size=1, max_size=12).map("".join)
 
 
 def many_texts(count: int) -> list[str]:
-    """As `texts`, but tens of thousands in a second; a shell looks at all of them at once."""
+    """Return texts like those of `texts`, but tens of thousands in a second; one shell runs all."""
     chance = random.Random(count)
     return ["".join(chance.choices(PIECES, k=chance.randint(1, 12))) for _ in range(count)]
 
 
 @given(texts | st.text(max_size=40))
-def test_any_text_is_read_or_refused(text: str) -> None:
+def test_any_text_is_parsed_or_refused(text: str) -> None:
     assert isinstance(parse_shell(text), ShellScript | UnparsedShell)
 
 
 def simple(text: str) -> list[str] | None:
-    """The words of a text that is one command of plain words and no more."""
+    """Return the words of a text that is one command of plain words; None for any other text."""
     match parse_shell(text):
         case ShellScript(
             pipelines=(Pipeline(commands=(SimpleCommand(words=words, redirects=()),)),)
@@ -172,7 +174,7 @@ def simple(text: str) -> list[str] | None:
 def test_a_real_shell_finds_the_same_words(
     shell: str, program: Callable[[str], str], counted: Callable[[int, int], int], tmp_path: Path
 ) -> None:
-    """Each text is given to `printf`, so that nothing else ever runs."""
+    """Each text is passed to `printf`, so that nothing else runs."""
     candidates = (text.lstrip(" \t\n") for text in many_texts(counted(20_000, 1_000_000)))
     found = [(text, argv) for text in candidates if text[:1] != "#" and (argv := simple(text))]
     assert len(found) > 500
@@ -183,7 +185,7 @@ def test_a_real_shell_finds_the_same_words(
 
 
 @pytest.mark.counted
-def test_a_real_shell_accepts_whatever_is_understood(
+def test_a_real_shell_accepts_every_parsed_text(
     program: Callable[[str], str], counted: Callable[[int, int], int], tmp_path: Path
 ) -> None:
     texts = many_texts(counted(20_000, 1_000_000))
@@ -194,7 +196,7 @@ def test_a_real_shell_accepts_whatever_is_understood(
 
 
 def run(*argv: str, cwd: Path) -> str:
-    """What it says, complaints too."""
+    """Return the output, including error messages."""
     env = {"LC_ALL": "C.UTF-8", "PATH": os.environ["PATH"]}
     done = subprocess.run(argv, stdout=-1, stderr=-2, cwd=cwd, env=env, timeout=60, check=False)
     return done.stdout.decode()
@@ -215,10 +217,10 @@ def run(*argv: str, cwd: Path) -> str:
         "echo '$(id)' \"\\$(id)\"",
     ],
 )
-def test_the_commands_that_are_found_are_those_that_run(
+def test_the_parsed_commands_are_those_that_run(
     text: str, program: Callable[[str], str], tmp_path: Path
 ) -> None:
-    """`bash -x` names each simple command it runs; each of them was found by the reader too."""
+    """`bash -x` prints each simple command that it runs; the parser must have found it too."""
     done = subprocess.run(
         [program("bash"), "-xc", text],
         capture_output=True,

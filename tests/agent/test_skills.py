@@ -1,4 +1,4 @@
-"""The catalogue of skills: real YAML, known places, and nothing that a repository can break."""
+"""The catalogue of skills: real YAML, known directories, and robust against any repository."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_skills_are_found_from_the_root_down_and_at_home(root: Path) -> None:
     assert first.mtime_ms == paths[0].stat().st_mtime_ns // 1_000_000
 
 
-def test_one_skill_reached_by_two_ways_is_one(root: Path) -> None:
+def test_a_skill_reached_by_two_paths_is_listed_once(root: Path) -> None:
     write(root / ".agents" / "skills" / "one")
     (root / ".claude").symlink_to(".agents")
     (root / ".agents" / "skills" / "loop").symlink_to("..")
@@ -64,7 +64,7 @@ def test_a_link_of_a_project_that_leads_out_is_not_followed(root: Path) -> None:
     assert find_skills(root, root, root.parent / "home").skills == []
 
 
-def test_a_link_of_the_persons_own_leads_anywhere(root: Path) -> None:
+def test_a_link_in_the_persons_home_may_lead_anywhere(root: Path) -> None:
     outside = write(root.parent / "dotfiles" / "mine")
     skills = root.parent / "home" / ".claude" / "skills"
     skills.mkdir(parents=True)
@@ -74,7 +74,7 @@ def test_a_link_of_the_persons_own_leads_anywhere(root: Path) -> None:
     ]
 
 
-def test_two_skills_of_one_name_are_both_there(root: Path) -> None:
+def test_two_skills_with_one_name_are_both_listed(root: Path) -> None:
     write(root / ".agents" / "skills" / "same")
     write(root / "a" / ".agents" / "skills" / "same")
     found = find_skills(root, root / "a", root.parent / "home").skills
@@ -82,7 +82,7 @@ def test_two_skills_of_one_name_are_both_there(root: Path) -> None:
     assert len({skill.id for skill in found}) == 2
 
 
-def test_what_is_wrong_with_one_is_told_beside_the_others(root: Path) -> None:
+def test_an_invalid_skill_is_listed_beside_the_others(root: Path) -> None:
     skills = root / ".agents" / "skills"
     write(skills / "fine")
     write(skills / "renamed", name="other")
@@ -92,7 +92,7 @@ def test_what_is_wrong_with_one_is_told_beside_the_others(root: Path) -> None:
     assert [skill.name for skill in found.skills] == ["fine"]
     assert {Path(error.path).parent.name: error.message for error in found.errors} == {
         "renamed": "name must match skill directory name",
-        "pipe": "it is not a file",
+        "pipe": "it is not a regular file",
     }
 
 
@@ -132,12 +132,12 @@ def test_the_head_is_real_yaml(head: str, description: str) -> None:
         ("---\nname: y\ndescription: d\n---\n", "must match"),
     ],
 )
-def test_a_bad_head_is_told_in_a_sentence(content: str, told: str) -> None:
+def test_an_invalid_head_is_reported_with_its_reason(content: str, told: str) -> None:
     with pytest.raises(BadSkill, match=told):
         read_frontmatter(content, "x")
 
 
-def test_merge_keys_that_multiply_cost_nothing() -> None:
+def test_merge_keys_that_multiply_take_no_time() -> None:
     bomb = "a0: &a0 {x: y}\n" + "".join(
         f"a{at}: &a{at}\n  <<: [{', '.join([f'*a{at - 1}'] * 9)}]\n" for at in range(1, 30)
     )
@@ -146,7 +146,7 @@ def test_merge_keys_that_multiply_cost_nothing() -> None:
     assert time.process_time() - began < 2
 
 
-def test_more_than_a_catalogue_holds_is_said(root: Path) -> None:
+def test_a_truncated_catalogue_is_reported(root: Path) -> None:
     for at in range(40):
         write(root / ".agents" / "skills" / f"s{at:02d}", "d" * 1000)
     found = find_skills(root, root, root.parent / "home")
@@ -155,7 +155,7 @@ def test_more_than_a_catalogue_holds_is_said(root: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["secrets.yml", ".env", "keys/x.pem", "config/credentials"])
-def test_a_link_to_a_secret_is_no_skill(root: Path, name: str) -> None:
+def test_a_link_to_a_secret_is_not_a_skill(root: Path, name: str) -> None:
     secret = root / name
     secret.parent.mkdir(exist_ok=True)
     secret.write_text("---\nname: x\ndescription: CANARY\n---\n")
@@ -169,7 +169,7 @@ def test_a_link_to_a_secret_is_no_skill(root: Path, name: str) -> None:
         (directory / "SKILL.md").unlink()
 
 
-def test_a_link_to_a_link_to_a_secret_and_one_to_its_directory_are_no_skills(root: Path) -> None:
+def test_links_to_a_link_to_a_secret_and_to_its_directory_are_not_skills(root: Path) -> None:
     skills = root / ".agents" / "skills"
     write(root / ".ssh" / "a")
     skills.mkdir(parents=True)
@@ -188,7 +188,7 @@ def test_a_link_to_a_link_to_a_secret_and_one_to_its_directory_are_no_skills(roo
     "head",
     ["pass: CANARY: x", "'CANARY", "[CANARY", "*CANARY", "!<CANARY x", "a: 1\n\tCANARY", "%CANARY", "@CANARY"],
 )  # fmt: skip
-def test_what_is_wrong_with_a_head_is_told_without_its_content(head: str) -> None:
+def test_the_problem_of_a_head_is_reported_without_its_content(head: str) -> None:
     with pytest.raises(BadSkill) as raised:
         read_frontmatter(f"---\n{head}\n---\n", "x")
     assert "not YAML" in str(raised.value)

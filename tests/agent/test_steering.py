@@ -1,4 +1,4 @@
-"""What a person says to a run that goes on: the core hears it, or the history at least."""
+"""Steering an active run: the core reads the text, or at least the history has it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def history(ui: Ui, session: str) -> list[dict[str, Any]]:
     return [m["params"]["event"] for m in ui.heard if m.get("method") == "agent.event"]
 
 
-async def test_a_script_hears_what_was_said_to_its_run(tmp_path: Path) -> None:
+async def test_a_script_reads_the_steering_of_its_run(tmp_path: Path) -> None:
     core = ScriptedCore(
         "s", [ScriptStep(prompt="?"), ScriptStep(text="{steered}"), ScriptStep(final="[{steered}]")]
     )
@@ -56,7 +56,7 @@ async def test_a_script_hears_what_was_said_to_its_run(tmp_path: Path) -> None:
         ([ScriptStep(prompt="?")], None, "cancelled"),
     ],
 )
-async def test_what_nobody_heard_is_in_the_history_before_the_end(
+async def test_unread_steering_is_in_the_history_before_the_end(
     tmp_path: Path, steps: list[ScriptStep], answer: Any, end: str
 ) -> None:
     async with an_agent(tmp_path, ScriptedCore("s", steps)) as agent:
@@ -80,7 +80,9 @@ async def test_what_nobody_heard_is_in_the_history_before_the_end(
         assert (await ui.call("run.steer", {"run_id": run, "text": "?"}))["ok"] is False
 
 
-async def test_what_is_too_long_to_be_kept_is_refused_and_the_run_goes_on(tmp_path: Path) -> None:
+async def test_steering_too_long_to_be_stored_is_refused_and_the_run_continues(
+    tmp_path: Path,
+) -> None:
     async with an_agent(tmp_path) as agent:
         ui = await agent.connect(**ALL)
         run = await ui.start("ask something")
@@ -93,7 +95,7 @@ async def test_what_is_too_long_to_be_kept_is_refused_and_the_run_goes_on(tmp_pa
         assert said(ui, run) == ["help"]
 
 
-async def test_what_is_said_at_once_is_all_heard_in_order(tmp_path: Path) -> None:
+async def test_concurrent_steering_is_all_read_in_order(tmp_path: Path) -> None:
     async with an_agent(tmp_path) as agent:
         ui = await agent.connect(**ALL)
         run = await ui.start("ask something")
@@ -110,10 +112,10 @@ async def test_what_is_said_at_once_is_all_heard_in_order(tmp_path: Path) -> Non
         assert kept["telex"]["steered"] == texts
 
 
-async def test_what_was_refused_is_never_heard(
+async def test_refused_steering_is_never_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By a disk that failed, or as one too many."""
+    """Refused because the disk failed, or because of the limit."""
     monkeypatch.setattr("telex.agent.agent_run.AGENT_STEERED", 3)
     set_run_meta, failures = Store.set_run_meta, iter([True, False, True])
 
@@ -143,7 +145,7 @@ async def test_what_was_refused_is_never_heard(
 
 
 async def answered(ui: Ui, id: str) -> bool | None:
-    """None: with an error."""
+    """Return the result; None for an error."""
     try:
         return bool((await ui.reply(id))["ok"])
     except Refused:

@@ -1,4 +1,4 @@
-"""The agent's store: runs and their events, histories, sessions, and who has a run."""
+"""The agent's store: runs and their events, histories, sessions, and ownership of runs."""
 
 from __future__ import annotations
 
@@ -54,15 +54,15 @@ async def test_an_event_is_on_the_disk_when_append_returns(tmp_path: Path) -> No
                 assert other.execute("SELECT max(seq) FROM events").fetchone() == (n,)
             other.close()
         settings = await store._writer.do(
-            lambda ledger: [
-                ledger.database.execute(f"PRAGMA {name}").fetchone()[0]
+            lambda state: [
+                state.database.execute(f"PRAGMA {name}").fetchone()[0]
                 for name in ("journal_mode", "synchronous", "foreign_keys")
             ]
         )
         assert settings == ["wal", 2, 1]
 
 
-async def test_all_who_wait_share_one_commit(tmp_path: Path) -> None:
+async def test_waiting_writes_share_one_commit(tmp_path: Path) -> None:
     async with await opened(tmp_path) as store:
         await begun(store, "a")
         commits = 0
@@ -71,12 +71,12 @@ async def test_all_who_wait_share_one_commit(tmp_path: Path) -> None:
             nonlocal commits
             commits += statement == "COMMIT"
 
-        await store._writer.do(lambda ledger: ledger.database.set_trace_callback(watched))
+        await store._writer.do(lambda state: state.database.set_trace_callback(watched))
         await asyncio.gather(*(store.append("a", text(n)) for n in range(1000)))
         assert commits < 50, "each of a thousand events had a commit of its own"
 
 
-async def test_members_nobody_knows_come_back_byte_for_byte(tmp_path: Path) -> None:
+async def test_unknown_members_are_kept_byte_for_byte(tmp_path: Path) -> None:
     event = b'{ "x.new" : [1.0, 1e5,\t{"z":null}], "type":"text","content":"\\u00e9 \xc3\xa9" }'
     meta = b'{"type":7, "trace" :"abc"}'
     async with await opened(tmp_path) as store:
@@ -86,16 +86,16 @@ async def test_members_nobody_knows_come_back_byte_for_byte(tmp_path: Path) -> N
         assert (found.event, found.meta) == (event, meta)
 
 
-NO_EVENTS = [
+NOT_EVENTS = [
     *(b"", b"[]", b'{"type":"text",', b'{"type":1}', b"{}", b'{"type":"text"}{}'),
     *(b'{"type":"text",\n"a":1}', b'{"type":"text","a":"\xff"}', b'{"type":"a","b":01}'),
 ]
 
 
-async def test_what_is_no_event_on_one_line_is_refused(tmp_path: Path) -> None:
+async def test_bytes_that_are_not_one_event_on_one_line_are_refused(tmp_path: Path) -> None:
     async with await opened(tmp_path) as store:
         await begun(store, "a")
-        for event in NO_EVENTS:
+        for event in NOT_EVENTS:
             with pytest.raises(NotStorable):
                 await store.append("a", event)
         assert await store.append("a", text("next")) == 0
@@ -153,14 +153,14 @@ async def test_a_session_has_one_run_at_a_time(tmp_path: Path) -> None:
         assert [run.run_id for run in await store.active_runs()] == ["b"]
 
 
-async def test_what_is_not_there_is_named(tmp_path: Path) -> None:
+async def test_the_error_names_the_missing_run_or_session(tmp_path: Path) -> None:
     async with await opened(tmp_path) as store:
         await begun(store, "a")
         for unknown in (store.append("x", text(1)), store.run("x"), store.adopt("x")):
-            with pytest.raises(UnknownRun, match="no run x"):
+            with pytest.raises(UnknownRun, match="run x does not exist"):
                 await unknown
         for missing in (store.history("x"), store.thread("x"), store.set_thread_meta("x", b"{}")):
-            with pytest.raises(UnknownThread, match="no session x"):
+            with pytest.raises(UnknownThread, match="session x does not exist"):
                 await missing
         with pytest.raises(UnknownThread):
             await store.start_run(NewRun("b", "x", b"{}", ""))
@@ -173,7 +173,7 @@ async def test_what_is_not_there_is_named(tmp_path: Path) -> None:
         assert [thread.session_id for thread in await store.threads()] == ["s"]
 
 
-async def test_one_callers_mistake_costs_the_others_nothing(tmp_path: Path) -> None:
+async def test_a_refused_write_does_not_fail_others_in_its_commit(tmp_path: Path) -> None:
     async with await opened(tmp_path) as store:
         await begun(store, "a")
         answers = await asyncio.gather(
@@ -183,7 +183,7 @@ async def test_one_callers_mistake_costs_the_others_nothing(tmp_path: Path) -> N
         assert [answer for answer in answers if isinstance(answer, int)] == [0, 1, 2, 3, 4]
 
 
-async def test_one_who_stops_waiting_leaves_the_rest_in_order(tmp_path: Path) -> None:
+async def test_cancelled_appends_leave_the_others_in_order(tmp_path: Path) -> None:
     async with await opened(tmp_path) as store:
         await begun(store, "a")
         waiting = [asyncio.create_task(store.append("a", text(n))) for n in range(100)]
@@ -194,7 +194,7 @@ async def test_one_who_stops_waiting_leaves_the_rest_in_order(tmp_path: Path) ->
         assert await contents(store.events("a")) == [(n, n) for n in range(100)]
 
 
-async def test_a_closed_store_says_so_after_doing_what_was_asked(tmp_path: Path) -> None:
+async def test_close_finishes_queued_writes_and_refuses_later_ones(tmp_path: Path) -> None:
     store = await opened(tmp_path)
     await begun(store, "a")
     last = asyncio.create_task(store.append("a", text(1)))
@@ -207,7 +207,7 @@ async def test_a_closed_store_says_so_after_doing_what_was_asked(tmp_path: Path)
             await late
 
 
-# After an end that nobody announced.
+# After a runtime died.
 
 
 async def test_runs_whose_runtime_died_have_ended_with_an_error(tmp_path: Path) -> None:
@@ -221,7 +221,7 @@ async def test_runs_whose_runtime_died_have_ended_with_an_error(tmp_path: Path) 
             await store.append("a", text(2))
 
 
-async def test_a_run_of_another_runtime_goes_on_and_is_not_ours(tmp_path: Path) -> None:
+async def test_a_run_of_a_live_runtime_cannot_be_written_by_another(tmp_path: Path) -> None:
     async with await opened(tmp_path) as theirs, await opened(tmp_path) as ours:
         await begun(theirs, "a")
         await theirs.append("a", text(1))
@@ -239,14 +239,14 @@ async def test_a_run_of_another_runtime_goes_on_and_is_not_ours(tmp_path: Path) 
         ]
         assert sorted(await asyncio.gather(*both)) == sorted([*range(1, 51), *range(50)])
         await theirs.close()
-        await begun(ours, "b")  # they are gone, and nothing holds the session any more
+        await begun(ours, "b")  # the other runtime has ended, so the session is free
         assert (await ours.run("a")).status is Status.ERROR
 
 
 # Histories and lists.
 
 
-async def test_a_history_holds_what_the_person_said_in_its_place(tmp_path: Path) -> None:
+async def test_a_history_has_the_users_input_before_the_events_of_each_run(tmp_path: Path) -> None:
     async with await opened(tmp_path) as store:
         for run in ("a", "b"):
             await begun(store, run, said=f"do {run}")
@@ -284,7 +284,7 @@ async def test_a_history_keeps_the_latest(tmp_path: Path) -> None:
             assert history.runs == len({run for run, _ in played})
 
 
-async def test_a_history_does_not_hold_what_came_after_it_was_asked_for(tmp_path: Path) -> None:
+async def test_a_history_has_no_events_that_were_stored_after_the_request(tmp_path: Path) -> None:
     async with await opened(tmp_path) as store:
         await begun(store, "a")
         await store.append("a", text(0))
@@ -323,7 +323,7 @@ async def test_the_page_of_a_log_is_bounded_in_bytes(tmp_path: Path) -> None:
         assert (len(events), rest.first, rest.end) == (2, 2, 5)
 
 
-async def test_of_a_log_with_a_hole_what_is_there_is_played_once(
+async def test_a_log_with_a_gap_replays_each_stored_event_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("telex.agent.store.reader.STORE_PAGE_BYTES", 1)
@@ -339,7 +339,7 @@ async def test_of_a_log_with_a_hole_what_is_there_is_played_once(
         assert await contents(store.events("a")) == [(5, 5), (6, 6)]
 
 
-async def test_sessions_are_listed_by_when_something_last_happened(tmp_path: Path) -> None:
+async def test_sessions_are_listed_by_their_last_change(tmp_path: Path) -> None:
     async with await opened(tmp_path) as store:
         for session in ("one", "two", "three"):
             await begun(store, f"run {session}", session, f"hello {session}")

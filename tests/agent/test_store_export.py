@@ -1,4 +1,4 @@
-"""Sessions out of one store and into another: whole, or not at all."""
+"""Export sessions from one store and import them into another, completely or not at all."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ async def played(store: Store, session_id: str) -> list[tuple[int, int, bytes, b
     return [(event.seq, event.at, event.event, event.meta) for event in events]
 
 
-async def test_what_is_exported_is_the_same_where_it_is_imported(tmp_path: Path) -> None:
+async def test_an_imported_session_equals_the_exported_one(tmp_path: Path) -> None:
     async with await opened(tmp_path, "a/db") as one, await opened(tmp_path, "b/db") as two:
         await filled(one)
         imported = await two.import_(await exported(one, tmp_path / "x"))
@@ -69,14 +69,15 @@ async def test_what_is_exported_is_the_same_where_it_is_imported(tmp_path: Path)
     assert verify(tmp_path / "b/db").problems == ()
 
 
-async def test_an_import_brings_no_permission_and_nothing_that_still_runs(tmp_path: Path) -> None:
+async def test_an_import_has_no_decisions_and_no_active_run(tmp_path: Path) -> None:
     async with await opened(tmp_path, "a/db") as one, await opened(tmp_path, "b/db") as two:
         await filled(one)
         await two.import_(await exported(one, tmp_path / "x"))
         assert await two.decisions() == []
         assert await two.pending() == []
         run = await two.run("b")
-        assert (run.status, run.message) == (Status.ERROR, "it had not ended when it was exported")
+        assert run.status is Status.ERROR
+        assert run.message == "the run had not ended when it was exported"
 
 
 async def test_one_session_can_be_exported_alone(tmp_path: Path) -> None:
@@ -88,7 +89,7 @@ async def test_one_session_can_be_exported_alone(tmp_path: Path) -> None:
             await exported(one, tmp_path / "y", "three")
 
 
-async def test_ids_that_are_taken_are_refused_or_made_anew(tmp_path: Path) -> None:
+async def test_existing_ids_are_refused_or_replaced_by_new_ones(tmp_path: Path) -> None:
     async with await opened(tmp_path) as store:
         await filled(store)
         file = await exported(store, tmp_path / "x")
@@ -114,7 +115,7 @@ def _line(number: int, change: Callable[[dict[str, object]], object]) -> Callabl
 
 
 def _signed(lines: list[bytes]) -> bytes:
-    """With the hash that these lines have: the flaw itself must be found."""
+    """Return the lines with a matching hash, so that the flaw itself must be found."""
     *body, _ = lines
     digest = hashlib.sha256(b"".join(body)).hexdigest()
     end = {"type": "end", "lines": len(body), "sha256": digest}
@@ -122,7 +123,7 @@ def _signed(lines: list[bytes]) -> bytes:
 
 
 def stored_in(path: Path) -> list[object]:
-    """Every row that a session is made of, seen or not."""
+    """Return every row of all sessions, including those hidden from queries."""
     with closing(sqlite3.connect(path)) as database:
         tables = ("threads", "runs", "events", "questions")
         return [row for table in tables for row in database.execute(f"SELECT * FROM {table}")]
@@ -156,7 +157,7 @@ FLAWS: dict[str, Callable[[bytes], bytes]] = {
 
 
 @pytest.mark.parametrize("lines", [1, 1000])
-async def test_of_a_file_that_is_not_right_nothing_is_imported(
+async def test_nothing_of_an_invalid_file_is_imported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: int
 ) -> None:
     monkeypatch.setattr("telex.agent.store.session_export.STORE_IMPORT_LINES", lines)
@@ -166,7 +167,7 @@ async def test_of_a_file_that_is_not_right_nothing_is_imported(
         await begun(two, "mine", "my own")
         for number, (flaw, changed) in enumerate(FLAWS.items()):
             (tmp_path / "x").write_bytes(changed(export))
-            with pytest.raises((BadExport, IdTaken), match=r"/x\b|one is here already"):
+            with pytest.raises((BadExport, IdTaken), match=r"/x\b|one exists already"):
                 await two.import_(tmp_path / "x")
             assert [thread.session_id for thread in await two.threads()] == ["my own"], flaw
             assert len(stored_in(two.path)) == 2 + number, flaw
@@ -174,7 +175,7 @@ async def test_of_a_file_that_is_not_right_nothing_is_imported(
     assert verify(tmp_path / "b/db").problems == ()
 
 
-async def test_an_import_is_not_seen_before_it_is_whole_and_holds_up_nobody(
+async def test_an_import_is_hidden_until_complete_and_does_not_block_writers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("telex.agent.store.session_export.STORE_IMPORT_LINES", 3)
@@ -202,7 +203,7 @@ async def filled_with(store: Store, session: str, events: int) -> None:
     await store.end_run(f"run of {session}", Status.COMPLETED)
 
 
-async def test_what_an_import_that_died_left_is_taken_away(
+async def test_the_remains_of_a_dead_import_are_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("telex.agent.store.session_import.STORE_IMPORT_LINES", 5)
@@ -211,9 +212,9 @@ async def test_what_an_import_that_died_left_is_taken_away(
         file = await exported(one, tmp_path / "x")
         loading = session_import.SessionImport(file, False)
         [piece] = session_export.read_export(file)
-        await two._write(loading.take, piece)
+        await two._write(loading.add, piece)
         async with await Store.open(two.path):
-            assert len(stored_in(two.path)) == 14, "who imports it lives"
+            assert len(stored_in(two.path)) == 14, "the importing process is alive"
         with pytest.raises(UnknownThread):
             await two.start_run(NewRun("x", "s", b"{}", ""))
         with pytest.raises(UnknownRun):
@@ -224,7 +225,7 @@ async def test_what_an_import_that_died_left_is_taken_away(
         assert len(await played(three, "s")) == 13
 
 
-async def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+async def test_importing_a_missing_or_special_file_is_refused(tmp_path: Path) -> None:
     async with await opened(tmp_path) as store:
         with pytest.raises(BadExport, match="No such file"):
             await store.import_(tmp_path / "nothing")
@@ -234,7 +235,7 @@ async def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
                 await store.import_(other)
 
 
-async def test_others_in_the_same_commit_are_stored_though_an_import_is_not(
+async def test_a_refused_import_does_not_fail_writes_in_the_same_commit(
     tmp_path: Path,
 ) -> None:
     async with await opened(tmp_path) as store:

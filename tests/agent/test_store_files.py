@@ -1,4 +1,4 @@
-"""The store's file: private, of a known version, opened again after whatever happened to it."""
+"""The store's file: privacy, schema versions, failing disks, and damage."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 CHILD = [sys.executable, str(HERE / "store_child.py")]
 MAY_BE = {
-    "fdatasync": ("told RunEnded",),  # the end that was told as not stored, and is there
+    "fdatasync": ("told RunEnded",),  # the end was reported as not stored, and is stored
     "pwrite64": (),
-    # SQLite's word for it; and what is in memory it need not read.
+    # SQLite may report damage instead; and it need not read pages that are in memory.
     "pread64": ("told StoreDamaged", "pread64: taken for stored", "told RunEnded"),
 }
 FIXTURES = sorted((HERE / "data").glob("store_v*.sql"))
 
 
-async def test_file_log_and_directory_are_ours_alone(tmp_path: Path) -> None:
+async def test_file_log_and_directory_are_private_to_the_user(tmp_path: Path) -> None:
     async with await opened(tmp_path) as store:
         await begun(store, "a")
         made = {
@@ -64,7 +64,7 @@ async def test_file_log_and_directory_are_ours_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("flaw", ["open directory", "open file", "link", "directory"])
-async def test_what_others_could_touch_is_refused(tmp_path: Path, flaw: str) -> None:
+async def test_a_store_that_other_users_can_access_is_refused(tmp_path: Path, flaw: str) -> None:
     path = tmp_path / "store/telex.db"
     async with await opened(tmp_path):
         pass
@@ -83,7 +83,7 @@ async def test_what_others_could_touch_is_refused(tmp_path: Path, flaw: str) -> 
         await opened(tmp_path)
 
 
-async def test_what_who_was_killed_while_making_the_file_left_is_taken_away(
+async def test_temporary_files_of_a_killed_creator_are_removed(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "store/telex.db"
@@ -113,16 +113,14 @@ def schema_of(path: Path) -> list[tuple[str, str]]:
         return database.execute("SELECT name, sql FROM sqlite_schema ORDER BY name").fetchall()
 
 
-def test_there_is_a_fixture_of_every_version_there_was() -> None:
+def test_every_schema_version_has_a_fixture() -> None:
     assert [path.name for path in FIXTURES] == [
         f"store_v{number + 1}.sql" for number in range(len(migrations.STEPS))
     ]
 
 
 @pytest.mark.parametrize("fixture", FIXTURES, ids=lambda path: path.stem)
-async def test_a_store_of_an_older_version_is_brought_up_to_date(
-    tmp_path: Path, fixture: Path
-) -> None:
+async def test_a_store_of_an_older_version_is_migrated(tmp_path: Path, fixture: Path) -> None:
     path = tmp_path / "store/telex.db"
     path.parent.mkdir(mode=0o700)
     path.touch(0o600)
@@ -140,7 +138,7 @@ async def test_a_store_of_an_older_version_is_brought_up_to_date(
     assert verify(path).problems == ()
 
 
-def test_a_migration_is_whole_or_does_not_happen(tmp_path: Path) -> None:
+def test_a_migration_is_atomic(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "db", isolation_level=None)) as database:
         migrations.migrate(database, "db")
         database.execute("INSERT INTO threads (id, created_at, updated_at) VALUES ('s', 1, 1)")
@@ -161,7 +159,7 @@ def test_a_migration_is_whole_or_does_not_happen(tmp_path: Path) -> None:
         ("PRAGMA application_id = 7", NotAStore),
     ],
 )
-async def test_a_file_of_a_later_version_or_of_others_is_left_alone(
+async def test_a_file_of_a_later_version_or_another_program_is_not_changed(
     tmp_path: Path, statement: str, problem: type[Exception]
 ) -> None:
     async with await opened(tmp_path) as store:
@@ -176,7 +174,7 @@ async def test_a_file_of_a_later_version_or_of_others_is_left_alone(
     assert path.read_bytes() == before
 
 
-async def test_a_file_that_is_no_database_is_left_alone(tmp_path: Path) -> None:
+async def test_a_file_that_is_not_a_database_is_not_changed(tmp_path: Path) -> None:
     path = tmp_path / "store/telex.db"
     path.parent.mkdir(mode=0o700)
     path.touch(0o600)
@@ -186,10 +184,10 @@ async def test_a_file_that_is_no_database_is_left_alone(tmp_path: Path) -> None:
     assert path.read_bytes() == b"something else entirely " * 100
 
 
-# Several at once.
+# Several processes.
 
 
-async def test_many_open_a_new_store_at_once(tmp_path: Path) -> None:
+async def test_concurrent_opens_of_a_new_store_all_succeed(tmp_path: Path) -> None:
     stores = await asyncio.gather(*(opened(tmp_path) for _ in range(8)))
     for number, store in enumerate(stores):
         await begun(store, f"run {number}", f"session {number}")
@@ -202,7 +200,7 @@ async def test_many_open_a_new_store_at_once(tmp_path: Path) -> None:
     assert verify(stores[0].path).events == 160
 
 
-async def test_a_process_that_does_not_let_go_is_named_and_then_forgotten(
+async def test_a_write_fails_while_another_process_holds_the_lock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("telex.agent.store.database_file.STORE_BUSY_SECONDS", 0.05)
@@ -219,26 +217,26 @@ async def test_a_process_that_does_not_let_go_is_named_and_then_forgotten(
 # Disks.
 
 
-async def test_a_full_database_is_answered_and_the_store_goes_on(tmp_path: Path) -> None:
+async def test_a_full_database_raises_disk_full_and_the_store_stays_usable(tmp_path: Path) -> None:
     """`max_page_count` makes SQLite answer as a full disk does; it ends with the connection."""
     async with await opened(tmp_path) as store:
         await begun(store, "a")
         assert await store.append("a", text(0)) == 0
         await store._writer.do(
-            lambda ledger: ledger.database.execute("PRAGMA max_page_count = 1").fetchone()
+            lambda state: state.database.execute("PRAGMA max_page_count = 1").fetchone()
         )
         together = await asyncio.gather(
             *(store.append("a", text("x" * 10_000)) for _ in range(10)), return_exceptions=True
         )
         assert {type(answer) for answer in together} == {DiskFull}
-        assert "Make room" in str(together[0])
+        assert "Free some space" in str(together[0])
         assert await contents(store.events("a")) == [(0, 0)]
         assert await store.append("a", text(1)) == 1
     assert verify(store.path).problems == ()
 
 
 @pytest.mark.counted
-def test_a_write_cut_short_anywhere_is_answered_and_leaves_no_trace(
+def test_a_write_cut_short_anywhere_fails_and_stores_nothing(
     tmp_path: Path, counted: Callable[[int, int], int]
 ) -> None:
     path, steps = tmp_path / "store/telex.db", counted(20, 500)
@@ -249,7 +247,7 @@ def test_a_write_cut_short_anywhere_is_answered_and_leaves_no_trace(
     print(f"{steps} writes cut short, each answered")
 
 
-def test_a_full_disk_is_told_and_room_is_used_when_there_is_some(
+def test_a_full_disk_is_reported_and_freed_space_is_used(
     tmp_path: Path, program: Callable[[str], str]
 ) -> None:
     script = 'mount -t tmpfs -o size=1m,mode=700 none "$1" && shift && exec "$@"'
@@ -265,10 +263,10 @@ def test_a_full_disk_is_told_and_room_is_used_when_there_is_some(
 
 @pytest.mark.counted
 @pytest.mark.parametrize("call", ["fdatasync", "pwrite64", "pread64"])
-async def test_a_disk_that_fails_is_told_each_time_and_loses_nothing(
+async def test_a_failing_disk_is_reported_each_time_and_loses_nothing(
     tmp_path: Path, counted: Callable[[int, int], int], call: str
 ) -> None:
-    """Of what was refused, nobody can know: a write may be there whose `fsync` failed."""
+    """A refused write may be stored or not: its `fsync` failed after the data was written."""
     rounds = counted(2, 70)
     for turn in range(rounds):
         path, events = tmp_path / str(turn) / "telex.db", turn * 7 % 100
@@ -286,7 +284,7 @@ async def test_a_disk_that_fails_is_told_each_time_and_loses_nothing(
     print(f"{rounds} times {call} failed for good: told, and nothing lost")
 
 
-# A log that lost its end.
+# A write-ahead log that lost its end.
 
 
 @pytest.mark.counted
@@ -294,7 +292,7 @@ async def test_a_log_cut_or_torn_anywhere_opens_with_a_prefix(
     tmp_path: Path, counted: Callable[[int, int], int]
 ) -> None:
     async with await opened(tmp_path) as store:
-        pass  # so that the tables are in the file, and only events in the log
+        pass  # creates the tables, so that the WAL of the next open has only events
     async with await opened(tmp_path) as store:
         await begun(store, "a", "one")
         await begun(store, "b", "two")
@@ -317,7 +315,7 @@ async def test_a_log_cut_or_torn_anywhere_opens_with_a_prefix(
 
 
 async def _prefix_after(kept: Path, place: Path, log: bytes, cut: int, torn: bytes) -> int:
-    """How many events are there after a log was cut, or overwritten from there on."""
+    """Return how many events are left after the WAL was cut, or overwritten from there on."""
     shutil.rmtree(place, ignore_errors=True)
     shutil.copytree(kept, place)
     place.chmod(0o700)
@@ -343,17 +341,17 @@ async def _prefix_after(kept: Path, place: Path, log: bytes, cut: int, torn: byt
     [
         (
             "UPDATE events SET event = CAST(event || ' ' AS BLOB) WHERE seq = 1",
-            "1 is not as it was",
+            "1 was changed",
         ),
         ("DELETE FROM events WHERE seq = 1", "event 1 is missing before 2"),
-        ("DELETE FROM events WHERE seq = 2", "ended with 3 events, and has 2"),
-        ("DELETE FROM events", "ended with 3 events, and has 0"),
-        ("UPDATE events SET at = at + 1 WHERE seq = 2", "2 is not as it was"),
-        ("DELETE FROM runs", "belongs to a row of runs"),
+        ("DELETE FROM events WHERE seq = 2", "ended with 3 events, but has 2"),
+        ("DELETE FROM events", "ended with 3 events, but has 0"),
+        ("UPDATE events SET at = at + 1 WHERE seq = 2", "2 was changed"),
+        ("DELETE FROM runs", "refers to a row of runs"),
         ("UPDATE runs SET status = 'awaiting_ui', ended_at = NULL", "has 0 open questions"),
     ],
 )
-async def test_what_was_changed_behind_our_back_is_found(
+async def test_verify_finds_changes_made_outside_the_store(
     tmp_path: Path, damage: str, said: str
 ) -> None:
     async with await opened(tmp_path) as store:
@@ -379,7 +377,7 @@ async def test_a_damaged_page_is_found_and_named(tmp_path: Path) -> None:
         assert verify(store.path).problems
 
 
-async def test_text_that_is_no_text_any_more_is_damage(tmp_path: Path) -> None:
+async def test_text_that_is_not_utf8_is_reported_as_damage(tmp_path: Path) -> None:
     async with await opened(tmp_path) as store:
         await begun(store, "a")
         await store.append("a", text(0))
@@ -392,18 +390,18 @@ async def test_text_that_is_no_text_any_more_is_damage(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["SQLITE_IOERR_READ", "SQLITE_IOERR_CORRUPTFS"])
-def test_a_disk_that_cannot_be_read_is_not_a_damaged_file(name: str) -> None:
+def test_a_read_error_is_not_reported_as_damage(name: str) -> None:
     code = getattr(sqlite3, name)
     for kind in (code, sqlite3.SQLITE_IOERR):
         assert isinstance(errors.sqlite_store_error(kind, "x", ""), DiskFailed)
-    assert "could not be read: Input/output error" in str(errors.sqlite_store_error(code, "x", ""))
+    assert "cannot be read: Input/output error" in str(errors.sqlite_store_error(code, "x", ""))
     page = f"Tree 4 page 9: unable to get the page. error code={code}"
-    with pytest.raises(DiskFailed, match="could not be read"):
-        integrity._check_it_was_read(page, Path("x"))
-    integrity._check_it_was_read("Tree 4 page 9: free space corruption", Path("x"))
+    with pytest.raises(DiskFailed, match="cannot be read"):
+        integrity._raise_if_disk_failed(page, Path("x"))
+    integrity._raise_if_disk_failed("Tree 4 page 9: free space corruption", Path("x"))
 
 
-def test_nothing_to_verify_is_said(tmp_path: Path) -> None:
-    with pytest.raises(StoreUnusable, match="there is no"):
+def test_verify_of_a_missing_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(StoreUnusable, match="does not exist"):
         verify(tmp_path / "telex.db")
     assert not (tmp_path / "telex.db").exists()

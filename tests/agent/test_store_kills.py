@@ -1,4 +1,4 @@
-"""`kill -9` while a process writes: what it was told is stored is there, once, in order."""
+"""`kill -9` of a process that writes: every acknowledged event is stored, once and in order."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
 
 CHILD = Path(__file__).parent / "store_child.py"
 STORE_TURNS = 40
-"""How often one database is killed before the next one is taken: it is to be hurt repeatedly."""
+"""How many kills one database gets before a new one is used: it must survive repeated kills."""
 
 
 @dataclass
 class Acknowledged:
-    """What a process said, before it died, that it had been told."""
+    """The writes that a process reported as stored before it was killed."""
 
     events: dict[str, int] = field(default_factory=dict)
     asked: dict[str, str] = field(default_factory=dict)
     answered: set[str] = field(default_factory=set)
 
-    def hear(self, line: str) -> None:
+    def add(self, line: str) -> None:
         match line.split():
             case ["event", run, seq, number]:
-                assert seq == number, "what was said to be stored is not where it was put"
+                assert seq == number, "the event has another sequence number than expected"
                 self.events[run] = int(seq)
             case ["asked", run, id]:
                 self.asked[id] = run
@@ -43,47 +43,47 @@ class Acknowledged:
 
 
 def killed(path: Path, turn: int, lines: int) -> Acknowledged:
-    """What a writer said, of which so many lines were waited for before it was killed."""
+    """Run a writer, wait for so many lines of its output, kill it, and return its reports."""
     argv = [sys.executable, CHILD, "write", path, str(turn)]
     with subprocess.Popen(argv, stdout=subprocess.PIPE) as child:
         assert child.stdout is not None
-        said = [child.stdout.readline() for _ in range(lines)]
+        output = [child.stdout.readline() for _ in range(lines)]
         child.kill()
-        said += child.stdout.readlines()
-    heard = Acknowledged()
-    for line in said:
+        output += child.stdout.readlines()
+    acknowledged = Acknowledged()
+    for line in output:
         if line.endswith(b"\n"):
-            heard.hear(line.decode())
-    return heard
+            acknowledged.add(line.decode())
+    return acknowledged
 
 
-async def check(path: Path, turn: int, heard: Acknowledged) -> int:
+async def check(path: Path, turn: int, acknowledged: Acknowledged) -> int:
     async with await Store.open(path) as store:
         for run in (f"{turn}.{number}" for number in range(4)):
             try:
                 found = await contents(store.events(run))
             except UnknownRun:
-                assert run not in heard.events
+                assert run not in acknowledged.events
                 continue
             assert found == [(n, n) for n in range(len(found))], "lost, doubled or out of order"
-            assert len(found) > heard.events.get(run, -1), "told to be stored, and not there"
-            await check_run(store, run, heard)
-    return sum(seq + 1 for seq in heard.events.values())
+            assert len(found) > acknowledged.events.get(run, -1), "acknowledged, but not stored"
+            await check_run(store, run, acknowledged)
+    return sum(seq + 1 for seq in acknowledged.events.values())
 
 
-async def check_run(store: Store, run: str, heard: Acknowledged) -> None:
-    """It has ended, or waits for the answer to a question that is still there."""
+async def check_run(store: Store, run: str, acknowledged: Acknowledged) -> None:
+    """Check that the run has ended, or waits for the answer to a question that is still open."""
     waiting = await store.pending(run)
     status = (await store.run(run)).status
     assert status is (Status.AWAITING_UI if waiting else Status.ERROR)
-    asked = {id for id, of in heard.asked.items() if of == run}
+    asked = {id for id, of in acknowledged.asked.items() if of == run}
     late = [question.id for question in waiting]
-    assert not heard.answered & set(late)
-    for id in asked - heard.answered - set(late):
+    assert not acknowledged.answered & set(late)
+    for id in asked - acknowledged.answered - set(late):
         assert (await store.answer(id, b"{}", "late")).answer == b'{"ok":true}'
 
 
-async def test_a_session_is_free_when_the_process_that_had_it_was_killed(tmp_path: Path) -> None:
+async def test_killing_a_process_frees_its_sessions(tmp_path: Path) -> None:
     path = tmp_path / "store/telex.db"
     async with await Store.open(path) as store:
         argv = [sys.executable, CHILD, "write", path, "0"]
@@ -112,8 +112,8 @@ def test_nothing_acknowledged_is_lost_or_doubled_by_kill_9(
         if turn % STORE_TURNS == 0:
             path = tmp_path / str(turn) / "telex.db"
         lines = chance.choice((1, 2, chance.randrange(300)))
-        heard = killed(path, turn, lines)
-        events += asyncio.run(check(path, turn, heard))
+        acknowledged = killed(path, turn, lines)
+        events += asyncio.run(check(path, turn, acknowledged))
         if turn % STORE_TURNS == STORE_TURNS - 1 or turn == turns - 1:
             assert verify(path).problems == ()
             assert list(path.parent.glob("*-owner-*")) == []

@@ -1,4 +1,4 @@
-"""Questions kept with their run and answered once, and decisions that are remembered."""
+"""Questions that are stored with their run and answered once, and remembered decisions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ YES, NO = b'{"ok":true}', b'{"ok":false}'
 CONFIRM = "ui.confirm.request"
 
 
-async def test_the_first_answer_wins_and_the_others_are_told_who_won(tmp_path: Path) -> None:
+async def test_the_first_answer_wins_and_later_ones_get_the_winner(tmp_path: Path) -> None:
     async with await opened(tmp_path) as store:
         await begun(store, "a")
         asked = await store.ask("a", CONFIRM, b'{"title":"Run?"}', b"digest")
@@ -55,7 +55,7 @@ async def test_no_answer_counts_after_a_cancel(tmp_path: Path) -> None:
             await store.ask("a", CONFIRM, b"{}")
 
 
-async def test_an_answer_to_nothing_is_refused(tmp_path: Path) -> None:
+async def test_an_answer_to_an_unknown_request_is_refused(tmp_path: Path) -> None:
     async with await opened(tmp_path) as store:
         await store.ask(None, CONFIRM, b"{}")
         for id in ("ui_2", "ui_0", "ui_01", "ui_", "1", "", "ui_-1", "ui_" + "9" * 40):
@@ -81,7 +81,7 @@ async def test_a_question_survives_a_restart_with_its_run_and_its_id(tmp_path: P
     assert verify(tmp_path / "store/telex.db").problems == ()
 
 
-async def test_one_of_two_runtimes_adopts_a_run(tmp_path: Path) -> None:
+async def test_only_one_of_two_runtimes_adopts_a_run(tmp_path: Path) -> None:
     async with await opened(tmp_path) as store:
         await begun(store, "a")
         await store.ask("a", CONFIRM, b"{}")
@@ -100,7 +100,7 @@ async def test_a_question_without_a_run_ends_with_its_runtime(tmp_path: Path) ->
         assert (await store.answer(asked.id, YES, "ui")).by == "the runtime ended"
 
 
-async def test_a_decision_tells_who_made_it_and_who_took_it_back(tmp_path: Path) -> None:
+async def test_a_decision_records_its_author_and_its_revoker(tmp_path: Path) -> None:
     async with await opened(tmp_path) as store:
         await begun(store, "a")
         asked = await store.ask("a", CONFIRM, b"{}")

@@ -1,4 +1,4 @@
-"""Cores that go on after they were told to stop: nothing they try is told, kept, asked or done."""
+"""Cores that continue after a cancel: nothing they try is sent, stored, asked or done."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CANCELLED = {"ok": True, "status": "cancelled"}
 
 
 class Stubborn:
-    """Does something in a task that no cancel reaches, and stops only when it is let go."""
+    """A core that acts in a task that no cancel reaches, and stops only when the test releases it."""
 
     name = "stubborn"
     details = BuiltinCore.details
@@ -47,14 +47,14 @@ class Stubborn:
         yield FinalEvent("never")
 
     async def was_stopped(self) -> bool:
-        """Whether what it does beside has come to nothing."""
+        """Return whether its separate task was cancelled."""
         assert self.task is not None
         await asyncio.wait({self.task}, timeout=5)
         return self.task.cancelled()
 
 
 async def cancelling(ui: Ui, run: str, core: Stubborn) -> str:
-    """The id of a cancel that the core has heard of, and that has no answer yet."""
+    """Send a cancel, wait until the core receives it, and return the id of the pending request."""
     id = ui.send("run.cancel", {"run_id": run})
     await core.told.wait()
     return id
@@ -64,7 +64,7 @@ async def stored(agent: Agent, run: str) -> list[bytes]:
     return [event.event async for event in agent.runtime.store.events(run)]
 
 
-async def test_a_question_that_was_being_kept_at_the_cancel_is_put_to_nobody(
+async def test_a_question_that_was_being_stored_at_the_cancel_is_not_sent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keeping = held(monkeypatch, Store, "ask", done=True)
@@ -83,7 +83,7 @@ async def test_a_question_that_was_being_kept_at_the_cancel_is_put_to_nobody(
         assert not [m for m in ui.heard if m.get("method") == "ui.prompt.request"]
 
 
-async def test_an_answer_that_comes_with_the_cancel_is_not_acted_on_and_not_remembered(
+async def test_an_answer_that_arrives_with_the_cancel_has_no_effect_and_is_not_remembered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answering = held(monkeypatch, Store, "answer", done=True)
@@ -105,7 +105,7 @@ async def test_an_answer_that_comes_with_the_cancel_is_not_acted_on_and_not_reme
         assert not (agent.root / "done").exists()
 
 
-async def test_what_a_tool_answers_after_the_cancel_is_neither_kept_nor_told(
+async def test_a_tool_result_after_the_cancel_is_neither_stored_nor_sent(
     tmp_path: Path,
 ) -> None:
     core = Stubborn(lambda context: context.call("shell", {"command": "cat pipe"}))
@@ -124,7 +124,7 @@ async def test_what_a_tool_answers_after_the_cancel_is_neither_kept_nor_told(
 
 
 class Talkative:
-    """Goes on saying things when it is told to stop."""
+    """A core that keeps emitting after its cancel."""
 
     name = "talkative"
     details = BuiltinCore.details
@@ -146,7 +146,7 @@ class Talkative:
     [TextDelta("text", "late"), ContextLeft(50), TextEvent("late"), FinalEvent("late")],
     ids=repr,
 )
-async def test_what_a_core_says_after_its_cancel_is_neither_kept_nor_told(
+async def test_core_output_after_the_cancel_is_neither_stored_nor_sent(
     tmp_path: Path, late: CoreOutput
 ) -> None:
     async with an_agent(tmp_path, Talkative(late, FinalEvent("later"))) as agent:
@@ -160,7 +160,7 @@ async def test_what_a_core_says_after_its_cancel_is_neither_kept_nor_told(
 
 
 class Inquisitive:
-    """Asks when it is told to stop."""
+    """A core that asks a question after its cancel."""
 
     name = "inquisitive"
     details = BuiltinCore.details

@@ -1,4 +1,4 @@
-"""What an agent's tools do, and what they refuse."""
+"""The tools of the agent: their results and their refusals."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any
 import jsonschema
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from agent.working import TOOLS, call, context_in, gone, refused, said
@@ -43,7 +43,7 @@ def sha(text: str) -> str:
 # The registry
 
 
-def test_every_tool_has_a_schema_that_is_one_and_a_description() -> None:
+def test_every_tool_has_a_valid_schema_and_a_description() -> None:
     names = [tool.name for tool in TOOLS]
     assert names == [
         *("read", "read_line", "write", "edit", "search", "list", "shell", "todo"),
@@ -56,7 +56,7 @@ def test_every_tool_has_a_schema_that_is_one_and_a_description() -> None:
         assert len(tool.description) > 20
 
 
-def test_an_unknown_tool_is_told_with_those_there_are() -> None:
+def test_an_unknown_tool_is_refused_with_the_known_names() -> None:
     with pytest.raises(UnknownTool, match=r"'rm'.*read, "):
         TOOLS.prepare("rm", {})
 
@@ -84,17 +84,17 @@ def test_an_unknown_tool_is_told_with_those_there_are() -> None:
 def test_bad_arguments_are_refused_before_anything_runs(
     name: str, arguments: bytes | dict[str, object] | None
 ) -> None:
-    with pytest.raises(BadArguments, match=f"bad arguments for {name}"):
+    with pytest.raises(BadArguments, match=f"invalid arguments for {name}"):
         TOOLS.prepare(name, arguments)
 
 
-async def test_arguments_come_as_they_were_on_the_wire(context: ToolContext) -> None:
+async def test_arguments_are_accepted_as_received(context: ToolContext) -> None:
     (context.cwd / "a").write_text("x")
     for arguments in (b'{"file_path":"a"}', msgspec.Raw(b'{"file_path":"a"}'), {"file_path": "a"}):
         assert not (await TOOLS.call("read", arguments, context)).is_error
 
 
-async def test_a_foreign_tool_joins_but_takes_no_name_of_ours(context: ToolContext) -> None:
+async def test_a_foreign_tool_cannot_replace_a_built_in_tool(context: ToolContext) -> None:
     async def run(arguments: object, context: ToolContext) -> ToolResult:
         return ToolResult("x" * 300_000)
 
@@ -105,7 +105,7 @@ async def test_a_foreign_tool_joins_but_takes_no_name_of_ours(context: ToolConte
     tools = ToolRegistry([*TOOLS, *foreign])
     assert tools.prepare("read", {"file_path": "a"}).tool is not foreign[0]
     result = await tools.call("foreign", {"any": 1}, context)
-    assert len(result.text) < 70_000, "whoever wrote it, an answer is bounded"
+    assert len(result.text) < 70_000, "the result of any tool is limited"
     ref_id = result.text.rsplit(" ", 1)[1].rstrip("]")
     assert "x" in await said(context, "tool_output_cache_line", ref_id=ref_id, line_number=0)
 
@@ -122,7 +122,7 @@ async def test_a_file_is_read_with_numbered_lines_and_its_hash(context: ToolCont
     )
     assert result.details["lines"] == 3
     part = await said(context, "read", file_path="f", offset=1, limit=1)
-    assert part.startswith("    2  two\n[lines 2 to 2 of 3: go on with 2; sha256 ")
+    assert part.startswith("    2  two\n[lines 2 to 2 of 3: continue with offset 2; sha256 ")
     assert "3 lines" in await refused(context, "read", file_path="f", offset=3)
 
 
@@ -130,21 +130,21 @@ async def test_a_large_file_is_read_in_pages_and_long_lines_in_parts(context: To
     (context.cwd / "f").write_text("short\n" + "x" * 5000 + "\n" + "y\n" * 3000)
     text = await said(context, "read", file_path="f")
     assert "    2  " + "x" * 1000 + "...[line clipped]\n" in text
-    assert "lines 1 to 2000 of 3002: go on with 2000" in text
+    assert "lines 1 to 2000 of 3002: continue with offset 2000" in text
     part = await said(
         context, "read_line", file_path="f", line_number=2, char_offset=4990, char_limit=100
     )
     assert part == "x" * 10
 
 
-async def test_what_is_no_text_is_refused_with_a_sentence(context: ToolContext) -> None:
+async def test_a_file_that_is_not_text_is_refused_with_a_reason(context: ToolContext) -> None:
     (context.cwd / "binary").write_bytes(b"\x7fELF\0\0")
     (context.cwd / "empty").touch()
     with (context.cwd / "huge").open("wb") as file:
         file.truncate(11 * 2**20)
     assert "binary file of 6 bytes" in await refused(context, "read", file_path="binary")
     assert "10 MiB" in await refused(context, "read", file_path="huge")
-    assert "directory; list it" in await refused(context, "read", file_path=".")
+    assert "is a directory; use `list`" in await refused(context, "read", file_path=".")
     assert "No such file" in await refused(context, "read", file_path="missing")
     assert "outside" in await refused(context, "read", file_path="/etc/passwd")
     assert "empty" in await said(context, "read", file_path="empty")
@@ -158,13 +158,15 @@ async def test_text_that_is_not_utf_8_is_read_all_the_same(context: ToolContext)
 # write, edit
 
 
-async def test_a_file_is_written_with_the_directories_to_it(context: ToolContext) -> None:
+async def test_a_file_is_written_and_missing_directories_are_created(context: ToolContext) -> None:
     result = await call(context, "write", file_path="a/b/f", content="hé\n")
     assert (context.cwd / "a" / "b" / "f").read_text() == "hé\n"
-    assert result.text.startswith("a/b/f made: 4 bytes\ndiff --git a/a/b/f b/a/b/f\n")
+    assert result.text.startswith("a/b/f created: 4 bytes\ndiff --git a/a/b/f b/a/b/f\n")
     assert "\n--- /dev/null\n+++ b/a/b/f\n@@ -0,0 +1 @@\n+hé\n[sha256 " in result.text
     assert result.details["sha256"] == sha("hé\n")
-    assert (await said(context, "write", file_path="g", content="x")).startswith("g made: 1 byte\n")
+    assert (await said(context, "write", file_path="g", content="x")).startswith(
+        "g created: 1 byte\n"
+    )
 
 
 async def test_a_file_that_changed_meanwhile_is_not_overwritten(context: ToolContext) -> None:
@@ -176,32 +178,32 @@ async def test_a_file_that_changed_meanwhile_is_not_overwritten(context: ToolCon
     ):
         told = await refused(context, name, file_path="f", expected_hash=sha("before"), **more)
         assert sha("theirs") in told
-    assert "not the file" in await refused(
+    assert "not the expected file" in await refused(
         context, "write", file_path="f", content="x", expected_hash=""
     )
     assert file.read_text() == "theirs"
     await said(context, "write", file_path="f", content="ours", expected_hash=sha("theirs"))
     assert file.read_text() == "ours"
     told = await refused(context, "write", file_path="g", content="", expected_hash=sha("x"))
-    assert "it is not there" in told
+    assert "it does not exist" in told
 
 
-async def test_a_text_is_replaced_where_it_stands_once(context: ToolContext) -> None:
+async def test_a_text_that_occurs_once_is_replaced(context: ToolContext) -> None:
     file = context.cwd / "f"
     file.write_bytes(b"one\ntwo\r\n\xe9two\n")
     edit = {"file_path": "f", "old_string": "two", "new_string": "2"}
-    assert "stands 2 times" in await refused(context, "edit", **edit)
+    assert "occurs 2 times" in await refused(context, "edit", **edit)
     assert "nothing was written" in await said(
         context, "edit", **edit, replace_all=True, dry_run=True
     )
     assert file.read_bytes() == b"one\ntwo\r\n\xe9two\n"
     assert "edited in 2 places" in await said(context, "edit", **edit, replace_all=True)
-    assert file.read_bytes() == b"one\n2\r\n\xe92\n", "what was not asked for is as it was"
+    assert file.read_bytes() == b"one\n2\r\n\xe92\n", "only the requested text changes"
     await said(context, "edit", file_path="f", old_string="", new_string="all new")
     assert file.read_text() == "all new"
 
 
-async def test_what_is_not_there_is_not_guessed_at(context: ToolContext) -> None:
+async def test_a_text_that_is_not_found_is_refused(context: ToolContext) -> None:
     (context.cwd / "f").write_bytes(b"a\r\n  b\r\n")
     edit = {"file_path": "f", "new_string": "x"}
     assert "CR LF" in await refused(context, "edit", old_string="a\n  b", **edit)
@@ -210,15 +212,15 @@ async def test_what_is_not_there_is_not_guessed_at(context: ToolContext) -> None
     assert "nothing to change" in await refused(context, "edit", old_string="x", **edit)
 
 
-async def test_a_file_that_may_not_be_written_is_not_replaced(context: ToolContext) -> None:
+async def test_a_file_that_is_not_writable_is_not_replaced(context: ToolContext) -> None:
     file = context.cwd / "f"
     file.write_text("x")
     file.chmod(0o400)
     result = await call(context, "write", file_path="f", content="y")
-    if os.geteuid() == 0:  # who may write everything
+    if os.geteuid() == 0:  # root may write everything
         assert (file.read_text(), file.stat().st_mode & 0o777) == ("y", 0o400)
     else:
-        assert "may not be written" in result.text
+        assert "is not writable" in result.text
         assert file.read_text() == "x"
 
 
@@ -229,20 +231,20 @@ async def test_a_change_is_bound_to_the_file_that_was_shown(context: ToolContext
     preview = await prepared.preview(context)
     assert isinstance(preview, Preview)
     assert preview.diff.splitlines()[3:] == ["@@ -1,3 +1,3 @@", " a", "-b", "+B", " c"]
-    assert file.read_text() == "a\nb\nc\n", "showing changes nothing"
+    assert file.read_text() == "a\nb\nc\n", "a preview changes nothing"
     file.write_text("b\n")
     assert (await prepared.pinned(preview).run(context)).is_error
     assert file.read_text() == "b\n"
     fresh = await TOOLS.prepare("write", {"file_path": "new", "content": "x"}).preview(context)
     assert isinstance(fresh, Preview)
-    assert fresh.pinned.expected_hash == "", "nor may a file appear where none was shown"
+    assert fresh.pinned.expected_hash == "", "a file that has appeared since is not overwritten"
     assert await TOOLS.prepare("list", {}).preview(context) is None
     failing = await TOOLS.prepare("write", {"file_path": "../x", "content": ""}).preview(context)
     assert isinstance(failing, ToolResult)
     assert failing.is_error
 
 
-def test_a_difference_is_bounded_in_lines_and_time() -> None:
+def test_a_diff_is_limited_in_lines_and_time() -> None:
     before = b"same\n" * 50_000 + b"old\n" * 20_000 + b"end\n"
     shown = unified_diff("f", before, before.replace(b"old", b"new"))
     lines = shown.text.splitlines()
@@ -253,15 +255,15 @@ def test_a_difference_is_bounded_in_lines_and_time() -> None:
     assert unified_diff("f", b"a", b"a").text == ""
 
 
-def test_what_a_difference_does_not_show_whole_it_says_to_be_truncated() -> None:
-    assert unified_diff("f", b"", b"x" * 1001).truncated, "a line that is cut"
+def test_an_incomplete_diff_is_marked_as_truncated() -> None:
+    assert unified_diff("f", b"", b"x" * 1001).truncated, "a line that is clipped"
     other = unified_diff("f", b"\xe9\n", b"\xe8\n")
     assert (other.rows, other.truncated) == (("@@ -1 +1 @@", "-\ufffd", "+\ufffd"), True)
     for lines in (994, 995, 996, 997, 998):
         before = b"0\n" * lines + b"1\n2\n3\n4\n"
         shown = unified_diff("f", b"a\n" + before, b"b\n" + before.replace(b"0\n1\n", b"0\n9\n1\n"))
         added = [row for row in shown.rows if row.startswith("+")]
-        assert shown.truncated or added == ["+b", "+9"], "what is the same is no change"
+        assert shown.truncated or added == ["+b", "+9"], "equal contents are no change"
 
 
 _LINES = st.lists(
@@ -269,6 +271,7 @@ _LINES = st.lists(
 )
 
 
+@example(["a"] * 5, ["b", *["a"] * 4], False, False, "f", False)
 @given(
     _LINES,
     _LINES,
@@ -280,7 +283,7 @@ _LINES = st.lists(
 @settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-def test_a_difference_is_one_that_git_applies(
+def test_git_applies_a_diff(
     program: Callable[[str], str],
     old: list[str],
     new: list[str],
@@ -318,7 +321,7 @@ async def test_a_directory_is_listed(context: ToolContext) -> None:
     assert await said(context, "list") == "b.py\nout@\nsub/\n'two\\nlines'"
     assert await said(context, "list", pattern="*.py") == "b.py\nsub/deep.py"
     assert await said(context, "list", path="sub") == "sub/deep.py"
-    assert "[nothing fits]" in await said(context, "list", pattern="passwd")
+    assert "[no matching files]" in await said(context, "list", pattern="passwd")
     assert "outside" in await refused(context, "list", path="out")
     assert (await said(context, "list", limit=1)).startswith("b.py\n[the first 1;")
 
@@ -351,13 +354,13 @@ async def test_a_pattern_finds_nothing_in_hidden_directories_unless_it_names_one
         ("./a,b", "a,b", "a"),
     ],
 )
-def test_a_pattern_of_names(glob: str, fits: str, not_: str) -> None:
+def test_a_glob_matches_names_and_paths(glob: str, fits: str, not_: str) -> None:
     assert all(map(Glob(glob).matches, fits.split()))
     assert not any(map(Glob(glob).matches, not_.split()))
 
 
 @pytest.mark.parametrize("glob", ["{a", "a}", "[z-a]"])
-def test_a_pattern_that_is_none_is_told(glob: str) -> None:
+def test_an_invalid_pattern_is_refused_with_a_reason(glob: str) -> None:
     with pytest.raises(BadGlob):
         Glob(glob)
 
@@ -369,7 +372,7 @@ def test_a_pattern_that_is_none_is_told(glob: str) -> None:
 def searching(
     request: pytest.FixtureRequest, tmp_path: Path, program: Callable[[str], str]
 ) -> ToolContext:
-    """With and without ripgrep: the answers are the same."""
+    """With and without ripgrep: the results are the same."""
     if request.param == "our own":
         return context_in(tmp_path, PATH="/nowhere")
     program("rg")
@@ -396,22 +399,22 @@ async def test_lines_are_found_in_files(searching: ToolContext) -> None:
         "a.py:1:import os\na.py:2:x = os.path(1)"
     )
     assert await said(searching, "search", pattern="OS", path="sub/b.txt") == "sub/b.txt:1:OS here"
-    assert "[nothing was found]" in await said(searching, "search", pattern="-zzz")
+    assert "[no matches]" in await said(searching, "search", pattern="-zzz")
     assert (await said(searching, "search", pattern="os", max_matches=1)).endswith(
-        "\n[the first 1 matches; narrow the search for others]"
+        "\n[the first 1 matches; narrow the search for more]"
     )
     assert "regular expression" in await refused(searching, "search", pattern="(", regex=True)
     assert "outside" in await refused(searching, "search", pattern="x", path="..")
     assert "No such" in await refused(searching, "search", pattern="x", path="missing")
 
 
-async def test_a_match_is_of_one_line_though_white_space_goes_over_several(
+async def test_a_match_is_within_one_line_although_white_space_spans_several(
     searching: ToolContext,
 ) -> None:
     (searching.cwd / "f").write_text("a\n\n\n  def f\n\nend\n\ndef g\n")
     found = await said(searching, "search", pattern=r"^\s*def", regex=True)
     assert found == "f:4:  def f\nf:8:def g"
-    assert "nothing" in await said(searching, "search", pattern=r"a\s+def", regex=True)
+    assert "no matches" in await said(searching, "search", pattern=r"a\s+def", regex=True)
     assert await said(searching, "search", pattern=r"^$", regex=True) == "f:2:\nf:3:\nf:5:\nf:7:"
     every = await said(searching, "search", pattern=r"[^x]*", regex=True)
     assert len(every.splitlines()) == 8
@@ -423,7 +426,7 @@ async def test_a_match_is_of_one_line_though_white_space_goes_over_several(
         [r"^\s*a", r"a\s*$", r"\s", r"a[^b]*", r"^$", r"a|b", r"\ba", r"(?s)a.*b", r""]
     ),
 )
-def test_the_lines_found_are_those_that_fit_one_by_one(text: str, source: str) -> None:
+def test_the_lines_found_are_those_that_match_by_themselves(text: str, source: str) -> None:
     pattern = line_pattern(source, regex=True)
     expected = [
         (number, line) for number, line in enumerate(lines_of(text)) if pattern.search(line)
@@ -431,7 +434,7 @@ def test_the_lines_found_are_those_that_fit_one_by_one(text: str, source: str) -
     assert list(matching_lines(pattern, text)) == expected
 
 
-async def test_what_reading_would_ask_about_is_searched_only_when_it_is_named(
+async def test_files_that_need_a_question_to_read_are_searched_only_if_named(
     searching: ToolContext,
 ) -> None:
     root = searching.cwd
@@ -445,7 +448,7 @@ async def test_what_reading_would_ask_about_is_searched_only_when_it_is_named(
     assert await said(searching, "search", pattern="needle", path=".cache") == ".cache/x:1:needle"
 
 
-async def test_a_directory_of_the_project_that_is_called_like_one_of_the_system_is_searched(
+async def test_a_project_directory_named_like_a_system_directory_is_searched(
     searching: ToolContext,
 ) -> None:
     for name in ("dev/x", "proc/x", "etc/shadow"):
@@ -458,10 +461,10 @@ async def test_a_directory_of_the_project_that_is_called_like_one_of_the_system_
 async def test_a_pipe_is_not_searched(searching: ToolContext) -> None:
     os.mkfifo(searching.cwd / "pipe")
     assert "neither" in await refused(searching, "search", pattern="x", path="pipe")
-    assert "nothing" in await said(searching, "search", pattern="x")
+    assert "no matches" in await said(searching, "search", pattern="x")
 
 
-async def test_what_became_a_link_while_it_was_searched_is_not_answered(
+async def test_matches_in_a_directory_that_became_a_link_are_discarded(
     context: ToolContext, monkeypatch: pytest.MonkeyPatch, program: Callable[[str], str]
 ) -> None:
     program("rg")
@@ -479,19 +482,19 @@ async def test_what_became_a_link_while_it_was_searched_is_not_answered(
 
     monkeypatch.setattr(searching_tool.command_runner, "run_command", after_a_change)
     assert "became a link" in await refused(context, "search", pattern="needle", path="d")
-    # A single file is read by ourselves, who follow no link.
+    # A single file is searched in Python, which follows no link.
     assert await said(context, "search", pattern="needle", path="g") == "g:1:needle in g"
-    assert "[nothing was found]" in await said(context, "search", pattern="x", path="g")
+    assert "[no matches]" in await said(context, "search", pattern="x", path="g")
 
 
 async def test_a_link_that_leads_out_is_not_searched(searching: ToolContext) -> None:
     (searching.cwd.parent / "secret").write_text("needle")
     (searching.cwd / "out").symlink_to(searching.cwd.parent)
-    assert "nothing" in await said(searching, "search", pattern="needle")
+    assert "no matches" in await said(searching, "search", pattern="needle")
     assert "outside" in await refused(searching, "search", pattern="needle", path="out/secret")
 
 
-async def test_a_search_does_not_run_what_a_configuration_names(
+async def test_a_search_does_not_run_a_program_named_in_a_configuration_file(
     tmp_path: Path, program: Callable[[str], str]
 ) -> None:
     program("rg")
@@ -505,7 +508,7 @@ async def test_a_search_does_not_run_what_a_configuration_names(
 # shell
 
 
-async def test_a_command_is_answered_with_what_it_wrote_and_how_it_ended(
+async def test_a_command_returns_its_output_and_exit_status(
     context: ToolContext,
 ) -> None:
     assert await said(context, "shell", command="echo hello") == "hello"
@@ -517,16 +520,16 @@ async def test_a_command_is_answered_with_what_it_wrote_and_how_it_ended(
     assert "empty" in await refused(context, "shell", command=" ")
 
 
-async def test_a_long_output_is_kept_for_later(context: ToolContext) -> None:
+async def test_a_long_output_is_cached(context: ToolContext) -> None:
     result = await call(context, "shell", command="seq 1000; echo password=hunter22")
     assert "...[841 lines omitted]..." in result.text
-    assert "hunter22" not in result.text, "what goes to a model has no secrets"
+    assert "hunter22" not in result.text, "text for a model contains no secrets"
     ref_id = result.details["stdout_cache_id"]
     found = await said(context, "tool_output_cache", ref_id=ref_id, offset=499, limit=1)
     assert found.startswith("  499  500\n")
 
 
-async def test_a_command_of_the_agents_has_no_keys(tmp_path: Path) -> None:
+async def test_a_command_of_the_agent_has_no_keys(tmp_path: Path) -> None:
     secrets = {
         "OPENAI_API_KEY": "x",
         "GH_TOKEN": "x",
@@ -546,11 +549,11 @@ async def test_a_command_of_the_agents_has_no_keys(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["PWD", "OLDPWD", "KEYBOARD", "SSH_AUTH_SOCK", "MONKEY", "PATH"])
-def test_a_variable_that_only_sounds_like_a_secret_stays(name: str) -> None:
+def test_a_variable_that_only_looks_like_a_secret_stays(name: str) -> None:
     assert name in agent_environment({name: "/x"}, Redactor())
 
 
-async def test_a_cancelled_tool_has_ended_what_it_started(context: ToolContext) -> None:
+async def test_a_cancelled_tool_kills_its_processes(context: ToolContext) -> None:
     os.mkfifo(context.cwd / "begun")
     command = "sleep 60 & echo $! > begun; wait"
     task = asyncio.ensure_future(call(context, "shell", command=command))
@@ -577,7 +580,7 @@ async def test_a_write_that_was_cancelled_before_it_began_is_not_made(context: T
     assert os.listdir(context.cwd) == []
 
 
-async def test_a_cancellation_waits_for_a_thread_and_tells_it() -> None:
+async def test_a_cancellation_signals_its_thread_and_waits_for_it() -> None:
     begun, done = threading.Event(), []
 
     def work(unwanted: threading.Event) -> None:
@@ -595,7 +598,7 @@ async def test_a_cancellation_waits_for_a_thread_and_tells_it() -> None:
 # todo
 
 
-async def test_a_list_of_things_to_do(context: ToolContext) -> None:
+async def test_a_todo_list_can_be_read_and_changed(context: ToolContext) -> None:
     new = [{"content": "one", "status": "in_progress"}, {"content": "two", "priority": 1}]
     assert await said(context, "todo", action="new", entries=new) == "1. [>] one\n2. [ ] two"
     second = {"id": 2, "status": "in_progress"}

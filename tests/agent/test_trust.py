@@ -1,5 +1,5 @@
-"""Whose rules count, and whether git may be run, is for the root to say, not for where one stands;
-and an agent cannot say it for itself."""
+"""Trust belongs to the root, not to the working directory, and an agent cannot grant it. It decides
+whether the project's rules count and whether git may run without a question."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def permissions_in(
             return server.runtime.confirmer.permissions
 
 
-async def test_a_root_is_not_trusted_because_the_directory_one_stands_in_is(
+async def test_trust_in_the_working_directory_does_not_cover_the_root(
     tmp_path: Path,
 ) -> None:
     mine, other = a_project(tmp_path / "mine", trusted=True), tmp_path / "other"
@@ -58,7 +58,7 @@ async def test_a_root_is_not_trusted_because_the_directory_one_stands_in_is(
     assert permissions.judge.judge(shell("make", str(other))).decision is Permission.ASK
 
 
-async def test_a_root_that_is_trusted_is_so_from_anywhere(tmp_path: Path) -> None:
+async def test_a_trusted_root_is_trusted_from_any_directory(tmp_path: Path) -> None:
     mine = a_project(tmp_path / "mine", trusted=True)
     other = a_project(tmp_path / "other", trusted=False)
     permissions = await permissions_in(other, mine)
@@ -68,7 +68,7 @@ async def test_a_root_that_is_trusted_is_so_from_anywhere(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("linked", [".telex", ".telex/config.toml"])
 @pytest.mark.parametrize("magic", [False, True])
-async def test_a_root_is_not_trusted_because_it_links_to_a_file_that_is(
+async def test_a_link_to_a_trusted_file_does_not_make_a_root_trusted(
     tmp_path: Path, linked: str, magic: bool
 ) -> None:
     mine, other = a_project(tmp_path / "mine", trusted=True), tmp_path / "other"
@@ -79,7 +79,7 @@ async def test_a_root_is_not_trusted_because_it_links_to_a_file_that_is(
     assert permissions.judge.judge(shell("make", str(other))).decision is Permission.ASK
 
 
-async def test_settings_are_those_of_the_root_too(
+async def test_other_settings_come_from_the_root_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mine = a_project(tmp_path / "mine", trusted=True, content='agent.plugins = ["mine"]')
@@ -90,7 +90,7 @@ async def test_settings_are_those_of_the_root_too(
     assert Wanted(root=Path("mine")).load().settings.agent.plugins == ("mine",)
 
 
-async def test_a_project_whose_rules_do_not_count_is_told(
+async def test_ignored_project_rules_are_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     other = a_project(tmp_path / "other", trusted=False)
@@ -107,7 +107,7 @@ def decides(permissions: WorkspacePermissions, path: str) -> Permission:
 
 
 @pytest.mark.parametrize("above", [False, True], ids=["home", "above it"])
-async def test_no_agent_at_home_writes_what_telex_and_logins_obey(
+async def test_guarded_files_of_the_home_ask_with_the_home_as_root(
     tmp_path: Path, above: bool
 ) -> None:
     home = tmp_path / "home"
@@ -130,7 +130,7 @@ async def test_no_agent_at_home_writes_what_telex_and_logins_obey(
         assert decides(permissions, str(home / name)) is Permission.ALLOW, name
 
 
-async def test_no_directory_is_offered_that_the_home_is_in(tmp_path: Path) -> None:
+async def test_a_directory_that_contains_the_home_is_not_offered(tmp_path: Path) -> None:
     (tmp_path / "home" / "x").mkdir()
     judge = (await permissions_in(tmp_path, tmp_path)).judge
     for path, kinds in (("home/new", ["path"]), ("home/x/new", ["path", "directory"])):
@@ -138,7 +138,7 @@ async def test_no_directory_is_offered_that_the_home_is_in(tmp_path: Path) -> No
         assert [scope.kind for scope in judged.remember] == kinds
 
 
-async def test_a_root_in_a_hidden_place_of_the_home_is_written_like_any(tmp_path: Path) -> None:
+async def test_a_root_in_a_hidden_directory_of_the_home_is_written_as_usual(tmp_path: Path) -> None:
     root = tmp_path / "home" / ".config" / "editor"
     root.mkdir(parents=True)
     permissions = await permissions_in(root, root, "trusted")

@@ -1,4 +1,4 @@
-"""A run is over when that was told, also where the store would not keep its end."""
+"""A run that was reported as ended stays ended, also where the store could not save its end."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ RETURNING = {**ALL, "supports_run_attach": True}
 
 
 @contextmanager
-def nothing_is_kept(store: Store) -> Iterator[None]:
-    """Another process has the database and does not let go: every write fails, until it does."""
+def every_write_fails(store: Store) -> Iterator[None]:
+    """Lock the database from another connection, so that every write fails meanwhile."""
     with closing(sqlite3.connect(store.path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         yield
@@ -43,7 +43,7 @@ async def asked(ui: Ui) -> tuple[Message, Message]:
 
 
 async def check_it_is_over(agent: Agent, started: Message, status: str) -> None:
-    """It asks nobody and does nothing, and its session is free."""
+    """Check that the run sends no question, does nothing, and that its session is free."""
     run_id, session_id = started["run_id"], started["session_id"]
     ui = await agent.connect(**RETURNING)
     assert (await ui.call("run.attach", {"run_id": run_id}))["status"] == status
@@ -55,12 +55,12 @@ async def check_it_is_over(agent: Agent, started: Message, status: str) -> None:
 
 
 @pytest.mark.usefixtures("impatient")
-async def test_a_cancelled_run_does_not_come_back_because_the_disk_failed(tmp_path: Path) -> None:
+async def test_a_cancelled_run_does_not_resume_after_a_disk_error(tmp_path: Path) -> None:
     async with an_agent(tmp_path) as agent:
         ui = await agent.connect(**RETURNING)
         started, _ = await asked(ui)
         cancel = {"run_id": started["run_id"]}
-        with nothing_is_kept(agent.runtime.store):
+        with every_write_fails(agent.runtime.store):
             for _ in range(2):
                 refused = await ui.refusal("run.cancel", cancel)
                 assert refused.code == -32000
@@ -75,34 +75,34 @@ async def test_a_cancelled_run_does_not_come_back_because_the_disk_failed(tmp_pa
 
 
 @pytest.mark.usefixtures("impatient")
-async def test_a_no_that_could_not_be_stored_is_still_the_end(tmp_path: Path) -> None:
+async def test_a_refusal_that_could_not_be_stored_still_ends_the_run(tmp_path: Path) -> None:
     async with an_agent(tmp_path) as agent:
         ui = await agent.connect(**RETURNING)
         started, question = await asked(ui)
-        with nothing_is_kept(agent.runtime.store):
+        with every_write_fails(agent.runtime.store):
             ui.answer(question, {"ok": False})
             assert await ui.until_ended(started["run_id"]) == "error"
         await check_it_is_over(agent, started, "error")
 
 
 @pytest.mark.usefixtures("impatient")
-async def test_an_end_that_is_owed_is_stored_when_the_runtime_closes(tmp_path: Path) -> None:
+async def test_an_unsaved_end_is_stored_when_the_runtime_closes(tmp_path: Path) -> None:
     async with an_agent(tmp_path) as agent:
         ui = await agent.connect(**RETURNING)
         started, _ = await asked(ui)
-        with nothing_is_kept(agent.runtime.store):
+        with every_write_fails(agent.runtime.store):
             await ui.refusal("run.cancel", {"run_id": started["run_id"]})
     async with an_agent(tmp_path) as agent:
         assert (await agent.runtime.store.run(started["run_id"])).status == "cancelled"
 
 
 @pytest.mark.usefixtures("impatient")
-async def test_a_session_is_free_after_a_run_that_the_disk_ended(tmp_path: Path) -> None:
+async def test_a_session_is_free_after_a_disk_error_ended_its_run(tmp_path: Path) -> None:
     async with an_agent(tmp_path) as agent:
         ui = await agent.connect(**ALL)
         started = await ui.call("run.start", {"input": {"type": "text", "text": "ask x"}})
         question = await ui.until("ui.prompt.request")
-        with nothing_is_kept(agent.runtime.store):
+        with every_write_fails(agent.runtime.store):
             ui.answer(question, {"value": "y"})
             assert await ui.until_ended(started["run_id"]) == "error"
         run = await ui.start("help", session_id=started["session_id"])
@@ -120,9 +120,9 @@ async def test_a_ui_that_leaves_while_its_run_is_stored_leaves_its_session_free(
             "input": {"type": "text", "text": "ask x"},
             "session_id": started["session_id"],
         }
-        with nothing_is_kept(agent.runtime.store):
+        with every_write_fails(agent.runtime.store):
             ui.send("run.start", again)
-            await other.call("session.list")  # by then the other's request is served
+            await other.call("session.list")  # its response proves that run.start is being served
             leaving = asyncio.create_task(ui.leave())
             await other.call("session.list")
         await leaving
@@ -132,15 +132,15 @@ async def test_a_ui_that_leaves_while_its_run_is_stored_leaves_its_session_free(
 
 
 @pytest.mark.usefixtures("impatient")
-async def test_what_is_owed_is_stored_with_the_next_event_of_any_run(tmp_path: Path) -> None:
+async def test_an_unsaved_end_is_stored_with_the_next_event_of_any_run(tmp_path: Path) -> None:
     async with await opened(tmp_path) as store:
         await begun(store, "a", "one")
         await begun(store, "b", "two")
-        with nothing_is_kept(store):
+        with every_write_fails(store):
             with pytest.raises(StoreBusy):
                 await store.end_run("a", Status.CANCELLED, "no more")
             assert store.has_unsaved_end("a")
-            with pytest.raises(EndNotSaved, match="run a goes on"):
+            with pytest.raises(EndNotSaved, match="run a has stopped"):
                 await store.flush_end("a")
             assert (await store.run("a")).status is Status.CANCELLED
         assert await store.append("b", text(0)) == 0
@@ -153,16 +153,16 @@ async def test_what_is_owed_is_stored_with_the_next_event_of_any_run(tmp_path: P
 
 
 @pytest.mark.usefixtures("impatient")
-async def test_what_is_owed_is_stored_though_nothing_else_is(
+async def test_an_unsaved_end_is_stored_without_another_write(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another runtime may wait for the session."""
+    """The end is stored by itself, because another runtime may wait for the session."""
     monkeypatch.setattr("telex.agent.store.store.STORE_OWED_SECONDS", 0.02)
     async with an_agent(tmp_path) as agent:
         ui = await agent.connect(**RETURNING)
         started, _ = await asked(ui)
         store = agent.runtime.store
-        with nothing_is_kept(store):
+        with every_write_fails(store):
             await ui.refusal("run.cancel", {"run_id": started["run_id"]})
         assert store._flushing is not None
         await asyncio.wait_for(store._flushing, 10)

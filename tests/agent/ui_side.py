@@ -1,4 +1,14 @@
-"""A UI written down: what it says to a runtime, and everything it hears, in order.
+"""A runtime in the test's own process, and two kinds of UI for it.
+
+`Agent.client` is the public client (`telex.agent`), for ordinary conversations:
+
+async with an_agent(tmp_path) as agent, agent.client(confirm=lambda question: True) as client:
+    run = await client.run_start("run make")
+    assert (await run.wait()).status == "completed"
+
+`Ui` is a raw peer, for tests of the wire: it sends any message, and keeps every message that it
+receives, in order. The client would hide what these tests look at: it names the session, drops
+repeated events, and announces what it supports.
 
 async with an_agent(tmp_path) as agent:
     ui = await agent.connect(supports_confirm=True)
@@ -15,13 +25,14 @@ import json
 import os
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from telex.agent.agent_context import AgentContext
 from telex.agent.cores.builtin import BuiltinCore
 from telex.agent.permissions import Mode
 from telex.agent.permissions.workspace_permissions import WorkspacePermissions
 from telex.agent.runtime import AgentRuntime
+from telex.agent.runtime_access import in_process
 from telex.agent.sandbox_files import Sandbox
 from telex.agent.server import AgentServer
 from telex.agent.store import Store
@@ -32,8 +43,11 @@ from telex.rpc.testing import Script, memory_channels
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from contextlib import AbstractAsyncContextManager
 
+    from telex.agent.client import AsyncAgent
     from telex.agent.cores import Core
+    from telex.agent.ui_callbacks import UiOptions
 
 ENDS = ("completed", "error", "cancelled")
 ALL = {
@@ -60,7 +74,7 @@ class Refused(Exception):
 
 
 class Ui:
-    """One connection."""
+    """A raw peer on one connection."""
 
     def __init__(self, agent: Agent) -> None:
         theirs, self.channel = memory_channels()
@@ -191,7 +205,14 @@ class Agent:
         self._uis.append(Ui(self))
         return self._uis[-1]
 
+    def client(
+        self, *, reconnect: float = 0.0, **ui: Unpack[UiOptions]
+    ) -> AbstractAsyncContextManager[AsyncAgent]:
+        """The public client, for `async with`."""
+        return in_process(self.server.converse, reconnect=reconnect, **ui)
+
     async def connect(self, **capabilities: bool) -> Ui:
+        """A raw peer that announced these capabilities."""
         ui = self.raw()
         hello = {
             "protocol_version": "0",

@@ -1,4 +1,4 @@
-"""A sandbox with everything that a tool needs, for the tests of the tools."""
+"""A sandbox with a tool context, for the tests of the tools."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TOOLS = ToolRegistry(BUILTIN_TOOLS)
 
 
 def context_in(directory: Path, **environment: str) -> ToolContext:
-    """A root `work` in the directory, and a cache beside it."""
+    """Return a context with the root `work` in the directory, and a cache beside it."""
     root = Path(os.path.realpath(directory)) / "work"
     root.mkdir(exist_ok=True)
     cache = OutputCache(root.parent / "cache", Redactor())
@@ -41,7 +41,7 @@ async def refused(context: ToolContext, name: str, **arguments: object) -> str:
 
 
 def gone(pid: int) -> bool:
-    """Whether a process has ended, reaped or not."""
+    """Return whether a process has exited, reaped or not."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

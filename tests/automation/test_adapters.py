@@ -90,7 +90,7 @@ async def test_the_caller_overrides_the_manifest_which_overrides_ours(automation
         assert (seen["size"]["rows"], seen["size"]["cols"]) == (7, 120)
 
 
-async def test_what_may_be_left_out_may_be_null(automation: Serving) -> None:
+async def test_optional_parameters_can_be_null(automation: Serving) -> None:
     absent = ("program", "args", "cwd", "env", "rows", "cols", "pixel_width", "pixel_height")
     async with automation(plugin()) as client:
         adapter = (await started(client, **dict.fromkeys(absent)))["adapter"]
@@ -117,7 +117,7 @@ async def test_a_program_that_cannot_be_started_leaves_no_adapter(automation: Se
         assert (await client.call("adapter.live"))["adapters"] == []
 
 
-async def test_what_is_unknown_is_answered_with_what_exists(automation: Serving) -> None:
+async def test_an_unknown_name_is_refused_with_the_names_that_exist(automation: Serving) -> None:
     async with automation(plugin()) as client:
         refused = await client.refused("adapter.state", adapter="e9")
         assert (refused.code, refused.message) == (-32602, "unknown adapter: e9; there are none")
@@ -169,7 +169,7 @@ async def test_a_plugin_may_refuse_in_its_own_words(automation: Serving) -> None
     assert (refused.data["plugin"], refused.data["function"]) == ("chatty", "say")
 
 
-async def test_a_wait_in_vain_tells_the_state_it_ended_in(automation: Serving) -> None:
+async def test_a_wait_that_times_out_reports_the_last_state(automation: Serving) -> None:
     async with automation(plugin()) as client:
         adapter = await ready(client)
         refused = await client.refused("adapter.wait", **waits(adapter, "never", timeout_ms=30))
@@ -189,7 +189,9 @@ async def test_a_wait_lasts_two_minutes_unless_it_says(
     assert (refused.code, refused.data["timeout_ms"]) == (spec.TIMED_OUT, 30)
 
 
-async def test_a_screen_and_a_transcript_are_told_as_a_sessions(automation: Serving) -> None:
+async def test_the_snapshot_and_transcript_of_an_adapter_equal_those_of_its_session(
+    automation: Serving,
+) -> None:
     async with automation(plugin()) as client:
         adapter = await ready(client)
         for what in ("snapshot", "transcript"):
@@ -225,7 +227,7 @@ async def test_a_turn_sends_and_waits(automation: Serving) -> None:
         assert turn["wait_id"] == "w"
 
 
-async def test_no_input_slips_into_a_turn_but_reading_goes_on(automation: Serving) -> None:
+async def test_a_turn_blocks_other_input_but_not_reads(automation: Serving) -> None:
     async with automation(plugin()) as client:
         adapter = await ready(client)
         other = await client.another()
@@ -373,7 +375,7 @@ async def test_the_count_of_sessions_is_one(automation: Serving) -> None:
         assert await client.start("cat") == "s3"
 
 
-async def test_inspect_shows_what_the_classifier_sees(automation: Serving) -> None:
+async def test_inspect_shows_the_input_of_the_classifier(automation: Serving) -> None:
     async with automation(plugin()) as client:
         adapter = await ready(client)
         for text in ("one", "two", "three"):
@@ -404,7 +406,7 @@ async def test_inspect_shows_what_the_classifier_sees(automation: Serving) -> No
     assert seen["state"]["state"] == "ready"
 
 
-async def test_secrets_leave_by_no_door(automation: Serving) -> None:
+async def test_no_adapter_method_returns_a_secret(automation: Serving) -> None:
     async with automation(plugin()) as client:
         adapter = await ready(client)
         turn = await client.call(
@@ -424,7 +426,7 @@ async def test_secrets_leave_by_no_door(automation: Serving) -> None:
         assert "hunter2secret" in raw["transcript_tail"]
 
 
-async def test_a_state_tells_no_secret_that_its_plugin_quotes(automation: Serving) -> None:
+async def test_a_secret_quoted_by_a_plugin_is_hidden_in_the_state(automation: Serving) -> None:
     quoting = SOURCE.replace(
         'evidence = "the last row is " .. last', "evidence = ctx.screen"
     ).replace(
@@ -532,7 +534,7 @@ return M
 """
 
 
-async def test_a_predicates_own_capture_is_told_unless_it_quotes_a_secret() -> None:
+async def test_a_capture_made_by_a_predicate_is_returned_unless_it_quotes_a_secret() -> None:
     """Made of what stands nowhere on the screen, it is still its own; a secret is still one."""
     secret = "Correct" + "Horse7Battery"
     async with serving(plugin(SAYS, name="says")) as caller:
@@ -563,7 +565,7 @@ async def test_a_predicates_own_capture_is_told_unless_it_quotes_a_secret() -> N
         assert ruled["capture"] == "password=[REDACTED]"
 
 
-async def test_a_lua_matcher_is_woken_by_what_comes_later(automation: Serving) -> None:
+async def test_a_lua_matcher_is_evaluated_again_on_later_output(automation: Serving) -> None:
     async with automation(plugin()) as client:
         session = await client.start("cat")
         asked = {"plugin": "chatty", "predicate": "shows", "params": {"text": "later"}}
@@ -577,7 +579,9 @@ async def test_a_lua_matcher_is_woken_by_what_comes_later(automation: Serving) -
         assert "later" in (await waiting)["snapshot"]["plain_text"]
 
 
-async def test_a_lua_matcher_that_nobody_can_answer_is_refused_at_once(automation: Serving) -> None:
+async def test_a_lua_matcher_with_an_unknown_plugin_or_predicate_is_refused_at_once(
+    automation: Serving,
+) -> None:
     async with automation(plugin()) as client:
         session = await client.start("cat")
 

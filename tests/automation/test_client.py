@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
+import itertools
 import json
-import os
 import pickle
 import re
 import signal
@@ -14,16 +14,19 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
 import telex
+from leftovers import children
 from serving import Serve, serving
 from telex import match
-from telex.automation import client, sync
+from telex.automation import client, portal, sync
 from telex.automation import protocol as spec
 from telex.automation.portal import OpenedTwice
 from telex.processes import proc
@@ -46,9 +49,14 @@ def _no_thread_is_left() -> Iterator[None]:
     assert not threads()
 
 
+STANDING: set[int] = set()
+"""The servers that this module has running for several tests."""
+
+
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
     with serving(tmp_path_factory.mktemp("server")) as served:
+        STANDING.add(served.process.pid)
         yield served
 
 
@@ -201,7 +209,7 @@ def test_a_wait_that_times_out_shows_the_screen_and_the_nearest_miss() -> None:
     assert str(pickle.loads(pickle.dumps(caught.value))) == said
 
 
-def test_a_program_that_ends_before_it_says_so_is_told_with_its_screen() -> None:
+def test_a_wait_on_a_program_that_ends_first_raises_an_error_with_the_screen() -> None:
     with telex.spawn("sh -c 'echo bye; exit 3'") as term:
         with pytest.raises(telex.SessionClosed, match=r"ended(.|\n)*bye") as caught:
             term.wait("hello")
@@ -223,7 +231,7 @@ def test_a_program_that_cannot_start_says_why(tmp_path: Path) -> None:
 
 def test_an_empty_command_is_a_mistake_before_anything_is_started() -> None:
     for command in ("", "  ", []):
-        with pytest.raises(ValueError, match="no program"):
+        with pytest.raises(ValueError, match="command is empty"):
             telex.spawn(command)
 
 
@@ -240,7 +248,7 @@ REFUSED: list[Any] = [
 
 
 @pytest.mark.parametrize(("ask", "says"), REFUSED)
-def test_what_makes_no_sense_is_refused_alike_here_and_by_a_server(
+def test_invalid_parameters_are_refused_alike_in_process_and_by_a_server(
     server: Serve, ask: Any, says: str
 ) -> None:
     with telex.connect(server.unix) as there, telex.spawn(CAT) as here, there.spawn(CAT) as far:
@@ -255,7 +263,9 @@ def test_a_bad_size_is_refused_before_a_program_is_started() -> None:
         pass
 
 
-async def test_somebody_elses_keyboard_is_not_permitted(server: Serve) -> None:
+async def test_typing_into_a_session_leased_by_another_client_is_not_permitted(
+    server: Serve,
+) -> None:
     async with (
         telex.connect(server.unix) as one,
         telex.connect(server.unix) as other,
@@ -268,11 +278,11 @@ async def test_somebody_elses_keyboard_is_not_permitted(server: Serve) -> None:
             await other.terminal(term.id).type("x")
 
 
-def test_nobody_at_the_address_is_one_clear_sentence(tmp_path: Path) -> None:
+def test_an_address_without_a_server_is_a_one_sentence_error(tmp_path: Path) -> None:
     for address, says in [
         (
             f"unix:{tmp_path}/none.sock",
-            "nobody listens at .*none.sock; start .*: telex serve --socket /.*/none.sock$",
+            "no server listens at .*none.sock; start .*: telex serve --socket /.*/none.sock$",
         ),
         (
             f"unix:{tmp_path}/no server.sock",
@@ -280,15 +290,18 @@ def test_nobody_at_the_address_is_one_clear_sentence(tmp_path: Path) -> None:
         ),
         (
             "ws://127.0.0.1:9/rpc",
-            "nobody answers at ws://127.0.0.1:9/rpc; .*telex serve --http 127.0.0.1:9$",
+            "no server answers at ws://127.0.0.1:9/rpc; .*telex serve --http 127.0.0.1:9$",
         ),
         ("http://127.0.0.1:9", "ws://127.0.0.1:9/rpc; .*telex serve --http 127.0.0.1:9$"),
         ("http://[::1]:9", r"ws://\[::1\]:9/rpc; .*telex serve --http \[::1\]:9$"),
-        ("https://127.0.0.1:9/", "nobody answers at wss://127.0.0.1:9/rpc; .*telex serve --http"),
-        ("ws://127.0.0.1:nine/rpc", "is no address: .*nine"),
-        ("http://[::1", "is no address"),
-        ("somewhere", "'somewhere' is no address; use unix:PATH or ws"),
-        ("unix", "'unix' is no address"),
+        (
+            "https://127.0.0.1:9/",
+            "no server answers at wss://127.0.0.1:9/rpc; .*telex serve --http",
+        ),
+        ("ws://127.0.0.1:nine/rpc", "is not an address: .*nine"),
+        ("http://[::1", "is not an address"),
+        ("somewhere", "'somewhere' is not an address; use unix:PATH or ws"),
+        ("unix", "'unix' is not an address"),
     ]:
         with (
             pytest.raises(telex.CannotConnect, match=says),
@@ -297,7 +310,7 @@ def test_nobody_at_the_address_is_one_clear_sentence(tmp_path: Path) -> None:
             pass
 
 
-def test_a_door_wants_its_token(server: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_web_listener_requires_its_token(server: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TELEX_TOKEN", raising=False)
     with pytest.raises(telex.CannotConnect, match="TELEX_TOKEN"), telex.connect(server.web):
         pass
@@ -309,12 +322,12 @@ def test_a_door_wants_its_token(server: Serve, monkeypatch: pytest.MonkeyPatch) 
         there.sessions()
 
 
-def test_a_server_that_goes_is_told_and_leaves_nothing(tmp_path: Path) -> None:
+def test_a_killed_server_raises_server_gone_and_leaves_nothing_behind(tmp_path: Path) -> None:
     with serving(tmp_path) as served, telex.connect(served.unix) as there:
         with there.spawn(CAT) as term:
             term.wait("ready")
             served.kill()
-            with pytest.raises(telex.ServerGone, match="the server is gone"):
+            with pytest.raises(telex.ServerGone, match="connection to the server is closed"):
                 term.text()
         with pytest.raises(telex.ServerGone):
             there.sessions()
@@ -330,13 +343,13 @@ def test_leaving_the_block_ends_the_program_however_stubborn() -> None:
     assert not alive(pid)
 
 
-def test_an_exception_in_the_block_is_what_comes_out_of_it() -> None:
+def test_an_exception_in_the_block_propagates() -> None:
     with pytest.raises(ZeroDivisionError), telex.spawn(CAT) as term:
         term.wait("ready")
         term.type(str(1 / 0))
 
 
-async def test_an_exception_in_an_async_block_is_what_comes_out_of_it() -> None:
+async def test_an_exception_in_an_async_block_propagates() -> None:
     with pytest.raises(ZeroDivisionError):
         async with telex.spawn(CAT) as term:
             await term.wait("ready")
@@ -382,7 +395,7 @@ def test_closing_is_idempotent_and_then_it_is_closed() -> None:
         term.text()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with pytest.raises(telex.SessionClosed, match="the block"):
+        with pytest.raises(telex.SessionClosed, match="block has ended"):
             term.type("x")
 
 
@@ -394,7 +407,7 @@ async def test_an_async_terminal_is_closed_once_too() -> None:
     await term.close()
 
 
-async def test_a_session_that_somebody_else_closed_can_be_left(server: Serve) -> None:
+async def test_leaving_a_session_that_is_already_closed_is_no_error(server: Serve) -> None:
     async with telex.connect(server.unix) as there:
         async with await there.spawn(CAT) as term:
             await there.terminal(term.id).close()
@@ -405,7 +418,7 @@ async def test_a_session_that_somebody_else_closed_can_be_left(server: Serve) ->
 def test_one_opening_is_for_one_block() -> None:
     opening = telex.spawn(CAT)
     with opening as term:
-        with pytest.raises(OpenedTwice, match="ask for a new one"), opening:
+        with pytest.raises(OpenedTwice, match="make a new one"), opening:
             pass
         term.wait("ready")
     with pytest.raises(OpenedTwice), opening:
@@ -425,7 +438,7 @@ async def test_awaited_without_a_block_it_is_the_callers_to_close() -> None:
     await term.close()
 
 
-async def test_a_terminal_that_nobody_closed_is_warned_of() -> None:
+async def test_a_terminal_that_was_not_closed_warns() -> None:
     forgotten = [await telex.spawn("true")]
     await forgotten[0].wait_exit()
     caller = forgotten[0]._caller
@@ -544,8 +557,9 @@ def _public(kind: type) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("there", "here"),
     [
-        (client.Terminal, sync.BlockingTerminal),
-        (client.Server, sync.BlockingServer),
+        (client.AsyncTerminal, sync.Terminal),
+        (client.AsyncAttachment, sync.Attachment),
+        (client.AsyncServer, sync.Server),
     ],
 )
 def test_the_blocking_twin_has_the_same_methods(there: type, here: type) -> None:
@@ -554,13 +568,117 @@ def test_the_blocking_twin_has_the_same_methods(there: type, here: type) -> None
     for name, method in theirs.items():
         mine, other = inspect.signature(ours[name]), inspect.signature(method)
         assert mine.parameters == other.parameters, name
-        assert mine.return_annotation == other.return_annotation.replace(
-            "Terminal", "BlockingTerminal"
-        ), name
+        assert mine.return_annotation == other.return_annotation.replace("Async", ""), name
         assert not inspect.iscoroutinefunction(ours[name])
-        assert method.__doc__ or name == "close", f"{name} says what it does"
-        assert not ours[name].__doc__, f"{name} is described once, in client"
-    assert there.__name__ in (here.__doc__ or "")
+        assert ours[name].__doc__ == _without_await(method.__doc__), name
+    assert here.__doc__ == _without_await(there.__doc__)
+
+
+def _without_await(text: str | None) -> str:
+    assert text, "every public method says what it does"
+    for word in ("await ", "async ", "Async"):
+        text = text.replace(word, "")
+    return text
+
+
+def test_the_names_in_telex_are_public_and_print_with_their_public_module() -> None:
+    assert dir(telex) == sorted(telex.__all__)
+    for name in telex.__all__:
+        assert getattr(telex, name) is not None
+    for module in (telex.agent, telex.escapes, telex.htty, telex.match, telex.plugins):
+        assert sorted(dir(module)) == sorted(module.__all__), module
+        for name in module.__all__:
+            value = getattr(module, name)
+            if inspect.isclass(value) and not issubclass(value, msgspec.Struct):
+                assert value.__module__.startswith(("telex.rpc.errors", module.__name__)), value
+                assert value.__module__.count(".") <= 2, f"{value} prints where it is defined"
+    shown = traceback.format_exception_only(telex.TimedOut("no", {}))
+    assert shown == ["telex.TimedOut: no\n"]
+    for name in ("Terminal", "AsyncTerminal", "Server", "AsyncServer", "Adapted", "AsyncAdapted"):
+        assert repr(getattr(telex, name)) == f"<class 'telex.{name}'>"
+    error = telex.TimedOut("no", {"a": 1})
+    assert pickle.loads(pickle.dumps(error)).data == {"a": 1}
+
+
+# `attach`.
+
+
+@pytest.mark.parametrize("way", ["here", "unix", "web"])
+async def test_attaching_sends_the_screen_first_then_the_output_then_the_last_screen(
+    server: Serve, way: str
+) -> None:
+    async with contextlib.AsyncExitStack() as stack:
+        script = ["sh", "-c", "printf before; read a; printf after; read b; exit 3"]
+        if way == "here":
+            term = await stack.enter_async_context(telex.spawn(script))
+        else:
+            there = telex.connect(getattr(server, way), token=server.token)
+            connected = await stack.enter_async_context(there)
+            term = await stack.enter_async_context(await connected.spawn(script))
+        await term.wait("before")
+        async with term.attach() as output:
+            first = await output.read()
+            assert first is not None
+            assert first.reset
+            assert b"before" in first.data
+            await output.write("\N{LATIN SMALL LETTER E WITH ACUTE}".encode()[:1])
+            await output.write("\N{LATIN SMALL LETTER E WITH ACUTE}".encode()[1:] + b"\n")
+            seen = b""
+            async for chunk in output:
+                seen = chunk.data if chunk.reset else seen + chunk.data
+                if b"after" in seen:
+                    break
+            assert "\N{LATIN SMALL LETTER E WITH ACUTE}" in await term.text()
+            await output.resize(10, 30)
+            await output.write(b"\n")
+            resets = [chunk.reset async for chunk in output]
+            assert resets[-1], "the last chunk draws the final screen"
+            assert (output.exit_code, output.exit_signal) == (3, None)
+            assert await output.read() is None
+        assert (await term.snapshot(cells="none")).size == actions.TerminalSize(10, 30)
+
+
+def test_a_blocking_attachment_is_iterated_and_takes_much_more_than_its_credit() -> None:
+    count = 50_000
+    with telex.spawn(["sh", "-c", f"read go; seq {count}"]) as term, term.attach(credit=64) as out:
+        out.write(b"\n")
+        seen = b"".join(chunk.data for chunk in out)
+        assert str(count).encode() in seen
+        assert out.exit_code == 0
+
+
+async def test_an_attachment_that_is_closed_ends_and_the_program_continues() -> None:
+    async with telex.spawn(CAT) as term:
+        async with term.attach() as output:
+            await output.read()
+        assert await output.read() is None
+        mark = await term.type("still here\n")
+        await term.wait("still here", since=mark)
+        async with term.attach() as output:
+            chunk = await output.read()
+            assert chunk is not None
+            assert b"still here" in chunk.data
+
+
+async def test_an_attachment_raises_when_its_session_is_closed_or_its_server_ends(
+    tmp_path: Path,
+) -> None:
+    with serving(tmp_path) as served:
+        async with telex.connect(served.unix) as there:
+            term = await there.spawn(CAT)
+            async with term.attach() as output:
+                await output.read()
+                await there.terminal(term.id).close()
+                with pytest.raises(telex.SessionClosed):
+                    while True:
+                        await output.read()
+            term = await there.spawn(CAT)
+            async with term.attach() as output:
+                await output.read()
+                served.process.terminate()
+                with pytest.raises(telex.ServerGone):
+                    while True:
+                        await output.read()
 
 
 def test_importing_telex_costs_nothing() -> None:
@@ -578,19 +696,145 @@ def test_importing_telex_costs_nothing() -> None:
 
 
 def test_every_public_name_is_there_and_no_other() -> None:
-    for name in telex.__all__:
-        assert getattr(telex, name) is not None
-    assert set(telex._PLACES) | {"match", "escapes", "__version__"} == set(telex.__all__)
+    assert {*telex._MODULES, *telex._PACKAGES, "__version__"} == set(telex.__all__)
     with pytest.raises(AttributeError, match="nothing_of_the_kind"):
         _ = telex.nothing_of_the_kind
 
 
 def _children() -> set[int]:
-    from telex.processes import guardian
+    return children() - STANDING
 
-    found: set[int] = set()
-    for path in Path("/proc/self/task").glob("*/children"):
-        with contextlib.suppress(OSError):
-            found.update(int(pid) for pid in path.read_text().split())
-    serve = {pid for pid in found if b"serve" in Path(f"/proc/{pid}/cmdline").read_bytes()}
-    return found - guardian.pids() - serve - {os.getpid()}
+
+# Mistakes with attachments and with what `spawn` returns.
+
+
+@pytest.mark.parametrize("way", ["here", "unix"])
+async def test_every_read_after_the_session_was_closed_raises(server: Serve, way: str) -> None:
+    async with contextlib.AsyncExitStack() as stack:
+        if way == "here":
+            term = await stack.enter_async_context(telex.spawn(CAT))
+        else:
+            connected = await stack.enter_async_context(telex.connect(server.unix))
+            term = await connected.spawn(CAT)
+        output = await term.attach().__aenter__()
+        await output.read()
+        await term.close()
+        for _ in range(3):
+            with pytest.raises(telex.SessionClosed):
+                while True:
+                    await output.read()
+        await output.close()
+        await output.close()
+        with pytest.raises(telex.SessionClosed, match="attachment was closed"):
+            await output.write(b"x")
+
+
+async def test_a_read_that_is_cancelled_at_the_exit_loses_neither_the_screen_nor_the_end(
+    server: Serve,
+) -> None:
+    async with telex.connect(server.unix) as there:
+        term = await there.spawn(["sh", "-c", "read go; printf LAST; exit 4"])
+        async with term, term.attach() as output:
+            await output.read()
+            await output.write(b"\n")
+            await term.wait_exit()
+            chunks: list[telex.OutputChunk] = []
+            for steps in itertools.count():
+                reading = asyncio.create_task(output.read())
+                for _ in range(steps):  # cancel it at every point it can be cancelled at
+                    await asyncio.sleep(0)
+                if not reading.done():
+                    reading.cancel()
+                await asyncio.wait({reading})
+                if reading.cancelled():
+                    continue
+                if (chunk := reading.result()) is None:
+                    break
+                chunks.append(chunk)
+            assert b"LAST" in chunks[-1].data
+            assert chunks[-1].reset
+            assert output.exit_code == 4
+
+
+async def test_cancelling_the_entry_of_an_attachment_detaches_it(server: Serve) -> None:
+    async with telex.connect(server.unix) as there:
+        term = await there.spawn(CAT)
+        for steps in range(8):
+            entering = asyncio.create_task(term.attach().__aenter__())
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            entering.cancel()
+            await asyncio.wait({entering})
+        async with term.attach() as output:
+            assert await output.read() is not None
+            async with asyncio.timeout(20):  # requests on one connection are answered in order
+                while len(there._caller.chunks._queues) > 1:
+                    await there.sessions()
+        await term.close()
+
+
+async def test_using_an_attachment_wrongly_is_refused_with_a_sentence() -> None:
+    async with telex.spawn(CAT) as term:
+        output = term.attach()
+        assert repr(output) == f"<AsyncAttachment of {term.id}, not entered>"
+        with pytest.raises(RuntimeError, match=r"use `with term\.attach"):
+            await output.read()
+        async with output:
+            assert repr(output) == f"<AsyncAttachment of {term.id}, open>"
+            with pytest.raises(OpenedTwice, match="call attach"):
+                async with output:
+                    pass
+        assert await output.read() is None
+
+
+def test_bytes_are_refused_where_text_is_wanted_and_odd_values_too() -> None:
+    with telex.spawn(CAT) as term:
+        assert repr(term) == f"<Terminal {term.id}>"
+        with pytest.raises(telex.Refused, match="Expected `str`, got `bytes`"):
+            term.type(b"x")  # type: ignore[arg-type]  # the mistake
+        with pytest.raises(ValueError, match="at least one key"):
+            term.press()
+        with pytest.raises(ValueError, match="timeout is not a number"):
+            term.wait("x", float("nan"))
+    with pytest.raises(TypeError, match="address must be a str"):
+        telex.connect(None)  # type: ignore[arg-type]  # the mistake
+
+
+def test_using_a_program_before_it_is_opened_says_how_to_open_it() -> None:
+    opening = telex.spawn(CAT)
+    with pytest.raises(AttributeError, match=r"write `with … as x:` .* and use x\.wait inside"):
+        opening.wait("ready")
+    assert "to be opened by `with`" in repr(opening)
+
+
+def test_a_blocking_call_in_the_loop_of_its_own_client_is_refused() -> None:
+    with telex.spawn(CAT) as term:
+
+        async def nested() -> str:
+            return term.text()
+
+        with pytest.raises(RuntimeError, match="would wait for itself"):
+            term._run(nested())
+
+
+def test_a_task_that_ignores_its_cancellation_does_not_block_the_end_of_the_block(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(portal, "CLOSE_SECONDS", 0.2)
+    released = threading.Event()
+    tasks: list[asyncio.Task[None]] = []
+
+    async def stubborn() -> None:
+        while not released.is_set():
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.to_thread(released.wait)
+
+    async def begin() -> None:
+        tasks.append(asyncio.create_task(stubborn()))
+
+    opened = portal.Portal()
+    opened.run(begin())
+    with pytest.warns(RuntimeWarning, match="ignores its cancellation"):
+        opened.close()
+    released.set()
+    opened._thread.join(20)

@@ -40,7 +40,7 @@ async def gone(pid: int) -> None:
         os.close(fd)
 
 
-async def test_a_close_goes_on_although_its_client_vanished(automation: Serving) -> None:
+async def test_a_close_continues_after_its_client_disconnects(automation: Serving) -> None:
     async with automation() as client:
         other = await client.another()
         await client.call("server.set_notifications", enabled=True)
@@ -67,7 +67,7 @@ async def test_a_cancelled_close_can_be_awaited_again() -> None:
     assert session.exit is not None
 
 
-async def test_a_long_input_that_nobody_reads_is_given_up_and_blocks_nothing_for_ever(
+async def test_a_long_input_that_the_program_does_not_read_times_out_and_frees_the_session(
     automation: Serving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("telex.terminal.limits.INPUT_SECONDS", 0.2)
@@ -93,7 +93,7 @@ async def test_a_slow_action_on_one_session_does_not_silence_another(automation:
         await asyncio.wait({typing})
 
 
-async def test_much_output_is_told_in_pieces(
+async def test_large_output_is_sent_in_several_notifications(
     automation: Serving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("telex.automation.limits.OUTPUT_CHARS_TOLD", 10)
@@ -107,7 +107,7 @@ async def test_much_output_is_told_in_pieces(
         assert max(len(params["output"]) for params in told) == 10
 
 
-async def test_a_screen_too_large_for_one_message_is_told_in_runs(automation: Serving) -> None:
+async def test_a_screen_too_large_for_one_message_is_sent_as_runs(automation: Serving) -> None:
     async with automation() as client:
         session = await client.start("printf here; exec cat", rows=300, cols=300)
         matcher = {"type": "contains_text", "value": "here"}
@@ -150,7 +150,7 @@ async def test_however_many_waits_are_open_they_can_be_cancelled(automation: Ser
         await asyncio.wait(waits)
 
 
-async def test_what_can_no_longer_come_is_not_waited_for(automation: Serving) -> None:
+async def test_a_wait_that_can_no_longer_match_fails_at_once(automation: Serving) -> None:
     async with automation() as client:
         session = await client.start("exit 0")
         await client.over(session)
@@ -174,7 +174,7 @@ async def test_a_program_that_did_not_start_leaves_no_raw_transcript(
 
 
 @pytest.mark.parametrize("since", ["m" + "9" * 5000, "m0", "mm1", "m01", -1])
-async def test_a_mark_nobody_gave_is_invalid_params(automation: Serving, since: object) -> None:
+async def test_an_unknown_mark_is_invalid_params(automation: Serving, since: object) -> None:
     async with automation() as client:
         session = await client.start("exec cat")
         await client.act(session, "text", "x")

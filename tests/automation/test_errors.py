@@ -32,7 +32,7 @@ MISTAKES: list[tuple[bytes, int, Any]] = [
 
 
 @pytest.mark.parametrize(("frame", "code", "id"), MISTAKES, ids=lambda given: str(given)[:50])
-async def test_a_mistake_is_answered_and_the_conversation_goes_on(
+async def test_an_invalid_message_gets_an_error_and_the_connection_continues(
     automation: Serving, frame: bytes, code: int, id: object
 ) -> None:
     async with automation.server() as served:
@@ -127,7 +127,7 @@ async def test_the_smallest_and_the_largest_size_are_taken(automation: Serving) 
     ],
     ids=str,
 )
-async def test_what_cannot_be_started_so_is_invalid_params(
+async def test_parameters_that_cannot_start_a_session_are_invalid_params(
     automation: Serving, params: dict[str, Any], says: str
 ) -> None:
     async with automation() as client:

@@ -84,7 +84,7 @@ key()
         assert "\x1b[5;3Htwo" in await client.transcript(session)
 
 
-async def test_the_terminal_answers_what_it_is_asked_and_says_that_it_does(
+async def test_the_terminal_answers_queries_and_detect_lists_its_capabilities(
     automation: Serving,
 ) -> None:
     script = r"""
@@ -112,7 +112,9 @@ key()
         assert "1048576True" in text
 
 
-async def test_without_escapes_they_are_swallowed_and_nobody_answers(automation: Serving) -> None:
+async def test_a_session_without_escapes_discards_packets_and_sends_no_answer(
+    automation: Serving,
+) -> None:
     script = r"""
 tell(command="term:setstyle", data={"bold": True})
 tell(command="ping", rpcid="1")
@@ -132,7 +134,7 @@ key()
         assert "escapes: true" in refusal.message
 
 
-async def test_a_client_sees_each_packet_and_answers_what_the_terminal_does_not_know(
+async def test_a_client_sees_each_packet_and_answers_commands_unknown_to_the_terminal(
     automation: Serving,
 ) -> None:
     script = """
@@ -152,7 +154,7 @@ key()
         await client.shows(session, '{"resid": "w1", "data": {"sky": "gr\\u00fcn\\n"}}')
 
 
-async def test_what_the_terminal_answers_itself_is_told_and_not_open_to_answers(
+async def test_a_command_that_the_terminal_answers_is_notified_and_accepts_no_other_answer(
     automation: Serving,
 ) -> None:
     async with automation() as client:
@@ -201,7 +203,7 @@ key()
         ]
 
 
-async def test_a_misspelt_command_is_answered_with_the_nearest_whether_somebody_listens_or_not(
+async def test_a_misspelt_command_gets_a_suggestion_with_and_without_a_subscriber(
     automation: Serving,
 ) -> None:
     script = """
@@ -219,7 +221,9 @@ key()
         await client.shows(session, f"heard {meant}")
 
 
-async def test_when_nobody_answers_in_time_there_is_no_such_command(automation: Serving) -> None:
+async def test_a_command_without_an_answer_in_time_is_reported_as_unknown(
+    automation: Serving,
+) -> None:
     script = """
 say(json.dumps(ask("x:unknown", timeout=200)))
 key()
@@ -277,7 +281,7 @@ key()
         assert "hunter2" not in json.dumps([first["data"], second])
 
 
-async def test_who_may_not_type_may_not_answer(automation: Serving) -> None:
+async def test_a_client_that_may_not_type_may_not_answer(automation: Serving) -> None:
     async with automation() as client:
         await subscribe(client)
         other = await client.another()
@@ -289,7 +293,7 @@ async def test_who_may_not_type_may_not_answer(automation: Serving) -> None:
         assert (await client.call("session.escape_reply", **reply))["accepted"]
 
 
-async def test_a_flood_of_packets_is_told_in_part_and_that_is_told_too(
+async def test_a_flood_of_packets_is_notified_in_part_and_reports_the_dropped_packets(
     automation: Serving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script = """
@@ -315,7 +319,7 @@ key()
         assert await client.screen(session) == "done"
 
 
-async def test_escapes_are_among_what_the_server_can(automation: Serving) -> None:
+async def test_escapes_are_among_the_capabilities_of_the_server(automation: Serving) -> None:
     async with automation() as client:
         found = await client.call("server.capabilities")
         assert "session.escape_reply" in found["methods"]

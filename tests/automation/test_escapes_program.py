@@ -44,7 +44,9 @@ async def test_a_program_detects_styles_asks_and_gives_the_terminal_back(
         assert shown.count("echoed") == 2, "what is typed after the block is echoed again"
 
 
-async def test_without_escapes_in_the_session_the_program_is_told_so(automation: Serving) -> None:
+async def test_detect_reports_that_a_session_without_escapes_does_not_support_them(
+    automation: Serving,
+) -> None:
     async with automation() as client:
         session = await client.start(sys.executable, "-m", "telex", "detect", escapes=False)
         await client.shows(session, "does not speak JSON escapes")

@@ -72,7 +72,7 @@ async def test_a_transcript_can_be_read_on_from_where_one_stopped(automation: Se
         assert third["text"].endswith("1000\r\n")
 
 
-async def test_what_scrolled_away_can_be_read(automation: Serving) -> None:
+async def test_lines_that_scrolled_off_the_screen_can_be_read(automation: Serving) -> None:
     async with automation() as client:
         session = await client.start("seq 1 124; cat", rows=24, cols=80)
         await client.shows(session, "124")
@@ -119,7 +119,7 @@ async def test_reading_the_scrollback_of_the_alternate_screen_ends_at_once(
         assert await client.call("session.list")
 
 
-async def test_scrollback_tells_wrapped_rows_and_hides_secrets(automation: Serving) -> None:
+async def test_scrollback_marks_wrapped_rows_and_hides_secrets(automation: Serving) -> None:
     async with automation() as client:
         script = f"echo 0123456789{SECRET}; seq 30; cat"
         session = await client.start(script, rows=5, cols=20)
@@ -136,7 +136,7 @@ async def test_scrollback_tells_wrapped_rows_and_hides_secrets(automation: Servi
 # `since`.
 
 
-async def test_what_stood_there_before_an_input_does_not_match_since_it(
+async def test_text_shown_before_an_input_does_not_match_since_that_input(
     automation: Serving,
 ) -> None:
     async with automation() as client:
@@ -156,7 +156,7 @@ async def test_what_stood_there_before_an_input_does_not_match_since_it(
         assert (await waiting)["snapshot"]["plain_text"] == "ok\nok"
 
 
-async def test_the_echo_of_ones_own_typing_does_not_match_since_its_mark(
+async def test_the_echo_of_an_input_does_not_match_since_the_mark_of_that_input(
     automation: Serving,
 ) -> None:
     async with automation() as client:
@@ -387,7 +387,9 @@ async def test_an_attachment_sends_no_more_than_it_has_credit_for(automation: Se
         assert reader.resets == 1
 
 
-async def test_a_reader_who_was_away_too_long_gets_the_screen_anew(automation: Serving) -> None:
+async def test_a_reader_that_falls_too_far_behind_gets_the_whole_screen_again(
+    automation: Serving,
+) -> None:
     async with automation() as client, reading(client) as reader:
         session = await client.start(
             "stty -echo; printf begin; read x; seq 300000; printf end; cat"
@@ -422,7 +424,7 @@ async def test_on_a_websocket_the_bytes_may_come_in_binary_frames(automation: Se
         assert [bool(frame[4]) for frame in client.frames][1:].count(True) == 0
 
 
-async def test_an_attachment_hides_secrets_unless_told_otherwise(automation: Serving) -> None:
+async def test_an_attachment_hides_secrets_unless_redaction_is_off(automation: Serving) -> None:
     async with automation() as client:
         session = await client.start(f"printf 'a {SECRET} b'; read x; printf '{SECRET} c'; cat")
         await client.shows(session, " b")
@@ -438,7 +440,7 @@ async def test_an_attachment_hides_secrets_unless_told_otherwise(automation: Ser
             await reader.until(SECRET)
 
 
-async def test_a_detached_reader_hears_no_more(automation: Serving) -> None:
+async def test_a_detached_reader_receives_no_more_output(automation: Serving) -> None:
     async with automation() as client, reading(client) as reader:
         session = await client.start("printf hello; cat")
         told = await client.call("session.attach", session=session)
@@ -486,7 +488,9 @@ async def test_an_attachment_is_its_connections_own(automation: Serving) -> None
 # `session.lease`.
 
 
-async def test_who_has_the_lease_types_and_others_are_told_who_does(automation: Serving) -> None:
+async def test_only_the_lease_holder_can_type_and_a_refusal_names_the_holder(
+    automation: Serving,
+) -> None:
     async with automation() as client:
         other = await client.another()
         session = await client.start("cat")

@@ -110,7 +110,9 @@ async def test_end_of_file_ends_a_program_that_reads(automation: Serving) -> Non
         await client.shows(session, "finished")
 
 
-async def test_an_interrupt_overtakes_a_paste_that_nobody_reads(automation: Serving) -> None:
+async def test_an_interrupt_overtakes_a_paste_that_the_program_does_not_read(
+    automation: Serving,
+) -> None:
     script = "trap 'echo caught; exit' INT; echo ready; while :; do sleep 0.01; done"
     async with automation() as client:
         session = await client.start(script)

@@ -44,7 +44,7 @@ async def flooded(client: Client, session: str) -> None:
     await client.shows(session, "end")
 
 
-async def test_a_recording_that_fills_the_disk_is_told_and_ends_with_a_whole_line(
+async def test_a_recording_that_fills_the_disk_reports_an_error_and_ends_with_a_whole_line(
     automation: Serving, small_disk: Path
 ) -> None:
     async with automation() as client:
@@ -64,14 +64,14 @@ async def test_a_recording_that_fills_the_disk_is_told_and_ends_with_a_whole_lin
         assert refusal.code == -32603
         assert refusal.data["kind"] == "recording_failed"
         assert refusal.data["path"] == str(path)
-        assert "is not whole" in refusal.message
+        assert "is incomplete" in refusal.message
         assert await client.call("session.record", session=session) == {
             "recording": False,
             "path": None,
         }
 
 
-async def test_raw_output_that_fills_the_disk_is_told_and_what_fits_is_kept(
+async def test_a_raw_transcript_that_fills_the_disk_reports_an_error_and_keeps_the_part_that_fits(
     automation: Serving, small_disk: Path
 ) -> None:
     async with automation() as client:
@@ -131,7 +131,7 @@ async def test_a_screen_that_does_not_fit_is_no_recording(
 
 @pytest.mark.parametrize("kind", ["recording", "raw_transcript"])
 @pytest.mark.parametrize("deed", ["removed", "replaced", "emptied"])
-async def test_a_file_that_somebody_takes_away_is_told(
+async def test_a_file_removed_or_replaced_during_recording_reports_an_error(
     automation: Serving, tmp_path: Path, kind: str, deed: str
 ) -> None:
     path, raw = tmp_path / "file", tmp_path / "raw"
@@ -153,12 +153,12 @@ async def test_a_file_that_somebody_takes_away_is_told(
         await client.until(lambda: failures(client))
         (failed,) = failures(client)
         assert failed["kind"] == kind
-        assert ("removed or replaced" if deed != "emptied" else "cut") in failed["reason"]
+        assert ("removed or replaced" if deed != "emptied" else "truncated") in failed["reason"]
         if deed == "replaced":
             assert taken.read_bytes() == b"new"
 
 
-async def test_a_file_that_vanished_in_silence_is_told_when_its_recording_is_stopped(
+async def test_stopping_a_recording_whose_file_was_removed_reports_an_error(
     automation: Serving, tmp_path: Path
 ) -> None:
     path = tmp_path / "demo.cast"
@@ -170,7 +170,7 @@ async def test_a_file_that_vanished_in_silence_is_told_when_its_recording_is_sto
         assert "removed or replaced" in refusal.message
 
 
-async def test_who_records_in_python_is_told_too(
+async def test_the_python_client_raises_an_error_for_an_incomplete_recording(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "demo.cast"
@@ -181,19 +181,19 @@ async def test_who_records_in_python_is_told_too(
             await term.wait("end")
         assert whole(path).events
         assert [record.levelno for record in caplog.records] == [logging.WARNING]
-        with pytest.raises(telex.RecordingLost, match="is not whole"):
+        with pytest.raises(telex.RecordingLost, match="is incomplete"):
             await term.record(None)
         await term.record(None)
 
 
-async def test_who_leaves_a_program_that_was_not_recorded_to_its_end_is_warned(
+async def test_closing_a_terminal_with_an_incomplete_recording_warns(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "demo.cast"
     term = await telex.spawn("cat")
     await term.record(path)
     path.unlink()
-    with pytest.warns(RuntimeWarning, match="is not whole: the file was removed"):
+    with pytest.warns(RuntimeWarning, match="is incomplete: the file was removed"):
         await term.close()
 
 
@@ -217,7 +217,7 @@ async def test_a_failed_file_does_not_stop_the_session_nor_the_other_file(
         )
 
 
-async def test_what_fails_at_the_last_moment_is_told_before_the_session_is_forgotten(
+async def test_a_file_error_during_close_is_reported_before_the_session_is_removed(
     automation: Serving, tmp_path: Path
 ) -> None:
     raw = tmp_path / "raw"

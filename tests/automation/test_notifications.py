@@ -17,7 +17,9 @@ async def subscribe(client: Client, **params: Any) -> Any:
     return await client.call("server.set_notifications", **{"enabled": True, **params})
 
 
-async def test_nothing_is_told_to_a_connection_that_did_not_ask(automation: Serving) -> None:
+async def test_a_connection_without_a_subscription_gets_no_notifications(
+    automation: Serving,
+) -> None:
     async with automation() as client:
         other = await client.another()
         await subscribe(other)
@@ -28,7 +30,7 @@ async def test_nothing_is_told_to_a_connection_that_did_not_ask(automation: Serv
         assert client.told == []
 
 
-async def test_what_happens_is_pushed_on_an_idle_connection(automation: Serving) -> None:
+async def test_notifications_are_pushed_on_an_idle_connection(automation: Serving) -> None:
     """The subscriber asks for nothing after its subscription."""
     async with automation() as client:
         watcher = await client.another()
@@ -56,7 +58,9 @@ async def test_what_happens_is_pushed_on_an_idle_connection(automation: Serving)
         assert watcher.told[1][0] == "session.output"
 
 
-async def test_the_signal_that_ended_a_program_is_told(automation: Serving) -> None:
+async def test_the_exit_notification_has_the_signal_that_ended_the_program(
+    automation: Serving,
+) -> None:
     async with automation() as client:
         await subscribe(client)
         session = await client.start("kill -TERM $$")
@@ -64,7 +68,7 @@ async def test_the_signal_that_ended_a_program_is_told(automation: Serving) -> N
         assert (ended["exit_code"], ended["signal"]) == (None, 15)
 
 
-async def test_the_end_is_told_once(automation: Serving) -> None:
+async def test_the_exit_of_a_program_is_notified_once(automation: Serving) -> None:
     async with automation() as client:
         await subscribe(client)
         session = await client.start("printf x; exit")
@@ -88,7 +92,7 @@ async def test_the_last_words_come_before_the_end_and_a_close_loses_neither(
         assert client.told[-1][0] == "session.exited"
 
 
-async def test_what_a_session_printed_last_is_told_also_when_it_was_closed_over_it(
+async def test_the_last_output_of_a_closed_session_is_still_notified(
     automation: Serving,
 ) -> None:
     """Its screen is gone by then, and is not asked for."""
@@ -105,7 +109,9 @@ async def test_what_a_session_printed_last_is_told_also_when_it_was_closed_over_
         assert (await client.call("session.list"))["sessions"] == []
 
 
-async def test_what_comes_in_quick_succession_is_told_together(automation: Serving) -> None:
+async def test_changes_in_quick_succession_are_combined_in_one_notification(
+    automation: Serving,
+) -> None:
     """A write each millisecond, at most 125 rounds a second, and not a character lost."""
     script = "import time\nfor n in range(200): print(n, flush=True); time.sleep(0.001)"
     async with automation() as client:
@@ -165,7 +171,9 @@ async def test_a_new_subscriber_gets_output_from_now_on(automation: Serving) -> 
         assert "past" not in client.output(session)
 
 
-async def test_what_came_while_they_were_off_is_not_told_later(automation: Serving) -> None:
+async def test_output_from_while_notifications_were_off_is_not_sent_later(
+    automation: Serving,
+) -> None:
     async with automation() as client:
         session = await client.start(
             "stty -echo; printf one; read x; printf two; read x; printf three; cat"
@@ -196,7 +204,7 @@ async def test_subscribing_again_neither_repeats_nor_loses_anything(automation: 
         assert client.output(session) == "onetwo"
 
 
-async def test_output_that_is_no_longer_kept_is_told_to_be_missing(automation: Serving) -> None:
+async def test_output_that_is_no_longer_kept_is_reported_as_dropped(automation: Serving) -> None:
     async with automation() as client:
         await subscribe(client)
         session = await client.start("seq 100000; printf end", transcript_max_chars=100)
@@ -208,7 +216,9 @@ async def test_output_that_is_no_longer_kept_is_told_to_be_missing(automation: S
         assert client.output(session).endswith("100000\r\nend")
 
 
-async def test_a_secret_is_hidden_in_what_is_told_however_it_is_cut(automation: Serving) -> None:
+async def test_a_secret_split_between_two_writes_is_hidden_in_notifications(
+    automation: Serving,
+) -> None:
     half = len(SECRET) - 5
     script = f"stty -echo; printf '{SECRET[:half]}'; read x; printf '{SECRET[half:]} end\\n'"
     async with automation() as client:
@@ -245,7 +255,9 @@ async def hear_all(ear: web.Ear, until: str) -> list[Any]:
     return heard
 
 
-async def test_a_response_comes_before_what_its_request_caused(automation: Serving) -> None:
+async def test_a_response_comes_before_the_notifications_that_its_request_caused(
+    automation: Serving,
+) -> None:
     async with automation.server() as served:
         ear = await served.listen()
         ear.channel.send(request(1, "server.set_notifications", enabled=True))

@@ -28,8 +28,8 @@ from telex.automation.server import AutomationService
 from telex.cli.listeners import _Plain
 from telex.redaction import Redactor, visible
 from telex.rpc.errors import RpcError
+from telex.rpc.memory import memory_channels
 from telex.rpc.peer import Peer
-from telex.rpc.testing import memory_channels
 from telex.terminal import actions, session
 from telex.terminal.cells import Size
 from telex.terminal.screen import Screen

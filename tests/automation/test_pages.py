@@ -35,7 +35,7 @@ async def told(client: Client, count: int = 1) -> Any:
     return pages(client)[count - 1]
 
 
-async def test_a_page_is_told_and_opened_by_its_one_time_address(automation: Serving) -> None:
+async def test_a_page_is_announced_and_opened_by_its_one_time_address(automation: Serving) -> None:
     async with automation() as client:
         await client.call("server.set_notifications", enabled=True)
         session = await client.start(*PROGRAM, pages=True)
@@ -74,7 +74,7 @@ async def test_a_program_of_the_raw_form_is_named_once_and_has_no_page(unix: Ser
         assert len(pages(client)) == 1
 
 
-async def test_until_a_page_is_opened_its_program_hears_nothing(unix: Serving) -> None:
+async def test_until_a_page_is_opened_its_program_receives_no_request(unix: Serving) -> None:
     script = SERVER.replace("answer(binascii", 'print("heard", flush=True); answer(binascii')
     async with unix() as client:
         await client.call("server.set_notifications", enabled=True)
@@ -116,7 +116,7 @@ async def test_a_page_whose_program_ended_waits_for_the_next_of_that_name(
             assert (await visitor.get()).text == "session 1"
 
 
-async def test_another_program_of_that_name_is_announced_and_hears_nothing(
+async def test_another_program_of_that_name_is_announced_and_receives_no_request(
     unix: Serving, tmp_path: Path
 ) -> None:
     for name in ("page.py", "other.py"):
@@ -165,7 +165,9 @@ async def test_several_sessions_have_pages_at_once_each_with_its_own_name(unix: 
                 assert (await visitor.get()).text == "session 1"
 
 
-async def test_only_a_session_with_pages_tells_its_program_of_them(unix: Serving) -> None:
+async def test_only_a_session_with_pages_sets_the_htty_variable_of_its_program(
+    unix: Serving,
+) -> None:
     script = 'echo "[${HTTY-none}]"; read x'
     async with unix() as client:
         for params, said in (
@@ -185,7 +187,9 @@ async def test_only_a_session_with_pages_tells_its_program_of_them(unix: Serving
         await client.shows(session, "{'level': 1}")
 
 
-async def test_who_may_not_type_into_a_session_opens_no_page_of_it(unix: Serving) -> None:
+async def test_a_client_that_may_not_type_into_a_session_cannot_open_its_pages(
+    unix: Serving,
+) -> None:
     async with unix() as client:
         await client.call("server.set_notifications", enabled=True)
         session = await client.start(*PROGRAM, pages=True)

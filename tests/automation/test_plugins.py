@@ -65,7 +65,9 @@ async def test_a_manifest_is_valid_or_every_problem_is_named(automation: Serving
     assert all(" " in one["problem"] for one in refused.data["problems"])
 
 
-async def test_a_plugin_that_describes_itself_is_told_verbatim(automation: Serving) -> None:
+async def test_the_description_that_a_plugin_exports_is_returned_verbatim(
+    automation: Serving,
+) -> None:
     source = """
     return {classify = function() end, describe = function() return {
       intents = {{name = "go", description = "Goes.", params_schema = {type = "object"}}},
@@ -82,7 +84,9 @@ async def test_a_plugin_that_describes_itself_is_told_verbatim(automation: Servi
     assert told["manifest"]["name"] == told["plugin"] == "chatty"
 
 
-async def test_a_plugin_that_does_not_is_told_by_its_exports(automation: Serving) -> None:
+async def test_a_plugin_without_a_description_is_described_by_its_exports(
+    automation: Serving,
+) -> None:
     async with automation(plugin()) as client:
         told = await client.call("plugin.describe", plugin="chatty")
     names = {key: [one["name"] for one in told[key]] for key in ("intents", "wait_matchers")}
@@ -151,7 +155,7 @@ async def test_an_entrypoint_outside_is_refused(
         assert "mine" not in [one["name"] for one in (await client.call("adapter.list"))["plugins"]]
 
 
-async def test_a_manifest_that_is_not_there_is_said_so(automation: Serving, tmp_path: Path) -> None:
+async def test_a_missing_manifest_is_reported(automation: Serving, tmp_path: Path) -> None:
     async with automation(may_load=True) as client:
         refused = await client.refused("plugin.load", manifest_path=str(tmp_path / "no.toml"))
     assert refused.code == -32602

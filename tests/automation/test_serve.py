@@ -183,7 +183,7 @@ async def test_a_conversation_on_standard_streams(environ: dict[str, str], frami
         assert await server.end() == 0
 
 
-def test_at_the_end_of_input_what_was_read_is_answered_and_programs_end(
+def test_at_end_of_input_pending_requests_are_answered_and_programs_end(
     environ: dict[str, str], tmp_path: Path
 ) -> None:
     file = tmp_path / "pid"
@@ -263,7 +263,7 @@ async def test_a_client_that_vanishes_ends_the_server_and_its_programs(
         assert not alive(pid)
 
 
-async def test_with_another_door_open_the_end_of_input_ends_nothing(
+async def test_end_of_input_ends_nothing_while_another_listener_is_open(
     environ: dict[str, str], tmp_path: Path
 ) -> None:
     path = tmp_path / "t.sock"
@@ -318,7 +318,7 @@ async def refused(client: Client, method: str, params: dict[str, Any]) -> tuple[
     return problem.code, problem.message, problem.data
 
 
-async def test_whoever_waits_is_told_that_the_server_ends(
+async def test_pending_waits_get_an_error_when_the_server_ends(
     environ: dict[str, str], tmp_path: Path
 ) -> None:
     """By every way, and whatever they wait for; one who never reads holds nobody up for long."""
@@ -363,12 +363,12 @@ async def test_whoever_waits_is_told_that_the_server_ends(
         server.process.send_signal(signal.SIGTERM)
         async with asyncio.timeout(20):
             refusals = await asyncio.gather(*waiting)
-        told = (-32002, "The server is ending: it was told to stop.", {"kind": "server_ending"})
+        told = (-32002, "The server is shutting down.", {"kind": "server_ending"})
         assert [one for one in refusals if one != told] == []
         assert await server.end() == 0
 
 
-async def test_a_batch_and_what_waits_in_a_queue_are_told_that_the_server_ends(
+async def test_batched_and_queued_requests_get_an_error_when_the_server_ends(
     environ: dict[str, str], tmp_path: Path
 ) -> None:
     path = tmp_path / "t.sock"
@@ -393,7 +393,7 @@ async def test_a_batch_and_what_waits_in_a_queue_are_told_that_the_server_ends(
         assert kinds == {"server_ending"}
 
 
-async def test_a_program_in_python_is_told_that_the_server_ends(
+async def test_the_python_client_gets_an_error_when_the_server_ends(
     environ: dict[str, str], tmp_path: Path
 ) -> None:
     path = tmp_path / "t.sock"
@@ -405,14 +405,14 @@ async def test_a_program_in_python_is_told_that_the_server_ends(
             waiting = asyncio.create_task(term.wait("never", 60))
             await term.text()
             server.process.send_signal(signal.SIGTERM)
-            with pytest.raises(telex.ServerGone, match="is ending"):
+            with pytest.raises(telex.ServerGone, match="is shutting down"):
                 await waiting
             with pytest.raises(telex.ServerGone):
                 await term.text()
         assert await server.end() == 0
 
 
-async def test_several_doors_lead_to_the_same_sessions(
+async def test_several_listeners_serve_the_same_sessions(
     environ: dict[str, str], tmp_path: Path
 ) -> None:
     path = tmp_path / "t.sock"
@@ -493,7 +493,9 @@ def test_diagnostics_go_to_stderr_and_have_no_secrets(
     assert b"hunter2" not in refused.stderr
 
 
-async def test_the_token_is_told_once_on_stderr_and_opens_the_door(environ: dict[str, str]) -> None:
+async def test_the_token_is_printed_once_on_stderr_and_authenticates_a_client(
+    environ: dict[str, str],
+) -> None:
     async with serving(environ, "--http", "127.0.0.1:0") as server:
         url = await server.said("telex: listening at ")
         token = await server.said("telex: token ")

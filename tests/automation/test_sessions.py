@@ -241,7 +241,7 @@ async def test_a_closed_id_and_an_unknown_one_are_invalid_params(
             assert f"unknown session: {id}" in refusal.message
 
 
-async def test_a_program_that_cannot_be_started_says_what_and_why(
+async def test_a_program_that_cannot_be_started_is_an_error_with_the_program_and_the_reason(
     automation: Serving, tmp_path: Path
 ) -> None:
     plain = tmp_path / "plain"
@@ -311,7 +311,7 @@ async def test_a_snapshot_has_exactly_the_members_of_the_spec(automation: Servin
     assert all(cell["style"] == STYLE for cell in cells)
 
 
-async def test_cells_tell_colours_attributes_and_wide_characters(automation: Serving) -> None:
+async def test_cells_contain_colours_attributes_and_wide_characters(automation: Serving) -> None:
     script = (
         r"printf '\033[1;3;4;7;38;5;9;48;2;1;2;3mA\033[0;2mB\033[0m漢\n\033]0;the title\007';"
         r"printf '\033[?1h\033=\033[?25l'; printf end; cat"
@@ -335,7 +335,7 @@ async def test_cells_tell_colours_attributes_and_wide_characters(automation: Ser
         assert snapshot["cursor"] == {"row": 1, "col": 3, "visible": False}
 
 
-async def test_the_alternate_screen_is_told_and_leaves_no_trace(automation: Serving) -> None:
+async def test_the_alternate_screen_is_reported_and_leaves_no_trace(automation: Serving) -> None:
     script = r"printf before; printf '\033[?1049h\033[Hinside'; read x; printf '\033[?1049l'; cat"
     async with automation() as client:
         session = await client.start(script)
@@ -348,7 +348,7 @@ async def test_the_alternate_screen_is_told_and_leaves_no_trace(automation: Serv
         assert (snapshot["plain_text"], snapshot["alternate_screen"]) == ("before", False)
 
 
-async def test_reads_hide_secrets_unless_told_otherwise(automation: Serving) -> None:
+async def test_reads_hide_secrets_unless_redaction_is_off(automation: Serving) -> None:
     async with automation() as client:
         session = await client.start(f"printf '{SECRET} end'; cat")
         found = await client.shows(session, "end")
@@ -483,7 +483,7 @@ async def test_kill_ends_the_program_with_all_it_started_and_leaves_the_screen(
         assert await client.call("session.kill", session=session) == {"killed": True}
 
 
-async def test_close_ends_the_program_and_whoever_waits_on_it(automation: Serving) -> None:
+async def test_close_ends_the_program_and_its_pending_waits(automation: Serving) -> None:
     async with automation() as client:
         session = await client.start("echo $$ .; cat")
         await client.shows(session, ".")

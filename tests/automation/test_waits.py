@@ -145,7 +145,7 @@ async def test_the_end_of_the_program_can_be_waited_for(automation: Serving) -> 
         assert again["matched"] is True
 
 
-async def test_what_goes_away_and_what_is_not_there_can_be_waited_for(
+async def test_a_wait_can_match_text_that_disappears_or_is_absent(
     automation: Serving,
 ) -> None:
     script = r"printf 'loading'; read x; printf '\r\033[2Kdone\033]2;the title\007'; cat"
@@ -165,7 +165,7 @@ async def test_what_goes_away_and_what_is_not_there_can_be_waited_for(
         assert kinds == ["text_absent", "not", "title"]
 
 
-async def test_the_nested_branch_that_matched_is_told(automation: Serving) -> None:
+async def test_the_evidence_names_the_nested_branch_that_matched(automation: Serving) -> None:
     matcher = {
         "type": "any",
         "value": [
@@ -196,11 +196,11 @@ async def test_stability_counts_from_the_wait_unless_asked_from_the_change(
         assert (await wait(client, session, quick))["elapsed_ms"] < 600
 
 
-async def test_a_wait_has_thirty_seconds_unless_told_otherwise() -> None:
+async def test_a_wait_times_out_after_thirty_seconds_by_default() -> None:
     assert spec.Wait(session="s1", matcher=waits_matchers.ProcessExited()).timeout_ms == 30_000
 
 
-async def test_a_timeout_tells_how_long_what_was_missing_and_what_is_there(
+async def test_a_timeout_reports_the_elapsed_time_the_unmatched_parts_and_the_screen(
     automation: Serving,
 ) -> None:
     async with automation() as client:

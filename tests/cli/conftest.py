@@ -15,7 +15,7 @@ import pytest
 
 from telex.agent.permissions import Mode
 from telex.cli import main
-from telex.cli.agent.composition import NOT_HELD, tell_what_is_not_held
+from telex.cli.agent.composition import NOT_HELD, warn_about_confinement
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +35,7 @@ def environ(tmp_path: Path) -> dict[str, str]:
 def told(environ: dict[str, str]) -> None:
     """Not the first run: what this kernel does not hold was said before."""
     with redirect_stderr(StringIO()):
-        tell_what_is_not_held(Path(environ["TELEX_HOME"], "state", NOT_HELD), Mode.MINIMAL)
+        warn_about_confinement(Path(environ["TELEX_HOME"], "state", NOT_HELD), Mode.MINIMAL)
 
 
 # A filter by which landlock_create_ruleset is not known, as on an older kernel.

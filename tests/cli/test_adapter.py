@@ -58,7 +58,7 @@ def test_each_line_of_help_is_the_first_of_its_command() -> None:
 # list
 
 
-def test_list_says_what_there_is_where_it_is_from_and_what_it_may_do(telex: Run) -> None:
+def test_list_prints_each_adapter_with_its_origin_and_its_permissions(telex: Run) -> None:
     ran = telex("adapter", "list")
     assert ran.returncode == 0
     lines = ran.stdout.splitlines()
@@ -81,7 +81,7 @@ def test_list_says_what_there_is_where_it_is_from_and_what_it_may_do(telex: Run)
     assert "input.write" in shell["permissions"]
 
 
-def test_list_has_ones_own_and_says_what_is_wrong_with_those_that_cannot_be_used(
+def test_list_includes_user_adapters_and_reports_the_defect_of_unusable_adapters(
     telex: Run, environ: dict[str, str], mine: Path
 ) -> None:
     adapters = Path(environ["TELEX_HOME"]) / "data" / "adapters"
@@ -104,8 +104,8 @@ def test_list_has_ones_own_and_says_what_is_wrong_with_those_that_cannot_be_used
         "twice": "cannot be used",
         "writable": "cannot be used",
     }
-    assert "is called mine already" in own["twice"]["problem"]
-    assert "comes with telex is called shell" in own["shell2"]["problem"]
+    assert "is already called mine" in own["twice"]["problem"]
+    assert "a builtin plugin is called shell" in own["shell2"]["problem"]
     assert own["broken"]["name"] == "broken", "by its directory, where the manifest says none"
     assert own["mine"]["permissions"]
     shown = telex("adapter", "list").stdout
@@ -116,7 +116,7 @@ def test_list_has_ones_own_and_says_what_is_wrong_with_those_that_cannot_be_used
 # new
 
 
-def test_what_new_writes_passes_its_test_at_once(telex: Run, work: Path) -> None:
+def test_a_new_adapter_passes_its_test_at_once(telex: Run, work: Path) -> None:
     ran = telex("adapter", "new", "mine")
     assert ran.returncode == 0
     assert "wrote mine/main.lua" in ran.stdout
@@ -134,10 +134,10 @@ def test_new_replaces_nothing_and_takes_no_name_that_could_not_be_used(
     (work / "mine").mkdir()
     ran = telex("adapter", "new", "mine")
     assert (ran.returncode, list((work / "mine").iterdir())) == (1, [])
-    assert "mine is there already" in ran.stderr
+    assert "mine exists already" in ran.stderr
     assert telex("adapter", "new", "mine", "--dir", "deep/er").returncode == 0
     assert (work / "deep/er/mine/main.lua").exists()
-    for name, why in (("../x", "letters"), ("a b", "letters"), ("shell", "comes with telex")):
+    for name, why in (("../x", "letters"), ("a b", "letters"), ("shell", "built-in adapter")):
         ran = telex("adapter", "new", name)
         assert (ran.returncode, why in ran.stderr) == (2, True)
 
@@ -166,7 +166,7 @@ def test_a_wrong_expectation_fails_and_says_which_field(
     assert "\x1b" not in on_terminal("adapter", "test", "mine", NO_COLOR="1").stdout
 
 
-def test_verbose_says_what_was_said(telex: Run, mine: Path) -> None:
+def test_verbose_prints_the_classification_with_its_evidence(telex: Run, mine: Path) -> None:
     ran = telex("adapter", "test", "-v", str(mine))
     assert "ready 0.9 by prompt: the last line ends like a prompt" in ran.stdout
 
@@ -194,7 +194,7 @@ def test_cases_that_cannot_be_used_and_no_fixtures_at_all_are_failures(
         ("return print", ""),
     ],
 )
-def test_what_is_wrong_with_a_plugin_is_told_by_function(
+def test_an_error_in_a_plugin_is_reported_with_its_function(
     telex: Run, mine: Path, broken: str, told: str
 ) -> None:
     changed(
@@ -209,7 +209,7 @@ def test_what_is_wrong_with_a_plugin_is_told_by_function(
     assert "Traceback" not in ran.stdout
 
 
-def test_a_plugin_that_cannot_be_read_or_loaded_is_told_and_the_next_one_tested(
+def test_a_plugin_that_cannot_be_loaded_is_reported_and_the_next_plugin_is_tested(
     telex: Run, work: Path, mine: Path
 ) -> None:
     telex("adapter", "new", "other")
@@ -225,7 +225,7 @@ def test_a_plugin_that_cannot_be_read_or_loaded_is_told_and_the_next_one_tested(
     assert "main.lua" in ran.stdout
 
 
-def test_nothing_of_that_name_is_a_mistake_in_usage_that_names_what_there_is(telex: Run) -> None:
+def test_an_unknown_adapter_name_is_a_usage_error_that_lists_the_adapters(telex: Run) -> None:
     ran = telex("adapter", "test", "nope")
     assert (ran.returncode, ran.stdout) == (2, "")
     assert all(name in ran.stderr for name in BUILTINS)
@@ -253,7 +253,7 @@ async def test_the_state_stands_below_the_program_and_follows_it(
     argv, env = adapter(tmp_path, "try", str(mine), "--", *BASH)
     async with at_terminal(*argv, **env) as person:
         await until(
-            person, "mine · ready 0.90 · rule prompt", '{"prompt": "$"}', " ms · ctrl_] ends it"
+            person, "mine · ready 0.90 · rule prompt", '{"prompt": "$"}', " ms · ctrl_] quits"
         )
         person.type("stty size; read -p 'Sure? [y/n] '\r")
         now = await until(person, "mine · question 0.90", "offers yes and no")
@@ -281,7 +281,7 @@ async def test_the_key_ends_the_program_and_the_manifest_names_one(
 ) -> None:
     argv, env = adapter(tmp_path, "try", str(mine), "--key", "ctrl_g")
     async with at_terminal(*argv, **env) as person:
-        await until(person, "mine · ready", "ctrl_g ends it")
+        await until(person, "mine · ready", "ctrl_g quits")
         person.type("\x07never typed")
         assert await person.leaves() == 128 + 1
         assert person.restored()
@@ -290,7 +290,7 @@ async def test_the_key_ends_the_program_and_the_manifest_names_one(
 
 
 @pytest.mark.parametrize("broken", ["while true do end", "error('not today')"])
-async def test_what_is_wrong_with_a_plugin_is_shown_in_red_and_the_program_goes_on(
+async def test_an_error_in_a_plugin_is_shown_in_red_and_the_program_continues(
     mine: Path, tmp_path: Path, broken: str
 ) -> None:
     changed(
@@ -313,10 +313,12 @@ def test_without_a_terminal_there_is_nothing_to_try(telex: Run, mine: Path) -> N
     for what in ("try", "record"):
         ran = telex("adapter", what, str(mine), "--", "true")
         assert (ran.returncode, ran.stdout) == (3, "")
-        assert "run it in a terminal" in ran.stderr
+        assert "run this in a terminal" in ran.stderr
 
 
-def test_what_to_run_must_be_said_where_the_manifest_does_not(telex: Run, mine: Path) -> None:
+def test_try_requires_a_command_when_the_manifest_has_no_default_target(
+    telex: Run, mine: Path
+) -> None:
     changed(
         mine / "manifest.toml",
         '[default_target]\nprogram = "bash"\nargs = ["--norc", "--noprofile"]\n',
@@ -324,7 +326,7 @@ def test_what_to_run_must_be_said_where_the_manifest_does_not(telex: Run, mine: 
     )
     ran = telex("adapter", "try", str(mine))
     assert ran.returncode == 2
-    assert "say what to run: -- COMMAND" in ran.stderr
+    assert "name a program: -- COMMAND" in ran.stderr
 
 
 # record
@@ -335,7 +337,7 @@ async def test_a_screen_is_kept_without_its_secrets_and_passes_the_test(
 ) -> None:
     argv, env = adapter(tmp_path, "record", str(mine), "--", *BASH)
     async with at_terminal(*argv, **env) as person:
-        await until(person, "0 saved · now ready", "ctrl_] keeps this screen")
+        await until(person, "0 saved · now ready", "ctrl_] saves this screen")
         person.type(f"echo {SECRET}\r")
         await until(person, f"\n{SECRET}")
         await until(person, "· now ready")
@@ -363,7 +365,7 @@ async def test_a_screen_is_kept_without_its_secrets_and_passes_the_test(
     assert (ran.returncode, "3 passed, 0 failed" in ran.stdout) == (0, True), ran.stdout
 
 
-async def test_what_decided_beside_the_screen_is_kept_too_without_its_secrets(
+async def test_a_transcript_that_decided_the_state_is_kept_too_without_its_secrets(
     telex: Run, mine: Path, tmp_path: Path
 ) -> None:
     changed(mine / "manifest.toml", '"screen.read",', '"screen.read", "transcript.read",')
@@ -394,7 +396,7 @@ async def test_a_fixture_is_never_replaced(mine: Path, tmp_path: Path) -> None:
     async with at_terminal(*argv, **env) as person:
         await until(person, "now ready")
         person.type(f"{KEY}ready\r")
-        await until(person, "not saved: screens.toml has a ready already")
+        await until(person, "not saved: screens.toml already has a ready")
         person.type("exit\r")
         assert await person.leaves() == 0
     assert (mine / "fixtures" / "screens.toml").read_text() == before
@@ -427,7 +429,7 @@ async def test_a_screen_is_kept_though_the_program_ends_before_the_plugin_has_sp
     assert (kept["screen"], kept["state"]) == ("$\n", "unknown")
 
 
-async def test_the_screen_is_the_one_of_the_moment_the_key_was_pressed(
+async def test_the_recorded_screen_is_from_the_moment_of_the_key_press(
     mine: Path, tmp_path: Path
 ) -> None:
     script = "echo early; read x; echo late; read x"

@@ -19,7 +19,7 @@ import pytest
 from serving import telex_child
 from telex.agent.permissions import Mode
 from telex.cli import main
-from telex.cli.agent.composition import tell_what_is_not_held
+from telex.cli.agent.composition import warn_about_confinement
 from telex.processes.sandbox import Kernel
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def hear_until(child: subprocess.Popen[str], method: str) -> dict[str, dict[str,
     raise AssertionError(f"it ended before {method}")
 
 
-def test_requests_piped_in_are_answered_and_their_runs_told_to_the_end(
+def test_piped_requests_are_answered_and_their_runs_reported_to_the_end(
     environ: dict[str, str], work: Path
 ) -> None:
     (work / "a.py").touch()
@@ -120,7 +120,7 @@ def test_the_socket_serves_several_uis_and_a_signal_ends_it(
         assert not (work / "a.sock").exists()
 
 
-def test_whoever_waits_for_the_runtime_is_told_that_it_ends(
+def test_pending_requests_get_an_error_when_the_runtime_ends(
     environ: dict[str, str], work: Path
 ) -> None:
     command = {"command": "touch began; sleep 100"}
@@ -134,7 +134,7 @@ def test_whoever_waits_for_the_runtime_is_told_that_it_ends(
         assert answer["id"] == 2
         assert answer["error"]["code"] == -32000
         assert answer["error"]["data"] == {"kind": "server_ending"}
-        assert "server is ending" in answer["error"]["message"]
+        assert "server is shutting down" in answer["error"]["message"]
         assert child.wait(10) == 0
 
 
@@ -146,7 +146,9 @@ def until(condition: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def test_the_http_door_has_it_at_rpc_agent(environ: dict[str, str], work: Path) -> None:
+def test_the_http_listener_serves_the_runtime_at_rpc_agent(
+    environ: dict[str, str], work: Path
+) -> None:
     import httpx
 
     token = "a-token-of-forty-characters-or-more-0123456789"
@@ -160,7 +162,9 @@ def test_the_http_door_has_it_at_rpc_agent(environ: dict[str, str], work: Path) 
         assert httpx.post(found[1], json=HELLO, timeout=10).status_code == 401
 
 
-def test_one_shot_prints_the_answer_and_what_it_did_beside_it(here: Here, work: Path) -> None:
+def test_one_shot_prints_the_answer_on_stdout_and_its_tool_calls_on_stderr(
+    here: Here, work: Path
+) -> None:
     (work / "a.py").touch()
     assert here("exec", "list *.py") == (0, "a.py\n", '> list {"pattern": "*.py"}\n')
 
@@ -173,7 +177,9 @@ def test_one_shot_as_json_has_every_notification(here: Here) -> None:
     assert lines[-1]["params"]["status"] == "completed"
 
 
-def test_one_shot_denies_what_would_ask_where_nobody_can_be_asked(here: Here, work: Path) -> None:
+def test_one_shot_denies_calls_that_need_a_confirmation_without_a_terminal(
+    here: Here, work: Path
+) -> None:
     code, out, err = here("exec", "run touch done")
     assert (code, err.count("nobody could be asked here")) == (1, 1)
     assert "Permission denied" in out
@@ -182,7 +188,7 @@ def test_one_shot_denies_what_would_ask_where_nobody_can_be_asked(here: Here, wo
     assert (work / "done").exists()
 
 
-def test_what_went_wrong_is_said_once_and_is_an_exit_code(here: Here) -> None:
+def test_a_failure_is_printed_once_and_sets_the_exit_code(here: Here) -> None:
     code, out, err = here("exec", "read nope")
     assert (code, out) == (1, "nope: No such file or directory\n")
     assert "No such file" not in err
@@ -190,7 +196,7 @@ def test_what_went_wrong_is_said_once_and_is_an_exit_code(here: Here) -> None:
     assert here("exec", "read nope\nlist")[0] == 0
 
 
-def test_options_may_be_said_after_exec_and_win_over_those_before(here: Here, work: Path) -> None:
+def test_options_after_exec_override_options_before_it(here: Here, work: Path) -> None:
     assert here("--mode", "minimal", "exec", "--mode", "full", "run touch done")[0] == 0
     assert (work / "done").exists()
 
@@ -199,7 +205,7 @@ def test_options_may_be_said_after_exec_and_win_over_those_before(here: Here, wo
     "options",
     [("--approval-mode", "full-access"), ("--approval-mode=full",), ("--mode", "full-access")],
 )
-def test_the_mode_may_be_said_as_codelia_says_it(
+def test_the_mode_accepts_the_names_that_codelia_uses(
     here: Here, work: Path, options: tuple[str, ...]
 ) -> None:
     assert here(*options, "exec", "run touch done")[0] == 0
@@ -231,9 +237,7 @@ def test_diagnostics_may_be_asked_for_as_codelia_asks_for_them(
     assert (code, "run.diagnostics" in out) == (0, told)
 
 
-def test_one_shot_reads_what_is_said_from_standard_input(
-    environ: dict[str, str], work: Path
-) -> None:
+def test_one_shot_reads_its_prompt_from_standard_input(environ: dict[str, str], work: Path) -> None:
     (work / "a.py").touch()
     with agent(environ, work, "exec", "-") as child:
         assert child.communicate("list\n", timeout=20)[0] == "a.py\n"
@@ -253,7 +257,9 @@ def in_bash(line: str, environ: dict[str, str], work: Path) -> subprocess.Comple
     )
 
 
-def test_one_shot_ends_quietly_when_nobody_reads_on(environ: dict[str, str], work: Path) -> None:
+def test_one_shot_ends_quietly_when_the_reader_closes_the_pipe(
+    environ: dict[str, str], work: Path
+) -> None:
     more_than_a_pipe_holds = "printf 'list\\n%.0s' {1..200}"
     line = f"{more_than_a_pipe_holds} | telex agent exec --json - | head -1"
     done = in_bash(line, environ, work)
@@ -270,7 +276,7 @@ def test_an_answer_that_cannot_be_written_is_a_failure(
     assert (done.returncode, done.stderr) == (1, "telex: No space left on device\n")
 
 
-def test_what_is_said_is_text(environ: dict[str, str], work: Path) -> None:
+def test_a_prompt_that_is_not_utf8_is_a_usage_error(environ: dict[str, str], work: Path) -> None:
     for line in ("telex agent exec $'list \\xff'", "printf '\\xff' | telex agent exec -"):
         done = in_bash(line, environ, work)
         assert (done.returncode, done.stderr.count("TEXT is not UTF-8")) == (2, 1)
@@ -283,18 +289,18 @@ def test_a_session_is_named_once_and_an_empty_name_is_none(here: Here) -> None:
     assert here("exec", "--session", "", "help")[0] == 1
 
 
-def test_only_what_was_denied_is_said_to_be(here: Here, work: Path) -> None:
+def test_only_denied_calls_are_reported_as_denied(here: Here, work: Path) -> None:
     (work / "log").write_text("Permission denied: of old\n")
     code, _, err = here("exec", "read log")
     assert (code, err) == (0, '> read {"file_path": "log"}\n')
 
 
-def test_a_command_serves_nobody(here: Here) -> None:
+def test_exec_with_a_listener_option_is_a_usage_error(here: Here) -> None:
     code, _, err = here("--socket", "here.sock", "exec", "help")
-    assert (code, err.count("exec serves nobody")) == (2, 1)
+    assert (code, err.count("exec opens no listener")) == (2, 1)
 
 
-def test_the_last_session_goes_on_and_sessions_are_listed(here: Here) -> None:
+def test_the_last_session_can_be_continued_and_sessions_are_listed(here: Here) -> None:
     assert here("sessions")[1] == "nothing is stored yet\n"
     here("exec", "todo water the plants")
     here("exec", "help")
@@ -313,7 +319,7 @@ def test_a_script_that_fails_is_an_exit_code(here: Here, work: Path) -> None:
     (work / "s.json").write_text("{")
     code, _, err = here("--script", "s.json", "exec", "go")
     assert (code, err.count("\n")) == (1, 1)
-    assert "is no script" in err
+    assert "is not a valid script" in err
 
 
 def test_an_interrupt_cancels_the_run(environ: dict[str, str], work: Path) -> None:
@@ -325,7 +331,7 @@ def test_an_interrupt_cancels_the_run(environ: dict[str, str], work: Path) -> No
         assert child.wait(30) == 130
 
 
-def test_what_is_stored_is_exported_verified_and_imported(here: Here, work: Path) -> None:
+def test_stored_sessions_can_be_exported_verified_and_imported(here: Here, work: Path) -> None:
     assert here("verify")[1] == "nothing is stored yet\n"
     here("exec", "help")
     assert here("verify")[1] == "1 sessions, 1 runs, 1 events\n"
@@ -416,11 +422,11 @@ def test_the_first_run_without_the_kernels_sandbox_says_so_and_the_next_does_not
     assert missing not in said()
 
 
-def test_what_is_missing_is_said_again_when_it_is_something_else(
+def test_the_confinement_warning_is_repeated_when_its_reason_changes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def said(kernel: Kernel) -> str:
-        tell_what_is_not_held(tmp_path / "state" / "told", Mode.MINIMAL, kernel)
+        warn_about_confinement(tmp_path / "state" / "told", Mode.MINIMAL, kernel)
         return capsys.readouterr().err
 
     assert "on Linux only" in said(Kernel(linux=False, landlock=0))

@@ -13,11 +13,9 @@ import telex
 from telex import match
 
 if TYPE_CHECKING:
-    from telex.automation.client import Terminal
     from telex.automation.portal import DualContext
-    from telex.automation.sync import BlockingTerminal
 
-    OnATerminal = DualContext[Terminal, BlockingTerminal]
+    OnATerminal = DualContext[telex.AsyncTerminal, telex.Terminal]
 
 EXAMPLE = Path(__file__).parents[2] / "examples/agent_ui.py"
 ASKED = "why not:"
@@ -50,7 +48,7 @@ def test_anything_but_a_yes_is_a_no(environ: dict[str, str], work: Path, typed: 
     assert not (work / "one").exists()
 
 
-def test_what_was_typed_before_the_question_is_no_answer_to_it(
+def test_input_typed_before_the_question_does_not_answer_it(
     environ: dict[str, str], work: Path
 ) -> None:
     os.mkfifo(work / "began")
@@ -68,7 +66,9 @@ def test_what_was_typed_before_the_question_is_no_answer_to_it(
     assert not (work / "one").exists()
 
 
-def test_a_no_with_a_reason_lets_the_turn_go_on(environ: dict[str, str], work: Path) -> None:
+def test_a_refusal_with_a_reason_lets_the_turn_continue(
+    environ: dict[str, str], work: Path
+) -> None:
     (work / "kept").touch()
     with said(environ, work, "run touch one\nlist") as term:
         term.wait(ASKED)
@@ -91,7 +91,9 @@ def test_always_is_not_asked_again(environ: dict[str, str], work: Path) -> None:
     assert (work / "one").exists()
 
 
-def test_what_is_remembered_is_listed_and_forgotten(environ: dict[str, str], work: Path) -> None:
+def test_remembered_decisions_can_be_listed_and_forgotten(
+    environ: dict[str, str], work: Path
+) -> None:
     def remembered(*more: str) -> str:
         with on_a_terminal(
             environ, work, sys.executable, "-m", "telex", "agent", "remembered", *more
@@ -123,7 +125,7 @@ def test_a_question_does_not_hold_up_an_end(
     assert not (work / "one").exists()
 
 
-def test_always_is_offered_for_nothing_that_runs_what_is_in_the_workspace(
+def test_always_is_not_offered_for_commands_that_run_workspace_files(
     environ: dict[str, str], work: Path
 ) -> None:
     with said(environ, work, "run python3 x.py") as term:

@@ -20,12 +20,12 @@ def test_a_session_that_is_not_there_is_exported_to_nowhere(here: Here, work: Pa
     here("exec", "help")
     code, out, err = here("export", "--session", "nope")
     assert (code, out) == (1, "")
-    assert "there is no session nope" in err
+    assert "session nope does not exist" in err
     assert here("export", "--session", "nope", "--to", "f")[0] == 1
     assert not (work / "f").exists()
 
 
-def test_an_import_from_stdin_tells_the_new_ids(
+def test_an_import_from_stdin_prints_the_new_ids(
     here: Here, work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here("exec", "help")
@@ -46,11 +46,11 @@ def test_an_import_from_stdin_tells_the_new_ids(
     ("flaw", "said"),
     [
         ("empty", "is empty"),
-        ("a link to nowhere", "is not a file of ours"),
+        ("a link to nowhere", "is not a regular file of your user"),
         ("cut", "cannot be read as a database"),
     ],
 )
-def test_verify_says_what_is_wrong_with_the_file(here: Here, flaw: str, said: str) -> None:
+def test_verify_reports_the_flaw_of_the_file(here: Here, flaw: str, said: str) -> None:
     here("exec", "help")
     path = places.find().database
     match flaw:
@@ -69,7 +69,7 @@ def test_verify_says_what_is_wrong_with_the_file(here: Here, flaw: str, said: st
 
 
 @pytest.mark.parametrize("depth", [3_000, 100_000])
-def test_what_is_nested_too_deeply_is_no_script(here: Here, work: Path, depth: int) -> None:
+def test_a_script_that_is_nested_too_deeply_is_refused(here: Here, work: Path, depth: int) -> None:
     step = '{"tool":"read","arguments":{"x":' + "[" * depth + "]" * depth + "}}"
     (work / "s.json").write_text('{"steps":[' + step + "]}")
     code, _, err = here("exec", "--script", "s.json", "go")

@@ -60,7 +60,7 @@ def test_a_session_outlives_the_call_that_made_it(call: Run, session: Callable[.
     assert ran.stdout.count("\n") == 1, "one line, for whoever reads lines"
 
 
-def test_a_wait_that_times_out_is_124_and_says_what_it_saw(
+def test_a_wait_that_times_out_exits_with_124_and_prints_the_screen(
     call: Run, session: Callable[..., str]
 ) -> None:
     id = session("sh", "-c", "echo here; read x")
@@ -85,7 +85,7 @@ def test_the_answer_is_json_whatever_stands_on_the_screen(
     assert "\u202e" not in ran.stdout
 
 
-def test_a_terminal_is_not_obeyed_by_what_a_program_printed(
+def test_escape_sequences_of_a_program_do_not_reach_the_terminal(
     on_terminal: Run, served: Serve, session: Callable[..., str]
 ) -> None:
     id = session("sh", "-c", "printf '\\033]2;evil\\033\\\\\\302\\2335n'; echo ok; read x")
@@ -122,7 +122,7 @@ def test_after_an_unknown_method_the_command_that_lists_them_does(call: Run) -> 
 
 
 @pytest.mark.parametrize("bad", ["{", "nothing", "3", '"x"', "null", "[" * 100_000])
-def test_what_is_no_json_object_is_a_mistake_of_usage(telex: Run, bad: str) -> None:
+def test_parameters_that_are_not_a_json_object_are_a_usage_error(telex: Run, bad: str) -> None:
     ran = telex("call", "session.list", bad)
     assert ran.returncode == 2
     assert "internal" not in ran.stderr
@@ -155,7 +155,7 @@ def test_by_the_web_with_a_token(telex: Run, served: Serve) -> None:
     assert "wrong" not in ran.stderr
 
 
-def test_nobody_there_is_one_sentence(telex: Run) -> None:
+def test_an_address_without_a_server_is_a_one_sentence_error(telex: Run) -> None:
     for address, code, says in (
         ("unix:", 5, "telex serve --socket\n"),
         ("unix:none.sock", 5, "telex serve --socket none.sock\n"),

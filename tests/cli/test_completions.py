@@ -77,9 +77,7 @@ def test_the_help_says_where_each_script_goes(telex: Run) -> None:
         (["telex", "adapter", "try", "sh"], "shell"),
     ],
 )
-def test_a_shell_that_asks_is_answered_without_loading_what_runs(
-    words: list[str], offered: str
-) -> None:
+def test_completion_loads_no_module_that_only_commands_need(words: list[str], offered: str) -> None:
     script = (
         "import sys; from telex.cli import main; main();"
         "heavy = ('telex.rpc', 'telex.terminal', 'telex.adapters', 'msgspec', 'asyncio');"

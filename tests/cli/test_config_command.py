@@ -185,7 +185,7 @@ def test_rules_that_a_project_brings_are_named_when_it_is_trusted_and_when_shown
     )
     own = ["permission.rule", 'deny shell: command="git push"', str(config_file)]
     assert _last_rows(telex("config", "show")) == [own]
-    allows = "allow every tool: whatever it is given"
+    allows = "allow every tool: any arguments"
     said = f"trusted {project_file}; it sets what the agent may do\n  {allows}\n"
     assert telex("config", "trust").stdout == said
     project = ["permission.rule", allows, str(project_file)]

@@ -11,7 +11,7 @@ from escapes.terminals import SILENT, Manners, ran, terminal
 DETECT = ("-m", "telex", "detect")
 
 
-async def test_it_says_what_the_terminal_can_do() -> None:
+async def test_detect_prints_the_capabilities_of_the_terminal() -> None:
     some = {
         "capabilities": {
             "term": {"level": 2, "include": ["term:*"], "exclude": ["term:resize"]},
@@ -24,7 +24,7 @@ async def test_it_says_what_the_terminal_can_do() -> None:
         assert (code, err) == (0, "")
         lines = out.splitlines()
         assert lines[0] == "JSON escapes: yes, by terminal"
-        assert lines[1].startswith("  its slowest answer took ")
+        assert lines[1].startswith("  slowest answer: ")
         assert lines[2:] == [
             "  frames of up to 4096 bytes of JSON",
             "  term: level 2, term:*, without term:resize",
@@ -61,14 +61,14 @@ async def test_a_terminal_that_does_not_speak_it_is_3() -> None:
         assert (code, out) == (3, "")
         assert err == (
             "telex: the terminal does not speak JSON escapes (no 23198); "
-            "start one that answers with: telex run -- bash\n"
+            "start a terminal with JSON escapes by: telex run -- bash\n"
         )
         code, out, err = await ran(fake, *DETECT, "--json")
         assert (code, err) == (3, "")
         assert json.loads(out) == {
             "supported": False,
             "reason": "the terminal does not speak JSON escapes (no 23198)",
-            "advice": "start one that answers with: telex run -- bash",
+            "advice": "start a terminal with JSON escapes by: telex run -- bash",
         }
         assert fake.restored()
 
@@ -84,5 +84,5 @@ def test_without_a_terminal_it_says_so_and_is_3() -> None:
         check=False,
     )
     assert (ran.returncode, ran.stdout) == (3, "")
-    assert ran.stderr.startswith("telex: there is no terminal to talk to: this program has none")
+    assert ran.stderr.startswith("telex: no terminal to connect to: this program has none")
     assert ran.stderr.endswith("telex run -- bash\n")

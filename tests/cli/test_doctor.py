@@ -45,7 +45,7 @@ def test_json_has_the_documented_keys_in_their_order(telex: Run) -> None:
         assert f"\n    {key} " in told
 
 
-def test_json_tells_the_facts(telex: Run, environ: dict[str, str]) -> None:
+def test_json_output_contains_the_facts(telex: Run, environ: dict[str, str]) -> None:
     seen = json.loads(telex("doctor", "--json", TMUX="/tmp/t,1,0", SSH_CONNECTION="::1").stdout)
     assert seen["python"]["path"] == sys.executable
     assert seen["terminal"]["term"] == "xterm"
@@ -88,7 +88,7 @@ def test_colours_are_for_terminals_and_not_against_no_color(telex: Run, on_termi
     assert "\x1b" not in telex("doctor").stdout
 
 
-def test_on_a_terminal_it_tells_the_terminal(on_terminal: Run) -> None:
+def test_on_a_terminal_doctor_names_the_terminal(on_terminal: Run) -> None:
     said = on_terminal("doctor", NO_COLOR="1", TERM_PROGRAM="foot").stdout
     (line,) = [line for line in said.splitlines() if "terminal    " in line]
     assert "xterm" in line
@@ -96,7 +96,7 @@ def test_on_a_terminal_it_tells_the_terminal(on_terminal: Run) -> None:
     assert "no terminal" not in line
 
 
-def test_a_missing_library_is_told_with_how_to_get_it_and_fails() -> None:
+def test_a_missing_library_is_reported_with_its_install_command_and_fails() -> None:
     section = libraries(
         [
             "click<9,>=8.2",
@@ -111,7 +111,7 @@ def test_a_missing_library_is_told_with_how_to_get_it_and_fails() -> None:
     assert (missing.mark, missing.name) == (FindingMark.MISSING, "msgspec")
     assert missing.remedy == f"{sys.executable} -m pip install 'msgspec<0.23,>=0.20'"
     assert (optional.mark, optional.name) == (FindingMark.NOTE, "uvloop")
-    assert optional.remedy == f"{sys.executable} -m pip install 'telex[fast]'"
+    assert optional.remedy == f"{sys.executable} -m pip install 'telex-terminal[fast]'"
     assert set(section.facts) == {"click", "msgspec", "uvloop"}
 
 
@@ -131,7 +131,7 @@ def test_the_doctor_understands_every_requirement_we_have() -> None:
         assert not one.wanted.strip("<>=,.0123456789 ")
 
 
-def test_a_kernel_without_the_sandbox_is_told_with_how_to_get_it() -> None:
+def test_a_kernel_without_the_sandbox_is_reported_with_advice() -> None:
     def told(landlock: int, machine: str = "x86_64") -> Finding:
         section = checks.kernel(Kernel(linux=True, landlock=landlock, machine=machine))
         assert (section.facts["landlock"], section.facts["seccomp"]) == (landlock, bool(machine))
@@ -139,14 +139,14 @@ def test_a_kernel_without_the_sandbox_is_told_with_how_to_get_it() -> None:
         return section.findings[-1]
 
     assert (told(7).name, told(7).mark) == ("kernel", FindingMark.OK)
-    assert "not wholly held by the kernel: this kernel lets commands signal" in told(3).text
+    assert "not fully confined by the kernel: this kernel lets commands signal" in told(3).text
     assert (told(0).name, told(0).mark) == ("sandbox", FindingMark.NOTE)
-    assert "not held by the kernel: this kernel has no Landlock" in told(0).text
+    assert "not confined by the kernel: this kernel has no Landlock" in told(0).text
     assert "lsm=landlock" in told(0).remedy
     assert "no seccomp filter" in told(7, "").text
 
 
-def test_a_system_whose_kernel_refuses_landlock_is_told_so(
+def test_a_kernel_that_refuses_landlock_is_reported(
     environ: dict[str, str], work: Path, without_landlock: list[str]
 ) -> None:
     argv = [*without_landlock, "doctor"]
@@ -193,7 +193,7 @@ def test_a_place_open_to_others_is_broken(telex: Run, environ: dict[str, str]) -
     assert f"chmod 700 {state}" in " ".join(ran.stdout.split())
 
 
-def test_a_broken_configuration_is_told_and_fails(telex: Run, environ: dict[str, str]) -> None:
+def test_a_broken_configuration_is_reported_and_fails(telex: Run, environ: dict[str, str]) -> None:
     home = Path(environ["TELEX_HOME"])
     home.mkdir()
     (home / "config.toml").write_text("trace = 1\n")
@@ -247,7 +247,7 @@ def test_few_open_files_are_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def test_a_kernel_that_forbids_pidfds_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kernel_that_forbids_pidfds_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     def forbid(_: int) -> int:
         raise PermissionError
 
@@ -255,7 +255,7 @@ def test_a_kernel_that_forbids_pidfds_is_told_so(monkeypatch: pytest.MonkeyPatch
     assert checks.kernel().facts["pidfd"] is False
 
 
-def test_what_only_builders_of_telex_need_is_not_offered() -> None:
+def test_development_dependencies_are_not_offered() -> None:
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
     lines = [f'{line}; extra == "{extra}"' for extra, wanted in extras.items() for line in wanted]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 ESCAPE = ("-m", "telex", "escape")
 
 
-async def test_told_it_is_one_frame_on_the_terminal_and_nothing_on_stdout() -> None:
+async def test_a_command_without_wait_is_one_frame_on_the_terminal_and_prints_nothing() -> None:
     async with terminal() as fake:
         code, out, err = await ran(fake, *ESCAPE, "term:title", '{"title": "é"}')
         assert (code, out, err) == (0, "", "")
@@ -58,7 +58,7 @@ async def test_waiting_prints_the_answer_as_one_line_of_json() -> None:
         assert bytes(fake.shown) == b""
 
 
-async def test_what_the_terminal_refuses_is_1_with_its_code() -> None:
+async def test_a_command_refused_by_the_terminal_exits_with_1_and_prints_the_error_code() -> None:
     def refuse(data: dict[str, Any]) -> None:
         raise RpcError("ECDENIED", "The person said no.")
 
@@ -104,7 +104,7 @@ def test_without_a_terminal_it_says_so_and_is_3(telex: Run) -> None:
             check=False,
         )
         assert (ran.returncode, ran.stdout) == (3, "")
-        assert ran.stderr.startswith("telex: there is no terminal to talk to")
+        assert ran.stderr.startswith("telex: no terminal to connect to")
 
 
 def test_raw_is_the_bytes_on_stdout(telex: Run) -> None:
@@ -117,15 +117,15 @@ def test_raw_is_the_bytes_on_stdout(telex: Run) -> None:
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (["term:title", "{"], "that is not JSON"),
-        (["term:title", '{"title": 3}'], "term:title does not take that"),
-        (["term:title"], "term:title does not take that"),
-        (["--wait", "--raw", "ping"], "--raw sends nothing"),
+        (["term:title", "{"], "not valid JSON"),
+        (["term:title", '{"title": 3}'], "the data of term:title is not valid"),
+        (["term:title"], "the data of term:title is not valid"),
+        (["--wait", "--raw", "ping"], "--raw excludes --wait"),
         (["--timeout", "0", "ping"], "0.0"),
         ([], "COMMAND"),
     ],
 )
-def test_what_makes_no_sense_is_2(telex: Run, args: list[str], said: str) -> None:
+def test_invalid_arguments_exit_with_2(telex: Run, args: list[str], said: str) -> None:
     ran = telex("escape", *args)
     assert (ran.returncode, ran.stdout) == (2, "")
     assert said in ran.stderr
@@ -134,4 +134,4 @@ def test_what_makes_no_sense_is_2(telex: Run, args: list[str], said: str) -> Non
 def test_a_frame_that_no_terminal_surely_takes_is_refused(telex: Run) -> None:
     ran = telex("escape", "--raw", "term:write", json.dumps({"text": "x" * 3000}))
     assert (ran.returncode, ran.stdout) == (1, "")
-    assert "takes 20" in ran.stderr
+    assert "at most 20" in ran.stderr

@@ -107,7 +107,7 @@ async def test_q_and_ctrl_c_end_it_well(site: Path, key: bytes | None) -> None:
         assert "Traceback" not in shown.text
 
 
-async def test_its_key_is_not_found_in_what_the_terminal_says_or_in_a_paste(site: Path) -> None:
+async def test_the_quit_key_is_not_recognized_in_terminal_replies_or_in_a_paste(site: Path) -> None:
     async with served("--dir", str(site)) as (http, stream, _):
         for said in NOT_TYPED:
             for byte in said:  # each a write of its own, that is cut anywhere
@@ -117,7 +117,7 @@ async def test_its_key_is_not_found_in_what_the_terminal_says_or_in_a_paste(site
         assert (await asyncio.wait_for(http.over, 10)).graceful
 
 
-async def test_who_ends_it_before_anybody_came_hears_one_goaway(site: Path) -> None:
+async def test_quitting_before_a_client_connects_sends_one_goaway(site: Path) -> None:
     shown = Shown()
     argv = [sys.executable, *SERVE, "--dir", str(site)]
     async with CommandStream(argv, text=shown.add) as stream:
@@ -157,7 +157,7 @@ async def test_an_app_that_cannot_start_says_why_and_nothing_else(
         assert "Traceback" not in shown.text
 
 
-async def test_an_app_of_ones_own_is_found_where_one_stands(
+async def test_an_app_is_imported_from_the_working_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "mine.py").write_text(APP)
@@ -203,12 +203,12 @@ def test_a_no_in_the_environment_is_a_sentence_and_3(on_terminal: Run, site: Pat
     for htty, force in (("0", []), ("off", ["--force"])):
         ran = on_terminal("htty", "serve", "--dir", str(site), *force, HTTY=htty)
         assert ran.returncode == 3
-        assert f"telex: HTTY={htty} in the environment says" in ran.stdout
+        assert f"telex: HTTY={htty} in the environment: pages are not" in ran.stdout
         assert "telex run -- " in ran.stdout
         assert "\x1b" not in ran.stdout
 
 
-def test_without_a_terminal_it_says_what_to_do_and_is_3(telex: Run, site: Path) -> None:
+def test_without_a_terminal_serve_prints_advice_and_exits_with_3(telex: Run, site: Path) -> None:
     ran = telex("htty", "serve", "--dir", str(site))
     assert (ran.returncode, ran.stdout) == (3, "")
     assert "`telex run -- COMMAND`" in ran.stderr
@@ -249,10 +249,10 @@ async def test_a_terminal_that_names_pages_is_asked_and_gets_one(site: Path) -> 
         (["--asgi", "mine"], "is not MODULE:APP"),
         (["--asgi", "nowhere.at:all"], "there is no module 'nowhere'"),
         (["--asgi", "os:nothing"], "os has no 'nothing'"),
-        (["--to", "https://example.org"], "is no server"),
+        (["--to", "https://example.org"], "is not a server"),
     ],
 )
-def test_what_makes_no_sense_is_2(
+def test_invalid_arguments_exit_with_2(
     args: list[str],
     said: str,
     capsys: pytest.CaptureFixture[str],

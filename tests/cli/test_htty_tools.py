@@ -99,7 +99,7 @@ def test_curl_downloads_and_uploads(
     assert answer == f"{size} {hashlib.sha256(content(size)).hexdigest()}"
 
 
-def test_curl_hears_events_as_they_come(url: str, program: Find) -> None:
+def test_curl_receives_events_as_they_are_sent(url: str, program: Find) -> None:
     curl = (program("curl"), "-sSN", "--http2-prior-knowledge", "-D", "-")
     head, _, events = ran(*curl, f"{url}events").partition("\n\n")
     assert head.startswith("HTTP/2 200")
@@ -181,7 +181,7 @@ async def test_a_websocket_echoes_by_extended_connect(url: str) -> None:
 # The commands themselves.
 
 
-def test_what_a_command_prints_is_on_stderr_with_its_number(
+def test_the_output_of_a_command_is_printed_on_stderr_with_its_number(
     environ: dict[str, str], program: Find
 ) -> None:
     command = ("sh", "-c", r"printf 'one\033[31m\ntwo'; exit 5")
@@ -198,18 +198,18 @@ def test_a_bridge_that_others_could_reach_is_refused(capsys: pytest.CaptureFixtu
     assert "can be reached from elsewhere" in capsys.readouterr().err
 
 
-def test_help_says_that_anybody_here_can_connect(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_warns_that_every_local_user_can_connect(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["htty", "bridge", "--help"]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "There is no token here: every user of this machine can connect" in said
+    assert "There is no token: every user of this machine can connect" in said
 
 
-def test_check_prints_a_table_and_what_to_do(telex: Run) -> None:
+def test_check_prints_a_table_with_advice(telex: Run) -> None:
     done = telex("htty", "check", "--", "sh", "-c", "echo hm; exit 4")
     assert (done.returncode, done.stderr) == (1, "")
     assert done.stdout.splitlines() == [
-        'command  BREAKS  it exited with code 4 before it sent a chunk; its screen says "hm"',
-        "                 Run it by itself and see what it wants.",
+        'command  BREAKS  it exited with code 4 before it sent a chunk; its screen shows "hm"',
+        "                 Run it by itself and check its output.",
     ]
 
 
@@ -232,7 +232,7 @@ def test_a_program_under_script_is_dumped(telex: Run, program: Find, work: Path)
     assert {frame["type"] for frame in told["frames"]} >= {"Settings", "Headers", "Data", "Ping"}
 
 
-def test_dump_shows_no_control_character_and_names_what_is_broken(
+def test_dump_shows_no_control_character_and_names_the_broken_parts(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     block = Encoder().encode([(":status", "200"), ("content-type", "a\x1b[2J\x07b")])

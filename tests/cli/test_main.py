@@ -231,7 +231,7 @@ def test_without_a_stdout_the_code_is_still_the_answer(
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_what_a_terminal_would_obey_is_spelled_out() -> None:
+def test_control_characters_are_escaped_for_printing() -> None:
     assert printable("a\x1b]0;x\x07\tb\u202ec\udcff\n") == "a\\x1b]0;x\\x07\\tb\\u202ec\\udcff\n"
     assert printable("Ångström ✓ 日本") == "Ångström ✓ 日本"
 

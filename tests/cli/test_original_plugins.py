@@ -58,7 +58,7 @@ def installed(plugins: Path, name: str, source: str, manifest: dict[str, Any] | 
 
 
 @pytest.mark.parametrize("name", RECORDED)
-def test_the_original_hears_what_it_heard_when_it_was_recorded(
+def test_the_original_plugin_receives_the_recorded_messages(
     name: str, inside: Run, plugins: Path, work: Path
 ) -> None:
     one = RECORDED[name]
@@ -71,7 +71,7 @@ def test_the_original_hears_what_it_heard_when_it_was_recorded(
     assert ran.returncode == one["exit"], ran.stderr
 
 
-def test_what_the_go_plugin_logs_is_shown_with_its_attributes(
+def test_log_records_of_the_go_plugin_are_shown_with_their_attributes(
     inside: Run, plugins: Path, work: Path
 ) -> None:
     one = RECORDED["B: a command with values, and what it logs"]
@@ -118,7 +118,7 @@ FAILED, CALLED_WRONGLY = 1, 2
         ("rpp", -32050, CALLED_WRONGLY),
     ],
 )
-def test_an_error_means_what_its_generation_means_by_the_number(
+def test_an_error_code_is_interpreted_by_the_protocol_of_the_plugin(
     protocol: str, code: int, exit_code: int, inside: Run, plugins: Path
 ) -> None:
     installed(plugins, protocol, ERRS, None)

@@ -157,7 +157,7 @@ def test_a_value_comes_from_the_config_the_environment_or_a_flag_the_strongest_l
         (["open", "fine"], 3, "telex: the plugin open is not run: "),
     ],
 )
-def test_the_exit_code_says_what_became_of_it(
+def test_the_exit_code_distinguishes_failures_usage_errors_and_unusable_plugins(
     words: list[str], code: int, said: str, inside: Run, worker: Path
 ) -> None:
     written(worker.parent / "broken", "sys.exit(1)")
@@ -251,7 +251,7 @@ speaking.serve(
 # list, describe
 
 
-def test_list_runs_nothing_and_says_what_is_wrong(inside: Run, worker: Path, work: Path) -> None:
+def test_list_runs_no_plugin_and_reports_each_defect(inside: Run, worker: Path, work: Path) -> None:
     written(worker.parent / "trap", f"open({str(work / 'ran')!r}, 'w')")
     written(worker.parent / "open", WORKER).chmod(0o722)
     ran = inside("plugin", "list", TELEX_PLUGIN_PATH="/nowhere")
@@ -304,7 +304,9 @@ def test_tools_are_described_and_can_be_tried(inside: Run, plugins: Path) -> Non
 # task
 
 
-def test_a_failed_task_is_told_with_what_it_stopped(inside: Run, plugins: Path, work: Path) -> None:
+def test_a_failed_task_is_reported_with_the_tasks_that_it_stopped(
+    inside: Run, plugins: Path, work: Path
+) -> None:
     installed(plugins, "greet.py")
     file = work / "sub" / "tasks.toml"
     file.parent.mkdir()
@@ -333,7 +335,7 @@ def test_a_failed_task_is_told_with_what_it_stopped(inside: Run, plugins: Path, 
         ('[[task]]\nid = "a"\ntype = "wirte"', "greet has no tasks of the type wirte"),
     ],
 )
-def test_wrong_tasks_are_a_mistake_in_usage_and_none_is_run(
+def test_invalid_tasks_are_a_usage_error_and_no_task_runs(
     content: str, said: str, inside: Run, plugins: Path, work: Path
 ) -> None:
     installed(plugins, "greet.py")
@@ -370,7 +372,7 @@ def test_a_projects_plugins_run_once_they_are_trusted_and_until_they_change(
     assert inside(*fine).returncode == 3
 
 
-def test_where_there_is_nothing_to_trust_that_is_said(inside: Run, work: Path) -> None:
+def test_trust_without_a_plugin_directory_is_an_error(inside: Run, work: Path) -> None:
     ran = inside("plugin", "trust")
     assert ran.returncode == 1
     assert ran.stderr == f"telex: there is no .telex/plugins in {work} or its project\n"

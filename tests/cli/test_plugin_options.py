@@ -78,7 +78,7 @@ def test_nested_commands_are_found_by_name_and_alias() -> None:
         (["hello", "--name"], "Option '--name' requires an argument."),
     ],
 )
-def test_what_is_called_wrongly_is_a_mistake_in_usage(words: list[str], message: str) -> None:
+def test_an_invalid_command_line_is_a_usage_error(words: list[str], message: str) -> None:
     with pytest.raises(click.UsageError) as caught:
         parsed(*words)
     assert message in caught.value.format_message()

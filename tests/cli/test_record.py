@@ -27,7 +27,7 @@ def test_a_recording_is_not_replaced_unless_one_says_so(telex: Run, work: Path) 
     ran = telex("record", "demo.cast", "--", "touch", "ran")
     assert (ran.returncode, ran.stdout) == (1, "")
     assert ran.stderr == (
-        "telex: demo.cast is there already; --force replaces it, --append goes on with it\n"
+        "telex: demo.cast already exists; --force replaces it, --append continues it\n"
     )
     assert (work / "demo.cast").read_bytes() == before
     assert not (work / "ran").exists()
@@ -37,7 +37,9 @@ def test_a_recording_is_not_replaced_unless_one_says_so(telex: Run, work: Path) 
     assert telex("record", "--force", "--append", "demo.cast", "--", "true").returncode == 2
 
 
-def test_a_recording_goes_on_also_after_its_recorder_was_killed(telex: Run, work: Path) -> None:
+def test_a_recording_can_be_appended_to_after_its_recorder_was_killed(
+    telex: Run, work: Path
+) -> None:
     for version in ("2", "3"):
         file = f"{version}.cast"
         telex("record", "--format", version, file, "--", "echo", "one")
@@ -74,10 +76,10 @@ def test_a_disk_without_room_for_the_first_line_starts_no_program(telex: Run, wo
     assert (ran.returncode, ran.stdout) == (1, "")
     assert ran.stderr == "telex: /dev/full cannot be written: No space left on device\n"
     assert not (work / "ran").exists()
-    assert full().stderr.startswith("telex: /dev/full is there already;")
+    assert full().stderr.startswith("telex: /dev/full already exists;")
 
 
-def test_what_is_no_recording_is_one_line(telex: Run, work: Path) -> None:
+def test_a_file_that_is_no_recording_is_a_one_line_error(telex: Run, work: Path) -> None:
     (work / "notes").write_text("hello\n")
     for file, said in (("notes", "notes cannot be played: line 1"), ("none", "No such file")):
         ran = telex("replay", file)

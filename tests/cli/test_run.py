@@ -43,7 +43,7 @@ def test_a_program_that_cannot_be_run_is_one_sentence_and_126(
     assert said.count("\n") == 1
 
 
-def test_without_a_command_it_is_a_mistake_in_usage(telex: Run) -> None:
+def test_run_without_a_command_is_a_usage_error(telex: Run) -> None:
     for command in (["run"], ["run", "--"], ["record", "demo.cast"]):
         ran = telex(*command)
         assert (ran.returncode, ran.stdout) == (2, "")
@@ -89,7 +89,7 @@ def test_without_a_terminal_it_is_a_filter(
     assert (done.stdout.decode(), done.stderr) == (shown, b"")
 
 
-def test_a_reader_who_has_seen_enough_ends_it_quietly(environ: dict[str, str]) -> None:
+def test_run_ends_quietly_when_the_reader_closes_the_pipe(environ: dict[str, str]) -> None:
     with subprocess.Popen(
         [*RUN, "yes"],
         env=environ,

@@ -38,7 +38,7 @@ def said(child: subprocess.Popen[str]) -> str:
     return child.stderr.readline()
 
 
-def test_without_a_door_it_speaks_on_stdio_and_ends_with_it(
+def test_without_a_listener_serve_uses_stdio_and_ends_at_end_of_input(
     environ: dict[str, str], work: Path
 ) -> None:
     with serve(environ, work) as child:
@@ -81,7 +81,7 @@ def test_two_servers_at_one_socket_is_a_sentence_for_the_second(
         said(child)
         ran = telex("serve", "--socket", "a.sock")
         assert (ran.returncode, ran.stdout) == (1, "")
-        assert ran.stderr.startswith("telex: another server listens at a.sock; talk to that one")
+        assert ran.stderr.startswith("telex: another server listens at a.sock; use that one")
         assert telex("call", "--to", "unix:a.sock", "session.list").returncode == 0
 
 
@@ -99,7 +99,7 @@ def test_something_else_at_the_path_is_left_alone(telex: Run, work: Path) -> Non
 @pytest.mark.parametrize(
     "address", ["8023", "127.0.0.1", "127.0.0.1:", "127.0.0.1:99999", "127.0.0.1:x", "a:-1"]
 )
-def test_what_is_no_address_is_a_mistake_of_usage(
+def test_an_invalid_address_is_a_usage_error(
     capsys: pytest.CaptureFixture[str], address: str
 ) -> None:
     assert main(["serve", "--http", address]) == 2
@@ -124,7 +124,7 @@ def test_the_world_is_not_let_in_by_accident(telex: Run) -> None:
     assert "internal error" not in ran.stderr
 
 
-def test_a_random_token_is_said_once(environ: dict[str, str], work: Path) -> None:
+def test_a_random_token_is_printed_once(environ: dict[str, str], work: Path) -> None:
     tokens = set()
     for given in ({}, {"TELEX_TOKEN": ""}):
         with serve(environ, work, "--http", ":0", **given) as child:
@@ -140,7 +140,7 @@ def test_a_random_token_is_said_once(environ: dict[str, str], work: Path) -> Non
     assert len(tokens) == 2
 
 
-def test_a_token_from_the_environment_is_not_said(environ: dict[str, str], work: Path) -> None:
+def test_a_token_from_the_environment_is_not_printed(environ: dict[str, str], work: Path) -> None:
     with serve(environ, work, "--http", "[::1]:0", TELEX_TOKEN=TOKEN) as child:
         assert "http://[::1]:" in said(child)
         assert said(child) == "telex: the token is in TELEX_TOKEN\n"
@@ -149,7 +149,9 @@ def test_a_token_from_the_environment_is_not_said(environ: dict[str, str], work:
         assert TOKEN not in out + err
 
 
-def test_a_person_with_a_browser_is_told_what_is_there(environ: dict[str, str], work: Path) -> None:
+def test_a_browser_gets_a_page_that_describes_the_server(
+    environ: dict[str, str], work: Path
+) -> None:
     with serve(environ, work, "--http", ":0", TELEX_TOKEN=TOKEN) as child:
         found = re.search(r"http://127\.0\.0\.1:\d+", said(child))
         assert found is not None
@@ -168,14 +170,16 @@ def test_a_person_with_a_browser_is_told_what_is_there(environ: dict[str, str], 
         child.communicate(timeout=10)
 
 
-def test_a_weak_token_opens_no_door(telex: Run) -> None:
+def test_a_weak_token_is_refused_at_start(telex: Run) -> None:
     ran = telex("serve", "--http", "127.0.0.1:0", TELEX_TOKEN="short")
     assert ran.returncode == 1
     assert "TELEX_TOKEN must have" in ran.stderr
     assert "internal error" not in ran.stderr
 
 
-def test_stdio_beside_another_door_may_end(telex: Run, environ: dict[str, str], work: Path) -> None:
+def test_the_server_continues_when_stdio_ends_beside_another_listener(
+    telex: Run, environ: dict[str, str], work: Path
+) -> None:
     with serve(environ, work, "--socket", "a.sock", "--stdio") as child:
         said(child)
         assert child.stdin

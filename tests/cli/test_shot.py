@@ -71,7 +71,7 @@ def test_it_is_taken_when_the_screen_is_still_and_the_program_is_ended(
         ("a.png", b"\x89PNG\r\n"),
     ],
 )
-def test_the_name_of_the_file_says_what_is_drawn(
+def test_the_file_name_selects_the_image_format(
     telex: Run, work: Path, name: str, begins: bytes
 ) -> None:
     ran = telex("shot", "-o", name, "--", "printf", "\\033[31mhello")
@@ -126,7 +126,9 @@ def test_a_listed_secret_is_masked_too(telex: Run) -> None:
 def test_a_screen_that_is_never_still_is_124_and_shown(telex: Run, work: Path) -> None:
     ran = telex("shot", "-o", "a.png", "--timeout", "0.5", "--", "sh", "-c", RESTLESS)
     assert (ran.returncode, ran.stdout) == (124, "")
-    assert ran.stderr.startswith("telex: the screen did not become still within 0.5 s; it shows:\n")
+    assert ran.stderr.startswith(
+        "telex: the screen did not stop changing within 0.5 s; it shows:\n"
+    )
     assert "password=" in ran.stderr
     assert "hunter2" not in ran.stderr
     assert not (work / "a.png").exists()
@@ -138,7 +140,7 @@ def test_a_text_that_does_not_come_is_124_and_named(telex: Run) -> None:
     assert ran.stderr.startswith("telex: 'never' did not appear within 0.4 s; it shows:\nx\n")
     script = f"echo never; {RESTLESS}"
     ran = telex("shot", "--wait", "never", "--timeout", "0.4", "--", "sh", "-c", script)
-    assert ran.stderr.startswith("telex: the screen did not become still")
+    assert ran.stderr.startswith("telex: the screen did not stop changing")
 
 
 def test_a_program_that_ends_before_the_text_came_is_1_and_shown(telex: Run) -> None:
@@ -149,7 +151,7 @@ def test_a_program_that_ends_before_the_text_came_is_1_and_shown(telex: Run) -> 
     assert "hunter2" not in ran.stderr
 
 
-def test_what_is_typed_comes_first(telex: Run) -> None:
+def test_typed_input_is_sent_before_the_wait(telex: Run) -> None:
     script = 'read a; echo "<$a>"; read b; echo "[$b]"; read c'
     ran = telex(
         *("shot", "--type", "one\\n", "--type", "t\\\\two\\n", "--wait", "[t"),

@@ -1,4 +1,4 @@
-"""For tests whose failure would be to wait for ever."""
+"""A fixture for tests that would block forever if they failed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def _no_waiting() -> Iterator[None]:
+def _no_blocking() -> Iterator[None]:
     def give_up(*_: object) -> None:
         raise AssertionError("still waiting after 5 seconds")
 

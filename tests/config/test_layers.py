@@ -38,7 +38,7 @@ def value_of(key: str, *layers: Layer) -> Value:
     return next(value for value in merge(layers) if value.setting.key == key)
 
 
-def test_with_nothing_given_every_setting_is_its_default() -> None:
+def test_without_any_source_every_setting_has_its_default() -> None:
     values = merge([])
     assert settings_of(values) == Settings()
     assert {value.origins for value in values} == {(Origin(Source.DEFAULT),)}
@@ -59,13 +59,13 @@ def test_the_stronger_source_wins_and_each_value_knows_its_origin() -> None:
         assert (value.value, value.origins) == (levels[strongest], (origins[strongest],))
 
 
-def test_a_weaker_source_still_gives_what_the_stronger_leaves_out() -> None:
+def test_a_weaker_source_still_sets_the_keys_that_the_stronger_leaves_out() -> None:
     layers = [read('trace = ["rpc"]'), read('[logging]\nlevel = "error"', PROJECT)]
     settings = settings_of(merge(layers))
     assert (settings.trace, settings.logging.level) == (("rpc",), "error")
 
 
-def test_secrets_add_up_so_that_no_source_makes_us_forget_anothers() -> None:
+def test_secrets_of_all_sources_are_joined() -> None:
     layers = [
         read('[redaction]\nextra_literals = ["mine", "both"]'),
         read('[redaction]\nextra_literals = ["both", "theirs"]', PROJECT),
@@ -111,13 +111,13 @@ def test_an_unknown_key_is_a_warning_that_names_the_file_the_key_and_the_nearest
 
 
 @pytest.mark.parametrize("text", ["[zebra]", "[zebra]\nstripes = 3", "zebra = 1"])
-def test_an_unknown_key_like_no_other_is_a_warning_without_a_guess(text: str) -> None:
+def test_an_unknown_key_without_a_similar_key_is_a_warning_without_a_suggestion(text: str) -> None:
     (warning,) = read(text).warnings
-    assert warning.endswith("; `telex config show` lists the known ones")
+    assert warning.endswith("; `telex config show` lists all settings")
 
 
 @pytest.mark.parametrize("text", ["[plugins.x]\ny = 1", '[[permission.rule]]\ntool = "x"'])
-def test_sections_with_readers_of_their_own_are_nothing_to_warn_of(text: str) -> None:
+def test_sections_that_are_read_elsewhere_give_no_warning(text: str) -> None:
     assert not read(text).warnings
 
 
@@ -126,7 +126,7 @@ def test_the_known_keys_beside_an_unknown_one_are_read() -> None:
     assert layer.given["logging.level"].value == "info"
 
 
-def test_an_empty_known_section_is_nothing_to_speak_of() -> None:
+def test_an_empty_known_section_gives_no_warning() -> None:
     assert read("[logging]") == Layer({})
 
 
@@ -168,7 +168,7 @@ def test_broken_toml_is_an_error_with_file_line_and_column(text: str, where: str
     assert "(at" not in str(caught.value)
 
 
-def test_a_file_that_is_no_text_is_an_error_with_its_line() -> None:
+def test_a_file_that_is_not_text_is_an_error_with_its_line() -> None:
     with pytest.raises(Unreadable, match=r"/c/config.toml:2: this is not UTF-8 text"):
         from_file(b"# ok\n\xff", USER)
 
@@ -177,8 +177,8 @@ def test_a_file_that_is_no_text_is_an_error_with_its_line() -> None:
 def test_an_error_never_quotes_a_secret(value: str) -> None:
     with pytest.raises(WrongValue) as caught:
         read(f"[redaction]\nextra_literals = {value}")
-    told = [str(caught.value), repr(caught.value.__cause__)]
-    assert not any("hunter2" in text for text in told)
+    texts = [str(caught.value), repr(caught.value.__cause__)]
+    assert not any("hunter2" in text for text in texts)
     assert caught.value.__suppress_context__
 
 
@@ -193,7 +193,7 @@ def test_a_wrong_variable_is_an_error_that_names_it() -> None:
         from_environment({"TELEX_LOGGING_LEVEL": "loud"})
 
 
-def test_a_misspelt_variable_is_a_warning_and_a_stranger_is_left_alone() -> None:
+def test_a_misspelt_variable_is_a_warning_and_an_unrelated_variable_is_ignored() -> None:
     strangers = ("PATH", "TELEX", "TELEX_HOME", "TELEX_SOCKET", "TELEX_TOKEN", "TELEX_TREE")
     environ = dict.fromkeys((*strangers, "TELEX_LOGING_LEVEL"), "info")
     (warning,) = from_environment(environ).warnings
@@ -207,18 +207,18 @@ def test_an_unknown_flag_is_an_error_with_the_nearest() -> None:
 
 
 @given(st.sampled_from(sorted(TABLE)), st.data())
-def test_one_wrong_letter_is_always_understood(key: str, data: st.DataObject) -> None:
+def test_a_key_with_one_wrong_letter_is_always_recognised(key: str, data: st.DataObject) -> None:
     at = data.draw(st.integers(0, len(key) - 1))
     assert nearest(key[:at] + "q" + key[at + 1 :], TABLE) == key
 
 
 @given(st.binary(max_size=60))
-def test_whatever_a_file_holds_it_is_read_or_refused_in_our_words(content: bytes) -> None:
+def test_any_file_content_is_read_or_refused_with_a_config_error(content: bytes) -> None:
     with contextlib.suppress(ConfigError):
         from_file(content, USER)
 
 
-def test_every_setting_has_a_sentence_and_its_default_fits_its_type() -> None:
+def test_every_setting_has_a_description_and_its_default_fits_its_type() -> None:
     for setting in TABLE.values():
         assert setting.description.endswith(".")
         assert setting.expected

@@ -25,7 +25,7 @@ BASES = Bases(
 LOGIN = Bases(BASES.config, BASES.data, BASES.state, Path("/run/user/1000"), BASES.temporary, 1000)
 
 
-def test_each_thing_lives_where_the_platform_keeps_its_kind() -> None:
+def test_directories_follow_the_platform() -> None:
     here = places({}, BASES)
     assert here.config_file == BASES.config / "config.toml"
     assert (here.adapters, here.plugins) == (BASES.data / "adapters", BASES.data / "plugins")
@@ -33,7 +33,7 @@ def test_each_thing_lives_where_the_platform_keeps_its_kind() -> None:
     assert (here.logs, here.recordings) == (BASES.state / "logs", BASES.state / "recordings")
 
 
-def test_telex_home_moves_everything_under_one_directory() -> None:
+def test_telex_home_puts_everything_into_one_directory() -> None:
     here = places({"TELEX_HOME": "/srv/t", "XDG_RUNTIME_DIR": "/run/user/1000"}, LOGIN)
     assert here.config_file == Path("/srv/t/config.toml")
     assert all(
@@ -60,7 +60,7 @@ def test_an_empty_telex_home_counts_as_unset() -> None:
         ({}, BASES, "/tmp/telex-1000/telex.sock"),
     ],
 )
-def test_the_socket_is_in_the_most_private_directory_there_is(
+def test_the_socket_is_in_the_most_private_directory_available(
     environ: dict[str, str], bases: Bases, expected: str
 ) -> None:
     assert str(places(environ, bases).socket) == expected
@@ -77,7 +77,7 @@ def test_two_long_homes_do_not_share_a_socket() -> None:
     assert one != other
 
 
-def test_the_kernel_takes_the_socket_of_a_home_too_long_for_it(tmp_path: Path) -> None:
+def test_the_socket_of_a_home_that_is_too_long_can_be_bound(tmp_path: Path) -> None:
     here = find({"TELEX_HOME": str(tmp_path / ("long" * 30))})
     with contextlib.ExitStack() as cleanup:
         cleanup.callback(shutil.rmtree, here.runtime)
@@ -87,7 +87,7 @@ def test_the_kernel_takes_the_socket_of_a_home_too_long_for_it(tmp_path: Path) -
         assert here.socket.is_socket()
 
 
-def test_finding_the_places_makes_none_of_them(
+def test_finding_the_places_creates_no_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for variable in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"):

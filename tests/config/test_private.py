@@ -28,7 +28,7 @@ def mode(path: Path) -> int:
 
 
 @pytest.mark.usefixtures("open_umask")
-def test_a_directory_and_the_parents_it_needed_are_ours_alone_whatever_the_umask(
+def test_a_created_directory_and_its_new_parents_are_private_whatever_the_umask(
     tmp_path: Path,
 ) -> None:
     assert make_private(tmp_path / "a" / "b") == tmp_path / "a" / "b"
@@ -53,23 +53,23 @@ def test_a_symbolic_link_is_refused_even_to_a_good_directory(tmp_path: Path, tar
     assert not (tmp_path / "missing").exists()
 
 
-def test_a_file_in_the_directorys_place_is_refused(tmp_path: Path) -> None:
+def test_a_file_in_place_of_the_directory_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(NotPrivate, match="not a directory"):
         make_private(tmp_path / "file")
 
 
-def test_somebody_elses_directory_is_refused(
+def test_a_directory_of_another_user_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     theirs = make_private(tmp_path / "theirs")
     owner = theirs.stat().st_uid
     monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
-    assert f"belongs to user {owner} and we are user {owner + 1}" in str(privacy_problem(theirs))
+    assert f"belongs to user {owner}, not to user {owner + 1}" in str(privacy_problem(theirs))
 
 
 @pytest.mark.usefixtures("open_umask")
-def test_what_we_write_only_we_can_read(tmp_path: Path) -> None:
+def test_written_files_are_readable_only_by_their_user(tmp_path: Path) -> None:
     path = tmp_path / "new" / "file"
     write_private(path, b"one")
     write_private(path, b"two")
@@ -77,7 +77,7 @@ def test_what_we_write_only_we_can_read(tmp_path: Path) -> None:
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_a_write_that_fails_leaves_nothing_of_itself(tmp_path: Path) -> None:
+def test_a_failed_write_leaves_no_file(tmp_path: Path) -> None:
     home = make_private(tmp_path / "home")
     (home / "taken").mkdir()
     with pytest.raises(OSError, match="taken"):
@@ -85,14 +85,14 @@ def test_a_write_that_fails_leaves_nothing_of_itself(tmp_path: Path) -> None:
     assert [path.name for path in home.iterdir()] == ["taken"]
 
 
-def test_a_missing_file_is_no_error(tmp_path: Path) -> None:
+def test_a_missing_file_is_not_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert read_file(tmp_path / "none") is None
     assert read_file(tmp_path / "file" / "none") is None
 
 
-@pytest.mark.usefixtures("_no_waiting")
-def test_a_named_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("_no_blocking")
+def test_a_named_pipe_is_refused_without_blocking(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(Unreadable, match="not a regular file"):
         read_file(tmp_path / "pipe")
@@ -103,7 +103,7 @@ def test_a_directory_is_refused_with_the_reason(tmp_path: Path) -> None:
         read_file(tmp_path)
 
 
-def test_no_more_is_read_than_a_configuration_needs(tmp_path: Path) -> None:
+def test_a_file_over_the_limit_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "large"
     path.write_bytes(b"#" * limits.CONFIG_FILE_BYTES)
     assert len(read_file(path) or b"") == limits.CONFIG_FILE_BYTES
@@ -112,7 +112,7 @@ def test_no_more_is_read_than_a_configuration_needs(tmp_path: Path) -> None:
         read_file(path)
 
 
-def test_a_file_others_could_have_written_is_not_believed(tmp_path: Path) -> None:
+def test_a_file_that_others_could_have_written_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "word"
     write_private(make_private(tmp_path / "home") / "word", b"ours")
     assert read_file(tmp_path / "home" / "word", ours=True) == b"ours"

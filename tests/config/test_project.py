@@ -57,14 +57,14 @@ def test_the_search_stops_at_the_repositorys_root(repository: Path) -> None:
     assert config_load.find(repository / "src") is None
 
 
-def test_outside_a_repository_only_the_directory_itself_speaks(tmp_path: Path) -> None:
+def test_outside_a_repository_only_the_directory_itself_is_searched(tmp_path: Path) -> None:
     (tmp_path / "below").mkdir()
     path = write(tmp_path)
     assert config_load.find(tmp_path) == path
     assert config_load.find(tmp_path / "below") is None
 
 
-def test_a_file_is_trusted_only_after_somebody_said_so(repository: Path, here: Places) -> None:
+def test_a_file_is_trusted_only_after_the_user_trusted_it(repository: Path, here: Places) -> None:
     path = write(repository)
     assert read(path, here).trust is Trust.UNTRUSTED
     config_load.trust(read(path, here), here.trusted)
@@ -84,7 +84,7 @@ def test_trust_is_for_one_path_and_one_content(repository: Path, here: Places) -
     assert read(path, here).trust is Trust.TRUSTED
 
 
-def test_what_is_trusted_is_what_was_read_not_what_is_there_by_then(
+def test_trust_is_for_the_content_that_was_read_not_for_the_current_content(
     repository: Path, here: Places
 ) -> None:
     path = write(repository)
@@ -94,14 +94,14 @@ def test_what_is_trusted_is_what_was_read_not_what_is_there_by_then(
     assert read(path, here).trust is Trust.CHANGED
 
 
-def test_trust_can_be_taken_back_when_the_file_is_gone(repository: Path, here: Places) -> None:
+def test_trust_can_be_revoked_after_the_file_was_removed(repository: Path, here: Places) -> None:
     path = write(repository)
     config_load.trust(read(path, here), here.trusted)
     path.unlink()
     assert config_load.untrust(path, here.trusted)
 
 
-def test_a_record_that_others_could_write_is_not_believed(repository: Path, here: Places) -> None:
+def test_a_record_that_others_could_have_written_is_refused(repository: Path, here: Places) -> None:
     path = write(repository)
     config_load.trust(read(path, here), here.trusted)
     (record,) = here.trusted.iterdir()
@@ -110,7 +110,7 @@ def test_a_record_that_others_could_write_is_not_believed(repository: Path, here
         read(path, here)
 
 
-def test_a_garbled_record_is_no_trust(repository: Path, here: Places) -> None:
+def test_a_corrupt_record_means_untrusted(repository: Path, here: Places) -> None:
     path = write(repository)
     config_load.trust(read(path, here), here.trusted)
     (record,) = here.trusted.iterdir()
@@ -157,15 +157,15 @@ def test_a_changed_file_is_not_read_and_the_warning_says_why(
     assert "it changed since you trusted it" in config.warnings[0]
 
 
-@pytest.mark.usefixtures("_no_waiting")
-def test_a_pipe_in_the_project_files_place_stops_nothing(repository: Path, here: Places) -> None:
+@pytest.mark.usefixtures("_no_blocking")
+def test_a_pipe_in_place_of_the_project_file_stops_nothing(repository: Path, here: Places) -> None:
     (repository / ".telex").mkdir()
     os.mkfifo(repository / ".telex" / "config.toml")
     (warning,) = load(here, {}, repository).warnings
     assert "not a regular file" in warning
 
 
-def test_the_users_own_file_is_no_project_file(tmp_path: Path) -> None:
+def test_the_users_own_file_is_not_a_project_file(tmp_path: Path) -> None:
     home = tmp_path / ".telex"
     write(tmp_path)
     here = Places(home, home / "data", home / "state", home / "run")
@@ -174,7 +174,9 @@ def test_the_users_own_file_is_no_project_file(tmp_path: Path) -> None:
     assert config.settings.logging.level == "debug"
 
 
-def test_without_any_file_all_is_default_and_nothing_is_made(tmp_path: Path, here: Places) -> None:
+def test_without_any_file_all_settings_are_defaults_and_no_file_is_created(
+    tmp_path: Path, here: Places
+) -> None:
     config = load(here, {}, tmp_path)
     assert config.settings.logging.level == "warning"
     assert list(tmp_path.iterdir()) == []

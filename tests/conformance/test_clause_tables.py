@@ -111,7 +111,7 @@ def test_no_section_of_a_spec_is_taken_up_twice() -> None:
         assert len(headings) == len(set(headings)), f"{folder}: {headings}"
 
 
-def test_the_check_itself_sees_what_it_should(tmp_path: Path) -> None:
+def test_the_clause_check_detects_each_defect(tmp_path: Path) -> None:
     bad = [
         Clause("htty.a.b", "Framing", "No full stop", test="x"),
         Clause("htty.a.c", "Framing", "Both.", test="x", differs="because"),

@@ -206,7 +206,7 @@ async def test_panels_are_opened_known_and_left(tmp_path: Path, command: str, st
         await one.until("ready", "starting", "completed_turn", "waiting_for_user_input")
 
 
-async def test_the_login_screen_tells_its_url(tmp_path: Path) -> None:
+async def test_the_state_of_the_login_screen_has_its_url(tmp_path: Path) -> None:
     async with claude(tmp_path, "--login") as one:
         asked = await one.until("waiting_for_login")
         assert asked["metadata"]["login"]["url"].startswith("https://claude.ai/")
@@ -299,7 +299,7 @@ async def test_a_turn_whose_prompt_cannot_be_sent_ends_with_the_draft(tmp_path: 
         assert turn["state"]["state"] == "unsent_draft"
 
 
-async def test_somebody_elses_draft_is_neither_added_to_nor_cleared_unasked(
+async def test_an_existing_draft_is_neither_extended_nor_cleared_without_a_request(
     tmp_path: Path,
 ) -> None:
     async with trusted(tmp_path) as one:
@@ -345,7 +345,7 @@ async def test_a_running_turn_is_steered_through_a_swallowed_enter(tmp_path: Pat
         assert "You said 8 characters: be quick" in seen["plain_text"]
 
 
-async def test_what_is_sent_before_the_program_listens_waits_for_it_and_is_not_lost(
+async def test_a_prompt_sent_before_the_program_reads_input_waits_and_is_not_lost(
     tmp_path: Path,
 ) -> None:
     start = tmp_path / "start"

@@ -1,4 +1,4 @@
-"""JSON escapes under `telex run`, with real programs and every command of the catalogue."""
+"""JSON escapes under `telex run`, with real programs and every command."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     Find = Callable[[str], str]
 
-# Every command that is output.
+# Every output command.
 
 EXAMPLES: dict[str, list[Any]] = {
     "clip:write": [{"text": "copied"}],
@@ -88,7 +88,7 @@ EXAMPLES: dict[str, list[Any]] = {
     "var:set": [{"name": "mine", "value": "v"}],
 }
 UNSEEN = {"clip:write", "image:delete", "notify:close", "notify:show", "progress:set", "var:set"}
-"""What a screen has no place for."""
+"""Commands without an effect on a screen."""
 
 LOWERED = sorted(name for name, command in COMMANDS.items() if command.lower is not None)
 CASES = [(name, data) for name in LOWERED for data in EXAMPLES.get(name, [None])]
@@ -103,7 +103,7 @@ def commanded(name: str, data: Any) -> bytes:
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
-    """What the person's terminal got for each case, by one program under `telex run`."""
+    """Return the output for each case, from one program under `telex run`."""
     home = tmp_path_factory.mktemp("home")
     (home / "policy.toml").write_text(ALLOWED)
     parts = [SETUP + BETWEEN + commanded(*case) + BETWEEN for case in CASES]
@@ -119,7 +119,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
         try:
             while data := os.read(master, 65536):
                 got += data
-        except OSError:  # nobody has it open any more
+        except OSError:  # no process has it open any more
             os.close(master)
     return bytes(got).split(BETWEEN)[1::2]
 
@@ -129,13 +129,13 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
     [(number, *case) for number, case in enumerate(CASES)],
     ids=[f"{name}-{json.dumps(data)}" for name, data in CASES],
 )
-def test_a_command_does_on_the_persons_terminal_what_its_ansi_does(
+def test_a_command_has_the_effect_of_its_ansi_on_the_persons_terminal(
     shown: list[bytes], number: int, name: str, data: Any
 ) -> None:
     assert data is not None, f"{name} has no example here"
     assert len(shown) == len(CASES)
     before = after(b"")
-    # This terminal answers nothing, and so it is not given pictures.
+    # This terminal does not reply to the probe, so it gets no pictures.
     expected = b"" if name.startswith("image:") else lower(name, data)
     assert after(shown[number]) == after(expected)
     assert shown[number] == expected
@@ -172,7 +172,7 @@ HOSTILE = b"".join(
         b'\x1b]23198;0;{"command":"ping","rpcid":"q","data":1,"data64":"AA=="}\x07',
         b'\x1b]23198;0;{"rpcid":"long","command":"ping","data":"%b"}\x07'
         % (b"touch pwned\r" * (limits.CONTROL_STRING_BYTES // 10)),
-        b"\x1b]231\x1b]23198;0;{}\x0798;0;{}\x07\r\x1b[K",  # a frame cannot be put together
+        b"\x1b]231\x1b]23198;0;{}\x0798;0;{}\x07\r\x1b[K",  # a frame cannot be assembled from parts
         b"\x1b]23198;0;\xc3\x9c{}\x9c\x07\x1b]23199;0;touch pwned\r\x07",
         frame('{"command":"ping","rpcid":"m"}') * 5000,
         b'\x1b]23198;0;{"command":"ping","rpcid":"open"',
@@ -184,7 +184,7 @@ async def test_a_file_full_of_hostile_frames_runs_nothing_and_types_nothing(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "hostile").write_bytes(HOSTILE)
-    rules = tmp_path / "policy.toml"  # it gets what it asks for, and no question stands in its way
+    rules = tmp_path / "policy.toml"  # all requests are allowed without a question
     rules.write_text('[[rule]]\ncommand = "term:subscribe"\ndecision = "allow"\n')
     run = (*RUN, "--policy", str(rules))
     async with seated(*run, "--", *BASH, home=tmp_path / "home", HOME=str(tmp_path)) as person:
@@ -210,7 +210,7 @@ async def test_a_file_full_of_hostile_frames_runs_nothing_and_types_nothing(
 # Programs.
 
 
-async def test_telex_detect_and_escape_speak_to_the_telex_around_them(tmp_path: Path) -> None:
+async def test_telex_detect_and_escape_reach_the_telex_run_around_them(tmp_path: Path) -> None:
     telex = " ".join(TELEX)
     script = f"""
 {telex} detect --json; echo
@@ -250,7 +250,7 @@ async def test_an_escape_pressed_alone_is_as_fast_as_without_escapes(tmp_path: P
                 took.append(float(person.seen[at : end - 1]) - pressed)
                 at = end
         fastest.append(min(took))
-    held = 0.025  # as long as a lone ESC is held where it may begin an answer
+    held = 0.025  # a lone ESC is held so long if it may begin a reply
     assert fastest[0] < fastest[1] + held
 
 
@@ -273,7 +273,9 @@ asyncio.run(main())
 """
 
 
-async def test_a_program_of_the_sdk_asks_and_gets_the_mouse_and_pastes(tmp_path: Path) -> None:
+async def test_a_program_of_the_library_subscribes_and_gets_the_mouse_and_pastes(
+    tmp_path: Path,
+) -> None:
     async with seated(*RUN, sys.executable, "-c", LISTENS, home=tmp_path) as person:
         await person.shows("term:subscribe")
         await asyncio.sleep(QUIET_SECONDS + 0.1)
@@ -290,7 +292,7 @@ async def test_a_program_of_the_sdk_asks_and_gets_the_mouse_and_pastes(tmp_path:
 
 
 @pytest.mark.parametrize("passthrough", ["on", "off"])
-async def test_inside_tmux_the_terminal_around_it_or_the_socket_answers(
+async def test_inside_tmux_the_terminal_around_it_or_the_socket_responds(
     tmp_path: Path, program: Find, passthrough: str
 ) -> None:
     found = tmp_path / "found"

@@ -1,7 +1,7 @@
-"""Both sides of JSON escapes, with all that can stand between them: nothing, ssh, tmux.
+"""Both sides of JSON escapes, with nothing, ssh or tmux between them.
 
 A program with `telex.escapes` (`programs/says_what_it_found.py`) runs on the terminal of a real
-`telex run`, in the terminal of a person. And files that were written to do harm are shown there.
+`telex run`, in the terminal of a person. Hostile files are shown there too.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ CLICK = b"\x1b[<0;7;4M\x1b[<0;7;4m"
 
 
 class Stage:
-    """Where the program is run, and what it found then."""
+    """The directory of the program, and its results."""
 
     def __init__(self, path: Path, size: int) -> None:
         self.path, self.size = path, size
@@ -65,7 +65,7 @@ class Stage:
 
     @contextlib.asynccontextmanager
     async def run(self, *argv: str, **env: str | None) -> AsyncIterator[Seated]:
-        """`telex run` of this, at a person's terminal."""
+        """Run a command by `telex run`, at a person's terminal."""
         command = (*RUN, "--policy", str(self.path / "policy.toml"), "--", *argv)
         home, here = self.path / "home", ("sh", "-c", 'cd "$0" && exec "$@"', str(self.path))
         kept = {"XDG_DOWNLOAD_DIR": str(self.path)}
@@ -73,10 +73,10 @@ class Stage:
             yield person
 
     async def click(self, person: Seated) -> None:
-        """And press a key, once the program wants to hear of it."""
+        """Run a command, and press a key once the program has subscribed."""
         async with asyncio.timeout(25):
             while b"click now" not in person.seen:
-                with contextlib.suppress(TimeoutError):  # a stream is not seen
+                with contextlib.suppress(TimeoutError):  # a stream is not shown
                     await person.grows(len(person.seen))
         assert b"\x1b[?1000h" in person.seen
         person.type(CLICK)
@@ -105,7 +105,7 @@ class Stage:
 
 
 def styled(person: Seated) -> bool:
-    """Whether the word is where it was put, as it was put."""
+    """Whether the word is at its place, with its style."""
     row = person.screen.rows()[2]
     cells = person.screen.restore()
     return row.text[4:10] == "styled" and b"38;2;170;170;170" in cells.replace(b":", b";")
@@ -114,7 +114,7 @@ def styled(person: Seated) -> bool:
 # Nothing between them.
 
 
-async def test_a_program_detects_styles_asks_streams_both_ways_and_hears_the_mouse(
+async def test_a_program_detects_styles_queries_streams_both_ways_and_gets_the_mouse(
     tmp_path: Path,
 ) -> None:
     stage = Stage(tmp_path, 5 * MB)
@@ -133,13 +133,13 @@ async def test_a_program_detects_styles_asks_streams_both_ways_and_hears_the_mou
 
 @contextlib.asynccontextmanager
 async def loopback(find: Find, path: Path) -> AsyncIterator[tuple[str, ...]]:
-    """A private sshd for this user; the command that runs something there, on a terminal.
+    """A private sshd for this user. Returns a command that runs another one there, on a terminal.
 
-    Who connects gets an sshd of their own, so that there is none to wait for.
+    Each connection starts an sshd of its own, so that there is no server to wait for.
     """
     sshd, ssh, keygen = find("sshd"), find("ssh"), find("ssh-keygen")
     if os.geteuid() == 0:
-        Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # sshd insists, and a boot makes it
+        Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # sshd needs it; a boot makes it
     for name in ("host", "user"):
         made = await asyncio.create_subprocess_exec(
             keygen, "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", str(path / name)
@@ -206,10 +206,8 @@ async def test_the_same_on_another_machine_by_ssh(program: Find, tmp_path: Path)
     assert {one["command"] for one in decisions} >= {"file:download", "file:upload"}
 
 
-async def test_what_comes_by_ssh_is_known_to_come_from_elsewhere(
-    program: Find, tmp_path: Path
-) -> None:
-    """What a program here may do without a question, one on another machine may not."""
+async def test_a_request_by_ssh_is_remote(program: Find, tmp_path: Path) -> None:
+    """A remote program needs a question for a command that a local program may send."""
     told = tmp_path / "told"
     told.write_bytes(frame('{"command":"clip:write","data":{"text":"pasted later"}}') + b"printed")
     script = f"cat {shlex.quote(str(told))}; read -r line; echo read $line"
@@ -223,7 +221,7 @@ async def test_what_comes_by_ssh_is_known_to_come_from_elsewhere(
         seated(*RUN, *ssh, script, home=tmp_path) as person,
     ):
         await person.shows("wants to put a text on your clipboard")
-        await asyncio.sleep(QUIET_SECONDS + 0.1)  # a key sooner than that is no answer
+        await asyncio.sleep(QUIET_SECONDS + 0.1)  # an earlier key is not an answer
         person.type("\x1b")
         await person.hides("wants to put a text on your clipboard")
         person.type("twice\r")
@@ -236,7 +234,7 @@ async def test_what_comes_by_ssh_is_known_to_come_from_elsewhere(
 
 
 def tmux(path: Path, find: Find, passthrough: str, *argv: str) -> tuple[str, ...]:
-    """A tmux of its own, that runs this and ends with it."""
+    """Return the command of a private tmux that runs this and exits with it."""
     config = path / "tmux.conf"
     config.write_text(f"set -g allow-passthrough {passthrough}\nset -g update-environment ''\n")
     return (
@@ -245,10 +243,10 @@ def tmux(path: Path, find: Find, passthrough: str, *argv: str) -> tuple[str, ...
 
 
 @pytest.mark.counted
-async def test_the_same_inside_a_tmux_that_passes_it_on(
+async def test_the_same_inside_tmux_with_passthrough(
     program: Find, counted: Callable[[int, int], int], tmp_path: Path
 ) -> None:
-    """To tmux every byte of an answer is a key, of which it takes half a million in a second."""
+    """For tmux every byte of a reply is a key, and it reads half a million of them in a second."""
     stage = Stage(tmp_path, counted(1 * MB, 5 * MB))
     argv = tmux(tmp_path, program, "on", *stage.program)
     async with stage.run(*argv, TERM="xterm-256color") as person:
@@ -257,9 +255,7 @@ async def test_the_same_inside_a_tmux_that_passes_it_on(
         stage.is_as_it_should_be(person, "tmux")
 
 
-async def test_the_same_inside_a_tmux_that_swallows_it_by_the_socket(
-    program: Find, tmp_path: Path
-) -> None:
+async def test_the_same_inside_tmux_by_the_socket(program: Find, tmp_path: Path) -> None:
     stage = Stage(tmp_path, 5 * MB)
     argv = tmux(tmp_path, program, "off", *stage.program)
     async with stage.run(*argv, TERM="xterm-256color") as person:
@@ -268,7 +264,7 @@ async def test_the_same_inside_a_tmux_that_swallows_it_by_the_socket(
         stage.is_as_it_should_be(person, "socket")
 
 
-# Files that were written to do harm.
+# Hostile files.
 
 SHELLS = {
     "bash": BASH[1:],
@@ -276,7 +272,7 @@ SHELLS = {
     "fish": ("--no-config", "-i", "-C", "function fish_prompt; echo -n '$ '; end"),
 }
 ENDS = "printf '\\033[m%s\\n' sho''wn"
-"""What comes after a frame without an end is part of it, until there is another sequence."""
+"""Bytes after an unfinished frame belong to the frame, until the next sequence."""
 QUESTIONS = (
     '{"command":"ping","rpcid":"%d"}',
     '{"command":"detect","rpcid":"%d"}',
@@ -289,12 +285,12 @@ QUESTIONS = (
 
 
 def corpus() -> list[bytes]:
-    """Every bad frame of the corpus, whichever way it is meant to go."""
+    """Return every bad frame of the corpus, of both directions."""
     return [base64.b64decode(one["bytes"]) for one in json.loads((CORPUS / "bad.json").read_text())]
 
 
 def broken(dice: random.Random, count: int, among: Sequence[str] = QUESTIONS) -> list[bytes]:
-    """Questions with some of their characters changed, and their length right or not."""
+    """Return requests with some characters changed, and a right or wrong length."""
     made = []
     for n in range(count):
         body = bytearray((dice.choice(among) % n).encode())
@@ -325,7 +321,7 @@ def hostile(queries: int) -> bytes:
 
 
 def unasked(path: Path) -> tuple[str, ...]:
-    """`telex run`, where a file gets all that it asks for, and no question stands in its way."""
+    """`telex run` with a policy that allows all requests without a question."""
     (path / "policy.toml").write_text(POLICY)
     return (*RUN, "--policy", str(path / "policy.toml"))
 
@@ -368,8 +364,10 @@ def resident(pid: int) -> int:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-async def test_a_hostile_file_says_nothing_to_who_reads_a_line_next(tmp_path: Path) -> None:
-    """In the same process group: who asked, and who would read the answer, look the same."""
+async def test_a_hostile_file_sends_nothing_to_a_program_that_reads_a_line_next(
+    tmp_path: Path,
+) -> None:
+    """Both programs are in one process group, so telex cannot distinguish requester and reader."""
     (tmp_path / "hostile").write_bytes(hostile(1_000) + b"\x18")
     script = 'cat hostile; echo re""ady; read -r line; echo "[$line]" | cat -v'
     command = ("sh", "-c", f"cd {shlex.quote(str(tmp_path))}; {script}")
@@ -387,7 +385,7 @@ LAID_OUT = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]|\x1b\(B|[\r\n]")
 async def test_a_hostile_file_runs_nothing_in_a_shell_inside_tmux(
     program: Find, tmp_path: Path
 ) -> None:
-    """tmux hides which program asks, and who reads the answer: it must be harmless to a shell."""
+    """tmux hides the requester and the reader, so a reply must be harmless to a shell."""
     asked = [one for one in QUESTIONS if "subscribe" not in one and "report" not in one]
     last = frame('{"command":"ping","rpcid":"last"}')
     frames = [*corpus(), *broken(random.Random(8), 100, asked), last]
@@ -397,11 +395,11 @@ async def test_a_hostile_file_runs_nothing_in_a_shell_inside_tmux(
     async with seated(*RUN, *argv, home=tmp_path / "home", TMUX=None, TERM="xterm") as person:
         await person.shows("$")
         person.type(f"cd; cat hostile; {ENDS}\r")
-        # What `detect` is asked is answered after it, once the terminal was: it may be out of sight.
+        # The response to `detect` comes after the probe of the terminal: it may be out of sight.
         while b'"resid":"last"' not in LAID_OUT.sub(b"", bytes(person.seen)):
             await person.grows(len(person.seen))
-        # Answers about files come after the last one, and may stand before what is typed here. Ctrl-C
-        # empties the line; keys come apart from it, since bash may take the next one along with it.
+        # Replies about files come last, and may stand before the keys that are typed here. Ctrl-C
+        # empties the line; keys are typed separately, since bash may drop one that follows at once.
         leaving = asyncio.ensure_future(person.leaves())
         for keys in itertools.cycle(["\x03", "exit 0\r"]):
             person.type(keys)
@@ -422,7 +420,7 @@ async def test_a_file_shown_inside_tmux_does_not_get_the_keyboard(
         await person.shows("$")
         person.type("cd; cat hostile\r")
         await person.shows("term:subscribe")
-        await asyncio.sleep(QUIET_SECONDS + 0.1)  # a key sooner than that is no answer
+        await asyncio.sleep(QUIET_SECONDS + 0.1)  # an earlier key is not an answer
         person.type("\x1b")
         await person.hides("term:subscribe")
         person.type("clear; echo still he''re\r")

@@ -1,6 +1,6 @@
-"""Pages through the terminal, as a person has them: a real `telex run`, ssh, tmux, a shell, a browser.
+"""Pages through the terminal, end to end: a real `telex run`, ssh, tmux, a shell, a browser.
 
-What each part does by itself is in `tests/htty` and `tests/passthrough/test_page_filter.py`.
+The parts are tested in `tests/htty` and `tests/passthrough/test_page_filter.py`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ MB = 1_000_000
 # In a real browser.
 
 
-async def test_a_page_by_ssh_is_clicked_fed_and_live_while_text_scrolls_and_ctrl_c_ends_it(
+async def test_a_page_over_ssh_has_clicks_uploads_and_updates_while_text_scrolls_and_ctrl_c_ends_it(
     program: Find, tmp_path: Path
 ) -> None:
     given = random.Random(1).randbytes(2 * MB)
@@ -65,8 +65,8 @@ async def test_a_page_by_ssh_is_clicked_fed_and_live_while_text_scrolls_and_ctrl
         assert await tab.until("document.getElementById('clicks').textContent") == "1 clicked"
         await tab.choose_file("input", tmp_path / "given.bin")
         await person.sees(f"file of {len(given)} bytes came")
-        told = await tab.until("document.getElementById('sent').textContent")
-        assert told == f"{len(given)} {hashlib.sha256(given).hexdigest()}"
+        received = await tab.until("document.getElementById('sent').textContent")
+        assert received == f"{len(given)} {hashlib.sha256(given).hexdigest()}"
         before = int(await tab.until("document.getElementById('live').textContent"))
         await tab.until(f"Number(document.getElementById('live').textContent) > {before} + 9")
         await tab.screenshot(tmp_path / "page.png")
@@ -80,18 +80,18 @@ async def test_a_page_by_ssh_is_clicked_fed_and_live_while_text_scrolls_and_ctrl
 TERMINAL_ASKED = re.compile(
     rb"\x1b\[[?>]?[\d$]*[cnqp]|\x1b_G[^\x1b]*\x1b\\|\x1b\]1337;ReportCellSize\x1b\\"
 )
-"""What the terminal is asked: at either end, and once a program wants to know what it can do."""
+"""Queries to the terminal: at the start and the end, and when a program checks its features."""
 
 
 def assert_only_text(person: Seated, allowed: bytes) -> None:
-    """Every line that the person saw begins like this, and nothing of a chunk is in it."""
+    """Check that every visible line begins like this, and contains no part of a chunk."""
     assert b"HTTY" not in person.seen
     text = re.sub(rb"\r|\^C", b"", TERMINAL_ASKED.sub(b"", person.seen))
     lines = [line for line in text.split(b"\n") if line]
     assert [line for line in lines if not re.match(allowed, line)] == []
 
 
-async def test_a_yes_opens_the_picker_in_which_a_click_ends_the_program_with_its_path(
+async def test_the_picker_opens_after_a_yes_and_a_click_ends_the_program_with_its_path(
     program: Find, tmp_path: Path
 ) -> None:
     (tmp_path / "files").mkdir()
@@ -131,7 +131,7 @@ async def test_the_example_of_the_readme_shows_its_page_until_ctrl_c(tmp_path: P
 
 
 async def starts(person: Seated, path: Path) -> int:
-    """A server of this directory, typed at the prompt; its process."""
+    """Start a server of this directory at the prompt; return its pid."""
     at = len(person.seen)
     person.type(f"sh -c 'echo pid $$; exec {SERVE} {shlex.quote(str(path))}'\r")
     await person.sees("Serving ", after=at)
@@ -140,14 +140,27 @@ async def starts(person: Seated, path: Path) -> int:
 
 
 async def ask_until_refused(visitor: Visitor) -> None:
-    """As a page does that wants to know how things are. An answer may be cut in the middle."""
+    """Poll as a page does, until it is refused. A response may be cut in the middle."""
     with contextlib.suppress(httpx.RemoteProtocolError):
         while (await visitor.get("/notes.txt?`touch%20pwned`")).status_code == 200:
             await asyncio.sleep(0.05)
 
 
+async def asks_again(person: Seated, keys: str, answer: str) -> int:
+    """Type keys that begin with Ctrl-U and wait for the answer, up to three times.
+
+    After a kill, bash may read the end of a chunk before telex discards it (decision 0029), and
+    telex may discard keys of the person together with the chunk. A chunk has no line end, so
+    nothing of it has run; Ctrl-U removes it from the prompt.
+    """
+    for _ in range(2):
+        with contextlib.suppress(AssertionError):
+            return await person.asks(keys, answer)
+    return await person.asks(keys, answer)
+
+
 @pytest.mark.counted
-async def test_a_server_killed_while_the_browser_asks_leaves_the_prompt_as_it_was(
+async def test_a_server_killed_during_requests_runs_nothing_at_the_prompt(
     counted: Callable[[int, int], int], tmp_path: Path
 ) -> None:
     (tmp_path / "notes.txt").write_text("noted")
@@ -161,25 +174,24 @@ async def test_a_server_killed_while_the_browser_asks_leaves_the_prompt_as_it_wa
                 async with asyncio.TaskGroup() as tasks:
                     for _ in range(4):
                         tasks.create_task(ask_until_refused(visitor))
-                    for _ in range(5):  # it is in the middle of it
+                    for _ in range(5):  # so that requests are in progress
                         assert (await visitor.get("/notes.txt")).text == "noted"
                     at = len(person.seen)
                     os.kill(pid, signal.SIGKILL)
                 assert (await visitor.get()).status_code == 503
                 await person.sees("Killed", after=at)
-                at = await person.asks(f"clear; echo rou''nd {n}\r", f"round {n}")
+                at = await asks_again(person, f"\x15clear; echo rou''nd {n}\r", f"round {n}")
                 await person.sees("$ ", after=at)
                 assert person.rows()[:3] == [f"round {n}", "$", ""]
-                pid = await starts(person, tmp_path)  # and takes the page's place
+                pid = await starts(person, tmp_path)  # it takes over the page
                 await sent(tmp_path, n + 2)
         await person.asks("q", "$ ")
         await person.asks("echo la''st $?\r", "last 0")
     assert not (tmp_path / "pwned").exists()
-    assert b"HTTY" not in person.seen
     assert b"not found" not in person.seen
 
 
-async def test_a_download_stops_with_ctrl_z_and_goes_on_with_fg(tmp_path: Path) -> None:
+async def test_a_download_stops_with_ctrl_z_and_continues_with_fg(tmp_path: Path) -> None:
     large = random.Random(2).randbytes(12 * MB)
     (tmp_path / "large.bin").write_bytes(large)
     argv, env = (*ALWAYS, *BASH), {"BROWSER": noting(tmp_path)}
@@ -218,7 +230,7 @@ async def test_a_page_inside_a_tmux_that_passes_it_on(program: Find, tmp_path: P
         assert b"HTTY" not in person.seen
 
 
-async def test_inside_a_tmux_that_swallows_it_one_is_told_what_to_do(
+async def test_inside_a_tmux_that_drops_chunks_the_error_names_the_setting(
     program: Find, tmp_path: Path
 ) -> None:
     served = shlex.join([*TELEX, "htty", "serve", "--dir", str(tmp_path)])
@@ -231,16 +243,16 @@ async def test_inside_a_tmux_that_swallows_it_one_is_told_what_to_do(
         assert await person.leaves() == 0
 
 
-# From a program that does harm.
+# With a hostile program.
 
 
 @pytest.mark.counted
 @pytest.mark.parametrize(
-    ("kind", "said"),
-    [("unknown", "too many frames"), ("broken", "broken off")],
+    ("kind", "expected"),
+    [("unknown", "too many useless frames"), ("broken", "aborted")],
 )
-async def test_a_flood_is_broken_off_and_the_terminal_goes_on(
-    counted: Callable[[int, int], int], tmp_path: Path, kind: str, said: str
+async def test_a_flood_is_aborted_and_the_terminal_continues(
+    counted: Callable[[int, int], int], tmp_path: Path, kind: str, expected: str
 ) -> None:
     count = counted(200_000, 10_000_000)
     argv = (*ALWAYS, *PYTHON, str(PROGRAMS / "floods_its_terminal.py"), kind, str(count))
@@ -248,7 +260,7 @@ async def test_a_flood_is_broken_off_and_the_terminal_goes_on(
         await sent(tmp_path)
         before = resident(person.pid)
         await person.shows("flooded")
-        assert said in "".join(person.rows())
+        assert expected in "".join(person.rows())
         person.type("still here\r")
         await person.shows("typed still here")
         assert resident(person.pid) - before < 16 * MB

@@ -126,7 +126,7 @@ async def test_an_interrupt_stops_a_program_and_not_the_shell() -> None:
         assert await run(session, "echo code=$?", "code=130")
 
 
-async def test_an_interrupt_overtakes_a_paste_that_nobody_reads() -> None:
+async def test_an_interrupt_overtakes_a_paste_that_the_program_does_not_read() -> None:
     async with bash() as session:
         await run(session, "stty -echo; sleep 1000", "")
         await _started(session, "sleep")
@@ -277,7 +277,7 @@ async def test_vim_takes_arrows_in_application_mode_inserts_and_saves(
         assert letter.read_text().splitlines()[1] == "lhello 漢字 ine 2"
 
 
-async def test_vim_hears_of_a_new_size_and_draws_to_it(program: Find, letter: Path) -> None:
+async def test_vim_gets_a_new_size_and_redraws_to_it(program: Find, letter: Path) -> None:
     async with vim(program, str(letter)) as session:
         await session.act(Text(":set noshowcmd ruler laststatus=2\r"))
         for rows, cols in (12, 40), (40, 120), (24, 80):
@@ -449,7 +449,7 @@ say(repr(got))
 """
 
 
-async def test_a_click_is_told_in_the_protocol_the_program_chose() -> None:
+async def test_a_click_is_sent_in_the_mouse_protocol_that_the_program_chose() -> None:
     async with child(MOUSE) as session:
         await session.wait(ContainsText("ready"))
         await session.act(Mouse(MouseEvent(row=2, col=7)))
@@ -457,7 +457,7 @@ async def test_a_click_is_told_in_the_protocol_the_program_chose() -> None:
         assert r"b'\x1b[<0;8;3M\x1b[<0;8;3m'" in found.moment.snapshot.plain_text
 
 
-async def test_a_program_without_a_mouse_is_not_told_of_one() -> None:
+async def test_a_click_is_refused_when_the_program_did_not_enable_the_mouse() -> None:
     service, here = AutomationService(), Connection(None, Redactor())
     try:
         created = service.create(spec.Create(program="cat"), here)
@@ -472,7 +472,7 @@ async def test_a_program_without_a_mouse_is_not_told_of_one() -> None:
 # Sizes.
 
 
-async def test_a_program_hears_of_each_new_size_and_the_screen_reflows() -> None:
+async def test_a_program_gets_each_new_size_and_the_screen_reflows() -> None:
     size = "signal.signal(signal.SIGWINCH, lambda *_: say(*os.get_terminal_size()))\n"
     async with child(f"{size}say('x' * 60); say('ready')\nwhile True: signal.pause()") as session:
         await session.wait(ContainsText("ready"))

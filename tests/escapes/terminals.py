@@ -1,8 +1,8 @@
-"""A terminal for a program to talk to, as small as it can be: the other end of a real PTY.
+"""A minimal terminal for the program's side: the other end of a real PTY.
 
-It answers DA1 as it is told to (with 23198 or not, late, in pieces, never), and holds the
-conversation of JSON escapes with the handlers it is given. It can stand behind a multiplexer that
-passes wrapped strings on, or does not, and answers DA1 in its own name.
+It replies to DA1 as configured (with 23198 or not, late, in pieces, never), and serves JSON escapes
+with the given handlers. It can simulate a multiplexer around the program, which passes wrapped
+strings on or drops them, and replies to DA1 itself.
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ TERM = {"term": {"level": 2}}
 
 @dataclass
 class Manners:
-    """How it behaves."""
+    """The behaviour of a fake terminal."""
 
     answers: list[bytes] = field(default_factory=lambda: [SPEAKS])
-    """To DA1, in these pieces; none is never."""
+    """The reply to DA1, in these pieces; an empty list is no reply."""
     late: float = 0.0
-    """Seconds before the first piece, and between them."""
+    """Seconds before each piece."""
     multiplexer: str = ""
-    """`tmux` passes wrapped strings on; `deaf` swallows them, and `one-way` their answers."""
+    """`tmux` passes wrapped strings on; `deaf` drops them, and `one-way` drops their responses."""
     echoes: bool = False
-    """Whether our frames come back as they are."""
+    """Whether the program's frames are echoed."""
     detect: dict[str, Any] | None = field(
         default_factory=lambda: {"capabilities": TERM, "maxframe": 65536}
     )
 
 
 class FakeTerminal:
-    """Made by `terminal`. `fd` is the program's end."""
+    """A terminal on a real PTY. Made by `terminal`; `fd` is the program's end."""
 
     def __init__(self, manners: Manners, handlers: dict[str, Callable[..., Any]]) -> None:
         self.manners = manners
@@ -59,7 +59,7 @@ class FakeTerminal:
         os.set_blocking(self.ours, False)
         self.found = termios.tcgetattr(self.fd)
         self.shown = bytearray()
-        """What is no frame and no DA1: what a person would see."""
+        """Output that is neither a frame nor DA1: what a person would see."""
         self.frames: list[bytes] = []
         self.asked = 0
         self._demux = Demux([json_escape.TO_TERMINAL])
@@ -86,7 +86,7 @@ class FakeTerminal:
         return self.modes() == self.found
 
     def left(self) -> bytes:
-        """What the next program would read."""
+        """Return the input that the next program would read."""
         raw = self.modes()
         raw[3] &= ~termios.ICANON
         raw[6][termios.VMIN] = raw[6][termios.VTIME] = 0
@@ -94,7 +94,7 @@ class FakeTerminal:
         return os.read(self.fd, 4096)
 
     def type(self, data: bytes) -> None:
-        """As a person would, or an answer of ours."""
+        """Type as a person would, or send a reply."""
         if self.ours >= 0:
             self._queue += data
             self._loop.add_writer(self.ours, self._write)
@@ -106,14 +106,14 @@ class FakeTerminal:
                 await self._more.wait()
 
     async def is_asked(self) -> None:
-        """DA1."""
+        """Wait until DA1 was received."""
         async with asyncio.timeout(10):
             while not self.asked:
                 self._more.clear()
                 await self._more.wait()
 
     async def gets(self, wanted: bytes) -> bytes:
-        """A frame with this in it."""
+        """Wait for a frame that contains this."""
         async with asyncio.timeout(10):
             while True:
                 for frame in self.frames:
@@ -143,7 +143,7 @@ class FakeTerminal:
         self._more.set()
 
     def _unwrapped(self, data: bytes) -> bytes:
-        """What a multiplexer makes of it: what it does not know is gone."""
+        """Pass output through the multiplexer, which drops unknown sequences."""
         data = re.sub(rb"\x1b\]23198;.*?\x07", b"", data) if b"tmux;" not in data else data
         inner = re.compile(rb"\x1bPtmux;((?:\x1b\x1b|[^\x1b])*)\x1b\\")
         deaf = self.manners.multiplexer == "deaf"
@@ -180,14 +180,14 @@ class FakeTerminal:
             self.type(frame)
 
     def _foreground(self) -> int | None:
-        """The process group that reads; ours, if this is nobody's controlling terminal."""
+        """Return the foreground group; ours, if this is not a controlling terminal."""
         return None if self.ours < 0 else os.tcgetpgrp(self.ours) or os.getpgrp()
 
     def _echoing(self) -> bool:
         return bool(self.modes()[3] & termios.ECHO)
 
     def pause(self) -> None:
-        """Take nothing of what the program writes."""
+        """Stop reading the program's output."""
         self._loop.remove_reader(self.ours)
 
     def resume(self) -> None:
@@ -205,7 +205,7 @@ class FakeTerminal:
 async def terminal(
     manners: Manners | None = None, **handlers: Callable[..., Any]
 ) -> AsyncIterator[FakeTerminal]:
-    """Handlers by their command's name, with `_` for `:`."""
+    """Open a fake terminal. Handlers are named by command, with `_` for `:`."""
     named = {name.replace("_", ":", 1): handler for name, handler in handlers.items()}
     fake = FakeTerminal(manners or Manners(), named)
     try:
@@ -220,9 +220,9 @@ async def terminal(
 async def running(
     fake: FakeTerminal, *argv: str, program: str = sys.executable, piped: bool = True, **env: str
 ) -> AsyncIterator[asyncio.subprocess.Process]:
-    """A program, Python if not said otherwise, with this for its controlling terminal.
+    """Run a program, Python by default, with the fake as its controlling terminal.
 
-    `piped`, its stdin is nothing, and its stdout and stderr are not the terminal.
+    With `piped`, its stdin is empty, and its stdout and stderr are pipes.
     """
     pipe = asyncio.subprocess.PIPE if piped else fake.fd
     child = await asyncio.create_subprocess_exec(
@@ -245,7 +245,7 @@ async def running(
 
 
 async def ran(fake: FakeTerminal, *argv: str, **env: str) -> tuple[int, str, str]:
-    """Its exit code, and what it wrote to where stdout and stderr were redirected."""
+    """Run a program. Return its exit code, stdout and stderr."""
     async with running(fake, *argv, **env) as child:
         out, err = await child.communicate()
     return child.returncode or 0, out.decode(), err.decode()

@@ -1,4 +1,4 @@
-"""Each decision is a line in a file that is ours alone."""
+"""Each decision is a line in a file that only this user can access."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_decision_is_one_line_of_json(path: Path) -> None:
     }
 
 
-def test_the_file_and_its_directory_are_ours_alone(path: Path) -> None:
+def test_only_this_user_can_access_the_file_and_its_directory(path: Path) -> None:
     before = os.umask(0)
     try:
         AuditLog(path)(DENIED)
@@ -57,7 +57,7 @@ def test_the_file_and_its_directory_are_ours_alone(path: Path) -> None:
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
 
-def test_secrets_and_line_ends_do_not_get_in(path: Path) -> None:
+def test_secrets_are_masked_and_line_ends_are_escaped(path: Path) -> None:
     log = AuditLog(path)
     log(
         GateDecision(
@@ -79,7 +79,7 @@ def test_a_long_summary_is_cut_after_it_was_redacted(path: Path) -> None:
     assert "ghp" not in path.read_text()
 
 
-def test_a_full_file_is_turned_over_and_the_one_before_it_goes(path: Path) -> None:
+def test_a_full_file_replaces_the_previous_one(path: Path) -> None:
     log, other = AuditLog(path), AuditLog(path)
     path.parent.mkdir(mode=0o700, parents=True)
     old = path.with_name("escapes.jsonl.1")
@@ -94,7 +94,7 @@ def test_a_full_file_is_turned_over_and_the_one_before_it_goes(path: Path) -> No
     assert len(lines(path)) == 2
 
 
-def test_a_line_for_which_there_is_no_room_is_an_error_and_leaves_no_half(path: Path) -> None:
+def test_a_line_on_a_full_disk_raises_and_leaves_no_partial_line(path: Path) -> None:
     log = AuditLog(path)
     log(DENIED)
     with limited(path.stat().st_size + 40), pytest.raises(OSError, match="No space left"):
@@ -105,7 +105,7 @@ def test_a_line_for_which_there_is_no_room_is_an_error_and_leaves_no_half(path: 
 
 
 @pytest.mark.parametrize("kind", ["link", "open", "pipe"])
-def test_a_file_that_is_not_ours_alone_is_refused(path: Path, kind: str) -> None:
+def test_a_file_that_others_can_access_is_refused(path: Path, kind: str) -> None:
     path.parent.mkdir(mode=0o700, parents=True)
     target = path.parent / "target"
     target.touch(mode=0o600)
@@ -122,13 +122,13 @@ def test_a_file_that_is_not_ours_alone_is_refused(path: Path, kind: str) -> None
     assert target.read_text() == ""
 
 
-def test_an_open_directory_is_refused(path: Path) -> None:
+def test_a_directory_that_others_can_access_is_refused(path: Path) -> None:
     path.parent.mkdir(parents=True)
     path.parent.chmod(0o755)
     with pytest.raises(NotPrivate):
         AuditLog(path)(DENIED)
 
 
-def test_it_is_kept_with_the_other_logs(tmp_path: Path) -> None:
+def test_the_audit_is_in_the_directory_of_logs(tmp_path: Path) -> None:
     places = Places(tmp_path, tmp_path, tmp_path / "state", tmp_path)
     assert audit_file(places) == tmp_path / "state" / "logs" / "escapes.jsonl"

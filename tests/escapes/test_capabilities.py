@@ -1,4 +1,4 @@
-"""What `detect` answers fits where it must, says what is there, and is read with care."""
+"""The response to `detect` fits a frame, lists the capabilities, and is read with care."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ ALL = detect_answer(COMMANDS.values(), maxframe=limits.CONTROL_STRING_BYTES, htt
 
 
 @given(some_commands, st.sets(st.sampled_from(sorted(EVENTS))))
-def test_what_is_answered_is_what_is_supported(names: set[str], events: set[str]) -> None:
+def test_the_response_lists_exactly_the_supported_commands(
+    names: set[str], events: set[str]
+) -> None:
     told = detect_answer(
         [COMMANDS[name] for name in names],
         maxframe=1,
@@ -33,15 +35,15 @@ def test_what_is_answered_is_what_is_supported(names: set[str], events: set[str]
     assert {name for name in (*COMMANDS, *EVENTS) if supports(read, name)} == names | events
 
 
-def test_both_spellings_say_the_same() -> None:
+def test_both_spellings_have_the_same_content() -> None:
     assert ALL["capabilities"] == ALL["capabilties"]
     assert msgspec.convert(ALL, spec.Detected).maxframe == limits.CONTROL_STRING_BYTES
     for one in ("capabilities", "capabilties"):
         assert supports({one: ALL[one]}, "term:write")
 
 
-def test_the_answer_fits_the_smallest_frame() -> None:
-    """Even where everything about files, clipboard and pictures is missing."""
+def test_the_response_fits_the_smallest_frame() -> None:
+    """Even without all commands for files, clipboard and pictures."""
     lacking = [c for c in COMMANDS.values() if c.system not in ("file", "clip", "image")]
     without = [c for c in COMMANDS.values() if c.guard.value == "free" and c.lower is not None]
     for commands in (COMMANDS.values(), lacking, without):
@@ -50,7 +52,7 @@ def test_the_answer_fits_the_smallest_frame() -> None:
         assert len(json_escape.encode(body)) <= escapes_limits.SENT_CONTROL_STRING_BYTES
 
 
-def test_a_level_is_said_if_nothing_of_it_is_missing() -> None:
+def test_a_level_is_reported_if_it_is_complete() -> None:
     def level(*missing: str) -> object:
         commands = [c for c in COMMANDS.values() if c.name not in missing]
         told = detect_answer(commands, maxframe=1, htty=False)["capabilities"]
@@ -63,7 +65,7 @@ def test_a_level_is_said_if_nothing_of_it_is_missing() -> None:
     assert level("term:batch") == 2
 
 
-def test_pages_are_named_where_there_are_some() -> None:
+def test_pages_are_reported_if_they_are_shown() -> None:
     assert msgspec.convert(ALL, spec.Detected).capabilities["htty"].level == 1
     told = detect_answer(COMMANDS.values(), maxframe=1, htty=False)["capabilities"]
     assert isinstance(told, dict)
@@ -88,7 +90,9 @@ def test_pages_are_named_where_there_are_some() -> None:
         (None, False),
     ],
 )
-def test_answers_of_others_are_read_by_the_rules(capabilities: object, supported: bool) -> None:
+def test_responses_of_other_terminals_are_read_by_the_rules(
+    capabilities: object, supported: bool
+) -> None:
     assert supports({"capabilties": capabilities}, "term:write") is supported
 
 
@@ -103,21 +107,19 @@ def test_answers_of_others_are_read_by_the_rules(capabilities: object, supported
         ({"include": "term:made-up"}, False),
     ],
 )
-def test_a_name_that_nobody_knows_is_there_only_if_it_is_listed(
-    entry: object, supported: bool
-) -> None:
+def test_an_unknown_name_is_supported_only_if_it_is_listed(entry: object, supported: bool) -> None:
     assert supports({"capabilities": {"term": entry}}, "term:made-up") is supported
 
 
 @given(st.recursive(st.none() | st.integers() | st.text(max_size=3), lambda inner: st.lists(inner)
        | st.dictionaries(st.sampled_from(["capabilities", "term", "include", "level", "exclude"]),
                          inner), max_leaves=8))  # fmt: skip
-def test_whatever_is_answered_reading_it_never_raises(told: object) -> None:
+def test_reading_a_response_never_raises(told: object) -> None:
     assert supports(told, "term:write") in (True, False)
 
 
 @given(st.text("a:*", max_size=6), st.text("a:", max_size=8))
-def test_a_star_is_any_run_of_characters(glob: str, name: str) -> None:
+def test_a_star_matches_any_run_of_characters(glob: str, name: str) -> None:
     pattern = ".*".join(re.escape(part) for part in glob.split("*"))
     assert glob_matches(glob, name) == (re.fullmatch(pattern, name) is not None)
 

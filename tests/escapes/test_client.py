@@ -14,12 +14,12 @@ import msgspec
 import pytest
 
 from escapes.terminals import SILENT, SPEAKS, FakeTerminal, Manners, terminal
-from telex.escapes.client import AnsweringTerminal, Degrade, connect
+from telex.escapes.client import AsyncAnsweringTerminal, Degrade, connect
 from telex.escapes.client_commands import CommandMethods
 from telex.escapes.commands import COMMANDS
 from telex.escapes.errors import FrameTooLarge, NoTerminal, NotSupported, NotTaken
 from telex.escapes.protocol import Guard
-from telex.escapes.sync import BlockingAnsweringTerminal
+from telex.escapes.sync import AnsweringTerminal
 from telex.rpc.dialects.json_escapes import JsonEscapes
 from telex.rpc.errors import CallTimedOut, PeerGone, RpcError, StreamOverrun
 from telex.rpc.handler_tasks import CallContext
@@ -31,7 +31,7 @@ NOWHERE: dict[str, str] = {}
 
 
 def reply(data: Any) -> Any:
-    """A handler that answers this."""
+    """Return a handler with this result."""
 
     def handler() -> Any:
         return data
@@ -48,7 +48,7 @@ async def connected(
     degrade: Degrade | None = None,
     methods: dict[str, Any] | None = None,
     **handlers: Any,
-) -> AsyncIterator[tuple[FakeTerminal, AnsweringTerminal]]:
+) -> AsyncIterator[tuple[FakeTerminal, AsyncAnsweringTerminal]]:
     async with (
         terminal(manners, **handlers) as fake,
         connect(
@@ -59,7 +59,7 @@ async def connected(
 
 
 @pytest.mark.each_loop
-async def test_a_terminal_that_names_the_attribute_is_connected(loop: str) -> None:
+async def test_a_terminal_with_the_attribute_is_connected(loop: str) -> None:
     async with connected() as (_, term):
         assert term.via == "terminal"
         assert term.capabilities == {"term": {"level": 2}}
@@ -79,7 +79,7 @@ async def test_while_connected_nothing_is_echoed_and_ctrl_c_works() -> None:
         assert bytes(fake.shown) == b""
 
 
-async def test_the_terminal_is_given_back_when_the_block_raises_or_is_cancelled() -> None:
+async def test_the_terminal_is_restored_when_the_block_raises_or_is_cancelled() -> None:
     async with terminal() as fake:
         with pytest.raises(ZeroDivisionError):
             async with connect(fd=fake.fd, environ=NOWHERE):
@@ -100,7 +100,7 @@ async def test_the_terminal_is_given_back_when_the_block_raises_or_is_cancelled(
         assert fake.restored()
 
 
-async def test_a_terminal_without_the_attribute_is_not_supported_and_given_back() -> None:
+async def test_a_terminal_without_the_attribute_is_not_supported_and_restored() -> None:
     async with terminal(Manners(answers=[SILENT])) as fake:
         with pytest.raises(NotSupported, match="does not speak JSON escapes"):
             await connect(fd=fake.fd, environ=NOWHERE)
@@ -108,17 +108,17 @@ async def test_a_terminal_without_the_attribute_is_not_supported_and_given_back(
         assert fake.frames == [], "who does not speak it is sent none of it"
 
 
-async def test_a_terminal_that_never_answers_costs_the_timeout_and_no_more() -> None:
+async def test_a_terminal_that_never_replies_takes_the_timeout_and_no_longer() -> None:
     async with terminal(Manners(answers=[])) as fake:
         began = asyncio.get_running_loop().time()
-        with pytest.raises(NotSupported, match=r"answers nothing within 0\.3 s"):
+        with pytest.raises(NotSupported, match=r"does not respond within 0\.3 s"):
             await connect(fd=fake.fd, environ=NOWHERE, timeout=0.3)
         assert 0.3 <= asyncio.get_running_loop().time() - began < 25
         assert fake.restored()
         assert fake.asked == 1
 
 
-async def test_an_answer_in_pieces_is_an_answer() -> None:
+async def test_a_reply_in_pieces_is_recognised() -> None:
     pieces = [SPEAKS[:1], SPEAKS[1:2], SPEAKS[2:9], SPEAKS[9:]]
     async with connected(Manners(answers=pieces, late=0.05)) as (fake, term):
         assert term.via == "terminal"
@@ -127,19 +127,19 @@ async def test_an_answer_in_pieces_is_an_answer() -> None:
         assert await term.typed() == b"k"
 
 
-async def test_an_answer_that_comes_after_the_timeout_is_no_keystroke() -> None:
+async def test_a_reply_after_the_timeout_is_not_a_keystroke() -> None:
     async with connected(Manners(answers=[SPEAKS], late=0.4), timeout=0.1, degrade="nothing") as (
         fake,
         term,
     ):
         assert term.via == "nothing"
-        await asyncio.sleep(0.4)  # it comes now
+        await asyncio.sleep(0.4)  # the reply comes now
         fake.type(b"x")
         assert await term.typed() == b"x"
 
 
 async def test_a_late_reply_does_not_reach_the_next_program() -> None:
-    """It is drained behind the sentinel at the end, and nothing is left in the terminal."""
+    """`close` reads up to the sentinel's reply, so that nothing is left in the terminal."""
     asked = asyncio.Event()
 
     async def slow() -> dict[str, int]:
@@ -155,7 +155,7 @@ async def test_a_late_reply_does_not_reach_the_next_program() -> None:
         assert fake.left() == b""
 
 
-async def test_what_came_and_was_not_read_is_discarded_where_nothing_else_can_end_it() -> None:
+async def test_unread_input_is_discarded_if_the_terminal_does_not_reply() -> None:
     async with terminal(Manners(answers=[])) as fake:
         term = await connect(fd=fake.fd, environ=NOWHERE, timeout=0.1, degrade="nothing")
         os.write(fake.ours, SPEAKS)
@@ -163,7 +163,7 @@ async def test_what_came_and_was_not_read_is_discarded_where_nothing_else_can_en
         assert fake.left() == b""
 
 
-async def test_calls_are_answered_refused_and_timed_out() -> None:
+async def test_a_call_returns_is_refused_or_times_out() -> None:
     def echo(data: dict[str, Any]) -> dict[str, Any]:
         return data
 
@@ -187,7 +187,7 @@ async def test_calls_are_answered_refused_and_timed_out() -> None:
             await term.call("x:never", timeout=0.05)
 
 
-async def test_the_terminals_clock_and_ours_make_one_exception() -> None:
+async def test_a_timeout_on_either_side_is_one_exception() -> None:
     def late() -> None:
         raise RpcError("ECTIMEOUT", "The request was not done in time.")
 
@@ -199,8 +199,8 @@ async def test_the_terminals_clock_and_ours_make_one_exception() -> None:
                 pass
 
 
-async def test_a_reply_to_another_program_is_no_reply_to_us() -> None:
-    """Ids are not guessed by counting: what a program that ended was owed comes late."""
+async def test_a_reply_to_another_program_is_ignored() -> None:
+    """Ids have a random part, because a late reply to an exited program may arrive."""
     async with terminal(None, x_one=reply(1)) as fake:
         async with connect(fd=fake.fd, environ=NOWHERE) as term:
             await term.call("x:one")
@@ -212,7 +212,7 @@ async def test_a_reply_to_another_program_is_no_reply_to_us() -> None:
         assert first
 
 
-async def test_telling_is_sent_at_once_and_never_answered() -> None:
+async def test_tell_sends_at_once_and_gets_no_response() -> None:
     async with connected() as (fake, term):
         term.style(color="#aaaaaa", bold=True)
         frame = await fake.gets(b"setstyle")
@@ -222,7 +222,7 @@ async def test_telling_is_sent_at_once_and_never_answered() -> None:
         }
 
 
-async def test_a_helper_refuses_what_the_terminal_would_refuse_in_silence() -> None:
+async def test_a_command_method_refuses_invalid_data() -> None:
     async with connected() as (_, term):
         with pytest.raises(msgspec.ValidationError):
             term.title("a\x1b]0;b\x07")
@@ -232,7 +232,7 @@ async def test_a_helper_refuses_what_the_terminal_would_refuse_in_silence() -> N
             term.go(row=0)
 
 
-async def test_what_is_typed_is_kept_between_the_frames() -> None:
+async def test_keys_between_frames_are_kept() -> None:
     async with connected(x_one=reply(1)) as (fake, term):
         fake.type(b"abc")
         assert await term.call("x:one") == 1
@@ -241,14 +241,14 @@ async def test_what_is_typed_is_kept_between_the_frames() -> None:
         assert await term.typed() == b"abc\x1b[A"
 
 
-async def test_the_escape_key_alone_is_a_key_soon() -> None:
+async def test_a_lone_escape_is_released_as_a_key_soon() -> None:
     async with connected() as (fake, term):
         fake.type(b"\x1b")
         async with asyncio.timeout(25):
             assert await term.typed() == b"\x1b"
 
 
-async def test_a_frame_split_after_its_escape_is_a_frame_while_an_answer_is_due() -> None:
+async def test_a_frame_split_after_its_escape_is_recognised_while_a_response_is_due() -> None:
     asked = asyncio.Event()
 
     async def slow() -> int:
@@ -266,7 +266,7 @@ async def test_a_frame_split_after_its_escape_is_a_frame_while_an_answer_is_due(
         assert await call == 7
 
 
-async def test_frames_of_ours_that_come_back_are_counted_and_dropped() -> None:
+async def test_echoed_frames_are_counted_and_dropped() -> None:
     async with connected(Manners(echoes=True), x_one=reply(1)) as (fake, term):
         assert await term.call("x:one") == 1
         term.bell()
@@ -276,7 +276,7 @@ async def test_frames_of_ours_that_come_back_are_counted_and_dropped() -> None:
         assert term.echoes == 3
 
 
-async def test_garbage_from_the_terminal_harms_no_call() -> None:
+async def test_garbage_from_the_terminal_does_not_disturb_a_call() -> None:
     async with connected(x_one=reply(1)) as (fake, term):
         for bad in (b"\x1b]23199;5;{}\x07", b"\x1b]23199;0;nonsense\x07", b"\x1b]23199;\x18"):
             fake.type(bad)
@@ -284,18 +284,18 @@ async def test_garbage_from_the_terminal_harms_no_call() -> None:
         assert await term.call("x:one") == 1
 
 
-async def test_a_frame_that_the_terminal_would_not_take_fails_at_the_sender() -> None:
+async def test_a_frame_beyond_the_limit_of_the_terminal_fails_at_the_sender() -> None:
     async with connected(Manners(detect={"capabilities": {}, "maxframe": 300})) as (fake, term):
-        with pytest.raises(FrameTooLarge, match="takes 300"):
+        with pytest.raises(FrameTooLarge, match="at most 300"):
             await term.call("x:long", {"text": "x" * 300})
         with pytest.raises(FrameTooLarge):
-            term.tell("x:long", {"text": "é" * 60})  # six bytes each, as it is spelled
+            term.tell("x:long", {"text": "é" * 60})  # six bytes each, because JSON is in ASCII
         term.tell("x:fits", {"text": "x" * 200})
         await fake.gets(b"x:fits")
         assert max(map(len, fake.frames)) <= 300
 
 
-async def test_bytes_travel_as_parts_that_fit_both_ways() -> None:
+async def test_bytes_are_sent_in_parts_that_fit_in_both_directions() -> None:
     sent = os.urandom(200_000)
 
     async def back(data: dict[str, Any], call: CallContext) -> AsyncIterator[bytes]:
@@ -320,7 +320,7 @@ async def test_the_terminal_may_call_the_program() -> None:
             await fake.peer.call("app:unknown")
 
 
-async def test_an_answer_of_ours_that_the_terminal_would_not_take_is_eclimit() -> None:
+async def test_a_response_beyond_the_limit_of_the_terminal_becomes_eclimit() -> None:
     def big() -> str:
         return "x" * 400
 
@@ -330,10 +330,10 @@ async def test_an_answer_of_ours_that_the_terminal_would_not_take_is_eclimit() -
             await fake.peer.call("app:big")
 
 
-async def test_more_than_a_terminal_takes_is_refused_until_it_takes_it() -> None:
+async def test_commands_are_refused_while_the_terminal_does_not_read() -> None:
     async with connected() as (fake, term):
         fake.pause()
-        with pytest.raises(NotTaken, match="has not taken"):
+        with pytest.raises(NotTaken, match="has not read"):
             for _ in range(1000):
                 term.write("x" * 10_000)
         fake.resume()
@@ -354,7 +354,7 @@ def subscribing(log: list[tuple[str, list[str]]]) -> dict[str, Any]:
     return {"term_subscribe": subscribe, "term_unsubscribe": unsubscribe}
 
 
-async def test_events_come_typed_and_are_subscribed_to_only_meanwhile() -> None:
+async def test_events_are_typed_and_subscribed_to_only_within_the_block() -> None:
     log: list[tuple[str, list[str]]] = []
     async with connected(**subscribing(log)) as (fake, term):
         async with term.events("event:focus", "event:resize") as events:
@@ -405,7 +405,7 @@ async def test_two_readers_of_one_event_are_one_subscription() -> None:
         assert log == [("on", ["event:focus"]), ("off", ["event:focus"])]
 
 
-async def test_leaving_unsubscribes_what_is_still_subscribed() -> None:
+async def test_closing_unsubscribes_from_all_events() -> None:
     log: list[tuple[str, list[str]]] = []
     async with terminal(None, **subscribing(log)) as fake:
         async with connect(fd=fake.fd, environ=NOWHERE) as term:
@@ -413,7 +413,7 @@ async def test_leaving_unsubscribes_what_is_still_subscribed() -> None:
         assert log == [("on", ["event:key"]), ("off", ["event:key"])]
 
 
-async def test_an_event_that_the_terminal_does_not_tell_of_is_refused() -> None:
+async def test_an_event_that_the_terminal_does_not_send_is_refused() -> None:
     log: list[tuple[str, list[str]]] = []
 
     def some(data: dict[str, list[str]]) -> dict[str, Any]:
@@ -422,7 +422,7 @@ async def test_an_event_that_the_terminal_does_not_tell_of_is_refused() -> None:
 
     handlers = subscribing(log) | {"term_subscribe": some}
     async with terminal(None, **handlers) as fake, connect(fd=fake.fd, environ=NOWHERE) as term:
-        with pytest.raises(NotSupported, match="does not tell of event:scent"):
+        with pytest.raises(NotSupported, match="does not send event:scent"):
             async with term.events("event:key", "event:scent"):
                 pass
         assert [(what, sorted(names)) for what, names in log] == [
@@ -431,7 +431,7 @@ async def test_an_event_that_the_terminal_does_not_tell_of_is_refused() -> None:
         ]
 
 
-async def test_who_takes_no_events_loses_them_with_a_word() -> None:
+async def test_a_reader_that_is_too_slow_gets_an_error() -> None:
     log: list[tuple[str, list[str]]] = []
     async with connected(**subscribing(log)) as (fake, term), term.events("event:focus") as late:
         for _ in range(300):
@@ -463,7 +463,7 @@ async def test_a_terminal_that_hangs_up_ends_calls_events_and_keys() -> None:
         assert await term.typed() == b""
 
 
-async def test_degraded_to_ansi_helpers_write_ansi_and_calls_say_why_not() -> None:
+async def test_degraded_to_ansi_commands_write_ansi_and_calls_raise() -> None:
     async with terminal(Manners(answers=[SILENT])) as fake:
         async with connect(fd=fake.fd, environ=NOWHERE, degrade="ansi") as term:
             term.style(color=31, bold=True)
@@ -473,12 +473,12 @@ async def test_degraded_to_ansi_helpers_write_ansi_and_calls_say_why_not() -> No
             await fake.sees(b"red\x1b[0m")
             assert bytes(fake.shown).startswith(b"\x1b[")
             assert fake.frames == []
-            with pytest.raises(NotSupported, match="term:report needs an answer"):
+            with pytest.raises(NotSupported, match="term:report needs a response"):
                 await term.report("cursor")
         assert fake.restored()
 
 
-async def test_degraded_to_nothing_helpers_do_nothing() -> None:
+async def test_degraded_to_nothing_commands_are_dropped() -> None:
     async with terminal(Manners(answers=[SILENT])) as fake:
         async with connect(fd=fake.fd, environ=NOWHERE, degrade="nothing") as term:
             term.style(bold=True)
@@ -486,7 +486,7 @@ async def test_degraded_to_nothing_helpers_do_nothing() -> None:
         assert (bytes(fake.shown), fake.frames) == (b"", [])
 
 
-async def test_what_the_terminal_lacks_is_lowered_where_that_was_asked_for() -> None:
+async def test_a_command_that_the_terminal_lacks_is_written_as_ansi_if_degrade_is_ansi() -> None:
     some = {"capabilities": {"term": {"include": ["term:title"]}}, "maxframe": 4096}
     async with connected(Manners(detect=some), degrade="ansi") as (fake, term):
         term.title("by json")
@@ -495,7 +495,7 @@ async def test_what_the_terminal_lacks_is_lowered_where_that_was_asked_for() -> 
         await fake.sees(b"\x07")
 
 
-async def test_a_terminal_without_detect_is_connected_and_promises_nothing() -> None:
+async def test_a_terminal_without_detect_is_connected_without_capabilities() -> None:
     async with connected(Manners(detect=None), x_one=reply(1)) as (_, term):
         assert term.capabilities == {}
         assert not term.supports("term:title")
@@ -503,12 +503,12 @@ async def test_a_terminal_without_detect_is_connected_and_promises_nothing() -> 
 
 
 @pytest.mark.parametrize("answer", [[], 7, {"capabilities": 3}, {"maxframe": "many"}])
-async def test_whatever_detect_answers_we_are_connected(answer: Any) -> None:
+async def test_any_response_to_detect_connects(answer: Any) -> None:
     async with connected(Manners(detect=answer)) as (_, term):
         assert term.capabilities == {}
 
 
-async def test_inside_tmux_what_is_passed_on_and_comes_back_is_wrapped() -> None:
+async def test_inside_tmux_frames_are_wrapped_if_a_response_comes_back() -> None:
     async with terminal(Manners(answers=[SILENT], multiplexer="tmux"), x_one=reply(1)) as fake:
         async with connect(fd=fake.fd, environ={"TMUX": "x"}) as term:
             assert term.via == "tmux"
@@ -518,7 +518,7 @@ async def test_inside_tmux_what_is_passed_on_and_comes_back_is_wrapped() -> None
 
 
 @pytest.mark.parametrize("multiplexer", ["deaf", "one-way"])
-async def test_inside_tmux_without_a_way_back_the_socket_is_the_way(
+async def test_inside_tmux_without_a_response_the_socket_is_used(
     multiplexer: str, tmp_path: Path
 ) -> None:
     peers: list[Peer] = []
@@ -547,20 +547,20 @@ async def test_inside_tmux_without_a_way_back_the_socket_is_the_way(
             await peer.close()
 
 
-async def test_without_tmux_passing_on_and_without_a_socket_it_is_not_supported() -> None:
+async def test_inside_tmux_without_passthrough_and_without_a_socket_it_is_not_supported() -> None:
     async with terminal(Manners(answers=[SILENT], multiplexer="deaf")) as fake:
-        with pytest.raises(NotSupported, match="nothing comes back through tmux"):
+        with pytest.raises(NotSupported, match="no response came through tmux"):
             await connect(fd=fake.fd, environ={"TMUX": "x"}, timeout=0.2)
         environ = {"TMUX": "x", "TELEX_SOCKET": "/nowhere/at/all"}
-        with pytest.raises(NotSupported, match="TELEX_SOCKET: nobody listens at /nowhere"):
+        with pytest.raises(NotSupported, match="TELEX_SOCKET: no server listens at /nowhere"):
             await connect(fd=fake.fd, environ=environ, timeout=0.2)
         assert fake.restored()
 
 
-async def test_what_is_no_terminal_is_said_to_be_none() -> None:
+async def test_a_descriptor_that_is_not_a_terminal_is_reported() -> None:
     reading, writing = os.pipe()
     try:
-        with pytest.raises(NoTerminal, match=f"descriptor {reading} is no terminal"):
+        with pytest.raises(NoTerminal, match=f"descriptor {reading} is not a terminal"):
             await connect(fd=reading, environ=NOWHERE)
         async with connect(fd=reading, environ=NOWHERE, degrade="ansi") as term:
             term.style(bold=True)
@@ -591,12 +591,12 @@ async def test_the_blocking_twin_does_the_same() -> None:
 
 
 def test_the_blocking_twin_has_the_same_methods() -> None:
-    public = {name for name in vars(AnsweringTerminal) if not name.startswith("_")}
-    assert public == {name for name in vars(BlockingAnsweringTerminal) if not name.startswith("_")}
+    public = {name for name in vars(AsyncAnsweringTerminal) if not name.startswith("_")}
+    assert public == {name for name in vars(AnsweringTerminal) if not name.startswith("_")}
 
 
 class Recorded(CommandMethods):
-    """Commands that are only looked at."""
+    """Collects commands instead of sending them."""
 
     def __init__(self) -> None:
         self.told: list[tuple[str, object]] = []
@@ -605,7 +605,7 @@ class Recorded(CommandMethods):
         self.told.append((name, data))
 
 
-def test_every_helper_tells_a_command_of_the_catalogue_what_it_takes() -> None:
+def test_every_command_method_sends_valid_data_of_a_known_command() -> None:
     term = Recorded()
     term.write("x")
     term.style(bold=True)
@@ -636,8 +636,8 @@ def test_every_helper_tells_a_command_of_the_catalogue_what_it_takes() -> None:
     assert ("progress:set", {"value": 40}) in term.told
 
 
-def test_every_free_command_can_be_told_or_called() -> None:
-    """What has no helper goes by its name: no table of names stands in between."""
+def test_every_free_command_can_be_sent_or_called() -> None:
+    """A command without a method of its own can be sent by its name."""
     free = [command for command in COMMANDS.values() if command.guard is Guard.FREE]
     assert len(free) > 40
     term = Recorded()

@@ -1,4 +1,4 @@
-"""The catalogue is whole, typed and safe; its schema says what the decoder takes."""
+"""The commands are complete, typed and safe; their schema matches the decoder."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ EXTENSIONS = """
 """
 
 
-def test_every_command_is_there_with_its_level() -> None:
+def test_every_command_exists_with_its_level() -> None:
     expected = {f"term:{name}": 1 for name in LEVEL_1.split()} | {"detect": 1, "ping": 1}
     expected |= {f"term:{name}": 2 for name in LEVEL_2.split()}
     assert {name: one.level for name, one in COMMANDS.items()} == {
@@ -42,12 +42,12 @@ def test_every_command_is_there_with_its_level() -> None:
     }
 
 
-def test_a_command_is_output_or_answers() -> None:
+def test_a_command_is_output_or_returns_a_result() -> None:
     for one in COMMANDS.values():
         assert (one.lower is None) == (one.returns is not None), one.name
 
 
-def test_nothing_that_reads_what_is_the_persons_is_free() -> None:
+def test_no_command_that_reads_data_of_the_person_is_free() -> None:
     asked = {name for name, one in COMMANDS.items() if one.guard is Guard.PERSON}
     assert asked == {
         "clip:read", "clip:types", "file:download", "file:upload", "term:resize", "term:window",
@@ -56,18 +56,18 @@ def test_nothing_that_reads_what_is_the_persons_is_free() -> None:
     assert remote == {"clip:write", "notify:show", "term:subscribe"}
 
 
-def test_nothing_runs_a_program() -> None:
+def test_no_command_runs_a_program() -> None:
     for name in COMMANDS:
         assert not re.search(r"run|exec|spawn|eval|open|launch", name)
 
 
-def test_commands_and_events_are_called_by_their_own_names() -> None:
+def test_commands_and_events_are_registered_by_their_names() -> None:
     assert all(name == one.name for name, one in (*COMMANDS.items(), *EVENTS.items()))
     assert all(name.startswith("event:") for name in EVENTS)
     assert all(one.about.endswith(".") for one in (*COMMANDS.values(), *EVENTS.values()))
 
 
-def test_the_events_of_the_spec_sample_can_be_told() -> None:
+def test_the_events_of_the_spec_sample_exist() -> None:
     sample = msgspec.json.decode(b'{"row": 10, "col": 20}', type=EVENTS["event:mouseclick"].payload)
     assert sample == event_types.MouseInput(row=10, col=20)
 
@@ -78,7 +78,7 @@ def test_every_error_code_of_the_conversation_has_its_name() -> None:
     assert all(getattr(spec, code) == code for code in named)
 
 
-def test_a_terminal_says_by_its_attributes_that_it_understands() -> None:
+def test_a_screen_with_the_attribute_reports_it_in_da1() -> None:
     screen = Screen(STANDARD, attributes=(spec.ATTRIBUTE,))
     assert screen.feed(b"\x1b[c").endswith(b";23198c")
     screen.close()
@@ -87,7 +87,7 @@ def test_a_terminal_says_by_its_attributes_that_it_understands() -> None:
 @given(
     st.sampled_from(sorted(COMMANDS)).flatmap(lambda name: st.tuples(st.just(name), payloads(name)))
 )
-def test_what_the_types_allow_survives_json(command: tuple[str, msgspec.Struct]) -> None:
+def test_every_valid_payload_survives_json(command: tuple[str, msgspec.Struct]) -> None:
     name, payload = command
     read = msgspec.json.decode(msgspec.json.encode(payload), type=COMMANDS[name].payload)
     assert read == payload
@@ -105,7 +105,7 @@ def test_the_schema_names_every_command_and_event() -> None:
 
 
 def test_the_schemas_patterns_refuse_a_newline_at_the_end() -> None:
-    """Whose `$` matches before it: the one in Python, and in any checker that is written in it."""
+    """Python's `$` matches before a final newline, also in checkers written in Python."""
 
     def patterns(value: object) -> list[str]:
         match value:

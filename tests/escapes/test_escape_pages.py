@@ -1,4 +1,4 @@
-"""The examples about JSON escapes, run as they stand on their pages under `telex run`."""
+"""The examples about JSON escapes on the pages run under `telex run`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ README = (ROOT / "README.md").read_text()
 
 
 def block(page: str, language: str, part: str) -> str:
-    """The one with this in it."""
+    """Return the only block of a page that contains this part."""
     (found,) = [
         one for one in re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL) if part in one
     ]
@@ -32,7 +32,7 @@ def block(page: str, language: str, part: str) -> str:
 
 @asynccontextmanager
 async def running(home: Path, code: str, *, python: bool = True) -> AsyncIterator[Seated]:
-    """At a terminal, as somebody who has installed telex."""
+    """Run code at a terminal, with `telex` on the PATH."""
     programs = home / "bin"
     programs.mkdir()
     (programs / "telex").write_text(f'#!/bin/sh\nexec {sys.executable} -m telex "$@"\n')
@@ -47,7 +47,7 @@ async def running(home: Path, code: str, *, python: bool = True) -> AsyncIterato
         yield person
 
 
-async def test_a_shell_script_tells_its_terminal(tmp_path: Path) -> None:
+async def test_a_shell_script_sends_commands_to_its_terminal(tmp_path: Path) -> None:
     code = block(TALK, "sh", "build.log") + block(TALK, "sh", "printf")
     async with running(tmp_path, code, python=False) as person:
         assert await person.leaves() == 0
@@ -55,14 +55,14 @@ async def test_a_shell_script_tells_its_terminal(tmp_path: Path) -> None:
         assert [part for part in told if part not in person.seen] == []
 
 
-async def test_a_shell_script_asks_its_terminal(tmp_path: Path) -> None:
+async def test_a_shell_script_queries_its_terminal(tmp_path: Path) -> None:
     code = block(TALK, "sh", "term:report")
     async with running(tmp_path, code, python=False) as person:
         assert await person.leaves() == 0
         assert code.partition("# ")[2].strip() in person.rows()
 
 
-async def test_detect_says_what_the_page_says(tmp_path: Path) -> None:
+async def test_detect_prints_the_output_on_the_page(tmp_path: Path) -> None:
     async with running(tmp_path, "telex detect\n", python=False) as person:
         assert await person.leaves() == 0
         said = bytes(person.seen).decode().replace("\r\n", "\n")
@@ -87,9 +87,9 @@ async def test_the_blocking_example_runs(tmp_path: Path) -> None:
 async def test_the_example_with_events_runs(tmp_path: Path) -> None:
     async with running(tmp_path, block(TALK, "py", "term.events")) as person:
         await person.shows("term:subscribe")
-        await asyncio.sleep(QUIET_SECONDS + 0.1)  # a key sooner than that is no answer
+        await asyncio.sleep(QUIET_SECONDS + 0.1)  # an earlier key is not an answer
         person.type(b"y")
-        await person.shows("q ends it")
+        await person.shows("q quits")
         person.type(b"\x1b[<0;5;3M")
         await person.shows("a click at 3,5")
         person.type(b"q")
@@ -111,7 +111,7 @@ async def test_without_support_it_degrades(tmp_path: Path) -> None:
         assert b"23198" not in person.seen
 
 
-async def test_what_the_readme_says_works_when_pasted(tmp_path: Path) -> None:
+async def test_the_example_in_the_readme_works_when_pasted(tmp_path: Path) -> None:
     code = block(README, "python", "escapes.connect")
     async with running(tmp_path, code) as person:
         assert await person.leaves() == 0

@@ -1,4 +1,4 @@
-"""Every command passes the gate, and nobody gets a yes that the person did not mean."""
+"""Every command passes the gate, and no program gets a yes that the person did not mean."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ WRITE = EscapeCommand("clip:write", "Write.", Nothing, None, guard=Guard.REMOTE)
 BELL = EscapeCommand("term:bell", "Ring.", Nothing, 1)
 VIM = RequestOrigin("local", "vim", (100, 7))
 AGAIN = RequestOrigin("local", "vim", (100, 9))
-"""The same number, later."""
+"""A later process with the same number."""
 
 
-class Asked:
-    """A person with answers ready, who remembers what was asked."""
+class AnsweringPerson:
+    """A person with prepared answers; `questions` records the questions."""
 
     def __init__(self, *answers: PersonAnswer) -> None:
         self.questions: list[GateQuestion] = []
@@ -63,20 +63,20 @@ class Asked:
             self.at_once -= 1
 
 
-def gate(person: Asked | None, policy: str = "") -> tuple[Gate, list[GateDecision]]:
+def gate(person: AnsweringPerson | None, policy: str = "") -> tuple[Gate, list[GateDecision]]:
     audit: list[GateDecision] = []
     return Gate(Policy.parse(policy), person, audit.append), audit
 
 
-async def test_what_any_program_may_do_is_not_asked_and_not_written_down() -> None:
-    person = Asked()
+async def test_a_free_command_needs_no_question_and_no_audit_entry() -> None:
+    person = AnsweringPerson()
     the_gate, audit = gate(person)
     assert await the_gate.allow(BELL, VIM, "")
     assert (person.questions, audit) == ([], [])
 
 
-async def test_a_yes_holds_once() -> None:
-    person = Asked(PersonAnswer.ONCE, PersonAnswer.NOT_NOW)
+async def test_a_yes_is_valid_once() -> None:
+    person = AnsweringPerson(PersonAnswer.ONCE, PersonAnswer.NOT_NOW)
     the_gate, audit = gate(person)
     assert await the_gate.allow(READ, VIM, "primary")
     assert not await the_gate.allow(READ, VIM, "primary")
@@ -89,10 +89,10 @@ async def test_a_yes_holds_once() -> None:
 @pytest.mark.parametrize(
     ("answer", "allowed"), [(PersonAnswer.WHILE_IT_RUNS, True), (PersonAnswer.NEVER, False)]
 )
-async def test_an_answer_that_lasts_is_for_this_command_of_this_run(
+async def test_a_lasting_answer_is_for_one_command_of_one_run(
     answer: PersonAnswer, allowed: bool
 ) -> None:
-    person = Asked(answer, PersonAnswer.ONCE, PersonAnswer.NOT_NOW, PersonAnswer.ONCE)
+    person = AnsweringPerson(answer, PersonAnswer.ONCE, PersonAnswer.NOT_NOW, PersonAnswer.ONCE)
     the_gate, audit = gate(person, '[[rule]]\ncommand="*"\ndecision="ask"')
     for _ in range(3):
         assert await the_gate.allow(READ, VIM, "") is allowed
@@ -102,8 +102,8 @@ async def test_an_answer_that_lasts_is_for_this_command_of_this_run(
     assert len(person.questions) == 3
 
 
-async def test_nothing_lasts_for_a_program_that_cannot_be_told_from_another() -> None:
-    person = Asked(PersonAnswer.WHILE_IT_RUNS, PersonAnswer.NOT_NOW)
+async def test_no_answer_lasts_for_a_program_that_cannot_be_distinguished() -> None:
+    person = AnsweringPerson(PersonAnswer.WHILE_IT_RUNS, PersonAnswer.NOT_NOW)
     the_gate, _ = gate(person)
     unknown = RequestOrigin("local", "vim")
     assert not GateQuestion("clip:read", unknown, "").lasting
@@ -111,26 +111,26 @@ async def test_nothing_lasts_for_a_program_that_cannot_be_told_from_another() ->
     assert not await the_gate.allow(READ, unknown, "")
 
 
-async def test_an_answer_that_lasts_is_for_one_guard_of_a_command() -> None:
-    """To subscribe is one command: to the mouse it is guarded one way, to the keyboard another."""
-    person = Asked(PersonAnswer.WHILE_IT_RUNS, PersonAnswer.NOT_NOW)
+async def test_a_lasting_answer_is_for_one_guard_of_a_command() -> None:
+    """`term:subscribe` is one command, with different guards for mouse and keyboard."""
+    person = AnsweringPerson(PersonAnswer.WHILE_IT_RUNS, PersonAnswer.NOT_NOW)
     the_gate, _ = gate(person, '[[rule]]\ncommand="clip:*"\ndecision="ask"')
     assert await the_gate.allow(WRITE, VIM, "")
     assert the_gate.settled(WRITE, VIM, "") is True
     assert not await the_gate.allow(replace(WRITE, guard=Guard.PERSON), VIM, "")
 
 
-async def test_what_is_asked_each_time_has_no_answer_that_lasts() -> None:
-    person = Asked(PersonAnswer.WHILE_IT_RUNS, PersonAnswer.NEVER, PersonAnswer.ONCE)
+async def test_a_command_that_is_asked_each_time_has_no_lasting_answer() -> None:
+    person = AnsweringPerson(PersonAnswer.WHILE_IT_RUNS, PersonAnswer.NEVER, PersonAnswer.ONCE)
     the_gate, _ = gate(person)
     file = replace(READ, each_time=True)
     assert await the_gate.allow(file, VIM, "a.txt")
     assert not await the_gate.allow(file, VIM, "b.txt")
     assert await the_gate.allow(file, VIM, "c.txt")
-    assert not any("until it ends" in question.text for question in person.questions)
+    assert not any("until it exits" in question.text for question in person.questions)
 
 
-async def test_with_nobody_to_ask_the_answer_is_no() -> None:
+async def test_without_a_person_the_gate_denies() -> None:
     the_gate, audit = gate(None)
     assert not await the_gate.allow(READ, VIM, "")
     assert [(one.allowed, one.by) for one in audit] == [(False, "nobody to ask")]
@@ -142,8 +142,8 @@ async def test_a_rule_is_named_in_the_audit_also_for_a_free_command_that_is_deni
     assert audit == [GateDecision("term:bell", VIM, "ring", False, "rule 1")]
 
 
-async def test_what_needs_nobody_is_settled_at_once_and_the_rest_is_left_open() -> None:
-    person = Asked(PersonAnswer.NEVER)
+async def test_a_decision_without_a_question_is_settled_at_once() -> None:
+    person = AnsweringPerson(PersonAnswer.NEVER)
     the_gate, audit = gate(person, '[[rule]]\ncommand="x:*"\ndecision="deny"')
     assert the_gate.settled(BELL, VIM, "") is True
     assert the_gate.settled(WRITE, VIM, "") is True
@@ -156,7 +156,7 @@ async def test_what_needs_nobody_is_settled_at_once_and_the_rest_is_left_open() 
 
 
 async def test_questions_come_one_after_the_other_and_each_shows_its_own_request() -> None:
-    person = Asked(PersonAnswer.ONCE, PersonAnswer.NOT_NOW, PersonAnswer.ONCE)
+    person = AnsweringPerson(PersonAnswer.ONCE, PersonAnswer.NOT_NOW, PersonAnswer.ONCE)
     the_gate, _ = gate(person)
     person.thinking.clear()
     asked = [asyncio.create_task(the_gate.allow(READ, VIM, text)) for text in ("a", "b", "c")]
@@ -170,7 +170,7 @@ async def test_questions_come_one_after_the_other_and_each_shows_its_own_request
 
 
 async def test_a_lasting_no_answers_the_questions_behind_it_too() -> None:
-    person = Asked(PersonAnswer.NEVER)
+    person = AnsweringPerson(PersonAnswer.NEVER)
     the_gate, _ = gate(person)
     person.thinking.clear()
     asked = [asyncio.create_task(the_gate.allow(READ, VIM, str(n))) for n in range(5)]
@@ -181,7 +181,7 @@ async def test_a_lasting_no_answers_the_questions_behind_it_too() -> None:
 
 
 async def test_a_flood_of_questions_is_refused_and_not_shown() -> None:
-    person = Asked(*[PersonAnswer.ONCE] * 100)
+    person = AnsweringPerson(*[PersonAnswer.ONCE] * 100)
     the_gate, audit = gate(person)
     person.thinking.clear()
     asked = [asyncio.create_task(the_gate.allow(READ, VIM, str(n))) for n in range(50)]
@@ -193,8 +193,8 @@ async def test_a_flood_of_questions_is_refused_and_not_shown() -> None:
     assert [one.by for one in audit].count("too many questions at once") == 1
 
 
-async def test_who_no_longer_waits_is_no_longer_asked_for() -> None:
-    person = Asked(PersonAnswer.ONCE)
+async def test_a_question_is_withdrawn_when_its_request_is_cancelled() -> None:
+    person = AnsweringPerson(PersonAnswer.ONCE)
     the_gate, audit = gate(person)
     person.thinking.clear()
     asked = asyncio.create_task(the_gate.allow(READ, VIM, "x"))
@@ -209,18 +209,18 @@ async def test_who_no_longer_waits_is_no_longer_asked_for() -> None:
     assert await the_gate.allow(READ, VIM, "x")
 
 
-async def test_what_cannot_be_written_down_is_not_done() -> None:
+async def test_a_command_without_an_audit_entry_is_not_executed() -> None:
     def full(_: GateDecision) -> None:
         raise OSError("no space left")
 
-    the_gate = Gate(Policy(), Asked(PersonAnswer.ONCE), full)
+    the_gate = Gate(Policy(), AnsweringPerson(PersonAnswer.ONCE), full)
     with pytest.raises(OSError, match="no space"):
         await the_gate.allow(READ, VIM, "")
 
 
 async def test_only_so_many_answers_are_remembered() -> None:
     count = limits.ANSWERS_REMEMBERED + 1
-    person = Asked(*[PersonAnswer.WHILE_IT_RUNS] * count, PersonAnswer.NOT_NOW)
+    person = AnsweringPerson(*[PersonAnswer.WHILE_IT_RUNS] * count, PersonAnswer.NOT_NOW)
     the_gate, _ = gate(person)
     for number in range(count):
         assert await the_gate.allow(READ, RequestOrigin("local", "x", (number, 0)), "")
@@ -228,13 +228,13 @@ async def test_only_so_many_answers_are_remembered() -> None:
     assert not await the_gate.allow(READ, RequestOrigin("local", "x", (0, 0)), "")
 
 
-# Enough.
+# Too many refusals.
 
 
-async def test_after_three_refusals_nobody_is_asked_again_however_often_it_asks(
+async def test_after_three_refusals_requests_are_denied_without_a_question(
     counted: Callable[[int, int], int],
 ) -> None:
-    person = Asked(PersonAnswer.NOT_NOW, PersonAnswer.NEVER, PersonAnswer.NOT_NOW)
+    person = AnsweringPerson(PersonAnswer.NOT_NOW, PersonAnswer.NEVER, PersonAnswer.NOT_NOW)
     the_gate, audit = gate(person)
     commands = (READ, replace(READ, name="file:upload"), replace(READ, name="term:resize"))
     for number in range(counted(3_000, 300_000)):
@@ -244,11 +244,11 @@ async def test_after_three_refusals_nobody_is_asked_again_however_often_it_asks(
     assert by == [*(f"the person: {word}" for word in ("no answer", "no", "no answer")), ENOUGH]
 
 
-ENOUGH = "the person has had enough of it"
+ENOUGH = "the person has refused too often"
 
 
-async def test_ctrl_c_is_no_to_all_that_a_program_asks_and_to_no_other() -> None:
-    person = Asked(PersonAnswer.NOTHING_OF_IT, PersonAnswer.ONCE)
+async def test_ctrl_c_denies_all_requests_of_one_program_only() -> None:
+    person = AnsweringPerson(PersonAnswer.NOTHING_OF_IT, PersonAnswer.ONCE)
     the_gate, _ = gate(person)
     for command in (READ, replace(READ, name="file:upload"), READ):
         assert not await the_gate.allow(command, VIM, "")
@@ -257,9 +257,9 @@ async def test_ctrl_c_is_no_to_all_that_a_program_asks_and_to_no_other() -> None
     assert len(person.questions) == 2
 
 
-async def test_a_yes_begins_the_count_anew_and_so_does_the_persons_wish() -> None:
+async def test_a_yes_or_ask_again_resets_the_count() -> None:
     no, yes = PersonAnswer.NOT_NOW, PersonAnswer.ONCE
-    person = Asked(no, no, yes, no, no, no, no)
+    person = AnsweringPerson(no, no, yes, no, no, no, no)
     the_gate, _ = gate(person)
     allowed = [await the_gate.allow(READ, VIM, "") for _ in range(8)]
     assert allowed == [False, False, True, *[False] * 5]
@@ -269,8 +269,8 @@ async def test_a_yes_begins_the_count_anew_and_so_does_the_persons_wish() -> Non
     assert len(person.questions) == 7
 
 
-async def test_what_the_person_or_a_rule_allowed_stays_allowed() -> None:
-    person = Asked(PersonAnswer.WHILE_IT_RUNS, PersonAnswer.NOTHING_OF_IT)
+async def test_permissions_of_the_person_or_a_rule_stay_valid_after_refusals() -> None:
+    person = AnsweringPerson(PersonAnswer.WHILE_IT_RUNS, PersonAnswer.NOTHING_OF_IT)
     the_gate, _ = gate(person, '[[rule]]\ncommand = "term:resize"\ndecision = "allow"\n')
     assert await the_gate.allow(READ, VIM, "")
     assert not await the_gate.allow(replace(READ, name="file:upload"), VIM, "")
@@ -278,16 +278,16 @@ async def test_what_the_person_or_a_rule_allowed_stays_allowed() -> None:
     assert await the_gate.allow(replace(READ, name="term:resize"), VIM, "")
 
 
-async def test_one_that_executes_another_program_for_each_question_is_the_same() -> None:
-    person = Asked(*[PersonAnswer.NOT_NOW] * 3)
+async def test_an_exec_for_each_question_does_not_reset_the_count() -> None:
+    person = AnsweringPerson(*[PersonAnswer.NOT_NOW] * 3)
     the_gate, _ = gate(person)
     for number in range(50):
         assert not await the_gate.allow(READ, RequestOrigin("local", "x", (7, number), (7, 1)), "")
     assert len(person.questions) == 3
 
 
-async def test_one_that_is_another_program_for_each_question_is_stopped_for_a_minute() -> None:
-    person = Asked(*[PersonAnswer.NOT_NOW] * limits.QUESTIONS_REFUSED_A_MINUTE)
+async def test_a_new_program_for_each_question_is_stopped_for_a_minute() -> None:
+    person = AnsweringPerson(*[PersonAnswer.NOT_NOW] * limits.QUESTIONS_REFUSED_A_MINUTE)
     the_gate, _ = gate(person)
     for number in range(50):
         assert not await the_gate.allow(
@@ -301,8 +301,8 @@ async def test_one_that_is_another_program_for_each_question_is_stopped_for_a_mi
     assert not refusals.are_enough(VIM, 61.0)
 
 
-async def test_questions_that_are_taken_back_count_too() -> None:
-    person = Asked()
+async def test_withdrawn_questions_count_as_refusals() -> None:
+    person = AnsweringPerson()
     person.thinking.clear()
     the_gate, _ = gate(person)
     for _ in range(10):
@@ -314,7 +314,7 @@ async def test_questions_that_are_taken_back_count_too() -> None:
     assert len(person.questions) == 3
 
 
-async def test_nobody_is_remembered_for_ever() -> None:
+async def test_the_number_of_remembered_programs_is_bounded() -> None:
     refusals = Refusals()
     for number in range(10_000):
         refusals.add(RequestOrigin("local", "x", job=(number, 1)), float(number), for_good=True)
@@ -323,18 +323,18 @@ async def test_nobody_is_remembered_for_ever() -> None:
     assert len(refusals._audited) <= limits.ANSWERS_REMEMBERED
 
 
-# The words.
+# The text of the question.
 
 
-def test_the_question_says_who_asks_for_what_and_where_they_are() -> None:
+def test_the_question_names_the_program_its_origin_and_the_request() -> None:
     question = GateQuestion("clip:write", RequestOrigin("remote", "ssh", (1, 1)), 'rm "-rf"')
     assert question.text == (
         'telex: "ssh" (not on this machine) asks for clip:write "rm \\"-rf\\"". '
-        "Allow? y once, a until it ends, n no, ^C no to all it asks"
+        "Allow? y once, a until it exits, n no, ^C no to all its requests"
     )
     assert replace(question, deed="put a text on your clipboard", last=True).text == (
         'telex: "ssh" (not on this machine) wants to put a text on your clipboard: '
-        'clip:write "rm \\"-rf\\"". Allow? y once, a until it ends, n no (it may not ask again)'
+        'clip:write "rm \\"-rf\\"". Allow? y once, a until it exits, n no (it may not ask again)'
     )
     assert "a until" not in GateQuestion("clip:read", RequestOrigin("remote"), "").text
     assert "an unknown program" in GateQuestion("clip:read", RequestOrigin("remote"), "").text
@@ -361,7 +361,7 @@ SPOOFS = [
 
 
 @pytest.mark.parametrize("spoof", SPOOFS, ids=ascii)
-def test_whatever_acts_on_its_reader_is_spelt_out(spoof: str) -> None:
+def test_characters_that_act_on_the_reader_are_escaped(spoof: str) -> None:
     shown = inert(spoof)
     assert shown.isprintable()
     for char in shown:
@@ -371,19 +371,19 @@ def test_whatever_acts_on_its_reader_is_spelt_out(spoof: str) -> None:
         assert char not in spoof or char.isascii()
 
 
-def test_plain_words_in_any_straight_script_are_shown_as_they_are() -> None:
+def test_plain_words_in_left_to_right_scripts_are_shown_unchanged() -> None:
     assert inert("naïve 中文 файл ✓ 🙂 ~/x") == "naïve 中文 файл ✓ 🙂 ~/x"
 
 
 @given(st.text(st.sampled_from('\\"u0a\n'), max_size=9), st.text(st.sampled_from('\\"u0a\n')))
 @example("\\u000a", "\n")
 @example('\\"', '"')
-def test_two_texts_never_look_alike_by_their_spelling(one: str, other: str) -> None:
+def test_two_different_texts_are_escaped_differently(one: str, other: str) -> None:
     assert (inert(one) == inert(other)) == (one == other)
     assert '"' not in inert(one).replace("\\\\", "").replace('\\"', "")
 
 
 @given(st.text())
-def test_no_text_is_wider_than_it_is_taken_for(text: str) -> None:
+def test_no_text_is_wider_than_its_computed_width(text: str) -> None:
     shown = inert(text)
     assert len(shown) <= width(shown) <= 2 * len(shown)

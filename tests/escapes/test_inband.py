@@ -1,4 +1,4 @@
-"""The channel through a program's terminal, with a program that is only bytes."""
+"""The in-band channel, with bytes in place of a program."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SHELL, PROGRAM, OTHER = 10, 20, 30
 
 
 class Terminal:
-    """What a host does: a demux on the output, and a peer. The foreground is what a test says."""
+    """A demux on the output, and a peer. The test sets the foreground group."""
 
     def __init__(self, methods: Methods | None = None) -> None:
         self.typed = b""
@@ -71,7 +71,7 @@ class Terminal:
         self.prints(json_escape.encode(json.dumps(packet).encode()))
 
     async def hears(self, count: int = 1) -> list[Any]:
-        """The next frames that the program finds on its input."""
+        """Wait for the next frames on the program's input."""
         async with asyncio.timeout(10):
             while len(found := self.heard()) < count:
                 self._news.clear()
@@ -80,12 +80,12 @@ class Terminal:
         return found
 
     def takes(self) -> bytes:
-        """The very bytes on the program's input."""
+        """Return the exact bytes on the program's input."""
         typed, self.typed = self.typed, b""
         return typed
 
     def heard(self) -> list[Any]:
-        """All of it has the one form: numbers, printable ASCII, BEL."""
+        """Parse the input, and check its form: numbers, printable ASCII, BEL."""
         frames = re.findall(rb"\x1b\]23199;([0-9]+);([ -~]+)\x07", self.typed)
         assert sum(len(n) + len(body) + 10 for n, body in frames) == len(self.typed)
         assert all(int(n) == len(body) for n, body in frames)
@@ -136,7 +136,7 @@ def detect() -> dict[str, Any]:
     return {}
 
 
-# Requests and answers.
+# Requests and replies.
 
 
 async def test_a_request_is_answered_by_its_id_in_plain_ascii() -> None:
@@ -154,7 +154,7 @@ async def test_both_endings_both_spellings_and_no_length_are_read() -> None:
         assert terminal.takes() == b'\x1b]23199;{"resid":"2","data":2}\x07'
 
 
-# Wave's form: no length, and `reqid`. Its reader takes all behind the number for JSON.
+# Wave's form: no length, and `reqid`. Its reader parses everything after the number as JSON.
 
 
 def wave(**packet: Any) -> bytes:
@@ -224,10 +224,10 @@ async def test_each_answer_has_the_form_of_its_own_request() -> None:
         assert b'\x1b]23199;32;{"resid":"spec","data":"waited"}\x07' in typed
 
 
-async def test_who_asked_in_waves_form_is_told_and_asked_in_it() -> None:
+async def test_a_program_with_waves_form_gets_notifications_and_requests_in_it() -> None:
     async with Terminal() as terminal:
         terminal.prints(wave(command="t:echo", reqid="1", data=1))
-        terminal.says({"command": "t:echo", "data": 1})  # wants no answer, and is of nobody's form
+        terminal.says({"command": "t:echo", "data": 1})  # a notification, without a form of its own
         terminal.takes()
         await terminal.peer.notify("event:focus", {"focused": True})
         event = b'\x1b]23199;{"command":"event:focus","data":{"focused":true}}\x07'
@@ -246,21 +246,21 @@ async def test_who_asked_in_waves_form_is_told_and_asked_in_it() -> None:
         assert terminal.takes().startswith(b'\x1b]23199;49;{"command":"event:focus"')
 
 
-# A request in parts, of which not all are wanted.
+# A request in parts that is refused.
 
 
-async def test_the_parts_of_a_request_that_was_refused_are_absorbed_and_it_is_said_once() -> None:
+async def test_the_parts_of_a_refused_request_are_skipped_and_it_gets_one_error() -> None:
     async with Terminal() as terminal:
         terminal.asks("t:refuses", cont=True)
         (refusal,) = await terminal.hears()
         assert refusal == {"resid": "1", "error": "ECDENIED: No."}
         terminal.says({"rpcid": "1", "cont": True, "data": 2})
-        terminal.asks("t:refuses", cont=True, data=3)  # a part may say the command again
+        terminal.asks("t:refuses", cont=True, data=3)  # a part may repeat the command
         terminal.asks("t:echo", data=4)
         terminal.asks("t:echo", "2", data=5)
         assert await terminal.hears() == [{"resid": "2", "data": 5}]
         assert not terminal.channel.dialect._asked
-        terminal.asks("t:echo", data=6)  # the last part was there: this is another request
+        terminal.asks("t:echo", data=6)  # after the last part, this is another request
         assert await terminal.hears() == [{"resid": "1", "data": 6}]
 
 
@@ -273,7 +273,7 @@ async def test_a_cancel_ends_the_wait_for_the_rest_of_a_refused_request() -> Non
         assert await terminal.hears() == [{"resid": "1", "data": 6}]
 
 
-async def test_the_parts_of_a_request_that_timed_out_are_no_new_request() -> None:
+async def test_the_parts_of_a_request_that_timed_out_are_not_a_new_request() -> None:
     async with Terminal() as terminal:
         terminal.asks("t:gather", cont=True, timeout=1)
         (reply,) = await terminal.hears()
@@ -283,16 +283,16 @@ async def test_the_parts_of_a_request_that_timed_out_are_no_new_request() -> Non
         assert await terminal.hears() == [{"resid": "2", "data": 5}]
 
 
-async def test_what_wants_no_answer_gets_none_and_its_errors_are_counted() -> None:
+async def test_a_notification_gets_no_reply_and_its_errors_are_counted() -> None:
     async with Terminal() as terminal:
         for command in ("t:echo", "t:refuses", "no:such", "t:count", "t:breaks"):
             terminal.says({"command": command, "data": "x"})
         terminal.asks("t:echo", data=1)
         assert await terminal.hears() == [{"resid": "1", "data": 1}]
-        assert terminal.peer.counts.untold == 4
+        assert terminal.peer.counts.notification_errors == 4
 
 
-async def test_a_mistake_of_ours_is_told_without_its_words() -> None:
+async def test_an_exception_in_a_handler_is_reported_without_its_text() -> None:
     async with Terminal() as terminal:
         terminal.asks("t:breaks", data="$(reboot)")
         (reply,) = await terminal.hears()
@@ -300,7 +300,9 @@ async def test_a_mistake_of_ours_is_told_without_its_words() -> None:
         assert "reboot" not in reply["error"]
 
 
-async def test_an_id_in_flight_is_refused_to_another_request_and_the_first_is_answered() -> None:
+async def test_a_second_request_with_an_id_in_flight_is_refused_and_the_first_gets_its_reply() -> (
+    None
+):
     async with Terminal() as terminal:
         terminal.asks("t:wait", data=0.01)
         terminal.asks("t:echo", data=2)
@@ -312,7 +314,7 @@ async def test_an_id_in_flight_is_refused_to_another_request_and_the_first_is_an
 
 
 @pytest.mark.parametrize("id", ["", "a b", "a\nb", "ä", "x" * 65, "$(x)", "a;b"])
-async def test_an_id_that_is_not_plain_is_counted_and_not_answered(id: str) -> None:
+async def test_a_request_with_an_invalid_id_is_counted_and_gets_no_reply(id: str) -> None:
     async with Terminal() as terminal:
         terminal.asks("t:echo", id, data=1)
         terminal.asks("t:echo", "good", data=2)
@@ -320,7 +322,7 @@ async def test_an_id_that_is_not_plain_is_counted_and_not_answered(id: str) -> N
         assert terminal.peer.counts.malformed == 1
 
 
-# Streams and time.
+# Streams and timeouts.
 
 
 async def test_a_request_comes_in_parts_of_json_and_of_bytes() -> None:
@@ -353,14 +355,14 @@ async def test_a_cancel_ends_a_request() -> None:
         assert reply["error"] == "ECCANCEL: The request was cancelled."
 
 
-async def test_a_request_that_takes_longer_than_it_said_is_ectimeout() -> None:
+async def test_a_request_beyond_its_timeout_is_ectimeout() -> None:
     async with Terminal() as terminal:
         terminal.asks("t:wait", data=60, timeout=30)
         (reply,) = await terminal.hears()
         assert reply["error"].startswith("ECTIMEOUT: ")
 
 
-def test_a_request_that_says_no_time_has_five_seconds_and_none_has_for_ever() -> None:
+def test_the_default_timeout_is_five_seconds_and_every_timeout_is_bounded() -> None:
     dialect = TerminalDialect(lambda: 1, lambda: 0.0, lambda: True)
     for said, seconds in [({}, 5.0), ({"timeout": 0}, 5.0), ({"timeout": 20}, 0.02)]:
         decoded = dialect.decode(json.dumps({"command": "x", "rpcid": "1", **said}).encode())
@@ -372,8 +374,8 @@ def test_a_request_that_says_no_time_has_five_seconds_and_none_has_for_ever() ->
     assert longest.timeout == limits.ESCAPE_TIMEOUT_SECONDS
 
 
-async def test_the_time_of_a_stream_begins_anew_with_each_packet() -> None:
-    """Five parts 60 ms apart take longer than the 150 ms that each of them may."""
+async def test_the_timeout_of_a_stream_restarts_with_each_packet() -> None:
+    """Five parts 60 ms apart take longer in total than the timeout of 150 ms."""
     async with Terminal() as terminal:
         terminal.asks("t:slowly", "down", data=0.06, timeout=150)
         terminal.asks("t:gather", "up", cont=True, timeout=150)
@@ -387,10 +389,10 @@ async def test_the_time_of_a_stream_begins_anew_with_each_packet() -> None:
         assert (await terminal.hears())[0]["error"].startswith("ECTIMEOUT: ")
 
 
-# The other way round.
+# Requests of the terminal.
 
 
-async def test_the_terminal_calls_the_program_that_asked_it_something() -> None:
+async def test_the_terminal_calls_the_program_that_sent_a_request() -> None:
     async with Terminal() as terminal:
         terminal.asks("t:echo", data=1)
         await terminal.hears()
@@ -401,7 +403,7 @@ async def test_the_terminal_calls_the_program_that_asked_it_something() -> None:
         assert await calling == 2
 
 
-async def test_a_stream_that_the_program_answers_with_begins_its_time_anew_too() -> None:
+async def test_the_timeout_of_a_streamed_response_of_the_program_restarts_too() -> None:
     async with Terminal() as terminal:
         terminal.asks("t:echo", data=1)
         await terminal.hears()
@@ -416,7 +418,7 @@ async def test_a_stream_that_the_program_answers_with_begins_its_time_anew_too()
         assert [part async for part in parts] == [1, 2, 3, 4]
 
 
-async def test_a_program_that_asked_nothing_is_not_spoken_to() -> None:
+async def test_a_program_without_a_request_gets_no_frames() -> None:
     async with Terminal() as terminal:
         terminal.says({"command": "t:echo"})
         await terminal.peer.notify("event:key", {})
@@ -437,10 +439,10 @@ async def test_a_call_that_does_not_fit_fails_here() -> None:
             await terminal.peer.notify("event:paste", {"text": "x" * 3000})
 
 
-# Who is answered.
+# The addressee of a reply.
 
 
-async def test_an_answer_is_for_the_process_group_that_asked() -> None:
+async def test_a_reply_is_for_the_process_group_of_the_request() -> None:
     async with Terminal() as terminal:
         terminal.asks("t:wait", "gone", data=0.01)
         terminal.foreground = SHELL
@@ -449,7 +451,7 @@ async def test_an_answer_is_for_the_process_group_that_asked() -> None:
         assert terminal.channel.dialect.unanswered.gone == 1
 
 
-async def test_where_nobody_should_be_answered_nothing_is_done() -> None:
+async def test_a_request_without_a_requester_to_reply_to_is_not_executed() -> None:
     async with Terminal() as terminal:
         terminal.foreground = None
         terminal.asks("t:echo", data=1)
@@ -460,7 +462,7 @@ async def test_where_nobody_should_be_answered_nothing_is_done() -> None:
         assert await terminal.hears() == [{"resid": "1", "data": 2}]
 
 
-async def test_a_stream_stops_being_told_when_its_program_leaves() -> None:
+async def test_a_stream_is_no_longer_sent_when_its_program_leaves_the_foreground() -> None:
     async with Terminal() as terminal:
         terminal.asks("t:slowly", data=0.01)
         await terminal.hears()
@@ -472,7 +474,7 @@ async def test_a_stream_stops_being_told_when_its_program_leaves() -> None:
         assert terminal.typed == b""
 
 
-async def test_while_the_terminal_echoes_an_answer_waits_a_moment_and_is_then_dropped() -> None:
+async def test_while_the_terminal_echoes_a_reply_is_held_and_then_dropped() -> None:
     async with Terminal() as terminal:
         terminal.echoes = True
         terminal.asks("t:echo", "1")
@@ -492,7 +494,7 @@ async def test_while_the_terminal_echoes_an_answer_waits_a_moment_and_is_then_dr
         assert [reply["resid"] for reply in await terminal.hears()] == ["5"]
 
 
-async def test_an_answer_that_waited_for_the_echo_goes_to_nobody_else() -> None:
+async def test_a_held_reply_does_not_reach_another_program() -> None:
     async with Terminal() as terminal:
         terminal.echoes = True
         terminal.asks("t:echo")
@@ -503,7 +505,7 @@ async def test_an_answer_that_waited_for_the_echo_goes_to_nobody_else() -> None:
         assert terminal.typed == b""
 
 
-async def test_our_own_frames_coming_back_are_counted_and_that_is_all() -> None:
+async def test_echoes_of_our_frames_are_only_counted() -> None:
     async with Terminal() as terminal:
         terminal.asks("t:echo", data={"command": "t:echo", "rpcid": "x"})
         await terminal.hears()
@@ -513,10 +515,10 @@ async def test_our_own_frames_coming_back_are_counted_and_that_is_all() -> None:
         assert terminal.typed == b""
 
 
-# How much.
+# Limits.
 
 
-async def test_what_a_program_takes_is_two_kilobytes_until_it_says_more() -> None:
+async def test_a_frame_has_two_kilobytes_until_the_program_announces_more() -> None:
     async with Terminal() as terminal:
         terminal.peer._serving._methods.add("detect", detect)
         terminal.asks("t:echo", data="x" * 1900)
@@ -525,9 +527,7 @@ async def test_what_a_program_takes_is_two_kilobytes_until_it_says_more() -> Non
         fits, large, spelled = await terminal.hears(3)
         assert len(fits["data"]) == 1900
         assert (
-            large["error"]
-            == spelled["error"]
-            == "ECLIMIT: The answer is larger than a frame may be."
+            large["error"] == spelled["error"] == "ECLIMIT: The response is too large for a frame."
         )
         terminal.asks("detect", data={"maxframe": 5000})
         terminal.asks("t:echo", data="x" * 4000)
@@ -538,7 +538,7 @@ async def test_what_a_program_takes_is_two_kilobytes_until_it_says_more() -> Non
 
 
 @pytest.mark.parametrize("say", [{}, {"maxframe": -1}, {"maxframe": "x"}, {"maxframe": 1 << 70}, 7])
-async def test_what_a_program_says_it_takes_may_be_anything(say: Any) -> None:
+async def test_any_announced_frame_size_is_handled(say: Any) -> None:
     async with Terminal() as terminal:
         terminal.peer._serving._methods.add("detect", detect)
         terminal.asks("detect", data=say)
@@ -562,7 +562,7 @@ async def test_a_part_that_does_not_fit_ends_its_stream() -> None:
         assert (first["data"], last["error"][:8]) == ("x", "ECLIMIT:")
 
 
-async def test_a_frame_too_long_is_answered_where_its_id_stands_first() -> None:
+async def test_a_frame_that_is_too_long_gets_an_error_if_its_id_comes_first() -> None:
     long = b'"data":"' + b"x" * wire_limits.CONTROL_STRING_BYTES + b'"}'
     async with Terminal() as terminal:
         terminal.prints(
@@ -580,7 +580,7 @@ async def test_a_frame_too_long_is_answered_where_its_id_stands_first() -> None:
         assert await terminal.hears() == [{"resid": "1", "data": 1}]
 
 
-async def test_questions_beyond_the_allowance_are_ecbusy_then_silence_and_then_answered() -> None:
+async def test_requests_beyond_the_allowance_get_ecbusy_then_nothing_and_later_replies() -> None:
     async with Terminal() as terminal:
         terminal.channel._count = RateAllowance(50)
         for n in range(1000):
@@ -598,7 +598,7 @@ async def test_questions_beyond_the_allowance_are_ecbusy_then_silence_and_then_a
         assert await terminal.hears() == [{"resid": "later", "data": 1}]
 
 
-async def test_a_program_that_reads_no_answers_is_asked_no_more_and_its_streams_wait() -> None:
+async def test_a_program_that_reads_no_replies_gets_none_and_its_streams_wait() -> None:
     async with Terminal() as terminal:
         terminal.asks("t:count", "stream", data=3, timeout=1000)
         terminal.unread = limits.ESCAPE_UNREAD_BYTES + 1
@@ -613,7 +613,7 @@ async def test_a_program_that_reads_no_answers_is_asked_no_more_and_its_streams_
                 await asyncio.sleep(0)
 
 
-async def test_more_in_flight_than_there_may_be_is_ecbusy() -> None:
+async def test_too_many_requests_in_flight_get_ecbusy() -> None:
     async with Terminal() as terminal:
         for n in range(rpc_limits.CALLS_IN_FLIGHT + 1):
             terminal.asks("t:wait", str(n), data=60)
@@ -622,7 +622,7 @@ async def test_more_in_flight_than_there_may_be_is_ecbusy() -> None:
         assert reply["error"].startswith("ECBUSY: ")
 
 
-def test_an_allowance_is_so_many_at_once_and_so_many_a_second() -> None:
+def test_an_allowance_limits_bursts_and_the_rate() -> None:
     allowance = RateAllowance(10)
     for _ in range(10):
         assert allowance.left(100.0)
@@ -636,7 +636,7 @@ def test_an_allowance_is_so_many_at_once_and_so_many_a_second() -> None:
     assert not allowance.left(200.0)
 
 
-# Whatever comes.
+# Hostile input.
 
 _JUNK = st.one_of(
     st.binary(max_size=40),
@@ -666,7 +666,7 @@ def test_nothing_a_program_prints_breaks_the_channel_or_is_reflected(pieces: lis
             for piece in pieces:
                 terminal.prints(piece)
             terminal.prints(b"\x18\x07")
-            terminal.heard()  # which checks the form of all there is
+            terminal.heard()  # also checks the form of all frames
             terminal.typed = b""
             terminal.asks("t:echo", "good", data=1)
             async with asyncio.timeout(25):
@@ -677,7 +677,7 @@ def test_nothing_a_program_prints_breaks_the_channel_or_is_reflected(pieces: lis
 
 
 @given(st.binary(max_size=300))
-def test_the_dialect_never_raises_for_what_a_program_says(body: bytes) -> None:
+def test_the_dialect_never_raises_for_output_of_a_program(body: bytes) -> None:
     dialect = TerminalDialect(lambda: 1, lambda: 0.0, lambda: True)
     found = dialect.decode(body)
     if isinstance(found, Malformed) and isinstance(found.answer, Failure):

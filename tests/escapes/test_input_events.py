@@ -1,4 +1,4 @@
-"""What a terminal sends is understood, however it is cut, and nothing of it is lost."""
+"""Input is parsed the same wherever the reads are cut, and no byte is lost."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ALL = frozenset({*EVENT_NAMES.values(), MOUSE_CLICK})
 
 
 def fed(data: bytes, *cuts: int) -> list[ParsedInput | bytes]:
-    """All that comes of these bytes, fed in pieces at one moment, and then waited for."""
+    """Parse these bytes in pieces at one moment, and then wait for the deadline."""
     typed = InputParser()
     found: list[ParsedInput | bytes] = []
     for start, end in zip((0, *cuts), (*cuts, len(data)), strict=True):
@@ -44,7 +44,7 @@ def fed(data: bytes, *cuts: int) -> list[ParsedInput | bytes]:
 
 
 def joined(events: list[ParsedInput | bytes]) -> list[object]:
-    """With neighbouring bytes in one: where they were cut says nothing."""
+    """Join neighbouring bytes: where they were cut does not matter."""
     found: list[object] = []
     for event in events:
         if isinstance(event, bytes) and found and isinstance(found[-1], bytes):
@@ -105,7 +105,7 @@ KEYS = [
     (b"\x1bOp", key("kp_0", text="0")),
     (b"\x1b[27;5;105~", key("i", "ctrl", code=105)),
     (b"\x1b[27;2;13~", key("enter", "shift", code=13)),
-    # kitty: number, what shift makes of it, what it is in the standard layout; held; text
+    # kitty: number, number with shift, number in the standard layout; modifiers; text
     (b"\x1b[97u", key("a", text="a", code=97)),
     (b"\x1b[27u", key("escape", code=27)),
     (b"\x1b[97;5u", key("a", "ctrl", code=97)),
@@ -175,13 +175,13 @@ NOT_UNDERSTOOD = [
 
 
 @pytest.mark.parametrize(("data", "payload"), KEYS + OTHERS, ids=ascii)
-def test_it_is_understood(data: bytes, payload: object) -> None:
+def test_known_input_is_decoded(data: bytes, payload: object) -> None:
     events = fed(data)
     assert events == ([data] if payload is None else [ParsedInput(payload, data)])
 
 
 @pytest.mark.parametrize("data", NOT_UNDERSTOOD, ids=lambda data: ascii(data[:24]))
-def test_what_is_not_understood_is_passed_on_as_it_is(data: bytes) -> None:
+def test_unknown_input_is_passed_on_unchanged(data: bytes) -> None:
     events = fed(data)
     assert raw(events) == data
     known = [one for one in events if isinstance(one, ParsedInput)]
@@ -211,7 +211,7 @@ def test_where_the_stream_is_cut_makes_no_difference(data: bytes, draw: st.DataO
 
 
 @given(STREAM)
-def test_without_subscriptions_the_program_gets_what_was_typed(data: bytes) -> None:
+def test_without_subscriptions_the_program_gets_the_input_unchanged(data: bytes) -> None:
     assert b"".join(to_notifications(fed(data), frozenset())) == data  # type: ignore[arg-type]
 
 
@@ -251,7 +251,7 @@ def test_a_lone_escape_is_a_key_after_a_moment() -> None:
     assert typed.deadline is None
 
 
-def test_what_comes_later_was_typed_later() -> None:
+def test_input_after_the_deadline_is_a_separate_key() -> None:
     typed = InputParser()
     typed.feed(b"\x1b", 5.0)
     assert typed.feed(b"[A", 6.0) == [
@@ -261,7 +261,7 @@ def test_what_comes_later_was_typed_later() -> None:
     ]
 
 
-def test_an_arrow_key_on_a_slow_line_is_still_one() -> None:
+def test_an_arrow_key_on_a_slow_line_is_still_an_arrow_key() -> None:
     typed = InputParser()
     assert typed.feed(b"\x1b[1", 5.0) == []
     assert typed.feed(b";5", 5.5) == []
@@ -274,7 +274,7 @@ def test_text_needs_no_clock() -> None:
     assert typed.deadline is None
 
 
-def test_an_answer_or_a_paste_that_never_ends_gives_the_keys_back() -> None:
+def test_a_reply_or_paste_that_never_ends_is_given_up() -> None:
     for begun in (b"\x1b]11;rgb", b"\x1b[200~abc"):
         typed = InputParser()
         found = typed.feed(begun, 0.0)
@@ -284,11 +284,11 @@ def test_an_answer_or_a_paste_that_never_ends_gives_the_keys_back() -> None:
         assert found[-1] == ParsedInput(key("x", text="x"), b"x")
 
 
-def test_a_key_after_an_answer_that_broke_off_is_a_key() -> None:
+def test_a_key_after_a_broken_reply_is_a_key() -> None:
     assert fed(b"\x1b]0;x\x1b[A") == [b"\x1b]0;x", ParsedInput(key("up"), b"\x1b[A")]
 
 
-def test_an_escape_within_an_answer_is_no_key() -> None:
+def test_an_escape_within_a_reply_is_not_a_key() -> None:
     assert fed(b"\x1b]11;x\x1b") == [b"\x1b]11;x", b"\x1b"]
 
 
@@ -303,7 +303,7 @@ def test_the_end_of_a_paste_is_found_where_a_piece_of_it_ends() -> None:
             assert fed(data, cut) == whole
 
 
-def test_a_long_paste_is_told_in_pieces_that_are_the_same_however_it_is_cut() -> None:
+def test_a_long_paste_becomes_the_same_events_wherever_the_reads_fall() -> None:
     body = ("é€🙂x" * 30_000).encode()
     data = b"\x1b[200~" + body + b"\x1b[201~k"
     whole = fed(data)
@@ -328,10 +328,10 @@ def test_each_notification_of_a_paste_fits_its_frame() -> None:
     assert len(pieces) < len(text) / 80
 
 
-# Modes that are ours.
+# Modes that only our subscriptions need.
 
 
-def test_what_comes_only_by_a_mode_of_ours_is_not_typed_at_the_program() -> None:
+def test_input_that_only_our_modes_cause_does_not_reach_the_program() -> None:
     events = fed(b"a\x1b[I\x1b[<0;1;1M\x1b[<0;1;1mb")
     clicks = frozenset({MOUSE_CLICK})
     told = to_notifications(events, clicks, frozenset())
@@ -340,12 +340,12 @@ def test_what_comes_only_by_a_mode_of_ours_is_not_typed_at_the_program() -> None
     assert told == [b"a\x1b[I", Notification(MOUSE_CLICK, MouseInput(1, 1)), b"\x1b[<0;1;1mb"]
 
 
-def test_who_subscribed_to_the_mouse_is_told_of_a_click_once() -> None:
+def test_a_subscriber_to_the_mouse_gets_a_click_once() -> None:
     told = to_notifications(fed(b"\x1b[<0;1;1M"), ALL)
     assert told == [Notification("event:mouse", MouseInput(1, 1))]
 
 
-def test_pixels_become_cells_where_the_size_of_one_is_known() -> None:
+def test_pixels_become_cells_if_the_size_of_a_cell_is_known() -> None:
     typed = InputParser()
     typed.cell = (10, 20)
     (event,) = typed.feed(b"\x1b[<0;11;20M", 0.0)

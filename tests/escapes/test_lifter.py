@@ -1,4 +1,4 @@
-"""ANSI as commands: what was lowered comes back, and nothing that is fed is lost or changed."""
+"""Lifting is the inverse of lowering, and no byte is lost or changed."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def lift(*reads: bytes) -> list[LifterOutput]:
 
 
 def again(found: list[LifterOutput]) -> bytes:
-    """What was lifted, as bytes."""
+    """Lower the lifted commands again, and join all bytes."""
     return b"".join(
         one if isinstance(one, bytes) else lower(one.name, one.payload) for one in found
     )
 
 
 def shown(stream: bytes) -> tuple[object, ...]:
-    """Everything that a terminal can be asked after it was fed this."""
+    """Return the whole state of a screen after these bytes."""
     screen = Screen(Size(5, 12), scrollback=20)
     try:
         answers = screen.feed(stream)
@@ -47,7 +47,7 @@ def texts(found: list[LifterOutput]) -> str:
 
 
 @given(any_lowered(levels=(1, 2)))
-def test_what_was_lowered_is_lifted_to_commands_that_are_lowered_to_the_same_bytes(
+def test_lowered_bytes_are_lifted_to_commands_with_the_same_bytes(
     command: tuple[str, msgspec.Struct],
 ) -> None:
     bytes_ = lower(*command)
@@ -86,7 +86,7 @@ CANONICAL = {
 
 
 @pytest.mark.parametrize("name", CANONICAL)
-def test_in_its_plainest_form_a_command_comes_back_as_it_was(name: str) -> None:
+def test_a_plain_command_survives_lowering_and_lifting(name: str) -> None:
     (found,) = lift(lower(name, CANONICAL[name]))
     assert isinstance(found, Lifted)
     given = msgspec.convert(CANONICAL[name], type(found.payload))
@@ -128,9 +128,7 @@ PIECES = (
 @example(b"\x1b[1\n2A", [])
 @example(b"\x1b[?69h\x1b[2;5s", [6])
 @example(b"\x1b[" + b";".join([b"1"] * 40) + b"m", [])
-def test_what_is_lifted_does_to_a_screen_what_the_bytes_did(
-    stream: bytes, where: list[int]
-) -> None:
+def test_lifted_commands_draw_the_same_screen_as_the_bytes(stream: bytes, where: list[int]) -> None:
     assert shown(again(lift(*split(stream, where)))) == shown(stream)
 
 
@@ -140,15 +138,13 @@ def test_text_is_the_same_wherever_the_reads_fall(stream: bytes, where: list[int
 
 
 @given(st.binary(max_size=64), cuts)
-def test_where_nothing_was_lifted_the_bytes_are_those_that_came(
-    stream: bytes, where: list[int]
-) -> None:
+def test_bytes_that_are_not_lifted_are_unchanged(stream: bytes, where: list[int]) -> None:
     found = lift(*split(stream, where))
     if all(isinstance(one, bytes) or one.name == "term:write" for one in found):
         assert again(found) == stream
 
 
-def test_a_string_without_an_end_is_not_kept_for_ever() -> None:
+def test_the_memory_for_an_endless_string_is_bounded() -> None:
     lifter = Lifter()
     lifter.feed(b"\x1b]2;")
     passed = sum(
@@ -158,7 +154,7 @@ def test_a_string_without_an_end_is_not_kept_for_ever() -> None:
     assert lifter.feed(b"\x07ok")[-1] == lift(b"ok")[0]
 
 
-def test_a_question_stays_bytes() -> None:
+def test_a_query_stays_bytes() -> None:
     for question in (b"\x1b[c", b"\x1b[6n", b"\x1b]11;?\x07", b"\x1b[?7$p", b"\x1bP+q544e\x1b\\"):
         assert lift(question) == [question]
 

@@ -1,4 +1,4 @@
-"""Commands as ANSI: what each says it does is what happens on a screen; no text becomes a command."""
+"""Lowered commands have their documented effect on a screen, and no text becomes a command."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ def at(row: int, col: int) -> bytes:
 
 
 def grid(*parts: bytes) -> list[str]:
-    """What is on the screen after this, blanks in the place of empty cells."""
+    """Return the rows of the screen after these bytes, with blanks for empty cells."""
     with terminal(DRAWN, *parts) as screen:
         return [row.text.ljust(COLS) for row in screen.rows()]
 
 
 def place(*parts: bytes) -> tuple[int, int]:
-    """Where the cursor is, counted from 1."""
+    """Return the position of the cursor, counted from 1."""
     with terminal(*parts) as screen:
         return screen.cursor.row + 1, screen.cursor.col + 1
 
@@ -71,7 +71,7 @@ def within(value: int, most: int) -> int:
 
 
 @given(rows, cols, either, either)
-def test_the_cursor_moves_by_so_much_and_stays_on_the_screen(
+def test_the_cursor_moves_by_a_distance_and_stays_on_the_screen(
     r: int, c: int, x: int, y: int
 ) -> None:
     moved = place(at(r, c), lower("term:cursormove", {"x": x, "y": y}))
@@ -95,7 +95,7 @@ def test_the_cursor_goes_to_the_start_of_a_line(r: int, c: int, n: int) -> None:
 
 
 @given(rows, cols)
-def test_the_cursor_goes_home_and_back_to_where_it_was_remembered(r: int, c: int) -> None:
+def test_the_cursor_goes_home_and_back_to_the_saved_position(r: int, c: int) -> None:
     assert place(at(r, c), lower("term:cursorhome")) == (1, 1)
     there = (at(r, c), lower("term:cursorsave"), at(1, 1))
     assert place(*there, lower("term:cursorrestore")) == (r, c)
@@ -141,7 +141,7 @@ def test_cells_are_erased_inserted_and_deleted_at_the_cursor(r: int, c: int, n: 
 
 
 @given(rows, some)
-def test_lines_are_inserted_and_deleted_at_the_cursors(r: int, n: int) -> None:
+def test_lines_are_inserted_and_deleted_at_the_line_of_the_cursor(r: int, n: int) -> None:
     blank = [" " * COLS] * ROWS
     above, below = GRID[: r - 1], GRID[r - 1 :]
     inserted = [*above, *blank[:n], *below][:ROWS]
@@ -174,7 +174,7 @@ def test_a_line_down_or_up_scrolls_at_the_edge() -> None:
 
 
 @given(st.text(st.characters(exclude_categories=["C", "M", "Zl", "Zp"]), max_size=4))
-def test_text_is_written_as_it_is(text: str) -> None:
+def test_text_is_written_unchanged(text: str) -> None:
     with terminal(lower("term:write", {"text": text})) as written, terminal(text.encode()) as fed:
         assert written.restore() == fed.restore()
 
@@ -201,7 +201,7 @@ def styled(*parts: bytes) -> Any:
 
 
 @given(payloads("term:setstyle"))
-def test_text_looks_as_the_style_says(asked: commands_style.SetStyle) -> None:
+def test_text_has_the_given_style(asked: commands_style.SetStyle) -> None:
     style = styled(lower("term:setstyle", asked))
     for key, shown in STYLED.items():
         assert getattr(style, shown) == bool(getattr(asked, key)), key
@@ -228,7 +228,7 @@ def test_a_number_of_a_background_may_be_the_foregrounds() -> None:
 
 
 @given(payloads("term:setstyle"), payloads("term:resetstyle"))
-def test_what_of_a_style_is_reset_is_as_if_it_had_not_been_set(
+def test_a_reset_attribute_is_as_if_it_had_not_been_set(
     asked: commands_style.SetStyle, keys: commands_style.StyleKeys
 ) -> None:
     style = styled(lower("term:setstyle", asked), lower("term:resetstyle", keys))
@@ -239,7 +239,7 @@ def test_what_of_a_style_is_reset_is_as_if_it_had_not_been_set(
 
 
 @given(payloads("term:setstyle"))
-def test_a_style_never_needs_more_numbers_in_one_sequence_than_terminals_take(
+def test_a_style_never_has_more_numbers_in_one_sequence_than_terminals_accept(
     asked: commands_style.SetStyle,
 ) -> None:
     for sequence in re.findall(rb"\x1b\[([0-9;:]*)m", lower("term:setstyle", asked)):
@@ -303,7 +303,7 @@ def test_an_update_is_held_and_shown() -> None:
     assert answer(b"\x1b[?2026$p", begun, lower("term:sync", {"enabled": False})).endswith(b";2$y")
 
 
-def test_tab_stops_are_set_cleared_and_gone_to() -> None:
+def test_tab_stops_are_set_cleared_and_used() -> None:
     none = lower("term:tabclear", {"all": True})
     stop = at(1, 3) + lower("term:tabset") + at(1, 1)
     assert place(none, stop, lower("term:tab")) == (1, 3)
@@ -312,7 +312,7 @@ def test_tab_stops_are_set_cleared_and_gone_to() -> None:
     assert place(at(1, 2), lower("term:tab", {"n": 0})) == (1, 2)
 
 
-def test_character_sets_are_kept_and_shifted_to() -> None:
+def test_character_sets_are_assigned_and_used() -> None:
     graphics = lower("term:charset", {"slot": 1, "set": "dec-graphics"})
     shifted = lower("term:shift", {"slot": 1}) + b"q" + lower("term:shift") + b"q"
     assert grid(graphics, at(1, 1), shifted)[0] == "─qcdef"
@@ -329,14 +329,14 @@ def test_a_hard_reset_leaves_nothing() -> None:
 
 
 @given(payloads("term:title"))
-def test_the_window_is_called_by_its_title(asked: spec.SetTitle) -> None:
+def test_the_window_has_the_given_title(asked: spec.SetTitle) -> None:
     with terminal(lower("term:title", asked)) as screen, terminal() as untold:
         expected = untold.title if asked.title is None else asked.title
         shown = "".join(char for char in expected or "" if char not in "\u2028\u2029")
         assert (screen.title or "") == shown
 
 
-def test_a_link_is_its_text() -> None:
+def test_a_link_shows_its_text() -> None:
     data = {"uri": "https://example.org/?a;b", "id": "1", "text": "here"}
     assert grid(at(1, 1), lower("term:hyperlink", data))[0] == "hereef"
     written = b"\x1b]8;id=1;https://example.org/?a;b\x07here\x1b]8;;\x07"
@@ -381,21 +381,21 @@ UNSEEN: dict[str, tuple[dict[str, Any], bytes]] = {
     ),
     "image:delete": ({"id": 7}, b"\x1b_Ga=d,q=2,d=I,i=7\x1b\\"),
 }
-"""What this screen does not show, or does not do: the bytes that other terminals know it by."""
+"""Commands without effect on our screen, with the bytes that other terminals know."""
 
 
 @pytest.mark.parametrize("name", UNSEEN)
-def test_what_cannot_be_seen_here_is_written_as_other_terminals_know_it(name: str) -> None:
+def test_commands_without_effect_on_our_screen_are_written_in_the_known_form(name: str) -> None:
     data, expected = UNSEEN[name]
     assert lower(name, data) == expected
 
 
-def test_every_lowered_command_has_been_shown_above() -> None:
+def test_every_lowered_command_is_covered_above() -> None:
     above = Path(__file__).read_text(encoding="utf-8").partition("def test_every_lowered")[0]
     assert {*lowered_commands()} <= {*re.findall(r'"([a-z]+:[a-z]+)"', above)}
 
 
-def test_a_picture_is_sent_in_pieces_and_never_answered() -> None:
+def test_a_picture_is_sent_in_pieces_and_gets_no_reply() -> None:
     data = bytes(range(256)) * 40
     pieces = re.findall(
         rb"\x1b_G([^;]*);([^\x1b]*)\x1b\\",
@@ -409,7 +409,7 @@ def test_a_picture_is_sent_in_pieces_and_never_answered() -> None:
     assert shown == b"\x1b]1337;File=inline=1;size=2;height=3:aGk=\x07"
 
 
-def test_a_notification_with_an_id_is_one_that_can_be_closed() -> None:
+def test_a_notification_with_an_id_can_be_closed() -> None:
     data = {"title": "Done", "body": "All", "id": "n1", "urgency": "critical", "report": True}
     told = "i=n1:u=2:a=report:c=1"
     assert lower("notify:show", data).decode() == (
@@ -418,7 +418,7 @@ def test_a_notification_with_an_id_is_one_that_can_be_closed() -> None:
 
 
 class TestBatches:
-    def test_all_are_done_in_their_order(self) -> None:
+    def test_commands_are_executed_in_their_order(self) -> None:
         commands = [
             {"command": "term:cursorset", "data": {"row": 2}},
             {"command": "term:write", "data": {"text": "hi"}},
@@ -439,11 +439,11 @@ class TestBatches:
             {"data": {}},
         ],
     )
-    def test_one_that_is_wrong_stops_them_all(self, wrong: dict[str, object]) -> None:
+    def test_one_invalid_command_stops_the_whole_batch(self, wrong: dict[str, object]) -> None:
         with pytest.raises(msgspec.ValidationError):
             lower("term:batch", {"commands": [{"command": "term:bell"}, wrong]})
 
-    def test_there_may_be_so_many(self) -> None:
+    def test_the_number_of_commands_is_bounded(self) -> None:
         bells = [{"command": "term:bell"}] * limits.BATCH_COMMANDS
         assert lower("term:batch", {"commands": bells}) == b"\x07" * limits.BATCH_COMMANDS
         with pytest.raises(msgspec.ValidationError):
@@ -486,12 +486,12 @@ WRONG: list[tuple[str, object]] = [
 @pytest.mark.parametrize(
     ("name", "data"), WRONG, ids=lambda one: re.sub(" object at .*", "", str(one))[:40]
 )
-def test_what_a_command_does_not_take_is_refused(name: str, data: object) -> None:
+def test_invalid_data_of_a_command_is_refused(name: str, data: object) -> None:
     with pytest.raises(msgspec.ValidationError):
         lower(name, data)
 
 
-def test_what_cannot_be_written_as_ansi_says_so() -> None:
+def test_a_command_without_ansi_raises() -> None:
     for name in ("term:report", "file:upload", "detect", "nothing:here"):
         with pytest.raises(NotOutput):
             lower(name, {})
@@ -500,8 +500,8 @@ def test_what_cannot_be_written_as_ansi_says_so() -> None:
 CONTROLS = [chr(n) for n in (*range(0x20), *range(0x7F, 0xA0))]
 
 
-def test_no_text_of_any_command_can_hold_a_control_character() -> None:
-    """Each text of each payload, with each control character in it, from JSON and from Python."""
+def test_no_text_of_any_command_can_contain_a_control_character() -> None:
+    """Try each control character in each text of each payload, from JSON and from Python."""
     tried = 0
     for name, member, good in _texts():
         command = COMMANDS[name]
@@ -516,7 +516,9 @@ def test_no_text_of_any_command_can_hold_a_control_character() -> None:
                 with pytest.raises(msgspec.ValidationError):
                     lower(name, msgspec.Raw(msgspec.json.encode(data)))
                 with pytest.raises(msgspec.ValidationError):
-                    command.lower(command.payload(**data))  # which nobody has looked at
+                    command.lower(
+                        command.payload(**data)
+                    )  # not validated, since it is made in Python
     assert tried > 10 * 3 * len(CONTROLS)
 
 
@@ -543,7 +545,7 @@ def _texts() -> list[tuple[str, str, dict[str, str]]]:
 def test_no_text_becomes_a_sequence_of_its_own(
     command: tuple[str, msgspec.Struct], text: str
 ) -> None:
-    """Put in the place of any text of a command, it is refused, or adds no control character."""
+    """In the place of any text of a command, a text is refused or adds no control character."""
     name, payload = command
     data = msgspec.to_builtins(payload)
     for key in [key for key, value in data.items() if isinstance(value, str)]:
@@ -558,7 +560,7 @@ def controls(data: bytes) -> list[str]:
     return re.findall(r"[\x00-\x1f\x7f-\x9f]", data.decode("utf-8"))
 
 
-def test_half_a_character_is_refused() -> None:
+def test_a_lone_surrogate_is_refused() -> None:
     for name, data in (
         ("term:write", {"text": "\ud800"}),
         ("term:title", {"title": "\udc9b"}),

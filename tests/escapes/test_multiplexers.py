@@ -1,4 +1,4 @@
-"""The program's side inside a real tmux: through it where that is allowed, and around it if not."""
+"""The program's side inside a real tmux: by passthrough, or else by the socket."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def detect() -> dict[str, Any]:
 
 
 async def inside(tmux: str, passthrough: str, tmp_path: Path, **env: str) -> list[Any]:
-    """What the program in a tmux says, whose terminal speaks JSON escapes."""
+    """Run the program in a tmux whose terminal speaks JSON escapes. Return its output."""
     config, program, said = (tmp_path / name for name in ("tmux.conf", "program.py", "said"))
     config.write_text(f"set -g allow-passthrough {passthrough}\nset -g update-environment ''\n")
     program.write_text(PROGRAM)
@@ -57,22 +57,22 @@ async def inside(tmux: str, passthrough: str, tmp_path: Path, **env: str) -> lis
     return told
 
 
-async def test_where_tmux_passes_it_on_the_terminal_behind_answers(
+async def test_with_passthrough_the_terminal_around_tmux_responds(
     program: Callable[[str], str], tmp_path: Path
 ) -> None:
     assert await inside(program("tmux"), "on", tmp_path) == ["tmux", 1]
 
 
-async def test_where_tmux_swallows_it_nobody_answers(
+async def test_without_passthrough_tmux_drops_the_request(
     program: Callable[[str], str], tmp_path: Path
 ) -> None:
     what, why = await inside(program("tmux"), "off", tmp_path)
     assert what == "not"
-    assert why.startswith("nothing comes back through tmux")
+    assert why.startswith("no response came through tmux")
 
 
 @pytest.mark.parametrize("passthrough", ["on", "off"])
-async def test_the_socket_beside_tmux_is_used_only_where_it_is_needed(
+async def test_the_socket_is_used_only_if_tmux_drops_requests(
     program: Callable[[str], str], tmp_path: Path, passthrough: str
 ) -> None:
     peers: list[Peer] = []

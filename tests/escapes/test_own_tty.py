@@ -1,4 +1,4 @@
-"""The terminal is given back on every way out of a program, and taken again when it goes on."""
+"""The terminal is restored on every way out of a program, and taken again when it continues."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ print(json.dumps(seen))
 
 @pytest.mark.parametrize("program", [BLOCKING, AWAITED, UVLOOP], ids=["with", "async", "uvloop"])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
-async def test_a_signal_that_ends_the_program_gives_the_terminal_back(
+async def test_a_signal_that_ends_the_program_restores_the_terminal(
     program: str, number: signal.Signals
 ) -> None:
     async with terminal() as fake, running(fake, "-c", program) as child:
@@ -98,7 +98,7 @@ async def test_a_signal_that_ends_the_program_gives_the_terminal_back(
 
 
 @pytest.mark.parametrize("program", [BLOCKING, AWAITED], ids=["with", "async"])
-async def test_a_signal_while_the_terminal_is_still_asked_gives_it_back(program: str) -> None:
+async def test_a_signal_during_discovery_restores_the_terminal(program: str) -> None:
     patient = program.replace("connect()", "connect(timeout=20)")
     async with terminal(Manners(answers=[])) as fake, running(fake, "-c", patient) as child:
         await fake.is_asked()
@@ -109,7 +109,7 @@ async def test_a_signal_while_the_terminal_is_still_asked_gives_it_back(program:
         assert fake.restored()
 
 
-async def test_what_came_late_for_a_program_that_a_signal_ends_is_not_left_to_the_next() -> None:
+async def test_a_late_reply_to_a_program_ended_by_a_signal_does_not_reach_the_next() -> None:
     busy = AWAITED.replace("await term.typed()", "import time; time.sleep(30)")
     async with terminal() as fake, running(fake, "-c", busy) as child:
         assert child.stdout is not None
@@ -122,11 +122,11 @@ async def test_what_came_late_for_a_program_that_a_signal_ends_is_not_left_to_th
 
 
 @pytest.mark.parametrize("program", [BLOCKING, AWAITED], ids=["with", "async"])
-async def test_an_interrupt_ends_the_block_and_gives_the_terminal_back(program: str) -> None:
+async def test_an_interrupt_ends_the_block_and_restores_the_terminal(program: str) -> None:
     async with terminal() as fake, running(fake, "-c", program) as child:
         assert child.stdout is not None
         assert await child.stdout.readline() == b"ready\n"
-        fake.type(b"\x03")  # it is still a key that interrupts
+        fake.type(b"\x03")  # Ctrl-C still interrupts
         _, err = await child.communicate()
         assert b"KeyboardInterrupt" in err
         assert fake.restored()
@@ -142,7 +142,7 @@ async def test_a_program_that_handles_a_signal_itself_still_does() -> None:
         assert fake.restored()
 
 
-async def test_a_program_that_forgets_to_close_gives_it_back_at_its_exit() -> None:
+async def test_a_terminal_that_was_not_closed_is_restored_at_exit() -> None:
     async with terminal() as fake:
         code, out, _ = await ran(fake, "-c", NEVER_CLOSED)
         assert (code, out) == (7, "ready\n")
@@ -150,15 +150,15 @@ async def test_a_program_that_forgets_to_close_gives_it_back_at_its_exit() -> No
 
 
 @pytest.mark.parametrize("program", [BLOCKING, AWAITED], ids=["with", "async"])
-async def test_a_stopped_program_gives_it_back_and_takes_it_again(program: str) -> None:
+async def test_a_stopped_program_restores_the_terminal_and_takes_it_again(program: str) -> None:
     async with terminal() as fake:
         code, out, err = await ran(fake, "-c", LEADER, program, "0")
         assert (code, err) == (0, "")
         assert json.loads(out) == [False, True, True, False, signal.SIGTERM, True]
 
 
-async def test_after_a_stop_the_terminal_is_asked_and_subscribed_to_again() -> None:
-    """It forgets who leaves its foreground."""
+async def test_after_a_stop_detect_and_subscriptions_are_repeated() -> None:
+    """The terminal forgets a program that leaves its foreground."""
     asked: list[list[str]] = []
 
     def subscribe(data: dict[str, list[str]]) -> dict[str, list[str]]:

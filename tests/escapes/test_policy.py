@@ -1,4 +1,4 @@
-"""Rules decide in their order, guards where there is no rule, and a bad policy is told in full."""
+"""Rules decide in order, guards without a rule, and all problems of a policy are reported."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_without_a_rule_the_guard_decides(
     assert decided(Policy(), "clip:read", origin, guard) == verdict
 
 
-def test_the_first_rule_that_fits_decides() -> None:
+def test_the_first_matching_escape_rule_decides() -> None:
     policy = Policy.parse("""
 [[rule]]
 command = "clip:write"
@@ -84,7 +84,9 @@ decision = "ask"
         ("Clip:read", "clip:read", False),
     ],
 )
-def test_a_star_stands_for_anything_and_nothing_else_does(glob: str, name: str, fits: bool) -> None:
+def test_a_star_matches_anything_and_nothing_else_is_special(
+    glob: str, name: str, fits: bool
+) -> None:
     policy = Policy.parse(f'[[rule]]\ncommand = "{glob}"\ndecision = "deny"\n')
     assert (decided(policy, name, LOCAL) == "deny") is fits
 
@@ -117,7 +119,7 @@ decision = ["deny"]
     assert "line 5: `rule[1].origin`: must be one of local, remote, *" in told
 
 
-def test_a_line_that_could_be_wrong_is_not_told() -> None:
+def test_an_uncertain_line_number_is_not_reported() -> None:
     text = '''note = """
 [[rule]]
 """
@@ -145,7 +147,7 @@ decision = "no"
         ("[[rule]]\ncommand = 1\ndecision = true", "must be one of allow, ask, deny"),
     ],
 )
-def test_what_is_no_policy_is_refused(text: str, part: str) -> None:
+def test_an_invalid_policy_is_refused(text: str, part: str) -> None:
     with pytest.raises(BadPolicy, match=re.escape(part)):
         Policy.parse(text)
 
@@ -169,14 +171,14 @@ def test_the_origin_is_where_the_program_in_the_foreground_is(
     assert origin_of(*names) == origin
 
 
-def test_a_problem_says_where_and_what() -> None:
+def test_a_problem_has_its_place_and_its_reason() -> None:
     assert (
         str(PolicyProblem("rule[1].origin", "is wrong", 3)) == "line 3: `rule[1].origin`: is wrong"
     )
     assert str(PolicyProblem("", "this is not TOML")) == "this is not TOML"
 
 
-def test_the_policy_on_the_page_means_what_the_page_says() -> None:
+def test_the_policy_on_the_page_decides_as_the_page_says() -> None:
     text = PAGE.read_text()
     (example,) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
     policy = Policy.parse(example)

@@ -1,4 +1,4 @@
-"""The probe's pure parts: an answer among keystrokes, patience, and wrapping."""
+"""The pure parts of the probe: a reply among keystrokes, patience, and wrapping."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ def asked(times: int = 1) -> DA1Answers:
     return answers
 
 
-def test_an_answer_is_taken_out_and_keys_around_it_are_keys() -> None:
+def test_a_reply_is_removed_and_keys_around_it_are_kept() -> None:
     assert sorted_out(asked(), b"a" + ANSWER + b"b\x1b[A") == ([FOUND], b"ab\x1b[A")
 
 
 @pytest.mark.parametrize("at", range(1, len(ANSWER)))
-def test_an_answer_split_anywhere_is_one_answer(at: int) -> None:
+def test_a_reply_split_anywhere_is_one_reply(at: int) -> None:
     assert sorted_out(asked(), b"x" + ANSWER[:at], ANSWER[at:] + b"y") == ([FOUND], b"xy")
 
 
-def test_without_a_question_there_is_no_answer() -> None:
+def test_without_a_query_input_is_not_searched() -> None:
     assert sorted_out(asked(0), ANSWER) == ([], ANSWER)
 
 
-def test_one_question_takes_one_answer() -> None:
+def test_one_query_takes_one_reply() -> None:
     assert sorted_out(asked(), ANSWER + ANSWER) == ([FOUND], ANSWER)
     assert sorted_out(asked(2), ANSWER + ANSWER) == ([FOUND, FOUND], b"")
 
@@ -63,7 +63,7 @@ def test_an_escape_key_is_held_only_until_it_is_released() -> None:
     st.integers(0, 40),
 )
 def test_no_keystroke_is_lost_or_reordered(keys: list[bytes], where: int) -> None:
-    """Whatever is typed around the answer, unless it looks like an answer itself."""
+    """Keys around the reply are kept, unless they look like a reply themselves."""
     before, after = b"".join(keys[:where]), b"".join(keys[where:])
     answers = asked()
     found, typed = sorted_out(answers, *(bytes([one]) for one in before + ANSWER + after))
@@ -71,7 +71,7 @@ def test_no_keystroke_is_lost_or_reordered(keys: list[bytes], where: int) -> Non
         assert typed + answers.release() == before + after
 
 
-def test_patience_is_what_was_said_then_twice_what_was_seen() -> None:
+def test_patience_is_the_initial_value_and_then_twice_the_slowest() -> None:
     trip = RoundTrip()
     assert trip.patience == FIRST_SECONDS
     trip.took(0.001)
@@ -81,13 +81,13 @@ def test_patience_is_what_was_said_then_twice_what_was_seen() -> None:
     assert trip.patience == pytest.approx(0.8)
 
 
-def test_what_goes_through_a_multiplexer_is_wrapped_its_way() -> None:
+def test_a_frame_is_wrapped_in_the_form_of_its_multiplexer() -> None:
     frame = b"\x1b]23198;2;{}\x07"
     assert TMUX.around(frame) == b"\x1bPtmux;\x1b\x1b]23198;2;{}\x07\x1b\\"
     assert SCREEN.around(frame) == b"\x1bP\x1b]23198;2;{}\x07\x1b\\"
 
 
-def test_the_environment_says_what_stands_between() -> None:
+def test_the_environment_names_the_multiplexer() -> None:
     assert multiplexer({"TMUX": "/tmp/tmux-0/default,1,0"}) is TMUX
     assert multiplexer({"STY": "1.pts"}) is SCREEN
     assert multiplexer({"TMUX": ""}) is None

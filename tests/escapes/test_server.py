@@ -1,4 +1,4 @@
-"""The handlers of a terminal that answers, on a real screen, by a door without a terminal."""
+"""The handlers of the service, on a real screen, by a memory channel instead of a terminal."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from telex.escapes.server import SurfaceHandler, TerminalService
 from telex.rpc.dialects.json_escapes import JsonEscapes
 from telex.rpc.errors import RpcError
 from telex.rpc.handler_tasks import CallContext
+from telex.rpc.memory import memory_channels
 from telex.rpc.messages import Last
 from telex.rpc.peer import Peer
-from telex.rpc.testing import memory_channels
 from telex.terminal.cells import Size
 from telex.terminal.screen import Screen
 from telex.wire import json_escape
@@ -32,7 +32,7 @@ SIZE = Size(6, 40)
 
 
 class OneScreen:
-    """A surface that is nothing but a screen."""
+    """A surface with only a screen."""
 
     def __init__(self, others: Mapping[str, SurfaceHandler] | None = None) -> None:
         self.screen = Screen(SIZE)
@@ -58,14 +58,14 @@ class OneScreen:
         return core.report_answer(asked, self.screen.feed(core.report_question(asked)))
 
     def refusal(self, asked: object) -> None:
-        """It lacks what it says, and no more."""
+        """Return None: only commands in `lacks` are refused."""
 
     def set_modes(self, numbers: frozenset[int]) -> None:
         raise AssertionError("nobody subscribes here")
 
 
-class Somebody:
-    """A person who answers what a test says, and remembers what they were asked."""
+class FixedPerson:
+    """A person who always gives the same answer; `asked` records the questions."""
 
     def __init__(self, answer: PersonAnswer) -> None:
         self.answer = answer
@@ -79,7 +79,7 @@ class Somebody:
 
 @asynccontextmanager
 async def terminal(
-    person: Somebody | None = None,
+    person: FixedPerson | None = None,
     *rules: PolicyRule,
     others: Mapping[str, SurfaceHandler] | None = None,
     **more: Any,
@@ -106,7 +106,7 @@ async def error_of(program: Peer, command: str, data: object = msgspec.UNSET) ->
 
 
 async def code_of(program: Peer, command: str) -> str | None:
-    """The error that a command without data brings, if it brings one."""
+    """Return the error of a command without data, if there is one."""
     try:
         await program.call(command)
     except RpcError as error:
@@ -114,7 +114,7 @@ async def code_of(program: Peer, command: str) -> str | None:
     return None
 
 
-async def test_every_command_of_the_catalogue_is_served_and_detect_names_what_can_be_done() -> None:
+async def test_every_command_is_served_and_detect_lists_the_supported_ones() -> None:
     async with terminal() as (program, _):
         codes = {name: await code_of(program, name) for name in COMMANDS}
         assert {"ECNOCMD", "ECINTERNAL"}.isdisjoint(codes.values())
@@ -131,7 +131,7 @@ async def test_every_command_of_the_catalogue_is_served_and_detect_names_what_ca
 
 
 async def in_parts(program: Peer, command: str, data: object = msgspec.UNSET) -> str | None:
-    """The error that a request in three parts brings."""
+    """Return the error of a request in three parts."""
 
     async def parts() -> AsyncIterator[object]:
         for part in (b"one", b"two"):
@@ -144,11 +144,11 @@ async def in_parts(program: Peer, command: str, data: object = msgspec.UNSET) ->
     return None
 
 
-async def test_a_request_in_parts_of_what_takes_none_is_an_error_and_nothing_is_done() -> None:
+async def test_parts_for_a_command_without_parts_are_an_error_without_effect() -> None:
     async with terminal() as (program, surface):
         for name, command in COMMANDS.items():
             if not command.streamed:
-                # ECARGS where the first part lacks what the command needs
+                # ECARGS if the first part lacks required data
                 assert await in_parts(program, name) in ("ECPROTO", "ECARGS"), name
         assert await in_parts(program, "term:write", {"text": "x"}) == "ECPROTO"
         assert await in_parts(program, "detect") == "ECPROTO"
@@ -158,7 +158,7 @@ async def test_a_request_in_parts_of_what_takes_none_is_an_error_and_nothing_is_
         assert await program.call("ping") == {}
 
 
-async def test_a_surfaces_own_command_is_asked_about_only_if_it_comes_whole() -> None:
+async def test_the_person_is_asked_about_a_surfaces_own_command_only_if_it_has_no_parts() -> None:
     async def give(
         asked: terminal_extensions.FileUpload, call: CallContext
     ) -> AsyncIterator[object]:
@@ -171,7 +171,7 @@ async def test_a_surfaces_own_command_is_asked_about_only_if_it_comes_whole() ->
         parts = [part.data async for part in call.parts]
         return terminal_extensions.FileSaved(str(len(parts)))
 
-    person = Somebody(PersonAnswer.ONCE)
+    person = FixedPerson(PersonAnswer.ONCE)
     others = {"file:upload": give, "file:download": keep}
     async with terminal(person, others=others) as (program, _):
         assert await in_parts(program, "file:upload", {"name": "x"}) == "ECPROTO"
@@ -179,7 +179,7 @@ async def test_a_surfaces_own_command_is_asked_about_only_if_it_comes_whole() ->
         assert await in_parts(program, "file:download", {"name": "x", "size": 6}) is None
 
 
-async def test_what_is_output_is_applied_as_the_ansi_it_lowers_to_and_in_order() -> None:
+async def test_output_commands_are_applied_as_ansi_in_order() -> None:
     async with terminal() as (program, surface):
         said: list[tuple[str, dict[str, object]]] = [
             ("term:cursorset", {"row": 2, "col": 3}),
@@ -227,9 +227,7 @@ async def test_a_batch_is_applied_at_once_or_not_at_all() -> None:
     ],
     ids=str,
 )
-async def test_data_that_a_command_does_not_take_is_ecargs_and_does_nothing(
-    command: str, data: object
-) -> None:
+async def test_invalid_data_is_ecargs_without_effect(command: str, data: object) -> None:
     async with terminal() as (program, surface):
         assert await error_of(program, command, data) == "ECARGS"
         assert surface.applied == []
@@ -248,7 +246,7 @@ async def test_an_unknown_command_is_ecnocmd() -> None:
         assert await error_of(program, "sh:run", {"argv": ["reboot"]}) == "ECNOCMD"
 
 
-async def test_the_screen_is_asked_what_a_program_asks() -> None:
+async def test_a_report_queries_the_screen() -> None:
     async with terminal() as (program, surface):
         surface.screen.feed(b"\x1b[3;4H\x1b[?7l")
         assert await program.call("term:report", {"what": "cursor"}) == {"row": 3, "col": 4}
@@ -264,8 +262,8 @@ async def test_the_screen_is_asked_what_a_program_asks() -> None:
 CLIP = {"text": "rm -rf ~\n"}
 
 
-async def test_what_needs_the_person_waits_for_their_yes_and_tells_them_all_of_it() -> None:
-    person = Somebody(PersonAnswer.ONCE)
+async def test_a_guarded_command_waits_for_the_persons_yes_to_its_whole_content() -> None:
+    person = FixedPerson(PersonAnswer.ONCE)
     remote = RequestOrigin("remote", "ssh")
     async with terminal(person, origin=lambda call: remote) as (program, surface):
         await program.call("clip:write", CLIP)
@@ -276,9 +274,9 @@ async def test_what_needs_the_person_waits_for_their_yes_and_tells_them_all_of_i
 
 
 @pytest.mark.parametrize(
-    "person", [None, Somebody(PersonAnswer.NEVER), Somebody(PersonAnswer.NOT_NOW)]
+    "person", [None, FixedPerson(PersonAnswer.NEVER), FixedPerson(PersonAnswer.NOT_NOW)]
 )
-async def test_without_a_yes_it_is_denied(person: Somebody | None) -> None:
+async def test_without_a_yes_it_is_denied(person: FixedPerson | None) -> None:
     async with terminal(person, origin=lambda call: RequestOrigin("remote")) as (program, surface):
         assert await error_of(program, "clip:write", CLIP) == "ECDENIED"
         await program.notify("clip:write", CLIP)
@@ -286,8 +284,8 @@ async def test_without_a_yes_it_is_denied(person: Somebody | None) -> None:
         assert surface.applied == []
 
 
-async def test_data_that_is_wrong_is_refused_before_anybody_is_asked() -> None:
-    person = Somebody(PersonAnswer.ONCE)
+async def test_invalid_data_is_refused_before_the_person_is_asked() -> None:
+    person = FixedPerson(PersonAnswer.ONCE)
     async with terminal(person, origin=lambda call: RequestOrigin("remote")) as (program, _):
         assert await error_of(program, "clip:write", {}) == "ECARGS"
         assert person.asked == []
@@ -303,7 +301,7 @@ async def test_a_rule_can_forbid_what_is_otherwise_free() -> None:
         assert surface.applied == [b"\x07"]
 
 
-# What a surface and others add.
+# Handlers of the surface, and the fallback.
 
 
 async def test_a_surfaces_own_commands_are_behind_the_gate_and_in_detect() -> None:
@@ -319,12 +317,12 @@ async def test_a_surfaces_own_commands_are_behind_the_gate_and_in_detect() -> No
         return terminal_extensions.ClipText(f"of {asked.selection}")
 
     others: dict[str, SurfaceHandler] = {"file:upload": upload, "clip:read": read}
-    for person, allowed in [(Somebody(PersonAnswer.ONCE), True), (None, False)]:
+    for person, allowed in [(FixedPerson(PersonAnswer.ONCE), True), (None, False)]:
         async with terminal(person, others=others) as (program, _):
             assert capabilities.supports(await program.call("detect"), "clip:read")
             if not allowed:
                 assert await error_of(program, "clip:read") == "ECDENIED"
-                with pytest.raises(RpcError, match="said no"):
+                with pytest.raises(RpcError, match="denied this"):
                     [part async for part in program.stream("file:upload")]
                 continue
             assert await program.call("clip:read") == {"text": "of clipboard"}
@@ -355,7 +353,7 @@ async def test_a_picture_that_is_too_large_is_eclimit() -> None:
         assert surface.applied == []
 
 
-async def test_others_may_serve_what_is_not_in_the_catalogue() -> None:
+async def test_the_fallback_serves_unknown_commands() -> None:
     async def extra(data: Raw, call: CallContext) -> AsyncIterator[object]:
         yield call.method
         yield Last({"data": Raw(data)})
@@ -372,8 +370,8 @@ KEYS = {"events": ["event:mouse", "event:key"]}
 MOUSE = {"events": ["event:mouse", "event:resize"]}
 
 
-class Everything:
-    """A desk at which all is to be had."""
+class AllEvents:
+    """An event source with all events."""
 
     known = frozenset(EVENTS)
 
@@ -384,17 +382,17 @@ class Everything:
         return ()
 
 
-KEYBOARD: dict[str, Any] = {"events": Everything(), "keyboard": True}
-"""What a terminal has where a person types."""
+KEYBOARD: dict[str, Any] = {"events": AllEvents(), "keyboard": True}
+"""The options of a terminal where a person types."""
 
 
 @pytest.mark.parametrize("events", [["event:key"], ["event:paste"], KEYS["events"]], ids=str)
-async def test_who_would_hear_the_keys_needs_the_person_on_this_machine_too(
+async def test_a_local_subscription_to_keys_needs_the_person_too(
     events: list[str],
 ) -> None:
     for person, code in [
-        (Somebody(PersonAnswer.ONCE), None),
-        (Somebody(PersonAnswer.NOT_NOW), "ECDENIED"),
+        (FixedPerson(PersonAnswer.ONCE), None),
+        (FixedPerson(PersonAnswer.NOT_NOW), "ECDENIED"),
     ]:
         async with terminal(person, **KEYBOARD) as (program, _):
             assert await program.call("term:subscribe", MOUSE) == {
@@ -411,8 +409,8 @@ async def test_who_would_hear_the_keys_needs_the_person_on_this_machine_too(
         assert await error_of(program, "term:subscribe", {"events": events}) == "ECDENIED"
 
 
-async def test_a_yes_to_the_mouse_from_elsewhere_is_none_to_the_keyboard() -> None:
-    person = Somebody(PersonAnswer.WHILE_IT_RUNS)
+async def test_a_yes_to_the_mouse_of_a_remote_program_does_not_include_the_keyboard() -> None:
+    person = FixedPerson(PersonAnswer.WHILE_IT_RUNS)
     ssh = RequestOrigin("remote", "ssh", (7, 1))
     async with terminal(person, origin=lambda call: ssh, **KEYBOARD) as (program, _):
         for asked, questions in [(MOUSE, 1), (MOUSE, 1), (KEYS, 2), (KEYS, 2)]:
@@ -420,20 +418,20 @@ async def test_a_yes_to_the_mouse_from_elsewhere_is_none_to_the_keyboard() -> No
             assert len(person.asked) == questions
 
 
-async def test_a_rule_can_give_the_keyboard_without_a_question() -> None:
-    person = Somebody(PersonAnswer.NEVER)
+async def test_a_rule_can_allow_keys_without_a_question() -> None:
+    person = FixedPerson(PersonAnswer.NEVER)
     rule = PolicyRule("term:subscribe", "*", PolicyVerdict.ALLOW)
     async with terminal(person, rule, **KEYBOARD) as (program, _):
         assert await program.call("term:subscribe", KEYS) == {"events": sorted(KEYS["events"])}
         assert person.asked == []
 
 
-async def test_where_nobodys_keyboard_is_at_stake_the_keys_are_events_like_others() -> None:
-    async with terminal(events=Everything()) as (program, _):
+async def test_without_a_persons_keyboard_keys_are_ordinary_events() -> None:
+    async with terminal(events=AllEvents()) as (program, _):
         assert await program.call("term:subscribe", KEYS) == {"events": sorted(KEYS["events"])}
 
 
-async def test_a_rule_for_everything_is_for_questions_to_the_terminal_too() -> None:
+async def test_a_rule_for_all_commands_includes_queries() -> None:
     everything = PolicyRule("*", "*", PolicyVerdict.DENY)
     async with terminal(None, everything, **KEYBOARD) as (program, _):
         assert await error_of(program, "term:report", {"what": "cursor"}) == "ECDENIED"
@@ -444,21 +442,21 @@ async def test_a_rule_for_everything_is_for_questions_to_the_terminal_too() -> N
         assert await program.call("term:unsubscribe", KEYS) == {"events": []}
 
 
-async def test_a_rule_can_have_the_person_asked_before_the_terminal_is() -> None:
-    person = Somebody(PersonAnswer.ONCE)
+async def test_a_rule_can_require_a_question_before_a_query() -> None:
+    person = FixedPerson(PersonAnswer.ONCE)
     async with terminal(person, PolicyRule("term:report", "*", PolicyVerdict.ASK)) as (program, _):
         assert await program.call("term:report", {"what": "cursor"}) == {"row": 1, "col": 1}
         assert [one.command for one in person.asked] == ["term:report"]
 
 
-async def test_nobody_is_asked_for_an_answer_that_goes_nowhere() -> None:
+async def test_the_person_is_not_asked_about_a_query_without_an_id() -> None:
     done: list[str] = []
 
     def other(asked: msgspec.Struct, call: CallContext) -> None:
         done.append(call.method)
 
     names = ("clip:read", "clip:types", "file:download", "file:upload")
-    person = Somebody(PersonAnswer.ONCE)
+    person = FixedPerson(PersonAnswer.ONCE)
     others: dict[str, SurfaceHandler] = dict.fromkeys(names, other)
     async with terminal(person, others=others, **KEYBOARD) as (program, _):
         for name in names:
@@ -470,8 +468,8 @@ async def test_nobody_is_asked_for_an_answer_that_goes_nowhere() -> None:
         assert done == ["clip:types"]
 
 
-def test_nothing_that_is_guarded_is_free_by_accident() -> None:
-    """What reads what is the person's, or leaves the terminal."""
+def test_no_guarded_command_is_free_by_accident() -> None:
+    """These commands read data of the person, or have an effect outside the terminal."""
     guarded = {name for name, command in COMMANDS.items() if command.guard is not Guard.FREE}
     assert {"clip:read", "clip:write", "file:upload", "file:download", "notify:show"} <= guarded
     assert isinstance(COMMANDS["clip:read"], EscapeCommand)

@@ -23,7 +23,7 @@ def test_only_known_events_can_be_subscribed_to() -> None:
     assert subscriptions.askers(FOCUS) == [7]
 
 
-def test_a_subscription_ends_when_its_asker_says_so() -> None:
+def test_a_subscription_ends_with_unsubscribe() -> None:
     subscriptions = Subscriptions()
     subscriptions.subscribe(7, [FOCUS, CLICK, MOUSE])
     assert subscriptions.unsubscribe(7, [FOCUS]) == {CLICK, MOUSE}
@@ -43,7 +43,7 @@ def test_a_subscription_ends_when_its_process_group_leaves_the_foreground() -> N
     assert subscriptions.names_of(7) == frozenset()
 
 
-def test_who_wants_to_know_is_told_once_what_was_taken_back() -> None:
+def test_a_subscriber_to_revoked_is_notified_once() -> None:
     subscriptions = Subscriptions()
     subscriptions.subscribe(7, [FOCUS, MOUSE, REVOKED])
     subscriptions.set_foreground(8)
@@ -64,8 +64,8 @@ def test_a_subscription_ends_with_its_asker() -> None:
     assert subscriptions.needed_modes() == frozenset()
 
 
-def test_a_subscription_ends_with_the_newest_process_of_a_group_that_lives_on() -> None:
-    """As in `sh -c "editor; cat"`: the shell leads the group, and the editor asked."""
+def test_a_subscription_ends_with_the_newest_process_of_a_group_that_still_runs() -> None:
+    """As in `sh -c "editor; cat"`: the shell leads the group, and the editor subscribed."""
     script = "cat; echo next; read line"
     with subprocess.Popen(
         ["sh", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0
@@ -85,7 +85,7 @@ def test_a_subscription_ends_with_the_newest_process_of_a_group_that_lives_on() 
         assert subscriptions.names == frozenset()
 
 
-def test_the_terminal_needs_the_modes_of_all_that_is_subscribed_to() -> None:
+def test_the_needed_modes_are_those_of_all_subscriptions() -> None:
     subscriptions = Subscriptions()
     subscriptions.subscribe(7, ["event:key"])
     assert subscriptions.needed_modes() == frozenset()
@@ -113,7 +113,7 @@ OWN = st.frozensets(st.sampled_from([9, 1000, 1002, 1003, 1004, 1006, 1015, 1016
 
 
 def speaking(*parts: bytes) -> bytes:
-    """What a terminal is set to after these."""
+    """Return the modes of a terminal after these switches."""
     screen = Screen(Size(3, 20), scrollback=0)
     for part in parts:
         screen.feed(part)

@@ -1,4 +1,4 @@
-"""The channel through a program's own terminal: what is cut, and what is lost on the way."""
+"""The channel through a program's own terminal, with cut frames and lost replies."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def terminal() -> Iterator[tuple[TtyChannel, int]]:
-    """The program's end as a channel, and the terminal's."""
+    """Return a channel on the program's end, and the terminal's end."""
     master, slave = os.openpty()
     tty.setraw(slave)
     os.set_blocking(slave, False)
@@ -35,10 +35,10 @@ def terminal() -> Iterator[tuple[TtyChannel, int]]:
         os.close(slave)
 
 
-async def test_an_answer_that_was_lost_is_not_missed_for_ever(
+async def test_a_lost_reply_is_forgotten_after_a_while(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Of a terminal that answered the second question, and never the first."""
+    """The terminal replied to the second query, and never to the first."""
     monkeypatch.setattr(tty_channel, "LOST_SECONDS", 0.05)
     with terminal() as (channel, master):
         assert await channel.attributes(0.01) is None
@@ -50,7 +50,7 @@ async def test_an_answer_that_was_lost_is_not_missed_for_ever(
         assert os.read(master, 100) == DA1_QUERY * 2
 
 
-async def test_a_late_answer_is_no_keystroke_and_not_the_next_one() -> None:
+async def test_a_late_reply_is_neither_a_keystroke_nor_the_next_reply() -> None:
     with terminal() as (channel, master):
         assert await channel.attributes(0.01) is None
         asked = asyncio.create_task(channel.attributes(5))
@@ -60,7 +60,7 @@ async def test_a_late_answer_is_no_keystroke_and_not_the_next_one() -> None:
         assert await channel.keys.take() == b"x"
 
 
-async def test_a_frame_that_is_half_sent_is_finished_and_no_other_is_begun() -> None:
+async def test_a_partly_sent_frame_is_finished_and_no_other_is_begun() -> None:
     frame = b'"' + b"x" * 100_000 + b'"'
     with terminal() as (channel, master):
         channel.send(frame)
@@ -95,7 +95,7 @@ async def test_a_terminal_that_takes_nothing_is_not_waited_for_long(
 async def test_a_program_that_is_stopped_in_the_middle_of_a_write_stops_after_the_frame(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A signal handler runs between two steps of the write that it interrupted."""
+    """The signal handler runs in the middle of the write that it interrupted."""
     answers: list[bool] = []
     write = os.write
 

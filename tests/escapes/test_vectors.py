@@ -1,4 +1,4 @@
-"""The golden vectors of `tests/corpus/json_escapes`, which other languages use too, hold here."""
+"""The golden vectors of `tests/corpus/json_escapes`, which other languages can use too."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FRAMES = vectors("sent.json", "spec.json", "wave.json", "bad.json")
 
 
 def read(vector: dict[str, Any], step: int | None = None) -> tuple[Any, str | None, bytes]:
-    """The packet, or the fault, and what was shown besides."""
+    """Return the packet or the fault, and the visible bytes."""
     stream = b64decode(vector["bytes"])
     demux = Demux(CLAIMS.values())
     reads = [
@@ -62,14 +62,14 @@ def understood(event: object, direction: str) -> tuple[Any, str | None]:
 
 @pytest.mark.parametrize("vector", FRAMES)
 @pytest.mark.parametrize("step", [None, 1, 7])
-def test_a_vector_is_read_as_it_says(vector: dict[str, Any], step: int | None) -> None:
+def test_a_vector_is_parsed_to_its_packet(vector: dict[str, Any], step: int | None) -> None:
     packet, fault, shown = read(vector, step)
     assert (packet, fault) == (vector["packet"], vector["fault"])
     assert shown == (b"\x1b[H" if b64decode(vector["bytes"]).endswith(b"\x1b[H") else b"")
 
 
 @pytest.mark.parametrize("vector", vectors("sent.json"))
-def test_a_packet_is_written_in_these_very_bytes(vector: dict[str, Any]) -> None:
+def test_a_packet_is_encoded_to_exactly_these_bytes(vector: dict[str, Any]) -> None:
     message = JsonEscapes().decode(json.dumps(vector["packet"]).encode())
     assert not isinstance(message, Malformed | Batch)
     body = msgspec.json.encode(msgspec.json.decode(JsonEscapes().encode(message)))
@@ -78,7 +78,7 @@ def test_a_packet_is_written_in_these_very_bytes(vector: dict[str, Any]) -> None
 
 
 @pytest.mark.parametrize("vector", vectors("lowering.json"))
-def test_a_command_is_lowered_to_these_very_bytes_and_lifted_from_them(
+def test_a_command_is_lowered_to_exactly_these_bytes_and_lifted_from_them(
     vector: dict[str, Any],
 ) -> None:
     bytes_ = b64decode(vector["bytes"])
@@ -87,7 +87,7 @@ def test_a_command_is_lowered_to_these_very_bytes_and_lifted_from_them(
         assert not [one for one in Lifter().feed(bytes_) if isinstance(one, bytes)]
 
 
-def test_the_vectors_are_of_the_form_that_is_promised() -> None:
+def test_the_vectors_have_the_documented_form() -> None:
     members = {"name", "dialect", "direction", "bytes", "packet", "fault"}
     for vector in (param.values[0] for param in FRAMES):
         assert vector.keys() == members

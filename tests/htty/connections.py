@@ -1,4 +1,4 @@
-"""Two ends of an HTTP/2 connection in memory, and a server that says back what it is told."""
+"""Two ends of an HTTP/2 connection in memory, and a server that echoes request bodies."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def fetch(client: Http2Connection, path: bytes = b"/") -> bytes:
 
 
 async def rest(http_stream: HttpStream) -> bytes:
-    """Of its body."""
+    """Return the rest of its body."""
     return b"".join([data async for data in pieces(http_stream)])
 
 
@@ -55,7 +55,7 @@ async def pieces(http_stream: HttpStream) -> AsyncIterator[bytes]:
 
 
 class Joined:
-    """A client and a server that run."""
+    """A running client and a running server."""
 
     def __init__(self, handler: Handler) -> None:
         self.ends = memory_streams()
@@ -85,7 +85,7 @@ async def joined(handler: Handler = echo) -> AsyncIterator[Joined]:
 
 @asynccontextmanager
 async def served(handler: Handler = echo) -> AsyncIterator[tuple[MemoryStream, Http2Connection]]:
-    """A server, and the bare end that its client would have."""
+    """Run a server, and yield the byte stream of its client."""
     ours, its = memory_streams()
     handling = Handling(handler)
     server = Http2Connection(its, Http2Side.SERVER, opened=handling)

@@ -1,5 +1,5 @@
 """The other end of a program's terminal, for tests of the program's side: it takes chunks out of
-what is written, keeps the text, and types keys and chunks. It knows nothing of HTTP/2."""
+the program's output, keeps the text, and types keys and chunks. It does not parse HTTP/2."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class FarEnd:
-    """`fd` is the program's."""
+    """The terminal's side of a PTY; `fd` is the program's side."""
 
     def __init__(self, *, answers: bool, claims: tuple[Claim, ...]) -> None:
         self.ours, self.fd = os.openpty()
@@ -47,7 +47,7 @@ class FarEnd:
         return self.modes() == self.found
 
     def left(self) -> bytes:
-        """What the next program would read."""
+        """Return the bytes that the next program would read."""
         raw = self.modes()
         raw[3] &= ~termios.ICANON
         raw[6][termios.VMIN] = raw[6][termios.VTIME] = 0
@@ -55,7 +55,7 @@ class FarEnd:
         return os.read(self.fd, 4096)
 
     def readable(self) -> int:
-        """How much the program wrote that nobody took; Linux tells of 4 KiB at most."""
+        """Return how many bytes of output are unread; Linux reports at most 4 KiB."""
         (count,) = struct.unpack("i", fcntl.ioctl(self.ours, termios.FIONREAD, bytes(4)))
         return int(count)
 
@@ -138,7 +138,7 @@ class FarEnd:
 async def far_end(
     *, answers: bool = True, claims: tuple[Claim, ...] = (htty_chunk.CHUNK,)
 ) -> AsyncIterator[FarEnd]:
-    """`answers`: DA1. Without `claims` it takes chunks for text."""
+    """Open a terminal. `answers` responds to DA1; without `claims`, chunks count as text."""
     end = FarEnd(answers=answers, claims=claims)
     try:
         yield end
@@ -148,7 +148,7 @@ async def far_end(
 
 
 class Shown:
-    """What a program printed beside its chunks."""
+    """The text that a program printed outside of chunks."""
 
     def __init__(self) -> None:
         self._data = bytearray()

@@ -1,4 +1,4 @@
-"""A peer that says whatever a test wants it to: frames made one by one, for either side."""
+"""Frames made one by one, for tests that play either side of a connection by hand."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ GET: Headers = [
 POST: Headers = [(b":method", b"POST"), *GET[1:]]
 OK: Headers = [(b":status", b"200")]
 HELLO = PREFACE + SettingsFrame(0).serialize()
-"""How a client begins."""
+"""The first bytes of a client."""
 
 
 def headers(stream: int, fields: Headers, *flags: str) -> bytes:
@@ -36,7 +36,7 @@ def headers(stream: int, fields: Headers, *flags: str) -> bytes:
 
 
 def headers_begun(stream: int, fields: Headers, *flags: str) -> bytes:
-    """Without the end of the header block, unless the flags say so."""
+    """Return HEADERS that do not end the header block, unless the flags say so."""
     return HeadersFrame(stream, Encoder().encode(fields, huffman=False), flags=flags).serialize()
 
 
@@ -49,7 +49,7 @@ def data(stream: int, payload: bytes = b"", *flags: str) -> bytes:
 
 
 def parsed(raw: bytes) -> list[Frame]:
-    """All frames of what a connection sent, after a client's preface if it has one."""
+    """Return all frames that a connection sent, without the preface of a client."""
     raw = raw.removeprefix(PREFACE)
     found = []
     while raw:

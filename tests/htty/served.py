@@ -1,4 +1,4 @@
-"""An ASGI app on one end of a wire in memory, and an HTTP/2 client on the other."""
+"""An ASGI app on one end of a byte stream in memory, and an HTTP/2 client on the other."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Client:
         return await whole(http_stream)
 
     async def dial(self, path: str, headers: Headers | None = None) -> tuple[HttpStream, Answer]:
-        """A WebSocket's CONNECT, and the head of its answer."""
+        """Send a WebSocket's CONNECT; return the stream and the head of the response."""
         await self.http.ready()
         assert self.http.extended_connect
         http_stream = await self.http.request(
@@ -92,7 +92,7 @@ async def whole(http_stream: HttpStream) -> Answer:
 
 @asynccontextmanager
 async def served(app: object, *, lifespan: bool = True) -> AsyncIterator[Client]:
-    """Ends gracefully, so that the app's own end is part of every test."""
+    """Serve the app and end gracefully, so that its shutdown is part of every test."""
     here, there = memory_streams()
     server = AsgiServer(app, lifespan=lifespan)  # type: ignore[arg-type]
     http = Http2Connection(here, Http2Side.CLIENT)

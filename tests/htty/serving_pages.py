@@ -1,10 +1,10 @@
-"""A program that serves pages through its terminal, in so few lines that its faults are its own.
+"""A program that serves pages through its terminal, independent of the code under test.
 
-It knows no more of HTTP/2 than it needs, and so begins at once. It says `ready` when its SETTINGS
-are out. Keys between chunks: `g` says GOAWAY and begins a second session, `x` says GOAWAY and ends,
-`b` sends a broken chunk, `2` one of another version, `p` says GOAWAY and asks by PING, `z` makes it
-deaf; what else is typed it shows. The answer to each request is `session N`, but with the argument
-`hold` there is none.
+It implements only the HTTP/2 that it needs, and so starts fast. It prints `ready` after its
+SETTINGS were sent. Keys between chunks: `g` sends GOAWAY and begins a second session, `x` sends
+GOAWAY and exits, `b` sends a broken chunk, `2` one of another version, `p` sends GOAWAY and a PING,
+`z` stops its reading; other keys are printed. The response to each request is `session N`; with the
+argument `hold` there is no response.
 """
 
 from __future__ import annotations
@@ -104,4 +104,4 @@ while got := os.read(0, 65536):
 PYTHON = (sys.executable, "-I", "-S")
 PROGRAM = (*PYTHON, "-c", SERVER)
 SETTINGS = b"\0\0\0\x04\0\0\0\0\0"
-"""The shortest there are."""
+"""The shortest SETTINGS frame."""

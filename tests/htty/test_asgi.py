@@ -1,4 +1,4 @@
-"""ASGI apps on an HTTP/2 connection: what they see, what is seen of them, and how it all ends."""
+"""ASGI apps on an HTTP/2 connection: scopes, responses, mistakes of apps, and shutdown."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def respond(
     await send({"type": "http.response.body", "body": body, "more_body": more})
 
 
-# What an app sees
+# Scopes
 
 
 async def test_a_starlette_app_answers() -> None:
@@ -103,7 +103,7 @@ async def test_two_requests_run_at_once_and_do_not_wait_for_each_other() -> None
 # Bodies
 
 
-async def test_large_bodies_go_both_ways_with_a_slow_reader_and_nothing_is_held_whole(
+async def test_large_bodies_go_both_ways_with_a_slow_reader_without_buffering_them_whole(
     counted: Callable[[int, int], int],
 ) -> None:
     size = counted(10, 300) * wire_limits.MIB
@@ -143,7 +143,7 @@ async def test_large_bodies_go_both_ways_with_a_slow_reader_and_nothing_is_held_
     assert max(ahead) <= limits.HTTY_STREAM_WINDOW + 2 * limits.HTTY_UNSENT_BYTES
 
 
-async def test_an_app_that_does_not_read_holds_back_its_client() -> None:
+async def test_an_app_that_does_not_read_blocks_its_client() -> None:
     go = asyncio.Event()
 
     async def app(scope: Message, receive: Any, send: Any) -> None:
@@ -172,8 +172,8 @@ async def test_an_app_that_does_not_read_holds_back_its_client() -> None:
         assert (await whole(http_stream)).body == b"read"
 
 
-async def test_an_answer_before_the_whole_question_arrives_and_frees_the_connection() -> None:
-    """Each leaves most of a window unread; without giving it back, the connection would stop."""
+async def test_a_response_before_the_whole_request_arrives_and_frees_the_window() -> None:
+    """Each leaves most of a window unread; if that were not restored, the connection would block."""
 
     async def app(scope: Message, receive: Any, send: Any) -> None:
         await receive()
@@ -190,7 +190,7 @@ async def test_an_answer_before_the_whole_question_arrives_and_frees_the_connect
             assert (answer.status, answer.body) == (413, b"too much")
 
 
-async def test_a_client_that_waits_with_its_body_is_told_to_go_on() -> None:
+async def test_a_client_that_expects_100_continue_gets_it() -> None:
     async def echo(request: Request) -> Response:
         return PlainTextResponse(await request.body())
 
@@ -214,7 +214,7 @@ async def test_a_client_that_waits_with_its_body_is_told_to_go_on() -> None:
     await serving
 
 
-# Answers
+# Responses
 
 
 async def test_headers_of_the_connection_are_dropped_and_names_lowered() -> None:
@@ -250,11 +250,11 @@ async def test_an_endless_answer_to_head_ends() -> None:
         while True:
             yield b"x"
 
-    async def told() -> None:
+    async def recorded() -> None:
         over.set()
 
     async def stream(request: Request) -> Response:
-        return StreamingResponse(endless(), background=BackgroundTask(told))
+        return StreamingResponse(endless(), background=BackgroundTask(recorded))
 
     async with served(Starlette(routes=[Route("/", stream)])) as client:
         assert (await client.get("/", "HEAD")).status == 200
@@ -309,7 +309,7 @@ async def test_a_body_of_another_length_than_announced_ends_one_stream_only(
     assert "content-length" in caplog.text
 
 
-async def test_an_app_that_fails_amid_its_answer_resets_it(
+async def test_an_app_that_fails_in_the_middle_of_its_response_resets_it(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def app(scope: Message, receive: Any, send: Any) -> None:
@@ -325,10 +325,10 @@ async def test_an_app_that_fails_amid_its_answer_resets_it(
     assert "in the middle" in caplog.text
 
 
-# Ends
+# Disconnects and shutdown
 
 
-async def test_a_client_that_leaves_is_told_to_the_app_and_sends_to_nobody_fail() -> None:
+async def test_a_client_that_disconnects_is_reported_to_the_app_and_later_sends_fail() -> None:
     begun, seen = asyncio.Event(), asyncio.Queue[object]()
 
     async def app(scope: Message, receive: Any, send: Any) -> None:
@@ -372,7 +372,7 @@ async def test_a_closed_tab_ends_a_silent_event_stream() -> None:
             await over.wait()
 
 
-async def test_a_client_that_leaves_is_no_failure_of_the_app(
+async def test_a_client_that_disconnects_is_not_logged_as_a_failure_of_the_app(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     left = asyncio.Event()
@@ -392,7 +392,7 @@ async def test_a_client_that_leaves_is_no_failure_of_the_app(
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
 
-async def test_an_upload_that_breaks_off_is_a_disconnect() -> None:
+async def test_an_interrupted_upload_is_a_disconnect() -> None:
     seen = asyncio.Queue[str]()
 
     async def app(scope: Message, receive: Any, send: Any) -> None:
@@ -407,7 +407,7 @@ async def test_an_upload_that_breaks_off_is_a_disconnect() -> None:
         assert await seen.get() == "http.disconnect"
 
 
-async def test_after_its_answer_an_app_hears_that_the_request_is_over() -> None:
+async def test_after_its_response_an_app_receives_a_disconnect() -> None:
     seen = asyncio.Queue[str]()
 
     async def app(scope: Message, receive: Any, send: Any) -> None:
@@ -421,7 +421,7 @@ async def test_after_its_answer_an_app_hears_that_the_request_is_over() -> None:
         assert await seen.get() == "http.disconnect"
 
 
-async def test_when_the_wire_ends_requests_hear_of_it_and_the_stubborn_are_cancelled(
+async def test_when_the_byte_stream_ends_requests_are_disconnected_and_then_cancelled(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("telex.htty.limits.HTTY_GRACE_SECONDS", 0.1)
@@ -448,7 +448,7 @@ async def test_when_the_wire_ends_requests_hear_of_it_and_the_stubborn_are_cance
         assert [seen.get_nowait(), seen.get_nowait()] == ["http.disconnect", "cancelled"]
 
 
-async def test_a_server_that_closes_finishes_what_is_under_way() -> None:
+async def test_a_server_that_closes_completes_open_requests() -> None:
     go = asyncio.Event()
 
     async def app(scope: Message, receive: Any, send: Any) -> None:
@@ -468,19 +468,19 @@ async def test_a_server_that_closes_finishes_what_is_under_way() -> None:
 
 
 async def test_a_server_that_is_cancelled_leaves_no_task() -> None:
-    told = asyncio.Event()
+    recorded = asyncio.Event()
 
     async def app(scope: Message, receive: Any, send: Any) -> None:
         await send({"type": "http.response.start", "status": 200})
         while (await receive())["type"] != "http.disconnect":
             pass
-        told.set()
+        recorded.set()
 
     async with served(app, lifespan=False) as client:
         await (await client.ask("/")).answer()
         client.serving.cancel()
         await asyncio.wait({client.serving})
-        assert told.is_set()
+        assert recorded.is_set()
 
 
 async def test_work_for_streams_that_were_reset_is_bounded(
@@ -508,33 +508,33 @@ async def test_work_for_streams_that_were_reset_is_bounded(
         go.set()
         assert (await whole(last)).status == 200
     assert most == 4
-    assert begun == 5  # for those who left while they waited, nothing was begun
+    assert begun == 5  # no work began for streams that were reset while they waited
 
 
 # Lifespan
 
 
-async def test_an_app_begins_before_its_first_request_and_ends_after_its_last() -> None:
-    told: list[str] = []
+async def test_an_app_starts_before_its_first_request_and_shuts_down_after_its_last() -> None:
+    recorded: list[str] = []
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[dict[str, int]]:
-        told.append("begin")
+        recorded.append("begin")
         yield {"answer": 42}
-        told.append("end")
+        recorded.append("end")
 
     async def answer(request: Request) -> Response:
-        told.append("request")
+        recorded.append("request")
         return JSONResponse(request.state.answer)
 
     app = Starlette(routes=[Route("/", answer)], lifespan=lifespan)
     async with served(app) as client:
         assert (await client.get("/")).body == b"42"
-        assert told == ["begin", "request"]
-    assert told == ["begin", "request", "end"]
+        assert recorded == ["begin", "request"]
+    assert recorded == ["begin", "request", "end"]
 
 
-async def test_an_app_that_cannot_begin_is_told_and_nothing_is_served() -> None:
+async def test_an_app_that_cannot_start_is_reported_and_nothing_is_served() -> None:
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         raise LookupError("no database")
@@ -547,16 +547,16 @@ async def test_an_app_that_cannot_begin_is_told_and_nothing_is_served() -> None:
     assert await here.read() == b""
 
 
-async def test_a_server_that_is_closed_while_its_app_begins_never_serves() -> None:
+async def test_a_server_that_is_closed_while_its_app_starts_never_serves() -> None:
     began, go = asyncio.Event(), asyncio.Event()
-    told: list[str] = []
+    recorded: list[str] = []
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         began.set()
         await go.wait()
         yield
-        told.append("end")
+        recorded.append("end")
 
     here, there = memory_streams()
     server = AsgiServer(Starlette(lifespan=lifespan))
@@ -565,12 +565,12 @@ async def test_a_server_that_is_closed_while_its_app_begins_never_serves() -> No
     server.close()
     go.set()
     assert (await serving).graceful
-    assert told == ["end"]
+    assert recorded == ["end"]
     there.close()
     assert await here.read() == b""
 
 
-async def test_an_app_that_knows_no_lifespan_is_served() -> None:
+async def test_an_app_without_lifespan_is_served() -> None:
     async def app(scope: Message, receive: Any, send: Any) -> None:
         assert scope["type"] == "http"
         await respond(send, b"served")
@@ -579,7 +579,7 @@ async def test_an_app_that_knows_no_lifespan_is_served() -> None:
         assert (await client.get("/")).body == b"served"
 
 
-async def test_an_app_that_does_not_shut_down_is_not_waited_for(
+async def test_an_app_that_does_not_shut_down_is_cancelled(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("telex.htty.limits.HTTY_GRACE_SECONDS", 0.1)
@@ -595,7 +595,7 @@ async def test_an_app_that_does_not_shut_down_is_not_waited_for(
     assert "did not shut down" in caplog.text
 
 
-async def test_a_connect_to_somewhere_else_is_not_implemented() -> None:
+async def test_a_connect_to_another_host_is_not_implemented() -> None:
     async def app(scope: Message, receive: Any, send: Any) -> None:
         raise AssertionError("never asked")
 
@@ -606,7 +606,7 @@ async def test_a_connect_to_somewhere_else_is_not_implemented() -> None:
         assert (await whole(http_stream)).status == 501
 
 
-async def test_a_client_that_says_nothing_at_all_costs_no_task() -> None:
+async def test_a_client_that_sends_nothing_costs_no_task() -> None:
     async def app(scope: Message, receive: Any, send: Any) -> None:
         await respond(send)
 

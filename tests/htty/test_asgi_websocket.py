@@ -1,4 +1,4 @@
-"""WebSockets of ASGI apps by extended CONNECT, and the wire that both sides of them share."""
+"""WebSockets of ASGI apps by extended CONNECT, and the stream that both sides share."""
 
 from __future__ import annotations
 
@@ -37,21 +37,21 @@ async def echo_any(scope: Message, receive: Any, send: Any) -> None:
 
 
 class Noting:
-    """An app, and what it heard at the end."""
+    """An app that records its disconnect message."""
 
     def __init__(self) -> None:
-        self.heard: asyncio.Queue[Message] = asyncio.Queue()
+        self.received: asyncio.Queue[Message] = asyncio.Queue()
 
     async def __call__(self, scope: Message, receive: Any, send: Any) -> None:
         await receive()
         await send({"type": "websocket.accept"})
         while (message := await receive())["type"] == "websocket.receive":
             pass
-        self.heard.put_nowait(message)
+        self.received.put_nowait(message)
 
 
 async def raw(client: Client, *frames: Frame) -> WebSocketStream:
-    """A client that says just these frames, whatever a library thinks of them."""
+    """Connect a client that sends just these frames, valid or not."""
     http_stream, answer = await client.dial("/")
     assert answer.status == 200
     await http_stream.write(b"".join(frame.serialize(mask=True) for frame in frames))
@@ -68,7 +68,7 @@ async def test_a_starlette_websocket_echoes() -> None:
         assert await wire.receive() == WebSocketClose(1000, "bye")
 
 
-async def test_text_and_bytes_large_and_small_come_back_as_they_were() -> None:
+async def test_text_and_bytes_large_and_small_come_back_unchanged() -> None:
     async with served(echo_any, lifespan=False) as client:
         wire = await client.websocket("/")
         for message in (b"", b"\0\xff", "x" * 70_000, bytes(3 * wire_limits.MIB)):
@@ -167,14 +167,16 @@ async def test_pings_are_answered_and_fragments_joined_around_them() -> None:
         pytest.param([Frame(Opcode.CONT, b"x")], 1002, id="a continuation of nothing"),
     ],
 )
-async def test_a_client_that_breaks_the_rules_is_told_which(frames: list[Frame], code: int) -> None:
+async def test_a_client_that_violates_the_protocol_gets_the_code_for_it(
+    frames: list[Frame], code: int
+) -> None:
     app = Noting()
     async with served(app, lifespan=False) as client:
         wire = await raw(client, *frames)
         ended = await wire.receive()
         assert isinstance(ended, WebSocketClose)
         assert ended.code == code
-        assert (await app.heard.get())["code"] == code
+        assert (await app.received.get())["code"] == code
         await wire.close()
         assert (await client.http.ping()) >= 0
 
@@ -199,7 +201,7 @@ async def test_a_message_that_is_too_large_is_refused_by_its_header(
         ended = await wire.receive()
         assert isinstance(ended, WebSocketClose)
         assert ended.code == 1009
-        assert (await app.heard.get())["code"] == 1009
+        assert (await app.received.get())["code"] == 1009
         await wire.close()
 
 
@@ -214,29 +216,29 @@ async def test_fragments_count_together(monkeypatch: pytest.MonkeyPatch) -> None
         await wire.close()
 
 
-async def test_the_clients_goodbye_reaches_the_app() -> None:
+async def test_the_clients_close_frame_reaches_the_app() -> None:
     app = Noting()
     async with served(app, lifespan=False) as client:
         for code, reason in ((1000, ""), (4321, "grüße"), (1005, "")):
             wire = await client.websocket("/")
             await wire.close(code, reason)
-            heard = await app.heard.get()
-            assert (heard["code"], heard["reason"]) == (code, reason)
+            received = await app.received.get()
+            assert (received["code"], received["reason"]) == (code, reason)
             assert isinstance(await wire.receive(), WebSocketClose)
 
 
-async def test_a_client_that_leaves_without_a_goodbye_is_a_1006() -> None:
+async def test_a_client_that_disconnects_without_a_close_frame_is_a_1006() -> None:
     app = Noting()
     async with served(app, lifespan=False) as client:
         wire = await client.websocket("/")
         await wire.close(1006)
-        assert (await app.heard.get())["code"] == 1006
+        assert (await app.received.get())["code"] == 1006
         http_stream, _ = await client.dial("/")
         await http_stream.write(b"", end=True)
-        assert (await app.heard.get())["code"] == 1006
+        assert (await app.received.get())["code"] == 1006
 
 
-async def test_a_send_to_one_who_left_is_an_oserror_for_the_app() -> None:
+async def test_a_send_to_a_disconnected_client_is_an_oserror_for_the_app() -> None:
     failed = asyncio.Event()
 
     async def app(scope: Message, receive: Any, send: Any) -> None:
@@ -254,7 +256,7 @@ async def test_a_send_to_one_who_left_is_an_oserror_for_the_app() -> None:
         await failed.wait()
 
 
-async def test_a_client_that_leaves_is_no_failure_of_the_app(
+async def test_a_client_that_disconnects_is_not_logged_as_a_failure_of_the_app(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def listen(websocket: WebSocket) -> None:
@@ -280,7 +282,7 @@ async def test_an_app_that_fails_closes_with_1011(caplog: pytest.LogCaptureFixtu
     assert "no such room" in caplog.text
 
 
-async def test_an_app_that_returns_says_goodbye() -> None:
+async def test_an_app_that_returns_closes_the_websocket() -> None:
     async def app(scope: Message, receive: Any, send: Any) -> None:
         await receive()
         await send({"type": "websocket.accept"})
@@ -293,7 +295,7 @@ async def test_an_app_that_returns_says_goodbye() -> None:
             await wire.send("anybody?")
 
 
-async def test_one_who_never_answers_a_goodbye_is_not_waited_for(
+async def test_a_client_that_never_answers_a_close_frame_is_dropped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("telex.htty.limits.HTTY_CLOSE_SECONDS", 0.1)
@@ -309,7 +311,7 @@ async def test_one_who_never_answers_a_goodbye_is_not_waited_for(
             await http_stream.read()
 
 
-async def test_a_server_that_never_answers_a_goodbye_is_not_waited_for_either(
+async def test_a_server_that_never_answers_a_close_frame_is_dropped_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("telex.htty.limits.HTTY_CLOSE_SECONDS", 0.1)
@@ -329,7 +331,7 @@ async def test_a_server_that_never_answers_a_goodbye_is_not_waited_for_either(
         over.set()
 
 
-async def test_a_reader_that_is_slow_holds_back_the_app() -> None:
+async def test_a_slow_reader_blocks_the_app() -> None:
     sent = 0
 
     async def app(scope: Message, receive: Any, send: Any) -> None:
@@ -362,7 +364,7 @@ async def test_sends_of_several_tasks_do_not_mix() -> None:
         await wire.close()
 
 
-async def test_a_code_that_nobody_may_say_is_a_mistake_of_ours() -> None:
+async def test_a_reserved_close_code_raises_value_error() -> None:
     async with served(echo_any, lifespan=False) as client:
         wire = await client.websocket("/")
         with pytest.raises(ValueError, match="1015"):

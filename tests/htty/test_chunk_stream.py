@@ -1,4 +1,4 @@
-"""What a receiver makes of chunks, by the rules of the spec: bytes, or the end of the session."""
+"""A receiver of chunks, by the rules of the spec: it returns bytes, or the end of the session."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_version_that_is_not_the_one_of_the_other_direction_ends_the_session()
     assert isinstance(end, StreamAborted)
 
 
-def test_something_else_that_is_broken_does_not_while_only_we_have_sent() -> None:
+def test_another_fault_does_not_end_the_session_while_only_we_have_sent() -> None:
     receiver = ChunkReceiver()
     receiver.answering = True
     assert taken(receiver, BROKEN["no base64"], HELLO) == [b"hello"]
@@ -85,7 +85,7 @@ def test_something_else_that_is_broken_does_not_while_only_we_have_sent() -> Non
     st.integers(1, 40),
     st.integers(1, 30),
 )
-def test_bytes_come_out_as_they_went_in_whatever_is_between_and_however_it_is_cut(
+def test_bytes_are_received_unchanged_whatever_is_between_and_however_it_is_cut(
     pieces: list[tuple[bytes, str]], size: int, cut: int
 ) -> None:
     stream = b"".join(htty_chunk.encode(data, size) + text.encode() for data, text in pieces)

@@ -36,7 +36,7 @@ TEXTS = (
 
 
 class Terminal:
-    """What a terminal makes of its program's output: a page's bytes, and a screen."""
+    """A terminal that splits its program's output into a page's bytes and a screen."""
 
     def __init__(self) -> None:
         self.carried = hashlib.sha256()
@@ -64,7 +64,7 @@ class Terminal:
 
 
 class Program:
-    """What it sends, and so what should arrive."""
+    """A program's output, and the bytes and text that should arrive."""
 
     def __init__(self, seed: int, size: int) -> None:
         self.carried = hashlib.sha256()
@@ -84,7 +84,7 @@ class Program:
             yield encode(payload, rng.choice([17, 3072, 12288, 49152])) + text
 
     def reads(self) -> Iterator[bytes]:
-        """The same, as the kernel might hand it over."""
+        """Yield the same output, split as the kernel might."""
         held = bytearray()
         for piece in self.pieces():
             held += piece

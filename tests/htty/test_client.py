@@ -1,4 +1,4 @@
-"""The terminal's side of pages: where a connection begins, where it ends, and what is typed when."""
+"""The terminal's side of pages: where a connection begins and ends, and when bytes are typed."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ FLOODING = SERVER.replace(
     'elif kind == 7:\n            print("dismissed", payload[7])\n        elif kind == 6 and',
 )
 FLOODING = "import signal; signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])\n" + FLOODING
-"""`f` sends too many PINGs and reads on, `q` does and then asks its person, once told to."""
+"""`f` sends too many PINGs and continues to read; `q` sends them and then prompts its person."""
 CHUNK_SIZE = len(htty_chunk.encode(bytes(limits.CHUNK_BYTES)))
 
 
 class Recorded:
-    """A `Pty` of which is known what was typed into it."""
+    """A `Pty` that records the bytes typed into it."""
 
     def __init__(self, pty: Pty) -> None:
         self._pty = pty
@@ -79,7 +79,7 @@ class Recorded:
 
 
 class Terminal:
-    """A program on a terminal with a page's side to it. Made by `terminal`."""
+    """A program on a terminal, with an `HttyClient`. Created by `terminal`."""
 
     def __init__(self, argv: tuple[str, ...], *, eager: bool) -> None:
         self.shown = bytearray()
@@ -167,12 +167,12 @@ async def terminal(*argv: str, eager: bool = False) -> AsyncIterator[Terminal]:
 
 
 def script(path: Path) -> str:
-    """The server, for a shell."""
+    """Write the server to a file; return the shell command that runs it."""
     path.write_text(SERVER)
     return shlex.join([*PYTHON, str(path)])
 
 
-async def test_a_page_is_offered_and_answers_while_text_and_keys_pass() -> None:
+async def test_a_page_is_offered_and_responds_while_text_and_keys_pass() -> None:
     async with terminal(*PROGRAM) as here:
         offer = await here.offer()
         assert await here.get(offer, "/a") == b"session 1"
@@ -182,7 +182,7 @@ async def test_a_page_is_offered_and_answers_while_text_and_keys_pass() -> None:
         assert b"HTTY" not in here.shown
 
 
-async def test_before_it_is_accepted_not_a_byte_goes_to_the_program() -> None:
+async def test_before_it_is_accepted_no_byte_is_sent_to_the_program() -> None:
     async with terminal(*PROGRAM) as here:
         here.accepting = False
         offer = await here.offer()
@@ -194,7 +194,7 @@ async def test_before_it_is_accepted_not_a_byte_goes_to_the_program() -> None:
         assert await here.get(offer) == b"session 1"
 
 
-async def test_after_a_refusal_nothing_is_said_to_the_program() -> None:
+async def test_after_a_refusal_nothing_is_sent_to_the_program() -> None:
     async with terminal(*PROGRAM) as here:
         here.accepting = False
         here.side.refuse(await here.offer())
@@ -202,7 +202,7 @@ async def test_after_a_refusal_nothing_is_said_to_the_program() -> None:
         here.pty.write(b"k")
         await here.shows("key b'k'")
         assert here.line.typed == b""
-        assert here.side.swallowed == 1
+        assert here.side.dropped == 1
 
 
 async def test_after_goaway_a_second_session_follows_in_the_same_program() -> None:
@@ -217,7 +217,7 @@ async def test_after_goaway_a_second_session_follows_in_the_same_program() -> No
             await here.get(first)
 
 
-async def test_after_goaway_nothing_is_written_though_a_request_is_open() -> None:
+async def test_after_goaway_nothing_is_written_although_a_request_is_open() -> None:
     async with terminal(*PROGRAM, "hold") as here:
         offer = await here.offer()
         asking = asyncio.create_task(here.get(offer))
@@ -231,7 +231,7 @@ async def test_after_goaway_nothing_is_written_though_a_request_is_open() -> Non
         asking.cancel()
 
 
-async def test_what_a_killed_program_has_not_read_is_read_by_nobody(tmp_path: Path) -> None:
+async def test_bytes_that_a_killed_program_has_not_read_are_discarded(tmp_path: Path) -> None:
     async with terminal(*BASH) as here:
         here.pty.write(b"PROMPT_COMMAND='sleep 0.3'\r")
         await here.shows("$ ", 2)
@@ -281,13 +281,13 @@ def test_a_connection_begins_with_settings_that_acknowledge_nothing(data: bytes,
 
 
 @pytest.mark.parametrize("key", [b"b", b"2"])
-async def test_a_broken_chunk_ends_the_connection_and_the_terminal_goes_on(key: bytes) -> None:
+async def test_a_broken_chunk_ends_the_connection_and_the_terminal_continues(key: bytes) -> None:
     async with terminal(*PROGRAM) as here:
         offer = await here.offer()
         await here.get(offer)
         here.pty.write(key)
         await here.until(lambda: here.ended)
-        assert "broken off" in str(offer.sentence)
+        assert "aborted" in str(offer.sentence)
         assert offer.faulty
         written = len(here.line.typed)
         here.pty.write(b"k")
@@ -310,16 +310,16 @@ async def test_a_chunk_that_is_cut_off_by_the_end_ends_the_connection() -> None:
         assert offer.sentence is not None
 
 
-async def test_broken_chunks_before_any_good_one_abort_nothing() -> None:
+async def test_broken_chunks_before_a_valid_one_abort_nothing() -> None:
     script = (
         'import os; os.write(1, b"\\x1bPHTTY;1;=!\\x1b\\\\\\x1bPHTTY;7;QQ==\\x1b\\\\")\n' + SERVER
     )
     async with terminal(*PYTHON, "-c", script) as here:
         assert await here.get(await here.offer()) == b"session 1"
-        assert here.side.swallowed == 2
+        assert here.side.dropped == 2
 
 
-async def test_what_does_not_begin_with_settings_is_swallowed_until_something_does() -> None:
+async def test_chunks_are_dropped_until_one_begins_with_settings() -> None:
     data = htty_chunk.encode(b"\0\0\x04\0\0\0\0\0\x01rest") + htty_chunk.encode(
         SETTINGS[:4] + b"\x01" + SETTINGS[5:]
     )
@@ -327,7 +327,7 @@ async def test_what_does_not_begin_with_settings_is_swallowed_until_something_do
     async with terminal(*PYTHON, "-c", script) as here:
         assert await here.get(await here.offer()) == b"session 1"
         assert len(here.offers) == 1
-        assert here.side.swallowed == 2
+        assert here.side.dropped == 2
 
 
 async def test_settings_may_come_byte_by_byte() -> None:
@@ -336,7 +336,7 @@ async def test_settings_may_come_byte_by_byte() -> None:
         assert await here.get(await here.offer()) == b"session 1"
 
 
-async def test_a_file_with_chunks_that_is_shown_makes_no_page(tmp_path: Path) -> None:
+async def test_a_file_with_chunks_that_is_printed_opens_no_page(tmp_path: Path) -> None:
     (tmp_path / "evil.log").write_bytes(htty_chunk.encode(SETTINGS) * 50 + b"shown\n")
     async with terminal(*BASH) as here:
         await here.shows("$ ")
@@ -346,13 +346,13 @@ async def test_a_file_with_chunks_that_is_shown_makes_no_page(tmp_path: Path) ->
         here.pty.write(b"echo mar''ked\r")
         await here.shows("\rmarked")
         assert here.offers == []
-        assert here.side.swallowed == 50
+        assert here.side.dropped == 50
         assert here.line.typed == b""
 
 
-async def test_a_shell_that_comes_back_between_two_looks_is_not_taken_for_its_program() -> None:
+async def test_a_shell_that_returns_between_two_checks_is_not_taken_for_its_program() -> None:
     class Late(Recorded):
-        """Told how the terminal is only when the shell has it again."""
+        """Reports the line settings only after the shell has the terminal again."""
 
         def line_settings(self) -> LineSettings:
             while (now := self._pty.line_settings()).canonical:
@@ -365,7 +365,7 @@ async def test_a_shell_that_comes_back_between_two_looks_is_not_taken_for_its_pr
         await here.shows("sleeps")
         group, shell = None, here.pty.child.pid
         async with asyncio.timeout(10):
-            while group is None or group == shell:  # which has a child, until that has its own
+            while group is None or group == shell:  # until the child has its own group
                 await asyncio.sleep(0)
                 group = answerable_group(here.pty.foreground())
         assert not reads_raw_input(Late(here.pty), group)  # type: ignore[arg-type]  # all else is the Pty's
@@ -373,7 +373,7 @@ async def test_a_shell_that_comes_back_between_two_looks_is_not_taken_for_its_pr
 
 
 async def test_a_killed_program_leaves_nothing_at_the_prompt(tmp_path: Path) -> None:
-    """With a browser that goes on asking."""
+    """While a browser sends requests continuously."""
     async with terminal(*BASH) as here:
         await here.shows("$ ")
         here.pty.write(script(tmp_path / "page.py").encode() + b"\r")
@@ -400,7 +400,7 @@ async def test_a_killed_program_leaves_nothing_at_the_prompt(tmp_path: Path) -> 
         assert len(here.line.typed) == written
 
 
-async def test_in_the_background_nothing_is_written_and_in_the_foreground_it_goes_on(
+async def test_in_the_background_nothing_is_written_and_in_the_foreground_writing_continues(
     tmp_path: Path,
 ) -> None:
     async with terminal(*BASH) as here:
@@ -421,7 +421,7 @@ async def test_in_the_background_nothing_is_written_and_in_the_foreground_it_goe
         assert await asking == b"session 1"
 
 
-async def test_another_program_in_the_foreground_takes_the_place(tmp_path: Path) -> None:
+async def test_another_program_in_the_foreground_replaces_the_connection(tmp_path: Path) -> None:
     async with terminal(*BASH) as here:
         await here.shows("$ ")
         command = script(tmp_path / "page.py").encode() + b"\r"
@@ -436,13 +436,13 @@ async def test_another_program_in_the_foreground_takes_the_place(tmp_path: Path)
         assert await here.get(second) == b"session 1"
 
 
-async def test_a_program_that_waits_to_be_spoken_to_gets_the_preface_first() -> None:
+async def test_a_program_that_waits_for_the_client_gets_the_preface_first() -> None:
     argv = (*PROGRAM, "wait")
     async with terminal(*argv, eager=True) as here:
         assert await here.get(await here.offer()) == b"session 1"
 
 
-async def test_a_program_elsewhere_that_does_not_answer_is_taken_for_gone(
+async def test_a_remote_program_that_does_not_answer_counts_as_ended(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("telex.htty.limits.HTTY_PING_SECONDS", 0.05)
@@ -452,14 +452,14 @@ async def test_a_program_elsewhere_that_does_not_answer_is_taken_for_gone(
         here.remote = True
         offer = await here.offer()
         await here.until(lambda: here.ended)
-        assert offer.sentence == "the page's program does not answer any more"
+        assert offer.sentence == "the page's program no longer responds"
         written = len(here.line.typed)
         here.pty.write(b"k")
         await here.shows("key b'k'")
         assert len(here.line.typed) == written
 
 
-async def test_a_program_elsewhere_is_asked_whether_it_is_there_only_while_something_is_said(
+async def test_a_remote_program_is_pinged_only_while_data_is_sent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("telex.htty.limits.HTTY_PING_SECONDS", 0.02)
@@ -470,13 +470,13 @@ async def test_a_program_elsewhere_is_asked_whether_it_is_there_only_while_somet
             assert await here.get(offer) == b"session 1"
             await asyncio.sleep(0.03)
         written = -1
-        while written != offer.writer.written:  # the last PING, and then silence
+        while written != offer.writer.written:  # the last PING, and then nothing more
             written = offer.writer.written
             await asyncio.sleep(0.1)
         assert here.ended == []
 
 
-async def test_with_the_terminal_the_connection_ends() -> None:
+async def test_the_connection_ends_with_the_terminal() -> None:
     async with terminal(*PROGRAM) as here:
         offer = await here.offer()
         await here.get(offer)
@@ -485,7 +485,7 @@ async def test_with_the_terminal_the_connection_ends() -> None:
             await here.get(offer)
 
 
-async def test_a_program_that_was_killed_reads_nothing_though_nobody_has_heard_of_its_end() -> None:
+async def test_a_killed_program_gets_no_bytes_before_its_exit_is_reported() -> None:
     left = asyncio.Event()
     with subprocess.Popen(["sleep", "1000"], process_group=0) as program:
         members = ProcessGroup(program.pid, left.set)
@@ -502,7 +502,7 @@ async def test_a_program_that_was_killed_reads_nothing_though_nobody_has_heard_o
 
 
 async def at_the_prompt(here: Terminal, offer: Offer) -> None:
-    """The page has ended, and the shell is typed at by nobody but its person."""
+    """Check that the page has ended, and that the shell gets no input but the person's."""
     await here.until(lambda: here.ended)
     written = len(here.line.typed)
     with pytest.raises(ConnectionOver):
@@ -514,7 +514,7 @@ async def at_the_prompt(here: Terminal, offer: Offer) -> None:
 
 
 @pytest.mark.parametrize("how", ["exec", "no job control"])
-async def test_a_page_ends_with_its_program_though_a_shell_of_its_group_goes_on(
+async def test_a_page_ends_with_its_program_although_a_shell_of_its_group_continues(
     tmp_path: Path, how: str
 ) -> None:
     command = script(tmp_path / "page.py")
@@ -529,7 +529,7 @@ async def test_a_page_ends_with_its_program_though_a_shell_of_its_group_goes_on(
         await at_the_prompt(here, offer)
 
 
-async def test_what_a_stopped_program_has_not_read_is_thrown_away(tmp_path: Path) -> None:
+async def test_bytes_that_a_stopped_program_has_not_read_are_discarded(tmp_path: Path) -> None:
     async with terminal(*BASH) as here:
         here.pty.write(b"PROMPT_COMMAND='sleep 0.3'\r")
         await here.shows("$ ", 2)
@@ -550,7 +550,7 @@ async def test_what_a_stopped_program_has_not_read_is_thrown_away(tmp_path: Path
         await at_the_prompt(here, offer)
 
 
-async def test_of_what_a_program_does_not_read_little_is_written() -> None:
+async def test_little_is_written_to_a_program_that_does_not_read() -> None:
     async with terminal(*PROGRAM) as here:
         offer = await here.offer()
         await here.get(offer)
@@ -561,15 +561,15 @@ async def test_of_what_a_program_does_not_read_little_is_written() -> None:
         async with asyncio.timeout(25):
             while not here.pty.unread() or len(here.line.typed) == before:
                 await asyncio.sleep(0.01)
-        await asyncio.sleep(0.3)  # several looks
+        await asyncio.sleep(0.3)  # several polls
         assert offer.writer.waiting
-        # Of nine chunks; how many are on their way in the kernel depends on how busy it is.
+        # Out of nine chunks; the number in the kernel's buffers depends on its load.
         assert len(here.line.typed) - before <= 4 * CHUNK_SIZE
         for one in asking:
             one.cancel()
 
 
-async def test_who_breaks_the_rules_is_told_so_and_then_no_more(
+async def test_a_program_that_violates_http2_gets_goaway_and_nothing_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(tty_writer, "LAST_SECONDS", 5)
@@ -578,7 +578,7 @@ async def test_who_breaks_the_rules_is_told_so_and_then_no_more(
         await here.get(offer)
         here.pty.write(b"f")
         await here.until(lambda: here.ended)
-        assert "broke the rules" in str(offer.sentence)
+        assert "violated HTTP/2" in str(offer.sentence)
         await here.shows("dismissed 11")  # ENHANCE_YOUR_CALM
         written = len(here.line.typed)
         here.pty.write(b"k")
@@ -586,7 +586,7 @@ async def test_who_breaks_the_rules_is_told_so_and_then_no_more(
         assert len(here.line.typed) == written
 
 
-async def test_who_breaks_the_rules_and_reads_nothing_does_not_find_it_later() -> None:
+async def test_a_program_that_violates_http2_and_does_not_read_finds_no_goaway_later() -> None:
     async with terminal(*PYTHON, "-c", FLOODING) as here:
         offer = await here.offer()
         await here.get(offer)
@@ -601,7 +601,7 @@ async def test_who_breaks_the_rules_and_reads_nothing_does_not_find_it_later() -
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
-async def test_a_program_on_a_terminal_within_is_missed_or_asked_whether_it_is_there(
+async def test_the_exit_of_a_program_on_an_inner_terminal_is_detected_or_found_by_a_ping(
     tmp_path: Path,
     program: Callable[[str], str],
     monkeypatch: pytest.MonkeyPatch,
@@ -622,4 +622,4 @@ async def test_a_program_on_a_terminal_within_is_missed_or_asked_whether_it_is_t
         else:
             with pytest.raises(ConnectionOver):
                 await here.get(offer)
-            assert offer.sentence == "the page's program does not answer any more"
+            assert offer.sentence == "the page's program no longer responds"

@@ -1,4 +1,4 @@
-"""Header compression with a memory, against the library's own without one."""
+"""Header compression with a cache, compared with the library's own."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STEPS = st.lists(
 
 
 @given(STEPS)
-def test_what_is_said_and_understood_is_the_same_as_without_a_memory(steps: list[object]) -> None:
+def test_encoding_and_decoding_are_the_same_as_without_a_cache(steps: list[object]) -> None:
     plain, ours = Encoder(), CachingEncoder()
     understood, ours_understood = Decoder(), CachingDecoder()
     for step in steps:
@@ -38,19 +38,19 @@ def test_what_is_said_and_understood_is_the_same_as_without_a_memory(steps: list
         assert [*ours_understood.decode(block, raw=True)] == [*understood.decode(block, raw=True)]
 
 
-def test_the_same_fields_are_coded_once() -> None:
+def test_the_same_fields_are_encoded_once() -> None:
     encoder, decoder = CachingEncoder(), CachingDecoder()
     fields = [(b":status", b"200"), (b"x-one", b"1")]
     blocks = [encoder.encode(fields) for _ in range(4)]
     assert blocks[2] is blocks[3]
-    heard = [[*decoder.decode(block, raw=True)] for block in blocks]
-    assert heard[2][1] is heard[3][1]
+    decoded = [[*decoder.decode(block, raw=True)] for block in blocks]
+    assert decoded[2][1] is decoded[3][1]
 
 
-def test_what_came_may_be_changed_by_whoever_has_it() -> None:
+def test_decoded_fields_may_be_modified_by_the_caller() -> None:
     encoder, decoder = CachingEncoder(), CachingDecoder()
     for _ in range(4):
-        heard = decoder.decode(encoder.encode([(b":status", b"200")]), raw=True)
-        assert isinstance(heard, list)
-        assert heard == [(b":status", b"200")]
-        heard.clear()
+        decoded = decoder.decode(encoder.encode([(b":status", b"200")]), raw=True)
+        assert isinstance(decoded, list)
+        assert decoded == [(b":status", b"200")]
+        decoded.clear()

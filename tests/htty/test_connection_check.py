@@ -1,4 +1,4 @@
-"""What breaks on the way is named, with what to do; and a way that is whole is measured."""
+"""The check names what breaks a connection, with a remedy; an intact connection is measured."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def printing(data: bytes, then: str = "sleep 1000") -> tuple[str, ...]:
 
 
 def broken(report: ConnectionReport) -> list[str]:
-    """The names of what breaks; each comes with what to do."""
+    """Return the names of the failed checks; each must have a remedy."""
     found = [one for one in report.findings if one.breaks]
     assert all(one.advice for one in found)
     assert report.ok == (not found)
@@ -60,7 +60,7 @@ def is_measured(report: ConnectionReport) -> None:
     assert all(figures), figures
 
 
-async def test_a_way_that_is_whole_is_measured(serve: tuple[str, ...]) -> None:
+async def test_an_intact_connection_is_measured(serve: tuple[str, ...]) -> None:
     report = await check(serve)
     is_measured(report)
     assert sentence(report, "environment").startswith("HTTY=1 reached")
@@ -68,13 +68,13 @@ async def test_a_way_that_is_whole_is_measured(serve: tuple[str, ...]) -> None:
     assert [one.name for one in report.findings] == names
 
 
-async def test_a_page_that_is_not_there_is_a_status_and_no_break(serve: tuple[str, ...]) -> None:
+async def test_a_missing_page_is_a_status_and_not_a_fault(serve: tuple[str, ...]) -> None:
     report = await check(serve, path="/nothing-here")
     assert not broken(report)
     assert report.status == 404
 
 
-async def test_by_ssh_the_program_asks_and_is_told(
+async def test_behind_ssh_the_program_queries_the_terminal(
     serve: tuple[str, ...], program: Callable[[str], str], tmp_path: Path
 ) -> None:
     keys = tmp_path / "keys"
@@ -85,7 +85,7 @@ async def test_by_ssh_the_program_asks_and_is_told(
     assert sentence(report, "environment").startswith("HTTY did not reach")
 
 
-async def test_tmux_passes_chunks_on_only_when_it_is_told_to(
+async def test_tmux_passes_chunks_on_only_with_allow_passthrough(
     serve: tuple[str, ...],
     program: Callable[[str], str],
     tmp_path: Path,
@@ -104,7 +104,7 @@ async def test_tmux_passes_chunks_on_only_when_it_is_told_to(
 
 
 @pytest.mark.parametrize(
-    ("command", "name", "said"),
+    ("command", "name", "expected"),
     [
         (printing(b"\x1bPHTTY;2;QQ==\x1b\\", "true"), "version", "version"),
         (printing(b"abc\x1bPHTTY;1;Q\x1b\\", "true"), "chunks", "byte 3"),
@@ -113,15 +113,19 @@ async def test_tmux_passes_chunks_on_only_when_it_is_told_to(
         (("sh", "-c", "echo oh no; exit 4"), "command", "exited with code 4"),
         (("sh", "-c", "echo oh no; exit 4"), "command", "oh no"),
         ((*TELEX[:1], "-c", "pass"), "command", "exited with code 0"),
-        (("env", "HTTY=0", *TELEX, "htty", "serve", "--dir", "."), "environment", "nobody"),
+        (
+            ("env", "HTTY=0", *TELEX, "htty", "serve", "--dir", "."),
+            "environment",
+            "no pages are shown",
+        ),
     ],
 )
-async def test_what_keeps_chunks_from_coming_is_named(
-    command: tuple[str, ...], name: str, said: str
+async def test_the_reason_for_missing_chunks_is_named(
+    command: tuple[str, ...], name: str, expected: str
 ) -> None:
     report = await check(command)
     assert broken(report) == [name]
-    assert said in sentence(report, name)
+    assert expected in sentence(report, name)
 
 
 @pytest.mark.parametrize("eager", [False, True])
@@ -136,7 +140,7 @@ async def test_the_raw_form_of_later_releases_is_named_at_once(
     assert "speaks the raw form of later HTTY releases" in sentence(report, "form")
 
 
-async def test_a_program_that_says_nothing_is_waited_for_and_then_not(
+async def test_a_silent_program_is_given_up_after_a_while(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(connection_check, "ANNOUNCE_SECONDS", 0.2)
@@ -155,14 +159,14 @@ async def test_a_terminal_that_is_not_raw_is_named(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("how", "name"), [("stripping", "DCS"), ("cutting", "long lines"), ("echoing", "echo")]
 )
-async def test_what_stands_between_and_breaks_it_is_named(
+async def test_a_program_in_between_that_breaks_it_is_named(
     how: str, name: str, serve: tuple[str, ...]
 ) -> None:
     report = await check((sys.executable, str(PROGRAMS / "relay.py"), how, *serve))
     assert broken(report) == [name]
 
 
-async def test_a_program_that_ends_in_between_is_said() -> None:
+async def test_a_program_that_exits_during_the_check_is_reported() -> None:
     ends = "import os, sys, tty; tty.setcbreak(0); os.write(1, bytes.fromhex(sys.argv[1]))"
     settings = encode(SETTINGS).hex()
     script = f"{ends}; os.read(0, 10); print('out of ideas')"

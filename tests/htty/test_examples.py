@@ -1,4 +1,4 @@
-"""The examples do what they say, seen from the other end of the wire."""
+"""The examples work as described, seen by an HTTP/2 client."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def example(name: str) -> ModuleType:
     return module
 
 
-async def test_the_dashboard_goes_on_telling(
+async def test_the_dashboard_keeps_sending_updates(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     dashboard = example("dashboard")
@@ -68,7 +68,7 @@ async def test_a_click_on_a_file_picks_it(root: Path) -> None:
     assert picker.chosen == root / "inner" / "a&b <i>.txt"
 
 
-async def test_an_upload_picks_what_was_uploaded_and_overwrites_nothing(root: Path) -> None:
+async def test_an_upload_picks_the_uploaded_file_and_overwrites_nothing(root: Path) -> None:
     picker = example("pick_file").Picker(root)
     async with served(picker.app) as client:
         taken = await client.get("/upload?in=&name=notes", "POST", body=b"new")
@@ -81,7 +81,7 @@ async def test_an_upload_picks_what_was_uploaded_and_overwrites_nothing(root: Pa
     assert picker.chosen.read_bytes() == body
 
 
-async def test_an_upload_that_breaks_off_leaves_nothing(root: Path) -> None:
+async def test_an_interrupted_upload_leaves_no_file(root: Path) -> None:
     picker = example("pick_file").Picker(root)
     async with served(picker.app) as client:
         http_stream = await client.ask("/upload?in=&name=half", "POST", end=False)

@@ -17,7 +17,7 @@ from telex.htty.h2.http2_frames import (
 
 
 @pytest.mark.parametrize("kind", FloodKind)
-def test_a_budget_is_spent_at_once_and_earned_back_with_time(kind: FloodKind) -> None:
+def test_a_budget_can_be_spent_at_once_and_refills_with_time(kind: FloodKind) -> None:
     budget = FloodBudget()
     assert all(budget.spend(kind, 5.0) for _ in range(FLOOD_BUDGETS[kind]))
     assert not budget.spend(kind, 5.0)
@@ -27,7 +27,7 @@ def test_a_budget_is_spent_at_once_and_earned_back_with_time(kind: FloodKind) ->
     assert budget.left(kind, half + 1e6) == FLOOD_BUDGETS[kind]
 
 
-def test_budgets_do_not_share() -> None:
+def test_budgets_are_independent() -> None:
     budget = FloodBudget()
     while budget.spend(FloodKind.PING, 0.0):
         pass
@@ -63,11 +63,11 @@ def test_a_frame_that_is_too_long_is_refused_by_its_header() -> None:
     assert [type(found) for found in FrameSplitter(preface=False).take(header)] == [BadFraming]
 
 
-def test_the_longest_frame_allowed_is_taken() -> None:
+def test_the_longest_allowed_frame_is_accepted() -> None:
     raw = _frame(0, 0, 1, bytes(limits.HTTY_FRAME_BYTES))
     assert [type(found) for found in FrameSplitter(preface=False).take(raw)] == [Http2Frame]
 
 
-@pytest.mark.parametrize("said", [b"GET / HTTP/1.1\r\n", b"PRI * HTTP/2.0\r\n\r\nSX", b"\x00"])
-def test_what_does_not_begin_as_http2_is_refused_at_its_first_wrong_byte(said: bytes) -> None:
-    assert [type(found) for found in FrameSplitter(preface=True).take(said)] == [BadFraming]
+@pytest.mark.parametrize("sent", [b"GET / HTTP/1.1\r\n", b"PRI * HTTP/2.0\r\n\r\nSX", b"\x00"])
+def test_input_that_does_not_begin_as_http2_is_refused_at_its_first_wrong_byte(sent: bytes) -> None:
+    assert [type(found) for found in FrameSplitter(preface=True).take(sent)] == [BadFraming]

@@ -37,7 +37,7 @@ async def patient(http_stream: HttpStream) -> None:
 
 
 def forever(*frames: bytes) -> Iterator[bytes]:
-    """Many at a time, as a flood comes."""
+    """Yield the frames endlessly, many at a time."""
     while True:
         yield b"".join(frames) * 100
 
@@ -54,7 +54,7 @@ def settings_of_all_kinds(at_once: int) -> Iterator[bytes]:
 
 
 def bomb() -> Iterator[bytes]:
-    """A kilobyte of header fields that stand for a megabyte."""
+    """Yield a kilobyte of header fields that decode to a megabyte."""
     block = Encoder().encode([*GET, (b"x", b"y" * 3_000)]) + b"\xbe" * 1_000
     yield HeadersFrame(1, block, flags=["END_HEADERS"]).serialize()
 
@@ -122,7 +122,7 @@ FLOODS: dict[str, tuple[Callable[[], Iterator[bytes]], int]] = {
 
 
 async def _flood(ours: MemoryStream, server: Http2Connection, flood: Iterator[bytes]) -> int:
-    """Pour until it is over. How much was poured."""
+    """Send the flood until the connection ends. Return how many bytes were sent."""
     poured = 0
     for some in flood:
         if server.over.done():
@@ -135,10 +135,10 @@ async def _flood(ours: MemoryStream, server: Http2Connection, flood: Iterator[by
 
 
 async def _all_of(ours: MemoryStream) -> bytes:
-    said = bytearray()
+    received = bytearray()
     while data := await ours.read():
-        said += data
-    return bytes(said)
+        received += data
+    return bytes(received)
 
 
 @pytest.mark.parametrize("name", FLOODS)
@@ -149,7 +149,7 @@ async def test_a_flood_ends_in_a_goaway_and_little_memory(
     monkeypatch.setitem(http2_frames.FLOOD_BUDGETS, FloodKind.WINDOW, 3_000)
     monkeypatch.setitem(
         http2_frames.FLOOD_BUDGETS, FloodKind.RESET, 200
-    )  # a thousand take seconds, traced
+    )  # a thousand take seconds with tracemalloc
     async with served(patient) as (ours, server):
         ours.write(HELLO + headers(1, POST))
         hearing = asyncio.ensure_future(_all_of(ours))
@@ -169,8 +169,8 @@ async def test_a_flood_ends_in_a_goaway_and_little_memory(
     assert poured < 4_000_000
 
 
-async def test_a_peer_that_asks_and_does_not_read_is_read_no_further() -> None:
-    """Within all budgets, by the clock: it is memory that must not grow."""
+async def test_a_peer_that_sends_requests_and_does_not_read_is_no_longer_read() -> None:
+    """All budgets are respected; the test is about memory."""
     ours, its = memory_streams()
     now = iter(range(0, 10**9, 1_000))
     handling = Handling(patient)
@@ -179,7 +179,7 @@ async def test_a_peer_that_asks_and_does_not_read_is_read_no_further() -> None:
     ours.write(HELLO)
     pings, poured = PingFrame(0, b"12345678").serialize() * 100, 0
     stuck = 0
-    while stuck < 100:  # turns of the loop in which nothing was taken
+    while stuck < 100:  # turns of the loop in which nothing was read
         if its._size < limits.HTTY_UNSENT_BYTES:
             ours.write(pings)
             poured, stuck = poured + len(pings), 0
@@ -197,7 +197,7 @@ async def test_a_peer_that_asks_and_does_not_read_is_read_no_further() -> None:
     await handling.end()
 
 
-async def test_a_page_left_in_the_middle_again_and_again_is_no_flood() -> None:
+async def test_a_page_left_in_the_middle_repeatedly_is_not_a_flood() -> None:
     async with joined(patient) as both:
         for _ in range(5):
             page = [await both.client.request(GET, end=True) for _ in range(100)]
@@ -208,7 +208,7 @@ async def test_a_page_left_in_the_middle_again_and_again_is_no_flood() -> None:
         assert not both.server.over.done()
 
 
-async def test_responses_before_the_response_do_not_come_for_ever() -> None:
+async def test_the_number_of_informational_responses_is_bounded() -> None:
     async def hints(http_stream: HttpStream) -> None:
         while not http_stream.gone.is_set():
             await http_stream.send_headers([(b":status", b"103")])

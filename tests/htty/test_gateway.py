@@ -1,4 +1,4 @@
-"""The gateway as browsers and programs see it: who comes in, what crosses, and how things end."""
+"""The gateway as browsers and programs see it: authentication, headers, bodies, and ends."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ MIB = 1024 * 1024
 
 
 async def echo(http_stream: HttpStream) -> None:
-    """What came, with its length."""
+    """Echo the request body, with its length."""
     body = await read_all(http_stream)
     await answer(http_stream, body, (b"content-length", b"%d" % len(body)))
 
 
-# Who comes in
+# Authentication
 
 
-async def test_a_link_lets_a_browser_in_and_the_page_leaves_as_the_program_wrote_it() -> None:
+async def test_a_link_admits_a_browser_and_the_page_arrives_unchanged() -> None:
     async def page(http_stream: HttpStream) -> None:
         policy = (b"content-security-policy", b"default-src 'none'")
         await answer(http_stream, b"hello", (b"cache-control", b"max-age=60"), policy)
@@ -69,7 +69,7 @@ async def test_a_link_works_once() -> None:
     assert not stage.program.seen
 
 
-async def test_a_link_opened_twice_works_with_the_cookie_and_is_a_page_without_it() -> None:
+async def test_a_link_opened_twice_works_with_the_cookie_and_is_an_error_page_without_it() -> None:
     person = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
     async with gated(echo) as stage:
         link = urlsplit(stage.gateway.url(stage.page))
@@ -92,7 +92,7 @@ async def test_a_link_opened_twice_works_with_the_cookie_and_is_a_page_without_i
     assert link.query.partition("=")[2] not in stranger.text
 
 
-async def test_every_problem_behind_the_gateway_is_a_page_for_a_person_whatever_was_asked() -> None:
+async def test_every_error_behind_the_gateway_is_a_page_for_a_person() -> None:
     async def give_up(http_stream: HttpStream) -> None:
         http_stream.reset()
 
@@ -150,7 +150,7 @@ async def test_a_cookie_of_one_page_opens_nothing_else(host: str, status: int) -
         ("POST", {}, 200),
     ],
 )
-async def test_who_is_refused_never_reaches_the_program(
+async def test_a_refused_request_never_reaches_the_program(
     method: str, change: dict[str, str | None], status: int
 ) -> None:
     async with gated(echo) as stage:
@@ -164,7 +164,7 @@ async def test_who_is_refused_never_reaches_the_program(
     assert bool(stage.program.seen) == (status == 200)
 
 
-async def test_what_lets_a_browser_in_does_not_reach_the_program_and_everything_else_does() -> None:
+async def test_the_gateways_credentials_do_not_reach_the_program_and_other_fields_do() -> None:
     async with gated(echo) as stage:
         cookie = f"a=1; {stage.cookie}; b=2"
         mine = {"cookie": cookie, "authorization": "Basic dTpw"}
@@ -189,10 +189,10 @@ async def test_the_token_is_not_passed_on() -> None:
     assert b"authorization" not in stage.program.headers()
 
 
-# What crosses
+# Headers
 
 
-async def test_headers_about_the_connection_end_at_the_gateway() -> None:
+async def test_headers_about_the_connection_are_not_forwarded() -> None:
     async with gated(echo) as stage:
         reader, writer = await stage.connect()
         lines = ["Connection: close, X-Hop", "X-Hop: 1", "X-End: 2", "TE: trailers", "DNT: 1"]
@@ -207,7 +207,7 @@ async def test_headers_about_the_connection_end_at_the_gateway() -> None:
         assert name not in seen
 
 
-async def test_a_chunked_upload_loses_the_length_that_somebody_added() -> None:
+async def test_a_chunked_upload_loses_an_added_content_length() -> None:
     async with gated(echo) as stage:
         reader, writer = await stage.connect()
         request = stage.get("/", f"Origin: http://{stage.host}", "Transfer-Encoding: chunked")
@@ -228,7 +228,7 @@ async def test_a_chunked_upload_loses_the_length_that_somebody_added() -> None:
         *("Content-Length: 0", "Connection: content-length", "Upgrade: h2c", "TE: gzip"),
     ],
 )
-async def test_no_header_that_a_browser_can_send_is_too_odd(line: str) -> None:
+async def test_every_header_that_a_browser_can_send_is_forwarded(line: str) -> None:
     async def page(http_stream: HttpStream) -> None:
         await answer(http_stream, b"ok")
 
@@ -241,7 +241,7 @@ async def test_no_header_that_a_browser_can_send_is_too_odd(line: str) -> None:
         await writer.wait_closed()
 
 
-async def test_headers_too_large_for_the_program_are_said_to_be_so(monkeypatch) -> None:  # type: ignore[no-untyped-def]
+async def test_headers_too_large_for_the_program_are_a_400(monkeypatch) -> None:  # type: ignore[no-untyped-def]
     monkeypatch.setattr("telex.htty.limits.HTTY_HEADER_BYTES", 2000)
     async with gated(echo) as stage:
         got = await stage.browser.get("/", headers={"x": "a" * 4000})
@@ -249,7 +249,7 @@ async def test_headers_too_large_for_the_program_are_said_to_be_so(monkeypatch) 
     assert (got.status_code, after.status_code) == (400, 200)
 
 
-async def test_nothing_leaves_that_opens_the_page_to_others() -> None:
+async def test_headers_that_open_the_page_to_others_are_dropped() -> None:
     async def page(http_stream: HttpStream) -> None:
         ours = b"telex-%d=mine; Path=/" % stage.gateway.port
         await answer(
@@ -310,7 +310,7 @@ SMUGGLED = [
 
 
 @pytest.mark.parametrize("headers", SMUGGLED)
-def test_an_answer_that_could_be_read_as_another_is_refused(
+def test_a_response_that_could_be_parsed_differently_is_refused(
     headers: list[tuple[bytes, bytes]],
 ) -> None:
     assert isinstance(
@@ -318,7 +318,7 @@ def test_an_answer_that_could_be_read_as_another_is_refused(
     )
 
 
-def test_an_answer_with_unusual_values_is_passed_on() -> None:
+def test_a_response_with_unusual_values_is_forwarded() -> None:
     headers = [OK, (b"x", b""), (b"y", b"a \t b"), (b"z", "ö".encode()), (b"x", b"again")]
     head = response_head(headers, "GET", Authenticator("t" * 32, shared=True))
     assert isinstance(head, ResponseHead)
@@ -326,7 +326,7 @@ def test_an_answer_with_unusual_values_is_passed_on() -> None:
 
 
 async def test_a_smuggling_program_gets_a_502_in_its_place() -> None:
-    """The library on our side would refuse most of it sooner, so it stands in here itself."""
+    """The HTTP/2 library would refuse most of it earlier, so it is replaced here."""
 
     async def page(http_stream: HttpStream) -> None:
         await answer(http_stream, b"x")
@@ -369,7 +369,7 @@ async def test_answers_without_bodies() -> None:
     assert (plain.headers["content-length"], plain.content) == ("5", b"12345")
 
 
-async def test_a_body_where_none_belongs_does_not_become_the_next_answer() -> None:
+async def test_a_body_where_none_is_allowed_does_not_become_the_next_response() -> None:
     async def page(http_stream: HttpStream) -> None:
         if dict(http_stream.headers)[b":path"] == b"/204":
             await answer(http_stream, b"HTTP/1.1 200 OK\r\n\r\n", status=204)
@@ -383,7 +383,7 @@ async def test_a_body_where_none_belongs_does_not_become_the_next_answer() -> No
     assert following.text == "the next"
 
 
-async def test_a_reset_of_the_form_has_an_empty_body_and_says_so() -> None:
+async def test_a_205_has_an_empty_body_with_a_length() -> None:
     async def page(http_stream: HttpStream) -> None:
         if dict(http_stream.headers)[b":path"] == b"/205":
             await answer(http_stream, b"HTTP/1.1 200 OK\r\n\r\n", status=205)
@@ -402,7 +402,7 @@ def memory() -> int:
 
 
 @pytest.mark.counted
-async def test_large_bodies_cross_both_ways_and_are_never_held(counted) -> None:  # type: ignore[no-untyped-def]
+async def test_large_bodies_are_forwarded_both_ways_without_buffering(counted) -> None:  # type: ignore[no-untyped-def]
     size = counted(10, 100)
     piece = bytes(range(256)) * 4096
     digest = hashlib.sha256(piece * size).hexdigest()
@@ -433,7 +433,7 @@ async def test_large_bodies_cross_both_ways_and_are_never_held(counted) -> None:
         grown = memory() - before
     assert sent.text == digest
     assert got.hexdigest() == digest
-    assert grown < 32 * MIB, f"{grown / MIB:.0f} MiB"  # both ends, the client and its own pieces
+    assert grown < 32 * MIB, f"{grown / MIB:.0f} MiB"  # of both ends and the client
 
 
 async def test_curl_uploads_with_expect_and_keeps_its_connection(program, tmp_path) -> None:  # type: ignore[no-untyped-def]
@@ -445,8 +445,8 @@ async def test_curl_uploads_with_expect_and_keeps_its_connection(program, tmp_pa
         command += ["-H", f"Origin: http://{stage.host}", "-H", "Expect: 100-continue"]
         command += ["-T", str(file), "-X", "POST", url, "-o", str(tmp_path / "back")]
         async with running(*command) as curl:
-            _, said = await curl.communicate()
-    assert b"100 Continue" in said
+            _, log = await curl.communicate()
+    assert b"100 Continue" in log
     assert (tmp_path / "back").read_bytes() == file.read_bytes()
     seen = stage.program.headers()
     assert seen[b"content-length"] == b"%d" % (2 * MIB)
@@ -490,13 +490,13 @@ async def test_a_thousand_requests_at_once_are_answered_a_hundred_at_a_time() ->
     assert most <= limits.HTTY_STREAMS
 
 
-async def test_events_arrive_one_by_one_on_an_answer_without_an_end() -> None:
-    told: asyncio.Queue[bytes] = asyncio.Queue()
+async def test_events_arrive_one_by_one_in_an_endless_response() -> None:
+    updates: asyncio.Queue[bytes] = asyncio.Queue()
 
     async def page(http_stream: HttpStream) -> None:
         await http_stream.send_headers([OK, (b"content-type", b"text/event-stream")])
         while True:
-            await http_stream.write(await told.get())
+            await http_stream.write(await updates.get())
 
     async with (
         gated(page) as stage,
@@ -504,11 +504,11 @@ async def test_events_arrive_one_by_one_on_an_answer_without_an_end() -> None:
         aclosing(events.aiter_raw()) as pieces,
     ):
         for number in range(5):
-            told.put_nowait(b"data: %d\n\n" % number)
+            updates.put_nowait(b"data: %d\n\n" % number)
             assert await anext(pieces) == b"data: %d\n\n" % number
 
 
-async def test_browsers_that_do_not_read_hold_up_nobody_else(monkeypatch) -> None:  # type: ignore[no-untyped-def]
+async def test_browsers_that_do_not_read_do_not_block_others(monkeypatch) -> None:  # type: ignore[no-untyped-def]
     monkeypatch.setattr("telex.htty.limits.HTTY_SLOW_READER_SECONDS", 0.3)
     few = limits.HTTY_SLOW_READERS
     written = 0
@@ -525,7 +525,7 @@ async def test_browsers_that_do_not_read_hold_up_nobody_else(monkeypatch) -> Non
 
     async with gated(page) as stage:
         held = []
-        for _ in range(40):  # together more than the window of the connection
+        for _ in range(40):  # together more than the connection's window
             _, writer = await stage.connect()
             writer.write(stage.get("/endless"))
             held.append(writer)
@@ -535,12 +535,12 @@ async def test_browsers_that_do_not_read_hold_up_nobody_else(monkeypatch) -> Non
             while sum(not seen.gone.is_set() for seen in stage.program.seen) > few:
                 await asyncio.sleep(0.01)
         assert (await stage.browser.get("/")).text == "x"
-        assert written < 200 * MIB  # what the kernel holds for each, and the windows
+        assert written < 200 * MIB  # the kernel's buffers for each, and the windows
         for writer in held:
             writer.transport.abort()
 
 
-# Ends
+# Disconnects
 
 
 async def test_a_closed_tab_frees_its_stream() -> None:
@@ -575,13 +575,13 @@ async def test_a_tab_closed_before_the_answer_frees_its_stream_too() -> None:
 
 
 async def deaf(http_stream: HttpStream) -> None:
-    """Answers, and takes nothing."""
+    """Respond, and read nothing."""
     await http_stream.send_headers([OK])
     await http_stream.gone.wait()
 
 
 def uploading(stage: Stage, size: int) -> socket.socket:
-    """A browser that sends, and reads no answer."""
+    """Connect a browser that uploads and does not read."""
     tab = socket.create_connection(("127.0.0.1", stage.gateway.port))
     tab.setblocking(False)
     more = (f"Content-Length: {size}", f"Origin: http://{stage.host}")
@@ -590,7 +590,7 @@ def uploading(stage: Stage, size: int) -> socket.socket:
 
 
 async def full(stage: Stage) -> HttpStream:
-    """The program's stream, when it has all that may be sent to it."""
+    """Wait until the program's window is full; return its stream."""
     assert stage.page.http is not None
     async with asyncio.timeout(25):
         while not stage.program.seen or stage.page.http._connection.window(1) > 0:
@@ -599,7 +599,7 @@ async def full(stage: Stage) -> HttpStream:
 
 
 @pytest.mark.parametrize("size", [MIB + 128 * 1024, 32 * MIB], ids=["all sent", "stuck"])
-async def test_a_tab_closed_while_nobody_reads_its_upload_frees_its_stream(size: int) -> None:
+async def test_a_tab_closed_during_an_unread_upload_frees_its_stream(size: int) -> None:
     async with gated(deaf) as stage:
         with uploading(stage, size) as tab:
             with suppress(TimeoutError):
@@ -610,7 +610,7 @@ async def test_a_tab_closed_while_nobody_reads_its_upload_frees_its_stream(size:
             await http_stream.gone.wait()
 
 
-async def test_an_upload_that_nobody_reads_is_given_up(monkeypatch) -> None:  # type: ignore[no-untyped-def]
+async def test_an_unread_upload_is_given_up(monkeypatch) -> None:  # type: ignore[no-untyped-def]
     monkeypatch.setattr("telex.htty.limits.HTTY_STALL_SECONDS", 0.2)
     async with gated(deaf) as stage:
         with uploading(stage, 9 * MIB) as tab:
@@ -621,7 +621,7 @@ async def test_an_upload_that_nobody_reads_is_given_up(monkeypatch) -> None:  # 
                 await stage.program.seen[0].gone.wait()
 
 
-async def test_an_upload_is_asked_for_only_when_there_is_a_stream_for_it(monkeypatch) -> None:  # type: ignore[no-untyped-def]
+async def test_100_continue_is_sent_only_when_there_is_a_stream(monkeypatch) -> None:  # type: ignore[no-untyped-def]
     monkeypatch.setattr("telex.htty.limits.HTTY_WAITING_SECONDS", 0.2)
     async with gated(held) as stage:
         more = ("Content-Length: 5", "Expect: 100-continue", f"Origin: http://{stage.host}")
@@ -638,8 +638,8 @@ async def test_an_upload_is_asked_for_only_when_there_is_a_stream_for_it(monkeyp
             await stream.wait_closed()
 
 
-async def test_a_visit_that_was_told_to_end_does_not_settle_down_to_wait() -> None:
-    """As when the browser leaves in the very moment in which there is a stream for it."""
+async def test_a_request_that_was_ended_does_not_begin_to_wait() -> None:
+    """As when the browser disconnects in the moment in which it gets a stream."""
 
     class Late(GatewayRequest):
         async def _forward(self) -> None:
@@ -655,7 +655,7 @@ async def test_a_visit_that_was_told_to_end_does_not_settle_down_to_wait() -> No
         await Late(site, scope, nothing, nothing).run()
 
 
-async def test_many_closed_tabs_are_no_flood_to_the_program(monkeypatch) -> None:  # type: ignore[no-untyped-def]
+async def test_many_closed_tabs_are_not_a_flood_to_the_program(monkeypatch) -> None:  # type: ignore[no-untyped-def]
     monkeypatch.setitem(http2_frames.FLOOD_BUDGETS, http2_frames.FloodKind.RESET, 30)
     monkeypatch.setattr("telex.htty.limits.HTTY_BUDGET_SECONDS", 1)
 
@@ -681,7 +681,7 @@ async def test_many_closed_tabs_are_no_flood_to_the_program(monkeypatch) -> None
         assert (await stage.browser.get("/after")).text == "still here"
 
 
-async def test_a_page_without_a_program_says_so_to_a_person_and_to_a_script() -> None:
+async def test_a_page_without_a_program_is_an_error_for_a_person_and_for_a_script() -> None:
     page = Page("demo-1", "demo <b>")
     async with Gateway() as gateway:
         gateway.add(page)
@@ -696,7 +696,7 @@ async def test_a_page_without_a_program_says_so_to_a_person_and_to_a_script() ->
     assert script.json()["reason"] == "unserved"
 
 
-async def test_who_waits_for_a_program_hears_of_the_next_one(monkeypatch) -> None:  # type: ignore[no-untyped-def]
+async def test_a_waiting_request_is_answered_when_the_next_program_starts(monkeypatch) -> None:  # type: ignore[no-untyped-def]
     monkeypatch.setattr("telex.htty.limits.HTTY_RETURN_SECONDS", 5)
     wait = {"telex-wait": "1"}
     async with gated(echo) as stage:
@@ -711,7 +711,7 @@ async def test_who_waits_for_a_program_hears_of_the_next_one(monkeypatch) -> Non
             assert follower.headers()[b"x"] == b"y"
 
 
-async def test_who_waits_too_long_is_told_to_ask_again(monkeypatch) -> None:  # type: ignore[no-untyped-def]
+async def test_a_request_that_waits_too_long_gets_retry_after(monkeypatch) -> None:  # type: ignore[no-untyped-def]
     monkeypatch.setattr("telex.htty.limits.HTTY_RETURN_SECONDS", 0.05)
     async with gated(echo) as stage:
         stage.page.http = None
@@ -732,7 +732,7 @@ async def test_a_program_that_dies_before_its_answer_is_a_503() -> None:
 
 @pytest.mark.parametrize("headers", [[OK], [OK, (b"content-length", b"1000")]])
 @pytest.mark.parametrize("how", ["killed", "reset", "removed"])
-async def test_an_answer_that_breaks_off_is_cut_and_not_ended(
+async def test_an_interrupted_response_is_cut_and_not_completed(
     headers: list[tuple[bytes, bytes]], how: str
 ) -> None:
     async def page(http_stream: HttpStream) -> None:
@@ -778,7 +778,7 @@ async def test_a_program_that_never_answers_is_a_504_and_its_stream_is_free(monk
     assert (got.status_code, got.json()["reason"]) == (504, "silent")
 
 
-async def test_a_program_that_answers_without_reading_the_upload_is_heard() -> None:
+async def test_a_response_without_reading_the_upload_is_forwarded() -> None:
     async def page(http_stream: HttpStream) -> None:
         await answer(http_stream, b"too much", status=413)
         http_stream.reset()
@@ -794,7 +794,7 @@ async def test_a_program_that_answers_without_reading_the_upload_is_heard() -> N
 
 
 async def hold_all_streams(stage: Stage) -> list[asyncio.StreamWriter]:
-    """Requests for `/held`, as many as the program takes."""
+    """Send as many requests for `/held` as the program accepts."""
     held = []
     for _ in range(limits.HTTY_STREAMS):
         _, writer = await stage.connect()
@@ -831,7 +831,7 @@ async def test_requests_wait_for_a_stream_but_not_too_many_of_them(monkeypatch) 
     assert refused.headers["retry-after"] == "1"
 
 
-async def test_who_waits_for_a_stream_too_long_is_told_to_come_back(monkeypatch) -> None:  # type: ignore[no-untyped-def]
+async def test_a_request_that_waits_too_long_for_a_stream_gets_retry_after(monkeypatch) -> None:  # type: ignore[no-untyped-def]
     async with gated(held) as stage:
         tabs = await hold_all_streams(stage)
         monkeypatch.setattr("telex.htty.limits.HTTY_WAITING_SECONDS", 0.1)
@@ -845,7 +845,7 @@ async def test_who_waits_for_a_stream_too_long_is_told_to_come_back(monkeypatch)
 # The gateway itself
 
 
-async def test_a_port_that_is_taken_is_said_so() -> None:
+async def test_a_port_in_use_is_reported() -> None:
     async with Gateway() as gateway:
         with pytest.raises(CannotListen, match=rf"port {gateway.port}: .*--gateway-port"):
             async with Gateway(gateway.port):
@@ -857,8 +857,8 @@ def needs_ipv6() -> None:
         pytest.skip("there is no IPv6 here, for anybody")
 
 
-async def test_nobody_else_can_sit_where_browsers_look_first(program) -> None:  # type: ignore[no-untyped-def]
-    """`NAME.localhost` is ::1 to a browser before it is 127.0.0.1."""
+async def test_no_other_program_can_listen_where_browsers_connect_first(program) -> None:  # type: ignore[no-untyped-def]
+    """A browser resolves `NAME.localhost` to ::1 before 127.0.0.1."""
     needs_ipv6()
     async with gated(echo) as stage:
         with pytest.raises(OSError, match="in use"):
@@ -868,7 +868,7 @@ async def test_nobody_else_can_sit_where_browsers_look_first(program) -> None:  
         assert await output(*command) == "303"
 
 
-async def test_where_somebody_sits_already_no_page_is_shown() -> None:
+async def test_no_page_is_shown_if_another_program_listens_there() -> None:
     needs_ipv6()
     with (
         socket.create_server(("::1", 0), family=socket.AF_INET6) as other,

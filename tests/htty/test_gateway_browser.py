@@ -14,10 +14,10 @@ from telex.htty.h2.http_stream import HttpStream
 
 HTML = b"""<!doctype html><title>loading</title><button>ask</button><output></output>
 <script>
-const told = {};
+const results = {};
 const note = (name, value) => {
-  told[name] = value;
-  document.querySelector("output").textContent = JSON.stringify(told);
+  results[name] = value;
+  document.querySelector("output").textContent = JSON.stringify(results);
 };
 document.querySelector("button").onclick = async () => {
   const sent = await fetch("/echo", {method: "POST", body: "from the browser"});
@@ -36,7 +36,7 @@ events.onmessage = event => note("event", event.data);
 
 
 async def page(http_stream: HttpStream) -> None:
-    """A page that uses what pages use."""
+    """A page with fetch, events and a WebSocket."""
     match dict(http_stream.headers)[b":path"]:
         case b"/":
             cookie = (b"set-cookie", b"theme=dark; HttpOnly")
@@ -72,14 +72,14 @@ async def test_a_page_fetches_listens_and_talks_in_a_real_browser(program, tmp_p
         tab = await chromium.open(gateway.url(demo))
         assert await tab.evaluate("location.href") == f"http://demo-1.localhost:{gateway.port}/"
         assert await tab.evaluate("document.cookie") == ""
-        await tab.until("told.event")
+        await tab.until("results.event")
         await tab.click("button")
         await tab.until("document.title === 'done'")
-        told = json.loads(await tab.evaluate("document.querySelector('output').textContent"))
+        results = json.loads(await tab.evaluate("document.querySelector('output').textContent"))
         await tab.close()
         events = next(seen for seen in served_by.seen if (b":path", b"/events") in seen.headers)
         await events.gone.wait()
-    assert told == {
+    assert results == {
         "event": "first",
         "echo": "from the browser theme=dark",
         "live": "hello",
@@ -87,7 +87,7 @@ async def test_a_page_fetches_listens_and_talks_in_a_real_browser(program, tmp_p
     }
 
 
-async def test_a_page_comes_back_by_itself_with_the_next_program(program, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+async def test_a_page_reloads_by_itself_with_the_next_program(program, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     demo = Page("demo-1", "demo --watch")
     async with browser(program("chromium"), tmp_path) as chromium, Gateway() as gateway:
         gateway.add(demo)
@@ -101,7 +101,7 @@ async def test_a_page_comes_back_by_itself_with_the_next_program(program, tmp_pa
             await tab.close()
 
 
-async def test_a_link_works_from_any_site_and_twice_and_tells_a_stranger_what_to_do(
+async def test_a_link_works_from_any_site_and_twice_and_gives_advice_without_a_cookie(
     program,  # type: ignore[no-untyped-def]
     tmp_path: Path,
 ) -> None:
@@ -114,10 +114,10 @@ async def test_a_link_works_from_any_site_and_twice_and_tells_a_stranger_what_to
         gateway.add(demo)
         link = gateway.url(demo)
         follow = f"location.href = {json.dumps(link)}"
-        # As a terminal in a web page would: another site leads here, and the cookie is strict.
+        # As with a terminal in a web page: another site links here, and the cookie is strict.
         elsewhere = f"http://127.0.0.1:{gateway.port}/"
         tab = await chromium.open(elsewhere)
-        assert "telex shows no page of that name" in await tab.evaluate("document.body.innerText")
+        assert "telex has no page of that name" in await tab.evaluate("document.body.innerText")
         await tab.evaluate(follow)
         await tab.until("document.title === 'loading'")
         assert await tab.evaluate("location.search") == ""
@@ -130,14 +130,14 @@ async def test_a_link_works_from_any_site_and_twice_and_tells_a_stranger_what_to
         await tab.evaluate("document.querySelector('main a').click()")
         await tab.until("document.title === 'loading'")
         stranger = await chromium.stranger(link)
-        told = await stranger.evaluate("document.body.innerText")
-        assert "This link was used" in told
-        assert "start it again: its page then opens with a new link" in told
+        results = await stranger.evaluate("document.body.innerText")
+        assert "This link was used" in results
+        assert "start it again: its page then opens with a new link" in results
         assert await stranger.evaluate("getComputedStyle(document.body).display") == "grid"
         await tab.close()
 
 
-async def test_a_page_cannot_look_into_another(program, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+async def test_a_page_cannot_read_another(program, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     one, two = Page("demo-1", "demo"), Page("demo-2", "demo")
     async with (
         browser(program("chromium"), tmp_path) as chromium,
@@ -157,6 +157,6 @@ async def test_a_page_cannot_look_into_another(program, tmp_path: Path) -> None:
         await tab.evaluate("document.cookie = 'wide=1; domain=localhost'")
         assert await tab.evaluate("document.cookie") == ""
         assert looked[0] == "no"
-        # What the browser asks for on its own, an icon, may come late.
+        # The browser's own request for an icon may come late.
         assert b"/looked-into" not in [dict(one.headers)[b":path"] for one in other.seen]
         await tab.close()

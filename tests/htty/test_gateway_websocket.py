@@ -39,7 +39,7 @@ async def echo(http_stream: HttpStream) -> None:
         await wire.send(message)
 
 
-async def test_messages_cross_both_ways_as_they_are() -> None:
+async def test_messages_are_forwarded_both_ways_unchanged() -> None:
     large = "ö" * limits.HTTY_STREAM_WINDOW
     messages: list[str | bytes] = ["hello", b"\x00\xff", "", b"", "日本", large, bytes(3_000_000)]
     async with gated(echo) as stage, dialled(stage, "/live?x=1", max_size=None) as socket:
@@ -71,7 +71,7 @@ async def test_the_program_chooses_a_subprotocol_and_sets_a_cookie() -> None:
         assert socket.response.headers["set-cookie"] == "a=b"
 
 
-async def test_a_subprotocol_that_nobody_offered_is_refused() -> None:
+async def test_a_subprotocol_that_was_not_offered_is_refused() -> None:
     async def page(http_stream: HttpStream) -> None:
         await http_stream.send_headers([OK, (b"sec-websocket-protocol", b"three")])
         await http_stream.gone.wait()
@@ -81,16 +81,14 @@ async def test_a_subprotocol_that_nobody_offered_is_refused() -> None:
 
 
 @pytest.mark.parametrize(("code", "reason"), [(1000, "done"), (4001, "später"), (1005, "")])
-async def test_how_the_browser_says_goodbye_is_what_the_program_hears(
-    code: int, reason: str
-) -> None:
-    heard: asyncio.Future[WebSocketClose] = asyncio.get_running_loop().create_future()
+async def test_the_browsers_close_frame_reaches_the_program(code: int, reason: str) -> None:
+    received: asyncio.Future[WebSocketClose] = asyncio.get_running_loop().create_future()
 
     async def page(http_stream: HttpStream) -> None:
         await http_stream.send_headers([OK])
-        goodbye = await WebSocketStream(http_stream, Side.SERVER).receive()
-        assert isinstance(goodbye, WebSocketClose)
-        heard.set_result(goodbye)
+        close = await WebSocketStream(http_stream, Side.SERVER).receive()
+        assert isinstance(close, WebSocketClose)
+        received.set_result(close)
 
     async with gated(page) as stage, dialled(stage) as socket:
         if code == 1005:
@@ -98,13 +96,11 @@ async def test_how_the_browser_says_goodbye_is_what_the_program_hears(
             socket.transport.write(b"".join(socket.protocol.data_to_send()))
         else:
             await socket.close(code, reason)
-        assert await heard == WebSocketClose(code, reason)
+        assert await received == WebSocketClose(code, reason)
 
 
 @pytest.mark.parametrize(("code", "reason"), [(1000, "done"), (4001, "später"), (1005, "")])
-async def test_how_the_program_says_goodbye_is_what_the_browser_hears(
-    code: int, reason: str
-) -> None:
+async def test_the_programs_close_frame_reaches_the_browser(code: int, reason: str) -> None:
     async def page(http_stream: HttpStream) -> None:
         await http_stream.send_headers([OK])
         wire = WebSocketStream(http_stream, Side.SERVER)
@@ -120,7 +116,7 @@ async def test_how_the_program_says_goodbye_is_what_the_browser_hears(
 
 
 @pytest.mark.parametrize("how", ["killed", "reset", "removed"])
-async def test_a_program_that_says_no_goodbye_cuts_the_browser_off(how: str) -> None:
+async def test_a_program_that_ends_without_a_close_frame_cuts_the_browser_off(how: str) -> None:
     async def page(http_stream: HttpStream) -> None:
         await http_stream.send_headers([OK])
         await WebSocketStream(http_stream, Side.SERVER).receive()
@@ -139,7 +135,7 @@ async def test_a_program_that_says_no_goodbye_cuts_the_browser_off(how: str) -> 
     assert closed.value.rcvd is None
 
 
-async def test_a_browser_that_vanishes_frees_the_stream() -> None:
+async def test_a_browser_that_disconnects_frees_the_stream() -> None:
     async with gated(echo) as stage, dialled(stage) as socket:
         await socket.send("x")
         await socket.recv()
@@ -194,7 +190,7 @@ async def test_a_program_that_never_answers_is_a_504(monkeypatch) -> None:  # ty
         ({"headers": {"Cookie": "none=1"}}, 401),
     ],
 )
-async def test_who_is_refused_never_reaches_the_program(
+async def test_a_refused_request_never_reaches_the_program(
     change: dict[str, Any], status: int
 ) -> None:
     async with gated(echo) as stage:
@@ -202,7 +198,7 @@ async def test_who_is_refused_never_reaches_the_program(
     assert not stage.program.seen
 
 
-async def test_a_slow_program_holds_up_a_browser_that_talks_without_end() -> None:
+async def test_a_slow_program_blocks_a_browser_that_sends_endlessly() -> None:
     async def page(http_stream: HttpStream) -> None:
         await http_stream.send_headers([OK])
         await http_stream.gone.wait()

@@ -28,7 +28,7 @@ WEBSOCKET: Headers = [(b":method", b"CONNECT"), (b":protocol", b"websocket"), *G
         ([], HeaderBlock.TRAILERS),
     ],
 )
-def test_what_http2_allows_passes(headers: Headers, block: HeaderBlock) -> None:
+def test_fields_that_http2_allows_pass(headers: Headers, block: HeaderBlock) -> None:
     assert headers_fault(headers, block) is None
 
 
@@ -58,12 +58,12 @@ def test_what_http2_allows_passes(headers: Headers, block: HeaderBlock) -> None:
         (b"host", b"other.localhost"),
     ],
 )
-def test_what_could_smuggle_a_request_does_not_pass(extra: tuple[bytes, bytes]) -> None:
+def test_fields_that_could_smuggle_a_request_do_not_pass(extra: tuple[bytes, bytes]) -> None:
     assert headers_fault([*GET, extra], HeaderBlock.REQUEST)
 
 
 @pytest.mark.parametrize("missing", range(4))
-def test_a_request_needs_all_that_names_it(missing: int) -> None:
+def test_a_request_needs_all_its_pseudo_header_fields(missing: int) -> None:
     assert headers_fault(
         [field for at, field in enumerate(GET) if at != missing], HeaderBlock.REQUEST
     )
@@ -93,7 +93,7 @@ def test_trailers_have_no_pseudo_header_fields() -> None:
     assert headers_fault(OK, HeaderBlock.TRAILERS)
 
 
-def test_a_header_list_is_weighed_as_http2_says() -> None:
+def test_the_size_of_a_header_list_is_counted_as_in_http2() -> None:
     assert headers_size([(b"ab", b"cde"), (b"", b"")]) == 5 + 64
 
 
@@ -110,7 +110,7 @@ FIELDS = st.lists(st.tuples(NAMES, VALUES), max_size=5)
 
 @settings(max_examples=300)
 @given(st.sampled_from([[], GET, WEBSOCKET, OK]), FIELDS, st.sampled_from(HeaderBlock))
-def test_nothing_passes_that_h2_would_refuse(
+def test_no_fields_pass_that_h2_would_refuse(
     base: Headers, more: Headers, block: HeaderBlock
 ) -> None:
     headers = [*base, *more]

@@ -27,7 +27,7 @@ MB = 1_000_000
 
 
 async def until(condition: Callable[[], object]) -> None:
-    """A few turns of the loop are all that memory takes."""
+    """Wait for a condition, for a few turns of the loop: memory streams need no more."""
     for _ in range(1000):
         if condition():
             return
@@ -36,7 +36,7 @@ async def until(condition: Callable[[], object]) -> None:
 
 
 def overheard(end: MemoryStream) -> list[bytes]:
-    """What is written to it from now on."""
+    """Return a list that collects the bytes written to the stream from now on."""
     wrote: list[bytes] = []
     write = end.write
 
@@ -54,22 +54,22 @@ async def silent(http_stream: HttpStream) -> None:
 
 
 async def large(http_stream: HttpStream) -> None:
-    """Answers with three windows' worth, if it gets to send them."""
+    """Respond with three windows of data, as far as they can be sent."""
     await http_stream.send_headers(OK)
     for _ in range(3 * limits.HTTY_STREAM_WINDOW // len(PIECE)):
         await http_stream.write(PIECE)
     await http_stream.write(b"", end=True)
 
 
-async def test_a_closed_window_costs_no_frames_whatever_comes_meanwhile() -> None:
-    heard = bytearray()
+async def test_a_closed_window_costs_no_frames_whatever_arrives_meanwhile() -> None:
+    received = bytearray()
 
     async def listen(far: MemoryStream) -> None:
         while data := await far.read():
-            heard.extend(data)
+            received.extend(data)
 
     def bodies() -> list[bytes]:
-        return [frame.data for frame in only(DataFrame, parsed(bytes(heard)))]
+        return [frame.data for frame in only(DataFrame, parsed(bytes(received)))]
 
     async with served() as (far, _):
         listening = asyncio.ensure_future(listen(far))
@@ -79,7 +79,7 @@ async def test_a_closed_window_costs_no_frames_whatever_comes_meanwhile() -> Non
         for number in range(50):
             far.write(WindowUpdateFrame(0, 1).serialize())
             far.write(PingFrame(0, number.to_bytes(8, "big")).serialize())
-            await until(lambda: len(only(PingFrame, parsed(bytes(heard)))) > number)  # noqa: B023
+            await until(lambda: len(only(PingFrame, parsed(bytes(received)))) > number)  # noqa: B023
         assert bodies() == []
         far.write(WindowUpdateFrame(1, 100).serialize())
         await until(lambda: len(bodies()) == 2)
@@ -104,7 +104,7 @@ async def test_bodies_cross_both_ways_at_once() -> None:
         await sending
 
 
-async def test_many_exchanges_that_fill_both_directions_do_not_lock_each_other() -> None:
+async def test_many_streams_that_fill_both_directions_do_not_deadlock() -> None:
     async with joined() as both:
 
         async def one() -> None:
@@ -164,7 +164,7 @@ async def test_a_large_body_takes_little_memory_each_way(
     assert peak < 16 * MB
 
 
-async def test_a_body_nobody_reads_stops_its_sender_and_not_the_others() -> None:
+async def test_an_unread_body_blocks_its_sender_and_not_the_others() -> None:
     async with joined(large) as both:
         slow = await both.client.request(GET, end=True)
         await slow.answer()
@@ -174,7 +174,7 @@ async def test_a_body_nobody_reads_stops_its_sender_and_not_the_others() -> None
         assert len(await rest(slow)) == 3 * limits.HTTY_STREAM_WINDOW
 
 
-async def test_exchanges_share_the_wire_in_turns() -> None:
+async def test_streams_share_the_connection_in_turns() -> None:
     ended: list[int] = []
 
     async def sized(http_stream: HttpStream) -> None:
@@ -192,7 +192,7 @@ async def test_exchanges_share_the_wire_in_turns() -> None:
     assert ended == [1, 200]
 
 
-async def test_requests_wait_for_the_peers_limit_of_streams_and_never_pass_it() -> None:
+async def test_requests_wait_for_the_peers_limit_of_streams_and_never_exceed_it() -> None:
     ours, its = memory_streams()
     client = Http2Connection(ours, Http2Side.CLIENT)
     run = asyncio.ensure_future(client.run())
@@ -203,7 +203,7 @@ async def test_requests_wait_for_the_peers_limit_of_streams_and_never_pass_it() 
 
 
 async def _serve_at_most(limit: int, client: Http2Connection, its: MemoryStream, count: int) -> int:
-    """By h2 itself, which ends a connection with too many streams. How many there were at most."""
+    """Serve with h2, which ends a connection with too many streams. Return the maximum."""
     h2 = H2Connection(H2Configuration(client_side=False))
     h2.local_settings[SettingCodes.MAX_CONCURRENT_STREAMS] = limit
     h2.local_settings.acknowledge()
@@ -224,13 +224,13 @@ async def _serve_at_most(limit: int, client: Http2Connection, its: MemoryStream,
     return most
 
 
-async def test_a_cancelled_wait_for_a_stream_gives_its_place_to_the_next() -> None:
+async def test_a_cancelled_wait_for_a_stream_gives_its_slot_to_the_next() -> None:
     async with joined(silent) as both:
         held = [await both.client.request(GET, end=True) for _ in range(limits.HTTY_STREAMS)]
         waiting = [asyncio.ensure_future(both.client.request(GET, end=True)) for _ in range(3)]
         await asyncio.sleep(0)
         waiting[0].cancel()
-        held[0].reset()  # grants what is left of the queue, in order
+        held[0].reset()  # grants its slot to the rest of the queue, in order
         http_stream = await waiting[1]
         assert not waiting[2].done()
         waiting[2].cancel()
@@ -267,7 +267,7 @@ async def test_abandoned_bodies_cost_the_others_no_window() -> None:
         await asyncio.gather(*both.handling.tasks, return_exceptions=True)
 
 
-async def test_what_a_server_never_reads_costs_the_others_no_window() -> None:
+async def test_data_that_a_server_never_reads_costs_the_others_no_window() -> None:
     async def deaf(http_stream: HttpStream) -> None:
         await http_stream.send_headers(OK, end=True)
 
@@ -279,7 +279,7 @@ async def test_what_a_server_never_reads_costs_the_others_no_window() -> None:
         assert both.server._connection._h2.inbound_flow_control_window > 0
 
 
-async def test_an_answer_that_came_whole_outlives_a_reset_without_error() -> None:
+async def test_a_complete_response_survives_a_reset_without_error() -> None:
     async def early(http_stream: HttpStream) -> None:
         await http_stream.send_headers(OK)
         await http_stream.write(b"enough", end=True)
@@ -295,8 +295,8 @@ async def test_an_answer_that_came_whole_outlives_a_reset_without_error() -> Non
         assert http_stream.gone.is_set()
 
 
-async def test_trailers_and_earlier_responses_are_told_apart() -> None:
-    async def told(http_stream: HttpStream) -> None:
+async def test_trailers_and_informational_responses_are_distinguished() -> None:
+    async def with_trailers(http_stream: HttpStream) -> None:
         await rest(http_stream)
         assert http_stream.trailers == [(b"x-sum", b"1")]
         await http_stream.send_headers([(b":status", b"103"), (b"link", b"</a>")])
@@ -304,7 +304,7 @@ async def test_trailers_and_earlier_responses_are_told_apart() -> None:
         await http_stream.write(b"body")
         await http_stream.send_headers([(b"x-sum", b"2")])
 
-    async with joined(told) as both:
+    async with joined(with_trailers) as both:
         http_stream = await both.client.request(POST)
         await http_stream.write(b"body")
         await http_stream.send_headers([(b"x-sum", b"1")], end=True)
@@ -324,21 +324,21 @@ async def test_a_cancelled_write_leaves_the_connection_usable() -> None:
         assert len(await fetch(both.client)) == 3 * limits.HTTY_STREAM_WINDOW
 
 
-async def test_bad_headers_are_an_error_of_whoever_sends_them() -> None:
+async def test_bad_headers_raise_in_the_sender() -> None:
     async with joined() as both:
         with pytest.raises(BadHeaders):
             await both.client.request([*GET, (b"x", b"a\r\nb")])
         assert await fetch(both.client) == b""
 
 
-async def test_a_ping_tells_how_long_it_took() -> None:
+async def test_a_ping_returns_its_round_trip_time() -> None:
     async with joined() as both:
         assert 0 <= await both.client.ping() < 10
         assert both.client.extended_connect
         assert not both.server.extended_connect
 
 
-async def test_a_server_ends_with_the_last_word_and_the_client_is_silent_after_it() -> None:
+async def test_a_server_ends_with_the_final_goaway_and_the_client_sends_nothing_after_it() -> None:
     async with joined(large) as both:
         http_stream = await both.client.request(GET, end=True)
         await http_stream.answer()
@@ -357,7 +357,7 @@ async def test_a_server_ends_with_the_last_word_and_the_client_is_silent_after_i
         assert not wrote
 
 
-async def test_after_the_servers_last_word_not_one_byte_is_written() -> None:
+async def test_after_the_servers_final_goaway_no_byte_is_written() -> None:
     ours, its = memory_streams()
     client = Http2Connection(ours, Http2Side.CLIENT)
     run = asyncio.ensure_future(client.run())
@@ -378,7 +378,7 @@ async def test_a_client_that_closes_is_answered_by_the_server() -> None:
         assert server.graceful
 
 
-async def test_exchanges_that_do_not_end_are_ended_when_time_is_up(
+async def test_streams_that_do_not_end_are_reset_at_the_deadline(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("telex.htty.limits.HTTY_CLOSE_SECONDS", 0.01)
@@ -389,10 +389,10 @@ async def test_exchanges_that_do_not_end_are_ended_when_time_is_up(
         with pytest.raises(StreamReset):
             await http_stream.answer()
         assert not (await both.server.over).graceful
-        assert (await both.client.over).graceful, "it was told of each end, and of the last one"
+        assert (await both.client.over).graceful, "every end was reported, and the last one too"
 
 
-async def test_a_server_nobody_came_to_closes_at_once() -> None:
+async def test_a_server_without_a_client_closes_at_once() -> None:
     async with served() as (ours, server):
         server.close("nobody came")
         assert await server.over == Ended(True, "nobody came", 0)
@@ -401,7 +401,7 @@ async def test_a_server_nobody_came_to_closes_at_once() -> None:
         assert isinstance(last, GoAwayFrame)
 
 
-async def test_the_end_of_the_wire_aborts_everything() -> None:
+async def test_the_end_of_the_byte_stream_aborts_everything() -> None:
     async with joined(silent) as both:
         http_stream = await both.client.request(GET, end=True)
         asking = asyncio.ensure_future(http_stream.answer())
@@ -421,7 +421,7 @@ async def test_the_end_of_the_wire_aborts_everything() -> None:
         both.client.close()
 
 
-async def test_those_who_wait_for_a_stream_hear_of_the_end() -> None:
+async def test_waits_for_a_stream_fail_when_the_connection_ends() -> None:
     async with joined(silent) as both:
         for _ in range(limits.HTTY_STREAMS):
             await both.client.request(GET, end=True)
@@ -432,7 +432,7 @@ async def test_those_who_wait_for_a_stream_hear_of_the_end() -> None:
             await waiting
 
 
-async def test_cancelling_says_goaway() -> None:
+async def test_cancelling_sends_goaway() -> None:
     ours, its = memory_streams()
     server = Http2Connection(its, Http2Side.SERVER)
     run = asyncio.ensure_future(server.run())
@@ -444,7 +444,7 @@ async def test_cancelling_says_goaway() -> None:
     assert not (await server.over).graceful
 
 
-async def test_an_error_of_the_other_side_is_told_in_its_words() -> None:
+async def test_the_reason_in_the_other_sides_goaway_is_reported() -> None:
     async with joined(silent) as both:
         both.client._connection.give_up(ErrorCodes.INTERNAL_ERROR, "out of paper")
         both.client._writer.wake()
@@ -453,7 +453,7 @@ async def test_an_error_of_the_other_side_is_told_in_its_words() -> None:
 
 
 @pytest.mark.parametrize("code", [ErrorCodes.NO_ERROR, ErrorCodes.INTERNAL_ERROR])
-async def test_what_the_other_side_says_at_the_end_acts_on_no_terminal(
+async def test_control_characters_in_the_other_sides_reason_are_replaced(
     code: ErrorCodes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("telex.htty.limits.HTTY_CLOSE_SECONDS", 0.05)
@@ -514,7 +514,7 @@ async def test_a_silent_page_and_a_silent_websocket_are_not_stalled(
         assert not http_stream.gone.is_set()
 
 
-async def test_headers_that_do_not_end_end_the_connection() -> None:
+async def test_an_endless_header_block_ends_the_connection() -> None:
     async with served() as (ours, server):
         ours.write(HELLO + headers_begun(1, GET))
         await until(lambda: server._connection.in_header_block)
@@ -524,7 +524,7 @@ async def test_headers_that_do_not_end_end_the_connection() -> None:
 
 
 async def test_h2_itself_is_served() -> None:
-    """The handshake of another implementation, its defaults and its own GOAWAY."""
+    """With the handshake, the defaults and the GOAWAY of another implementation."""
     async with served() as (ours, server):
         h2 = H2Connection()
         h2.initiate_connection()
@@ -540,7 +540,7 @@ async def test_h2_itself_is_served() -> None:
         assert not [event for event in events if isinstance(event, ConnectionTerminated)]
 
 
-async def test_requests_wait_until_the_server_has_said_what_it_allows() -> None:
+async def test_requests_wait_for_the_servers_settings() -> None:
     ours, its = memory_streams()
     client = Http2Connection(ours, Http2Side.CLIENT)
     run = asyncio.ensure_future(client.run())
@@ -570,7 +570,7 @@ async def test_padding_opens_the_window_again_as_data_does() -> None:
 async def _asking(
     count: int,
 ) -> tuple[MemoryStream, asyncio.Task[Ended], list[asyncio.Task[HttpStream]]]:
-    """A client that has so many requests, and the bare end of its server, which has said nothing."""
+    """Start a client with so many requests; its server has sent nothing yet."""
     ours, its = memory_streams()
     client = Http2Connection(ours, Http2Side.CLIENT)
     run = asyncio.create_task(client.run())
@@ -579,7 +579,7 @@ async def _asking(
     return its, run, asking
 
 
-async def test_those_who_wait_for_settings_hear_of_the_end() -> None:
+async def test_waits_for_settings_fail_when_the_connection_ends() -> None:
     its, run, [asking] = await _asking(1)
     its.close()
     with pytest.raises(ConnectionOver):
@@ -587,7 +587,7 @@ async def test_those_who_wait_for_settings_hear_of_the_end() -> None:
     assert not (await run).graceful
 
 
-async def test_what_the_servers_last_word_leaves_out_was_refused_and_the_rest_goes_on() -> None:
+async def test_streams_above_the_last_id_of_goaway_are_refused_and_the_others_continue() -> None:
     its, run, asking = await _asking(2)
     its.write(SettingsFrame(0).serialize())
     first, second = await asyncio.gather(*asking)

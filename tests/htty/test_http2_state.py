@@ -43,7 +43,7 @@ from telex.htty.h2.http2_state import Http2Side, Http2State, ProtocolViolation
 
 
 def server() -> Http2State:
-    """One whose client has said hello by hand."""
+    """Return a server whose client's preface and SETTINGS were sent by hand."""
     connection = Http2State(Http2Side.SERVER)
     connection.begin()
     connection.receive(HELLO, 0.0)
@@ -60,7 +60,7 @@ def joined() -> tuple[Http2State, Http2State]:
 
 
 def settle(one: Http2State, two: Http2State) -> list[Event | ProtocolViolation]:
-    """Carry bytes both ways until there are none; what they meant."""
+    """Exchange bytes until there are none; return the events."""
     events: list[Event | ProtocolViolation] = []
     while one.unsent or two.unsent:
         events += two.receive(one.to_send(), 0.0)
@@ -140,7 +140,7 @@ def test_a_malformed_request_ends_its_stream_and_not_the_connection(bad: bytes) 
     assert not only(GoAwayFrame, sent)
 
 
-def test_the_window_of_a_malformed_body_is_given_back() -> None:
+def test_the_window_of_a_malformed_body_is_restored() -> None:
     connection = server()
     half = limits.HTTY_CONNECTION_WINDOW // 2
     for stream in range(1, 2 * half // limits.HTTY_FRAME_BYTES + 2, 2):
@@ -150,7 +150,7 @@ def test_the_window_of_a_malformed_body_is_given_back() -> None:
     assert sum(update.window_increment for update in updates if not update.stream_id) >= half
 
 
-def test_one_request_too_many_is_refused_alone() -> None:
+def test_only_the_request_over_the_limit_is_refused() -> None:
     connection = server()
     last = 2 * limits.HTTY_STREAMS + 1
     for stream in range(1, last + 1, 2):
@@ -165,7 +165,7 @@ def test_one_request_too_many_is_refused_alone() -> None:
     assert of(RequestReceived, connection.receive(headers(last + 2, GET, "END_STREAM"), 0.0))
 
 
-def test_what_was_under_way_on_a_stream_we_reset_is_credited_and_not_answered() -> None:
+def test_frames_under_way_on_a_reset_stream_are_credited_and_not_answered() -> None:
     connection = server()
     connection.receive(headers(1, POST), 0.0)
     connection.reset(1, ErrorCodes.CANCEL)
@@ -180,7 +180,7 @@ def test_what_was_under_way_on_a_stream_we_reset_is_credited_and_not_answered() 
     ] == [(0, half)]
 
 
-def test_exchanges_under_way_go_on_after_a_goaway_of_either_side() -> None:
+def test_open_streams_continue_after_a_goaway_of_either_side() -> None:
     client, server = joined()
     stream = client.request(GET, end=True)
     settle(client, server)
@@ -205,7 +205,7 @@ def test_a_request_after_our_goaway_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "code"),
+    ("sent", "code"),
     [
         (b"\xff\xff\xff\x00\x00\x00\x00\x00\x01", ErrorCodes.FRAME_SIZE_ERROR),
         (continuation(1, b"", "END_HEADERS"), ErrorCodes.PROTOCOL_ERROR),
@@ -227,11 +227,11 @@ def test_a_request_after_our_goaway_is_refused() -> None:
         "hpack",
     ],
 )
-def test_what_no_connection_survives_ends_it_with_a_goaway_that_says_why(
-    said: bytes, code: ErrorCodes
+def test_a_connection_error_ends_it_with_a_goaway_and_its_reason(
+    sent: bytes, code: ErrorCodes
 ) -> None:
     connection = server()
-    events = connection.receive(said, 0.0)
+    events = connection.receive(sent, 0.0)
     assert broken(events) == code
     goaway = parsed(connection.to_send())[-1]
     assert isinstance(goaway, GoAwayFrame)
@@ -241,7 +241,7 @@ def test_what_no_connection_survives_ends_it_with_a_goaway_that_says_why(
 
 
 def padded(kind: int, flags: int, payload: bytes, stream: int = 1) -> bytes:
-    """A frame by hand, as hyperframe makes none that is wrong."""
+    """Return a frame made by hand, because hyperframe makes no invalid ones."""
     return struct.pack(">BHBBL", 0, len(payload), kind, flags | 0x8, stream) + payload
 
 
@@ -250,7 +250,7 @@ PRIORITY = b"\0\0\0\0\x10"
 
 
 @pytest.mark.parametrize(
-    ("said", "code"),
+    ("sent", "code"),
     [
         (padded(0, 0, b"\x05abcd"), ErrorCodes.PROTOCOL_ERROR),
         (padded(0, 1, b"\x06abcd"), ErrorCodes.PROTOCOL_ERROR),
@@ -263,16 +263,16 @@ PRIORITY = b"\0\0\0\0\x10"
         (padded(1, 4 | 0x20, b"\0\0\0", stream=3), ErrorCodes.FRAME_SIZE_ERROR),
     ],
 )
-def test_padding_as_long_as_its_frame_ends_the_connection(said: bytes, code: ErrorCodes) -> None:
+def test_padding_as_long_as_its_frame_ends_the_connection(sent: bytes, code: ErrorCodes) -> None:
     connection = server()
     connection.receive(headers(1, POST), 0.0)
-    assert broken(connection.receive(said, 0.0)) == code
+    assert broken(connection.receive(sent, 0.0)) == code
     sent = parsed(connection.to_send())
     assert [frame.error_code for frame in only(GoAwayFrame, sent)] == [code]
     assert not only(RstStreamFrame, sent)
 
 
-def test_padding_up_to_the_end_of_its_frame_is_none_of_the_body() -> None:
+def test_padding_up_to_the_end_of_its_frame_is_not_part_of_the_body() -> None:
     connection = server()
     fields = padded(1, 4, bytes([3]) + FIELDS.replace(b"GET", b"POS") + b"\0\0\0")
     assert broken(connection.receive(fields, 0.0)) is None
@@ -296,7 +296,7 @@ def test_nothing_is_sent_of_a_body_while_its_window_is_closed() -> None:
     assert [frame.flags for frame in parsed(client.to_send())] == [{"END_STREAM"}]
 
 
-def test_goaway_is_said_once_and_again_only_for_an_error() -> None:
+def test_goaway_is_sent_once_and_again_only_for_an_error() -> None:
     _, server = joined()
     server.go_away(announced=True)
     server.go_away()
@@ -323,12 +323,12 @@ def test_a_server_must_not_push() -> None:
     assert broken(client.receive(push.serialize(), 0.0)) == ErrorCodes.PROTOCOL_ERROR
 
 
-def test_frames_nobody_knows_are_passed_over() -> None:
+def test_frames_of_unknown_types_are_ignored() -> None:
     connection = server()
     assert connection.receive(b"\0\0\2\xfe\0\0\0\0\0ab" + headers(1, GET), 0.0)
 
 
-def test_header_fields_longer_than_the_peer_takes_are_not_sent() -> None:
+def test_header_fields_over_the_peers_limit_are_not_sent() -> None:
     client, server = joined()
     with pytest.raises(BadHeaders, match="longer"):
         client.request([*GET, (b"cookie", bytes(b"x" * limits.HTTY_HEADER_BYTES))], end=True)
@@ -354,15 +354,15 @@ def test_credentials_stay_out_of_the_compression_table() -> None:
 
 def test_header_fields_in_many_frames_are_not_collected_past_the_limit() -> None:
     connection = server()
-    said = headers_begun(1, GET) + continuation(1, bytes(1_000)) * 40
-    assert broken(connection.receive(said, 0.0)) == ErrorCodes.ENHANCE_YOUR_CALM
+    sent = headers_begun(1, GET) + continuation(1, bytes(1_000)) * 40
+    assert broken(connection.receive(sent, 0.0)) == ErrorCodes.ENHANCE_YOUR_CALM
 
 
-def test_settings_of_ever_new_kinds_are_not_remembered_for_ever() -> None:
+def test_the_number_of_different_settings_is_bounded() -> None:
     connection = server()
     kinds = [
         b"".join((n).to_bytes(2, "big") + bytes(4) for n in range(at, at + 20))
         for at in (100, 200, 300)
     ]
-    said = b"".join(len(body).to_bytes(3, "big") + b"\4\0\0\0\0\0" + body for body in kinds)
-    assert broken(connection.receive(said, 0.0)) == ErrorCodes.ENHANCE_YOUR_CALM
+    sent = b"".join(len(body).to_bytes(3, "big") + b"\4\0\0\0\0\0" + body for body in kinds)
+    assert broken(connection.receive(sent, 0.0)) == ErrorCodes.ENHANCE_YOUR_CALM

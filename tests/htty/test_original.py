@@ -1,4 +1,4 @@
-"""The original in Ruby, by its chunks as they were recorded: each page it served is read."""
+"""The original in Ruby, by its recorded chunks: each page that it served can be read."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ from telex.wire.events import Frame
 from telex.wire.htty_chunk import HttyChunkDecoder
 
 CORPUS = Path(__file__).parents[1] / "corpus" / "htty" / "conversation.json"
-SAID = [(who, base64.b64decode(said)) for who, said in json.loads(CORPUS.read_text())["messages"]]
+MESSAGES = [
+    (sender, base64.b64decode(data)) for sender, data in json.loads(CORPUS.read_text())["messages"]
+]
 PAGES = {1: (b"/hello", b"you asked for /hello\n"), 3: (b"/", b"you asked for /\n")}
 
 
-def test_the_answers_of_the_original_are_read_by_our_client() -> None:
+def test_our_client_reads_the_responses_of_the_original() -> None:
     client, decoder = Http2State(Http2Side.CLIENT), HttyChunkDecoder()
     client.begin()
     for stream, (path, _) in PAGES.items():
@@ -27,8 +29,8 @@ def test_the_answers_of_the_original_are_read_by_our_client() -> None:
         assert client.request([*fields, (b":path", path)], end=True) == stream
     answered: list[int] = []
     bodies: defaultdict[int, bytes] = defaultdict(bytes)
-    for who, said in SAID:
-        for frame in decoder.feed(said) if who == "program" else []:
+    for sender, data in MESSAGES:
+        for frame in decoder.feed(data) if sender == "program" else []:
             assert isinstance(frame, Frame)
             for event in client.receive(frame.body, 0.0):
                 assert not isinstance(event, ProtocolViolation), event
@@ -41,12 +43,12 @@ def test_the_answers_of_the_original_are_read_by_our_client() -> None:
     assert bodies == {stream: body for stream, (_, body) in PAGES.items()}
 
 
-def test_both_sides_of_it_are_told_by_dump() -> None:
-    found = dump([[TranscriptPart(who == "terminal", said, 0) for who, said in SAID]])
-    assert (found.problems, found.text, found.chunks) == ([], 0, len(SAID))
+def test_dump_shows_both_sides_of_it() -> None:
+    found = dump([[TranscriptPart(sender == "terminal", data, 0) for sender, data in MESSAGES]])
+    assert (found.problems, found.text, found.chunks) == ([], 0, len(MESSAGES))
     (session,) = found.sessions
-    told = {
+    dumped = {
         id: (one.request[b":path"].encode(), one.response[b":status"], one.response.size)
         for id, one in session.streams.items()
     }
-    assert told == {id: (path, "200", len(body)) for id, (path, body) in PAGES.items()}
+    assert dumped == {id: (path, "200", len(body)) for id, (path, body) in PAGES.items()}

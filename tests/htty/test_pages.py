@@ -1,4 +1,4 @@
-"""Whose a page is, by what name, and how many there are."""
+"""Which program a page belongs to, its name, and how many pages are kept."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-async def test_who_runs_the_same_has_the_same_page_and_nobody_else() -> None:
+async def test_only_the_same_command_has_the_same_page() -> None:
     pages = Pages()
     first = pages.page_for("t1", PageProgram("python", "a"))
     assert pages.page_for("t1", PageProgram("renamed", "a")) is first
@@ -33,7 +33,7 @@ async def test_a_name_is_not_used_again_for_another_page() -> None:
     assert pages.page_for("t2", PageProgram("python", "a")).name != first.name
 
 
-async def test_the_page_that_was_used_last_is_forgotten_last(
+async def test_the_most_recently_used_page_is_dropped_last(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("telex.htty.limits.HTTY_PAGES", 2)
@@ -54,7 +54,7 @@ async def test_the_page_that_was_used_last_is_forgotten_last(
         await pages.close()
 
 
-def test_a_program_is_known_by_what_it_runs_and_where(tmp_path: Path) -> None:
+def test_a_program_is_identified_by_its_command_and_directory(tmp_path: Path) -> None:
     same = [program_running("one", tmp_path) for _ in range(2)]
     assert same[0] == same[1]
     assert same[0].command in ("sh", "dash", "bash")
@@ -63,7 +63,7 @@ def test_a_program_is_known_by_what_it_runs_and_where(tmp_path: Path) -> None:
     assert program_running("one", tmp_path / "inner") != same[0]
 
 
-def test_who_comes_from_elsewhere_is_another_unless_the_last_one_left_just_now() -> None:
+def test_a_remote_program_is_a_new_one_unless_the_previous_one_just_ended() -> None:
     far, ssh = RemotePrograms(), PageProgram("ssh", "ssh host")
     first = far.arrived(ssh, 0)
     far.left(first, 10)
@@ -72,12 +72,12 @@ def test_who_comes_from_elsewhere_is_another_unless_the_last_one_left_just_now()
     far.left(again, 100)
     other = far.arrived(ssh, 101 + limits.HTTY_RETURN_SECONDS)
     assert other != first
-    far.left(first, 0)  # which is nobody's business any more
+    far.left(first, 0)  # ignored, because it was replaced
     assert far.arrived(ssh, 1000) == other, "it has not left"
     assert far.arrived(PageProgram("ssh", "ssh elsewhere"), 1000) != other
 
 
-def test_who_is_not_known_is_like_nobody_else() -> None:
+def test_an_unknown_program_equals_no_other() -> None:
     with subprocess.Popen(["true"]) as gone:
         gone.wait()
     assert program_of(gone.pid, "make").command == "make"
@@ -89,7 +89,7 @@ def program_running(command: str, where: Path) -> PageProgram:
     pipe = subprocess.PIPE
     with subprocess.Popen(says, cwd=where, stdin=pipe, stdout=pipe) as running:
         assert running.stdout is not None
-        assert running.stdout.readline() == b"here\n"  # it is itself by now
+        assert running.stdout.readline() == b"here\n"  # exec has completed
         try:
             return program_of(running.pid, "unknown")
         finally:

@@ -1,4 +1,4 @@
-"""Requests passed on to a real HTTP/1.1 server, over TCP and over a Unix socket."""
+"""Requests forwarded to a real HTTP/1.1 server, over TCP and over a Unix socket."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from telex.wire import limits
 
 @asynccontextmanager
 async def server(app: Any, path: Path | None = None) -> AsyncIterator[str]:
-    """A web server of its own in this loop. Where it is, in the words of `--to`."""
+    """Run a web server in this loop. Yield its address, in the form of `--to`."""
     listening = socket.socket(socket.AF_INET if path is None else socket.AF_UNIX)
     listening.bind(("127.0.0.1", 0) if path is None else str(path))
     config = uvicorn.Config(app, log_level="critical", timeout_graceful_shutdown=1)
@@ -181,7 +181,7 @@ async def test_events_arrive_when_they_are_sent_and_a_closed_tab_ends_them() -> 
         await over.wait()
 
 
-async def test_a_client_that_leaves_before_the_answer_takes_its_request_with_it() -> None:
+async def test_a_client_that_disconnects_before_the_response_cancels_its_request() -> None:
     asked, left = asyncio.Event(), asyncio.Event()
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
@@ -198,7 +198,7 @@ async def test_a_client_that_leaves_before_the_answer_takes_its_request_with_it(
         await left.wait()
 
 
-async def test_a_server_that_is_not_there_is_a_502_that_says_so(tmp_path: Path) -> None:
+async def test_a_missing_server_is_a_502_with_advice(tmp_path: Path) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
@@ -213,7 +213,7 @@ async def test_a_server_that_is_not_there_is_a_502_that_says_so(tmp_path: Path) 
                 assert (await whole(exchange)).status == 502
 
 
-async def test_an_answer_with_two_lengths_is_a_502() -> None:
+async def test_a_response_with_two_lengths_is_a_502() -> None:
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         both = b"Content-Length: 3\r\nTransfer-Encoding: chunked"
@@ -224,12 +224,12 @@ async def test_an_answer_with_two_lengths_is_a_502() -> None:
     async with await asyncio.start_server(answer, "127.0.0.1", 0) as upstream:
         port = upstream.sockets[0].getsockname()[1]
         async with served(ReverseProxy(f"http://127.0.0.1:{port}")) as client:
-            told = await client.get("/")
-            assert told.status == 502
-            assert b"both Content-Length and Transfer-Encoding" in told.body
+            reply = await client.get("/")
+            assert reply.status == 502
+            assert b"both Content-Length and Transfer-Encoding" in reply.body
 
 
-async def test_a_server_that_breaks_off_before_its_answer_is_a_502() -> None:
+async def test_a_server_that_disconnects_before_its_response_is_a_502() -> None:
     async def leave(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readline()
         writer.close()
@@ -240,7 +240,7 @@ async def test_a_server_that_breaks_off_before_its_answer_is_a_502() -> None:
         assert (await client.get("/")).status == 502
 
 
-async def test_a_server_that_does_not_answer_is_a_504_though_an_upload_may_take_its_time(
+async def test_a_server_that_does_not_respond_is_a_504_but_an_upload_may_be_slow(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("telex.htty.limits.HTTY_UPSTREAM_SECONDS", 0.2)
@@ -261,7 +261,7 @@ async def test_a_server_that_does_not_answer_is_a_504_though_an_upload_may_take_
         assert (await whole(exchange)).body == b"late"
 
 
-async def test_an_answer_that_breaks_off_is_a_reset_and_no_false_end(
+async def test_an_interrupted_response_is_a_reset_and_not_a_normal_end(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def half(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -296,7 +296,7 @@ async def refuse(websocket: WebSocket) -> None:
 
 
 @pytest.mark.parametrize("unix", [False, True], ids=["tcp", "unix"])
-async def test_websockets_are_passed_on(tmp_path: Path, unix: bool) -> None:
+async def test_websockets_are_forwarded(tmp_path: Path, unix: bool) -> None:
     app = Starlette(routes=[WebSocketRoute("/ws", echo), WebSocketRoute("/no", refuse)])
     app.state.left = asyncio.Queue()
     async with behind(app, tmp_path / "app.sock" if unix else None) as client:
@@ -360,12 +360,12 @@ async def test_no_target_leads_to_another_server() -> None:
         *("http://x/path", "http://x?q", "127.0.0.1:3000"),
     ],
 )
-def test_what_is_no_server_is_refused_with_a_sentence(to: str) -> None:
+def test_an_invalid_server_address_is_refused_with_a_message(to: str) -> None:
     with pytest.raises(NoUpstream, match=r"."):
         Upstream.parse(to)
 
 
-def test_servers_are_named_as_they_are_asked() -> None:
+def test_a_server_is_printed_as_it_was_given() -> None:
     assert Upstream.parse("http://[::1]:3000/").authority == "[::1]:3000"
     assert Upstream.parse("http://localhost").authority == "localhost"
     assert Upstream.parse("http://localhost:80").authority == "localhost"

@@ -1,4 +1,4 @@
-"""A program that serves a page through its terminal, while it prints, is typed to, stopped, ended."""
+"""A program that serves a page through its terminal while it prints, gets keys, stops and exits."""
 
 from __future__ import annotations
 
@@ -81,13 +81,13 @@ Headers = list[tuple[bytes, bytes]]
 
 
 def asked(path: str, method: str = "GET") -> Headers:
-    told = {":method": method, ":scheme": "http", ":authority": "page", ":path": path}
-    return [(name.encode(), value.encode()) for name, value in told.items()]
+    fields = {":method": method, ":scheme": "http", ":authority": "page", ":path": path}
+    return [(name.encode(), value.encode()) for name, value in fields.items()]
 
 
 @contextlib.asynccontextmanager
 async def visiting(program: str) -> AsyncIterator[tuple[Http2Connection, CommandStream, Shown]]:
-    """A Python program on a terminal that shows pages, and an HTTP/2 client of it."""
+    """Run a Python program on a terminal that shows pages, with an HTTP/2 client."""
     shown = Shown()
     argv = [sys.executable, "-u", "-c", program]
     async with CommandStream(argv, text=shown.add) as stream:
@@ -121,7 +121,7 @@ async def got(http: Http2Connection, path: str = "/", body: bytes = b"") -> tupl
 
 
 @pytest.mark.parametrize("program", [SERVE, RUN], ids=["serve", "run"])
-async def test_an_app_is_served_and_told_of_its_beginning_and_its_end(program: str) -> None:
+async def test_an_app_is_served_with_startup_and_shutdown(program: str) -> None:
     async with visiting(program) as (http, stream, shown):
         assert await got(http) == (b"200", b"a page")
         await shown.sees("lifespan.startup")
@@ -132,7 +132,7 @@ async def test_an_app_is_served_and_told_of_its_beginning_and_its_end(program: s
         assert "HTTY" not in shown.text
 
 
-async def test_what_is_typed_reaches_the_program_while_requests_do() -> None:
+async def test_typed_keys_reach_the_program_while_requests_do() -> None:
     async with visiting(SERVE) as (http, stream, shown):
         stream.pty.write(b"ab\r")
         await shown.sees("typed b'ab\\r'")
@@ -148,7 +148,7 @@ async def test_large_bodies_go_both_ways_while_the_program_prints() -> None:
         assert set(whole.split()) == {"chatter"}
 
 
-async def test_an_app_that_fails_says_so_as_text_and_serves_on() -> None:
+async def test_a_failing_app_prints_its_error_and_continues_to_serve() -> None:
     async with visiting(SERVE) as (http, _, shown):
         assert (await got(http, "/fails"))[0] == b"500"
         await shown.sees("as it should")
@@ -158,7 +158,7 @@ async def test_an_app_that_fails_says_so_as_text_and_serves_on() -> None:
 @pytest.mark.parametrize(
     ("program", "says"), [(SERVE, "KeyboardInterrupt"), (RUN, "it was interrupted")]
 )
-async def test_ctrl_c_interrupts_the_program_which_says_goodbye(program: str, says: str) -> None:
+async def test_ctrl_c_interrupts_the_program_which_sends_goaway(program: str, says: str) -> None:
     async with visiting(program) as (http, stream, shown):
         stream.pty.write(b"\x03")
         ended = await asyncio.wait_for(http.over, 10)
@@ -169,7 +169,7 @@ async def test_ctrl_c_interrupts_the_program_which_says_goodbye(program: str, sa
         assert stream.pty.line_settings().echo, "the terminal is as it was"
 
 
-async def test_ctrl_c_ends_live_updates_and_the_connection_as_it_should_end() -> None:
+async def test_ctrl_c_ends_live_updates_and_the_connection_gracefully() -> None:
     async with visiting(SERVE) as (http, stream, _):
         live = await http.request(asked("/live"), end=True)
         assert await live.read() == b"now"
@@ -187,7 +187,7 @@ async def test_a_second_session_follows_on_the_same_terminal() -> None:
         await shown.sees("between")
 
 
-async def test_ctrl_z_gives_the_terminal_to_the_shell_and_fg_goes_on_with_the_page(
+async def test_ctrl_z_gives_the_terminal_to_the_shell_and_fg_continues_the_page(
     program: Callable[[str], str], tmp_path: Path
 ) -> None:
     (tmp_path / "served.py").write_text(SERVE)

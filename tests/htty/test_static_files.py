@@ -1,4 +1,4 @@
-"""A directory as pages: files, parts of them, a list, and nothing from anywhere else."""
+"""A directory as pages: files, ranges, listings, and nothing outside of the directory."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ async def test_a_file_is_served_with_its_type_and_length(root: Path) -> None:
 async def test_a_file_of_many_pieces_is_whole_whether_or_not_a_thread_reads_it(
     root: Path, waits: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if waits:  # as where the system cannot say what it has in memory
+    if waits:  # as on systems without RWF_NOWAIT
         monkeypatch.delattr(os, "RWF_NOWAIT", raising=False)
     threads: list[object] = []
     reading = asyncio.to_thread
@@ -66,14 +66,14 @@ async def test_a_file_of_many_pieces_is_whole_whether_or_not_a_thread_reads_it(
     assert bool(threads) or not waits
 
 
-async def test_an_archive_is_served_as_it_lies_there(root: Path) -> None:
+async def test_an_archive_is_served_unchanged(root: Path) -> None:
     (root / "a.tar.gz").write_bytes(b"\x1f\x8b")
     answer = await get(root, "/a.tar.gz")
     assert answer.headers["content-type"] == "application/gzip"
     assert "content-encoding" not in answer.headers
 
 
-async def test_head_says_the_same_without_the_body(root: Path) -> None:
+async def test_head_has_the_same_headers_without_the_body(root: Path) -> None:
     got, head = await get(root, "/hello.txt"), await get(root, "/hello.txt", "HEAD")
     assert head.content == b""
     assert head.headers == got.headers
@@ -95,7 +95,7 @@ async def test_head_says_the_same_without_the_body(root: Path) -> None:
         ("lines=0-1", 200, b"hello, world\n", None),
     ],
 )
-async def test_a_part_is_served_when_one_is_asked_for(
+async def test_a_requested_range_is_served(
     root: Path, asked: str, status: int, content: bytes, content_range: str | None
 ) -> None:
     answer = await get(root, "/hello.txt", range=asked)
@@ -103,7 +103,7 @@ async def test_a_part_is_served_when_one_is_asked_for(
     assert answer.headers.get("content-range") == content_range
 
 
-async def test_what_has_not_changed_is_not_sent_again(root: Path) -> None:
+async def test_an_unchanged_file_is_not_sent_again(root: Path) -> None:
     first = await get(root, "/hello.txt")
     tag, date = first.headers["etag"], first.headers["last-modified"]
     for condition in ({"if_none_match": f'"x", W/{tag}'}, {"if_modified_since": date}):
@@ -116,7 +116,7 @@ async def test_what_has_not_changed_is_not_sent_again(root: Path) -> None:
     assert changed.text == "another text"
 
 
-async def test_a_part_of_another_version_is_not_mixed_with_what_they_have(root: Path) -> None:
+async def test_a_range_of_another_version_is_not_served(root: Path) -> None:
     tag = (await get(root, "/hello.txt")).headers["etag"]
     assert (await get(root, "/hello.txt", range="bytes=0-1", if_range=tag)).status_code == 206
     assert (await get(root, "/hello.txt", range="bytes=0-1", if_range='"x"')).status_code == 200
@@ -135,24 +135,24 @@ async def test_a_folder_is_listed_with_names_escaped(root: Path) -> None:
     assert (await get(root, f"/inner/{link[1]}".replace("./", ""))).text == "{}"
 
 
-async def test_names_that_are_no_utf8_can_be_listed_and_opened(root: Path) -> None:
+async def test_names_that_are_not_utf8_can_be_listed_and_opened(root: Path) -> None:
     (Path(os.fsdecode(os.fsencode(root) + b"/caf\xe9.txt"))).write_text("latin")
     assert 'href="./caf%E9.txt"' in (await get(root, "/")).text
     assert (await get(root, "/caf%E9.txt")).text == "latin"
 
 
-async def test_a_folder_with_an_index_shows_it(root: Path) -> None:
+async def test_a_folder_with_an_index_serves_it(root: Path) -> None:
     assert (await get(root, "/site/")).text == "<h1>welcome</h1>"
 
 
-async def test_a_folder_without_its_slash_leads_to_the_one_with_it(root: Path) -> None:
+async def test_a_folder_without_its_slash_redirects_to_the_one_with_it(root: Path) -> None:
     answer = await get(root, "/inner")
     assert (answer.status_code, answer.headers["location"]) == (308, "./inner/")
     elsewhere = await get(root, "//inner")
     assert not elsewhere.headers["location"].startswith("//")
 
 
-async def test_dotfiles_are_neither_listed_nor_served_unless_asked_for(root: Path) -> None:
+async def test_dotfiles_are_neither_listed_nor_served_unless_enabled(root: Path) -> None:
     assert "secret" not in (await get(root, "/")).text
     for path in ("/.secret", "/%2esecret", "/.git/config", "/inner/../.secret"):
         assert (await get(root, path)).status_code == 404
@@ -162,14 +162,14 @@ async def test_dotfiles_are_neither_listed_nor_served_unless_asked_for(root: Pat
         assert ".secret" in (await client.get("/")).text
 
 
-async def test_what_is_hidden_is_not_reached_by_a_link_with_a_plain_name(root: Path) -> None:
+async def test_a_hidden_file_is_not_reached_by_a_visible_link(root: Path) -> None:
     (root / "shows").symlink_to(".secret")
     (root / "history").symlink_to(".git")
     (root / "inner" / "index.html").symlink_to("../.secret")
     for path in ("/shows", "/history/", "/history/config", "/inner/index.html"):
         assert (await get(root, path)).status_code == 404, path
     assert "hidden" not in (await get(root, "/inner/")).text
-    assert (await get(root / ".git", "/config")).text == "hidden"  # asked for, by who serves it
+    assert (await get(root / ".git", "/config")).text == "hidden"  # served explicitly
 
 
 @pytest.mark.parametrize(
@@ -189,14 +189,14 @@ async def test_what_is_hidden_is_not_reached_by_a_link_with_a_plain_name(root: P
         "/" + "x/" * 3000,
     ],
 )
-async def test_no_path_leads_anywhere_else(root: Path, path: str) -> None:
+async def test_no_path_leads_out_of_the_directory(root: Path, path: str) -> None:
     answer = await get(root, path)
     assert answer.status_code == 404
     assert "bounds" not in answer.text
     assert "root:" not in answer.text
 
 
-async def test_links_may_lead_to_another_place_beneath_and_never_out(root: Path) -> None:
+async def test_links_may_lead_to_another_place_inside_and_never_out(root: Path) -> None:
     (root / "near").symlink_to("inner/../hello.txt")
     (root / "far").symlink_to("../outside.txt")
     (root / "absolute").symlink_to(root / "hello.txt")
@@ -208,8 +208,8 @@ async def test_links_may_lead_to_another_place_beneath_and_never_out(root: Path)
     assert "deep" in (await get(root, "/inner/")).text
 
 
-async def test_a_file_that_becomes_a_link_between_two_looks_is_not_followed(root: Path) -> None:
-    """A thread swaps it as fast as it can; the outside never shows."""
+async def test_a_file_that_becomes_a_link_between_two_checks_is_not_followed(root: Path) -> None:
+    """A thread swaps it continuously; the file outside is never served."""
     stop = asyncio.Event()
 
     def swap() -> None:
@@ -229,19 +229,17 @@ async def test_a_file_that_becomes_a_link_between_two_looks_is_not_followed(root
     assert {answer.status_code for answer in answers} <= {200, 404}
 
 
-async def test_what_is_no_file_is_not_there_and_nothing_waits_for_it(root: Path) -> None:
+async def test_a_special_file_is_a_404_without_blocking(root: Path) -> None:
     os.mkfifo(root / "pipe")
     assert (await get(root, "/pipe")).status_code == 404
 
 
-async def test_a_directory_is_for_reading(root: Path) -> None:
+async def test_a_directory_is_read_only(root: Path) -> None:
     answer = await get(root, "/hello.txt", "POST")
     assert (answer.status_code, answer.headers["allow"]) == (405, "GET, HEAD")
 
 
-async def test_a_list_is_cut_where_nobody_reads_on(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_long_listing_is_cut(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("telex.htty.limits.HTTY_NAMES_LISTED", 2)
     text = (await get(root, "/")).text
     assert text.count("<tr>") == 2
@@ -255,7 +253,7 @@ async def test_a_list_is_cut_where_nobody_reads_on(
         st.from_regex(rb"bytes=[0-9]{0,2}-[0-9]{0,2}", fullmatch=True),
     ),
 )
-def test_a_part_lies_within_the_file(size: int, asked: bytes) -> None:
+def test_a_range_lies_within_the_file(size: int, asked: bytes) -> None:
     found = requested_part({b"range": asked}, size, Validators(b'"x"', 0))
     assert 0 <= found.start <= found.start + found.length <= size
     assert found.status in (200, 206, 416)

@@ -1,4 +1,4 @@
-"""May a page be sent? The environment says it first; where it does not, the terminal is asked."""
+"""Whether a page may be sent: the environment decides first, otherwise the terminal is queried."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ SHOWS: dict[str, Any] = {"capabilities": {"htty": {"level": 1}}, "maxframe": 655
         ("١", 0),
     ],
 )
-def test_the_variable_is_read_as_the_spec_says(given: str, version: int) -> None:
+def test_the_variable_is_read_as_the_spec_requires(given: str, version: int) -> None:
     assert advertised_version({"HTTY": given}) == version
 
 
-def test_without_the_variable_nothing_is_said() -> None:
+def test_without_the_variable_the_support_is_unknown() -> None:
     assert advertised_version({}) is None
 
 
@@ -47,7 +47,7 @@ async def test_a_no_is_never_overridden_and_nothing_is_written(given: str, force
         assert fake.asked == 0
 
 
-async def test_a_terminal_that_names_pages_is_believed() -> None:
+async def test_a_terminal_that_announces_pages_is_trusted() -> None:
     async with terminal(Manners(detect=SHOWS)) as fake:
         found = await find_support({}, fake.fd)
         assert (found.version, found.wrap) == (1, None)
@@ -55,7 +55,7 @@ async def test_a_terminal_that_names_pages_is_believed() -> None:
         assert fake.restored()
 
 
-async def test_what_is_typed_while_the_terminal_is_asked_is_not_lost() -> None:
+async def test_keys_typed_while_the_terminal_is_queried_are_not_lost() -> None:
     async with terminal(Manners(detect=SHOWS, late=0.1)) as fake:
         fake.type(b"early")
         assert (await find_support({}, fake.fd)).typed == b"early"
@@ -81,20 +81,20 @@ async def test_any_other_terminal_gets_no_page(manners: Manners, why: str) -> No
         assert bytes(fake.shown) == b""
 
 
-async def test_force_takes_silence_for_a_yes() -> None:
+async def test_force_assumes_a_yes_if_nothing_is_known() -> None:
     async with terminal(Manners(answers=[SILENT])) as fake:
         assert (await find_support({}, fake.fd, force=True)).version == 1
         assert fake.asked == 0
 
 
-async def test_behind_tmux_the_terminal_is_asked_and_chunks_are_wrapped() -> None:
+async def test_behind_tmux_the_terminal_is_queried_and_chunks_are_wrapped() -> None:
     async with terminal(Manners(multiplexer="tmux", answers=[SILENT], detect=SHOWS)) as fake:
         found = await find_support({"TMUX": "x"}, fake.fd)
         assert found.wrap is not None
         assert found.wrap.name == "tmux"
 
 
-async def test_in_tmux_the_variable_is_not_enough_and_one_is_told_what_to_set() -> None:
+async def test_in_tmux_the_variable_is_not_enough_and_the_error_names_the_setting() -> None:
     async with terminal(Manners(multiplexer="deaf", answers=[SILENT], detect=SHOWS)) as fake:
         with pytest.raises(NoPages, match="tmux set -g allow-passthrough on"):
             await find_support({"HTTY": "1", "TMUX": "x"}, fake.fd)
@@ -116,7 +116,7 @@ async def test_without_a_terminal_and_without_the_variable_there_are_no_pages() 
         assert fake.asked == 0
 
 
-async def test_a_program_on_a_terminal_asks_it() -> None:
+async def test_a_program_on_a_terminal_queries_it() -> None:
     program = (
         "import asyncio; from telex.htty.support import *;"
         "print(asyncio.run(find_support({}, standard_terminal())).version, flush=True)"

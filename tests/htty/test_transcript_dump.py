@@ -29,7 +29,7 @@ UPLOAD = b"name=value" * 1000
 
 
 def streams(goaway: bool = True) -> tuple[bytes, bytes]:
-    """A connection with an upload and a reset, by h2: what the terminal sent, what the program."""
+    """Return both directions of a connection with an upload and a reset, made by h2."""
     client = h2.connection.H2Connection(h2.config.H2Configuration(client_side=True))
     server = h2.connection.H2Connection(h2.config.H2Configuration(client_side=False))
     sent, answered = bytearray(), bytearray()
@@ -92,7 +92,7 @@ def holds_the_exchanges(found: Dump, session: int = 0, requests: bool = True) ->
 SENT, ANSWERED = streams()
 
 
-def test_what_the_program_wrote_gives_the_responses() -> None:
+def test_the_programs_output_gives_the_responses() -> None:
     found = dump([transcript_parts(b"$ serve\r\n" + encode(ANSWERED) + b"done\r\n")])
     holds_the_exchanges(found, requests=False)
     assert found.problems == []
@@ -158,13 +158,13 @@ def test_one_file_of_script_for_both_directions_needs_its_timing() -> None:
         transcript_parts(log, b"0.1 20\n")
 
 
-def test_what_tmux_was_to_pass_on_is_unwrapped() -> None:
+def test_the_wrapping_of_tmux_is_removed() -> None:
     chunks = encode(ANSWERED)
     wrapped = b"".join(TMUX.around(b"\x1bPHTTY;" + one) for one in chunks.split(b"\x1bPHTTY;")[1:])
     holds_the_exchanges(dump([transcript_parts(wrapped)]), requests=False)
 
 
-def test_sessions_that_follow_each_other_are_told_apart_also_after_a_kill() -> None:
+def test_consecutive_sessions_are_separated_also_after_a_kill() -> None:
     sent, answered = streams(goaway=False)
     killed = encode(answered) + encode(answered[: len(answered) // 2]) + b"Killed\r\n"
     found = dump([transcript_parts(killed + encode(ANSWERED)), transcript_parts(encode(sent) * 3)])
@@ -206,7 +206,7 @@ def test_the_raw_form_is_named_with_its_offset() -> None:
     assert found.chunks == 0
 
 
-def test_frames_are_told_one_by_one() -> None:
+def test_frames_are_listed_one_by_one() -> None:
     found = dump([transcript_parts(encode(SENT)), transcript_parts(encode(ANSWERED))], frames=True)
     first = [(one.sender, one.frame.kind, one.frame.flags) for one in found.frames[:1]]
     assert first == [("terminal", "Settings", ())]
@@ -217,7 +217,7 @@ def test_frames_are_told_one_by_one() -> None:
 
 
 @given(st.binary(max_size=500), st.integers(1, 100))
-def test_bytes_that_are_no_http2_are_a_problem_and_never_an_exception(
+def test_bytes_that_are_not_http2_are_a_problem_and_never_an_exception(
     data: bytes, size: int
 ) -> None:
     dump([transcript_parts(encode(data, size))], frames=True)
@@ -230,6 +230,6 @@ def test_any_file_can_be_dumped(data: bytes) -> None:
     assert found.text <= len(data) + 1
 
 
-def test_a_recording_that_is_broken_says_so() -> None:
+def test_a_broken_recording_raises_not_a_recording() -> None:
     with pytest.raises(NotARecording):
         transcript_parts(b'{"version": 2, "width": 0}\n')

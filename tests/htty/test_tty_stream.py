@@ -35,7 +35,7 @@ TMUX = {"HTTY": "1", "TMUX": "x"}
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For an answer that will not come."""
+    """Shorten the wait for a response that will not arrive."""
     monkeypatch.setattr("telex.htty.support.RoundTrip", lambda: RoundTrip(0.2))
 
 
@@ -48,7 +48,7 @@ async def read_all(stream: TtyStream, size: int) -> bytes:
 
 
 @pytest.mark.each_loop
-async def test_bytes_go_both_ways_and_are_seen_by_nobody(loop: str) -> None:
+async def test_bytes_go_both_ways_and_are_never_visible(loop: str) -> None:
     async with far_end() as end:
         async with open_stream(fd=end.fd, environ=YES) as stream:
             stream.write(b"from the program")
@@ -59,7 +59,7 @@ async def test_bytes_go_both_ways_and_are_seen_by_nobody(loop: str) -> None:
         assert end.restored()
 
 
-async def test_it_takes_lines_and_echo_away_and_leaves_signals_and_output() -> None:
+async def test_it_switches_lines_and_echo_off_and_keeps_signals_and_output() -> None:
     async with far_end() as end, open_stream(fd=end.fd, environ=YES):
         iflag, oflag, _, lflag, *_ = end.modes()
         gone = termios.ICANON | termios.ECHO | termios.IEXTEN
@@ -71,7 +71,7 @@ async def test_it_takes_lines_and_echo_away_and_leaves_signals_and_output() -> N
 
 
 @pytest.mark.counted
-async def test_what_other_threads_print_never_lands_inside_a_chunk(
+async def test_output_of_other_threads_never_lands_inside_a_chunk(
     counted: Callable[[int, int], int],
 ) -> None:
     size = counted(5, 50) * wire_limits.MIB
@@ -118,13 +118,13 @@ async def test_keys_between_chunks_reach_the_program_in_order() -> None:
         assert not end.shown
 
 
-async def test_a_fault_in_what_the_program_does_with_a_key_costs_no_chunk() -> None:
+async def test_an_error_in_the_keys_callback_loses_no_chunk() -> None:
     faults: list[object] = []
 
     def fail(data: bytes) -> None:
         raise ValueError(data)
 
-    asyncio.get_running_loop().set_exception_handler(lambda _, told: faults.append(told))
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: faults.append(context))
     async with far_end() as end, open_stream(fd=end.fd, environ=YES, keys=fail) as stream:
         end.type(b"k" + htty_chunk.encode(b"whole"))
         assert await stream.read() == b"whole"
@@ -132,7 +132,7 @@ async def test_a_fault_in_what_the_program_does_with_a_key_costs_no_chunk() -> N
         assert len(faults) == 1
 
 
-async def test_without_a_callback_what_is_typed_waits_to_be_asked_for() -> None:
+async def test_without_a_callback_typed_keys_wait_to_be_read() -> None:
     async with far_end() as end, open_stream(fd=end.fd, environ=YES) as stream:
         end.type(b"abc")
         assert await stream.typed() == b"abc"
@@ -146,14 +146,14 @@ async def test_escape_alone_is_a_key_and_its_sequence_is_too() -> None:
         assert await stream.typed() == b"\x1b[A"
         end.type(b"\x1b")
         await asyncio.sleep(0.005)
-        end.type(b"P")  # as a chunk begins, and nothing after it
+        end.type(b"P")  # the beginning of a chunk, and nothing after it
         typed = b""
         while len(typed) < 2:
             typed += await stream.typed()
         assert typed == b"\x1bP"
 
 
-async def test_a_chunk_that_comes_byte_by_byte_is_no_key() -> None:
+async def test_a_chunk_that_arrives_byte_by_byte_is_not_a_key() -> None:
     async with far_end() as end, open_stream(fd=end.fd, environ=YES) as stream:
         end.send(b"first")
         assert await stream.read() == b"first"
@@ -166,7 +166,7 @@ async def test_a_chunk_that_comes_byte_by_byte_is_no_key() -> None:
         assert await stream.typed() == b"k"
 
 
-async def test_everybody_who_waits_for_room_gets_it() -> None:
+async def test_every_task_that_waits_for_room_gets_it() -> None:
     async def write(stream: TtyStream, letter: bytes) -> None:
         for _ in range(20):
             stream.write(letter * 30_000)
@@ -179,7 +179,7 @@ async def test_everybody_who_waits_for_room_gets_it() -> None:
 
 @pytest.mark.deadline(20)
 async def test_both_directions_full_is_no_deadlock() -> None:
-    """The far end writes all of its own before it reads anything."""
+    """The other end writes all its data before it reads anything."""
     size = 1 * wire_limits.MIB
     async with far_end() as end, open_stream(fd=end.fd, environ=YES) as stream:
         end.pause()
@@ -193,16 +193,16 @@ async def test_both_directions_full_is_no_deadlock() -> None:
         await stream.drained()
 
 
-async def test_what_nobody_takes_is_bounded_and_all_there_when_somebody_does() -> None:
+async def test_unread_bytes_are_bounded_and_complete_when_they_are_read() -> None:
     size = 3 * limits.HTTY_UNREAD_BYTES
     async with far_end() as end, open_stream(fd=end.fd, environ=YES) as stream:
         end.send(b"x" * size)
         left = -1
-        while left != end.unsent:  # until it has come to a stand
+        while left != end.unsent:  # until nothing more is read
             left = end.unsent
             await asyncio.sleep(0.2)
         assert left > 0
-        assert len(stream._came) <= limits.HTTY_UNREAD_BYTES + limits.HTTY_READ_BYTES
+        assert len(stream._received) <= limits.HTTY_UNREAD_BYTES + limits.HTTY_READ_BYTES
         assert len(await read_all(stream, size)) == size
 
 
@@ -224,7 +224,7 @@ async def test_close_is_local_and_a_second_session_follows() -> None:
         assert end.restored()
 
 
-async def test_what_the_terminal_still_had_under_way_is_not_left_to_the_shell() -> None:
+async def test_bytes_that_the_terminal_had_under_way_are_not_left_to_the_shell() -> None:
     typed: list[bytes] = []
     async with far_end() as end:
         async with open_stream(fd=end.fd, environ=YES, keys=typed.append) as stream:
@@ -236,7 +236,7 @@ async def test_what_the_terminal_still_had_under_way_is_not_left_to_the_shell() 
         assert b"".join(typed) == b"ls\r"
 
 
-async def test_what_nobody_took_is_not_left_to_the_shell_either() -> None:
+async def test_unread_bytes_are_not_left_to_the_shell_either() -> None:
     async with far_end() as end:
         async with open_stream(fd=end.fd, environ=YES) as stream:
             end.send(b"x" * 2 * limits.HTTY_UNREAD_BYTES)
@@ -247,7 +247,7 @@ async def test_what_nobody_took_is_not_left_to_the_shell_either() -> None:
 
 
 @pytest.mark.usefixtures("impatient")
-async def test_a_terminal_that_answers_nothing_gets_the_same_care() -> None:
+async def test_a_terminal_that_does_not_respond_is_handled_the_same_way() -> None:
     async with far_end(answers=False) as end:
         async with open_stream(fd=end.fd, environ=YES):
             end.send(b"late " * 100)
@@ -265,7 +265,7 @@ async def test_a_broken_chunk_ends_the_stream_and_not_the_terminal(broken: bytes
         end.type(b"key")
         assert await stream.read() == b""
         assert stream.why is not None
-        assert "broken off" in stream.why
+        assert "aborted" in stream.why
         assert await stream.typed() == b"key"
         stream.write(b"never")
         os.write(end.fd, b"text")
@@ -290,21 +290,21 @@ async def test_a_terminal_that_hangs_up_ends_the_stream(loop: str) -> None:
         await stream.drained()
 
 
-async def test_a_terminal_that_takes_nothing_is_left_after_a_while(
+async def test_a_terminal_that_accepts_nothing_is_given_up_after_a_while(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("telex.transports.limits.CLOSE_SECONDS", 0.2)
     async with far_end() as end:
         async with open_stream(fd=end.fd, environ=YES) as stream:
             end.pause()
-            stream.write(b"x" * 4 * limits.HTTY_UNSENT_BYTES)  # more than any terminal holds
+            stream.write(b"x" * 4 * limits.HTTY_UNSENT_BYTES)  # more than any terminal buffers
         assert end.restored()
         end.resume()
         assert await asyncio.to_thread(stream._writes.ended.wait, 15)
 
 
 @pytest.mark.usefixtures("impatient")
-async def test_inside_tmux_each_chunk_is_wrapped_for_itself() -> None:
+async def test_inside_tmux_each_chunk_is_wrapped_separately() -> None:
     data = random.Random(2).randbytes(10_000)
     wrapped = re.compile(rb"\x1bPtmux;\x1b\x1bPHTTY;1;([^\x1b]+)\x1b\x1b\\\x1b\\")
     async with far_end(claims=()) as end:
@@ -332,7 +332,7 @@ asyncio.run(main())
 """
 
 
-async def test_over_pipes_it_is_the_same_in_pieces_that_stay_whole() -> None:
+async def test_pipes_carry_the_same_stream_in_atomic_writes() -> None:
     child = await asyncio.create_subprocess_exec(
         sys.executable,
         "-c",
@@ -381,7 +381,7 @@ ENDINGS = [
 
 
 @pytest.mark.parametrize("number", ENDINGS)
-async def test_a_signal_that_ends_the_program_gives_the_terminal_back(
+async def test_a_signal_that_ends_the_program_restores_the_terminal(
     number: signal.Signals,
 ) -> None:
     program = HELD.format(size=1)
@@ -394,7 +394,7 @@ async def test_a_signal_that_ends_the_program_gives_the_terminal_back(
         assert fake.restored()
 
 
-async def test_a_signal_while_the_terminal_takes_nothing_gives_it_back_too() -> None:
+async def test_a_signal_while_the_terminal_accepts_nothing_restores_it_too() -> None:
     program = HELD.format(size=1_000_000)
     async with far_end() as end, running(end, "-c", program, piped=False, HTTY="1") as child:
         await end.shows(b"ready")
@@ -435,15 +435,15 @@ child.wait()
 
 
 async def test_ctrl_z_in_the_middle_of_a_chunk_stops_the_program_at_its_end() -> None:
-    """The shell's prompt would stand inside it otherwise, and the connection be broken off."""
+    """Otherwise the shell's prompt would land inside it, and the connection would be aborted."""
     async with far_end() as end, running(end, "-c", SHELL, STOPPED, piped=False, HTTY="1"):
         await end.shows(b"ready")
         end.pause()
         end.send(b"100000")
-        while end.readable() < 4000:  # until it writes and nobody takes it
+        while end.readable() < 4000:  # until its output fills the buffer
             await asyncio.sleep(0.01)
         end.type(b"\x1a")
-        await asyncio.sleep(0.1)  # it has the signal by now, and must wait
+        await asyncio.sleep(0.1)  # it has received the signal by now, and must wait
         end.resume()
         await end.shows(b"<prompt>")
         await end.until(lambda: len(end.carried) == 100_000)

@@ -1,4 +1,4 @@
-"""The golden vectors of `tests/corpus/htty`, which other languages use too, hold here."""
+"""The golden vectors of `tests/corpus/htty`, which implementations in other languages use too."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ def test_the_encoder_writes_these_very_bytes(vector: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("step", [None, 1, 7])
 @pytest.mark.parametrize("vector", vectors("decode.json", "between.json", "malformed.json"))
-def test_a_receiver_makes_this_of_a_stream(vector: dict[str, Any], step: int | None) -> None:
+def test_a_receiver_decodes_the_stream_of_a_vector(
+    vector: dict[str, Any], step: int | None
+) -> None:
     stream = b64decode(vector["stream"])
     demux, receiver = Demux([CHUNK]), ChunkReceiver()
     step = step or len(stream)
@@ -55,9 +57,9 @@ def test_a_receiver_makes_this_of_a_stream(vector: dict[str, Any], step: int | N
 
 
 def test_every_kind_of_fault_has_a_vector() -> None:
-    told = {
+    reasons = {
         fault
         for one in json.loads((CORPUS / "malformed.json").read_text())
         for fault in one["faults"]
     }
-    assert told == {"malformed", "unsupported version", "bad encoding", "aborted", "truncated"}
+    assert reasons == {"malformed", "unsupported version", "bad encoding", "aborted", "truncated"}

@@ -1,4 +1,4 @@
-"""A browser, as far as a test needs one: it comes by the one-time address and keeps the cookie."""
+"""A minimal browser: it opens the one-time address and keeps the cookie."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Visitor:
-    """Let in to one page. Made by `visiting`."""
+    """A browser that was admitted to one page. Created by `visiting`."""
 
     def __init__(self, client: httpx.AsyncClient, host: str) -> None:
         self._client = client
@@ -36,7 +36,7 @@ class Visitor:
 
 @contextlib.asynccontextmanager
 async def visiting(url: str, **how: Any) -> AsyncIterator[Visitor]:
-    """Not every system resolves `*.localhost`, as browsers do; so the name is only said."""
+    """Open the address. The name is only sent as Host, because not every system resolves it."""
     there = urlsplit(url)
     base = f"http://127.0.0.1:{there.port}"
     async with httpx.AsyncClient(base_url=base, timeout=10, **how) as client:

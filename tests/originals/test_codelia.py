@@ -38,7 +38,7 @@ async def test_codelias_tui_chats_asks_resumes_and_signs_out(
     }
     size = {"rows": 40, "cols": 110}
 
-    async def says(t: telex.Terminal, text: str, *shows: str) -> None:
+    async def says(t: telex.AsyncTerminal, text: str, *shows: str) -> None:
         await t.type(text)
         await t.press("enter")
         for words in shows:

@@ -1,4 +1,4 @@
-"""A person at a terminal: what they type, what they see, and how they find it afterwards."""
+"""A person at a terminal: their input, the output that they see, and the modes afterwards."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from telex.processes.termination import Rung
+from telex.terminal import line_discipline
 from telex.terminal.cells import Size
 from telex.terminal.pty import open_pty
 
@@ -22,25 +23,36 @@ TELEX = (sys.executable, "-m", "telex")
 SIZE = Size(24, 80)
 BASH = ("bash", "--norc", "--noprofile", "-i")
 HUNG_UP = (Rung(signal.SIGHUP, 15.0), Rung(signal.SIGKILL, 5.0))
-"""A terminal that closes waits for nobody's end; we do, since a killed one cannot tidy up."""
+"""We wait longer than a terminal window does, since a killed telex cannot clean up."""
 
 
 class Person:
-    """At a terminal on which a command runs. Made by `at_terminal`."""
+    """A person at a terminal on which a command runs. Made by `at_terminal`."""
 
-    def __init__(self, argv: tuple[str, ...], size: Size, env: Mapping[str, str | None]) -> None:
+    def __init__(
+        self,
+        argv: tuple[str, ...],
+        size: Size,
+        env: Mapping[str, str | None],
+        cwd: Path | None = None,
+    ) -> None:
         self.seen = bytearray()
         self._mark = f"TELEX_TEST_MARK={os.urandom(8).hex()}".encode()
         self._more = asyncio.Event()
         self._over = asyncio.Event()
         name, _, value = self._mark.decode().partition("=")
         self.pty = open_pty(
-            argv, size=size, env={**env, name: value}, output=self._see, ended=self._end
+            argv,
+            cwd=str(cwd) if cwd else None,
+            size=size,
+            env={**env, name: value},
+            output=self._see,
+            ended=self._end,
         )
         self.pid = self.pty.child.pid
-        # Also ours, so that it can be looked at when nobody else has it open any more.
+        # Open here too, so that its modes can be read after all programs have closed it.
         self.line = os.open(os.readlink(f"/proc/{self.pid}/fd/0"), os.O_RDWR | os.O_NOCTTY)
-        self.found = self.modes()
+        self.found = _first_modes(size)
 
     def _see(self, data: bytes) -> None:
         self.seen += data
@@ -51,15 +63,15 @@ class Person:
         self._more.set()
 
     def modes(self) -> list[Any]:
-        """How the terminal is set now."""
+        """Return the current modes of the terminal."""
         return termios.tcgetattr(self.line)
 
     def raw(self) -> bool:
-        """Whether somebody wants every key, the interrupt too. A shell's line editor does not."""
+        """Whether a program reads every key, also Ctrl-C. A shell's line editor does not."""
         return not self.modes()[3] & termios.ISIG
 
     async def takes_keys(self) -> None:
-        """Until telex has taken the terminal. No event tells of it."""
+        """Wait until telex has taken the terminal, by polling: there is no event for it."""
         async with asyncio.timeout(10):
             while not self.raw():
                 await asyncio.sleep(0.005)
@@ -68,7 +80,7 @@ class Person:
         self.pty.write(keys.encode() if isinstance(keys, str) else keys)
 
     async def grows(self, size: int) -> None:
-        """Until more than so many bytes were seen."""
+        """Wait until more than so many bytes were seen."""
         async with asyncio.timeout(10):
             while len(self.seen) <= size:
                 assert not self._over.is_set(), f"it ended: {bytes(self.seen)!r}"
@@ -76,7 +88,7 @@ class Person:
                 await self._more.wait()
 
     async def sees(self, text: str | bytes, *, after: int = 0) -> int:
-        """Until the text stands there, `after` so many bytes; where it ends."""
+        """Wait for a text after so many bytes. Return where it ends."""
         wanted = text.encode() if isinstance(text, str) else text
         while (at := self.seen.find(wanted, after)) < 0:
             try:
@@ -86,25 +98,25 @@ class Person:
         return at + len(wanted)
 
     async def asks(self, keys: str, answer: str) -> int:
-        """Type something and see its answer."""
+        """Type keys and wait for the answer."""
         at = len(self.seen)
         self.type(keys)
         return await self.sees(answer, after=at)
 
     async def leaves(self) -> int:
-        """The command's end: its exit code, counting signals from 128 as a shell would."""
+        """Wait for the exit. Return the exit code; for a signal, 128 plus it."""
         ended = await self.pty.child.wait()
         return ended.code if ended.code is not None else 128 + (ended.signal or 0)
 
     def others(self) -> list[str]:
-        """Commands that run because of this one, without itself and its guardian."""
+        """Return the commands that this one has started, without its guardian."""
         found = []
         for directory in Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError):  # it has ended meanwhile
+            with contextlib.suppress(OSError):  # it has exited meanwhile
                 if self._mark in (directory / "environ").read_bytes():
                     command = (directory / "cmdline").read_bytes().replace(b"\0", b" ").decode()
                     if (
-                        command  # else it ended between the two readings, as a guardian may
+                        command  # else it exited between the two reads, as a guardian may
                         and int(directory.name) != self.pid
                         and "telex.processes.guardian" not in command
                     ):
@@ -113,6 +125,18 @@ class Person:
 
     def restored(self) -> bool:
         return self.modes() == self.found
+
+
+def _first_modes(size: Size) -> list[Any]:
+    """Return the modes of a new terminal. Those of the person's own would be read too late: a
+    program that starts fast has set them by then."""
+    master, slave = os.openpty()
+    try:
+        line_discipline.prepare(slave, size)
+        return termios.tcgetattr(slave)
+    finally:
+        os.close(master)
+        os.close(slave)
 
 
 @contextlib.asynccontextmanager

@@ -1,4 +1,4 @@
-"""A person at a terminal that answers, as real ones do: what it is, where its cursor stands."""
+"""A person at a terminal that replies to queries, as real ones do: DA1, the cursor."""
 
 from __future__ import annotations
 
@@ -22,24 +22,30 @@ _CLIPBOARD = b"\x1b]52;c;?\x1b\\"
 
 
 def frame(body: str) -> bytes:
-    """What a program prints to say this."""
+    """Return a frame with this JSON."""
     return json_escape.encode(body.encode())
 
 
 def printing(path: Path, *pieces: bytes) -> tuple[str, str]:
-    """A command that prints exactly this."""
+    """Return a command that prints exactly these bytes."""
     path.write_bytes(b"".join(pieces))
     return ("cat", str(path))
 
 
 class Seated(Person):
-    """Made by `seated`."""
+    """A person at a terminal with an emulator. Made by `seated`."""
 
-    def __init__(self, argv: tuple[str, ...], size: Size, env: Mapping[str, str | None]) -> None:
+    def __init__(
+        self,
+        argv: tuple[str, ...],
+        size: Size,
+        env: Mapping[str, str | None],
+        cwd: Path | None = None,
+    ) -> None:
         self.screen = Screen(size)
         self.clipboard: bytes | None = None
-        """What is in it, in base64, if the terminal tells that."""
-        super().__init__(argv, size, env)
+        """The clipboard in base64, if programs may read it."""
+        super().__init__(argv, size, env, cwd)
 
     def _see(self, data: bytes) -> None:
         super()._see(data)
@@ -54,12 +60,12 @@ class Seated(Person):
         return [row.text.rstrip() for row in self.screen.rows()]
 
     def is_shown(self, text: str) -> bool:
-        """Also over the end of a row, where a question goes on in the next."""
+        """Whether a text is on the screen, also across the end of a row."""
         cols = self.screen.size.cols
         return text in "".join([row.text.ljust(cols) for row in self.screen.rows()])
 
     async def shows(self, text: str) -> None:
-        """Until this stands on the screen."""
+        """Wait until this text is on the screen."""
         while not self.is_shown(text):
             try:
                 await self.grows(len(self.seen))
@@ -67,13 +73,13 @@ class Seated(Person):
                 raise AssertionError(f"no {text!r} in {self.rows()!r}") from None
 
     async def hides(self, text: str) -> None:
-        """Until it stands there no more."""
+        """Wait until this text is not on the screen any more."""
         while self.is_shown(text):
             await self.grows(len(self.seen))
 
 
 class Kitty(Seated):
-    """At a terminal that shows pictures, and says what it is."""
+    """A person at a terminal that shows pictures and reports its version."""
 
     def _see(self, data: bytes) -> None:
         rest = data
@@ -89,15 +95,20 @@ _KITTY = {
     b"\x1b[>q": b"\x1bP>|kitty(0.42.1)\x1b\\",
     SECOND_PROBE[: SECOND_PROBE.index(b"\x1b]")]: b"\x1b_Gi=31;OK\x1b\\",
 }
-"""Questions in the order in which they are asked."""
+"""Replies to queries, in the order of the queries."""
 
 
 @contextlib.asynccontextmanager
 async def seated(
-    *argv: str, home: Path, size: Size = SIZE, kind: type[Seated] = Seated, **env: str | None
+    *argv: str,
+    home: Path,
+    cwd: Path | None = None,
+    size: Size = SIZE,
+    kind: type[Seated] = Seated,
+    **env: str | None,
 ) -> AsyncIterator[Seated]:
     told = {"PS1": "$ ", "PROMPT_COMMAND": None, "TELEX_HOME": str(home), **env}
-    person = kind(argv, size, told)
+    person = kind(argv, size, told, cwd)
     try:
         yield person
     finally:

@@ -50,7 +50,7 @@ def attach(served: Serve, term: Terminal, *options: str) -> tuple[str, ...]:
 
 
 def screen_of(person: Person, size: Size) -> Screen:
-    """What a terminal shows that got all that the person saw."""
+    """Return the screen of a terminal after all output that the person saw."""
     screen = Screen(size)
     screen.feed(bytes(person.seen))
     return screen
@@ -61,7 +61,7 @@ def shown(person: Person) -> str:
         return "\n".join(row.text for row in screen.rows())
 
 
-async def test_the_screen_is_there_and_what_is_typed_arrives_in_order(served: Serve) -> None:
+async def test_the_screen_is_drawn_and_input_arrives_in_order(served: Serve) -> None:
     async with session(served, *BASH) as term:
         await term.wait("$ ")
         await term.type("echo be''fore\n")
@@ -78,7 +78,9 @@ async def test_the_screen_is_there_and_what_is_typed_arrives_in_order(served: Se
             assert person.restored()
 
 
-async def test_the_detach_key_leaves_it_running_and_the_terminal_as_it_was(served: Serve) -> None:
+async def test_the_detach_key_leaves_the_program_running_and_restores_the_terminal(
+    served: Serve,
+) -> None:
     async with session(served, *BASH) as term:
         await term.wait("$ ")
         async with at_terminal(*attach(served, term)) as person:
@@ -87,13 +89,13 @@ async def test_the_detach_key_leaves_it_running_and_the_terminal_as_it_was(serve
             person.type(f"echo la''st\r{DETACH}not typed")
             assert await person.leaves() == 0
             assert person.restored()
-            await person.sees(f"telex: detached from {term.id}, which goes on")
+            await person.sees(f"telex: detached from {term.id}, which still runs")
         await term.wait("\nlast")
         assert "not typed" not in await term.text()
 
 
 @pytest.mark.parametrize("pressed", ["\x01", "\x1b[97;5u"])
-async def test_another_key_may_leave_it_however_the_keyboard_tells_it(
+async def test_another_detach_key_works_in_every_keyboard_encoding(
     served: Serve, pressed: str
 ) -> None:
     async with (
@@ -116,8 +118,8 @@ def test_a_control_character_has_a_name(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "ctrl_", "ctrl_1", "ctrl_ab", "enter", "ctrl_é", "ctrl_@"])
-def test_what_is_no_control_character_is_refused(name: str) -> None:
-    with pytest.raises(NoSuchKey, match="is no control character"):
+def test_a_detach_key_that_is_not_a_control_character_is_refused(name: str) -> None:
+    with pytest.raises(NoSuchKey, match="is not a control character"):
         control_key(name)
 
 
@@ -146,7 +148,7 @@ async def test_read_only_neither_types_nor_resizes(served: Serve) -> None:
         assert (snapshot.size.rows, snapshot.size.cols) == (24, 80)
 
 
-async def test_bytes_that_are_no_text_do_not_end_it(served: Serve) -> None:
+async def test_input_that_is_not_text_does_not_end_the_attachment(served: Serve) -> None:
     async with session(served, "cat") as term, at_terminal(*attach(served, term)) as person:
         await person.takes_keys()
         person.type(b"a\xff\xfeb\xc3")
@@ -166,18 +168,18 @@ async def test_the_exit_code_counts_signals_from_128(served: Serve) -> None:
         assert person.restored()
 
 
-async def test_a_program_that_has_ended_shows_its_last_screen(served: Serve) -> None:
+async def test_a_program_that_has_exited_shows_its_last_screen(served: Serve) -> None:
     async with session(served, "sh", "-c", "echo first; echo last; exit 3") as term:
         await term.wait_exit()
         async with at_terminal(*attach(served, term)) as person:
             assert await person.leaves() == 3
             assert person.restored()
             await person.sees("first")
-            assert shown(person).split() == ["last"]  # its last row may be written, so it scrolls
+            assert shown(person).split() == ["last"]  # the prompt on the last row scrolls
 
 
 async def test_a_last_screen_of_many_pieces_is_drawn_whole(served: Serve) -> None:
-    """Each cell in a colour of its own: more than fits into one message."""
+    """Each cell has its own colour, so the screen does not fit into one message."""
     script = (
         "import sys; [sys.stdout.write(f'\\x1b[38;2;{r};{c};7;48;2;{c};{r};9m' + '.#'[c % 2])"
         " for r in range(40) for c in range(120)]; sys.stdout.write('\\x1b[40;110H\\x1b[mTHE-END')"
@@ -193,7 +195,7 @@ async def test_a_last_screen_of_many_pieces_is_drawn_whole(served: Serve) -> Non
                 assert any("THE-END" in row.text for row in screen.rows())
 
 
-async def test_each_piece_of_a_screen_says_whether_it_is_whole(served: Serve) -> None:
+async def test_each_piece_of_a_screen_has_a_flag_for_more_pieces(served: Serve) -> None:
     got: list[spec.SessionBytes] = []
     whole = asyncio.Event()
 
@@ -215,7 +217,7 @@ async def test_each_piece_of_a_screen_says_whether_it_is_whole(served: Serve) ->
     assert len(got) > 1
 
 
-async def test_modes_that_the_program_left_are_taken_back(served: Serve) -> None:
+async def test_modes_that_the_program_left_are_undone(served: Serve) -> None:
     modes = "1049 1 1000 1002 1003 1006 1004 2004"
     script = (
         f"for m in {modes}; do printf '\\033[?%sh' $m; done; printf '\\033[?25l\\033=\\033[>1u'"
@@ -239,8 +241,8 @@ async def test_modes_that_the_program_left_are_taken_back(served: Serve) -> None
                 assert screen.cursor.visible
 
 
-def test_plain_means_plain_wherever_the_bytes_were_cut() -> None:
-    """The drawing is as on a fresh terminal, after anything, cut anywhere."""
+def test_plain_resets_the_terminal_wherever_the_bytes_were_cut() -> None:
+    """After PLAIN, a drawing is the same as on a fresh terminal, wherever output was cut."""
     wild = (
         b"\x1b[?6h\x1b[5;9r\x1b[4h\x1b(0\x0e\x1b[?69h\x1b[?7l\x1b[31;1m\x1b[?5h\x1b[>1u\x1b[?1049h"
         b"\x1b[>1ustuff\x1b[3;4H\x1b]2;title\x07\x1bPq#0\x1b\\"
@@ -255,7 +257,7 @@ def test_plain_means_plain_wherever_the_bytes_were_cut() -> None:
             assert not screen.alternate_screen
 
 
-async def test_what_the_person_had_on_the_terminal_scrolls_away_and_is_not_lost(
+async def test_the_persons_screen_scrolls_into_the_scrollback(
     served: Serve,
 ) -> None:
     assert b"\x1bc" not in PLAIN
@@ -274,7 +276,7 @@ async def test_what_the_person_had_on_the_terminal_scrolls_away_and_is_not_lost(
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-async def test_told_to_end_it_gives_the_terminal_back(
+async def test_a_signal_ends_the_attachment_and_restores_the_terminal(
     served: Serve, number: signal.Signals
 ) -> None:
     async with session(served, "sh", "-c", "printf '\\033[?1049hfull'; read x") as term:
@@ -289,7 +291,7 @@ async def test_told_to_end_it_gives_the_terminal_back(
         assert "full" in await term.text()
 
 
-async def test_a_server_that_goes_is_told_and_the_terminal_given_back(
+async def test_a_lost_server_is_reported_and_the_terminal_is_restored(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     with serving(tmp_path_factory.mktemp("other")) as served:
@@ -301,12 +303,12 @@ async def test_a_server_that_goes_is_told_and_the_terminal_given_back(
                 served.kill()
                 assert await person.leaves() == 1
                 assert person.restored()
-                await person.sees("telex: the server is gone")
+                await person.sees("telex: the connection to the server is closed")
                 assert b"Traceback" not in person.seen
                 assert b"never retrieved" not in person.seen
 
 
-async def test_a_session_that_is_closed_meanwhile_ends_it(served: Serve) -> None:
+async def test_closing_the_session_ends_the_attachment(served: Serve) -> None:
     async with session(served, "cat") as term, at_terminal(*attach(served, term)) as person:
         await person.takes_keys()
         await term.close()
@@ -322,14 +324,14 @@ async def test_no_such_session_leaves_the_terminal_untouched(served: Serve) -> N
         assert bytes(person.seen).startswith(b"telex: unknown session: s99")
 
 
-async def test_two_are_attached_at_once(served: Serve) -> None:
+async def test_two_clients_are_attached_at_once(served: Serve) -> None:
     async with (
         session(served, "sh", "-c", "echo begun; exec cat") as term,
         at_terminal(*attach(served, term)) as one,
         at_terminal(*attach(served, term)) as other,
     ):
         await one.sees("begun")
-        await other.sees("begun")  # from now on it is shown what is printed, and not a screen
+        await other.sees("begun")  # from now on it gets output, not a screen
         await one.asks("from one\r", "from one\r\nfrom one")
         await other.sees("from one\r\nfrom one")
         other.type("from other\r")
@@ -339,7 +341,7 @@ async def test_two_are_attached_at_once(served: Serve) -> None:
         await other.asks("still\r", "still\r\nstill")
 
 
-async def test_somebody_elses_keyboard_rings_and_shows(served: Serve) -> None:
+async def test_input_without_the_lease_rings_the_bell(served: Serve) -> None:
     async with telex.connect(served.unix) as there, await there.spawn("cat") as term:
         asked = spec.Lease(session=term.id, holder="agent")
         await there._caller.call("session.lease", asked, spec.Leased)
@@ -353,7 +355,7 @@ async def test_somebody_elses_keyboard_rings_and_shows(served: Serve) -> None:
         assert "x" not in await term.text()
 
 
-async def test_a_slow_terminal_beside_yes_is_bounded_and_can_be_left(served: Serve) -> None:
+async def test_a_slow_terminal_under_a_flood_is_bounded_and_can_detach(served: Serve) -> None:
     async with (
         session(served, "yes", "an endless line") as term,
         at_terminal(*attach(served, term)) as person,
@@ -363,7 +365,7 @@ async def test_a_slow_terminal_beside_yes_is_bounded_and_can_be_left(served: Ser
         before = (await term.snapshot(cells="none")).sequence
         await term.wait(telex.match.printed("an endless line"), 5, since=before)  # for others
         person.type(DETACH)
-        async with asyncio.timeout(10):  # nobody reads, and still it is given back
+        async with asyncio.timeout(10):  # no process reads, and still the terminal is restored
             while not person.restored():
                 await asyncio.sleep(0.005)
         person.pty.resume()
@@ -371,7 +373,7 @@ async def test_a_slow_terminal_beside_yes_is_bounded_and_can_be_left(served: Ser
 
 
 @pytest.mark.parametrize("then", ["read x", "exit 6"])
-async def test_a_slow_terminal_sees_the_present_when_it_reads_again(
+async def test_a_slow_terminal_shows_the_current_screen_when_it_reads_again(
     served: Serve, then: str
 ) -> None:
     script = f"echo begin; read x; seq 1 400000; echo THE-END; {then}"

@@ -1,4 +1,4 @@
-"""The terminal's answer to DA1, with ours added: what is looked at, and what is held back."""
+"""The terminal's reply to DA1 with our attribute: which input is searched and held back."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def asked(question: bytes = b"\x1b[c", at: float = 0.0) -> AttributeFilter:
     return attributes
 
 
-def test_an_answer_gains_our_attribute() -> None:
+def test_a_reply_gets_our_attribute() -> None:
     assert asked().person_input(b"a" + ANSWER + b"b", 0.1) == b"a" + TOLD + b"b"
     assert asked(b"\x1b[0c").person_input(ANSWER, 0.1) == TOLD
 
@@ -29,13 +29,13 @@ def test_without_a_question_nothing_is_looked_at() -> None:
     assert attributes.held_until is None
 
 
-def test_each_question_has_one_answer() -> None:
+def test_each_query_has_one_reply() -> None:
     attributes = asked(b"\x1b[c\x1b[c")
     assert attributes.person_input(ANSWER * 3, 0.1) == TOLD * 2 + ANSWER
     assert attributes.person_input(b"\x1b", 0.1) == b"\x1b"
 
 
-def test_other_answers_and_keys_are_left_alone() -> None:
+def test_other_replies_and_keys_are_unchanged() -> None:
     others = b"\x1b[>1;10;0c\x1b[?1;2R\x1b[A\x1bOA\x1b[<0;1;1M"
     assert asked().person_input(others, 0.1) == others
 
@@ -50,7 +50,7 @@ def test_a_lone_escape_is_a_key_after_a_moment() -> None:
     assert attributes.person_input(b"j", 2.01) == b"\x1bj"
 
 
-def test_a_question_that_nobody_answers_is_given_up() -> None:
+def test_a_query_without_a_reply_is_given_up() -> None:
     attributes = asked()
     assert attributes.person_input(b"\x1b", 6.0) == b"\x1b"
     assert attributes.person_input(ANSWER, 6.1) == ANSWER

@@ -1,4 +1,4 @@
-"""Files between a program and the person under `telex run`: asked for, whole, or not there."""
+"""Files between a program and the person under `telex run`: allowed and complete, or absent."""
 
 from __future__ import annotations
 
@@ -52,25 +52,24 @@ def hear():
 
 @dataclass
 class Stage:
-    """The person's home, and where they start telex."""
+    """The person's home, and the directory where telex is started."""
 
     home: Path
     here: Path
     downloads: Path
 
     def program(self, body: str) -> tuple[str, ...]:
-        """Its `work` is the body of a coroutine that has `term`."""
+        """Return a program; `work` is the body of a coroutine with `term`."""
         lines = [f"    {line}" for line in body.splitlines()]
         work = "\n".join(["async def work(term):", *lines])
         return (sys.executable, "-c", f"{PROGRAM}\n{work}\nasyncio.run(main())")
 
     @asynccontextmanager
     async def run(self, *argv: str, options: tuple[str, ...] = ()) -> AsyncIterator[Seated]:
-        shell = ("sh", "-c", 'cd "$0" && exec "$@"', str(self.here))
         async with seated(
-            *shell, *RUN, *options, "--", *argv, home=self.home / "telex",
+            *RUN, *options, "--", *argv, home=self.home / "telex", cwd=self.here,
             HOME=str(self.home), XDG_DOWNLOAD_DIR=str(self.downloads), SAID=str(self.home / "said"),
-            PYTHONPATH=os.pathsep.join(sys.path), TMUX=None, STY=None,
+            TMUX=None, STY=None,
         ) as person:  # fmt: skip
             yield person
 
@@ -95,19 +94,19 @@ def stage(tmp_path: Path) -> Stage:
 
 
 async def asked(person: Seated) -> None:
-    """Until the question is there, over however many rows its path takes."""
+    """Wait for the question, on as many rows as its path takes."""
     while "Allow?" not in "".join(person.rows()):
         await person.grows(len(person.seen))
 
 
 async def answers(person: Seated, key: str, *texts: str) -> str:
-    """Once the question is there, and was for a moment. The question."""
+    """Answer the question after a moment. Return its text."""
     await asked(person)
     shown = "".join(row for row in person.rows())
     for text in texts:
         assert text in shown.replace(" ", ""), (text, shown)
-    assert "until it ends" not in shown
-    await asyncio.sleep(0.4)  # a key sooner than that is no answer
+    assert "until it exits" not in shown
+    await asyncio.sleep(0.4)  # an earlier key is not an answer
     person.type(key)
     return shown
 
@@ -124,19 +123,19 @@ return [about.name, about.size]
 """
 
 
-async def test_five_megabytes_from_the_program_are_kept_byte_for_byte(stage: Stage) -> None:
+async def test_five_megabytes_from_the_program_are_saved_byte_for_byte(stage: Stage) -> None:
     data = os.urandom(5 * MB)
     (stage.here / "data.bin").write_bytes(data)
     argv = stage.program(SEND.format(path=str(stage.here / "data.bin"), name=None))
     async with stage.run(*argv) as person:
-        await answers(person, "y", f"keep{5 * MB}bytesas{stage.downloads}/data.bin")
+        await answers(person, "y", f"save{5 * MB}bytesas{stage.downloads}/data.bin")
         await is_over(person)
     assert stage.said() == 5 * MB
     assert stage.kept() == {"data.bin": data}
     assert (stage.downloads / "data.bin").stat().st_mode & 0o777 == 0o600
 
 
-async def test_five_megabytes_of_the_persons_come_byte_for_byte(stage: Stage) -> None:
+async def test_five_megabytes_from_the_person_arrive_byte_for_byte(stage: Stage) -> None:
     data = os.urandom(5 * MB)
     (stage.here / "data.bin").write_bytes(data)
     argv = stage.program(RECEIVE.format(name="data.bin", path=str(stage.home / "copy")))
@@ -193,7 +192,7 @@ async def test_the_example_on_the_page_runs(stage: Stage) -> None:
     (stage.here / "settings.toml").write_text("mine")
     async with stage.run(sys.executable, "-c", example, options=stage.allowing()) as person:
         assert await person.leaves() == 0
-        assert b"11 bytes are with you" in person.seen
+        assert b"11 bytes were saved" in person.seen
     assert stage.kept() == {"report.txt": b"all is well"}
     assert (stage.here / "copy.toml").read_text() == "mine"
 
@@ -214,11 +213,11 @@ def test_a_hostile_name_is_not_acceptable(name: str) -> None:
 @pytest.mark.parametrize(
     "name", ["a", "a b.tar.gz", "\u00fcber.txt", "\u05d0.txt", '"q".txt', "~x"]
 )
-def test_what_people_call_files_is_acceptable(name: str) -> None:
+def test_common_file_names_are_acceptable(name: str) -> None:
     assert file_transfer.is_acceptable_name(name)
 
 
-async def test_hostile_names_are_refused_and_nobody_is_asked(stage: Stage) -> None:
+async def test_hostile_names_are_refused_without_a_question(stage: Stage) -> None:
     body = f"""
 names = {HOSTILE!r}
 said = []
@@ -237,7 +236,7 @@ return said
     assert stage.kept() == {}
 
 
-async def test_a_name_in_another_script_is_spelt_out_in_the_question(stage: Stage) -> None:
+async def test_a_name_in_a_right_to_left_script_is_escaped_in_the_question(stage: Stage) -> None:
     (stage.home / "data").write_bytes(b"x")
     argv = stage.program(SEND.format(path=str(stage.home / "data"), name="\u05d0.txt"))
     async with stage.run(*argv) as person:
@@ -246,7 +245,7 @@ async def test_a_name_in_another_script_is_spelt_out_in_the_question(stage: Stag
     assert stage.kept() == {"\u05d0.txt": b"x"}
 
 
-async def test_what_is_there_is_not_replaced_nor_a_link_followed(stage: Stage) -> None:
+async def test_an_existing_file_is_not_replaced_and_a_link_is_not_followed(stage: Stage) -> None:
     (stage.home / "data").write_bytes(b"new")
     (stage.downloads / "a.txt").write_bytes(b"old")
     (stage.downloads / "a-1.txt").symlink_to(stage.home / "aim")
@@ -260,10 +259,12 @@ async def test_what_is_there_is_not_replaced_nor_a_link_followed(stage: Stage) -
     assert stage.kept() == {"a.txt": b"old", "a-2.txt": b"faster", "a-3.txt": b"new"}
 
 
-# What is asked for.
+# Files for the program.
 
 
-async def test_what_was_shown_is_what_is_read_whatever_has_its_name_then(stage: Stage) -> None:
+async def test_the_file_in_the_question_is_read_even_if_its_name_is_taken_over(
+    stage: Stage,
+) -> None:
     (stage.here / "data").write_bytes(b"shown")
     argv = stage.program(RECEIVE.format(name="data", path=str(stage.home / "copy")))
     async with stage.run(*argv) as person:
@@ -276,7 +277,7 @@ async def test_what_was_shown_is_what_is_read_whatever_has_its_name_then(stage: 
 
 
 @pytest.mark.parametrize("what", ["nothing", "link", "directory", "pipe"])
-async def test_only_a_regular_file_is_given_and_the_person_is_asked_all_the_same(
+async def test_only_a_regular_file_is_sent_and_the_person_is_asked_in_any_case(
     stage: Stage, what: str
 ) -> None:
     (stage.home / "secret").write_bytes(b"secret")
@@ -290,13 +291,13 @@ async def test_only_a_regular_file_is_given_and_the_person_is_asked_all_the_same
             os.mkfifo(path)
     argv = stage.program(RECEIVE.format(name="data", path=str(stage.home / "copy")))
     async with stage.run(*argv) as person:
-        await answers(person, "y", "whatisnotthereasafile")
+        await answers(person, "y", "notafilethatcanbesent")
         await is_over(person)
     assert stage.said() == "ECARGS: There is no such file."
     assert not (stage.home / "copy").exists()
 
 
-async def test_a_yes_is_to_one_file_and_not_to_the_next(stage: Stage) -> None:
+async def test_a_yes_is_for_one_file_and_not_for_the_next(stage: Stage) -> None:
     (stage.here / "one").write_bytes(b"1")
     (stage.here / "two").write_bytes(b"2")
     body = "\n".join(
@@ -328,7 +329,7 @@ for n, (command, data) in enumerate({"file:download": {"name": "a"}, "file:uploa
     assert stage.kept() == {}
 
 
-# What is not whole.
+# Incomplete files.
 
 HALF = """
 say(command="file:download", rpcid="2", cont=True, data={"name": "a.txt", "size": 10})
@@ -349,7 +350,7 @@ while not os.listdir(os.environ["XDG_DOWNLOAD_DIR"]):
         ('say(rpcid="2", data="text")', "ECARGS"),
     ],
 )
-async def test_what_is_cancelled_short_or_long_leaves_nothing(
+async def test_a_cancelled_short_or_long_file_leaves_nothing(
     stage: Stage, end: str, code: str
 ) -> None:
     argv = (sys.executable, "-c", f"{LINE}{HALF}{end}\nprint(hear()['error'], flush=True)")
@@ -360,7 +361,7 @@ async def test_what_is_cancelled_short_or_long_leaves_nothing(
 
 
 @pytest.mark.parametrize("end", ['say(rpcid="3", cancel=True)', "line.shutdown(2)"])
-async def test_a_file_that_is_not_wanted_any_more_is_closed(stage: Stage, end: str) -> None:
+async def test_a_cancelled_upload_closes_the_file(stage: Stage, end: str) -> None:
     with (stage.here / "large").open("wb") as file:
         file.truncate(200 * MB)
     body = f"""
@@ -376,11 +377,11 @@ print("ended", flush=True); sys.stdin.readline()
         person.type("\n")
         await person.sees("ended")
         while is_open(person, stage.here / "large"):
-            await asyncio.sleep(0.01)  # no event tells of it, and the test has a deadline
+            await asyncio.sleep(0.01)  # there is no event for it, and the test has a deadline
 
 
 def is_open(person: Seated, path: Path) -> bool:
-    """Whether telex has it open."""
+    """Whether telex has the file open."""
     open_ = Path(f"/proc/{person.pid}/fd")
     for fd in os.listdir(open_):
         with suppress(FileNotFoundError):  # closed just now
@@ -389,7 +390,7 @@ def is_open(person: Seated, path: Path) -> bool:
     return False
 
 
-async def test_a_caller_that_hangs_up_halfway_leaves_nothing(stage: Stage) -> None:
+async def test_a_client_that_disconnects_halfway_leaves_nothing(stage: Stage) -> None:
     argv = (
         sys.executable,
         "-c",
@@ -398,10 +399,10 @@ async def test_a_caller_that_hangs_up_halfway_leaves_nothing(stage: Stage) -> No
     async with stage.run(*argv, options=stage.allowing()) as person:
         await person.sees("gone")
         while stage.kept():
-            await asyncio.sleep(0.01)  # no event tells of it, and the test has a deadline
+            await asyncio.sleep(0.01)  # there is no event for it, and the test has a deadline
 
 
-async def test_a_caller_that_sends_while_the_person_thinks_waits_for_them(stage: Stage) -> None:
+async def test_a_client_that_sends_during_the_question_waits_for_the_answer(stage: Stage) -> None:
     body = """
 say(command="file:download", rpcid="2", timeout=60000, cont=True, data={"name": "a.txt"})
 for n in range(3000):
@@ -429,13 +430,13 @@ while not os.listdir(os.environ["XDG_DOWNLOAD_DIR"]):
 
 
 async def test_a_program_killed_halfway_leaves_nothing(stage: Stage) -> None:
-    """In a shell that goes on: nobody hangs up."""
+    """In a shell that continues, so that the terminal does not hang up."""
     script = 'set -m; "$@"; stty sane; echo after; sleep 100'
     argv = ("bash", "-c", script, "bash", sys.executable, "-c", IN_BAND + "os.kill(os.getpid(), 9)")
     async with stage.run(*argv, options=stage.allowing()) as person:
         await person.sees("after")
         while stage.kept():
-            await asyncio.sleep(0.01)  # no event tells of it, and the test has a deadline
+            await asyncio.sleep(0.01)  # there is no event for it, and the test has a deadline
 
 
 # Stopped, and interrupted.
@@ -443,14 +444,14 @@ async def test_a_program_killed_halfway_leaves_nothing(stage: Stage) -> None:
 
 @asynccontextmanager
 async def halfway(stage: Stage, body: str, growing: Path, key: str) -> AsyncIterator[Seated]:
-    """In a shell, with the key pressed while the file grows; at the prompt after it."""
+    """Press a key in a shell while the file grows, and wait for the prompt."""
     script = stage.home / "program.py"
     script.write_text(stage.program(body)[-1])
     async with stage.run(*BASH, options=stage.allowing()) as person:
         await person.shows("$")
         person.type(f"{sys.executable} {script}\r")
         while not any(one.stat().st_size > MB for one in growing.parent.glob(growing.name)):
-            await asyncio.sleep(0.005)  # no event tells of it, and the test has a deadline
+            await asyncio.sleep(0.005)  # there is no event for it, and the test has a deadline
         at = len(person.seen)
         person.type(key)
         await person.sees("$ ", after=at)
@@ -473,7 +474,7 @@ async def test_a_file_to_a_program_that_is_stopped_waits_for_it(stage: Stage) ->
     assert new.read_bytes() == data
 
 
-async def test_a_file_from_a_program_that_is_stopped_goes_on_where_it_was(stage: Stage) -> None:
+async def test_a_file_from_a_stopped_program_continues_where_it_was(stage: Stage) -> None:
     data = os.urandom(16 * MB)
     (stage.home / "theirs").write_bytes(data)
     body = SEND.format(path=str(stage.home / "theirs"), name="theirs")
@@ -483,7 +484,7 @@ async def test_a_file_from_a_program_that_is_stopped_goes_on_where_it_was(stage:
     assert stage.kept() == {"theirs": data}
 
 
-async def test_what_was_on_its_way_to_a_program_that_is_interrupted_reaches_nobody(
+async def test_unread_parts_for_an_interrupted_program_reach_no_other_program(
     stage: Stage,
 ) -> None:
     (stage.here / "mine").write_bytes(os.urandom(8 * MB))
@@ -492,13 +493,13 @@ async def test_what_was_on_its_way_to_a_program_that_is_interrupted_reaches_nobo
         assert not (stage.home / "new").exists()
 
 
-async def test_the_end_of_all_of_it_halfway_leaves_nothing(stage: Stage) -> None:
+async def test_a_program_that_exits_halfway_leaves_nothing(stage: Stage) -> None:
     async with stage.run(sys.executable, "-c", IN_BAND, options=stage.allowing()) as person:
         assert await person.leaves() == 0
     assert stage.kept() == {}
 
 
-async def test_a_disk_that_takes_no_more_is_told_in_a_fixed_sentence_and_nothing_is_left(
+async def test_a_full_disk_is_a_fixed_error_and_leaves_nothing(
     stage: Stage,
 ) -> None:
     """A limit on the size of files stands in for a full disk: the write fails halfway."""
@@ -512,5 +513,5 @@ async def test_a_disk_that_takes_no_more_is_told_in_a_fixed_sentence_and_nothing
         *argv, home=stage.home / "telex", PYTHONPATH=os.pathsep.join(sys.path), **env
     ) as person:
         await is_over(person)
-    assert stage.said() == "ECINTERNAL: The file could not be kept."
+    assert stage.said() == "ECINTERNAL: The file could not be saved."
     assert stage.kept() == {}

@@ -1,4 +1,4 @@
-"""Who asks: the worst of those seen lately, and for how long a run is the same."""
+"""The origin of a request is the least trusted recent one; a run ends with an exec."""
 
 from __future__ import annotations
 
@@ -17,49 +17,49 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-class Told:
+class RunningProgram:
     def __init__(self, *argv: str) -> None:
-        self.said = b""
+        self.output = b""
         self._news = asyncio.Event()
-        self.pty: Pty = open_pty(argv, size=SIZE, output=self._hear, ended=lambda: None)
+        self.pty: Pty = open_pty(argv, size=SIZE, output=self._read, ended=lambda: None)
 
-    def _hear(self, data: bytes) -> None:
-        self.said += data
+    def _read(self, data: bytes) -> None:
+        self.output += data
         self._news.set()
 
     async def says(self, text: bytes) -> None:
         async with asyncio.timeout(10):
-            while text not in self.said:
+            while text not in self.output:
                 self._news.clear()
                 await self._news.wait()
 
 
 @contextlib.asynccontextmanager
-async def running(*argv: str) -> AsyncIterator[Told]:
-    told = Told(*argv)
-    async with told.pty:
-        yield told
+async def running(*argv: str) -> AsyncIterator[RunningProgram]:
+    program = RunningProgram(*argv)
+    async with program.pty:
+        yield program
 
 
 @contextlib.asynccontextmanager
 async def after_ssh(path: Path, served: int) -> AsyncIterator[tuple[ForegroundHistory, Pty]]:
-    """`ssh` was seen at the time 0, printed so much, and a shell is there now."""
+    """`ssh` was sampled at time 0 and printed so much; now a shell is in the foreground."""
     ssh = path / "ssh"
     ssh.write_text("#!/bin/sh\necho connected; read line\n")
     ssh.chmod(0o700)
     script = f"set -m; {ssh}; echo home; read line"
-    async with running("bash", "-c", script) as told:
-        await told.says(b"connected")
+    async with running("bash", "-c", script) as program:
+        await program.says(b"connected")
         seen = ForegroundHistory()
-        seen.sample(told.pty, 0.0)
-        assert seen.origin(told.pty, 0.0).program == "ssh"
+        seen.sample(program.pty, 0.0)
+        assert seen.origin(program.pty, 0.0).program == "ssh"
         seen.note_read(served, 0.0)
-        told.pty.write(b"\r")
-        await told.says(b"home")
-        yield seen, told.pty
+        program.pty.write(b"\r")
+        await program.says(b"home")
+        yield seen, program.pty
 
 
-async def test_what_was_not_read_for_long_still_comes_from_who_was_there_before(
+async def test_output_that_was_not_read_for_long_keeps_its_earlier_origin(
     tmp_path: Path,
 ) -> None:
     async with after_ssh(tmp_path, 10) as (seen, pty):
@@ -67,10 +67,10 @@ async def test_what_was_not_read_for_long_still_comes_from_who_was_there_before(
         assert seen.origin(pty, 60.0).program == "ssh"
         seen.note_read(10, 60.0)
         seen.sample(pty, 60.1)
-        assert seen.origin(pty, 60.1).kind == "remote"  # asked in that read, served a moment later
+        assert seen.origin(pty, 60.1).kind == "remote"  # sent in that read, served a moment later
 
 
-async def test_once_a_read_emptied_the_terminal_who_is_gone_is_gone(tmp_path: Path) -> None:
+async def test_samples_from_before_an_emptying_read_are_dropped(tmp_path: Path) -> None:
     async with after_ssh(tmp_path, 10) as (seen, pty):
         seen.sample(pty, 60.0)
         seen.note_read(10, 60.0)
@@ -78,7 +78,7 @@ async def test_once_a_read_emptied_the_terminal_who_is_gone_is_gone(tmp_path: Pa
         assert seen.origin(pty, 61.0).kind == "local"
 
 
-async def test_a_read_that_left_something_keeps_who_was_there(tmp_path: Path) -> None:
+async def test_a_read_that_did_not_empty_the_terminal_keeps_the_samples(tmp_path: Path) -> None:
     async with after_ssh(tmp_path, limits.OUTPUT_BYTES) as (seen, pty):
         for time in (60.0, 61.0, 62.0):
             seen.sample(pty, time)
@@ -90,7 +90,7 @@ async def test_a_read_that_left_something_keeps_who_was_there(tmp_path: Path) ->
         assert seen.origin(pty, 110.0).kind == "local"
 
 
-async def test_within_a_while_who_has_left_is_still_counted(tmp_path: Path) -> None:
+async def test_a_remote_program_still_counts_for_a_while_after_it_left(tmp_path: Path) -> None:
     async with after_ssh(tmp_path, 10) as (seen, pty):
         for tenth in range(1, int(LATELY_SECONDS * 10)):
             seen.sample(pty, tenth / 10)
@@ -102,14 +102,16 @@ async def test_within_a_while_who_has_left_is_still_counted(tmp_path: Path) -> N
         assert seen.origin(pty, 4.0).kind == "local"
 
 
-async def test_who_ended_before_the_first_look_is_judged_by_what_is_there(tmp_path: Path) -> None:
+async def test_a_program_that_exited_before_the_first_sample_is_judged_by_the_others(
+    tmp_path: Path,
+) -> None:
     async def origin(*argv: str) -> str:
-        async with running(*argv) as told:
-            await told.pty.child.wait()
-            await told.says(b"said")
+        async with running(*argv) as program:
+            await program.pty.child.wait()
+            await program.says(b"said")
             seen = ForegroundHistory()
-            seen.sample(told.pty, 0.0)
-            return seen.origin(told.pty, 0.0).kind
+            seen.sample(program.pty, 0.0)
+            return seen.origin(program.pty, 0.0).kind
 
     ssh = tmp_path / "ssh"
     ssh.write_text("#!/bin/sh\necho said\n")
@@ -120,34 +122,34 @@ async def test_who_ended_before_the_first_look_is_judged_by_what_is_there(tmp_pa
     assert await origin("sh", "-c", "bash -c 'exec -a ssh sleep 100' & echo said") == "remote"
 
 
-async def test_who_ended_has_no_claim_to_the_answers_of_who_was_there_before() -> None:
-    async with running("bash", "-c", "set -m; echo first; read line; echo second; read") as told:
-        await told.says(b"first")
+async def test_an_exited_group_does_not_get_the_run_of_the_previous_group() -> None:
+    async with running("bash", "-c", "set -m; echo first; read line; echo second; read") as program:
+        await program.says(b"first")
         seen = ForegroundHistory()
-        seen.sample(told.pty, 0.0)
-        assert seen.origin(told.pty, 0.0).run is not None
-        seen._see(told.pty, 2**22 + 1, 0.1)  # a group that is no more
+        seen.sample(program.pty, 0.0)
+        assert seen.origin(program.pty, 0.0).run is not None
+        seen._add_sample(program.pty, 2**22 + 1, 0.1)  # a group that has exited
         assert seen._samples[-1].names == ("bash",)
         assert seen._samples[-1].run is None
 
 
 async def test_a_process_that_becomes_another_program_is_another_run(tmp_path: Path) -> None:
-    """Of the same interpreter by the same name, and in the time between two looks."""
+    """The same interpreter with the same name, between two samples."""
     second = tmp_path / "second.py"
     second.write_text("print('second', flush=True); input()")
     first = f"import os, sys; print('first', flush=True); input(); os.execv({sys.executable!r}, "
     first += f"[sys.executable, {str(second)!r}])"
-    async with running(sys.executable, "-c", first) as told:
-        await told.says(b"first")
+    async with running(sys.executable, "-c", first) as program:
+        await program.says(b"first")
         seen = ForegroundHistory()
-        seen.sample(told.pty, 0.0)
-        before = seen.origin(told.pty, 0.0)
-        seen.sample(told.pty, 0.1)
-        assert seen.origin(told.pty, 0.1) == before
-        told.pty.write(b"\r")
-        await told.says(b"second")
-        seen.sample(told.pty, 0.15)
-        after = seen.origin(told.pty, 0.15)
+        seen.sample(program.pty, 0.0)
+        before = seen.origin(program.pty, 0.0)
+        seen.sample(program.pty, 0.1)
+        assert seen.origin(program.pty, 0.1) == before
+        program.pty.write(b"\r")
+        await program.says(b"second")
+        seen.sample(program.pty, 0.15)
+        after = seen.origin(program.pty, 0.15)
     assert before.run is not None
     assert after.run is not None
     assert before.run[0] == after.run[0]

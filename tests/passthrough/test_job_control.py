@@ -1,4 +1,4 @@
-"""Ctrl-Z, in a real shell, as a person does it."""
+"""Ctrl-Z in a real shell, typed by a person."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 RUN = shlex.join([*TELEX, "run", "--"])
 
 
-async def test_a_program_that_stops_gives_the_shell_its_prompt_and_comes_back_with_fg() -> None:
+async def test_a_stopped_program_gives_the_shell_its_prompt_and_continues_with_fg() -> None:
     async with at_terminal(*BASH) as person:
         await person.sees("$ ")
         person.type(f"{RUN} cat\r")
@@ -33,7 +33,7 @@ async def test_a_program_that_stops_gives_the_shell_its_prompt_and_comes_back_wi
         assert await person.leaves() == 0
 
 
-async def test_vim_stops_and_comes_back(program: Callable[[str], str], tmp_path: Path) -> None:
+async def test_vim_stops_and_continues(program: Callable[[str], str], tmp_path: Path) -> None:
     vim, file = program("vim"), tmp_path / "notes"
     async with at_terminal(*BASH, TERM="xterm-256color") as person:
         await person.sees("$ ")
@@ -53,7 +53,7 @@ async def test_vim_stops_and_comes_back(program: Callable[[str], str], tmp_path:
     assert file.read_text() == "hello\nworld\n"
 
 
-async def test_stopped_from_outside_it_takes_the_terminal_again_when_continued() -> None:
+async def test_telex_stopped_from_outside_takes_the_terminal_again_when_continued() -> None:
     async with at_terminal(*BASH) as person:
         await person.sees("$ ")
         person.type(f"{RUN} cat\r")
@@ -80,7 +80,7 @@ async def test_a_program_killed_while_stopped_is_reported_when_continued() -> No
         await person.asks("echo =$?=\r", "=137=")
 
 
-async def test_with_no_shell_to_go_back_to_a_stop_is_no_stop() -> None:
+async def test_without_a_shell_a_stop_has_no_effect() -> None:
     async with at_terminal(*TELEX, "run", "--", "cat") as person:
         await person.takes_keys()
         await person.asks("one\r", "one\r\none\r\n")

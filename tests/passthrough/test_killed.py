@@ -1,4 +1,4 @@
-"""After `kill -9` of what had taken the person's terminal, the terminal is as it was."""
+"""After `kill -9` of telex, the person's terminal is restored."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ Program = Callable[[str], str]
 
 
 async def is_as_it_was(person: Person) -> None:
-    """Until it is; no event tells of a terminal's modes."""
+    """Wait until the modes are restored, by polling: there is no event for them."""
     async with asyncio.timeout(15):
         while not person.restored():
             await asyncio.sleep(0.01)
 
 
 async def is_plain(person: Person, *but: str) -> None:
-    """Until what the person sees is a terminal on which no program has set anything."""
+    """Wait until the person's terminal has no mode of a program."""
     async with asyncio.timeout(15):
         while set_on(person) - {*but}:
             await person.grows(len(person.seen))
@@ -59,7 +59,7 @@ def set_on(person: Person) -> set[str]:
 
 @asynccontextmanager
 async def killed(*argv: str, shows: str, **env: str) -> AsyncIterator[Person]:
-    """Somebody killed it when this was seen. What started it goes on, and sets nothing itself."""
+    """Kill telex when this text was seen. Its parent continues, and sets no modes itself."""
     async with at_terminal("sh", "-c", '"$@"; exec sleep 100', "sh", *argv, **env) as person:
         await person.sees(shows)
         async with asyncio.timeout(10):
@@ -92,7 +92,7 @@ async def test_every_mode_that_a_program_set_is_undone(tmp_path: Path) -> None:
         ("less", ("--mouse", "/etc/services"), "/etc/services"),
     ],
 )
-async def test_a_program_on_the_other_screen_leaves_the_terminal_as_it_was(
+async def test_a_kill_on_the_alternate_screen_restores_the_terminal(
     program: Program, tmp_path: Path, name: str, arguments: tuple[str, ...], shows: str
 ) -> None:
     argv = (*RUN, program(name), *arguments)
@@ -101,7 +101,7 @@ async def test_a_program_on_the_other_screen_leaves_the_terminal_as_it_was(
         await is_plain(person)
 
 
-async def test_where_nothing_was_set_nothing_is_written(tmp_path: Path) -> None:
+async def test_without_set_modes_nothing_is_written(tmp_path: Path) -> None:
     argv = (*RUN, "sh", "-c", "printf '\\033[1mready\\033[m'; sleep 100")
     async with killed(*argv, shows="ready", TMPDIR=str(tmp_path)) as person:
         await is_as_it_was(person)
@@ -109,8 +109,8 @@ async def test_where_nothing_was_set_nothing_is_written(tmp_path: Path) -> None:
         assert bytes(person.seen).count(b"\x1b") == 2
 
 
-async def test_the_shell_that_comes_back_finds_its_terminal(tmp_path: Path) -> None:
-    """It sets modes of its own at its prompt, and those stay."""
+async def test_after_a_kill_the_shell_finds_its_terminal_restored(tmp_path: Path) -> None:
+    """The shell sets its own modes at its prompt, and these stay."""
     async with at_terminal(*BASH, TMPDIR=str(tmp_path)) as person:
         await person.sees("$ ")
         command = " ".join(f"'{word}'" for word in RUN)
@@ -132,7 +132,7 @@ def parent_of(pid: int) -> int:
     return int(stat.rpartition(")")[2].split()[1])
 
 
-async def test_a_recorder_and_a_player_leave_the_terminal_as_it_was(tmp_path: Path) -> None:
+async def test_a_killed_recorder_or_player_restores_the_terminal(tmp_path: Path) -> None:
     file = tmp_path / "demo.cast"
     script = "printf '\\033[?1049h\\033[?25l'; printf ready; sleep 100"
     argv = (*TELEX, "record", str(file), "--", "sh", "-c", script)
@@ -146,7 +146,7 @@ async def test_a_recorder_and_a_player_leave_the_terminal_as_it_was(tmp_path: Pa
         await is_plain(person)
 
 
-async def test_one_who_is_attached_leaves_the_terminal_as_it_was(tmp_path: Path) -> None:
+async def test_a_killed_attach_restores_the_terminal(tmp_path: Path) -> None:
     socket = tmp_path / "s"
     home = {"TELEX_HOME": str(tmp_path / "home")}
     async with at_terminal(*TELEX, "serve", "--socket", str(socket), **home) as server:
@@ -171,13 +171,13 @@ signal.pause()
 """
 
 
-async def test_a_program_that_serves_a_page_leaves_the_terminal_as_it_was() -> None:
+async def test_a_killed_program_with_a_page_restores_the_terminal() -> None:
     async with killed(sys.executable, "-c", PAGE, shows="ready") as person:
         await is_as_it_was(person)
         await person.sees("\x1b\\")
 
 
-# What is undone.
+# The modes that are undone.
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ async def test_a_program_that_serves_a_page_leaves_the_terminal_as_it_was() -> N
         (b"\x1b[?1000;1006h", b"\x1b[?1000l\x1b[?1006l"),
     ],
 )
-def test_what_a_program_set_and_did_not_take_back_is_undone(shown: bytes, undo: bytes) -> None:
+def test_modes_that_a_program_did_not_reset_are_undone(shown: bytes, undo: bytes) -> None:
     tracker = ModeTracker()
     tracker.feed(shown)
     assert tracker.undo() == (b"\x18" + undo + b"\x1b(B\x0f\x1b[m" if undo else b"")
@@ -210,7 +210,7 @@ def test_what_a_program_set_and_did_not_take_back_is_undone(shown: bytes, undo: 
         assert cut.undo() == tracker.undo(), at
 
 
-def test_a_program_that_sets_modes_without_end_is_not_remembered_without_end() -> None:
+def test_the_number_of_tracked_modes_is_bounded() -> None:
     tracker = ModeTracker()
     for number in range(10_000):
         tracker.feed(b"\x1b[?%dh\x1b[22;%dt\x1b[>1u\x1b]4;%d;red\x07" % (number, number, number))

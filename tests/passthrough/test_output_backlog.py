@@ -1,4 +1,4 @@
-"""What is kept of a program's output draws the same screen as all of it."""
+"""The backlog of a program's output draws the same screen as the whole output."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def drawn(parts: list[bytes | Size]) -> tuple[object, ...]:
 
 
 @given(st.lists(st.one_of(floods, others, lines, st.sampled_from([Size(3, 8), SIZE])), max_size=12))
-def test_what_is_kept_draws_what_all_of_it_draws(parts: list[bytes | Size]) -> None:
+def test_the_backlog_draws_the_same_as_all_output(parts: list[bytes | Size]) -> None:
     backlog = OutputBacklog(SIZE)
     for part in parts:
         backlog.resized(part) if isinstance(part, Size) else backlog.add(part)
@@ -40,7 +40,7 @@ def test_what_is_kept_draws_what_all_of_it_draws(parts: list[bytes | Size]) -> N
     assert not backlog.take()
 
 
-def test_a_flood_of_plain_lines_takes_no_more_room_than_a_screen() -> None:
+def test_a_flood_of_plain_lines_takes_the_memory_of_a_screen() -> None:
     backlog = OutputBacklog(SIZE)
     for _ in range(1000):
         backlog.add(b"a line\r\n" * 100)
@@ -65,7 +65,7 @@ def test_taken_in_slices_while_more_is_printed_it_draws_the_same(
     assert drawn(taken) == drawn(parts)
 
 
-def test_a_slice_is_no_more_than_it_says_and_one_part() -> None:
+def test_a_slice_exceeds_its_size_by_at_most_one_part() -> None:
     backlog = OutputBacklog(SIZE)
     for _ in range(10):
         backlog.add(b"\x1b[31m" + b"x" * 95)

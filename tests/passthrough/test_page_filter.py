@@ -1,4 +1,4 @@
-"""Pages under `telex run`: the person is asked, the browser is theirs, and the screen stays whole."""
+"""Pages under `telex run`: the question, the person's browser, and an intact screen."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ASKED = "wants to show a page in your browser. Open it? (y/n)"
 
 
 def browser(home: Path) -> str:
-    """A browser that notes where it was sent."""
+    """A browser that writes down the address."""
     script = home / "browser"
     script.write_text('#!/bin/sh\nprintf "%s\\n" "$1" >> "$0.seen"\n')
     script.chmod(0o700)
@@ -42,7 +42,7 @@ def browser(home: Path) -> str:
 
 
 async def sent(home: Path, count: int = 1) -> str:
-    """Where the browser was sent, once it was. It is no child of ours, and tells nobody."""
+    """Wait for the address of the browser, by polling: it is not our child."""
     seen = home / "browser.seen"
     async with asyncio.timeout(10):
         while not seen.exists() or len(seen.read_text().split()) < count:
@@ -51,20 +51,20 @@ async def sent(home: Path, count: int = 1) -> str:
 
 
 async def says(person: Seated, key: str) -> None:
-    """Answer the question that stands, when it may be answered."""
+    """Answer the question on the screen, when a key counts."""
     await person.shows("(y/n)")
     await asyncio.sleep(QUIET_SECONDS + 0.1)
     person.type(key)
 
 
 def server(home: Path) -> str:
-    """The server as a command for a shell."""
+    """Return the server as a command for a shell."""
     (home / "page.py").write_text(SERVER)
     return shlex.join([*PYTHON, str(home / "page.py")])
 
 
 async def ends(person: Seated) -> None:
-    """The server, under a shell: until that asks for the next command."""
+    """End the server in a shell, and wait for the prompt."""
     at = len(person.seen)
     person.type("x")
     await person.sees("bye", after=at)
@@ -76,7 +76,9 @@ def audit(home: Path) -> list[dict[str, str]]:
     return [json.loads(line) for line in found.read_text().splitlines()]
 
 
-async def test_a_yes_opens_the_page_in_the_browser_and_text_and_keys_go_on(tmp_path: Path) -> None:
+async def test_a_yes_opens_the_page_in_the_browser_while_text_and_keys_still_pass(
+    tmp_path: Path,
+) -> None:
     async with seated(*RUN, *PROGRAM, home=tmp_path, BROWSER=browser(tmp_path)) as person:
         await person.shows(ASKED)
         assert any('telex: "python' in row for row in person.rows())
@@ -102,7 +104,7 @@ async def test_a_yes_opens_the_page_in_the_browser_and_text_and_keys_go_on(tmp_p
 async def test_a_program_of_the_raw_form_is_named_to_the_person(tmp_path: Path) -> None:
     raw = r"printf '\033P+Hraw\033\\%.0s' 1 2 3; echo done; exec sleep 1000"
     async with seated(*RUN, "sh", "-c", raw, home=tmp_path) as person:
-        await person.shows("speaks the raw form of later HTTY releases")
+        await person.shows("uses the raw form of later HTTY releases")
         await person.shows("done")
         assert person.seen.count(b"raw form") == 1
         assert b"+Hraw" not in person.seen
@@ -110,14 +112,14 @@ async def test_a_program_of_the_raw_form_is_named_to_the_person(tmp_path: Path) 
         assert await person.leaves() != 0
 
 
-async def test_a_no_shows_nothing_and_says_nothing_to_the_program(tmp_path: Path) -> None:
+async def test_a_no_shows_nothing_and_sends_nothing_to_the_program(tmp_path: Path) -> None:
     (tmp_path / "ssh").symlink_to(PYTHON[0])
     argv = (str(tmp_path / "ssh"), *PYTHON[1:], "-c", HEARING)
     async with seated(*RUN, *argv, home=tmp_path, BROWSER=browser(tmp_path)) as person:
         await person.shows(f'telex: "ssh" (not on this machine) {ASKED[:20]}')
         await says(person, "n")
         await person.hides("(y/n)")
-        await person.shows('telex: no page is shown: "ssh" goes on without it. Ctrl-C ends it;')
+        await person.shows('telex: no page is shown: "ssh" continues without it. Ctrl-C ends it;')
         person.type("gk")
         await person.shows("key b'k'")
         assert ASKED not in "".join(person.rows())
@@ -165,18 +167,18 @@ HEARING = SERVER.replace("answer(binascii", 'print("heard", flush=True); answer(
 
 
 @pytest.mark.parametrize("name", ["ssh", "near"])
-async def test_with_never_a_program_hears_nothing_before_its_address_is_opened(
+async def test_with_never_a_program_is_sent_nothing_before_its_address_is_opened(
     tmp_path: Path, name: str
 ) -> None:
     (tmp_path / name).symlink_to(PYTHON[0])
     argv = (str(tmp_path / name), *PYTHON[1:], "-c", HEARING)
     async with seated(*RUN, "--open", "never", *argv, home=tmp_path) as person:
         url = await address(person)
-        person.type("gk")  # and another offer of the same, which is said no second time
+        person.type("gk")  # another offer of the same run, without a second notice
         await person.shows("key b'k'")
         assert b"heard" not in person.seen
         async with visiting(url) as visitor:
-            assert b"heard" not in person.seen  # a link that was taken is no visit yet
+            assert b"heard" not in person.seen  # an opened link is not a visit yet
             assert (await visitor.get()).text == "session 2"
             person.type("g")
             await person.sees("again", after=person.seen.index(b"heard"))
@@ -186,7 +188,7 @@ async def test_with_never_a_program_hears_nothing_before_its_address_is_opened(
     assert b"(y/n)" not in person.seen
 
 
-async def test_with_never_a_tab_that_waits_goes_on_with_the_next_run(tmp_path: Path) -> None:
+async def test_with_never_a_waiting_tab_continues_with_the_next_run(tmp_path: Path) -> None:
     async with seated(*RUN, "--open", "never", *BASH, home=tmp_path) as person:
         await person.shows("$")
         person.type(server(tmp_path) + "\r")
@@ -199,7 +201,7 @@ async def test_with_never_a_tab_that_waits_goes_on_with_the_next_run(tmp_path: P
             assert (await visitor.get()).text == "session 1"
 
 
-async def test_an_offer_that_nobody_came_to_makes_room_for_the_next(tmp_path: Path) -> None:
+async def test_an_unvisited_page_is_dropped_for_the_next(tmp_path: Path) -> None:
     async with seated(*RUN, "--open", "never", *BASH, home=tmp_path) as person:
         await person.shows("$")
         person.type(server(tmp_path) + "\r")
@@ -231,7 +233,7 @@ async def test_another_program_of_the_same_name_is_another_origin(tmp_path: Path
                 assert (await other.get()).text == "session 1"
 
 
-async def test_a_page_that_is_not_wanted_uses_up_none(tmp_path: Path) -> None:
+async def test_a_refused_page_uses_no_page_number(tmp_path: Path) -> None:
     async with seated(*RUN, *BASH, home=tmp_path, BROWSER=browser(tmp_path)) as person:
         await person.shows("$")
         person.type(server(tmp_path) + " refused\r")
@@ -244,19 +246,19 @@ async def test_a_page_that_is_not_wanted_uses_up_none(tmp_path: Path) -> None:
 
 
 async def address(person: Seated, before: str = "") -> str:
-    """The one that stands on the screen."""
+    """Return the address on the screen."""
     await person.shows("offers a page: http://")
     while not (found := ADDRESS.search("".join(person.rows()))) or found[0] == before:
         await person.grows(len(person.seen))
     return found[0]
 
 
-async def test_over_a_program_that_draws_the_address_is_on_the_last_row(tmp_path: Path) -> None:
+async def test_over_a_full_screen_program_the_address_is_on_the_last_row(tmp_path: Path) -> None:
     drawing = SERVER.replace("begin()\nprint", 'os.write(1, b"\\x1b[?1049hdrawn");begin()\nprint')
     argv = (*RUN, "--open", "never", *PYTHON, "-c", drawing)
     async with seated(*argv, home=tmp_path) as person:
         url = await address(person)
-        await person.shows("(n to go on)")
+        await person.shows("(n to continue)")
         await asyncio.sleep(QUIET_SECONDS + 0.1)
         person.type("n")
         await person.hides("telex:")
@@ -290,7 +292,7 @@ async def test_a_killed_program_leaves_nothing_at_the_prompt_and_the_next_takes_
 
 
 async def poll(visitor: object) -> int:
-    """As a page does, until it is told that nobody is there."""
+    """Request like a page, until the gateway reports that the program has exited."""
     while True:
         answer = await visitor.get()  # type: ignore[attr-defined]
         if answer.status_code != 200:
@@ -298,7 +300,7 @@ async def poll(visitor: object) -> int:
         await asyncio.sleep(0.02)
 
 
-async def test_a_stopped_program_is_not_written_to_and_goes_on_in_the_foreground(
+async def test_a_stopped_program_is_sent_nothing_and_continues_in_the_foreground(
     tmp_path: Path,
 ) -> None:
     argv = (*RUN, "--open", "always", *BASH)
@@ -327,23 +329,25 @@ async def test_a_file_with_chunks_is_shown_without_them_and_asks_nothing(tmp_pat
         assert ASKED not in "".join(person.rows())
 
 
-async def test_a_broken_connection_is_said_once_and_the_program_goes_on(tmp_path: Path) -> None:
+async def test_a_broken_connection_is_reported_once_and_the_program_continues(
+    tmp_path: Path,
+) -> None:
     argv = (*RUN, "--open", "always", *PROGRAM)
     async with seated(*argv, home=tmp_path, BROWSER=browser(tmp_path)) as person:
         await sent(tmp_path)
         person.type("b")
-        await person.shows("broken off")
+        await person.shows("aborted")
         assert 'telex: the page of "python' in "".join(person.rows())
         person.type("g")
         await person.shows("again")
         person.type("b")
         person.type("k")
         await person.shows("key b'k'")
-        assert "".join(person.rows()).count("broken off") == 1
+        assert "".join(person.rows()).count("aborted") == 1
         assert b"\x1bP" not in person.seen
 
 
-async def test_the_program_is_told_that_pages_are_shown(tmp_path: Path) -> None:
+async def test_the_environment_says_that_pages_are_shown(tmp_path: Path) -> None:
     for options, told in (((), "1"), (("--no-escapes",), "none")):
         argv = (*RUN, *options, "sh", "-c", 'echo "[${HTTY-none}]"')
         async with seated(*argv, home=tmp_path, HTTY="7") as person:
@@ -353,7 +357,7 @@ async def test_the_program_is_told_that_pages_are_shown(tmp_path: Path) -> None:
         await person.sees('"htty"')
 
 
-async def test_without_pages_chunks_are_swallowed_and_nobody_is_asked(tmp_path: Path) -> None:
+async def test_without_pages_chunks_are_dropped_without_a_question(tmp_path: Path) -> None:
     script = 'echo "[${HTTY-none}]"; exec "$@"'
     argv = (*RUN, "--no-pages", "sh", "-c", script, "sh", *PROGRAM)
     async with seated(*argv, home=tmp_path, HTTY="7") as person:
@@ -365,7 +369,7 @@ async def test_without_pages_chunks_are_swallowed_and_nobody_is_asked(tmp_path: 
         assert ASKED not in "".join(person.rows())
 
 
-async def test_a_program_that_waits_is_spoken_to_first_and_the_gateway_is_where_one_wants_it(
+async def test_eager_sends_first_and_the_gateway_has_the_given_port(
     tmp_path: Path,
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
@@ -378,7 +382,7 @@ async def test_a_program_that_waits_is_spoken_to_first_and_the_gateway_is_where_
             assert (await visitor.get()).text == "session 1"
 
 
-async def test_without_a_person_nothing_is_opened_and_that_is_said(tmp_path: Path) -> None:
+async def test_without_a_person_no_page_is_opened_and_a_notice_is_printed(tmp_path: Path) -> None:
     env = {**os.environ, "TELEX_HOME": str(tmp_path), "BROWSER": browser(tmp_path)}
     pipe = asyncio.subprocess.PIPE
     run = await asyncio.create_subprocess_exec(
@@ -387,13 +391,13 @@ async def test_without_a_person_nothing_is_opened_and_that_is_said(tmp_path: Pat
     assert run.stderr is not None
     said = await asyncio.wait_for(run.stderr.readline(), 10)
     shown, _ = await run.communicate(b"x")
-    assert b"nobody can be asked" in said
+    assert b"there is no person to ask" in said
     assert shown.endswith(b"bye\n")
     assert b"HTTY" not in shown
     assert not (tmp_path / "browser.seen").exists()
 
 
-def test_a_program_without_a_page_loads_nothing_for_one(tmp_path: Path) -> None:
+def test_a_program_without_a_page_imports_nothing_for_pages(tmp_path: Path) -> None:
     script = (
         "import sys, telex.cli.root as r\n"
         "try: r.main(['run', '--', 'true'], standalone_mode=True)\n"
@@ -411,8 +415,8 @@ def test_a_program_without_a_page_loads_nothing_for_one(tmp_path: Path) -> None:
     assert done.stdout.strip().endswith("[]"), done
 
 
-def test_which_browser_it_is() -> None:
-    """`$BROWSER` first, and none where nobody would see it."""
+def test_the_browser_command_is_chosen_by_the_environment() -> None:
+    """`$BROWSER` comes first, and without a display there is no browser."""
     path = os.environ["PATH"]
     assert browser_command("u", {"BROWSER": "nosuch:sh -c %s", "PATH": path}) is not None
     assert browser_command("u", {"BROWSER": "nosuch:sh -c %s", "PATH": path})[1:] == ["-c", "u"]  # type: ignore[index]
@@ -421,7 +425,7 @@ def test_which_browser_it_is() -> None:
     assert browser_command("u", {"SSH_CONNECTION": "x", "DISPLAY": ":0", "PATH": path}) is None
 
 
-async def test_a_raw_recording_holds_the_page_and_a_plain_one_what_was_seen(tmp_path: Path) -> None:
+async def test_a_raw_recording_has_the_page_and_a_plain_one_the_screen(tmp_path: Path) -> None:
     for options in (["--raw", "--input"], []):
         cast = tmp_path / f"{len(options)}.cast"
         argv = [*TELEX, "record", *options, str(cast), "--", *PROGRAM]

@@ -1,4 +1,4 @@
-"""A program with a panel below it: what is drawn, what is typed, and the terminal afterwards."""
+"""A program with a panel below it: drawing, input, and the terminal afterwards."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ PANEL = 2
 
 
 def viewing(directory: Path, *argv: str) -> tuple[str, ...]:
-    """`telex adapter record` for a plugin that is not there: the view, and nothing of Lua."""
+    """`telex adapter record` without a plugin: the view, and no Lua."""
     return (*TELEX, "adapter", "record", str(directory / "mine"), "--", *argv)
 
 
 def shown(person: Person, size: Size = SIZE) -> list[str]:
-    """What a terminal shows that got all that the person saw."""
+    """Return the screen of a terminal after all output that the person saw."""
     with contextlib.closing(Screen(size)) as screen:
         screen.feed(bytes(person.seen))
         return [row.text for row in screen.rows()]
 
 
 async def until(person: Person, *texts: str, size: Size = SIZE) -> str:
-    """Until all of it stands on the person's terminal, wherever."""
+    """Wait until all these texts are on the person's terminal."""
     while True:
         now = "\n".join(shown(person, size))
         if all(text in now for text in texts):
@@ -59,9 +59,9 @@ async def until(person: Person, *texts: str, size: Size = SIZE) -> str:
 # The view.
 
 
-async def test_the_program_stands_above_the_panel_and_gets_what_is_typed(tmp_path: Path) -> None:
+async def test_the_program_is_drawn_above_the_panel_and_gets_the_keys(tmp_path: Path) -> None:
     async with at_terminal(*viewing(tmp_path, *BASH)) as person:
-        await until(person, "$", "keeps this screen")
+        await until(person, "$", "saves this screen")
         person.type("echo $((6*7)); stty size\r")
         await until(person, "\n42", "\n22 80")
         rows = shown(person)
@@ -72,13 +72,13 @@ async def test_the_program_stands_above_the_panel_and_gets_what_is_typed(tmp_pat
         assert person.restored()
 
 
-async def test_vim_runs_in_it_and_escape_is_escape(
+async def test_vim_runs_above_a_panel_and_gets_escape(
     tmp_path: Path, program: Callable[[str], str]
 ) -> None:
     file = tmp_path / "notes"
     vim = (program("vim"), "-u", "NONE", "-n", "--cmd", "set shortmess=aoOtTIF", str(file))
     async with at_terminal(*viewing(tmp_path, *vim)) as person:
-        await until(person, "~", "keeps this screen")
+        await until(person, "~", "saves this screen")
         person.type("ione\rtwo")
         await until(person, "two")
         person.type("\x1b")
@@ -89,7 +89,7 @@ async def test_vim_runs_in_it_and_escape_is_escape(
         assert not any(shown(person))
 
 
-async def test_the_terminal_is_as_it_was_with_what_stood_on_it(tmp_path: Path) -> None:
+async def test_the_terminal_is_restored_with_its_former_content(tmp_path: Path) -> None:
     asked = r"printf '\033[?1h\033=\033[?1003h\033[?1006h\033[?1004h\033[?2004h\033[?25l'; read x"
     view = " ".join(f"'{word}'" for word in viewing(tmp_path, "sh", "-c", '"$ASKED"'))
     script = f"echo before; {view}; echo after"
@@ -109,7 +109,7 @@ async def test_the_terminal_is_as_it_was_with_what_stood_on_it(tmp_path: Path) -
             assert screen.cursor.visible
 
 
-async def test_the_terminal_speaks_as_the_program_asked_but_not_of_the_panel(
+async def test_the_program_gets_its_input_modes_but_no_mouse_of_the_panel(
     tmp_path: Path,
 ) -> None:
     asked = r"stty -icanon -echo; printf '\033[?1h\033[?1000h\033[?1006h\033[?2004hready'; cat -v"
@@ -124,11 +124,13 @@ async def test_the_terminal_speaks_as_the_program_asked_but_not_of_the_panel(
         assert await person.leaves() == 130
 
 
-async def test_another_size_is_told_to_the_program_without_the_panel(tmp_path: Path) -> None:
+async def test_the_program_gets_the_new_size_without_the_panel(tmp_path: Path) -> None:
     async with at_terminal(*viewing(tmp_path, *BASH)) as person:
         await until(person, "$")
         person.pty.resize(Size(30, 100))
-        await person.sees("\x1b[2J", after=len(person.seen))  # the terminal may have moved it all
+        await person.sees(
+            "\x1b[2J", after=len(person.seen)
+        )  # the terminal may have moved everything
         person.type("stty size\r")
         await until(person, "\n28 100", size=Size(30, 100))
         assert "0 saved" in shown(person, Size(30, 100))[28]
@@ -138,7 +140,7 @@ async def test_another_size_is_told_to_the_program_without_the_panel(tmp_path: P
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
-async def test_a_signal_ends_it_and_the_program_and_gives_the_terminal_back(
+async def test_a_signal_ends_the_view_and_the_program_and_restores_the_terminal(
     tmp_path: Path, number: signal.Signals
 ) -> None:
     async with at_terminal(*viewing(tmp_path, *BASH)) as person:
@@ -150,7 +152,7 @@ async def test_a_signal_ends_it_and_the_program_and_gives_the_terminal_back(
         assert bytes(person.seen).count(LEAVE_VIEW) == 1
 
 
-async def test_what_a_program_said_at_its_end_is_left_on_the_terminal(tmp_path: Path) -> None:
+async def test_the_last_screen_of_a_program_is_left_on_the_terminal(tmp_path: Path) -> None:
     async with at_terminal(*viewing(tmp_path, "sh", "-c", "echo went wrong; exit 4")) as person:
         assert await person.leaves() == 4
         await person.sees(LEAVE_VIEW)
@@ -165,7 +167,7 @@ async def test_a_program_that_does_not_exist_leaves_no_trace(tmp_path: Path) -> 
         assert b"\x1b[?1049h" not in person.seen
 
 
-async def test_output_faster_than_anybody_reads_is_drawn_now_and_then_and_to_its_end(
+async def test_fast_output_is_drawn_at_intervals_and_to_its_end(
     tmp_path: Path,
 ) -> None:
     loop = asyncio.get_running_loop()
@@ -178,7 +180,7 @@ async def test_output_faster_than_anybody_reads_is_drawn_now_and_then_and_to_its
         assert await person.leaves() == 0
 
 
-# What is drawn.
+# Drawing.
 
 PIECES = st.lists(
     st.sampled_from(
@@ -205,7 +207,7 @@ PIECES = st.lists(
 
 
 def looks(screen: Screen) -> list[list[tuple[str, object]]]:
-    """Every cell as it is seen: a blank that was never written is one that was."""
+    """Return every cell as it is seen: an empty cell is a blank."""
     return [
         [(cell.text or " ", cell.style) for cell in row.cells if cell.width]
         for row in screen.rows()
@@ -213,7 +215,7 @@ def looks(screen: Screen) -> list[list[tuple[str, object]]]:
 
 
 @given(st.lists(PIECES, max_size=6))
-def test_what_is_painted_is_what_stands_on_the_screen(frames: list[list[bytes]]) -> None:
+def test_the_painted_bytes_draw_the_screen(frames: list[list[bytes]]) -> None:
     size = Size(5, 20)
     with (
         contextlib.closing(Screen(size, scrollback=0)) as screen,
@@ -227,7 +229,7 @@ def test_what_is_painted_is_what_stands_on_the_screen(frames: list[list[bytes]])
             assert terminal.cursor == screen.cursor
 
 
-def test_only_what_changed_is_painted() -> None:
+def test_only_changed_rows_are_painted() -> None:
     with contextlib.closing(Screen(SIZE)) as screen:
         painter = Painter()
         screen.feed(b"one\r\ntwo\r\n")
@@ -241,7 +243,7 @@ def test_only_what_changed_is_painted() -> None:
         assert b"one" in painter.paint(screen.rows(), screen.cursor, InputModes())
 
 
-def test_modes_are_told_when_they_change_and_once() -> None:
+def test_modes_are_switched_once_when_they_change() -> None:
     painter = Painter()
     asked = InputModes(frozenset({1, 66, 1002, 1006}), kitty=5, other_keys=2)
     painted = painter.paint((), Cursor(), asked)
@@ -258,7 +260,7 @@ def test_modes_are_told_when_they_change_and_once() -> None:
     assert b"\x1b[?1002l" in painter.paint((), Cursor(), InputModes())
 
 
-def test_what_a_program_asked_of_keys_and_mouse_is_read_from_its_screen() -> None:
+def test_input_modes_are_read_from_the_programs_screen() -> None:
     with contextlib.closing(Screen(SIZE)) as screen:
         assert input_modes(screen.restore()) == InputModes()
         screen.feed(b"\x1b[?1h\x1b=\x1b[?1002h\x1b[?1006h\x1b[?1004h\x1b[?2004h\x1b[>5u\x1b[>4;2m")
@@ -275,7 +277,7 @@ def test_what_a_program_asked_of_keys_and_mouse_is_read_from_its_screen() -> Non
         ({1003, 1006, 1016}, b"\x1b[<0;9;352M", b"\x1b[<0;9;353M"),
     ],
 )
-def test_the_mouse_below_the_program_is_not_told(
+def test_mouse_reports_below_the_program_are_dropped(
     modes: set[int], above: bytes, below: bytes
 ) -> None:
     size = Size(22, 80, 640, 352)

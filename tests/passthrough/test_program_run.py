@@ -1,4 +1,4 @@
-"""`telex run` on a person's terminal: as if it were not there, and gone without a trace."""
+"""`telex run` on a person's terminal is transparent, and leaves no trace."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ while True:
 """
 
 
-async def test_what_is_typed_and_shown_passes_and_the_exit_code_is_the_programs() -> None:
+async def test_input_and_output_pass_and_the_exit_code_is_the_programs() -> None:
     async with at_terminal(*RUN, "bash", "--norc") as person:
         await person.sees("$ ")
         assert person.raw()
@@ -74,7 +74,7 @@ async def test_the_program_knows_the_persons_terminal_by_its_name() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-async def test_told_to_end_it_ends_the_program_and_leaves_the_terminal_as_it_was(
+async def test_a_signal_ends_the_program_and_restores_the_terminal(
     number: signal.Signals,
 ) -> None:
     async with at_terminal(*RUN, "sh", "-c", "trap '' HUP TERM; echo ready; sleep 100") as person:
@@ -86,7 +86,7 @@ async def test_told_to_end_it_ends_the_program_and_leaves_the_terminal_as_it_was
         assert not person.others()
 
 
-async def test_what_a_program_says_in_farewell_is_shown() -> None:
+async def test_the_output_of_a_program_that_is_ended_is_shown() -> None:
     script = "trap 'seq 20000; exit' HUP; echo ready; while :; do sleep 0.01; done"
     async with at_terminal(*RUN, "sh", "-c", script) as person:
         await person.sees("ready")
@@ -95,7 +95,7 @@ async def test_what_a_program_says_in_farewell_is_shown() -> None:
         await person.sees("\r\n20000\r\n")
 
 
-async def test_an_interrupt_sent_to_telex_is_the_programs() -> None:
+async def test_an_interrupt_sent_to_telex_reaches_the_program() -> None:
     async with at_terminal(*RUN, sys.executable, "-c", PATIENT) as person:
         await person.sees("ready")
         os.kill(person.pid, signal.SIGINT)
@@ -126,7 +126,7 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
-async def test_a_fault_of_ours_ends_it_and_leaves_the_terminal_as_it_was() -> None:
+async def test_an_exception_in_telex_ends_the_run_and_restores_the_terminal() -> None:
     argv = (sys.executable, "-c", CRASH, "run", "--", "sh", "-c", "echo ready; sleep 100")
     async with at_terminal(*argv) as person:
         assert await person.leaves() == 1
@@ -152,7 +152,7 @@ async def test_a_terminal_that_hangs_up_ends_everything() -> None:
         os.close(watched)
 
 
-async def test_all_of_a_programs_last_words_are_shown() -> None:
+async def test_all_of_the_last_output_is_shown() -> None:
     async with at_terminal(*RUN, "sh", "-c", "seq 100000; exit 3") as person:
         assert await person.leaves() == 3
         await person.sees("100000\r\n")
@@ -165,7 +165,7 @@ async def test_a_terminal_that_does_not_read_holds_the_program_and_ctrl_c_still_
         person.pty.pause()
         grown = [resident_pages(person.pid)]
         while len(grown) < 10 and (len(grown) < 2 or grown[-1] - grown[-2] >= 100):
-            await asyncio.sleep(0.5)  # time to fill what there is to fill, and to load what answers
+            await asyncio.sleep(0.5)  # time to fill all buffers, and to import the responder
             grown.append(resident_pages(person.pid))
         assert grown[-1] - grown[-2] < 100, grown
         person.type("\x03")
@@ -175,7 +175,7 @@ async def test_a_terminal_that_does_not_read_holds_the_program_and_ctrl_c_still_
         assert person.restored()
 
 
-async def test_last_words_wait_for_a_terminal_that_reads_late(tmp_path: Path) -> None:
+async def test_the_last_output_waits_for_a_terminal_that_reads_late(tmp_path: Path) -> None:
     said = tmp_path / "said"
     script = f"echo ready; read x; seq 11000; touch {said}"
     async with at_terminal(*RUN, "sh", "-c", script) as person:
@@ -185,14 +185,14 @@ async def test_last_words_wait_for_a_terminal_that_reads_late(tmp_path: Path) ->
         async with asyncio.timeout(10):
             while not said.exists():
                 await asyncio.sleep(0.01)
-        await asyncio.sleep(0.2)  # the program is gone by now, and telex must not be
+        await asyncio.sleep(0.2)  # the program has exited by now, and telex must still run
         assert person.pty.child.exit is None
         person.pty.resume()
         assert await person.leaves() == 0
         await person.sees("\r\n11000\r\n")
 
 
-async def test_whoever_shares_the_terminal_never_finds_it_non_blocking() -> None:
+async def test_other_processes_never_find_the_terminal_non_blocking() -> None:
     script = f"{' '.join(RUN)} sh -c 'echo ready; read x'; echo after"
     async with at_terminal("sh", "-c", script) as person:
         await person.sees("ready")
@@ -211,7 +211,7 @@ async def test_a_key_that_is_pressed_alone_is_not_delayed() -> None:
         await person.sees(r"b'\x1b'")
 
 
-async def test_it_adds_nothing_to_what_is_shown() -> None:
+async def test_telex_run_adds_nothing_to_the_output() -> None:
     async with at_terminal(*RUN, "sh", "-c", "printf 'no newline'; exit 4") as person:
         assert await person.leaves() == 4
         await person.sees("no newline")
@@ -219,20 +219,20 @@ async def test_it_adds_nothing_to_what_is_shown() -> None:
 
 
 class Look:
-    """What a person's terminal looks like."""
+    """A person's terminal with an emulator."""
 
     def __init__(self, person: Person, screen: Screen) -> None:
         self._person, self._screen, self._drawn = person, screen, 0
 
     async def until(self, like: Callable[[str], bool]) -> str:
-        """The screen, once it is like that. It answers what the program asks it."""
+        """Wait until the screen satisfies a condition, and reply to queries meanwhile."""
         while not like(text := self._screen.snapshot(0).plain_text):
             await self._person.grows(self._drawn)
             self._draw()
         return text
 
     async def settled(self) -> str:
-        """The screen when nothing more is drawn."""
+        """Return the screen when nothing more is drawn."""
         with contextlib.suppress(TimeoutError):
             while True:
                 async with asyncio.timeout(0.3):

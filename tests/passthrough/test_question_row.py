@@ -1,4 +1,4 @@
-"""A question that is seen whole, answered on purpose, and gone without a trace."""
+"""A question is shown whole, answered on purpose, and removed without a trace."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ QUESTION = GateQuestion("clip:read", RequestOrigin("local", "vim", (1, 1)), "pri
 
 
 def state(screen: Screen) -> bytes:
-    """Rows, cursor, modes and all. Whether letters were ever said to be letters is no matter."""
+    """Return the whole state. An explicit ASCII character set makes no difference."""
     return screen.restore().replace(b"\x1b(B", b"")
 
 
 class Desk:
-    """A program, a person's terminal, and the same terminal where nobody asks anything."""
+    """A program, a person's terminal, and the same terminal without a question."""
 
     def __init__(self, size: Size = SIZE, patience: float = 5.0) -> None:
         self.terminal, self.undisturbed = Screen(size), Screen(size)
@@ -39,7 +39,7 @@ class Desk:
         self.model = Screen(size)
         self.row = QuestionRow(
             self.model,
-            show=lambda data: self.terminal.feed(data) and None,
+            write=lambda data: self.terminal.feed(data) and None,
             flushed=self._flushed,
             pause=self._pause,
             resume=self._resume,
@@ -66,7 +66,7 @@ class Desk:
     def restored(self) -> bool:
         mine, theirs = self.terminal.rows(), self.undisturbed.rows()
         same = [row.cells for row in mine] == [row.cells for row in theirs]
-        # The last row has none to go on in, whatever the emulator says after a scroll.
+        # The last row has no next row to wrap into, whatever the emulator reports after a scroll.
         same &= [row.wrapped for row in mine[:-1]] == [row.wrapped for row in theirs[:-1]]
         return same and state(self.terminal) == state(self.undisturbed)
 
@@ -78,7 +78,7 @@ class Desk:
     async def asked(
         self, question: GateQuestion = QUESTION
     ) -> AsyncIterator[asyncio.Task[PersonAnswer]]:
-        """While the question is there to be read."""
+        """Ask a question, and enter the block while it is on the screen."""
         task = asyncio.create_task(self.row.ask(question))
         while "Allow?" not in self.text.replace("\n", ""):
             assert not task.done(), task
@@ -101,7 +101,7 @@ def desk() -> Iterator[Desk]:
 
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For tests that are not about the quiet before an answer."""
+    """For tests that are not about the quiet time before an answer."""
     monkeypatch.setattr(asking, "QUIET_SECONDS", 0.0)
 
 
@@ -150,7 +150,7 @@ NO_ANSWERS = [
 
 @pytest.mark.usefixtures("at_once")
 @pytest.mark.parametrize("keys", NO_ANSWERS, ids=ascii)
-async def test_what_is_no_answer_changes_nothing(desk: Desk, keys: bytes) -> None:
+async def test_other_keys_are_not_an_answer(desk: Desk, keys: bytes) -> None:
     async with desk.asked() as task:
         desk.row.person_input(keys)
         await asyncio.sleep(0.03)
@@ -160,7 +160,7 @@ async def test_what_is_no_answer_changes_nothing(desk: Desk, keys: bytes) -> Non
 
 
 @pytest.mark.usefixtures("at_once")
-async def test_an_answer_that_is_not_offered_is_none(desk: Desk) -> None:
+async def test_a_key_that_is_not_offered_is_not_an_answer(desk: Desk) -> None:
     async with desk.asked(GateQuestion("clip:read", RequestOrigin("remote"), "")) as task:
         desk.row.person_input(b"a")
         await asyncio.sleep(0.01)
@@ -173,7 +173,7 @@ async def test_a_key_is_an_answer_only_after_a_quiet_moment(desk: Desk) -> None:
     loop = asyncio.get_running_loop()
     async with desk.asked() as task:
         began = loop.time()
-        while loop.time() - began < 2 * asking.QUIET_SECONDS:  # somebody who goes on typing
+        while loop.time() - began < 2 * asking.QUIET_SECONDS:  # a person who continues typing
             assert desk.row.person_input(b"y") == b""
             await asyncio.sleep(0.05)
         assert not task.done()
@@ -183,7 +183,7 @@ async def test_a_key_is_an_answer_only_after_a_quiet_moment(desk: Desk) -> None:
 
 
 @pytest.mark.usefixtures("at_once")
-async def test_what_was_typed_before_the_question_was_there_is_the_programs(desk: Desk) -> None:
+async def test_keys_typed_before_the_question_reach_the_program(desk: Desk) -> None:
     desk.gate.clear()
     async with desk.asked() as task:
         assert desk.row.person_input(b"y") == b"y"
@@ -298,25 +298,25 @@ async def test_a_program_cannot_hide_the_question(desk: Desk, hidden: bytes) -> 
     assert desk.restored()
 
 
-async def test_what_makes_it_readable_on_terminals_that_know_more_is_sent(desk: Desk) -> None:
+async def test_modes_that_could_hide_the_question_are_undone(desk: Desk) -> None:
     sent = bytearray()
-    desk.row._show = sent.extend
+    desk.row._write = sent.extend
     task = asyncio.create_task(desk.row.ask(QUESTION))
     await asyncio.sleep(0)
     task.cancel()
     await asyncio.wait({task})
     drawn = bytes(sent[: sent.index(b"telex")])
-    assert drawn.startswith(b"\x1b<\x1b[?2026l")  # out of VT52 before anything else
-    assert b"\x1b#5" in drawn  # a line of double width would show half of it
-    assert b"\x1b_Ga=d,d=y," in drawn  # a picture may lie over text
+    assert drawn.startswith(b"\x1b<\x1b[?2026l")  # leave VT52 mode first
+    assert b"\x1b#5" in drawn  # a double-width line would show half of the question
+    assert b"\x1b_Ga=d,d=y," in drawn  # a picture may cover text
     assert b"\x1b]8;;\x1b\\" in drawn
 
 
-# Nothing is drawn over it.
+# Nothing is drawn over the question.
 
 
 @pytest.mark.usefixtures("at_once")
-async def test_output_is_held_back_and_comes_after_it(desk: Desk) -> None:
+async def test_output_is_held_back_and_shown_after_the_question(desk: Desk) -> None:
     desk.prints(b"one\r\n")
     async with desk.asked() as task:
         assert desk.paused == 1
@@ -346,7 +346,7 @@ async def test_output_is_held_back_and_comes_after_it(desk: Desk) -> None:
     ],
     ids=ascii,
 )
-async def test_it_waits_until_an_escape_sequence_is_finished(
+async def test_the_question_waits_until_an_escape_sequence_is_finished(
     desk: Desk, begun: bytes, rest: bytes
 ) -> None:
     desk.prints(b"text\r\n" + begun)
@@ -376,7 +376,7 @@ async def test_a_program_that_never_finishes_its_sequence_gets_a_no(
 
 
 @pytest.mark.usefixtures("at_once")
-async def test_a_change_of_size_ends_it(desk: Desk) -> None:
+async def test_a_change_of_size_ends_the_question(desk: Desk) -> None:
     desk.prints(b"one\r\ntwo")
     async with desk.asked() as task:
         for screen in (desk.terminal, desk.undisturbed):
@@ -387,7 +387,7 @@ async def test_a_change_of_size_ends_it(desk: Desk) -> None:
     assert desk.restored()
 
 
-# And nothing is left of it.
+# Nothing is left of the question.
 
 STATES = [
     b"",
@@ -428,17 +428,17 @@ def check_restored(outputs: list[bytes], after: bytes) -> None:
 
 
 @pytest.mark.parametrize("state", STATES, ids=lambda state: ascii(state[:30]))
-def test_rows_cursor_and_modes_are_what_they_were(state: bytes) -> None:
+def test_rows_cursor_and_modes_are_restored_after_a_question(state: bytes) -> None:
     check_restored([b"first\r\n\x1b[32msecond", state], b"more\x1b8there\r\nand on")
 
 
 @given(st.lists(st.sampled_from(STATES), max_size=5), st.sampled_from([b"x", b"\x1b8x", b"\n\n"]))
-def test_whatever_the_program_did_before(outputs: list[bytes], after: bytes) -> None:
+def test_everything_is_restored_after_any_output(outputs: list[bytes], after: bytes) -> None:
     one, other = Screen(SIZE), Screen(SIZE)
     with contextlib.closing(one), contextlib.closing(other):
         one.feed(b"".join(outputs))
         other.feed(one.restore())
-        # The emulator has cells that nothing draws again: wide blanks, of CJK in line-drawing sets.
+        # The emulator has cells that cannot be drawn again: wide blanks, of CJK in line-drawing sets.
         assume(state(one) == state(other))
     check_restored(outputs, after)
 

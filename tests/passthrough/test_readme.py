@@ -1,4 +1,4 @@
-"""The README's own programs under `telex run`, as somebody does who reads it for the first time."""
+"""The programs of the README run under `telex run`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ASKED = "wants to show a page in your browser. Open it? (y/n)"
 
 
 def saved(home: Path, word: str) -> tuple[str, ...]:
-    """The one program of the README with this word in it, as a command."""
+    """Save the only program of the README with this word. Return its command."""
     (text,) = [block for block in BLOCKS if word in block]
     (home / "readme.py").write_text(text)
     return (sys.executable, str(home / "readme.py"))
@@ -26,12 +26,12 @@ def unspoilt(person: Seated) -> bool:
     return not any(word in person.seen for word in (b"Traceback", b"Error", b"Interrupt"))
 
 
-async def test_after_a_no_the_terminal_says_so_and_ctrl_c_ends_the_program_without_a_word(
+async def test_after_a_no_a_notice_is_shown_and_ctrl_c_ends_the_program_quietly(
     tmp_path: Path,
 ) -> None:
     async with seated(*RUN, *saved(tmp_path, "htty.run"), home=tmp_path) as person:
         await person.shows(ASKED)
-        await asyncio.sleep(QUIET_SECONDS + 0.1)  # a key that is typed sooner is not an answer
+        await asyncio.sleep(QUIET_SECONDS + 0.1)  # an earlier key is not an answer
         person.type("n")
         await person.shows("telex: no page is shown: ")
         person.type("\x03")
@@ -40,7 +40,7 @@ async def test_after_a_no_the_terminal_says_so_and_ctrl_c_ends_the_program_witho
         assert person.restored()
 
 
-async def test_a_program_says_where_it_is_and_what_the_terminal_can(tmp_path: Path) -> None:
+async def test_the_escapes_example_prints_its_connection_and_the_size(tmp_path: Path) -> None:
     async with seated(*RUN, *saved(tmp_path, "escapes.connect"), home=tmp_path) as person:
         await person.shows("terminal 24 80 ")
         assert await person.leaves() == 0
@@ -48,7 +48,7 @@ async def test_a_program_says_where_it_is_and_what_the_terminal_can(tmp_path: Pa
         assert person.restored()
 
 
-async def test_outside_of_telex_run_a_page_ends_with_the_sentence_that_names_it(
+async def test_outside_of_telex_run_a_page_fails_with_advice(
     tmp_path: Path,
 ) -> None:
     async with seated(*saved(tmp_path, "htty.run"), home=tmp_path, HTTY=None, TMUX=None) as person:

@@ -39,9 +39,7 @@ def texts(recording: Recording, kind: type[OutputEvent | InputEvent]) -> str:
 
 
 @pytest.mark.parametrize("version", [2, 3])
-async def test_what_was_shown_the_sizes_and_the_exit_code_are_recorded(
-    tmp_path: Path, version: int
-) -> None:
+async def test_output_sizes_and_the_exit_code_are_recorded(tmp_path: Path, version: int) -> None:
     file = tmp_path / "demo.cast"
     script = f"trap 'echo resized; exit 4' WINCH; echo token={SECRET}; while :; do sleep 0.01; done"
     argv = (*RECORD, f"--format={version}", str(file), "--", "sh", "-c", script)
@@ -71,7 +69,7 @@ ASK = 'echo name; read name; stty -echo; echo word; read word; stty echo; echo "
     ("options", "typed"),
     [([], ""), (["--input"], "joe\r"), (["--input", "--raw"], "joe\rhunter22\r")],
 )
-async def test_what_is_typed_is_recorded_if_asked_and_without_echo_never(
+async def test_input_is_recorded_on_request_and_never_without_echo(
     tmp_path: Path, options: list[str], typed: str
 ) -> None:
     file = tmp_path / "demo.cast"
@@ -83,10 +81,10 @@ async def test_what_is_typed_is_recorded_if_asked_and_without_echo_never(
     assert texts(recorded(file), InputEvent) == typed
 
 
-async def test_a_killed_recorder_leaves_what_was_shown_until_then(tmp_path: Path) -> None:
+async def test_a_killed_recorder_leaves_a_recording_up_to_the_kill(tmp_path: Path) -> None:
     file = tmp_path / "demo.cast"
     argv = (*RECORD, str(file), "--", "sh", "-c", "echo one; sleep 100")
-    async with at_terminal(*argv, TMPDIR=str(tmp_path)) as person:  # its socket stays behind
+    async with at_terminal(*argv, TMPDIR=str(tmp_path)) as person:  # its socket is left
         await person.sees("one")
         os.kill(person.pid, signal.SIGKILL)
         await person.leaves()
@@ -97,7 +95,7 @@ FLOOD = "echo first; read x; seq 20000; exit 3"
 
 
 @pytest.mark.parametrize("version", [2, 3])
-async def test_a_recording_that_fills_the_disk_ends_with_a_whole_line_and_the_program_goes_on(
+async def test_a_full_disk_ends_the_recording_with_a_whole_line_and_not_the_program(
     tmp_path: Path, version: int
 ) -> None:
     file = tmp_path / "demo.cast"
@@ -107,7 +105,7 @@ async def test_a_recording_that_fills_the_disk_ends_with_a_whole_line_and_the_pr
         await person.sees("first")
         person.type("\r")
         assert await person.leaves() == 3
-        await person.sees(f"the recording in {file} is not whole: File too large")
+        await person.sees(f"the recording in {file} is incomplete: File too large")
         assert b"\r\n20000\r\n" in person.seen
     assert file.read_bytes().endswith(b"]\n")
     assert texts(recorded(file), OutputEvent).startswith("first\r\n")
@@ -141,7 +139,7 @@ def cast(path: Path, *lines: str) -> str:
     return str(path)
 
 
-async def test_a_recording_is_played_and_the_terminal_is_left_as_it_was(tmp_path: Path) -> None:
+async def test_a_replay_plays_the_recording_and_restores_the_terminal(tmp_path: Path) -> None:
     file = cast(
         tmp_path / "demo.cast",
         '[0.0,"o","\\u001b[?1049h\\u001b[?25lone"]',
@@ -164,7 +162,7 @@ async def test_a_recording_is_played_and_the_terminal_is_left_as_it_was(tmp_path
 @pytest.mark.parametrize(
     ("how", "code"), [("\x03", 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 )
-async def test_it_can_be_ended_in_the_middle(
+async def test_a_replay_can_be_quit_in_the_middle(
     tmp_path: Path, how: str | signal.Signals, code: int
 ) -> None:
     file = cast(tmp_path / "demo.cast", '[0.0,"o","one"]', '[99.0,"o","never"]')
@@ -178,7 +176,7 @@ async def test_it_can_be_ended_in_the_middle(
         assert person.restored()
 
 
-async def test_a_paused_recording_goes_on_where_it_was(tmp_path: Path) -> None:
+async def test_a_paused_replay_continues_where_it_was(tmp_path: Path) -> None:
     file = cast(tmp_path / "demo.cast", '[0.0,"o","one"]', '[0.4,"o","two"]')
     async with at_terminal(*TELEX, "replay", file) as person:
         await person.sees("one")

@@ -1,4 +1,4 @@
-"""The socket of a run, and what is left of it when the run is over, however that came about."""
+"""The socket of a run is removed, however the run ends."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 SHOW = ("sh", "-c", "echo =$TELEX_SOCKET=; read line")
 
 
-async def test_what_a_killed_run_left_is_taken_away_by_the_next(tmp_path: Path) -> None:
+async def test_the_directory_of_a_killed_run_is_removed_by_the_next_run(tmp_path: Path) -> None:
     async with at_terminal(*RUN, *SHOW, TMPDIR=str(tmp_path)) as other:
         await other.sees("escapes=")
         async with at_terminal(*RUN, *SHOW, TMPDIR=str(tmp_path)) as killed:
@@ -33,12 +33,12 @@ async def test_what_a_killed_run_left_is_taken_away_by_the_next(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
-async def test_a_run_that_is_told_to_end_at_its_very_start_leaves_nothing(
+async def test_a_signal_at_the_very_start_of_a_run_leaves_nothing(
     tmp_path: Path, number: signal.Signals
 ) -> None:
     async with at_terminal(*RUN, *SHOW, TMPDIR=str(tmp_path)) as person:
         while not any(tmp_path.iterdir()):
-            await asyncio.sleep(0)  # nothing tells of it; the deadline bounds this
+            await asyncio.sleep(0)  # there is no event for it; the deadline bounds this
         os.kill(person.pid, number)
         assert await person.leaves() == 128 + number
     assert not list(tmp_path.iterdir())

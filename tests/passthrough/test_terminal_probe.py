@@ -1,4 +1,4 @@
-"""What a program is told of the person's terminal is what that terminal was seen to do."""
+"""`detect` reports only abilities that the person's terminal has shown."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ with escapes.connect() as term:
             said[name] = str(error)
 json.dump(said, open(sys.argv[1], "w"))
 """
-NO_CLIPBOARD = "The person's terminal does not tell what is on its clipboard. (ECUNSUP)"
+NO_CLIPBOARD = "The person's terminal does not let programs read its clipboard. (ECUNSUP)"
 NO_PICTURES = "The person's terminal does not show such pictures. (ECUNSUP)"
 
 
@@ -57,10 +57,10 @@ def is_true_of_a_terminal_that_does_nothing(told: dict[str, Any]) -> None:
     assert told["supports"]["term:title"], "it is passed on, and said to be unverified"
 
 
-async def test_on_a_bare_pty_nothing_is_claimed_and_what_cannot_be_done_is_said(
+async def test_on_a_bare_pty_nothing_is_reported_and_requests_fail_with_a_reason(
     tmp_path: Path,
 ) -> None:
-    """A terminal that answers nothing at all; the program reaches telex by its socket."""
+    """A terminal that replies to nothing; the program reaches telex by the socket."""
     home = {"TELEX_HOME": str(tmp_path / "home")}
     async with at_terminal(*asks(tmp_path), TMPDIR=str(tmp_path), **home) as person:
         assert await person.leaves() == 0, bytes(person.seen)
@@ -68,7 +68,7 @@ async def test_on_a_bare_pty_nothing_is_claimed_and_what_cannot_be_done_is_said(
     is_true_of_a_terminal_that_does_nothing(said(tmp_path))
 
 
-async def test_inside_a_real_tmux_nothing_is_claimed_that_tmux_does_not_do(
+async def test_inside_a_real_tmux_only_abilities_of_tmux_are_reported(
     program: Program, tmp_path: Path
 ) -> None:
     (tmp_path / "tmux.conf").write_text("set -g update-environment ''\n")
@@ -82,7 +82,7 @@ async def test_inside_a_real_tmux_nothing_is_claimed_that_tmux_does_not_do(
     is_true_of_a_terminal_that_does_nothing(said(tmp_path))
 
 
-async def test_a_terminal_that_says_what_it_can_is_believed(tmp_path: Path) -> None:
+async def test_the_reported_abilities_of_a_terminal_are_used(tmp_path: Path) -> None:
     rules = tmp_path / "policy.toml"
     rules.write_text('[[rule]]\ncommand = "clip:read"\ndecision = "allow"\n')
     run, separator, *rest = asks(tmp_path)[len(RUN) - 1 :]
@@ -99,7 +99,7 @@ async def test_a_terminal_that_says_what_it_can_is_believed(tmp_path: Path) -> N
     assert told["image:show"] == {}
 
 
-async def test_a_picture_stands_where_it_stood_in_the_output(tmp_path: Path) -> None:
+async def test_a_picture_is_shown_at_its_place_in_the_output(tmp_path: Path) -> None:
     detect = frame('{"command":"detect","rpcid":"d"}')
     picture = frame('{"command":"image:show","data":{"data64":"iVBORw0KGgo="}}')
     (tmp_path / "out").write_bytes(b"before" + picture + b"after")
@@ -110,7 +110,7 @@ async def test_a_picture_stands_where_it_stood_in_the_output(tmp_path: Path) -> 
     assert person.seen.index(b"before\x1b_Ga=T") < person.seen.index(b"\x1b\\after")
 
 
-async def test_a_picture_that_nobody_asked_about_is_not_shown_where_there_are_none(
+async def test_a_picture_without_a_probe_is_refused_on_a_terminal_without_pictures(
     tmp_path: Path,
 ) -> None:
     picture = frame('{"command":"image:show","data":{"data64":"iVBORw0KGgo="}}')
@@ -119,7 +119,7 @@ async def test_a_picture_that_nobody_asked_about_is_not_shown_where_there_are_no
         assert b"\x1b_Ga=T" not in person.seen
 
 
-# What terminals answer.
+# Replies of real terminals.
 
 ANSWERS: dict[str, tuple[bytes, bytes, bool | None, bool, bool]] = {
     "kitty": (b"\x1b[?62;c\x1bP>|kitty(0.42.1)\x1b\\", b"\x1b_Gi=31;OK\x1b\\", True, True, False),
@@ -145,10 +145,10 @@ ANSWERS: dict[str, tuple[bytes, bytes, bool | None, bool, bool]] = {
 
 
 @pytest.mark.parametrize("name", ANSWERS)
-def test_what_a_terminal_says_of_itself_is_understood(name: str) -> None:
+def test_the_replies_of_real_terminals_are_understood(name: str) -> None:
     attributes, more, clipboard, kitty, iterm = ANSWERS[name]
     found = person_surface.second_findings(person_surface.first_findings(attributes, {}), more)
-    assert found.tells_clipboard is clipboard
+    assert found.reads_clipboard is clipboard
     assert (found.shows("png"), found.shows("gif")) == (kitty, iterm)
     assert ("clip:read" in found.lacks) is (clipboard is not True)
     assert ("image:show" in found.lacks) is (not kitty and not iterm)
@@ -163,16 +163,16 @@ def test_what_a_terminal_says_of_itself_is_understood(name: str) -> None:
         (None, {}),
     ],
 )
-def test_a_multiplexer_and_one_that_does_not_answer_are_known_to_do_neither(
+def test_a_multiplexer_or_a_silent_terminal_has_neither_pictures_nor_clipboard(
     answer: bytes | None, environ: dict[str, str]
 ) -> None:
     found = person_surface.first_findings(answer, environ)
-    assert found.tells_clipboard is False
+    assert found.reads_clipboard is False
     assert {"clip:read", "image:show"} <= found.lacks
     assert "clip:write" in found.unverified
 
 
-def test_what_a_terminal_says_of_its_modes_decides_about_events() -> None:
+def test_the_reported_modes_of_a_terminal_decide_about_events() -> None:
     said = b"\x1b[?1004;0$y\x1b[?2004;2$y\x1b[?2026;0$y\x1b[?1000;2$y\x1b[?1003;2$y\x1b[?1006;2$y"
     found = person_surface.second_findings(person_surface.first_findings(b"\x1b[?62c", {}), said)
     assert {"event:focus", "term:sync"} <= found.lacks

@@ -1,4 +1,4 @@
-"""Answers to our questions are ours, however they are cut, and everything else is the program's."""
+"""Replies to our queries are ours, however they are cut, and all other input is the program's."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ THERE = b"\x1b[0n"
     st.lists(st.sampled_from([*ANSWERS, *KEYS]), max_size=4),
     st.lists(st.integers(0, 200), max_size=5),
 )
-def test_answers_between_the_marks_are_ours_and_nothing_else(
+def test_only_replies_between_the_marks_are_ours(
     before: list[bytes], inside: list[bytes], after: list[bytes], cuts: list[int]
 ) -> None:
     asking = TerminalQueries()
@@ -66,14 +66,14 @@ def test_a_lone_escape_is_held_for_25_ms_and_then_a_key() -> None:
     assert asking.held_until is None
 
 
-def test_a_terminal_that_never_answered_is_not_waited_for_for_ever() -> None:
+def test_a_query_without_a_reply_expires() -> None:
     asking = TerminalQueries()
     asking.ask(b"?", lambda said: None, 0.0)
     assert asking.person_input(THERE, 6.0) == THERE
     assert asking.person_input(b"\x1b", 7.0) == b"\x1b"
 
 
-# The program asks the same.
+# The program sends the same queries.
 
 CLIPBOARD = b"\x1b]52;c;?\x1b\\"
 CLIPPED = b"\x1b]52;c;c2VjcmV0\x1b\\"
@@ -85,7 +85,7 @@ CLIPPED = b"\x1b]52;c;c2VjcmV0\x1b\\"
     st.lists(st.integers(0, 200), max_size=5),
     st.lists(st.integers(0, 200), max_size=5),
 )
-def test_answers_to_what_the_program_asked_itself_are_its_own(
+def test_replies_to_queries_of_the_program_reach_the_program(
     before: int, after: int, cuts: list[int], output_cuts: list[int]
 ) -> None:
     asking = TerminalQueries()
@@ -107,19 +107,19 @@ def test_answers_to_what_the_program_asked_itself_are_its_own(
 
 
 @given(st.integers(0, 4))
-def test_what_the_program_was_answered_before_we_asked_is_not_waited_for(cut: int) -> None:
+def test_a_reply_to_the_program_before_our_query_is_not_expected_again(cut: int) -> None:
     asking = TerminalQueries()
     said: list[bytes] = []
     asking.program_output(QUERY_MARK, 0.0)
     passed = asking.person_input(THERE[:cut], 0.0)
-    assert passed == THERE[:cut]  # nothing is held back for it
+    assert passed == THERE[:cut]  # nothing is held back
     asking.ask(b"?", said.append, 0.0)
     stream = THERE[cut:] + THERE + b"\x1b[1;1R" + THERE
     assert asking.person_input(stream, 0.0) == THERE[cut:]
     assert said == [b"\x1b[1;1R"]
 
 
-def test_a_mark_of_the_programs_that_is_never_answered_is_forgotten() -> None:
+def test_a_mark_of_the_program_without_a_reply_is_forgotten() -> None:
     asking = TerminalQueries()
     said: list[bytes] = []
     asking.program_output(QUERY_MARK, 0.0)
@@ -128,7 +128,7 @@ def test_a_mark_of_the_programs_that_is_never_answered_is_forgotten() -> None:
     assert said == [b"\x1b[1;1R"]
 
 
-# The clipboard, which a terminal may ask its own user for.
+# The clipboard, about which a terminal may ask its user.
 
 
 def test_the_clipboard_is_waited_for_beyond_the_marks() -> None:
@@ -142,7 +142,7 @@ def test_the_clipboard_is_waited_for_beyond_the_marks() -> None:
     assert asking.person_input(b"\x1b", 20.0) == b"\x1b"
 
 
-def test_a_clipboard_told_between_the_marks_is_told_at_once() -> None:
+def test_a_clipboard_reply_between_the_marks_is_delivered_at_once() -> None:
     asking = TerminalQueries()
     said: list[bytes] = []
     asking.ask(CLIPBOARD, said.append, 0.0)
@@ -150,7 +150,7 @@ def test_a_clipboard_told_between_the_marks_is_told_at_once() -> None:
     assert said == [CLIPPED]
 
 
-def test_a_clipboard_that_comes_when_nobody_waits_any_more_is_not_typed() -> None:
+def test_a_clipboard_reply_after_the_wait_does_not_reach_the_program() -> None:
     asking = TerminalQueries()
     asking.ask(CLIPBOARD, lambda said: None, 0.0)
     asking.person_input(THERE + THERE, 0.0)
@@ -158,7 +158,7 @@ def test_a_clipboard_that_comes_when_nobody_waits_any_more_is_not_typed() -> Non
     assert b"".join(passed) == b""
 
 
-def test_other_questions_go_on_while_the_clipboard_is_waited_for() -> None:
+def test_other_queries_work_while_the_clipboard_is_waited_for() -> None:
     asking = TerminalQueries()
     clip: list[bytes] = []
     other: list[bytes] = []
@@ -171,7 +171,7 @@ def test_other_questions_go_on_while_the_clipboard_is_waited_for() -> None:
     assert (clip, other) == ([CLIPPED], [b"\x1b[1;1R"])
 
 
-def test_while_only_the_clipboard_is_waited_for_other_answers_and_keys_are_not_held() -> None:
+def test_while_only_the_clipboard_is_waited_for_other_replies_and_keys_are_not_held() -> None:
     asking = TerminalQueries()
     asking.ask(CLIPBOARD, lambda said: None, 0.0)
     asking.person_input(THERE + THERE, 0.0)
@@ -180,7 +180,7 @@ def test_while_only_the_clipboard_is_waited_for_other_answers_and_keys_are_not_h
     assert asking.held_until is None
 
 
-def test_a_question_that_was_never_answered_holds_no_key_and_takes_no_room() -> None:
+def test_an_expired_query_holds_no_key_and_takes_no_slot() -> None:
     asking = TerminalQueries()
     for _ in range(limits.ATTRIBUTE_QUESTIONS):
         assert asking.ask(b"?", lambda said: None, 0.0)

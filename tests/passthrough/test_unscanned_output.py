@@ -1,9 +1,11 @@
-"""What was printed is kept for a look at it, but not for ever and not all of it."""
+"""Recent output is kept for a search, with limits of time and size."""
 
 from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+
+import pytest
 
 from passthrough.seat import RUN, frame, seated
 from passthrough.test_escape_filter import program
@@ -11,7 +13,7 @@ from telex.passthrough import limits
 from telex.passthrough.query_replies import UnscannedOutput
 
 
-def test_it_is_taken_once_and_whole() -> None:
+def test_output_is_taken_once_and_whole() -> None:
     overlooked = UnscannedOutput()
     for piece in (b"a\x1b", b"[", b"c" * 5000, b"b"):
         overlooked.add(piece, 1.0)
@@ -19,13 +21,13 @@ def test_it_is_taken_once_and_whole() -> None:
     assert overlooked.take(2.0) == b""
 
 
-def test_what_nobody_waits_for_any_more_is_forgotten() -> None:
+def test_old_output_is_forgotten() -> None:
     overlooked = UnscannedOutput()
     overlooked.add(b"\x1b[c", 1.0)
     assert overlooked.take(7.0) == b""
 
 
-def test_of_a_flood_only_the_last_is_kept_however_it_comes() -> None:
+def test_of_a_flood_only_the_last_output_is_kept() -> None:
     for size in (1, 16 * 1024):
         overlooked = UnscannedOutput()
         most = limits.UNSEEN_BYTES // 64
@@ -40,10 +42,10 @@ def test_of_a_flood_only_the_last_is_kept_however_it_comes() -> None:
 # In `telex run`.
 
 
-async def test_a_question_that_was_answered_before_the_first_frame_is_no_longer_open(
+async def test_a_query_with_a_reply_before_the_first_frame_is_no_longer_open(
     tmp_path: Path,
 ) -> None:
-    """Else the answer to ours would be taken for that one, and nobody told where the cursor is."""
+    """Otherwise the reply to our query would be taken for the program's, and the report fail."""
     asked = frame('{"command":"term:report","rpcid":"r","data":{"what":"cursor"}}')
     body = f"ask(b'\\x1b[5n', b'[0n'); print(ask({asked!r}), flush=True)"
     async with seated(*RUN, *program(body), home=tmp_path) as person:
@@ -51,7 +53,8 @@ async def test_a_question_that_was_answered_before_the_first_frame_is_no_longer_
         assert await person.leaves() == 0
 
 
-async def test_what_answers_is_loaded_once_the_program_is_quiet(tmp_path: Path) -> None:
+@pytest.mark.fresh_start
+async def test_the_responder_is_imported_once_the_program_is_idle(tmp_path: Path) -> None:
     async with seated(*RUN, "cat", home=tmp_path) as person:
         maps = Path(f"/proc/{person.pid}/maps")
         async with asyncio.timeout(10):

@@ -1,4 +1,4 @@
-"""The zoo's animals as plugins to be started, and settings under which nobody waits for long."""
+"""Starts the plugins of `zoo/`, and has a host with short deadlines."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 ZOO = Path(__file__).parent / "zoo"
 
 QUICK = Deadlines(handshake=5, initialize=2, shutdown=0.2, exit=0.2, stdin=0.2, term=0.2)
-"""Long where a plugin should be in time, short where it should not."""
+"""Long for steps that should succeed, short for steps that should time out."""
 
 
 def found(path: Path, manifest: PluginManifest | None = None) -> FoundPlugin:
@@ -31,15 +31,15 @@ def animal(name: str) -> FoundPlugin:
 
 
 def written(directory: Path, source: str, manifest: PluginManifest | None = None) -> FoundPlugin:
-    """A plugin of a test's own, which may use `speaking`."""
+    """Write a plugin for one test, which may use `speaking`."""
     path = directory / "own.py"
     path.write_text(f"import sys\nsys.path.insert(0, {str(ZOO)!r})\nimport speaking\n{source}")
     return replace(found(path, manifest), name=manifest.name if manifest else "own")
 
 
 @dataclass
-class Heard:
-    """A host's settings, and what it was shown."""
+class RecordingHost:
+    """A host with its settings, which records the lines of standard error."""
 
     arguments: Sequence[str] = ()
     deadlines: Deadlines = QUICK
@@ -57,5 +57,5 @@ class Heard:
         path = str(plugin.executable)
         if path.endswith(".sh"):
             return [path, *self.arguments]
-        # Without site-packages an animal is up in a quarter of the time.
+        # Without site-packages an animal starts in a quarter of the time.
         return [sys.executable, "-E", "-S", path, *self.arguments]

@@ -1,4 +1,4 @@
-"""A plugin of our SDK that the original hosts were recorded with: see `tests/corpus/plugin_v0`."""
+"""The plugin of telex's SDK with which the original hosts were recorded: see `tests/corpus/plugin_v0`."""
 
 import logging
 from pathlib import Path

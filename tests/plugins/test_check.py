@@ -1,4 +1,4 @@
-"""`telex plugin check`: a plugin with one flaw breaks the clause about it; and the command."""
+"""`telex plugin check`: a plugin with one flaw fails the clause about it; and the command itself."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ async def test_flaws_that_make_it_silent_break_their_clauses(
         ('"key": "loud"', '"key": "name"'),
     ],
 )
-async def test_a_handshake_nobody_would_take_is_broken_and_the_rest_untried(
+async def test_an_unacceptable_handshake_fails_and_the_other_clauses_are_untried(
     right: str, wrong: str, tmp_path: Path
 ) -> None:
     clauses = [clause for clause in CLAUSES if clause.id in ("handshake", "method.unknown")]
@@ -173,7 +173,7 @@ async def test_a_handshake_nobody_would_take_is_broken_and_the_rest_untried(
     assert [one.result for one in report.outcomes] == [ClauseResult.FAILED, ClauseResult.UNTRIED]
 
 
-async def test_progress_nobody_asked_for_is_broken(tmp_path: Path) -> None:
+async def test_progress_without_a_token_breaks_its_clause(tmp_path: Path) -> None:
     source = (
         (GREET.parent / "counter.py").read_text().replace("/usr/bin/env python3", sys.executable)
     )
@@ -184,7 +184,7 @@ async def test_progress_nobody_asked_for_is_broken(tmp_path: Path) -> None:
     assert set(found.values()) == {ClauseResult.FAILED}
 
 
-def test_every_clause_is_broken_by_a_flaw_or_akin_to_one_that_is() -> None:
+def test_every_clause_has_a_flaw_that_breaks_it_or_a_similar_clause() -> None:
     shown = {id for flaws in (*ALL.values(), MORE_SILENT) for id in flaws}
     akin = {"start", "handshake", "handshake.protocol", "initialize", "id.any", "run"}
     akin |= {"envelope.unknown-members", "frame.joined", "broken.header", "cancel.unknown"}
@@ -192,7 +192,7 @@ def test_every_clause_is_broken_by_a_flaw_or_akin_to_one_that_is() -> None:
     assert shown | akin == {clause.id for clause in CLAUSES}
 
 
-async def test_what_cannot_be_started_fails_once_and_the_rest_is_not_tried(tmp_path: Path) -> None:
+async def test_if_the_plugin_cannot_start_other_clauses_are_untried(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("no program")
     report = await check(tmp_path / "text", seconds=1.0)
     failed = [one.clause.id for one in report.outcomes if one.result is ClauseResult.FAILED]
@@ -206,10 +206,10 @@ async def failed_ids(path: Path, seconds: float = 20.0) -> set[str]:
     return {one.clause.id for one in report.outcomes if one.result is ClauseResult.FAILED}
 
 
-async def test_a_fault_with_string_ids_is_told_by_the_clauses_about_ids_alone(
+async def test_a_fault_with_string_ids_fails_only_the_clauses_about_ids(
     tmp_path: Path,
 ) -> None:
-    """As the original's SDK has it: it ends when an id is a string."""
+    """Like the original's SDK, it exits when an id is a string."""
     dies = (
         "    return id is None or (",
         "    return id is None or (not isinstance(id, str) or exit(9)) and (",
@@ -217,7 +217,7 @@ async def test_a_fault_with_string_ids_is_told_by_the_clauses_about_ids_alone(
     assert await failed_ids(flawed(tmp_path, {"": [dies]})) == {"id.string", "id.type", "id.any"}
 
 
-async def test_an_id_that_comes_back_as_another_type_is_told_at_once(tmp_path: Path) -> None:
+async def test_an_id_of_another_type_in_a_response_is_reported_at_once(tmp_path: Path) -> None:
     path = flawed(tmp_path, {"": [('"id": id, "error"', '"id": str(id), "error"')]})
     clauses = [clause for clause in CLAUSES if clause.id in ("handshake", "id.type")]
     report = await check(path, seconds=3600, clauses=clauses)
@@ -282,7 +282,7 @@ def test_a_directory_is_checked_by_its_manifest(tmp_path: Path) -> None:
     assert (ran.returncode, said["ok"], said["clauses"][0]["result"]) == (1, False, "failed")
 
 
-def test_a_directory_without_a_manifest_is_told_what_to_name(tmp_path: Path) -> None:
+def test_checking_a_directory_without_a_manifest_asks_for_the_executable(tmp_path: Path) -> None:
     with pytest.raises(click.UsageError, match=r"has no manifest\.json; name the executable"):
         _target(tmp_path)
 
@@ -295,7 +295,7 @@ async def test_a_header_that_is_not_understood_is_shown_as_it_was_sent(tmp_path:
     assert "{" not in report.outcomes[-1].seen
 
 
-def test_the_command_says_what_to_do_and_has_the_code(tmp_path: Path) -> None:
+def test_the_check_command_prints_advice_and_sets_the_exit_code(tmp_path: Path) -> None:
     path = flawed(tmp_path, {"method.unknown": CODES["method.unknown"]})
     ran = subprocess.run(
         [*CHECK, str(path)], capture_output=True, text=True, timeout=60, check=False
@@ -306,22 +306,22 @@ def test_the_command_says_what_to_do_and_has_the_code(tmp_path: Path) -> None:
     ]
     assert "✓ handshake " in ran.stdout
     assert "– cancel " in ran.stdout
-    assert "Answer every request, also those you do not know" in ran.stdout
+    assert "Answer every request, also one with an unknown method" in ran.stdout
     assert (
         ran.stdout.rstrip()
         .splitlines()[-1]
-        .startswith("greet does not conform: 1 of what a plugin must do is missing")
+        .startswith("greet does not conform: 1 MUST clause failed")
     )
 
 
-def test_the_grade_is_of_what_must_be() -> None:
+def test_the_grade_depends_on_must_clauses() -> None:
     should = next(clause for clause in CLAUSES if clause.level is ClauseLevel.SHOULD)
     report = CheckReport("x", outcomes=[ClauseOutcome(should, ClauseResult.FAILED)])
     assert report.ok
-    assert report.grade == "conforms, but for 1 of what a plugin should do"
+    assert report.grade == "conforms, but 1 SHOULD clause failed"
 
 
-def test_new_writes_once_and_says_what_is_next(tmp_path: Path) -> None:
+def test_new_writes_a_plugin_once_and_prints_the_next_steps(tmp_path: Path) -> None:
     new = [sys.executable, "-m", "telex", "plugin", "new"]
 
     def run(*args: str) -> subprocess.CompletedProcess[str]:
@@ -343,6 +343,6 @@ async def test_closing_a_plugin_that_has_just_closed_its_input_ends_it_once() ->
     writing = subject._writing
     assert writing is not None
     subject.send(b"now\n")
-    while not writing.is_closing():  # seen before the loop delivers the loss
+    while not writing.is_closing():  # before the loop calls connection_lost
         await asyncio.sleep(0)
     await subject.close()

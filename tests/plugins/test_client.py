@@ -1,4 +1,4 @@
-"""One plugin: introduced in either generation, asked and asking, timed, cancelled, ended."""
+"""One running plugin: handshakes of both generations, calls both ways, timeouts, cancels, the end."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from automating import alive
-from plugins.animals import ZOO, Heard, animal, found, written
+from plugins.animals import ZOO, RecordingHost, animal, found, written
 from telex.plugins import errors, handshake
 from telex.plugins import protocol as spec
 from telex.plugins.client import start
-from telex.plugins.conversation import SlidingWindow
 from telex.plugins.dialect import NotAnAnswer, PluginDialect, answered_id
 from telex.plugins.limits import PLUGIN_STDERR_LINE_CHARS
+from telex.plugins.plugin_faults import SlidingWindow
 from telex.plugins.plugin_process import StderrLines
 from telex.plugins.plugin_settings import COOKIE, Deadlines, plugin_environment
 from telex.redaction import MARKER, Redactor
@@ -43,19 +43,19 @@ HANDSHAKES = {one["name"]: one for one in json.loads((CORPUS / "handshakes.json"
 ECHO = 'speaking.serve(work=lambda m: speaking.write(id=m["id"], result=m.get("params")))\n'
 
 
-# Introductions.
+# Handshakes.
 
 RECORDED = """
 import base64, json, os
 asked, answered = map(base64.b64decode, sys.argv[1:3])
-heard = b""
-while len(heard) < len(asked):
-    heard += os.read(0, len(asked) - len(heard))
+received = b""
+while len(received) < len(asked):
+    received += os.read(0, len(asked) - len(received))
 os.write(1, answered)
 rest = []
 speaking.serve(
     initialize=lambda m: (rest.append("initialize"), speaking.write(id=m["id"], result={})),
-    work=lambda m: speaking.write(id=m["id"], result=[heard == asked, heard.decode(), *rest]),
+    work=lambda m: speaking.write(id=m["id"], result=[received == asked, received.decode(), *rest]),
 )
 """
 
@@ -67,8 +67,8 @@ async def test_a_recorded_handshake_of_either_generation_is_understood(
     one = HANDSHAKES[name]
     manifest = one["manifest"] and msgspec.convert(one["manifest"], spec.PluginManifest)
     plugin = written(tmp_path, RECORDED, manifest)
-    heard = Heard(arguments=[one["asked"], one["answered"]])
-    async with start(plugin, heard.settings()) as running:
+    host = RecordingHost(arguments=[one["asked"], one["answered"]])
+    async with start(plugin, host.settings()) as running:
         same, asked, *initialised = await running.call("work")
         assert same, f"telex said {asked}, and not {base64.b64decode(one['asked']).decode()}"
         assert initialised == (["initialize"] if one["generation"] == "A" else [])
@@ -89,7 +89,7 @@ def told(said: spec.Introduced) -> dict[str, object]:
     }
 
 
-async def test_who_refuses_one_name_of_the_protocol_is_asked_with_the_other(tmp_path: Path) -> None:
+async def test_a_plugin_that_refuses_one_protocol_name_gets_the_other(tmp_path: Path) -> None:
     picky = """
 def handshake(m):
     if m["params"]["protocol"] == "reginald":
@@ -98,19 +98,19 @@ def handshake(m):
         speaking.write(id=m["id"], error={"code": -32001, "message": "who is rpp?"})
 speaking.serve(handshake=handshake)
 """
-    async with start(written(tmp_path, picky), Heard().settings()) as plugin:
+    async with start(written(tmp_path, picky), RecordingHost().settings()) as plugin:
         assert plugin.introduced.protocol == "reginald"
 
 
-async def test_a_name_that_is_not_the_manifests_is_another_plugin(tmp_path: Path) -> None:
+async def test_a_handshake_with_another_name_than_the_manifest_is_refused(tmp_path: Path) -> None:
     plugin = written(tmp_path, ECHO, spec.PluginManifest("own", "own.py"))
     with pytest.raises(
-        errors.PluginHandshakeFailed, match="own says that its name is animal, which"
+        errors.PluginHandshakeFailed, match="own calls itself animal in the handshake"
     ):
-        await start(plugin, Heard().settings()).begin()
+        await start(plugin, RecordingHost().settings()).begin()
 
 
-async def test_a_plugin_is_initialised_with_the_values_that_are_for_it(tmp_path: Path) -> None:
+async def test_initialize_sends_the_values_of_the_plugin(tmp_path: Path) -> None:
     keeping = """
 got = []
 entries = [{"key": "colour", "value": "red"}]
@@ -125,15 +125,15 @@ speaking.serve(
         return [spec.KeyValue(entry.key, "blue") for entry in said.configs or []]
 
     logging.getLogger("telex.plugins.own").setLevel(logging.WARNING)
-    async with start(written(tmp_path, keeping), Heard().settings(config=config)) as plugin:
+    async with start(written(tmp_path, keeping), RecordingHost().settings(config=config)) as plugin:
         (initialized,) = await plugin.call("work")
     assert initialized["config"] == [{"key": "colour", "value": "blue"}]
     assert initialized["logging"] == {"enabled": True, "level": "warn"}
 
 
-async def test_who_has_nothing_to_initialise_need_not_know_the_method(tmp_path: Path) -> None:
+async def test_a_plugin_need_not_have_initialize(tmp_path: Path) -> None:
     bare = 'speaking.serve(initialize=lambda m: speaking.write(id=m["id"], error={"code": -32601, "message": "?"}))'
-    async with start(written(tmp_path, bare), Heard().settings()) as plugin:
+    async with start(written(tmp_path, bare), RecordingHost().settings()) as plugin:
         assert plugin.introduced.name == "animal"
 
 
@@ -165,7 +165,7 @@ def test_any_answer_to_a_handshake_is_understood_or_refused(answer: Any) -> None
         ('"id": 1, "result": 1, "jsonrpc": "1.0"', 1),
     ],
 )
-def test_what_is_no_answer_fails_the_call_it_would_have_answered(answer: str, spoilt: Any) -> None:
+def test_an_invalid_response_fails_its_call(answer: str, spoilt: Any) -> None:
     class Counting:
         on_stray = on_response_without_id = lambda self, what: pytest.fail(what)
         mistakes: ClassVar[list[str]] = []
@@ -199,13 +199,13 @@ def work(m):
         held.clear()
 speaking.serve(work=work)
 """
-    async with start(written(tmp_path, backwards), Heard().settings()) as plugin:
+    async with start(written(tmp_path, backwards), RecordingHost().settings()) as plugin:
         count = counted(100, 10_000)
         calls = (plugin.call("work", {"n": n}) for n in range(count))
         assert await asyncio.gather(*calls) == list(range(count))
 
 
-async def test_a_plugin_asks_its_host_while_it_is_asked(tmp_path: Path) -> None:
+async def test_a_plugin_can_call_its_host_during_a_call(tmp_path: Path) -> None:
     asking = """
 def work(m):
     for id in (1, "1"):
@@ -221,15 +221,17 @@ speaking.serve(work=work)
         return params["n"] * 2
 
     methods.add("host/double", double)
-    async with start(written(tmp_path, asking), Heard().settings(methods=methods)) as plugin:
+    async with start(
+        written(tmp_path, asking), RecordingHost().settings(methods=methods)
+    ) as plugin:
         assert await plugin.call("work") == [[1, 42], ["1", 42]]
 
 
-async def test_an_error_keeps_its_code_its_words_without_secrets_and_its_data(
+async def test_an_error_keeps_its_code_its_redacted_message_and_its_data(
     tmp_path: Path,
 ) -> None:
     failing = 'speaking.serve(work=lambda m: speaking.write(id=m["id"], error={"code": -32004, "message": "no: password=hunter2222 \\x1b[2J", "data": [1]}))'
-    async with start(written(tmp_path, failing), Heard().settings()) as plugin:
+    async with start(written(tmp_path, failing), RecordingHost().settings()) as plugin:
         with pytest.raises(errors.PluginErrorReply) as raised:
             await plugin.call("work")
     refused = raised.value
@@ -245,7 +247,7 @@ async def test_an_error_keeps_its_code_its_words_without_secrets_and_its_data(
 
 
 async def test_an_answer_of_another_type_is_named(tmp_path: Path) -> None:
-    async with start(written(tmp_path, ECHO), Heard().settings()) as plugin:
+    async with start(written(tmp_path, ECHO), RecordingHost().settings()) as plugin:
         with pytest.raises(
             errors.PluginBadResult, match="own gave an unexpected answer: work: Expected"
         ):
@@ -265,11 +267,11 @@ speaking.serve(
 
 
 @pytest.mark.parametrize("announced", [True, False])
-async def test_a_cancel_is_sent_to_those_who_announced_that_they_listen(
+async def test_a_cancel_is_sent_only_to_plugins_with_the_capability(
     announced: bool, tmp_path: Path
 ) -> None:
     plugin = written(tmp_path, CANCELLING % announced)
-    async with start(plugin, Heard().settings()) as running:
+    async with start(plugin, RecordingHost().settings()) as running:
         with pytest.raises(errors.PluginTimedOut) as raised:
             await running.call("work", timeout=0.05)
         assert raised.value.code == spec.TIMED_OUT
@@ -284,7 +286,7 @@ async def test_a_cancel_is_sent_to_those_who_announced_that_they_listen(
         assert isinstance(last, list) is announced
 
 
-async def test_progress_reaches_the_call_it_is_of(tmp_path: Path) -> None:
+async def test_progress_reaches_its_own_call(tmp_path: Path) -> None:
     working = """
 def work(m):
     token = m["params"].get("progressToken")
@@ -296,7 +298,7 @@ def work(m):
 said = speaking.introduction(capabilities={"progress": True})
 speaking.serve(handshake=lambda m: speaking.write(id=m["id"], result=said), work=work)
 """
-    async with start(written(tmp_path, working), Heard().settings()) as plugin:
+    async with start(written(tmp_path, working), RecordingHost().settings()) as plugin:
         one: list[spec.ProgressNotice] = []
         two: list[spec.ProgressNotice] = []
         tokens = await asyncio.gather(
@@ -309,15 +311,15 @@ speaking.serve(handshake=lambda m: speaking.write(id=m["id"], result=said), work
     assert [step.token for step in two] == [2, 2]
 
 
-async def test_a_token_is_sent_to_nobody_who_did_not_announce_progress(tmp_path: Path) -> None:
-    async with start(written(tmp_path, ECHO), Heard().settings()) as plugin:
+async def test_no_token_is_sent_to_a_plugin_without_progress(tmp_path: Path) -> None:
+    async with start(written(tmp_path, ECHO), RecordingHost().settings()) as plugin:
         assert await plugin.call("work", {"n": 1}, on_progress=print) == {"n": 1}
 
 
-# What it says unasked.
+# Notifications and standard error.
 
 
-async def test_log_lines_in_either_spelling_go_to_a_logger_of_the_plugins_name(
+async def test_log_notifications_of_both_generations_go_to_the_plugins_logger(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     logs = """
@@ -333,7 +335,7 @@ def work(m):
 speaking.serve(work=work)
 """
     with caplog.at_level(logging.DEBUG, "telex.plugins.own"):
-        async with start(written(tmp_path, logs), Heard().settings()) as plugin:
+        async with start(written(tmp_path, logs), RecordingHost().settings()) as plugin:
             await plugin.call("work")
     lines = [
         (r.levelname, r.getMessage(), r.fields) for r in caplog.records if hasattr(r, "fields")
@@ -356,12 +358,12 @@ def work(m):
     speaking.write(id=m["id"], result=None)
 speaking.serve(work=work)
 """
-    heard = Heard()
-    async with start(written(tmp_path, noisy), heard.settings()) as plugin:
+    host = RecordingHost()
+    async with start(written(tmp_path, noisy), host.settings()) as plugin:
         await plugin.call("work")
-    assert heard.lines[:2] == ["[own] one", r"[own] two \x1b[31mred"]
-    assert heard.lines[-2:] == [r"[own] not \xff utf-8", "[own] no newline"]
-    assert "MIIEvQIBADANBgkq" not in "".join(heard.lines)
+    assert host.lines[:2] == ["[own] one", r"[own] two \x1b[31mred"]
+    assert host.lines[-2:] == [r"[own] not \xff utf-8", "[own] no newline"]
+    assert "MIIEvQIBADANBgkq" not in "".join(host.lines)
 
 
 @given(st.lists(st.binary(max_size=40)), st.integers(min_value=0, max_value=3))
@@ -375,16 +377,16 @@ def test_lines_are_the_same_wherever_the_reads_fall(pieces: list[bytes], long: i
     assert all(len(line) < PLUGIN_STDERR_LINE_CHARS * 4 + 100 for line in expected)
 
 
-def test_a_persons_own_patterns_hide_what_they_match_on_a_line() -> None:
+def test_extra_patterns_are_redacted_on_each_line() -> None:
     lines = StderrLines(Redactor(("hidden-literal",), (r"case-[0-9]+",)))
     (one,) = lines.feed(b"case-4711 and hidden-literal\n")
     assert one == f"{MARKER} and {MARKER}"
 
 
-# Its life.
+# Start and end.
 
 
-async def test_a_plugin_has_a_session_of_its_own_and_little_of_our_environment(
+async def test_a_plugin_has_its_own_session_and_a_small_environment(
     tmp_path: Path,
 ) -> None:
     looking = """
@@ -401,7 +403,7 @@ speaking.serve(work=lambda m: speaking.write(id=m["id"], result=[os.getsid(0), o
         "TELEX_TOKEN": "x",
     }
     async with start(
-        written(tmp_path, looking, manifest), Heard().settings(environ=ours)
+        written(tmp_path, looking, manifest), RecordingHost().settings(environ=ours)
     ) as plugin:
         session, pid, its = await plugin.call("work")
     assert session == pid
@@ -415,10 +417,10 @@ speaking.serve(work=lambda m: speaking.write(id=m["id"], result=[os.getsid(0), o
     assert plugin_environment(plugin.found, ours)[COOKIE] != its[COOKIE]
 
 
-async def test_what_cannot_be_run_is_not_started_and_says_why(tmp_path: Path) -> None:
+async def test_a_missing_executable_raises_plugin_not_started(tmp_path: Path) -> None:
     missing = start(
         found(tmp_path / "missing"),
-        Heard(arguments=()).settings(command=lambda f: [str(f.executable)]),
+        RecordingHost(arguments=()).settings(command=lambda f: [str(f.executable)]),
     )
     with pytest.raises(
         errors.PluginNotStarted, match="the plugin missing did not start: there is no program"
@@ -427,18 +429,18 @@ async def test_what_cannot_be_run_is_not_started_and_says_why(tmp_path: Path) ->
     assert missing.end_reason is not None
 
 
-async def test_what_must_not_be_run_is_not() -> None:
+async def test_a_refused_plugin_is_not_started() -> None:
     for bad in (
         replace(animal("never_answers"), problem="it is writable by others"),
         replace(animal("never_answers"), trusted=False),
     ):
         with pytest.raises(errors.PluginNotStarted, match="the plugin never_answers is not run: "):
-            await start(bad, Heard().settings()).begin()
+            await start(bad, RecordingHost().settings()).begin()
 
 
 async def test_a_start_that_is_cancelled_leaves_nothing() -> None:
     plugin = start(
-        animal("never_answers_the_handshake"), Heard(deadlines=Deadlines(term=1)).settings()
+        animal("never_answers_the_handshake"), RecordingHost(deadlines=Deadlines(term=1)).settings()
     )
     starting = asyncio.create_task(plugin.begin())
     await asyncio.sleep(0.05)
@@ -448,8 +450,8 @@ async def test_a_start_that_is_cancelled_leaves_nothing() -> None:
     assert plugin.end_reason == "the plugin never_answers_the_handshake was closed by its host"
 
 
-async def test_a_close_that_is_cancelled_ends_the_plugin_all_the_same(tmp_path: Path) -> None:
-    plugin = start(written(tmp_path, ECHO), Heard().settings())
+async def test_cancelling_close_still_ends_the_plugin(tmp_path: Path) -> None:
+    plugin = start(written(tmp_path, ECHO), RecordingHost().settings())
     await plugin.begin()
     closing = asyncio.create_task(plugin.close())
     await asyncio.sleep(0)
@@ -460,9 +462,9 @@ async def test_a_close_that_is_cancelled_ends_the_plugin_all_the_same(tmp_path: 
     assert not plugin.failed
 
 
-async def test_who_is_cancelled_while_a_plugin_ends_has_it_gone_soon_and_waits_for_that() -> None:
+async def test_cancelling_close_kills_the_plugin_and_still_waits() -> None:
     long = Deadlines(shutdown=60, exit=60, stdin=60, term=60)
-    plugin = start(animal("hangs_at_shutdown"), Heard(deadlines=long).settings())
+    plugin = start(animal("hangs_at_shutdown"), RecordingHost(deadlines=long).settings())
     await plugin.begin()
     closing = asyncio.create_task(plugin.close())
     while not plugin.ended:
@@ -491,13 +493,15 @@ async def test_who_is_cancelled_while_a_plugin_ends_has_it_gone_soon_and_waits_f
         (b'{"text": "\\"id\\": 4", "id', None),
     ],
 )
-def test_what_an_answer_is_to_can_be_told_from_its_beginning(begins: bytes, id: Any) -> None:
+def test_the_id_of_an_unreadable_response_is_found_in_its_first_bytes(
+    begins: bytes, id: Any
+) -> None:
     assert answered_id(begins) == id
     with pytest.raises(NotAnAnswer):
         answered_id(b'{"method": "log", "params": {"id": 1, "text": "' + begins)
 
 
-def test_a_time_in_a_sentence_is_rounded() -> None:
+def test_a_time_in_a_message_is_rounded() -> None:
     times = (0.299964, 299.9999, 0.1, 0.0042, 1.5)
     assert [errors.seconds(time) for time in times] == [
         "0.3 s",
@@ -508,7 +512,7 @@ def test_a_time_in_a_sentence_is_rounded() -> None:
     ]
 
 
-async def test_a_plugin_is_asked_to_leave_before_it_is_made_to(tmp_path: Path) -> None:
+async def test_shutdown_and_exit_are_sent_before_signals(tmp_path: Path) -> None:
     leaving = """
 def told(m):
     print(m["method"], m.get("params"), file=sys.stderr, flush=True)
@@ -518,40 +522,44 @@ def told(m):
         sys.exit(7)
 speaking.serve(shutdown=told, exit=told)
 """
-    heard = Heard(deadlines=Deadlines())
-    async with start(written(tmp_path, leaving), heard.settings()) as plugin:
+    host = RecordingHost(deadlines=Deadlines())
+    async with start(written(tmp_path, leaving), host.settings()) as plugin:
         call = asyncio.create_task(plugin.call("ping"))
         await call
-    assert heard.lines == ["[own] shutdown None", "[own] exit None"]
+    assert host.lines == ["[own] shutdown None", "[own] exit None"]
     with pytest.raises(errors.PluginEnded, match="the plugin own was closed by its host"):
         await plugin.call("ping")
 
 
-async def test_what_a_plugin_says_after_it_closed_its_input_is_heard(tmp_path: Path) -> None:
+async def test_output_after_a_plugin_closed_its_input_is_read(tmp_path: Path) -> None:
     last = """
 import os, time
 def work(m):
     os.close(0)
-    time.sleep(0.05)  # so that we hear of the one before we could read the other
+    time.sleep(0.05)  # so that the closed input is noticed before the output is read
     speaking.write(id=m["id"], result="x" * 200_000)
     os._exit(0)
 speaking.serve(work=work)
 """
-    async with start(written(tmp_path, last), Heard().settings()) as plugin:
+    async with start(written(tmp_path, last), RecordingHost().settings()) as plugin:
         assert len(await plugin.call("work", returns=str)) == 200_000
 
 
-async def test_last_words_are_waited_for(tmp_path: Path) -> None:
+async def test_the_last_line_of_standard_error_is_read_before_the_end_is_reported(
+    tmp_path: Path,
+) -> None:
     last = """
 import os, time
 def work(m):
     os.close(1)
-    time.sleep(0.05)  # so that its silence is heard before its words
+    time.sleep(0.05)  # so that the closed pipe is noticed before the line
     os.write(2, b"no disk\\n\\n")
     os._exit(4)
 speaking.serve(work=work)
 """
-    async with start(written(tmp_path, last), Heard(deadlines=Deadlines()).settings()) as plugin:
+    async with start(
+        written(tmp_path, last), RecordingHost(deadlines=Deadlines()).settings()
+    ) as plugin:
         with pytest.raises(errors.PluginEnded) as raised:
             await plugin.call("work")
     assert str(raised.value) == "the plugin own exited with code 4; its last words: no disk"
@@ -559,18 +567,18 @@ speaking.serve(work=work)
 
 @pytest.mark.each_loop
 async def test_calls_work_on_either_event_loop(tmp_path: Path) -> None:
-    async with start(written(tmp_path, ECHO), Heard().settings()) as plugin:
+    async with start(written(tmp_path, ECHO), RecordingHost().settings()) as plugin:
         assert await plugin.call("work", {"n": 1}) == {"n": 1}
 
 
 HOST = """
 import asyncio, sys
 sys.path[:0] = {path!r}
-from plugins.animals import Heard, animal
+from plugins.animals import RecordingHost, animal
 from telex.plugins.dialect import PluginDialect
 from telex.plugins.client import start
 async def main():
-    async with start(animal("forks_grandchildren"), Heard().settings()) as plugin:
+    async with start(animal("forks_grandchildren"), RecordingHost().settings()) as plugin:
         print(*await plugin.call("work"), flush=True)
         await asyncio.Event().wait()
 asyncio.run(main())
@@ -592,7 +600,7 @@ async def test_nothing_is_left_when_the_host_is_killed() -> None:
             await asyncio.sleep(0.05)
 
 
-def test_a_window_slides_and_never_only_counts() -> None:
+def test_a_window_forgets_old_events() -> None:
     window = SlidingWindow(3, 10)
     assert not any(window.add(now) for now in (0.0, 6.0, 12.0, 18.0, 24.0))
     assert window.add(29.0) is False

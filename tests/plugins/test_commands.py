@@ -1,4 +1,4 @@
-"""Commands: chosen by name or alias, told to either generation in its own words, cancelled."""
+"""Commands: found by name or alias, run in the form of each generation, cancelled."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from plugins.animals import Heard, written
+from plugins.animals import RecordingHost, written
 from telex.plugins import errors, plugin_commands
 from telex.plugins import protocol as spec
 from telex.plugins.client import start
@@ -41,8 +41,8 @@ VALUES = (spec.KeyValue("force", value=True, type="bool"),)
 async def told(
     directory: Path, source: str, chosen: ChosenCommand, manifest: spec.PluginManifest | None = None
 ) -> object:
-    """What the plugin was asked for it; it answers with that."""
-    async with start(written(directory, source, manifest), Heard().settings()) as plugin:
+    """Return the requests that the plugin received, which are its result."""
+    async with start(written(directory, source, manifest), RecordingHost().settings()) as plugin:
         return json.loads(await plugin_commands.run(plugin, chosen) or "")
 
 
@@ -57,7 +57,7 @@ async def test_generation_a_is_set_up_with_arguments_and_values_and_then_run(
     ]
 
 
-async def test_generation_b_hears_the_path_the_values_and_the_plugins_own_at_once(
+async def test_generation_b_gets_path_values_and_plugin_values_in_one_request(
     tmp_path: Path,
 ) -> None:
     chosen = ChosenCommand(("remote", "add"), (), VALUES, (spec.KeyValue("level", 3, "int"),))
@@ -69,7 +69,7 @@ async def test_generation_b_hears_the_path_the_values_and_the_plugins_own_at_onc
     assert await told(tmp_path, B, chosen, MANIFEST_B) == [["runCommand", params]]
 
 
-def test_a_name_counts_before_an_alias() -> None:
+def test_a_name_has_precedence_over_an_alias() -> None:
     there = [
         spec.CommandEntry("remove", aliases=["rm"]),
         spec.CommandEntry("rm"),
@@ -81,7 +81,7 @@ def test_a_name_counts_before_an_alias() -> None:
     assert plugin_commands.find_command(None, "rm") is None
 
 
-def test_an_introduction_whose_entries_make_no_sense_is_told_by_its_places() -> None:
+def test_invalid_entries_of_a_handshake_are_reported_by_field() -> None:
     said = spec.Introduced(
         "rpp",
         0,
@@ -107,10 +107,10 @@ speaking.serve(
 """
 
 
-async def interrupted(directory: Path, source: str, heard: Heard) -> str:
-    """What its end was, after it was cancelled in the middle of a command."""
+async def interrupted(directory: Path, source: str, host: RecordingHost) -> str:
+    """Return the reason of the plugin's end after a command was cancelled."""
     busy = asyncio.Event()
-    settings = heard.settings(on_stderr_line=lambda line: (heard.lines.append(line), busy.set()))
+    settings = host.settings(on_stderr_line=lambda line: (host.lines.append(line), busy.set()))
     async with start(written(directory, source), settings) as plugin:
         running = asyncio.create_task(plugin_commands.run(plugin, ChosenCommand(("work",))))
         await busy.wait()
@@ -120,22 +120,22 @@ async def interrupted(directory: Path, source: str, heard: Heard) -> str:
         return plugin.end_reason or "still there"
 
 
-async def test_a_cancelled_command_is_told_to_a_plugin_that_listens_which_goes_on(
+async def test_a_plugin_with_the_capability_receives_the_cancel_of_a_command_and_keeps_running(
     tmp_path: Path,
 ) -> None:
     listens = 'm = speaking.read(); os.write(2, m["method"].encode() + b"\\n")'
-    heard = Heard()
-    assert await interrupted(tmp_path, BUSY % (listens, {"cancel": True}), heard) == "still there"
-    assert heard.lines == ["[own] busy", "[own] $/cancelRequest"]
+    host = RecordingHost()
+    assert await interrupted(tmp_path, BUSY % (listens, {"cancel": True}), host) == "still there"
+    assert host.lines == ["[own] busy", "[own] $/cancelRequest"]
 
 
-async def test_a_busy_plugin_that_does_not_listen_is_ended_without_being_asked(
+async def test_a_busy_plugin_without_cancel_is_ended_without_shutdown(
     tmp_path: Path,
 ) -> None:
-    heard = Heard()
+    host = RecordingHost()
     loop = asyncio.get_running_loop()
     began = loop.time()
-    over = await interrupted(tmp_path, BUSY % ("time.sleep(60)", {}), heard)
+    over = await interrupted(tmp_path, BUSY % ("time.sleep(60)", {}), host)
     assert over == "the plugin own was interrupted"
     assert loop.time() - began < 50, "it slept for its 60 s"
 

@@ -1,4 +1,4 @@
-"""What a plugin is given, from where, and what is said of what does not fit."""
+"""Values of a plugin's configuration: their sources, types and problems."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_a_flag_of_a_list_may_be_repeated_and_of_another_the_last_one_counts() -
         ("pathList", ["a", ""], 'a list, each a path; one is ""'),
     ],
 )
-def test_what_does_not_fit_is_told_with_key_origin_and_what_was_expected(
+def test_a_wrong_value_is_reported_with_key_origin_and_expected_type(
     kind: ValueType, file: Any, wanted: str
 ) -> None:
     values = resolved(ConfigEntry("key", type=kind), file=file)
@@ -126,14 +126,14 @@ def test_what_does_not_fit_is_told_with_key_origin_and_what_was_expected(
 @pytest.mark.parametrize(
     ("kind", "text"), [("bool", "maybe"), ("int", "1_000"), ("int", "0x10"), ("intList", "1,x")]
 )
-def test_a_variable_or_a_flag_that_does_not_fit_is_named(kind: ValueType, text: str) -> None:
+def test_a_variable_or_flag_of_the_wrong_type_is_reported(kind: ValueType, text: str) -> None:
     entry = ConfigEntry("key", type=kind, flag=Flag(name="the-key"))
     by_variable = resolved(entry, env={"TELEX_MY_TOOL_KEY": text}).problems[0]
     assert by_variable.startswith("TELEX_MY_TOOL_KEY: my-tool.key must be ")
     assert resolved(entry, flags=[text]).problems[0].startswith("--the-key: my-tool.key must be ")
 
 
-def test_all_that_does_not_fit_is_told_at_once() -> None:
+def test_all_wrong_values_are_reported_at_once() -> None:
     entries = [ConfigEntry("a", type="int"), ConfigEntry("b"), ConfigEntry("c", "x", "bool")]
     section = ConfigSection({"it": {"a": "x", "b": 1}}, USER)
     problems = resolve("it", entries, Sources([section])).problems
@@ -144,29 +144,29 @@ def test_all_that_does_not_fit_is_told_at_once() -> None:
     ]
 
 
-def test_a_wrong_value_under_a_right_one_is_nobodys_concern() -> None:
+def test_an_overridden_wrong_value_is_not_reported() -> None:
     assert value_of(resolved(ConfigEntry("key", type="int"), file="x", flags=["1"])) == 1
 
 
-def test_what_nobody_gave_is_left_out_and_an_empty_variable_gives_nothing() -> None:
+def test_values_without_a_source_are_left_out_and_an_empty_variable_counts_as_unset() -> None:
     assert resolved(ConfigEntry("key"), env={"TELEX_MY_TOOL_KEY": ""}).key_values() == []
     assert resolved(ConfigEntry("key", value="")).key_values() == [KeyValue("key", "", "string")]
 
 
-def test_another_variable_may_be_named_and_then_the_usual_one_is_not_read() -> None:
+def test_an_env_override_replaces_the_default_variable() -> None:
     entry = ConfigEntry("key", env_override="TELEX_MY_TOOL_OTHER")
     env = {"TELEX_MY_TOOL_OTHER": "this", "TELEX_MY_TOOL_KEY": "that"}
     assert value_of(resolved(entry, env=env)) == "this"
 
 
 @pytest.mark.parametrize("name", ["SOME_SECRET", "TELEX_TOKEN", "TELEX_MY_TOOLS_KEY"])
-def test_no_plugin_reads_a_variable_that_is_not_its_own_unless_its_manifest_asks(name: str) -> None:
+def test_a_plugin_reads_only_its_own_and_granted_variables(name: str) -> None:
     entries = [ConfigEntry("key", env_override=name)]
     sources = Sources(environ={name: "secret"})
     values = resolve("my-tool", entries, sources)
     assert values.key_values() == []
     [hint] = values.hints
-    assert hint.startswith(f"{name} is not given to my-tool")
+    assert hint.startswith(f"{name} is not passed to my-tool")
     assert hint.endswith("set TELEX_MY_TOOL_KEY")
     asked = resolve("my-tool", entries, sources, granted=[name])
     assert bool(asked.key_values()) is (name != "TELEX_TOKEN")
@@ -174,7 +174,7 @@ def test_no_plugin_reads_a_variable_that_is_not_its_own_unless_its_manifest_asks
     assert value_of(resolve("my-tool", entries, usual)) == "that"
 
 
-def test_what_only_a_flag_sets_is_not_read_elsewhere_and_that_is_said() -> None:
+def test_a_flag_only_entry_ignores_other_sources_with_a_hint() -> None:
     entry = ConfigEntry("key", flag_only=True)
     values = resolved(entry, file="x", env={"TELEX_MY_TOOL_KEY": "y"})
     assert values.key_values() == []
@@ -195,7 +195,7 @@ def test_the_values_of_a_command_are_one_level_deeper() -> None:
     assert by_variable.key_values() == [KeyValue("key", "from the variable", "string")]
 
 
-def test_a_key_that_nobody_knows_is_a_hint_with_what_was_probably_meant() -> None:
+def test_an_unknown_key_is_a_hint_with_the_nearest_name() -> None:
     section = ConfigSection({"it": {"verbos": 1, "xyz": 2, "a-command": {}}}, USER)
     hints = resolve("it", [ConfigEntry("verbose")], Sources([section])).hints
     assert hints == (
@@ -229,7 +229,7 @@ def test_sections_come_from_the_users_file_and_from_a_trusted_projects(tmp_path:
     assert value() == "project"
 
 
-def test_plugins_that_are_no_table_are_told_with_their_file(tmp_path: Path) -> None:
+def test_a_plugins_section_that_is_no_table_is_reported_with_its_file(tmp_path: Path) -> None:
     places = Places(*(tmp_path / name for name in ("config", "data", "state", "run")))
     places.config.mkdir()
     places.config_file.write_text("plugins = 3\n")

@@ -1,4 +1,4 @@
-"""Which plugins are found, and which are never run: real files, real modes, real links."""
+"""Which plugins are found, and which are refused: with real files, modes and links."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def executable(path: Path, text: str = "#!/bin/sh\n") -> Path:
 
 
 def with_manifest(directory: Path, **members: Any) -> Path:
-    """Two plugins never have the same file: its text is its path."""
+    """Write a plugin with a manifest. Its text is its path, so that no two files are the same."""
     executable(directory / "main", f"#!/bin/sh\n# {directory}\n")
     said = {"name": directory.name, "executable": "main", **members}
     (directory / "manifest.json").write_text(json.dumps(said))
@@ -48,10 +48,10 @@ def names(findings: FoundPlugins) -> list[str]:
     return [one.name for one in findings.found]
 
 
-# What is found.
+# Search.
 
 
-def test_an_executable_is_a_plugin_by_its_name_without_what_says_its_language(
+def test_an_executable_is_a_plugin_named_without_its_suffix(
     places: Places,
 ) -> None:
     for name in ("hello.py", "tool-1.2", "plain"):
@@ -73,7 +73,7 @@ def test_other_files_are_no_plugins(places: Places) -> None:
     assert find(places, {}) == FoundPlugins((), (), ())
 
 
-def test_a_script_whose_mode_was_forgotten_is_told_with_what_to_do(places: Places) -> None:
+def test_a_script_without_the_executable_bit_is_reported_with_a_remedy(places: Places) -> None:
     (places.plugins / "script").write_text("#!/bin/sh\n")
     refusal = only(find(places, {})).refusal
     assert refusal
@@ -89,7 +89,7 @@ def test_a_directory_with_a_manifest_is_a_plugin_by_the_name_in_it(places: Place
     assert found.manifest.needs.memory == 64
 
 
-def test_the_directories_of_the_variable_come_after_telexs_own(
+def test_directories_of_the_variable_come_after_the_default_directory(
     places: Places, tmp_path: Path
 ) -> None:
     executable(places.plugins / "one")
@@ -100,14 +100,14 @@ def test_the_directories_of_the_variable_come_after_telexs_own(
     assert not findings.problems
 
 
-def test_a_plugin_directory_with_a_manifest_of_its_own_is_one_plugin(
+def test_a_plugin_directory_with_a_manifest_is_itself_one_plugin(
     places: Places, tmp_path: Path
 ) -> None:
     with_manifest(tmp_path / "mine")
     assert names(find(places, {VARIABLE: str(tmp_path / "mine")})) == ["mine"]
 
 
-def test_a_missing_directory_is_told_and_the_others_are_searched(
+def test_a_missing_directory_is_reported_and_the_others_are_searched(
     places: Places, tmp_path: Path
 ) -> None:
     executable(tmp_path / "there" / "tool")
@@ -123,7 +123,7 @@ def test_a_missing_directory_is_told_and_the_others_are_searched(
     )
 
 
-def test_a_directory_that_cannot_be_read_is_told(places: Places, tmp_path: Path) -> None:
+def test_an_unreadable_directory_is_reported(places: Places, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     (tmp_path / "circle").symlink_to(tmp_path / "circle")
     problems = find(places, {VARIABLE: f"{tmp_path}/file:{tmp_path}/circle"}).problems
@@ -133,7 +133,7 @@ def test_a_directory_that_cannot_be_read_is_told(places: Places, tmp_path: Path)
     )
 
 
-def test_of_two_with_one_name_the_first_directory_wins_even_if_it_is_broken(
+def test_the_first_of_two_plugins_with_one_name_wins_even_if_broken(
     places: Places, tmp_path: Path
 ) -> None:
     (places.plugins / "tool").write_text("#!/bin/sh\n")
@@ -141,7 +141,7 @@ def test_of_two_with_one_name_the_first_directory_wins_even_if_it_is_broken(
     findings = find(places, {VARIABLE: str(tmp_path / "more")})
     assert only(findings).where == places.plugins / "tool"
     assert findings.problems == (
-        f"{tmp_path}/more/tool is left out: {places.plugins}/tool has the name tool already",
+        f"{tmp_path}/more/tool is left out: {places.plugins}/tool already has the name tool",
     )
 
 
@@ -160,22 +160,24 @@ def test_a_file_with_two_names_is_one_plugin(places: Places) -> None:
     ]
 
 
-# What others could have written.
+# Files that other users could have written.
 
 
 @pytest.mark.parametrize("mode", [0o775, 0o757])
 @pytest.mark.parametrize("part", ["it/bin/main", "it/bin", "it", "it/manifest.json", ""])
-def test_nothing_is_run_that_others_can_write_to(places: Places, part: str, mode: int) -> None:
+def test_a_plugin_that_other_users_can_write_is_not_run(
+    places: Places, part: str, mode: int
+) -> None:
     directory = with_manifest(places.plugins / "it", executable="bin/main")
     executable(directory / "bin" / "main")
     assert only(find(places, {})).refusal is None
     (places.plugins / part).chmod(mode)
     refusal = only(find(places, {})).refusal
     assert refusal
-    assert refusal.endswith(f"({mode:04o}); close it: chmod go-w {places.plugins / part}")
+    assert refusal.endswith(f"({mode:04o}); run: chmod go-w {places.plugins / part}")
 
 
-def test_nothing_is_run_that_belongs_to_another_user(
+def test_a_plugin_of_another_user_is_not_run(
     places: Places, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = executable(places.plugins / "tool")
@@ -183,7 +185,7 @@ def test_nothing_is_run_that_belongs_to_another_user(
     for part in (path, places.plugins, places.data):
         if os.geteuid() == 0:
             os.chown(part, 12345, -1)
-        else:  # everything is another's
+        else:  # every file then belongs to another user
             monkeypatch.setattr(os, "geteuid", lambda: 12345)
         refusal = only(find(places, {})).refusal
         assert refusal
@@ -192,17 +194,17 @@ def test_nothing_is_run_that_belongs_to_another_user(
 
 
 @pytest.mark.parametrize("gone", [False, True])
-def test_a_manifest_of_a_given_path_is_read_or_told(tmp_path: Path, gone: bool) -> None:
+def test_a_manifest_at_a_path_is_read_or_its_problem_raised(tmp_path: Path, gone: bool) -> None:
     path = with_manifest(tmp_path / "it") / "manifest.json"
     assert manifests.read_manifest(path).executable == "main"
     path.unlink() if gone else path.write_text('{"name": 1}')
     with pytest.raises(
-        manifests.BadPluginManifest, match="is not there" if gone else "`name` must be"
+        manifests.BadPluginManifest, match="does not exist" if gone else "`name` must be"
     ):
         manifests.read_manifest(path)
 
 
-def test_a_plugin_directory_that_others_can_replace_holds_nothing_to_run(
+def test_a_plugin_directory_that_other_users_can_replace_is_not_used(
     places: Places, tmp_path: Path
 ) -> None:
     executable(tmp_path / "open" / "plugins" / "tool")
@@ -211,13 +213,13 @@ def test_a_plugin_directory_that_others_can_replace_holds_nothing_to_run(
     assert only(find(places, environ)).refusal
     (tmp_path / "open").chmod(0o1777)
     assert only(find(places, environ)).refusal is None
-    (tmp_path / "open" / "plugins").chmod(0o1777)  # they cannot replace a plugin, but add one
+    (tmp_path / "open" / "plugins").chmod(
+        0o1777
+    )  # other users cannot replace a plugin, but add one
     assert only(find(places, environ)).refusal
 
 
-def test_a_link_is_judged_by_what_it_leads_to_and_by_the_way_there(
-    places: Places, tmp_path: Path
-) -> None:
+def test_a_link_is_checked_by_its_target_and_the_path_to_it(places: Places, tmp_path: Path) -> None:
     target = executable(tmp_path / "elsewhere" / "tool")
     (tmp_path / "between").mkdir()
     (tmp_path / "between" / "link").symlink_to("../elsewhere/tool")
@@ -228,12 +230,12 @@ def test_a_link_is_judged_by_what_it_leads_to_and_by_the_way_there(
         part.chmod(0o777)
         refusal = only(find(places, {})).refusal
         assert refusal, part
-        assert f"{part} is open to them (0777)" in refusal
+        assert f"{part} is writable for them (0777)" in refusal
         part.chmod(0o755)
     assert only(find(places, {})).refusal is None
 
 
-def test_links_that_lead_nowhere_are_no_plugins(places: Places) -> None:
+def test_broken_links_are_no_plugins(places: Places) -> None:
     (places.plugins / "gone").symlink_to("nothing")
     (places.plugins / "circle").symlink_to("circle")
     assert find(places, {}) == FoundPlugins((), (), ())
@@ -251,7 +253,7 @@ def test_a_manifest_names_a_file_in_its_directory(places: Places, named: str) ->
     assert "`executable`" in found.problem
 
 
-def test_a_link_does_not_lead_a_manifest_out_of_its_directory(
+def test_a_manifest_cannot_name_a_link_that_leaves_its_directory(
     places: Places, tmp_path: Path
 ) -> None:
     executable(tmp_path / "tool")
@@ -266,14 +268,14 @@ def test_a_link_does_not_lead_a_manifest_out_of_its_directory(
     assert only(find(places, {})).problem is None
 
 
-def test_a_plugin_that_is_linked_from_elsewhere_is_one(places: Places, tmp_path: Path) -> None:
+def test_a_link_to_a_plugin_is_a_plugin(places: Places, tmp_path: Path) -> None:
     with_manifest(tmp_path / "dev")
     (places.plugins / "dev").symlink_to(tmp_path / "dev")
     assert only(find(places, {})).refusal is None
 
 
 @pytest.mark.parametrize("kind", ["missing", "directory", "not executable"])
-def test_an_executable_that_is_none_is_told(places: Places, kind: str) -> None:
+def test_a_file_that_is_no_executable_is_reported(places: Places, kind: str) -> None:
     directory = with_manifest(places.plugins / "it")
     (directory / "main").chmod(0o644)
     if kind != "not executable":
@@ -285,7 +287,7 @@ def test_an_executable_that_is_none_is_told(places: Places, kind: str) -> None:
     assert str(directory / "main") in problem
 
 
-def test_all_that_is_wrong_with_a_manifest_is_told_by_its_fields() -> None:
+def test_all_problems_of_a_manifest_are_reported_by_field() -> None:
     document = {
         "name": "no spaces",
         "version": 3,
@@ -316,7 +318,7 @@ def test_all_that_is_wrong_with_a_manifest_is_told_by_its_fields() -> None:
     }
 
 
-def test_what_types_cannot_say_is_told_by_field_too() -> None:
+def test_rules_beyond_types_are_reported_by_field() -> None:
     document = {
         "name": "it",
         "executable": "/main",
@@ -365,15 +367,13 @@ TABLE = {"key": "t", "keyType": "path", "values": []}
         (5, "`tasks[0].config[0]` must be an object; it is 5"),
     ],
 )
-def test_what_is_wrong_with_an_entry_of_a_task_is_told_by_its_place(
-    form: object, problem: str
-) -> None:
+def test_problems_of_a_tasks_entries_are_reported_by_place(form: object, problem: str) -> None:
     document = {"name": "it", "executable": "it", "tasks": [{"taskType": "t", "config": [form]}]}
     (found,) = manifests.read(json.dumps(document).encode()).problems
     assert str(found).startswith(problem)
 
 
-def test_a_manifest_in_the_words_of_generation_b_is_read_without_a_hint() -> None:
+def test_a_manifest_of_generation_b_is_read_without_a_hint() -> None:
     entry = {"key": "e", "type": "string", "value": "", "flag": {}}
     command = {
         "name": "c",
@@ -396,7 +396,7 @@ def test_a_manifest_in_the_words_of_generation_b_is_read_without_a_hint() -> Non
     assert (found.problems, found.hints) == ((), ())
 
 
-def test_unknown_members_are_tolerated_and_told_and_null_is_as_good_as_omitted(
+def test_unknown_members_are_hints_and_null_means_absent(
     places: Places,
 ) -> None:
     with_manifest(
@@ -414,7 +414,7 @@ def test_unknown_members_are_tolerated_and_told_and_null_is_as_good_as_omitted(
 @pytest.mark.parametrize(
     "content", [b"", b"{", b"[]", b"\xff", b"[" * 100_000, b"{}" + b" " * 300_000, b'"\\ud800"']
 )
-def test_a_manifest_that_is_none_is_told(places: Places, content: bytes) -> None:
+def test_an_invalid_manifest_is_reported(places: Places, content: bytes) -> None:
     directory = with_manifest(places.plugins / "it")
     (directory / "manifest.json").write_bytes(content)
     problem = only(find(places, {})).problem
@@ -422,7 +422,7 @@ def test_a_manifest_that_is_none_is_told(places: Places, content: bytes) -> None
     assert problem.startswith(str(directory / "manifest.json"))
 
 
-def test_a_manifest_that_is_a_pipe_holds_nobody_up(places: Places) -> None:
+def test_a_manifest_that_is_a_pipe_does_not_block(places: Places) -> None:
     directory = with_manifest(places.plugins / "it")
     (directory / "manifest.json").unlink()
     os.mkfifo(directory / "manifest.json")
@@ -447,11 +447,11 @@ def test_no_json_breaks_the_reading_of_a_manifest(document: dict[str, Any]) -> N
     assert (result.value is None) == bool(result.problems)
 
 
-# What a plugin takes from where it lies, and what runs it.
+# Files that a plugin loads from its directory, and its interpreter.
 
 
 @pytest.mark.parametrize("name", ["lib.py", "below", "below/lib.py", "below/.hidden"])
-def test_a_manifests_plugin_is_not_run_if_others_could_have_written_anything_in_its_directory(
+def test_a_plugin_with_a_manifest_is_not_run_if_other_users_could_have_written_in_its_directory(
     places: Places, name: str
 ) -> None:
     directory = with_manifest(places.plugins / "it")
@@ -464,10 +464,12 @@ def test_a_manifests_plugin_is_not_run_if_others_could_have_written_anything_in_
     (directory / name).chmod(0o775)
     refusal = only(find(places, {})).refusal
     assert refusal
-    assert refusal.endswith(f"close it: chmod go-w {directory / name}")
+    assert refusal.endswith(f"run: chmod go-w {directory / name}")
 
 
-def test_a_script_is_not_run_if_others_could_have_written_what_is_beside_it(places: Places) -> None:
+def test_a_script_is_not_run_if_other_users_could_have_written_files_beside_it(
+    places: Places,
+) -> None:
     executable(places.plugins / "tool")
     executable(places.plugins / "binary", "\x7fELF")
     executable(places.plugins / "other", "#!/bin/sh\n# another\n").chmod(0o777)
@@ -484,7 +486,7 @@ def test_a_script_is_not_run_if_others_could_have_written_what_is_beside_it(plac
 @pytest.mark.parametrize(
     "line", ["#!{}/python", "#!/usr/bin/env python", "#!/usr/bin/env -S python -u"]
 )
-def test_a_script_is_not_run_if_others_could_have_written_what_runs_it(
+def test_a_script_is_not_run_if_other_users_could_have_written_its_interpreter(
     places: Places, tmp_path: Path, line: str
 ) -> None:
     inner = executable(tmp_path / "inner" / "python", "\x7fELF")
@@ -500,7 +502,7 @@ def test_a_script_is_not_run_if_others_could_have_written_what_runs_it(
         part.chmod(0o755)
 
 
-# A project's own.
+# Plugins of a project.
 
 
 @pytest.fixture
@@ -522,7 +524,7 @@ def test_a_projects_plugins_are_not_run_until_they_are_trusted(
     found = only(findings)
     assert (found.trusted, found.problem) == (False, None)
     assert found.refusal
-    assert found.refusal.endswith("then: telex plugin trust")
+    assert found.refusal.endswith("then run: telex plugin trust")
     [problem] = findings.problems
     assert problem.startswith(f"the plugins in {project / project_trust.NAME} are the project's")
     agree(project, places)
@@ -574,19 +576,19 @@ def test_a_link_out_of_a_projects_plugins_cannot_be_trusted(places: Places, proj
     assert "cannot be trusted" in findings.problems[0]
 
 
-def test_a_pipe_in_a_projects_plugins_holds_nobody_up(places: Places, project: Path) -> None:
+def test_a_pipe_in_a_projects_plugins_does_not_block(places: Places, project: Path) -> None:
     os.mkfifo(project / project_trust.NAME / "pipe")
     with pytest.raises(project_trust.NotTrustable, match="neither a file nor a directory"):
         agree(project, places)
 
 
-def test_a_projects_plugin_takes_no_name_of_yours(places: Places, project: Path) -> None:
+def test_a_projects_plugin_cannot_replace_an_installed_one(places: Places, project: Path) -> None:
     agree(project, places)
     executable(places.plugins / "tool", "#!/bin/sh\n# mine\n")
     assert only(find(places, {}, project)).where == places.plugins / "tool"
 
 
-def test_outside_of_a_repository_a_parents_plugins_are_not_ones_own(
+def test_outside_of_a_repository_the_plugins_of_a_parent_are_not_used(
     places: Places, project: Path
 ) -> None:
     (project / ".git").rmdir()

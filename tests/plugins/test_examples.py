@@ -1,4 +1,4 @@
-"""The example plugins, each in its own language with nothing but it, and what `new` writes."""
+"""The example plugins, each in its language without dependencies, and the plugins of `new`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def pairs(values: dict[str, object]) -> list[dict[str, object]]:
 
 
 def logged(subject: CheckedProcess) -> list[str]:
-    return [said["params"]["msg"] for said in subject.said if said.get("method") == "log"]
+    return [said["params"]["msg"] for said in subject.received if said.get("method") == "log"]
 
 
 def broken(report: CheckReport) -> list[str]:
@@ -95,7 +95,7 @@ async def test_every_example_greets_and_writes_any_letters(
         assert await subject.refusal("validateTask", {**task, "config": []}) == -32050
         missing = pairs({"path": "no/such/place", "text": ""})
         assert await subject.refusal("runTask", {**task, "config": missing}) == -32005
-        # The same letters as escapes, which is how many programs write them.
+        # The same characters as escapes, as many programs write them.
         escaped = r'"\u005a\u006f\u00eb \"q\" \\ \u6f22 \ud83d\ude00"'
         body = '{"params":{"config":[{"value":%s,"key":"name"}],"name":"hello"},"id":"e","method":"runCommand","jsonrpc":"2.0"}'
         content = (body % escaped).encode()
@@ -104,7 +104,7 @@ async def test_every_example_greets_and_writes_any_letters(
         assert logged(subject)[-1] == f"Hello, {LETTERS}!"
 
 
-def test_the_shell_and_node_examples_are_what_new_writes() -> None:
+def test_new_writes_the_shell_and_node_examples() -> None:
     for language in ("shell", "node"):
         example = (EXAMPLES / LANGUAGES[language]).read_text()
         assert skeleton("greet", language) == example
@@ -120,5 +120,5 @@ async def test_a_new_plugin_in_python_passes_the_check(tmp_path: Path) -> None:
     report = await check(tmp_path / "mine", seconds=10.0, command="hello", clauses=clauses)
     assert not broken(report), report.stderr
     assert (report.name, report.version) == ("mine", "1")
-    with pytest.raises(FileTaken, match="is there already"):
+    with pytest.raises(FileTaken, match="exists already"):
         write_skeleton(tmp_path / "mine", "mine", "shell")

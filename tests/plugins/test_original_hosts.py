@@ -1,5 +1,5 @@
-"""Plugins of our SDK under the original hosts of both generations: what those said when they were
-recorded is said again, and answered in the same way."""
+"""Plugins of telex's SDK with the original hosts of both generations: the recorded requests are sent
+again, and the answers are compared."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def hey() -> AsyncIterator[CheckedProcess]:
 
 
 def timeless(said: Message) -> Message:
-    """A message, where the time of a line of log is only said to be there."""
+    """Return a message in which the time of a log record is replaced by a constant."""
     params = said.get("params")
     if not isinstance(params, dict) or "time" not in params:
         return said
@@ -42,7 +42,7 @@ def timeless(said: Message) -> Message:
 
 
 @pytest.mark.parametrize("name", RECORDED)
-async def test_a_host_is_answered_as_it_was_when_it_was_recorded(name: str, tmp_path: Path) -> None:
+async def test_a_recorded_host_gets_the_recorded_answers(name: str, tmp_path: Path) -> None:
     text = json.dumps(RECORDED[name]["messages"]).replace("/project", str(tmp_path))
     answers: list[Message] = []
     async with hey() as subject:
@@ -54,7 +54,7 @@ async def test_a_host_is_answered_as_it_was_when_it_was_recorded(name: str, tmp_
             if "id" in recorded and who == "plugin":
                 await subject.answer(recorded["id"], "what the host asked")
         assert (await subject.exit()).code == 0
-        assert [timeless(one) for one in subject.said] == [timeless(one) for one in answers]
+        assert [timeless(one) for one in subject.received] == [timeless(one) for one in answers]
     if name == "A: a task":
         assert (tmp_path / "out.txt").read_text() == "hi"
 
@@ -79,7 +79,7 @@ def test_a_level_may_be_in_any_case_and_have_an_offset(level: str, lowest: str) 
     assert level_number(level) == LEVELS[lowest]
 
 
-async def test_a_plugin_heeds_the_level_of_a_host_and_takes_null_for_no_arguments() -> None:
+async def test_a_plugin_uses_the_log_level_of_the_host_and_accepts_null_arguments() -> None:
     async with hey() as subject:
         await subject.result("handshake", {"protocol": "rpp", "protocolVersion": 0})
         await subject.result("initialize", {"logging": {"enabled": True, "level": "WARN+1"}})
@@ -88,8 +88,8 @@ async def test_a_plugin_heeds_the_level_of_a_host_and_takes_null_for_no_argument
         assert [line["level"] for line in logged(subject)] == ["warn", "error"]
 
 
-async def test_a_value_that_a_host_has_under_a_commands_name_is_not_the_plugins() -> None:
-    """A host of generation B puts the values of all commands among those of the plugin."""
+async def test_values_of_a_command_in_plugin_config_are_ignored() -> None:
+    """A host of generation B sends the values of all commands among those of the plugin."""
     inner = [{"key": "greeting", "value": "no", "type": "string"}]
     own = [
         {"key": "greeting", "value": inner, "type": "configs"},
@@ -101,10 +101,10 @@ async def test_a_value_that_a_host_has_under_a_commands_name_is_not_the_plugins(
         params = {"cmd": "hello", "config": None, "pluginConfig": own}
         assert await subject.result("runCommand", params) == {}
         assert await subject.result("shutdown") is True
-        subject.say("exit")
+        subject.send_message("exit")
         await subject.exit()
         assert "Hi world" in subject.stderr
 
 
 def logged(subject: CheckedProcess) -> list[dict[str, Any]]:
-    return [said["params"] for said in subject.said if said.get("method") == "log"]
+    return [said["params"] for said in subject.received if said.get("method") == "log"]

@@ -1,4 +1,4 @@
-"""The conversation on the protocol's page is one that a real plugin has."""
+"""Compares the conversation on the protocol's page with that of a real plugin."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PAGE = ROOT / "docs/reference/plugin-protocol.md"
 
 
 def shape(value: Any) -> Any:
-    """What is compared: members and types, and codes and names by value."""
+    """Return the part that is compared: members and types, and codes and names by value."""
     match value:
         case dict():
             exact = {"jsonrpc", "id", "method", "code", "protocol", "protocolVersion", "name"}
@@ -42,7 +42,7 @@ async def test_a_real_plugin_has_the_conversation_of_the_page(tmp_path: Path) ->
     subject = await CheckedProcess.start([sys.executable, str(COUNTER)], dict(os.environ), 10.0)
     try:
         for exchange in CONVERSATION:
-            await _had(subject, exchange, tmp_path)
+            await _repeat(subject, exchange, tmp_path)
         assert (await subject.exit()).code == 0
     finally:
         await subject.close()
@@ -50,16 +50,16 @@ async def test_a_real_plugin_has_the_conversation_of_the_page(tmp_path: Path) ->
     assert not subject.strays
 
 
-async def _had(subject: CheckedProcess, exchange: Exchange, directory: Path) -> None:
-    before = len(subject.said)
+async def _repeat(subject: CheckedProcess, exchange: Exchange, directory: Path) -> None:
+    before = len(subject.received)
     for sent in exchange.sent:
         here = json.dumps(sent).replace("/home/ann/project", str(directory))
         subject.send(frame(json.loads(here)))
-    for awaited in exchange.comes:
-        await _comes(subject, awaited, before)
+    for awaited in exchange.received:
+        await _arrives(subject, awaited, before)
 
 
-async def _comes(subject: CheckedProcess, awaited: Message, since: int) -> None:
+async def _arrives(subject: CheckedProcess, awaited: Message, since: int) -> None:
     wanted = shape(awaited)
     await subject.until(lambda said: shape(said) == wanted, str(awaited), since)
 
@@ -76,7 +76,7 @@ def test_each_example_fits_the_schema_it_is_shown_with(exchange: Exchange) -> No
         jsonschema.validate(value, {**schemas[name], "$defs": types_of_all})
 
     methods = {sent["id"]: sent["method"] for sent in exchange.sent if "id" in sent}
-    for message in (*exchange.sent, *exchange.comes):
+    for message in (*exchange.sent, *exchange.received):
         if "method" in message:
             check(message.get("params", {}), message["method"])
         elif "result" in message:
@@ -85,9 +85,11 @@ def test_each_example_fits_the_schema_it_is_shown_with(exchange: Exchange) -> No
             assert message["error"]["code"] in spec.ERRORS
 
 
-def test_every_method_and_notification_has_words_and_an_example() -> None:
+def test_every_method_and_notification_has_a_description_and_an_example() -> None:
     assert set(WORDS) == {*spec.METHODS, *spec.NOTIFICATIONS}
-    shown = {message.get("method") for one in CONVERSATION for message in (*one.sent, *one.comes)}
+    shown = {
+        message.get("method") for one in CONVERSATION for message in (*one.sent, *one.received)
+    }
     assert {*spec.METHODS, *spec.NOTIFICATIONS} <= shown
 
 

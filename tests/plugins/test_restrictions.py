@@ -1,4 +1,4 @@
-"""Real children, held by the real kernel."""
+"""Restrictions of real processes by the real kernel."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def ran(
 
 
 @with_landlock
-def test_a_write_outside_of_what_it_needs_fails_and_inside_it_works(tmp_path: Path) -> None:
+def test_writing_works_only_within_the_declared_needs(tmp_path: Path) -> None:
     inside, outside = tmp_path / "in=side", tmp_path / "outside"
     inside.mkdir()
     outside.mkdir()
@@ -74,7 +74,7 @@ for place in ({str(inside)!r}, {str(outside)!r}):
 
 
 @with_landlock
-def test_it_reads_what_it_declared_and_its_own_and_nothing_else_of_yours(tmp_path: Path) -> None:
+def test_a_plugin_reads_only_declared_paths_and_its_own_directory(tmp_path: Path) -> None:
     for name in ("declared", "secret"):
         (tmp_path / name).write_text(name)
     script = f"""#!/bin/sh
@@ -91,17 +91,19 @@ ls {tmp_path}
 
 
 @with_landlock
-def test_without_needs_it_is_as_free_as_any_program(tmp_path: Path) -> None:
+def test_a_plugin_without_needs_is_not_restricted_by_landlock(tmp_path: Path) -> None:
     done = ran(plugin_of(tmp_path, f"#!/bin/sh\necho free > {tmp_path}/made\n", None))
     assert (done.returncode, done.stderr) == (0, "")
     assert (tmp_path / "made").read_text() == "free\n"
 
 
-@pytest.mark.skipif(LANDLOCK < 4, reason="this kernel's Landlock does not know TCP")
+@pytest.mark.skipif(LANDLOCK < 4, reason="this kernel's Landlock does not restrict TCP")
 @pytest.mark.parametrize(
     ("network", "outcome"), [(False, "Permission denied"), (True, "connected")]
 )
-def test_tcp_is_for_those_who_need_it(tmp_path: Path, network: bool, outcome: str) -> None:
+def test_tcp_works_only_for_plugins_that_need_the_network(
+    tmp_path: Path, network: bool, outcome: str
+) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         script = f"""{PYTHON}
 import _socket
@@ -123,11 +125,11 @@ def test_it_signals_no_process_but_its_own(tmp_path: Path) -> None:
 
 
 @with_landlock
-def test_the_secrets_of_other_processes_stay_theirs(
+def test_a_plugin_cannot_read_the_environment_of_other_processes(
     tmp_path: Path, program: Callable[[str], str]
 ) -> None:
     script = f"#!/bin/sh\ncat /proc/{os.getpid()}/environ >/dev/null && echo read\n"
-    # Root may look into any process; like this it is as good as anybody else.
+    # Root may read any process; without this capability it is like any other user.
     setpriv = [program("setpriv"), "--bounding-set", "-perfmon,-sys_admin"]
     ordinary = setpriv if os.geteuid() == 0 else []
 
@@ -140,7 +142,7 @@ def test_the_secrets_of_other_processes_stay_theirs(
 
 
 @on_linux
-def test_the_memory_limit_bites(tmp_path: Path) -> None:
+def test_the_memory_limit_is_enforced(tmp_path: Path) -> None:
     def script(mib: int) -> str:
         return f"{PYTHON}\nprint(len(bytearray({mib} << 20)))\n"
 
@@ -153,7 +155,7 @@ def test_the_memory_limit_bites(tmp_path: Path) -> None:
 def test_a_setuid_bit_gains_nothing(tmp_path: Path) -> None:
     program = tmp_path / "id"
     shutil.copy("/usr/bin/id", program)
-    if os.geteuid() == 0:  # only root can make one that would gain anything
+    if os.geteuid() == 0:  # only root can create a file that would gain privileges
         tmp_path.chmod(0o755)
         os.chown(program, 12345, 12345)
         program.chmod(0o6755)
@@ -176,27 +178,27 @@ def test_limits_are_set_and_never_raised(tmp_path: Path) -> None:
 
 
 @on_linux
-def test_the_plugin_gets_the_environment_and_the_signals_it_would_have_had(tmp_path: Path) -> None:
+def test_the_shim_passes_on_environment_and_signal_dispositions(tmp_path: Path) -> None:
     script = "#!/usr/bin/env -S /usr/bin/cat /proc/self/environ /proc/self/status\n"
     environ, _, status = ran(
         plugin_of(tmp_path, script, None), env={"ONLY": "this"}
     ).stdout.partition("Name:")
     assert environ == "ONLY=this\0"
-    # Python ignores SIGPIPE and SIGXFSZ for itself; what we were started with stays.
+    # Python ignores SIGPIPE and SIGXFSZ itself; other inherited dispositions stay.
     ours = Path("/proc/self/status").read_text().partition("SigIgn:")[2].split()[0]
     pythons = sum(1 << (number - 1) for number in (signal.SIGPIPE, signal.SIGXFSZ))
     assert f"SigIgn:\t{int(ours, 16) & ~pythons:016x}" in status
 
 
 @on_linux
-def test_a_program_that_cannot_be_run_is_told_with_what_to_do(tmp_path: Path) -> None:
+def test_a_program_that_cannot_be_run_is_reported_with_a_remedy(tmp_path: Path) -> None:
     done = ran(plugin_of(tmp_path, "#!/no/such/interpreter\n", None))
     assert done.returncode == 126
     assert "cannot be run: No such file or directory; check its #! line" in done.stderr
 
 
 @on_linux
-def test_where_restricting_fails_the_plugin_starts_all_the_same_and_that_is_said(
+def test_a_failed_restriction_is_reported_and_the_plugin_still_starts(
     tmp_path: Path,
 ) -> None:
     found = plugin_of(tmp_path, "#!/bin/sh\necho started\n", Needs())
@@ -205,14 +207,12 @@ def test_where_restricting_fails_the_plugin_starts_all_the_same_and_that_is_said
     words.insert(4, f"landlock={2**64 - 1}")
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     assert done.stdout == "started\n"
-    assert "telex: this plugin runs with fewer restrictions than it asks for:" in done.stderr
+    assert "telex: this plugin runs without all of its restrictions:" in done.stderr
 
 
 @with_landlock
 @pytest.mark.parametrize("version", range(1, LANDLOCK + 1))
-def test_an_older_kernels_landlock_is_asked_only_for_what_it_knows(
-    tmp_path: Path, version: int
-) -> None:
+def test_an_older_landlock_gets_only_the_rights_it_knows(tmp_path: Path, version: int) -> None:
     found = plugin_of(tmp_path, f"#!/bin/sh\necho no > {tmp_path}/made\n", Needs())
     done = ran(found, Kernel(linux=True, landlock=version))
     assert "fewer restrictions" not in done.stderr
@@ -231,7 +231,7 @@ def test_an_older_kernels_landlock_is_asked_only_for_what_it_knows(
         (9, "landlock=65535,3,3"),
     ],
 )
-def test_each_version_of_landlock_is_asked_for_what_it_brought(
+def test_each_version_of_landlock_gets_the_rights_it_added(
     tmp_path: Path, version: int, asked: str
 ) -> None:
     kernel = Kernel(linux=True, landlock=version)
@@ -239,7 +239,7 @@ def test_each_version_of_landlock_is_asked_for_what_it_brought(
     assert asked in held.command(["/it"])
 
 
-def test_what_the_kernel_lacks_is_said(tmp_path: Path) -> None:
+def test_restrictions_that_the_kernel_lacks_are_listed(tmp_path: Path) -> None:
     def lacking(needs: Needs | None, linux: bool = True, landlock: int = 0) -> str:
         kernel = Kernel(linux, landlock)
         return " ".join(restrictions(plugin_of(tmp_path, "", needs), kernel=kernel).lacking())
@@ -247,24 +247,24 @@ def test_what_the_kernel_lacks_is_said(tmp_path: Path) -> None:
     assert "this kernel has no Landlock" in lacking(Needs())
     assert "on Linux only" in lacking(Needs(), linux=False)
     assert "its manifest has no `needs`" in lacking(None, landlock=7)
-    assert "does not know TCP" in lacking(Needs(), landlock=3)
+    assert "does not restrict TCP" in lacking(Needs(), landlock=3)
     assert "UDP and named local sockets" in lacking(Needs(), landlock=4)
     assert "can signal your other processes" in lacking(Needs(), landlock=5)
     most = lacking(Needs(network=True), landlock=6)
-    assert most.startswith("It can change the mode, owner and times of your files")
+    assert most.startswith("It can change mode, owner and times of your files")
     assert ("It runs as root" in most) is (os.geteuid() == 0)
-    assert "is not ended with it" in most
-    assert "is not ended with it" in lacking(None)
+    assert "is not ended with the plugin" in most
+    assert "is not ended with the plugin" in lacking(None)
 
 
-def test_where_there_is_nothing_to_restrict_with_the_plugin_is_run_by_itself(
+def test_without_linux_the_plugin_runs_without_a_shim(
     tmp_path: Path,
 ) -> None:
     held = restrictions(plugin_of(tmp_path, "", Needs()), kernel=Kernel(linux=False, landlock=0))
     assert (held.command(["/it", "now"]), held.enforced()) == (["/it", "now"], [])
 
 
-def test_what_is_enforced_is_said_with_the_declared_paths(tmp_path: Path) -> None:
+def test_enforced_restrictions_are_listed_with_the_declared_paths(tmp_path: Path) -> None:
     home = tmp_path / "home"
     (home / "notes").mkdir(parents=True)
     needs = Needs(read=["~/notes", "gone"], write=["."], memory=64)
@@ -275,10 +275,10 @@ def test_what_is_enforced_is_said_with_the_declared_paths(tmp_path: Path) -> Non
     assert f"It reads {home}/notes of yours" in said
     assert f"It writes to {tmp_path} of yours" in said
     assert "up to 64 MiB of memory" in said
-    assert f"It needs {tmp_path}/gone, which is not there; make it first." in held.lacking()
+    assert f"It needs {tmp_path}/gone, which does not exist; create it first." in held.lacking()
 
 
-def test_a_directory_of_programs_in_a_home_does_not_give_the_home(tmp_path: Path) -> None:
+def test_a_bin_directory_in_the_home_does_not_grant_the_whole_home(tmp_path: Path) -> None:
     programs = tmp_path / "bin"
     programs.mkdir()
     shutil.copy("/bin/sh", programs / "mine")
@@ -302,7 +302,7 @@ def test_a_runtime_that_is_installed_anywhere_runs_restricted(
 
 
 @on_linux
-def test_a_signal_ends_the_plugin_and_not_a_shim_before_it(tmp_path: Path) -> None:
+def test_a_signal_ends_the_plugin_and_not_the_shim(tmp_path: Path) -> None:
     found = plugin_of(tmp_path, "#!/bin/sh\necho $$; exec cat\n", None)
     with subprocess.Popen(
         restricted_command(found), stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -315,7 +315,7 @@ def test_a_signal_ends_the_plugin_and_not_a_shim_before_it(tmp_path: Path) -> No
 
 @with_landlock
 @pytest.mark.parametrize("language", ["sh", "mjs", "py"])
-async def test_a_plugin_in_each_language_is_found_and_introduced_while_held_to_its_needs(
+async def test_a_plugin_in_each_language_runs_with_its_needs_enforced(
     tmp_path: Path, language: str, program: Callable[[str], str]
 ) -> None:
     program("node")

@@ -1,4 +1,4 @@
-"""`telex.plugins.sdk`, as real plugins in processes of their own."""
+"""`telex.plugins.sdk`, with real plugins in their own processes."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ async def ready(
 
 
 def logged(subject: CheckedProcess) -> list[Message]:
-    return [said["params"] for said in subject.said if said.get("method") == "log"]
+    return [said["params"] for said in subject.received if said.get("method") == "log"]
 
 
 def pair(key: str, value: object) -> Message:
@@ -144,10 +144,10 @@ def pair(key: str, value: object) -> Message:
 
 
 async def error(subject: CheckedProcess, method: str, params: Message) -> Message:
-    return (await subject.ask(method, params))["error"]
+    return (await subject.request(method, params))["error"]
 
 
-async def test_a_handshake_tells_what_the_functions_take(source: Path) -> None:
+async def test_the_handshake_describes_the_parameters_of_functions(source: Path) -> None:
     async with started(source) as subject:
         shake = {"protocol": "rpp", "protocolVersion": 0, "capabilities": None}
         said = await subject.result("handshake", shake)
@@ -218,7 +218,7 @@ async def test_values_reach_the_function_with_their_types(source: Path) -> None:
         )
 
 
-async def test_what_goes_wrong_has_the_code_for_it(source: Path) -> None:
+async def test_each_failure_has_its_error_code(source: Path) -> None:
     async with ready(source) as subject:
 
         async def code(method: str, **params: Any) -> int:
@@ -258,7 +258,7 @@ async def test_what_goes_wrong_has_the_code_for_it(source: Path) -> None:
         assert "/d/a" in [line["msg"] for line in logged(subject)]
 
 
-async def test_tools_answer_and_say_no_in_a_result(source: Path) -> None:
+async def test_failures_of_tools_are_results(source: Path) -> None:
     async with ready(source) as subject:
 
         async def call(name: str, **arguments: Any) -> Any:
@@ -279,11 +279,11 @@ async def test_tools_answer_and_say_no_in_a_result(source: Path) -> None:
         assert (await error(subject, "tools/call", {"name": "nobody"}))["code"] == -32602
 
 
-async def test_what_is_printed_never_reaches_the_protocol(source: Path) -> None:
+async def test_print_never_writes_to_the_protocol(source: Path) -> None:
     async with ready(source) as subject:
         await subject.result("runCommand", {"name": "noisy"})
         await subject.result("shutdown")
-        subject.say("exit")
+        subject.send_message("exit")
         assert (await subject.exit()).code == 0
         assert subject.strays == []
         assert subject.stderr[:3] == ["printed", "flushed", "half a line"]
@@ -295,9 +295,9 @@ async def test_what_is_printed_never_reaches_the_protocol(source: Path) -> None:
 )
 async def test_a_cancel_reaches_the_function(source: Path, name: str, last: str) -> None:
     async with ready(source) as subject:
-        subject.say("runCommand", {"name": name, "progressToken": 5}, id="run")
+        subject.send_message("runCommand", {"name": name, "progressToken": 5}, id="run")
         await subject.until(lambda said: said.get("method") == "$/progress", "progress")
-        subject.say("$/cancelRequest", {"id": "run"})
+        subject.send_message("$/cancelRequest", {"id": "run"})
         answer = await subject.answer("run", name)
         assert answer["error"]["code"] == spec.CANCELLED
         await subject.until(lambda said: said.get("params", {}).get("msg") == last, last)
@@ -305,12 +305,12 @@ async def test_a_cancel_reaches_the_function(source: Path, name: str, last: str)
         assert subject.answers_to("run") == 1
 
 
-async def test_a_function_that_does_not_end_holds_up_neither_others_nor_the_end(
+async def test_an_endless_function_blocks_neither_other_calls_nor_exit(
     source: Path,
 ) -> None:
     async with ready(source) as subject:
         for number in range(3):
-            subject.say(
+            subject.send_message(
                 "runCommand", {"name": "deaf", "progressToken": number}, id=f"deaf-{number}"
             )
         await subject.until(lambda said: said.get("params", {}).get("token") == 2, "the third")
@@ -320,29 +320,29 @@ async def test_a_function_that_does_not_end_holds_up_neither_others_nor_the_end(
         await subject.result("shutdown")
         after = await error(subject, "runCommand", {"name": "say"})
         assert after["code"] == spec.SHUTTING_DOWN
-        subject.say("exit")
+        subject.send_message("exit")
         assert (await subject.exit()).code == 0
 
 
-async def test_the_end_of_its_input_ends_it_whatever_runs(source: Path) -> None:
+async def test_eof_ends_the_plugin_even_during_calls(source: Path) -> None:
     async with ready(source) as subject:
-        subject.say("runCommand", {"name": "deaf", "progressToken": 1})
-        subject.say("runCommand", {"name": "deaf", "progressToken": 1}, id=1)
+        subject.send_message("runCommand", {"name": "deaf", "progressToken": 1})
+        subject.send_message("runCommand", {"name": "deaf", "progressToken": 1}, id=1)
         await subject.until(lambda said: said.get("method") == "$/progress", "progress")
         subject.close_input()
         assert (await subject.exit()).code == 0
 
 
-async def test_exit_is_code_0_after_shutdown_and_else_1(source: Path) -> None:
+async def test_the_exit_code_is_0_after_shutdown_and_otherwise_1(source: Path) -> None:
     async with started(source) as subject:
-        subject.say("exit")
+        subject.send_message("exit")
         assert (await subject.exit()).code == 1
     async with started(source) as subject:
         subject.send(frame(message("shutdown", id=1)) + frame(message("exit")))
         assert (await subject.exit()).code == 0, "however quickly one follows the other"
 
 
-async def test_generation_b_is_answered_in_its_own_words(source: Path) -> None:
+async def test_generation_b_gets_its_own_form_of_answers(source: Path) -> None:
     async with started(source) as subject:
         said = await subject.result("handshake", {"protocol": "reginald", "protocolVersion": 0})
         assert said == {"protocol": "reginald", "protocolVersion": 0, "name": "tried"}
@@ -365,11 +365,11 @@ async def test_generation_b_is_answered_in_its_own_words(source: Path) -> None:
         assert await subject.result("shutdown") is True
 
 
-async def test_who_logs_is_not_held_up_by_a_host_that_does_not_read(source: Path) -> None:
+async def test_logging_does_not_block_while_the_host_does_not_read(source: Path) -> None:
     async with ready(source) as subject:
         (out, _) = subject._reading
         out.pause_reading()
-        subject.say("runCommand", {"name": "flood"}, id="flood")
+        subject.send_message("runCommand", {"name": "flood"}, id="flood")
         while "flooded" not in subject.stderr:
             subject._more.clear()
             await subject._more.wait()
@@ -379,10 +379,10 @@ async def test_who_logs_is_not_held_up_by_a_host_that_does_not_read(source: Path
         assert 1000 < flooded < 20_000, "5 MB were said, of which 1 MB may wait"
         await subject.result("runCommand", {"name": "say"})
         told = logged(subject)[flooded]["msg"]
-        assert told == f"{20_000 - flooded} messages were not sent: nobody read them"
+        assert told == f"{20_000 - flooded} messages were dropped: the host did not read them"
 
 
-def test_a_person_who_starts_it_is_told_what_it_is(source: Path) -> None:
+def test_starting_a_plugin_by_hand_prints_what_it_is(source: Path) -> None:
     master, slave = pty.openpty()
     try:
         ran = subprocess.run(
@@ -401,9 +401,9 @@ def test_a_person_who_starts_it_is_told_what_it_is(source: Path) -> None:
     assert ran.stdout == ""
 
 
-def test_a_mistake_in_a_plugin_is_said_where_it_is_written() -> None:
+def test_a_bad_declaration_raises_at_its_decorator() -> None:
     plugin = Plugin("tried")
-    with pytest.raises(BadName, match="no name"):
+    with pytest.raises(BadName, match="not a valid name"):
         Plugin("a b")
 
     @plugin.command("one")
@@ -419,12 +419,12 @@ def test_a_mistake_in_a_plugin_is_said_where_it_is_written() -> None:
 
     with pytest.raises(NotConfigurable, match="needs a type"):
         plugin.command()(untyped)
-    with pytest.raises(NotConfigurable, match="a configuration entry holds"):
+    with pytest.raises(NotConfigurable, match="a configuration entry must be"):
         plugin.command()(strange)
-    plugin.tool()(strange)  # a tool may take any JSON
+    plugin.tool()(strange)  # a tool accepts any JSON
 
 
-def test_parameters_may_have_words_a_flag_and_choices() -> None:
+def test_parameters_may_have_a_description_a_flag_and_choices() -> None:
     def paint(
         call: ToolCall,
         how: Annotated[Literal["oil", "chalk"], "with what", Flag(shorthand="w")] = "oil",

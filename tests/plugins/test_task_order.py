@@ -1,4 +1,4 @@
-"""What needs what: the order, circles with their path, and what a failure stops."""
+"""The order of tasks: requirements, cycles with their path, and the tasks that a failure stops."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from telex.plugins.task_plan import TaskSchedule, cycle, order_problems, stages
 
 @st.composite
 def acyclic(draw: st.DrawFn) -> dict[str, list[str]]:
-    """Each may need any of those before it, and they come in any order."""
+    """Generate requirements without a cycle: each task may require earlier ones; the order is shuffled."""
     names = [str(number) for number in range(draw(st.integers(0, 8)))]
     needs = [
         (name, draw(st.lists(st.sampled_from(names[:at]), max_size=3)) if at else [])
@@ -25,12 +25,12 @@ def closure(one: str, requires: dict[str, list[str]]) -> set[str]:
     return {one}.union(*(closure(need, requires) for need in requires[one]))
 
 
-def test_what_needs_nothing_comes_first_and_the_independent_together() -> None:
+def test_stages_group_independent_tasks() -> None:
     requires = {"roof": ["wall", "beam"], "wall": ["ground"], "beam": ["ground"], "ground": []}
     assert stages(requires) == [["ground"], ["wall", "beam"], ["roof"]]
 
 
-def test_a_circle_is_named_with_its_path() -> None:
+def test_a_cycle_is_reported_with_its_path() -> None:
     requires = {"a": ["b"], "b": ["c"], "c": ["a"], "d": ["a"]}
     path = cycle(requires)
     assert path is not None
@@ -42,20 +42,20 @@ def test_a_circle_is_named_with_its_path() -> None:
     ]
 
 
-def test_what_requires_itself_is_a_circle() -> None:
+def test_a_task_that_requires_itself_is_a_cycle() -> None:
     assert cycle({"a": ["a"]}) == ["a", "a"]
 
 
-def test_an_unknown_id_is_named_with_what_was_probably_meant() -> None:
+def test_an_unknown_id_is_reported_with_the_nearest_one() -> None:
     requires = {"folder": [], "motd": ["foldr", "x"]}
     assert list(order_problems(requires)) == [
-        "motd requires foldr, which is not there; did you mean folder?",
-        "motd requires x, which is not there",
+        "motd requires foldr, which does not exist; did you mean folder?",
+        "motd requires x, which does not exist",
     ]
 
 
 @given(requires=acyclic())
-def test_everything_is_told_once_and_after_all_it_needs(requires: dict[str, list[str]]) -> None:
+def test_each_task_is_ready_once_and_after_its_requirements(requires: dict[str, list[str]]) -> None:
     assert not list(order_problems(requires))
     seen: list[str] = []
     for stage in stages(requires):
@@ -66,7 +66,7 @@ def test_everything_is_told_once_and_after_all_it_needs(requires: dict[str, list
 
 
 @given(requires=acyclic(), data=st.data())
-def test_a_failure_stops_exactly_what_needs_it_at_any_distance(
+def test_a_failure_stops_exactly_the_direct_and_indirect_dependents(
     requires: dict[str, list[str]], data: st.DataObject
 ) -> None:
     bad = data.draw(st.sets(st.sampled_from(sorted(requires)))) if requires else set()

@@ -1,4 +1,4 @@
-"""Tasks: read with all that is wrong, planned by what the plugin declares, validated, run in order."""
+"""Tasks: read with all problems, planned by the plugin's declarations, validated, run in order."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from plugins.animals import Heard, written
+from plugins.animals import RecordingHost, written
 from telex.plugins import plugin_tasks, task_plan
 from telex.plugins import protocol as spec
 from telex.plugins.discovery import FoundPlugin
@@ -53,7 +53,7 @@ def test_a_file_of_tasks_is_read() -> None:
     assert task_plan.read(b"", "it") == []
 
 
-def test_everything_that_is_wrong_with_a_file_is_told_at_once() -> None:
+def test_all_problems_of_a_task_file_are_reported_at_once() -> None:
     assert wrong(
         """
         tasks = 3
@@ -72,17 +72,17 @@ def test_everything_that_is_wrong_with_a_file_is_told_at_once() -> None:
     )
 
 
-def test_an_id_twice_an_unknown_one_and_a_circle_are_named() -> None:
+def test_a_duplicate_id_an_unknown_id_and_a_cycle_are_reported() -> None:
     one = '[[task]]\nid = "a"\ntype = "x"\n'
     assert wrong(one + one) == ("2 tasks have the id a",)
-    assert wrong(one + 'requires = ["b"]') == ("a requires b, which is not there",)
+    assert wrong(one + 'requires = ["b"]') == ("a requires b, which does not exist",)
     two = '[[task]]\nid = "b"\ntype = "x"\nrequires = ["a"]\n'
     (circle,) = wrong(one + 'requires = ["b"]\n' + two)
     assert circle.endswith(("a → b → a", "b → a → b"))
 
 
 @pytest.mark.parametrize("content", ["[[task", "\xff", "task = 3", "[task]\nid = 'a'"])
-def test_what_is_no_file_of_tasks_is_said_to_be_none(content: str) -> None:
+def test_an_invalid_task_file_is_reported(content: str) -> None:
     assert len(wrong(content)) == 1
 
 
@@ -128,7 +128,7 @@ def test_a_type_may_be_named_with_the_plugin_or_its_domain(word: str) -> None:
     assert planned(RequestedTask("a", word), domain="files").tasks[0].type == "write"
 
 
-def test_a_type_of_somebody_else_is_named_with_those_there_are() -> None:
+def test_an_unknown_task_type_is_reported_with_the_known_types() -> None:
     with pytest.raises(BadTasks) as caught:
         planned(RequestedTask("a", "other/write"))
     (problem,) = caught.value.problems
@@ -143,10 +143,10 @@ def test_a_value_of_the_wrong_type_is_named_with_its_task() -> None:
     )
 
 
-def test_a_key_nobody_declared_is_a_hint_for_a_and_a_mistake_for_b() -> None:
+def test_an_undeclared_key_is_a_hint_for_generation_a_and_a_problem_for_b() -> None:
     wanted = RequestedTask("a", "write", config={"txet": "hi"})
     plan = planned(wanted)
-    said = "task a: write does not say that it takes txet; did you mean text?"
+    said = "task a: write does not declare txet; did you mean text?"
     assert plan.hints == (said,)
     assert spec.KeyValue("txet", "hi", "string") in plan.tasks[0].config
     with pytest.raises(BadTasks) as caught:
@@ -165,7 +165,7 @@ UNION = spec.Task("link", config=[{"alternatives": [U1, U2, U3]}])
 
 
 def given(config: dict[str, Any], task: spec.Task = UNION) -> list[Any]:
-    """The values of a task of generation B, as they are sent."""
+    """Return the values of a task as they are sent to generation B."""
     plan = planned(RequestedTask("a", "link", config=config), protocol="reginald", task=task)
     return [list(one.values()) for one in msgspec.to_builtins(plan.tasks[0].config)]
 
@@ -178,13 +178,13 @@ def given(config: dict[str, Any], task: spec.Task = UNION) -> list[Any]:
         ({"u2": 5}, [["u2", 5, "int"]]),
     ],
 )
-def test_of_a_union_the_value_that_is_given_counts_or_the_first_default(
+def test_a_union_uses_the_set_value_or_the_first_default(
     config: dict[str, Any], values: object
 ) -> None:
     assert given(config) == values
 
 
-def test_a_table_is_told_as_values_of_values_with_their_types_and_its_keys_as_paths() -> None:
+def test_a_table_is_sent_as_nested_typed_values_with_absolute_paths_as_keys() -> None:
     deep = {"key": "deep", "value": True, "type": "bool"}
     name = {"key": "name", "value": "n", "type": "string"}
     table = {"key": "/project/a", "value": [deep, name], "type": "configs"}
@@ -207,15 +207,15 @@ def test_one_key_may_have_alternatives_of_several_types() -> None:
     ("config", "problem"),
     [
         ({"u2": "x"}, 'greet.link.u2 must be a whole number of 64 bits; it is "x"'),
-        ({"u1": [], "u2": 5}, "link takes one of u1, u2, and all of them are given"),
+        ({"u1": [], "u2": 5}, "link takes one of u1, u2, and all of them are set"),
         ({"u3": 5}, "greet.link.u3 must be a table of tables"),
         ({"u3": {"a": 5}}, "greet.link.u3 must be a table of tables"),
-        ({"u3": {"a": {"nmae": "n"}}}, "link.u3.a does not say that it takes nmae; did you mean"),
+        ({"u3": {"a": {"nmae": "n"}}}, "link.u3.a does not declare nmae; did you mean"),
         ({"u3": {"a": {"deep": 1}}}, "greet.link.u3.a.deep must be true or false; it is 1"),
-        ({"other": 5}, "link does not say that it takes other"),
+        ({"other": 5}, "link does not declare other"),
     ],
 )
-def test_what_does_not_fit_a_union_or_a_table_is_named_by_its_place(
+def test_wrong_values_in_a_union_or_table_are_reported_by_place(
     config: dict[str, Any], problem: str
 ) -> None:
     with pytest.raises(BadTasks) as caught:
@@ -223,7 +223,7 @@ def test_what_does_not_fit_a_union_or_a_table_is_named_by_its_place(
     assert f"task a: {problem}" in caught.value.problems[0]
 
 
-def test_a_value_that_nobody_declared_has_the_type_it_shows() -> None:
+def test_an_undeclared_value_has_the_type_of_its_toml_form() -> None:
     config = {"b": True, "i": 5, "s": "x", "l": ["x"], "n": [1], "e": [], "t": {"in": False}}
     plan = planned(RequestedTask("a", "echo", config=config), task=spec.Task("echo"))
     inner = [spec.KeyValue("in", value=False, type="bool")]
@@ -279,10 +279,12 @@ speaking.serve(
 
 @asynccontextmanager
 async def prepared(
-    directory: Path, *wanted: RequestedTask, source: str = WORKS, heard: Heard | None = None
+    directory: Path, *wanted: RequestedTask, source: str = WORKS, host: RecordingHost | None = None
 ) -> AsyncIterator[tuple[PluginSupervisor, spec.Introduced, task_plan.TaskPlan]]:
     found = written(directory, source)
-    supervisor = PluginSupervisor(found, (heard or Heard()).settings(), RestartPolicy(backoff=0.01))
+    supervisor = PluginSupervisor(
+        found, (host or RecordingHost()).settings(), RestartPolicy(backoff=0.01)
+    )
     try:
         async with supervisor.acquire() as plugin:
             introduced = plugin.introduced
@@ -306,7 +308,7 @@ async def ran(
         return await plugin_tasks.run(supervisor, introduced, plan, told), ended
 
 
-async def test_all_are_validated_and_every_objection_is_told(tmp_path: Path) -> None:
+async def test_all_tasks_are_validated_and_every_problem_is_reported(tmp_path: Path) -> None:
     wanted = [RequestedTask("a", "x", config={"bad": "no"}), RequestedTask("b", "x")]
     wanted += [RequestedTask(f"c{at}", "x", config={"bad": f"{at}"}) for at in range(10)]
     async with prepared(tmp_path, *wanted) as (supervisor, introduced, plan):
@@ -315,7 +317,7 @@ async def test_all_are_validated_and_every_objection_is_told(tmp_path: Path) -> 
     assert {*caught.value.problems} == {"task a: no", *(f"task c{at}: {at}" for at in range(10))}
 
 
-async def test_a_plugin_that_does_not_validate_has_nothing_to_object(tmp_path: Path) -> None:
+async def test_a_plugin_without_validate_task_accepts_all_tasks(tmp_path: Path) -> None:
     without = WORKS.replace("validateTask=validate", "validateTask=refuse").replace(
         "def run(m)",
         "def refuse(m):\n    answer(id=m['id'], error={'code': -32601, 'message': 'no'})\ndef run(m)",
@@ -328,7 +330,7 @@ async def test_a_plugin_that_does_not_validate_has_nothing_to_object(tmp_path: P
         await plugin_tasks.validate(supervisor, introduced, plan)
 
 
-async def test_tasks_run_in_the_order_they_need(tmp_path: Path) -> None:
+async def test_tasks_run_in_the_order_of_their_requirements(tmp_path: Path) -> None:
     wanted = [
         RequestedTask("c", "x", ["b"]),
         RequestedTask("b", "x", ["a"]),
@@ -348,7 +350,7 @@ async def test_independent_tasks_run_at_the_same_time(tmp_path: Path) -> None:
 
 
 class Crowd(PluginSupervisor):
-    """Counts who is there at the same time."""
+    """Counts concurrent calls."""
 
     now = most = 0
 
@@ -368,7 +370,7 @@ async def test_not_too_many_run_at_the_same_time() -> None:
     assert crowd.most == PLUGIN_TASKS_AT_ONCE
 
 
-async def test_a_failed_task_stops_those_that_need_it_and_the_others_go_on(
+async def test_a_failed_task_stops_tasks_that_require_it_and_no_others(
     tmp_path: Path,
 ) -> None:
     outcome, _ = await ran(
@@ -395,7 +397,7 @@ async def test_a_plugin_that_crashes_in_a_task_is_started_again_for_the_next(
         RequestedTask("later", "x", ["after"]),
     )
     assert outcome.failed["crash"].startswith("the plugin own ")
-    # `after` ran at the same time and may have been lost with it; nothing is run twice.
+    # `after` ran at the same time and may have been lost too; no task is run twice.
     assert {*outcome.done} | {*outcome.failed} | {*outcome.stopped} == {
         "first",
         "crash",
@@ -404,7 +406,7 @@ async def test_a_plugin_that_crashes_in_a_task_is_started_again_for_the_next(
     }
 
 
-async def test_generation_b_is_told_the_type_and_the_values_only(tmp_path: Path) -> None:
+async def test_generation_b_gets_only_type_and_values(tmp_path: Path) -> None:
     lines: list[str] = []
     manifest = spec.PluginManifest("own", "own.py", tasks=[spec.Task(task_type="x")])
     source = WORKS.replace(
@@ -412,7 +414,7 @@ async def test_generation_b_is_told_the_type_and_the_values_only(tmp_path: Path)
         '{"protocol": "reginald", "protocolVersion": 0, "name": "own"}',
     )
     found = written(tmp_path, source, manifest)
-    supervisor = PluginSupervisor(found, Heard(lines=lines).settings())
+    supervisor = PluginSupervisor(found, RecordingHost(lines=lines).settings())
     try:
         async with supervisor.acquire() as plugin:
             introduced = plugin.introduced
@@ -428,13 +430,13 @@ async def test_generation_b_is_told_the_type_and_the_values_only(tmp_path: Path)
 async def test_cancelled_tasks_leave_nothing_running(tmp_path: Path) -> None:
     begun = asyncio.Event()
 
-    class Listening(Heard):
+    class Listening(RecordingHost):
         def settings(self, **more: Any) -> PluginSettings:
             return super().settings(on_stderr_line=lambda line: begun.set(), **more)
 
     told = plugin_tasks.TaskObserver(lambda one, progress: None, lambda one, failure: None)
     alone = RequestedTask("a", "x", config={"meet": 2})
-    async with prepared(tmp_path, alone, heard=Listening()) as (supervisor, introduced, plan):
+    async with prepared(tmp_path, alone, host=Listening()) as (supervisor, introduced, plan):
         running = asyncio.create_task(plugin_tasks.run(supervisor, introduced, plan, told))
         await begun.wait()
         running.cancel()

@@ -1,4 +1,4 @@
-"""Tools of all plugins: listed under names of their own, called, and what goes wrong as an answer."""
+"""Tools of all plugins: unique names, calls, and failures as results."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from plugins.animals import Heard, animal, written
+from plugins.animals import RecordingHost, animal, written
 from telex.plugins import protocol as spec
 from telex.plugins.limits import PLUGIN_TOOLS
 from telex.plugins.plugin_tools import list_tools
@@ -55,10 +55,10 @@ def with_tools(directory: Path, *names: str) -> FoundPlugin:
 NAMES = ("echo", "fails", "refuses", "strange", "dies", "sleeps")
 
 
-async def test_the_tools_of_every_plugin_are_there_whatever_the_others_do(tmp_path: Path) -> None:
+async def test_a_failing_plugin_does_not_hide_the_tools_of_others(tmp_path: Path) -> None:
     plugins = [with_tools(tmp_path, "echo", "echo"), animal("exits_at_once")]
-    plugins.append(animal("answers_late"))  # it announces none
-    async with PluginSupervisors(plugins, Heard().settings()) as supervisors:
+    plugins.append(animal("answers_late"))  # a plugin without tools
+    async with PluginSupervisors(plugins, RecordingHost().settings()) as supervisors:
         found = await list_tools(supervisors)
     assert list(found.by_name) == ["own.echo"]
     assert len(found.problems) == 2
@@ -66,8 +66,10 @@ async def test_the_tools_of_every_plugin_are_there_whatever_the_others_do(tmp_pa
     assert found.problems[1].startswith("the plugin exits_at_once ")
 
 
-async def test_a_schema_and_any_json_pass_through_as_they_are(tmp_path: Path) -> None:
-    async with PluginSupervisors([with_tools(tmp_path, *NAMES)], Heard().settings()) as supervisors:
+async def test_a_schema_and_any_json_are_passed_on_unchanged(tmp_path: Path) -> None:
+    async with PluginSupervisors(
+        [with_tools(tmp_path, *NAMES)], RecordingHost().settings()
+    ) as supervisors:
         found = await list_tools(supervisors)
         assert found.by_name["own.echo"].tool.input_schema == SCHEMA
         arguments = {"a": [None, {"b": None}], "c": "ü"}
@@ -79,16 +81,18 @@ async def test_a_schema_and_any_json_pass_through_as_they_are(tmp_path: Path) ->
     [
         ("own.fails", "not today"),
         ("own.refuses", "a is missing"),
-        ("own.strange", "own.strange gave an answer that is no object."),
+        ("own.strange", "own.strange returned a result that is no object."),
         ("own.dies", "the plugin own "),
         ("own.sleeps", "the plugin own did not answer tools/call within 0."),
         ("own.none", "There is no tool own.none; there are: own.echo, "),
     ],
 )
-async def test_whatever_goes_wrong_with_a_call_is_an_answer(
+async def test_every_failure_of_a_tool_call_is_a_result(
     tmp_path: Path, name: str, said: str
 ) -> None:
-    async with PluginSupervisors([with_tools(tmp_path, *NAMES)], Heard().settings()) as supervisors:
+    async with PluginSupervisors(
+        [with_tools(tmp_path, *NAMES)], RecordingHost().settings()
+    ) as supervisors:
         found = await list_tools(supervisors)
         result = await found.call(name, {}, timeout=0.3 if name == "own.sleeps" else 5)
     assert result.is_error
@@ -97,7 +101,9 @@ async def test_whatever_goes_wrong_with_a_call_is_an_answer(
 
 async def test_a_plugin_with_too_many_tools_has_none(tmp_path: Path) -> None:
     names = [f"t{number}" for number in range(PLUGIN_TOOLS + 1)]
-    async with PluginSupervisors([with_tools(tmp_path, *names)], Heard().settings()) as supervisors:
+    async with PluginSupervisors(
+        [with_tools(tmp_path, *names)], RecordingHost().settings()
+    ) as supervisors:
         found = await list_tools(supervisors)
     assert not found.by_name
     assert str(PLUGIN_TOOLS) in found.problems[0]

@@ -1,5 +1,5 @@
-"""Every animal in `zoo/` comes to what was promised, says so in a sentence that names it, leaves no
-process behind (see conftest), and costs the host no memory to speak of."""
+"""Every plugin in `zoo/` has the expected outcome, with an error that names it, leaves no process
+behind (see conftest), and does not grow the host's memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from automating import alive
-from plugins.animals import QUICK, ZOO, Heard, animal
+from plugins.animals import QUICK, ZOO, RecordingHost, animal
 from telex.plugins import errors
 from telex.plugins.client import start
 from telex.plugins.limits import PLUGIN_STDERR_LINE_CHARS
@@ -33,14 +33,14 @@ def _little_memory() -> Iterator[None]:
     assert grown * 1024 < 48 * MIB, "the host grew with what the plugin sent"
 
 
-# Those that never get to be introduced.
+# Plugins whose handshake fails.
 
 UNINTRODUCED = {
-    "never_answers_the_handshake": "did not answer the handshake within 0.4 s; its standard output may be buffered until it ends",
-    "buffers_its_output": "did not answer the handshake within 0.4 s; its standard output may be buffered until it ends",
-    "speaks_another_framing": 'did not answer the handshake within 1 s; what it wrote is no message: {"jsonrpc": "2.0", "id": 1,',
+    "never_answers_the_handshake": "did not answer handshake within 0.4 s; its standard output may be buffered until it exits",
+    "buffers_its_output": "did not answer handshake within 0.4 s; its standard output may be buffered until it exits",
+    "speaks_another_framing": 'did not answer handshake within 1 s; what it wrote is no message: {"jsonrpc": "2.0", "id": 1,',
     "speaks_another_protocol": 'speaks "lsp", and not rpp or reginald',
-    "speaks_another_version": "speaks version 7 of rpp, and telex version 0",
+    "speaks_another_version": "speaks version 7 of rpp; telex speaks version 0",
     "refuses_the_handshake": "answered handshake with an error: I speak with nobody. (-32001)",
     "refuses_to_initialize": "answered initialize with an error: The key `colour` is missing. (-32050)",
     "exits_at_once": "exited with code 3 before it was introduced; its last words: cannot find my configuration",
@@ -48,10 +48,12 @@ UNINTRODUCED = {
 
 
 @pytest.mark.parametrize("name", UNINTRODUCED)
-async def test_a_plugin_that_cannot_be_introduced_is_ended_and_says_why(name: str) -> None:
+async def test_a_plugin_whose_handshake_fails_is_ended_and_the_error_has_the_reason(
+    name: str,
+) -> None:
     (seconds,) = re.findall("within ([0-9.]+) s", UNINTRODUCED[name]) or ["5"]
-    heard = Heard(deadlines=replace(QUICK, handshake=float(seconds)))
-    plugin = start(animal(name), heard.settings())
+    host = RecordingHost(deadlines=replace(QUICK, handshake=float(seconds)))
+    plugin = start(animal(name), host.settings())
     with pytest.raises(errors.PluginHandshakeFailed) as raised:
         await plugin.begin()
     assert str(raised.value).startswith(f"the plugin {name} {UNINTRODUCED[name]}")
@@ -59,7 +61,7 @@ async def test_a_plugin_that_cannot_be_introduced_is_ended_and_says_why(name: st
     assert plugin.end_reason == str(raised.value).replace(" before it was introduced", "")
 
 
-# Those that a call shows up. What the call raises, with which words, and what was counted by then.
+# Plugins that fail at a call: the exception, its message, and the counted faults.
 
 CALLED: dict[str, tuple[type[errors.PluginError] | None, str, dict[str, int]]] = {
     "answers_twice": (None, "'once'", {"unasked": 1}),
@@ -110,17 +112,19 @@ CALLED: dict[str, tuple[type[errors.PluginError] | None, str, dict[str, int]]] =
     "crashes_at_each_call": (errors.PluginEnded, "ended by SIGSEGV", {}),
 }
 STUCK = ("declares_a_gigabyte", "writes_an_endless_header")
-"""They write on, and read nothing any more."""
+"""Plugins that keep writing and read nothing any more."""
 
 
 @pytest.mark.parametrize("name", CALLED)
-async def test_a_call_comes_to_what_was_promised_and_the_rest_goes_on(name: str) -> None:
+async def test_a_call_of_each_animal_has_the_expected_outcome_and_the_plugin_stays_usable(
+    name: str,
+) -> None:
     failure, words, counted = CALLED[name]
-    async with start(animal(name), Heard().settings()) as plugin:
+    async with start(animal(name), RecordingHost().settings()) as plugin:
         if failure is None:
             assert repr(await plugin.call("work")) == words
         else:
-            # Those who read on have said all they say when `ping` is answered.
+            # A plugin that still reads has sent all its output when it answers `ping`.
             timed = {errors.PluginTimedOut: 1.0 if name in STUCK else 0.1}.get(failure, 5)
             with pytest.raises(failure) as raised:
                 await plugin.call("work", timeout=timed)
@@ -131,22 +135,22 @@ async def test_a_call_comes_to_what_was_promised_and_the_rest_goes_on(name: str)
             with pytest.raises(errors.PluginEnded):
                 await plugin.call("ping")
         elif name not in STUCK:
-            await plugin.call("ping")  # also after a time-out the connection is usable
+            await plugin.call("ping")  # the connection is usable also after a timeout
             assert plugin.end_reason is None
-        seen = {count: getattr(plugin.conversation, count) for count in counted}
+        seen = {count: getattr(plugin.faults, count) for count in counted}
         assert seen == counted
 
 
 async def test_stray_output_however_often_is_skipped_and_does_not_end_a_plugin() -> None:
-    async with start(animal("prints_between_frames"), Heard().settings()) as plugin:
+    async with start(animal("prints_between_frames"), RecordingHost().settings()) as plugin:
         for _ in range(10):
             assert await plugin.call("work") == "done"
-        assert plugin.conversation.strays == 10
+        assert plugin.faults.strays == 10
         assert plugin.end_reason is None
 
 
 async def test_the_fifth_protocol_error_ends_a_plugin() -> None:
-    async with start(animal("is_not_json"), Heard().settings()) as plugin:
+    async with start(animal("is_not_json"), RecordingHost().settings()) as plugin:
         with pytest.raises(errors.PluginBadResult, match="gave no proper answer to work"):
             await plugin.call("work")
         await plugin.wait_ended()
@@ -154,10 +158,8 @@ async def test_the_fifth_protocol_error_ends_a_plugin() -> None:
         assert str(plugin.end_reason).startswith("the plugin is_not_json made 5 protocol errors")
 
 
-async def test_an_answer_that_cannot_be_read_fails_its_own_call_however_long_that_may_take() -> (
-    None
-):
-    async with start(animal("answers_with_half_a_character"), Heard().settings()) as plugin:
+async def test_an_unreadable_response_fails_its_own_call_at_once() -> None:
+    async with start(animal("answers_with_half_a_character"), RecordingHost().settings()) as plugin:
         other = asyncio.create_task(plugin.call("answer_later", timeout=None))
         with pytest.raises(errors.PluginBadResult):
             await plugin.call("work", timeout=None)
@@ -173,87 +175,87 @@ async def test_a_flood_of_answers_without_an_id_is_logged_briefly_and_ends_the_p
 ) -> None:
     name = "floods_answers_to_nobody"
     with caplog.at_level(logging.DEBUG, f"telex.plugins.{name}"):
-        async with start(animal(name), Heard().settings()) as plugin:
-            with pytest.raises(errors.PluginEnded, match="answers without an id"):
+        async with start(animal(name), RecordingHost().settings()) as plugin:
+            with pytest.raises(errors.PluginEnded, match="responses without an id"):
                 await plugin.call("work", timeout=None)
-    assert caplog.text.count("answered, but not what") == 5
+    assert caplog.text.count("sent a response without an id") == 5
 
 
-async def test_what_nobody_is_told_is_in_the_log_and_cannot_act_on_a_terminal(
+async def test_failures_without_a_receiver_are_logged_without_control_characters(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     name = "answers_without_an_id"
     with caplog.at_level(logging.DEBUG, f"telex.plugins.{name}"):
-        async with start(animal(name), Heard().settings()) as plugin:
+        async with start(animal(name), RecordingHost().settings()) as plugin:
             with pytest.raises(errors.PluginTimedOut):
                 await plugin.call("work", timeout=0.1)
     assert r"I could not read \x1b[31mthat." in caplog.text
 
 
-async def test_a_flood_of_notifications_is_taken_and_others_go_on(
+async def test_a_flood_of_notifications_is_absorbed_and_other_calls_continue(
     counted: Callable[[int, int], int],
 ) -> None:
-    heard = Heard(arguments=[str(counted(200, 5_000))])
-    flooding = start(animal("floods_notifications"), heard.settings())
-    async with flooding, start(animal("answers_twice"), Heard().settings()) as other:
+    host = RecordingHost(arguments=[str(counted(200, 5_000))])
+    flooding = start(animal("floods_notifications"), host.settings())
+    async with flooding, start(animal("answers_twice"), RecordingHost().settings()) as other:
         work = asyncio.create_task(flooding.call("work"))
         assert await other.call("work", timeout=10) == "once"
         assert await work == "done"
 
 
-async def test_a_flood_on_standard_error_blocks_nobody_and_long_lines_are_cut(
+async def test_a_flood_on_standard_error_blocks_no_call_and_long_lines_are_cut(
     counted: Callable[[int, int], int],
 ) -> None:
-    heard = Heard(arguments=[str(counted(300, 16_000))])
-    async with start(animal("floods_stderr"), heard.settings()) as plugin:
+    host = RecordingHost(arguments=[str(counted(300, 16_000))])
+    async with start(animal("floods_stderr"), host.settings()) as plugin:
         assert await plugin.call("work") == "done"
-    long, short = heard.lines
+    long, short = host.lines
     prefix = "[floods_stderr] "
     assert long.startswith(prefix + "e" * PLUGIN_STDERR_LINE_CHARS + " … (the rest")
     assert len(long) < PLUGIN_STDERR_LINE_CHARS + 100
     assert short == prefix + "short"
 
 
-async def test_grandchildren_end_with_their_plugin_wherever_they_went() -> None:
-    async with start(animal("forks_grandchildren"), Heard().settings()) as plugin:
+async def test_detached_grandchildren_end_with_their_plugin() -> None:
+    async with start(animal("forks_grandchildren"), RecordingHost().settings()) as plugin:
         pids = await plugin.call("work", returns=list[int])
         assert [alive(pid) for pid in pids] == [True, True]
     assert [alive(pid) for pid in pids] == [False, False]
 
 
 @pytest.mark.parametrize("name", ["ignores_sigterm", "hangs_at_shutdown", "stops_reading"])
-async def test_a_plugin_that_will_not_go_is_made_to(name: str) -> None:
-    plugin = start(animal(name), Heard().settings())
+async def test_a_plugin_that_does_not_exit_is_killed(name: str) -> None:
+    plugin = start(animal(name), RecordingHost().settings())
     await plugin.begin()
     if name == "stops_reading":
-        for _ in range(2):  # more than a pipe and a buffer hold: its own end is no way to reach it
+        for _ in range(2):  # more than a pipe and a buffer take, so a request to end cannot be sent
             with pytest.raises(errors.PluginTimedOut):
                 await plugin.call("work", {"much": "x" * 2 * MIB}, timeout=0.1)
-    async with asyncio.timeout(25):  # five rungs of 0.2 s, and a machine that may be busy
+    async with asyncio.timeout(25):  # five steps of 0.2 s, on a machine that may be busy
         await plugin.close()
 
 
-async def test_who_answers_shutdown_with_false_is_ended_all_the_same(
+async def test_a_plugin_that_answers_shutdown_with_false_is_still_ended(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     name = "answers_shutdown_with_false"
     with caplog.at_level(logging.INFO, f"telex.plugins.{name}"):
-        async with start(animal(name), Heard().settings()):
+        async with start(animal(name), RecordingHost().settings()):
             pass
     assert "answered shutdown with false" in caplog.text
 
 
 async def test_an_unknown_method_of_the_host_is_answered_as_such() -> None:
-    async with start(animal("asks_the_unknown"), Heard().settings()) as plugin:
+    async with start(animal("asks_the_unknown"), RecordingHost().settings()) as plugin:
         answer = await plugin.call("work", returns=dict)
         assert (answer["id"], answer["error"]["code"]) == (1, -32601)
         assert answer["error"]["data"] == {"nearest": ["$/progress"]}
 
 
-async def test_who_crashes_at_each_call_is_left_alone_and_others_go_on() -> None:
+async def test_a_plugin_that_crashes_at_each_call_is_suspended_and_others_continue() -> None:
     pace = RestartPolicy(failures=3, window=60, backoff=0.01)
     both = [animal("crashes_at_each_call"), animal("answers_twice")]
-    async with PluginSupervisors(both, Heard().settings(), pace) as supervisors:
+    async with PluginSupervisors(both, RecordingHost().settings(), pace) as supervisors:
         for _ in range(3):
             with pytest.raises(errors.PluginEnded, match="crashes_at_each_call ended by SIGSEGV"):
                 await supervisors["crashes_at_each_call"].call("work")
@@ -261,7 +263,7 @@ async def test_who_crashes_at_each_call_is_left_alone_and_others_go_on() -> None
         with pytest.raises(errors.PluginSuspended) as raised:
             await supervisors["crashes_at_each_call"].call("work")
         assert str(raised.value) == (
-            "the plugin crashes_at_each_call failed 3 times within 60 s and is left alone for 60 s; "
+            "the plugin crashes_at_each_call failed 3 times within 60 s and is suspended for 60 s; "
             "the last time it ended by SIGSEGV"
         )
 

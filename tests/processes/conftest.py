@@ -1,4 +1,4 @@
-"""What every test of `processes` gets."""
+"""Fixtures for the tests of `processes`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a child inherits."""
+"""The environment that a child inherits."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def test_a_child_on_pipes_gets_our_environment() -> None:
     assert child_environment(ours) == ours
 
 
-def test_a_child_on_a_terminal_is_told_about_that_terminal() -> None:
-    told = child_environment({"TERM": "vt100", "HOME": "/home/a"}, terminal=True)
-    assert told == {
+def test_a_child_on_a_terminal_gets_the_variables_of_that_terminal() -> None:
+    environment = child_environment({"TERM": "vt100", "HOME": "/home/a"}, terminal=True)
+    assert environment == {
         "HOME": "/home/a",
         "TERM": "xterm-256color",
         "COLORTERM": "truecolor",
@@ -29,25 +29,25 @@ def test_a_child_on_a_terminal_is_told_about_that_terminal() -> None:
     }
 
 
-def test_a_child_on_a_terminal_does_not_hear_of_the_terminal_around_us() -> None:
+def test_a_child_on_a_terminal_does_not_inherit_the_outer_terminals_variables() -> None:
     around = {"LINES": "24", "COLUMNS": "80", "TERM_PROGRAM": "x", "TERM_PROGRAM_VERSION": "1"}
     assert around.keys().isdisjoint(child_environment(around, terminal=True))
 
 
 @given(environments, st.booleans())
-def test_what_is_said_about_our_own_terminal_is_never_inherited(
+def test_variables_about_our_own_terminal_are_never_inherited(
     ours: dict[str, str], terminal: bool
 ) -> None:
-    told = child_environment(ours, terminal=terminal)
-    assert told.keys().isdisjoint({"HTTY", "TELEX_SOCKET", "TMUX", "STY"})
+    environment = child_environment(ours, terminal=terminal)
+    assert environment.keys().isdisjoint({"HTTY", "TELEX_SOCKET", "TMUX", "STY"})
 
 
 @given(environments, st.dictionaries(names, st.none() | st.text(max_size=3)), st.booleans())
-def test_an_override_has_the_last_word_and_none_removes(
+def test_an_override_takes_precedence_and_none_removes(
     ours: dict[str, str], overrides: dict[str, str | None], terminal: bool
 ) -> None:
-    told = child_environment(ours, overrides, terminal=terminal)
-    assert {name: told.get(name) for name in overrides} == overrides
+    environment = child_environment(ours, overrides, terminal=terminal)
+    assert {name: environment.get(name) for name in overrides} == overrides
 
 
 def test_the_environment_given_is_not_changed() -> None:

@@ -1,7 +1,7 @@
-"""Whatever becomes of us, our children do not outlive us.
+"""Our children do not outlive us, however we exit.
 
-Each test runs a host: another Python that uses `telex.processes`, starts trees and comes to some
-end. Every process of those trees holds the lifeline, and the guardian does not.
+Each test runs a host: another Python that uses `telex.processes`, starts trees and exits in some
+way. Every process of those trees holds the lifeline, and the guardian does not.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ asyncio.run(main(json.loads(sys.argv[1])))
 def host(
     names: list[str], lifeline: Lifeline, then: str = "pass"
 ) -> Iterator[subprocess.Popen[str]]:
-    """A running host of such trees; `then` is what it does once they are started."""
+    """Run a host of such trees; `then` is the code it runs once they are started."""
     trees = json.dumps([shape(name)[0] for name in names])
     process = subprocess.Popen(
         [sys.executable, "-c", HOST.replace("{then}", then), trees],
@@ -73,7 +73,7 @@ def line(process: subprocess.Popen[str]) -> str:
 
 
 async def ended(pid: int) -> None:
-    """A process that is not our child has ended."""
+    """Wait until a process that is not our child has exited."""
     try:
         fd = os.pidfd_open(pid)
     except ProcessLookupError:
@@ -89,7 +89,7 @@ async def ended(pid: int) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV])
-async def test_whatever_kills_us_nobody_is_left_and_the_guardian_goes_too(
+async def test_whatever_kills_us_no_process_is_left_and_the_guardian_exits_too(
     number: signal.Signals, lifeline: Lifeline
 ) -> None:
     names = list(SHAPES)
@@ -103,7 +103,7 @@ async def test_whatever_kills_us_nobody_is_left_and_the_guardian_goes_too(
 
 @pytest.mark.counted
 @pytest.mark.deadline(60)
-async def test_of_many_trees_whose_host_is_killed_nobody_is_left(
+async def test_no_process_is_left_of_many_trees_whose_host_is_killed(
     counted: Callable[[int, int], int],
 ) -> None:
     rounds, each = counted(2, 40), 25
@@ -111,7 +111,7 @@ async def test_of_many_trees_whose_host_is_killed_nobody_is_left(
         lifeline = Lifeline()
         names = [list(SHAPES)[(n + at) % len(SHAPES)] for at in range(each)]
         with host(names, lifeline) as process:
-            line(process)  # all are written down; who is not is known by its cookie, if it has one
+            line(process)  # all are recorded; others are found by their cookie, if they have one
             await lifeline.ready(count(names))
             process.kill()
             await lifeline.gone()
@@ -122,7 +122,7 @@ async def test_of_many_trees_whose_host_is_killed_nobody_is_left(
 @pytest.mark.parametrize(
     "then", ["return", "os._exit(0)", "1 / 0", "os.abort()", "os.execv('/bin/true', ['true'])"]
 )
-async def test_however_we_end_nobody_is_left(then: str, lifeline: Lifeline) -> None:
+async def test_however_we_exit_no_process_is_left(then: str, lifeline: Lifeline) -> None:
     names = ["willing to go"]
     with host(names, lifeline, f"sys.stdin.readline(); {then}") as process:
         await lifeline.ready(count(names))
@@ -143,7 +143,7 @@ async def test_trees_that_were_ended_are_forgotten_and_others_not(lifeline: Life
     then = (
         "\n    from telex.processes.termination import AT_ONCE"
         "\n    await children[0].end(AT_ONCE)"
-        "\n    say(len(guardian._watch.ledger._places))"
+        "\n    say(len(guardian._watch.ledger._slots))"
     )
     with host(["willing to go", "willing to go"], lifeline, then) as process:
         line(process)
@@ -153,9 +153,7 @@ async def test_trees_that_were_ended_are_forgotten_and_others_not(lifeline: Life
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGUSR1])
-async def test_the_guardian_goes_only_when_we_do(
-    number: signal.Signals, lifeline: Lifeline
-) -> None:
+async def test_the_guardian_exits_only_after_us(number: signal.Signals, lifeline: Lifeline) -> None:
     with host(["willing to go"], lifeline) as process:
         pid = int(line(process))
         os.kill(pid, number)
@@ -172,7 +170,7 @@ def status(pid: int, field: str) -> str:
     return next(line.split()[1] for line in lines if line.startswith(field))
 
 
-async def test_a_killed_guardian_is_replaced_by_one_that_knows_the_children(
+async def test_a_killed_guardian_is_replaced_by_one_with_the_same_children(
     lifeline: Lifeline,
 ) -> None:
     # The first child clears its environment and is known from the ledger alone.
@@ -193,7 +191,7 @@ async def test_a_killed_guardian_is_replaced_by_one_that_knows_the_children(
         await ended(second)
 
 
-async def test_a_forked_copy_of_us_does_not_keep_the_guardian_asleep(lifeline: Lifeline) -> None:
+async def test_a_forked_copy_of_us_does_not_keep_the_guardian_waiting(lifeline: Lifeline) -> None:
     then = "say(os.fork() or [signal.pause() for _ in [0]])"
     with host(["willing to go"], lifeline, then) as process:
         pid = int(line(process))
@@ -231,7 +229,7 @@ async def test_a_forked_copy_of_us_has_children_and_a_guardian_of_its_own(
 
 
 async def test_a_telex_inside_a_telex_belongs_to_both(lifeline: Lifeline) -> None:
-    """With the inner guardian gone, the outer one ends what it never heard of."""
+    """Without the inner guardian, the outer one ends processes that are not in its ledger."""
     deed = HOST.replace("{then}", "os.kill(*guardian.pids(), signal.SIGKILL)")
     inner = [sys.executable, "-c", deed, json.dumps([shape("a nest")[0]])]
     outer = HOST.replace("{then}", "pass")
@@ -258,7 +256,7 @@ def test_the_guardian_imports_nothing_heavy() -> None:
 
 
 def pipes_of(pid: int) -> set[str]:
-    """The pipes it has open. It may still be importing, so it may have a file open as well."""
+    """Return its open pipes. It may still be importing, so it may have a file open as well."""
     found = set()
     for fd in os.listdir(f"/proc/{pid}/fd"):
         with contextlib.suppress(FileNotFoundError):
@@ -266,7 +264,7 @@ def pipes_of(pid: int) -> set[str]:
     return {what for what in found if what.startswith("pipe:")}
 
 
-async def test_the_guardian_holds_nothing_of_ours(lifeline: Lifeline) -> None:
+async def test_the_guardian_holds_no_descriptor_of_ours(lifeline: Lifeline) -> None:
     with host(["willing to go"], lifeline) as process:
         pid = int(line(process))
         await lifeline.ready(2)
@@ -280,7 +278,7 @@ async def test_the_guardian_holds_nothing_of_ours(lifeline: Lifeline) -> None:
         await lifeline.gone()
 
 
-def test_pids_and_descriptors_are_told_for_those_who_look_for_leaks() -> None:
+def test_the_guardians_pids_and_descriptors_are_reported_for_leak_checks() -> None:
     guardian.ensure()
     (pid,) = guardian.pids()
     assert os.getsid(pid) == pid
@@ -288,7 +286,7 @@ def test_pids_and_descriptors_are_told_for_those_who_look_for_leaks() -> None:
     assert not any(os.get_inheritable(fd) for fd in guardian.fds())
 
 
-def test_the_ledger_keeps_who_was_entered_and_uses_places_again() -> None:
+def test_the_ledger_keeps_its_records_and_reuses_free_slots() -> None:
     fd = ledger.memory()
     book = ledger.Ledger(fd)
     roots = [Root(pid, pid * 10) for pid in range(1, 6)]

@@ -1,4 +1,4 @@
-"""A command behind a reaper: none of its orphans is lost, and it ends as it would without one."""
+"""A command behind a reaper: no orphan is lost, and the exit status is the command's."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has 
 
 HURRIED = (Rung(SIGHUP, 0.02), Rung(SIGTERM, 0.02), Rung(SIGKILL, 20.0))
 HIDDEN = """setsid env -i sh -c '(setsid sh "$0" &)' "$0" & """
-"""It leaves its session, its parent and its environment."""
+"""A process that leaves its session, its parent and its environment."""
 BESIDE = 'exec sh "$0" willing'
 
 
@@ -36,7 +36,7 @@ def grow(script: str, lifeline: Lifeline, *, reaping: bool = True) -> Child:
 
 
 @pytest.mark.parametrize("name", SHAPES)
-async def test_nobody_of_any_tree_is_left(name: str, lifeline: Lifeline) -> None:
+async def test_no_process_of_any_tree_is_left(name: str, lifeline: Lifeline) -> None:
     script, count = SHAPES[name]
     child = grow(script, lifeline)
     await lifeline.ready(count)
@@ -44,14 +44,16 @@ async def test_nobody_of_any_tree_is_left(name: str, lifeline: Lifeline) -> None
     await lifeline.gone()
 
 
-async def test_who_hid_completely_is_ended_with_the_command(lifeline: Lifeline) -> None:
+async def test_a_completely_hidden_process_is_ended_with_the_command(lifeline: Lifeline) -> None:
     child = grow(HIDDEN + BESIDE, lifeline)
     await lifeline.ready(2)
     await child.end(HURRIED)
     await lifeline.gone()
 
 
-async def test_who_hid_completely_is_ended_when_the_command_has(lifeline: Lifeline) -> None:
+async def test_a_completely_hidden_process_is_ended_after_the_command_exited(
+    lifeline: Lifeline,
+) -> None:
     child = grow(HIDDEN + "wait", lifeline)
     await lifeline.ready(1)
     assert await child.wait() == Exit(code=0)
@@ -59,10 +61,10 @@ async def test_who_hid_completely_is_ended_when_the_command_has(lifeline: Lifeli
 
 
 @pytest.mark.parametrize("milliseconds", [0, 5, 10, 15, 20, 30, 50])
-async def test_who_is_ended_while_it_starts_does_not_wait_for_the_next_rung(
+async def test_a_command_that_is_ended_during_its_start_does_not_wait_for_the_next_rung(
     milliseconds: int, lifeline: Lifeline
 ) -> None:
-    """Whether or not there was a command yet when its reaper was told."""
+    """Whether or not the command was running when its reaper got the signal."""
     child = grow("exec sleep 1000", lifeline)
     await asyncio.sleep(milliseconds / 1000)
     async with asyncio.timeout(30):
@@ -70,7 +72,7 @@ async def test_who_is_ended_while_it_starts_does_not_wait_for_the_next_rung(
     await lifeline.gone()
 
 
-async def test_a_reaper_that_was_told_to_end_starts_nothing(
+async def test_a_reaper_that_was_signalled_before_its_start_starts_nothing(
     tmp_path: Path, lifeline: Lifeline
 ) -> None:
     async with grow(f"touch {tmp_path}/ran", lifeline) as child:
@@ -80,7 +82,7 @@ async def test_a_reaper_that_was_told_to_end_starts_nothing(
 
 
 @pytest.mark.parametrize("unknown", ["", None])
-async def test_without_a_python_a_command_runs_by_itself(
+async def test_without_a_python_a_command_runs_without_a_reaper(
     unknown: str | None, lifeline: Lifeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with grow("exit 0", lifeline):
@@ -90,7 +92,9 @@ async def test_without_a_python_a_command_runs_by_itself(
         assert await child.wait() == Exit(code=77)
 
 
-async def test_who_killed_the_reaper_is_found_as_before(lifeline: Lifeline) -> None:
+async def test_a_command_that_killed_its_reaper_is_found_in_the_usual_way(
+    lifeline: Lifeline,
+) -> None:
     child = grow('kill -9 $PPID; sh "$0" & exec sh "$0"', lifeline)
     await lifeline.ready(2)
     assert await child.end(HURRIED) == Exit(signal=SIGKILL)
@@ -105,16 +109,20 @@ async def test_who_killed_the_reaper_is_found_as_before(lifeline: Lifeline) -> N
         *((f"kill -{int(n)} $$", Exit(signal=n)) for n in (SIGTERM, SIGKILL, signal.SIGPIPE)),
     ],
 )
-async def test_it_ends_as_the_command_did(script: str, ended: Exit, lifeline: Lifeline) -> None:
+async def test_the_reaper_exits_with_the_commands_status(
+    script: str, ended: Exit, lifeline: Lifeline
+) -> None:
     async with grow(script, lifeline) as child:
         assert await child.wait() == ended
 
 
 @pytest.mark.parametrize("locale", [{}, *({"LC_CTYPE": it} for it in ("", "C", "POSIX", "x"))])
-async def test_the_command_has_what_it_would_have_without(locale: dict[str, str]) -> None:
-    """Its words, its directory, its environment, no signal blocked or ignored, no descriptor."""
+async def test_the_command_gets_the_same_environment_as_without_a_reaper(
+    locale: dict[str, str],
+) -> None:
+    """The same arguments, directory, environment, signal dispositions and descriptors."""
     script = 'echo "$0" "$@"; pwd; env | sort; grep ^Sig /proc/self/status; ls /proc/self/fd'
-    said = []
+    outputs = []
     held = Confinement(filtered=True, limits=())
     for reaping, confinement in ((False, None), (True, None), (True, held)):
         reading, writing = os.pipe()
@@ -130,5 +138,5 @@ async def test_the_command_has_what_it_would_have_without(locale: dict[str, str]
             assert await child.wait() == Exit(code=0)
         with open(reading) as output:
             rows = output.read().splitlines()
-        said.append([row for row in rows if not row.startswith(("TELEX_TREE=", "SigQ"))])
-    assert said[0] == said[1] == said[2]
+        outputs.append([row for row in rows if not row.startswith(("TELEX_TREE=", "SigQ"))])
+    assert outputs[0] == outputs[1] == outputs[2]

@@ -1,4 +1,4 @@
-"""Real children, held by the real kernel."""
+"""Real children, restricted by the real kernel."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def held(*rules: PathRule, sockets: Sockets = Sockets.NONE, kernel: Kernel = KER
 async def ran(
     *argv: str, by: Confinement | None, cwd: Path | None = None
 ) -> tuple[Exit, list[str]]:
-    """How it ended, and the lines of both its outputs."""
+    """Return its exit, and the lines of both its outputs."""
     with tempfile.TemporaryFile() as output:
         async with start(
             argv,
@@ -75,7 +75,7 @@ async def ran(
 
 
 async def tried(*statements: str, by: Confinement | None, cwd: Path | None = None) -> list[str]:
-    """What each statement of Python comes to: `done`, or what the system said."""
+    """Return the outcome of each statement of Python: `done`, or the system's error."""
     script = f"""
 import ctypes, os, sys
 import _socket
@@ -96,7 +96,7 @@ for statement in {list(statements)!r}:
 
 
 @with_landlock
-async def test_only_what_a_rule_names_is_read_by_whatever_name(tmp_path: Path) -> None:
+async def test_only_paths_of_the_rules_can_be_read_under_any_name(tmp_path: Path) -> None:
     root, home = tmp_path / "root", tmp_path / "home"
     (root / "src").mkdir(parents=True)
     (home / ".ssh").mkdir(parents=True)
@@ -118,16 +118,16 @@ async def test_only_what_a_rule_names_is_read_by_whatever_name(tmp_path: Path) -
         f"os.link({str(home / '.ssh' / 'id_rsa')!r}, os.environ['TMPDIR'] + '/x')",
         f"os.rename({str(home / '.ssh')!r}, os.environ['TMPDIR'] + '/x')",
     ]
-    said = await tried("open('here')", *outside, by=held(PathRule(str(root))), cwd=root)
-    assert said[0] == "done"
-    assert [one in (*REFUSED, "Invalid cross-device link") for one in said[1:]] == [True] * len(
+    results = await tried("open('here')", *outside, by=held(PathRule(str(root))), cwd=root)
+    assert results[0] == "done"
+    assert [one in (*REFUSED, "Invalid cross-device link") for one in results[1:]] == [True] * len(
         outside
-    ), said
+    ), results
     assert (await tried(*outside[:4], by=None, cwd=root)) == ["done"] * 4
 
 
 @with_landlock
-async def test_what_is_written_is_what_a_rule_names_and_a_file_stays_that_one(
+async def test_only_paths_of_the_rules_can_be_written_and_a_file_rule_covers_only_that_file(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "one").write_text("old")
@@ -145,8 +145,8 @@ async def test_what_is_written_is_what_a_rule_names_and_a_file_stays_that_one(
         *("os.remove('one')", "os.rename('one', 'two')", "os.symlink('/etc', 'link')"),
         *("os.remove('docs/old')", "os.rename('docs/old', 'docs/x')", "os.mkfifo('docs/fifo')"),
     ]
-    said = await tried(*allowed, *refused, by=held(*rules), cwd=tmp_path)
-    assert said == ["done"] * len(allowed) + ["Permission denied"] * len(refused)
+    results = await tried(*allowed, *refused, by=held(*rules), cwd=tmp_path)
+    assert results == ["done"] * len(allowed) + ["Permission denied"] * len(refused)
     assert (tmp_path / "one").read_text() == "new"
     assert (tmp_path / "other").read_text() == "old"
 
@@ -168,30 +168,30 @@ SOCKETS = {
 
 
 @with_filter
-async def test_without_sockets_there_is_none_of_any_kind_but_a_connected_pair() -> None:
-    said = await tried("_socket.socketpair(1, 1)", *SOCKETS.values(), by=held())
-    assert said[0] == "done"
-    assert dict(zip(SOCKETS, said[1:], strict=True)).keys() == SOCKETS.keys()
-    assert set(said[1:]) <= set(REFUSED), said
+async def test_without_sockets_only_connected_pairs_can_be_created() -> None:
+    results = await tried("_socket.socketpair(1, 1)", *SOCKETS.values(), by=held())
+    assert results[0] == "done"
+    assert dict(zip(SOCKETS, results[1:], strict=True)).keys() == SOCKETS.keys()
+    assert set(results[1:]) <= set(REFUSED), results
 
 
 @with_filter
-async def test_with_the_internet_there_is_nothing_local() -> None:
+async def test_with_internet_sockets_no_local_socket_can_be_created() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         connect = f"_socket.socket(2, 1).connect(('127.0.0.1', {port}))"
         interfaces = "_socket.socket(16, 3, 0)"
         by = held(sockets=Sockets.INTERNET)
-        said = await tried(connect, SOCKETS["UDP"], interfaces, by=by)
+        results = await tried(connect, SOCKETS["UDP"], interfaces, by=by)
         local = [how for name, how in SOCKETS.items() if name.startswith(("unix", "a pair", "io"))]
         others = [*local, SOCKETS["kernel events"], SOCKETS["packets"], SOCKETS["virtual machines"]]
-        assert said == ["done"] * 3
+        assert results == ["done"] * 3
         assert set(await tried(*others, by=by)) <= set(REFUSED)
         assert set(await tried(connect, by=held())) <= set(REFUSED)
 
 
 @pytest.mark.skipif(KERNEL.landlock < 4, reason="this Landlock does not know TCP")
-async def test_where_there_is_no_filter_landlock_refuses_tcp() -> None:
+async def test_without_a_filter_landlock_refuses_tcp() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         by = held(kernel=replace(KERNEL, machine=""))
@@ -200,7 +200,7 @@ async def test_where_there_is_no_filter_landlock_refuses_tcp() -> None:
 
 
 @with_filter
-async def test_what_landlock_does_not_see_is_refused_before_it_begins(tmp_path: Path) -> None:
+async def test_calls_that_landlock_does_not_check_are_refused_by_the_filter(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("text")
     changes = [
         "os.chmod('file', 0o777)",
@@ -214,8 +214,8 @@ async def test_what_landlock_does_not_see_is_refused_before_it_begins(tmp_path: 
         ),
     ]
     before = (tmp_path / "file").stat()
-    said = await tried(*changes, by=held(PathRule(str(tmp_path))), cwd=tmp_path)
-    assert set(said) == {"Operation not permitted"}
+    results = await tried(*changes, by=held(PathRule(str(tmp_path))), cwd=tmp_path)
+    assert set(results) == {"Operation not permitted"}
     after = (tmp_path / "file").stat()
     assert (after.st_mode, after.st_mtime_ns, after.st_size) == (
         before.st_mode,
@@ -225,7 +225,7 @@ async def test_what_landlock_does_not_see_is_refused_before_it_begins(tmp_path: 
 
 
 @pytest.mark.skipif(KERNEL.machine != "x86_64", reason="only x86_64 has a second set of calls")
-async def test_who_calls_by_the_numbers_of_another_machine_is_ended() -> None:
+async def test_a_call_by_the_numbers_of_another_architecture_kills_the_process() -> None:
     script = "import ctypes; ctypes.CDLL(None).syscall(0x40000000 | 41, 2, 1, 0); print('lived')"
     ended, lines = await ran(*PYTHON, script, by=held())
     assert (ended, lines) == (Exit(signal=signal.SIGSYS), [])
@@ -238,9 +238,7 @@ async def test_who_calls_by_the_numbers_of_another_machine_is_ended() -> None:
         ("aarch64", "/usr/include/asm-generic/unistd.h"),
     ],
 )
-def test_the_numbers_of_the_calls_are_those_of_the_systems_headers(
-    machine: str, header: str
-) -> None:
+def test_the_numbers_of_the_calls_match_the_systems_headers(machine: str, header: str) -> None:
     if not os.path.exists(header):
         pytest.skip(f"{header} is not installed (linux-libc-dev)")
     text = Path(header).read_text()
@@ -258,13 +256,13 @@ def test_the_numbers_of_the_calls_are_those_of_the_systems_headers(
     assert len(ours.keys() & known.keys()) > 20
 
 
-async def test_root_keeps_nothing_but_reading_and_writing_files_of_any_owner() -> None:
+async def test_root_keeps_only_the_capabilities_to_read_and_write_files_of_any_owner() -> None:
     kept = 1 << 1 | 1 << 2
     _, lines = await ran("grep", "-E", "^(Cap(Inh|Prm|Eff|Amb)|NoNewPrivs)", "/proc/self/status",
                          by=Confinement(filtered=True))  # fmt: skip
-    said = dict(line.split(":\t") for line in lines)
-    assert said.pop("NoNewPrivs") == "1"
-    assert [int(value, 16) & ~kept for value in said.values()] == [0] * 4
+    results = dict(line.split(":\t") for line in lines)
+    assert results.pop("NoNewPrivs") == "1"
+    assert [int(value, 16) & ~kept for value in results.values()] == [0] * 4
 
 
 async def test_a_setuid_program_gains_nothing(tmp_path: Path) -> None:
@@ -279,7 +277,7 @@ async def test_a_setuid_program_gains_nothing(tmp_path: Path) -> None:
 
 
 @with_scopes
-async def test_it_signals_its_own_and_not_even_the_reaper_that_started_it() -> None:
+async def test_it_can_signal_its_own_processes_but_not_its_reaper() -> None:
     script = f"kill -9 $PPID || echo kept; kill -0 {os.getpid()} || echo kept; sleep 99 & kill $!"
     ended, lines = await ran("sh", "-c", script, by=held())
     assert ended == Exit(code=0)
@@ -287,7 +285,7 @@ async def test_it_signals_its_own_and_not_even_the_reaper_that_started_it() -> N
 
 
 @with_filter
-async def test_it_changes_no_limit_or_turn_of_another_process() -> None:
+async def test_it_cannot_change_limits_or_scheduling_of_another_process() -> None:
     pid = os.getpid()
     numbers = MACHINES[KERNEL.machine].own_only
     others = [
@@ -295,12 +293,12 @@ async def test_it_changes_no_limit_or_turn_of_another_process() -> None:
         for number, at in numbers.values()
     ]
     own = [f"call({numbers['prlimit64'][0]}, 0, 7, 0, 0)", "os.setpriority(0, 0, 19)"]
-    said = await tried(*own, *others, by=held())
-    assert said == ["done"] * 2 + ["Operation not permitted"] * len(others)
+    results = await tried(*own, *others, by=held())
+    assert results == ["done"] * 2 + ["Operation not permitted"] * len(others)
 
 
 @with_filter
-async def test_it_changes_no_turn_of_a_group_or_a_user() -> None:
+async def test_it_cannot_change_the_scheduling_of_a_group_or_a_user() -> None:
     here = MACHINES[KERNEL.machine].own_kind
     assert set(here) == {"setpriority", "ioprio_set"}
     own, others = [], []
@@ -310,13 +308,13 @@ async def test_it_changes_no_turn_of_a_group_or_a_user() -> None:
                 is_own = (which, who) == (process, 0)
                 value = 0x4007 if process else 19  # best effort, the last of its class
                 (own if is_own else others).append(f"call({number}, {which}, {who}, {value})")
-    said = await tried(*own, *others, by=held())
-    assert said == ["done"] * 2 + ["Operation not permitted"] * len(others)
+    results = await tried(*own, *others, by=held())
+    assert results == ["done"] * 2 + ["Operation not permitted"] * len(others)
 
 
 @with_filter
-async def test_it_reaches_no_queue_semaphore_or_memory_of_another_program() -> None:
-    """Objects of System V and of POSIX, by the numbers and names that another program has."""
+async def test_it_cannot_use_queues_semaphores_or_memory_of_another_program() -> None:
+    """Objects of System V and of POSIX, by the ids and names of another program."""
     libc = ctypes.CDLL(None, use_errno=True)
     queue, private, create = libc.msgget(0, 0o1600), 0, 0o1600
     semaphore, memory = libc.semget(private, 1, create), libc.shmget(private, 4096, create)
@@ -339,8 +337,8 @@ async def test_it_reaches_no_queue_semaphore_or_memory_of_another_program() -> N
             "shmat": f"{memory}, 0, 0",
             "mq_unlink": f"{name!r}",
         }
-        said = await tried(*(f"call({numbers[c]}, {a})" for c, a in calls.items()), by=held())
-        assert said == ["Operation not permitted"] * len(calls)
+        results = await tried(*(f"call({numbers[c]}, {a})" for c, a in calls.items()), by=held())
+        assert results == ["Operation not permitted"] * len(calls)
         received = ctypes.create_string_buffer(100)
         assert libc.msgrcv(queue, received, 92, ctypes.c_long(0), 0o4000) == 4
         assert received.raw[8:12] == b"kept"
@@ -351,7 +349,7 @@ async def test_it_reaches_no_queue_semaphore_or_memory_of_another_program() -> N
 
 
 @with_filter
-async def test_no_ioctl_changes_the_attributes_of_a_file_and_those_that_read_stay(
+async def test_ioctls_can_read_but_not_change_the_attributes_of_a_file(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "file").write_text("text")
@@ -385,7 +383,7 @@ async def test_no_ioctl_changes_the_attributes_of_a_file_and_those_that_read_sta
 
 
 @with_landlock
-async def test_its_directory_for_temporary_files_is_its_own_and_goes_with_it(
+async def test_its_temporary_directory_is_private_and_removed_afterwards(
     tmp_path: Path,
 ) -> None:
     script = (
@@ -408,8 +406,8 @@ async def test_its_directory_for_temporary_files_is_its_own_and_goes_with_it(
     assert os.path.exists("/usr/bin")
 
 
-async def test_its_directory_goes_however_deep_and_shut_it_is(tmp_path: Path) -> None:
-    """Deeper than a path is long, than Python calls itself, and than there are descriptors."""
+async def test_its_temporary_directory_is_removed_at_any_depth_and_mode(tmp_path: Path) -> None:
+    """Deeper than a path can be long, than Python can recurse, and than there are descriptors."""
     script = """
 import os, sys
 os.chdir(os.environ["TMPDIR"])
@@ -437,7 +435,7 @@ sys.exit(7)
     assert os.path.exists("/usr/bin")
 
 
-async def test_its_directory_is_gone_also_when_it_is_ended(
+async def test_its_temporary_directory_is_removed_when_the_command_is_ended(
     tmp_path: Path, lifeline: Lifeline
 ) -> None:
     child = start(
@@ -452,7 +450,7 @@ async def test_its_directory_is_gone_also_when_it_is_ended(
 
 
 @with_landlock
-async def test_what_it_leaves_behind_is_ended_and_held_as_well(
+async def test_processes_it_leaves_behind_are_restricted_and_ended_too(
     tmp_path: Path, lifeline: Lifeline
 ) -> None:
     (tmp_path / "secret").write_text("secret")
@@ -467,19 +465,19 @@ async def test_what_it_leaves_behind_is_ended_and_held_as_well(
     await lifeline.gone()
 
 
-async def test_where_the_kernel_does_not_take_it_nothing_runs(
+async def test_if_the_kernel_refuses_the_sandbox_nothing_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for word in (f"landlock={2**64 - 1}", "filter=" + "ff" * 8, "capabilities=x"):
         monkeypatch.setattr(Confinement, "words", lambda _, word=word: [word])
         ended, lines = await ran("touch", str(tmp_path / "made"), by=Confinement())
         assert ended == Exit(code=126)
-        said = "\n".join(lines)
-        assert "nothing was run" in said or "cannot be run" in said
+        results = "\n".join(lines)
+        assert "the command was not run" in results or "cannot be run" in results
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_without_a_python_nothing_that_is_to_be_held_runs(
+async def test_without_a_python_no_confined_command_runs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sys, "executable", "")
@@ -487,7 +485,7 @@ async def test_without_a_python_nothing_that_is_to_be_held_runs(
         await ran("true", by=held())
 
 
-async def test_a_program_that_cannot_be_run_is_told() -> None:
+async def test_a_program_that_cannot_be_run_is_reported() -> None:
     by = Confinement(filtered=True)
     monkey = Path(tempfile.gettempdir()) / "no-interpreter"
     monkey.write_text("#!/no/such/interpreter\n")
@@ -502,7 +500,7 @@ async def test_a_program_that_cannot_be_run_is_told() -> None:
 
 @with_landlock
 @pytest.mark.parametrize("version", range(1, KERNEL.landlock + 1))
-async def test_an_older_landlock_holds_as_well(tmp_path: Path, version: int) -> None:
+async def test_an_older_landlock_is_enforced_as_well(tmp_path: Path, version: int) -> None:
     (tmp_path / "file").write_text("text")
     script = f"cat {tmp_path}/file; echo x > {tmp_path}/file; truncate -s 0 {tmp_path}/file; true"
     by = held(kernel=replace(KERNEL, landlock=version))
@@ -511,17 +509,17 @@ async def test_an_older_landlock_holds_as_well(tmp_path: Path, version: int) -> 
     assert len(lines) == 3
 
 
-async def test_limits_hold() -> None:
+async def test_resource_limits_are_enforced() -> None:
     _, lines = await ran("sh", "-c", "ulimit -c; ulimit -n", by=held())
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     assert lines == ["0", str(min(files, 4096) if files > 0 else 4096)]
 
 
-def test_what_a_kernel_lacks_is_said() -> None:
+def test_missing_kernel_features_are_reported() -> None:
     assert lacking(Kernel(linux=True, landlock=6, machine="x86_64")) == []
     assert "on Linux only" in lacking(Kernel(linux=False, landlock=0))[0]
-    said = " ".join(lacking(Kernel(linux=True, landlock=0)))
-    assert "no Landlock" in said
-    assert "no seccomp filter" in said
-    assert "signal" in said
+    results = " ".join(lacking(Kernel(linux=True, landlock=0)))
+    assert "no Landlock" in results
+    assert "no seccomp filter" in results
+    assert "signal" in results
     assert Confinement((), kernel=Kernel(linux=False, landlock=0)).words() == []

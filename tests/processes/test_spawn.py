@@ -1,4 +1,4 @@
-"""Starting children: what they get, what they do not get, and what cannot be started."""
+"""Starting children: the resources they get, those they do not get, and failed starts."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ OUTPUT_ONLY = Pipes(stdin=PipeEnd.NULL, stderr=PipeEnd.NULL)
 
 
 async def read_all(fd: int) -> bytes:
-    """Until the other end closes."""
+    """Read until the other end closes."""
     loop = asyncio.get_running_loop()
-    said = b""
+    text = b""
     while True:
         readable = loop.create_future()
         loop.add_reader(fd, lambda seen=readable: seen.done() or seen.set_result(None))
@@ -47,8 +47,8 @@ async def read_all(fd: int) -> bytes:
         loop.remove_reader(fd)
         piece = os.read(fd, 65536)
         if not piece:
-            return said
-        said += piece
+            return text
+        text += piece
 
 
 async def output(argv: list[str], **how: object) -> bytes:
@@ -67,14 +67,14 @@ def pty() -> Iterator[tuple[int, str]]:
 
 
 @pytest.mark.parametrize("code", [0, 1, 3, 255])
-async def test_an_exit_code_is_the_childs(code: int) -> None:
+async def test_the_childs_exit_code_is_returned(code: int) -> None:
     async with start(["sh", "-c", f"exit {code}"]) as child:
         ended = await child.wait()
     assert (ended.code, ended.signal, str(ended)) == (code, None, f"exited with code {code}")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGSEGV, signal.SIGRTMIN + 3])
-async def test_a_signal_that_ended_it_is_told(number: int) -> None:
+async def test_the_signal_that_ended_the_child_is_returned(number: int) -> None:
     async with start(["sh", "-c", f"kill -{int(number)} $$"]) as child:
         ended = await child.wait()
     assert (ended.code, ended.signal) == (None, number)
@@ -89,7 +89,7 @@ async def test_the_output_of_a_child_that_exits_at_once_is_whole(
         assert await output(["printf", f"%0{n}d", "1"]) == b"%0*d" % (n, 1)
 
 
-async def test_the_three_streams_are_pipes_to_us() -> None:
+async def test_the_three_streams_are_pipes() -> None:
     async with start(["sh", "-c", "cat; echo no >&2"]) as child:
         assert child.stdin
         assert child.stdout
@@ -100,7 +100,7 @@ async def test_the_three_streams_are_pipes_to_us() -> None:
         assert await read_all(child.stderr.fileno()) == b"no\n"
 
 
-async def test_our_ends_do_not_block_and_are_not_inherited() -> None:
+async def test_our_pipe_ends_are_non_blocking_and_not_inherited() -> None:
     async with start(["cat"]) as child:
         for file in (child.stdin, child.stdout, child.stderr):
             assert file
@@ -108,7 +108,7 @@ async def test_our_ends_do_not_block_and_are_not_inherited() -> None:
             assert not os.get_inheritable(file.fileno())
 
 
-async def test_a_stream_may_lead_nowhere_or_to_a_descriptor_of_ours(tmp_path: Path) -> None:
+async def test_a_stream_may_be_dev_null_or_a_descriptor_of_ours(tmp_path: Path) -> None:
     with open(tmp_path / "out", "w+b") as file:
         stdio = Pipes(PipeEnd.NULL, file.fileno(), file.fileno())
         async with start(["sh", "-c", "cat; echo out; echo err >&2"], stdio=stdio) as child:
@@ -118,8 +118,8 @@ async def test_a_stream_may_lead_nowhere_or_to_a_descriptor_of_ours(tmp_path: Pa
         assert file.read() == b"out\nerr\n"
 
 
-async def test_descriptors_may_be_given_crosswise() -> None:
-    """Our stdout as the child's stderr and the other way round, whatever their numbers are."""
+async def test_descriptors_may_be_swapped() -> None:
+    """Our stdout becomes the child's stderr and the other way round, whatever their numbers."""
     code = (
         "import asyncio\n"
         "from telex.processes.spawn import *\n"
@@ -133,7 +133,7 @@ async def test_descriptors_may_be_given_crosswise() -> None:
 
 
 async def test_a_program_without_standard_streams_of_its_own_can_start_children() -> None:
-    """Then our pipes get the very numbers the child's streams must have."""
+    """Our pipes then get just the numbers that the child's streams must have."""
     code = (
         "import asyncio, itertools, os\n"
         "from telex.processes import guardian\n"
@@ -144,10 +144,10 @@ async def test_a_program_without_standard_streams_of_its_own_can_start_children(
         "    async with start(['sh', '-c', 'cat; echo err >&2'], stdio=Pipes(*plugs)) as c:\n"
         "      if c.stdin: c.stdin.write(b'in'); c.stdin.close()\n"
         "      await c.wait()\n"
-        "      said = [f.read() if f else None for f in (c.stdout, c.stderr)]\n"
+        "      text = [f.read() if f else None for f in (c.stdout, c.stderr)]\n"
         "      said_in = b'in' if plugs[0] is PipeEnd.PIPE else b''\n"
         "      due = [said_in if c.stdout else None, b'err\\n' if c.stderr else None]\n"
-        "      os.write(9, b'' if said == due else repr((plugs, said)).encode())\n"
+        "      os.write(9, b'' if text == due else repr((plugs, text)).encode())\n"
         "  os.write(9, b'done')\n"
         "asyncio.run(main())\n"
     )
@@ -157,7 +157,7 @@ async def test_a_program_without_standard_streams_of_its_own_can_start_children(
 
 async def test_a_child_gets_three_descriptors_and_no_other() -> None:
     left, leaked = os.pipe()
-    os.set_inheritable(leaked, True)  # as is what a shell or a make left to us
+    os.set_inheritable(leaked, True)  # like a descriptor inherited from a shell or a make
     try:
         listed = await output(["sh", "-c", "ls /proc/$$/fd"])
     finally:
@@ -170,17 +170,17 @@ async def test_a_child_ignores_and_blocks_no_signal_whatever_we_do() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
     try:
-        said = await output(["grep", "-E", "Sig(Blk|Ign)", "/proc/self/status"])
+        text = await output(["grep", "-E", "Sig(Blk|Ign)", "/proc/self/status"])
     finally:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGUSR1])
         signal.signal(signal.SIGHUP, before)
     ours_to_set = sum(
         1 << number - 1 for number in signal.valid_signals()
     )  # two are the C library's
-    assert [int(line.split()[1], 16) & ours_to_set for line in said.splitlines()] == [0, 0]
+    assert [int(line.split()[1], 16) & ours_to_set for line in text.splitlines()] == [0, 0]
 
 
-async def test_a_child_on_a_terminal_is_in_control_of_it(pty: tuple[int, str]) -> None:
+async def test_a_child_on_a_terminal_has_it_as_controlling_terminal(pty: tuple[int, str]) -> None:
     master, path = pty
     async with start(
         ["sh", "-c", "ps -o tty= -o sid= -o tpgid= -p $$"], stdio=ControllingTerminal(path)
@@ -199,11 +199,11 @@ async def in_foreground(master: int, name: str) -> None:
             return ""
 
     while leader().strip() != name:
-        await asyncio.sleep(0)  # nobody announces a change of the foreground group
+        await asyncio.sleep(0)  # no event reports a change of the foreground group
 
 
 async def test_a_shell_on_a_terminal_has_job_control(pty: tuple[int, str]) -> None:
-    """Ctrl-C ends what the shell runs in the foreground, and not the shell."""
+    """Ctrl-C ends the foreground program of the shell, and not the shell."""
     master, path = pty
     argv = ["bash", "--norc", "--noprofile", "-i"]
     async with start(argv, stdio=ControllingTerminal(path)) as shell:
@@ -225,7 +225,7 @@ async def test_all_three_streams_of_a_child_on_a_terminal_are_the_terminal(
     assert master
 
 
-async def test_without_an_environment_a_child_gets_ours_by_the_rules(
+async def test_without_an_environment_a_child_gets_ours_by_the_usual_rules(
     monkeypatch: pytest.MonkeyPatch, pty: tuple[int, str]
 ) -> None:
     monkeypatch.setenv("TMUX", "/tmp/x")
@@ -239,26 +239,26 @@ async def test_without_an_environment_a_child_gets_ours_by_the_rules(
         assert (await child.wait()).code == 0
 
 
-async def test_an_environment_that_is_given_is_all_there_is_besides_the_cookie() -> None:
-    said = await output(["/usr/bin/env"], env={"A": "b"})
-    assert [line.split(b"=")[0] for line in said.splitlines()] == [b"A", COOKIE.encode()]
+async def test_a_given_environment_is_extended_only_by_the_cookie() -> None:
+    text = await output(["/usr/bin/env"], env={"A": "b"})
+    assert [line.split(b"=")[0] for line in text.splitlines()] == [b"A", COOKIE.encode()]
 
 
-async def test_the_cookie_of_a_telex_around_us_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_cookie_of_an_outer_telex_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(COOKIE, ":outer.1")
     first, second = [await output(["printenv", COOKIE]) for _ in range(2)]
     assert first.startswith(b":outer.1:")
     assert first != second
 
 
-async def test_a_child_starts_in_its_directory_and_is_told(tmp_path: Path) -> None:
+async def test_a_child_starts_in_its_directory_and_pwd_is_set(tmp_path: Path) -> None:
     directory = tmp_path / "it's a -- $directory"
     directory.mkdir()
-    said = await output(["sh", "-c", 'pwd -P; echo "$PWD"'], cwd=str(directory))
-    assert said.decode().splitlines() == [str(directory.resolve()), str(directory)]
+    text = await output(["sh", "-c", 'pwd -P; echo "$PWD"'], cwd=str(directory))
+    assert text.decode().splitlines() == [str(directory.resolve()), str(directory)]
 
 
-async def test_a_directory_costs_no_variable_and_no_argument(
+async def test_starting_in_a_directory_keeps_every_variable_and_argument(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("OLDPWD", raising=False)
@@ -289,18 +289,20 @@ async def test_a_program_is_looked_up_in_the_childs_path_and_directory(tmp_path:
 
 
 @pytest.mark.parametrize("name", ["no-such-program", "/no/such/program", "./no", "a\0b", ""])
-async def test_a_missing_program_is_said_to_be_missing(name: str) -> None:
+async def test_a_missing_program_raises_no_such_program(name: str) -> None:
     with pytest.raises(NoSuchProgram):
         start([name])
 
 
-async def test_nothing_to_run_is_said_to_be_nothing() -> None:
-    with pytest.raises(NoSuchProgram, match="no program was named"):
+async def test_an_empty_command_is_refused() -> None:
+    with pytest.raises(NoSuchProgram, match="the command is empty"):
         start([])
 
 
 @pytest.mark.parametrize("content", [None, "#!/no/such/interpreter\n", "no interpreter named"])
-async def test_what_cannot_be_run_is_said_to_be_so(tmp_path: Path, content: str | None) -> None:
+async def test_a_file_that_cannot_be_run_raises_not_executable(
+    tmp_path: Path, content: str | None
+) -> None:
     program = tmp_path / "program"
     program.write_text(content or "")
     program.chmod(0o644 if content is None else 0o755)
@@ -314,13 +316,13 @@ async def test_a_directory_is_not_a_program() -> None:
 
 
 @pytest.mark.parametrize("directory", ["/no/such/directory", "/etc/passwd"])
-async def test_a_missing_directory_is_said_to_be_missing(directory: str) -> None:
+async def test_a_missing_directory_raises_no_such_directory(directory: str) -> None:
     with pytest.raises(NoSuchDirectory, match=directory):
         start(["true"], cwd=directory)
 
 
 @pytest.mark.parametrize("path", ["/dev/pts/99999", "/etc/passwd"])
-async def test_what_is_no_terminal_is_said_to_be_none(path: str) -> None:
+async def test_a_path_that_is_not_a_terminal_raises_no_such_terminal(path: str) -> None:
     with pytest.raises(NoSuchTerminal, match=path):
         start(["true"], stdio=ControllingTerminal(path))
 
@@ -331,7 +333,7 @@ async def test_arguments_too_long_for_the_system_are_refused() -> None:
 
 
 @pytest.mark.parametrize("env", [{"a=b": "c"}, {"a": "b\0c"}])
-async def test_an_impossible_environment_is_our_own_mistake(env: dict[str, str]) -> None:
+async def test_an_invalid_environment_raises_value_error(env: dict[str, str]) -> None:
     with pytest.raises(ValueError, match=r"illegal|null"):
         start(["/bin/true"], env=env)
 
@@ -368,16 +370,16 @@ asyncio.run(main())
 
 
 def test_running_out_of_descriptors_at_any_point_leaks_neither_one_nor_a_child() -> None:
-    """With room for ever more: whichever call comes too late this time, the guardian's included."""
+    """With one more descriptor each time, so that each call fails once, also the guardian's."""
     done = subprocess.run([sys.executable, "-c", STARVED], capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode()
     assert int(done.stdout) > 10
 
 
-async def test_a_child_that_cannot_be_written_down_is_not_kept(
+async def test_a_child_that_cannot_be_recorded_is_killed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """`conftest` would see it: it sleeps for long, and nobody knows of it."""
+    """Otherwise `conftest` would report it: it sleeps for long, and no record of it exists."""
 
     def full(_: Root) -> None:
         raise OSError(errno.ENOSPC, "no space left")

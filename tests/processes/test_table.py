@@ -1,4 +1,4 @@
-"""Looking at the system's processes, and signalling exactly the one that is meant."""
+"""Scanning the system's processes, and signalling exactly the intended one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 from telex.processes import proc
 from telex.processes.child_environment import COOKIE
-from telex.processes.proc import Grip
+from telex.processes.proc import ProcessHandle
 from telex.processes.spawn import PipeEnd, Pipes, start
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def row(pid: int) -> Process:
     return proc.scan().rows[pid]
 
 
-async def test_a_look_sees_us_and_our_child_as_they_are() -> None:
+async def test_a_scan_shows_us_and_our_child() -> None:
     async with start(["sleep", "1000"], stdio=QUIET) as child:
         seen = row(child.pid)
         assert (seen.ppid, seen.pgid, seen.sid) == (os.getpid(), child.pid, child.pid)
@@ -44,7 +44,9 @@ async def test_a_program_may_have_any_name(tmp_path: Path) -> None:
         assert row(child.pid).ppid == os.getpid()
 
 
-async def test_who_appears_while_we_look_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_process_that_appears_during_a_scan_is_included(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async with start(["sleep", "1000"], stdio=QUIET) as child:
         late, listings = str(child.pid), []
 
@@ -58,7 +60,7 @@ async def test_who_appears_while_we_look_is_seen(monkeypatch: pytest.MonkeyPatch
 
 
 def cookie_when_there(pid: int) -> str:
-    """A start is over while its exec is not quite, and nobody announces when it is."""
+    """Read the cookie once exec has completed, which no event reports."""
     while (cookie := proc._proc_cookie(pid)) is None:
         pass
     return cookie
@@ -78,10 +80,10 @@ async def test_an_empty_environment_has_no_cookie() -> None:
 
 
 @pytest.mark.parametrize(("begins", "ends", "cookie"), [(0, 0, None), (5, 9, None), (5, 5, "")])
-def test_an_environment_that_is_not_there_yet_is_not_taken_for_an_empty_one(
+def test_an_environment_that_is_not_set_up_yet_is_not_taken_for_an_empty_one(
     begins: int, ends: int, cookie: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In the midst of exec a process shows none, for too short a time to be caught at it."""
+    """During exec a process shows no environment, for too short a time to reproduce."""
     stat = b"7 (x) R " + b"0 " * 46 + b"%d %d 0" % (begins, ends)
     monkeypatch.setattr(proc, "_read", lambda path: stat if path.endswith("stat") else b"")
     assert proc._proc_cookie(7) == cookie
@@ -90,7 +92,7 @@ def test_an_environment_that_is_not_there_yet_is_not_taken_for_an_empty_one(
 async def test_a_zombie_is_not_alive() -> None:
     async with start(["true"], stdio=QUIET) as child:
         while " Z " not in Path(f"/proc/{child.pid}/stat").read_text():
-            pass  # it is not reaped before the event loop gets its turn
+            pass  # it is not reaped before the event loop runs again
         assert not row(child.pid).alive
 
 
@@ -100,14 +102,14 @@ def test_the_present_is_on_the_same_clock_as_start_times() -> None:
     assert ours <= proc.now()
 
 
-async def test_what_started_later_started_later() -> None:
+async def test_a_later_process_has_a_later_start_time() -> None:
     before = proc.now()
     async with start(["sleep", "1000"], stdio=QUIET) as child:
         assert before <= child.started <= proc.now()
 
 
-def test_ps_says_the_same_as_proc() -> None:
-    """The way of systems without /proc, on this one: only the start times differ in kind."""
+def test_ps_gives_the_same_rows_as_proc() -> None:
+    """`ps` is for systems without /proc; here only the resolution of start times differs."""
     by_proc = row(os.getpid())
     by_ps = {one.pid: one for one in proc.ps_rows()}[os.getpid()]
     assert replace(by_ps, started=by_proc.started) == by_proc
@@ -127,30 +129,30 @@ def _either_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.usefixtures("_either_way")
-async def test_a_grip_signals_its_process() -> None:
+async def test_a_handle_signals_its_process() -> None:
     async with start(["sleep", "1000"], stdio=QUIET) as child:
-        grip = Grip(row(child.pid))
-        grip.send(signal.SIGTERM)
-        grip.release()
+        handle = ProcessHandle(row(child.pid))
+        handle.send(signal.SIGTERM)
+        handle.release()
         assert (await child.wait()).signal == signal.SIGTERM
 
 
 @pytest.mark.usefixtures("_either_way")
-async def test_a_process_that_merely_has_the_number_cannot_be_gripped() -> None:
+async def test_a_process_with_a_recycled_pid_gets_no_handle() -> None:
     async with start(["sleep", "1000"], stdio=QUIET) as child:
         with pytest.raises(ProcessLookupError):
-            Grip(replace(row(child.pid), started=child.started - 1))
+            ProcessHandle(replace(row(child.pid), started=child.started - 1))
 
 
 @pytest.mark.usefixtures("_either_way")
-async def test_a_grip_on_a_process_that_ended_since_signals_nobody() -> None:
+async def test_a_handle_on_a_process_that_has_exited_signals_no_process() -> None:
     async with start(["sleep", "1000"], stdio=QUIET) as child:
-        grip = Grip(row(child.pid))
+        handle = ProcessHandle(row(child.pid))
         os.kill(child.pid, signal.SIGKILL)
         await child.wait()
         with pytest.raises(ProcessLookupError):
-            grip.send(signal.SIGTERM)
-        grip.release()
+            handle.send(signal.SIGTERM)
+        handle.release()
 
 
 async def test_a_process_whose_first_thread_has_ended_is_alive() -> None:
@@ -162,6 +164,6 @@ async def test_a_process_whose_first_thread_has_ended_is_alive() -> None:
     )
     async with start([sys.executable, "-c", code], stdio=Pipes(PipeEnd.NULL)) as child:
         while " Z " not in Path(f"/proc/{child.pid}/stat").read_text():
-            pass  # no news comes of a single thread's end
+            pass  # no event reports the exit of a single thread
         assert row(child.pid).alive
         await child.end()

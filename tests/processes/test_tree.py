@@ -1,7 +1,7 @@
-"""Who belongs to a tree, on process tables made by hand and by a small kernel that forgets nothing.
+"""Which processes belong to a tree, on tables made by hand and by a simulated kernel.
 
-The little kernel below forks, moves sessions, clears environments, exits, adopts, reaps and uses
-numbers again, by the rules of the real one, and it remembers who truly came of whom.
+The simulated kernel forks, moves sessions, clears environments, exits, adopts, reaps and recycles
+pids, by the rules of the real one, and it remembers the true parent of every process.
 """
 
 from __future__ import annotations
@@ -41,27 +41,27 @@ def test_descendants_belong() -> None:
     assert pids_of(rows, ROOT) == {20, 21, 22}
 
 
-def test_strangers_and_siblings_do_not_belong() -> None:
+def test_foreign_processes_and_siblings_do_not_belong() -> None:
     rows = [ROOT_ROW, Process(30, US, 30, 30, 101), Process(31, 30, 31, 31, 102)]
     assert pids_of(rows, ROOT) == {20}
 
 
-def test_the_session_of_the_root_belongs_when_root_and_parents_are_gone() -> None:
+def test_the_session_of_the_root_belongs_after_root_and_parents_exited() -> None:
     left = Process(22, 1, 22, 20, 101)
     assert pids_of([left], replace(ROOT, ended=110)) == {22}
 
 
-def test_a_session_with_the_number_of_a_reaped_root_may_be_a_strangers() -> None:
+def test_a_session_with_the_number_of_a_reaped_root_may_be_foreign() -> None:
     stranger = [Process(20, 1, 20, 20, 120), Process(22, 20, 20, 20, 121)]
     assert pids_of(stranger, replace(ROOT, ended=110)) == set()
 
 
-def test_the_young_belong_as_long_as_someone_old_keeps_the_session() -> None:
+def test_younger_processes_belong_while_an_older_one_keeps_the_session() -> None:
     rows = [Process(22, 1, 22, 20, 101), Process(23, 1, 23, 20, 150)]
     assert pids_of(rows, replace(ROOT, ended=110)) == {22, 23}
 
 
-def test_another_process_with_the_roots_number_does_not_belong() -> None:
+def test_another_process_with_the_roots_pid_does_not_belong() -> None:
     assert pids_of([Process(20, US, 20, 20, 120)], replace(ROOT, ended=110)) == set()
 
 
@@ -78,10 +78,10 @@ def test_an_orphan_whose_parent_we_cannot_see_is_found() -> None:
     assert pids_of([Process(40, 7, 40, 40, 105)], ROOT, {40: ":t.1"}) == {40}
 
 
-def test_someone_who_ended_before_being_asked_leaves_the_table_unsettled() -> None:
+def test_a_process_that_exits_before_its_cookie_is_read_leaves_the_table_unsettled() -> None:
     rows = [*LINE, Process(40, 1, 40, 40, 105)]
     for cookie, settled in ((None, False), ("", True)):
-        table = Table(rows, observer=US, cookie=lambda _, said=cookie: said)
+        table = Table(rows, observer=US, cookie=lambda _, value=cookie: value)
         assert members(table, Tree((ROOT,), ":t.1:", 100)) == []
         assert table.settled is settled
 
@@ -91,7 +91,7 @@ def test_the_mark_of_another_child_or_of_a_longer_number_is_not_ours() -> None:
     assert pids_of(rows, ROOT, {40: ":t.2", 41: ":t.11"}) == set()
 
 
-def test_what_started_before_the_root_is_not_even_asked_for_its_cookie() -> None:
+def test_cookies_of_processes_older_than_the_root_are_not_read() -> None:
     def cookie(pid: int) -> str:
         raise AssertionError(f"the environment of {pid} was read")
 
@@ -100,19 +100,19 @@ def test_what_started_before_the_root_is_not_even_asked_for_its_cookie() -> None
     assert len(members(table, Tree((ROOT,), ":t.1:", 100))) == 2
 
 
-def test_a_known_member_stays_one_when_nothing_else_shows_it() -> None:
+def test_a_known_member_stays_one_without_another_sign() -> None:
     lost = Process(50, 1, 50, 50, 105)
     assert pids_of([lost], ROOT) == set()
     assert pids_of([lost], ROOT, known=[(50, 105)]) == {50}
     assert pids_of([lost], ROOT, known=[(50, 104)]) == set()
 
 
-def test_the_children_of_a_numbers_previous_owner_are_not_ours() -> None:
+def test_the_children_of_a_pids_previous_owner_do_not_belong() -> None:
     rows = [ROOT_ROW, Process(21, 20, 5, 5, 90)]
     assert pids_of(rows, ROOT) == {20}
 
 
-def test_a_zombie_is_no_member_but_shows_who_is() -> None:
+def test_a_zombie_is_not_a_member_but_its_children_are() -> None:
     rows = [replace(ROOT_ROW, alive=False), Process(22, 1, 22, 20, 101)]
     assert pids_of(rows, ROOT) == {22}
 
@@ -122,7 +122,7 @@ def test_we_and_our_ancestors_never_belong_whatever_the_table_says() -> None:
     assert pids_of(rows, ROOT, {5: ":t.1", US: ":t.1"}).isdisjoint({1, 5, US})
 
 
-def test_a_session_numbered_zero_joins_nobody() -> None:
+def test_a_session_numbered_zero_has_no_members() -> None:
     rows = [replace(ROOT_ROW, sid=0, pgid=0), Process(60, 1, 0, 0, 105)]
     assert pids_of(rows, ROOT) == {20}
 
@@ -136,7 +136,7 @@ def test_the_guardian_finds_all_trees_of_one_process_by_the_token() -> None:
 
 @dataclass
 class Truth:
-    """One process of the little kernel, and the tree it truly belongs to (0: none of ours)."""
+    """One process of the simulated kernel, and the tree it truly belongs to (0: none of ours)."""
 
     row: Process
     tree: int
@@ -153,7 +153,7 @@ class Kernel:
         self.procs = {row.pid: Truth(row, 0, "") for row in LINE}
 
     def number(self) -> int | None:
-        """The lowest free number: never one that a process, a group or a session still has."""
+        """Return the lowest free pid: never one that a process, a group or a session still has."""
         rows = [truth.row for truth in self.procs.values()]
         used = {n for row in rows for n in (row.pid, row.pgid, row.sid)}
         return next((n for n in range(11, 24) if n not in used), None)
@@ -230,7 +230,7 @@ class Kernel:
         return {pid for pid in self.found(tree) if self.procs[pid].tree != tree}
 
     def eldest(self, pid: int) -> Truth:
-        """The highest living ancestor that truly belongs to the same tree."""
+        """Return the highest living ancestor that truly belongs to the same tree."""
         one = self.procs[pid]
         while (above := self.procs.get(one.row.ppid)) and above.tree == one.tree:
             one = above
@@ -243,7 +243,7 @@ histories = st.lists(st.tuples(deeds, st.integers(0, 15)), max_size=60)
 
 @settings(max_examples=300)
 @given(histories)
-def test_no_stranger_is_ever_taken_for_a_member_however_numbers_are_used_again(
+def test_no_foreign_process_is_ever_a_member_however_pids_are_recycled(
     history: list[tuple[str, int]],
 ) -> None:
     kernel = Kernel()
@@ -255,7 +255,7 @@ def test_no_stranger_is_ever_taken_for_a_member_however_numbers_are_used_again(
 
 @settings(max_examples=300)
 @given(histories)
-def test_only_what_cleared_its_environment_and_left_session_and_parent_is_missed(
+def test_only_processes_that_cleared_their_environment_and_left_session_and_parent_are_missed(
     history: list[tuple[str, int]],
 ) -> None:
     kernel = Kernel()

@@ -1,4 +1,4 @@
-"""Trees of processes to end, and a line to every process of one."""
+"""Process trees for the tests, and a pipe that every process of a tree holds."""
 
 from __future__ import annotations
 
@@ -21,42 +21,42 @@ SHAPES = {
     "with an empty environment, its parent there": ('env -i setsid sh "$0" & exec sh "$0"', 2),
     "with an empty environment, left behind": ('(env -i sh "$0" &); :', 1),
 }
-"""Trees by what is unusual about them: a shell script, and how many of them say that they are up."""
+"""Trees by their special property: a shell script, and how many processes report that they run."""
 
 
 def shape(name: str) -> tuple[list[str], int]:
-    """The command that grows such a tree, and how many to wait for."""
+    """Return the command that starts such a tree, and how many processes to wait for."""
     script, count = SHAPES[name]
     return ["sh", "-c", script, str(Path(__file__).with_name("leaf.sh"))], count
 
 
 class Lifeline:
-    """A pipe whose far end every process of a tree inherits, as its stderr.
+    """A pipe whose writing end every process of a tree inherits, as its stderr.
 
-    Each says a line when it is up. The pipe ends exactly when the last of them has gone: nothing to
-    poll, nothing to sleep for, nobody to overlook.
+    Each process writes a line when it runs. The pipe reaches EOF exactly when the last process has
+    exited: there is no polling, no sleeping, and no process can be missed.
     """
 
     def __init__(self) -> None:
         self.reading, self.writing = os.pipe()
 
     async def ready(self, count: int) -> None:
-        """So many processes are up."""
-        said = b""
-        while said.count(b"\n") < count:
+        """Wait until so many processes run."""
+        written = b""
+        while written.count(b"\n") < count:
             piece = await self._piece()
-            assert piece, f"all went before {count} were up; they said {said!r}"
-            said += piece
+            assert piece, f"all exited before {count} had started; they wrote {written!r}"
+            written += piece
 
     async def gone(self) -> int:
-        """Nobody holds the far end any more, not even we. How many more have said they were up."""
-        self.let_go()
+        """Wait until no process holds the writing end, nor we. Return how many more have started."""
+        self.release()
         lines = 0
         while piece := await self._piece():
             lines += piece.count(b"\n")
         return lines
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         if self.writing >= 0:
             os.close(self.writing)
             self.writing = -1
@@ -72,5 +72,5 @@ class Lifeline:
         return os.read(self.reading, 65536)
 
     def close(self) -> None:
-        self.let_go()
+        self.release()
         os.close(self.reading)

@@ -18,7 +18,7 @@ from telex.redaction.secret_values import is_mixed
 from telex.redaction.shapes import Token
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
 LITERALS = ("hunter22", "aaaab", "п漢роль")
 REDACTORS = (Redactor(), Redactor(extra_literals=LITERALS))
@@ -78,10 +78,10 @@ class Thorough(Rulebook):
 
     __slots__ = ()
 
-    def quiet(self, text: str) -> bool:
-        return False
+    def quiet_until(self, text: str, breaks: Collection[int] = (), seen: int = 0) -> int:
+        return 0
 
-    def starts(self, text: str, begin: int) -> Iterator[int]:
+    def starts(self, text: str, begin: int, after: int) -> Iterator[int]:
         return iter(range(begin, len(text)))
 
 
@@ -222,11 +222,16 @@ def test_work_grows_no_faster_than_the_text(again: str, monkeypatch: pytest.Monk
     end_of = Lane.end_of
 
     class Counting(Rulebook):
+        """Reads everything closely: how much is passed over depends on where the reads fall."""
+
         __slots__ = ()
 
-        def starts(self, text: str, begin: int) -> Iterator[int]:
+        def quiet_until(self, text: str, breaks: Collection[int] = (), seen: int = 0) -> int:
+            return 0
+
+        def starts(self, text: str, begin: int, after: int) -> Iterator[int]:
             nonlocal work
-            for start in super().starts(text, begin):
+            for start in super().starts(text, begin, after):
                 work += 1
                 yield start
 

@@ -55,7 +55,7 @@ CONVERSATIONS = {
         << {"jsonrpc":"2.0","method":"sum","params":[1,2,4],"id":"1"}
         >> {"jsonrpc":"2.0","result":7,"id":"1"}
     """,
-    "a notification gets no answer, not even when there is no such method": """
+    "a notification gets no response, not even for an unknown method": """
         << {"jsonrpc":"2.0","method":"update","params":[1,2,3,4,5]}
         << {"jsonrpc":"2.0","method":"foobar"}
     """,
@@ -70,7 +70,7 @@ CONVERSATIONS = {
         << {"jsonrpc":"2.0","method":"foobar","id":"1"}
         >> {"jsonrpc":"2.0","error":{"code":-32601,"message":...},"id":"1"}
     """,
-    "invalid JSON is -32700 with a null id, and the conversation goes on": """
+    "invalid JSON is -32700 with a null id, and the conversation continues": """
         << {"jsonrpc":"2.0","method":"foobar,"params":"bar","baz]
         >> {"jsonrpc":"2.0","error":{"code":-32700,"message":...},"id":null}
         << {"jsonrpc":"2.0","method":"sum","params":[1],"id":1}
@@ -99,7 +99,7 @@ CONVERSATIONS = {
     "a batch of notifications gets no answer": """
         << [{"jsonrpc":"2.0","method":"update","params":[1]},{"jsonrpc":"2.0","method":"update","params":[7]}]
     """,
-    "integer and string ids are distinct and come back as they were": """
+    "integer and string ids are distinct and are returned unchanged": """
         << {"jsonrpc":"2.0","method":"slow","params":{"minuend":2,"subtrahend":1},"id":1}
         << {"jsonrpc":"2.0","method":"slow","params":{"minuend":4,"subtrahend":1},"id":"1"}
         >> {"jsonrpc":"2.0","result":1,"id":1}
@@ -123,13 +123,13 @@ CONVERSATIONS = {
         << {"jsonrpc":"1.0","method":"sum","params":[1],"id":3.0}
         >> {"jsonrpc":"2.0","error":{"code":-32600,"message":...},"id":3}
     """,
-    "a number too large to be exact is no id": """
+    "a number too large to be exact is not an id": """
         << {"jsonrpc":"2.0","method":"sum","params":[1],"id":1e300}
         >> {"jsonrpc":"2.0","error":{"code":-32600,"message":...},"id":null}
         << {"jsonrpc":"2.0","method":"sum","params":[1],"id":9007199254740994.0}
         >> {"jsonrpc":"2.0","error":{"code":-32600,"message":...},"id":null}
     """,
-    "no parameters by position are none by name": """
+    "an empty array of parameters is an empty object": """
         << {"jsonrpc":"2.0","method":"subtract","params":[],"id":1}
         >> {"jsonrpc":"2.0","error":{"code":-32602,"message":"The parameters are not valid. Object missing required field `minuend`"},"id":1}
         << {"jsonrpc":"2.0","method":"sum","params":[ ],"id":2}
@@ -141,13 +141,13 @@ CONVERSATIONS = {
         << {"method":"sum","params":[1],"id":8}
         >> {"jsonrpc":"2.0","error":{"code":-32600,"message":...},"id":8}
     """,
-    "parameters that are neither object nor array are -32600, and null is as good as none": """
+    "parameters that are neither object nor array are -32600, and null counts as omitted": """
         << {"jsonrpc":"2.0","method":"update","params":3,"id":1}
         >> {"jsonrpc":"2.0","error":{"code":-32600,"message":...},"id":1}
         << {"jsonrpc":"2.0","method":"update","params":null,"id":2}
         >> {"jsonrpc":"2.0","result":null,"id":2}
     """,
-    "parameters of the wrong type are -32602 and say where": """
+    "parameters of the wrong type are -32602 with the place of the error": """
         << {"jsonrpc":"2.0","method":"subtract","params":{"minuend":"x","subtrahend":1},"id":1}
         >> {"jsonrpc":"2.0","error":{"code":-32602,"message":"The parameters are not valid. Expected `int`, got `str` - at `$.minuend`"},"id":1}
         << {"jsonrpc":"2.0","method":"subtract","id":2}
@@ -157,11 +157,11 @@ CONVERSATIONS = {
         << {"jsonrpc":"2.0","method":"subtract","params":{"minuend":1,"subtrahend":1,"x":1},"id":1,"meta":{}}
         >> {"jsonrpc":"2.0","result":0,"id":1}
     """,
-    "a handler's own error keeps its code, its sentence and its data": """
+    "a handler's own error keeps its code, message and data": """
         << {"jsonrpc":"2.0","method":"refuse","params":{},"id":1}
         >> {"jsonrpc":"2.0","error":{"code":-32004,"message":"You may not.","data":{"method":"refuse"}},"id":1}
     """,
-    "answers to nothing are never answered": """
+    "responses with an unknown id get no response": """
         << {"jsonrpc":"2.0","result":1,"id":99}
         << {"jsonrpc":"2.0","error":{"code":1,"message":"x"},"id":99}
         << {"jsonrpc":"2.0","error":{"code":1,"message":"x"},"id":null}
@@ -182,7 +182,7 @@ async def test_the_conversation_goes_as_written(conversation: str) -> None:
     await play(conversation, methods())
 
 
-async def test_where_a_protocol_takes_no_batches_a_batch_is_an_invalid_request() -> None:
+async def test_a_protocol_without_batches_refuses_a_batch_as_an_invalid_request() -> None:
     await play(
         """
         << [{"jsonrpc":"2.0","method":"sum","params":[1],"id":1}]
@@ -193,7 +193,7 @@ async def test_where_a_protocol_takes_no_batches_a_batch_is_an_invalid_request()
     )
 
 
-async def test_play_itself_notices_a_wrong_answer_and_one_too_many() -> None:
+async def test_play_itself_fails_on_a_wrong_response_and_on_an_unexpected_one() -> None:
     with pytest.raises(AssertionError, match="line 2"):
         await play(
             """
@@ -202,5 +202,5 @@ async def test_play_itself_notices_a_wrong_answer_and_one_too_many() -> None:
             """,
             methods(),
         )
-    with pytest.raises(AssertionError, match="and then it said"):
+    with pytest.raises(AssertionError, match="unexpected message"):
         await play('<< {"jsonrpc":"2.0","method":"sum","params":[1],"id":1}', methods())

@@ -1,4 +1,4 @@
-"""Both dialects: what is encoded decodes to itself, and no bytes make them raise."""
+"""Both dialects: encoded messages decode to themselves, and no bytes make them raise."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ escape_messages = (
 
 
 def opened(message: Any) -> Any:
-    """The message with its raw data decoded, for comparing."""
+    """Return the message with its raw data decoded, for comparison."""
     if isinstance(getattr(message, "data", None), Raw):
         fields = {name: getattr(message, name) for name in message.__slots__}
         return type(message)(**{**fields, "data": msgspec.json.decode(message.data)})
@@ -135,7 +135,7 @@ def test_no_bytes_make_a_dialect_raise(body: bytes) -> None:
         b"\x00",
     ],
 )
-def test_json_is_taken_strictly(body: bytes) -> None:
+def test_json_is_decoded_strictly(body: bytes) -> None:
     for dialect in (RPC, ESCAPES):
         decoded = dialect.decode(body)
         assert isinstance(decoded, Malformed)
@@ -156,7 +156,7 @@ def test_nesting_is_bounded_without_touching_the_stack(
     assert strict_json.too_deep(body.encode()) is too_deep
 
 
-def test_a_message_nested_too_deep_is_no_message() -> None:
+def test_a_message_nested_too_deep_is_refused() -> None:
     for depth, taken in ((limits.JSON_DEPTH - 1, True), (limits.JSON_DEPTH, False)):
         params = b"[" * depth + b"]" * depth
         body = b'{"jsonrpc":"2.0","method":"m","params":%b,"id":1}' % params
@@ -175,7 +175,7 @@ def test_many_brackets_side_by_side_or_inside_strings_are_not_deep() -> None:
         max_leaves=200,
     )
 )
-def test_the_depth_that_is_measured_is_the_depth_there_is(value: Any) -> None:
+def test_the_measured_depth_is_the_real_depth(value: Any) -> None:
     def depth(v: Any) -> int:
         inner = v.values() if isinstance(v, dict) else v
         return 1 + max(map(depth, inner), default=0)
@@ -184,7 +184,7 @@ def test_the_depth_that_is_measured_is_the_depth_there_is(value: Any) -> None:
     assert strict_json.too_deep(json.dumps(padded).encode()) is (depth(padded) > limits.JSON_DEPTH)
 
 
-def test_a_string_without_its_end_is_looked_at_once() -> None:
+def test_an_unterminated_string_is_scanned_once() -> None:
     hostile = b'"' + b'\\"' * 500_000 + b"[" * 65
     assert strict_json.too_deep(b"[" * 65 + hostile)
 
@@ -258,7 +258,7 @@ def test_a_packet_that_breaks_a_rule_is_answered_only_where_its_id_is_plain(
     assert (decoded.answer is not None) is answered
 
 
-def test_the_standard_errors_of_escapes_never_quote_what_was_asked() -> None:
+def test_the_standard_errors_of_escapes_never_quote_the_request() -> None:
     for condition in Condition:
         failure = Failure("1", Problem.of(condition, "evil \x1b]0;text\x07"))
         body = ESCAPES.encode(failure)
@@ -293,11 +293,11 @@ def test_a_frame_that_could_not_be_read_is_answered_in_json_rpc_and_not_in_escap
     assert ESCAPES.answer_to(fault) is None
 
 
-def test_json_rpc_has_no_spelling_for_parts() -> None:
+def test_json_rpc_cannot_express_parts() -> None:
     for message in (Part(1), Reply(1, more=True)):
-        with pytest.raises(ValueError, match="no spelling"):
+        with pytest.raises(ValueError, match="cannot express"):
             RPC.encode(message)
-    with pytest.raises(ValueError, match="no spelling"):
+    with pytest.raises(ValueError, match="cannot express"):
         JsonRpc().encode(Cancel(1))
 
 

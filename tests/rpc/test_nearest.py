@@ -1,4 +1,4 @@
-"""The nearest of the known names, for names that people and programs really write."""
+"""The nearest known names, for misspelt names that people and programs really write."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ NAMES = (
         ("completely.different", ()),
     ],
 )
-def test_the_nearest_is_what_was_meant(written: str, near: tuple[str, ...]) -> None:
+def test_the_nearest_name_is_the_intended_one(written: str, near: tuple[str, ...]) -> None:
     assert nearest_names(written, NAMES) == near
 
 
-def test_at_most_three_are_told_the_nearest_first() -> None:
+def test_at_most_three_names_are_returned_the_nearest_first() -> None:
     known = [f"thing.number{n}" for n in range(9)]
     assert nearest_names("thing.number7x", known)[0] == "thing.number7"
     assert len(nearest_names("thing.number", known)) == 3
@@ -50,7 +50,7 @@ def test_a_name_that_is_too_long_is_not_looked_up() -> None:
     assert nearest_names("session.create" * 5, NAMES) == ()
 
 
-def test_the_names_become_one_question() -> None:
+def test_the_names_are_joined_into_one_question() -> None:
     assert did_you_mean(()) == ""
     assert did_you_mean(("a",)) == "Did you mean a?"
     assert did_you_mean(("a", "b", "c")) == "Did you mean a, b or c?"

@@ -1,4 +1,4 @@
-"""The peer: symmetric, concurrent, bounded, and gone without a trace when closed."""
+"""The peer: symmetric, concurrent, bounded, and without leftover tasks when closed."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ async def test_notifications_arrive_in_order_and_get_no_answer() -> None:
         assert right.counts.unknown == left.counts.unknown == 0
 
 
-async def test_a_call_that_times_out_cancels_the_handler_over_there() -> None:
+async def test_a_call_that_times_out_cancels_the_remote_handler() -> None:
     cancelled = asyncio.Event()
 
     async def never() -> None:
@@ -110,7 +110,7 @@ async def test_a_call_that_times_out_cancels_the_handler_over_there() -> None:
         await cancelled.wait()
 
 
-async def test_a_cancelled_call_cancels_the_handler_over_there() -> None:
+async def test_a_cancelled_call_cancels_the_remote_handler() -> None:
     started, cancelled = asyncio.Event(), asyncio.Event()
 
     async def never() -> None:
@@ -129,7 +129,7 @@ async def test_a_cancelled_call_cancels_the_handler_over_there() -> None:
             await calling
 
 
-async def test_a_late_reply_is_absorbed_and_the_conversation_goes_on() -> None:
+async def test_a_late_reply_is_absorbed_and_the_conversation_continues() -> None:
     ours, theirs = memory_channels()
     script = Script(theirs)
     async with Peer(ours, JsonRpc()) as peer:
@@ -147,7 +147,7 @@ async def test_a_late_reply_is_absorbed_and_the_conversation_goes_on() -> None:
         assert (peer.counts.late, peer.counts.unknown) == (1, 1)
 
 
-async def test_what_the_other_side_says_no_with_is_raised_whole() -> None:
+async def test_an_error_response_is_raised_with_code_message_and_data() -> None:
     def refuse() -> None:
         raise RpcError(-32004, "You may not.", {"why": 1})
 
@@ -185,7 +185,7 @@ async def test_a_handlers_exception_becomes_a_clean_error_and_a_line_in_the_log(
         assert await left.call("double", Number(1), returns=Number) == Number(2)
 
 
-async def test_an_error_sentence_passes_the_redactor() -> None:
+async def test_error_messages_are_redacted() -> None:
     def refuse() -> None:
         raise RpcError(-32000, "no such token: s3cret")
 
@@ -220,7 +220,7 @@ async def test_closing_fails_pending_calls_with_a_reason_and_stops_handlers() ->
         await started.wait()
         await right.close()
         assert stopped.is_set()
-        with pytest.raises(RpcError, match="This side is closing"):
+        with pytest.raises(RpcError, match="This peer is closing"):
             await calling
         with pytest.raises(PeerGone):
             await left.call("double")
@@ -234,12 +234,12 @@ async def test_a_handler_may_close_its_own_peer() -> None:
         await call.peer.close()
 
     async with linked_peers(None, table(leave=leave)) as (left, right):
-        with pytest.raises(RpcError, match="This side is closing"):
+        with pytest.raises(RpcError, match="This peer is closing"):
             await left.call("leave")
         await right.closed()
 
 
-async def test_only_so_many_calls_are_open_and_the_others_wait_their_turn() -> None:
+async def test_the_number_of_open_calls_is_bounded_and_the_others_wait() -> None:
     gate = asyncio.Event()
     running = 0
     most = 0
@@ -261,8 +261,8 @@ async def test_only_so_many_calls_are_open_and_the_others_wait_their_turn() -> N
         assert most == limits.CALLS_IN_FLIGHT
 
 
-async def test_a_peer_that_floods_and_never_reads_is_read_no_further() -> None:
-    """Nobody takes our answers, so after a while nobody is served, and then nobody is read."""
+async def test_a_peer_that_floods_and_never_reads_is_no_longer_read() -> None:
+    """Unread responses first stop the serving of requests, and then the reading of the channel."""
     ours, theirs = memory_channels()
     served = 0
 
@@ -281,7 +281,7 @@ async def test_a_peer_that_floods_and_never_reads_is_read_no_further() -> None:
         assert served < 2 * limits.OUTBOUND_BYTES / 10_000
         assert ours.unsent < 2 * limits.OUTBOUND_BYTES
         assert ours._paused
-        script = Script(theirs)  # now it reads, and everything is served after all
+        script = Script(theirs)  # now the responses are read, and every request is served
         for _ in range(5000):
             await script.hear()
         assert served == 5000
@@ -319,7 +319,7 @@ async def test_an_answer_streams_in_parts() -> None:
         assert [part async for part in left.stream("count", Number(5))] == [0, 1, 2, 3, 4]
 
 
-async def test_leaving_a_stream_early_cancels_it_over_there() -> None:
+async def test_leaving_a_stream_early_cancels_the_remote_generator() -> None:
     cancelled = asyncio.Event()
 
     async def endless(params: Any) -> AsyncIterator[int]:
@@ -370,7 +370,7 @@ async def test_a_reader_that_falls_too_far_behind_loses_its_stream_and_no_other(
 
 
 @pytest.mark.parametrize("takes", [True, False])
-async def test_parts_that_nobody_takes_yet_hold_their_sender_up(takes: bool) -> None:
+async def test_unread_parts_block_their_sender(takes: bool) -> None:
     begin = asyncio.Event()
     sent = 0
 
@@ -385,7 +385,10 @@ async def test_parts_that_nobody_takes_yet_hold_their_sender_up(takes: bool) -> 
             yield bytes(1024)
 
     near, far = memory_channels()
-    async with Peer(near, ESCAPES) as left, Peer(far, ESCAPES, table(count=count), hold_up=True):
+    async with (
+        Peer(near, ESCAPES) as left,
+        Peer(far, ESCAPES, table(count=count), pause_reading=True),
+    ):
         called = asyncio.create_task(left.call("count", {}, parts=parts()))
         for _ in range(40 * limits.STREAM_PARTS):
             await asyncio.sleep(0)
@@ -473,7 +476,7 @@ async def test_a_cancel_is_answered_with_the_protocols_own_code() -> None:
         assert b'"code":-32800' in await script.hear()
 
 
-async def test_a_request_cancelled_while_it_waits_its_turn_never_runs() -> None:
+async def test_a_request_cancelled_in_the_queue_never_runs() -> None:
     gate = asyncio.Event()
     ran: list[int] = []
 
@@ -495,7 +498,7 @@ async def test_a_request_cancelled_while_it_waits_its_turn_never_runs() -> None:
         assert last not in ran
 
 
-async def test_a_side_that_stops_talking_still_gets_its_answers_and_then_the_end() -> None:
+async def test_a_side_that_ends_its_output_still_gets_its_responses_and_then_the_close() -> None:
     gate = asyncio.Event()
 
     async def wait() -> str:
@@ -510,7 +513,7 @@ async def test_a_side_that_stops_talking_still_gets_its_answers_and_then_the_end
     script.say(b'{"jsonrpc":"2.0","id":1,"method":"wait"}')
     script.say(b'{"jsonrpc":"2.0","id":2,"method":"double","params":{"n":1}}')
     theirs.finish()
-    with pytest.raises(PeerGone, match="stopped talking"):
+    with pytest.raises(PeerGone, match="ended its output"):
         await calling
     assert b'"id":2' in await script.hear()
     gate.set()
@@ -518,7 +521,7 @@ async def test_a_side_that_stops_talking_still_gets_its_answers_and_then_the_end
     await peer.closed()
 
 
-async def test_an_error_sentence_that_is_no_unicode_is_spelled_out() -> None:
+async def test_an_error_message_that_is_not_unicode_is_escaped() -> None:
     def refuse() -> None:
         raise RpcError(-32000, "no such file: \udcff")
 
@@ -527,7 +530,7 @@ async def test_an_error_sentence_that_is_no_unicode_is_spelled_out() -> None:
             await left.call("refuse")
 
 
-async def test_callers_that_give_up_their_turn_leave_it_to_the_next() -> None:
+async def test_callers_that_are_cancelled_pass_their_slot_to_the_next() -> None:
     gate = asyncio.Event()
 
     async def wait() -> None:
@@ -543,14 +546,14 @@ async def test_callers_that_give_up_their_turn_leave_it_to_the_next() -> None:
         gate.set()
         while len(left._calling._turns) == waiting:
             await asyncio.sleep(0)
-        for task in impatient:  # each has been given a turn, and none has used it
+        for task in impatient:  # each has been given a slot, and none has used it
             task.cancel()
         await asyncio.gather(*first)
         await asyncio.gather(*impatient, return_exceptions=True)
         assert await patient == Number(2)
 
 
-async def test_a_stream_whose_reader_leaves_runs_its_generators_end_at_once() -> None:
+async def test_leaving_a_stream_early_runs_the_generators_cleanup_at_once() -> None:
     ended = asyncio.Event()
 
     async def endless(params: Any) -> AsyncIterator[int]:
@@ -568,7 +571,7 @@ async def test_a_stream_whose_reader_leaves_runs_its_generators_end_at_once() ->
     assert ended.is_set()
 
 
-async def test_parts_that_repeat_the_command_are_parts_all_the_same() -> None:
+async def test_parts_may_repeat_the_command() -> None:
     async def total(params: Any, call: CallContext) -> int:
         return params + sum([msgspec.json.decode(part.data) async for part in call.parts])
 
@@ -595,7 +598,7 @@ async def test_a_datatype_travels_with_its_part_both_ways() -> None:
         assert [reply.datatype async for reply in stream] == ["back:line", "back:word"]
 
 
-async def test_an_answer_that_is_no_answer_fails_its_call() -> None:
+async def test_a_malformed_response_fails_its_call() -> None:
     ours, theirs = memory_channels()
     script = Script(theirs)
     async with Peer(ours, JsonRpc()) as peer:
@@ -621,9 +624,34 @@ async def test_raw_json_laid_out_over_lines_is_sent_on_one() -> None:
         assert await left.call("laid_out") == {"a": "b"}
 
 
-async def test_what_validation_quotes_passes_the_redactor() -> None:
+async def test_values_quoted_by_validation_errors_are_redacted() -> None:
     secret = "sk-" + "a1B2" * 8
     async with linked_peers(None, table(choose=choose)) as (left, _):
         with pytest.raises(RpcError, match="REDACTED") as caught:
             await left.call("choose", {"kind": secret})
         assert secret not in str(caught.value)
+
+
+async def test_a_request_repeated_while_it_is_served_is_answered_once_where_that_is_wanted() -> (
+    None
+):
+    go = asyncio.Event()
+
+    async def slow() -> int:
+        await go.wait()
+        return 7
+
+    ours, theirs = memory_channels()
+    script = Script(theirs)
+    async with Peer(ours, JsonRpc(), table(slow=slow), repeats=True) as peer:
+        for _ in range(2):
+            script.say(b'{"jsonrpc":"2.0","id":"ui_1","method":"slow"}')
+        script.say(b'{"jsonrpc":"2.0","id":"x","method":"nothing"}')
+        assert b'"id":"x"' in await script.hear()
+        go.set()
+        assert await script.hear() == b'{"jsonrpc":"2.0","id":"ui_1","result":7}'
+        assert peer.counts.repeated == 1
+        script.say(b'{"jsonrpc":"2.0","id":"ui_1","method":"slow"}')
+        assert b'"result":7' in await script.hear()
+        assert peer.why_ended == ""
+    assert peer.why_ended == "this side closed the conversation"

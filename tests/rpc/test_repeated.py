@@ -1,4 +1,4 @@
-"""A name that stands twice is found, however it is spelt, and nothing else is taken for one."""
+"""Repeated names are found, however they are spelled, and there are no false positives."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ spellings = st.randoms(use_true_random=False)
 
 
 def written(value: Any, random: Any, found: set[str]) -> str:
-    """The JSON, with spaces and spellings by chance; and which names it has twice."""
+    """Return the JSON with random spaces and spellings; `found` collects its repeated names."""
     space = lambda: random.choice(["", "", " ", "\n"])  # noqa: E731
     match value:
         case ["list", items]:
@@ -56,30 +56,30 @@ def spelt(text: str, random: Any) -> str:
 
 
 @given(values, spellings)
-def test_the_names_that_stand_twice_are_found(value: Any, random: Any) -> None:
+def test_names_that_occur_twice_are_found(value: Any, random: Any) -> None:
     twice: set[str] = set()
     assert repeated(written(value, random, twice).encode()) == twice
 
 
 @pytest.mark.parametrize("size", [10, 2_000, 100_000])
-def test_what_is_long_hides_nothing(size: int) -> None:
+def test_long_strings_hide_no_repeated_name(size: int) -> None:
     text = "x" * size
     assert repeated(f'{{"a":"{text}","a":1}}'.encode()) == {"a"}
     assert repeated(f'{{"{text}":1,"b":"{text}"}}'.encode()) == frozenset()
     assert repeated(f'{{"{text}":1,"{text}":2}}'.encode()) == {text}
 
 
-def test_a_number_of_any_length_is_one() -> None:
+def test_a_number_may_have_any_length() -> None:
     assert repeated(b'{"a":"a","b":%b}' % (b"9" * 10_000)) == frozenset()
 
 
-def test_an_answer_that_can_be_read_in_two_ways_fails_the_call() -> None:
+def test_an_ambiguous_response_fails_the_call() -> None:
     found = JsonEscapes().decode(b'{"resid":"t1","data":1,"data":2}')
     assert isinstance(found, Malformed)
     assert (found.spoils, found.problem.code) == ("t1", Condition.PARSE)
 
 
-def test_data_in_base64_is_looked_at_too() -> None:
+def test_data_in_base64_is_checked_too() -> None:
     packet = {"command": "x", "rpcid": "1", "data64": msgspec.json.encode(b'{"a":1,"a":2}')}
     body = json.dumps({**packet, "data64": json.loads(packet["data64"])}).encode()
     found = JsonEscapes().decode(body)

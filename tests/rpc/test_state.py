@@ -1,4 +1,4 @@
-"""The conversation's tables: every step leads where the table says, and ids never mix."""
+"""The tables of the conversation: every step follows its table, and ids never mix."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_an_abandoned_call_sends_one_cancel() -> None:
     assert conversation.abandon(1) == []
 
 
-def test_only_so_many_abandoned_ids_are_remembered() -> None:
+def test_the_number_of_remembered_abandoned_ids_is_bounded() -> None:
     many = limits.IDS_REMEMBERED + 5
     conversation = asked(*range(many))
     for id in range(many):
@@ -90,7 +90,7 @@ def test_only_so_many_abandoned_ids_are_remembered() -> None:
     assert (conversation.counts.late, conversation.counts.unknown) == (limits.IDS_REMEMBERED, 5)
 
 
-def test_an_id_in_use_cannot_be_asked_with_again() -> None:
+def test_an_id_in_use_cannot_be_used_for_another_call() -> None:
     with pytest.raises(ValueError, match="already open"):
         asked(1, 1)
 
@@ -142,7 +142,7 @@ def test_a_deadline_of_an_ended_request_does_not_touch_a_new_one_with_its_id() -
     assert conversation.is_served(1)
 
 
-def test_closing_fails_what_was_asked_and_stops_what_was_served() -> None:
+def test_closing_fails_open_calls_and_stops_served_requests() -> None:
     conversation = asked(1, 2)
     conversation.receive(Request("a", "m"), 0)
     assert conversation.close() == [Fail(1, None), Fail(2, None), Stop("a", None)]
@@ -174,7 +174,7 @@ messages = st.one_of(
 )
 
 
-def test_the_time_of_a_request_can_stand_still() -> None:
+def test_the_deadline_of_a_request_can_be_paused() -> None:
     conversation = Conversation()
     conversation.receive(Request(1, "m", timeout=2), 0)
     assert conversation.expire(2, lambda id: id == 1) == []
@@ -182,7 +182,7 @@ def test_the_time_of_a_request_can_stand_still() -> None:
     assert conversation.expire(4) == [Stop(1, Problem.of(Condition.TIMED_OUT))]
 
 
-def test_the_time_for_our_calls_can_begin_anew() -> None:
+def test_the_deadlines_of_our_calls_can_be_renewed() -> None:
     conversation = asked(1, timeout=5)
     conversation.renew_calls(4)
     assert conversation.expire(8) == []
@@ -190,7 +190,7 @@ def test_the_time_for_our_calls_can_begin_anew() -> None:
 
 
 @given(st.lists(messages | st.sampled_from(["ask", "answer", "abandon", "expire"]), max_size=30))
-def test_whatever_comes_each_call_and_each_request_ends_at_most_once(steps: list[object]) -> None:
+def test_each_call_and_each_request_ends_at_most_once_for_any_input(steps: list[object]) -> None:
     conversation = Conversation()
     asked_ids = iter(range(4))
     open_calls: set[object] = set()

@@ -1,4 +1,4 @@
-"""TELEX_TRACE: the conversation on stderr, redacted, in the form a test can read."""
+"""TELEX_TRACE: the conversation on stderr, redacted, in a format that a test can play."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ async def test_the_wire_is_printed_both_ways_and_redacted() -> None:
 
 
 async def test_the_messages_are_printed_both_ways_and_redacted() -> None:
-    heard, said = await traced("rpc")
-    assert heard.startswith("rpc << Request id=1 method='echo' data=")
-    assert said.startswith("rpc >> Reply id=1 data=")
-    assert SECRET not in heard + said
+    incoming, outgoing = await traced("rpc")
+    assert incoming.startswith("rpc << Request id=1 method='echo' data=")
+    assert outgoing.startswith("rpc >> Reply id=1 data=")
+    assert SECRET not in incoming + outgoing
 
 
-async def test_what_the_trace_prints_can_be_played_again() -> None:
+async def test_the_printed_trace_can_be_played_again() -> None:
     methods = Methods()
     methods.add("echo", echo)
     await play("\n".join(await traced("wire")), methods)
@@ -72,7 +72,8 @@ def test_the_environment_turns_it_on_for_every_peer(layers: str) -> None:
     for layer in LAYERS:
         lines = [line for line in done.stderr.splitlines() if line.startswith(f"{layer} ")]
         assert len(lines) == (12 if layer in layers.split(",") else 0)
-    assert ("TELEX_TRACE knows wire, rpc, not nonsense" in done.stderr) is ("nonsense" in layers)
+    expected = "TELEX_TRACE: unknown layer nonsense; the layers are wire, rpc"
+    assert (expected in done.stderr) is ("nonsense" in layers)
 
 
 def test_the_setting_and_the_trace_know_the_same_layers() -> None:

@@ -28,7 +28,7 @@ begun.wait(30)
 @pytest.mark.parametrize(
     ("name", "said"), [("re2", "came whole\n"), ("telex.terminal.session", "")]
 )
-def test_an_end_waits_for_re2_and_for_nothing_else(name: str, said: str) -> None:
+def test_exit_waits_only_for_the_import_of_re2(name: str, said: str) -> None:
     script = ENDING.replace("NAME", repr(name))
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=20, check=False

@@ -41,7 +41,7 @@ def test_floods_and_clients_that_never_read_hold_little(
 # Whose turn it is.
 
 
-async def test_each_turn_serves_who_fits_into_it_and_the_line_goes_round(
+async def test_each_turn_serves_the_work_that_fits_and_the_queue_rotates(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("telex.terminal.limits.TURN_MILLISECONDS", 0)  # then one fits
@@ -74,7 +74,7 @@ async def test_each_turn_serves_who_fits_into_it_and_the_line_goes_round(
     assert len(served) == 11
 
 
-async def test_nobody_is_served_twice_in_a_turn_however_fast() -> None:
+async def test_no_work_runs_twice_in_a_turn_however_fast() -> None:
     line = OutputScheduler(asyncio.get_running_loop())
     count = 0
 
@@ -90,7 +90,7 @@ async def test_nobody_is_served_twice_in_a_turn_however_fast() -> None:
     line.withdraw(run)
 
 
-def test_what_is_printed_now_and_then_need_not_wait() -> None:
+def test_occasional_output_need_not_queue() -> None:
     allowance = TokenBucket(0.0)
     for second in range(1, 100):
         allowance.spend(limits.LIGHT_BYTES // 2, float(second))
@@ -100,7 +100,7 @@ def test_what_is_printed_now_and_then_need_not_wait() -> None:
     assert not allowance.is_spent(100.6)
 
 
-async def test_floods_are_served_in_turn_and_one_who_types_is_heard_at_once(
+async def test_floods_are_served_in_turn_and_typed_input_is_answered_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """With turns so short that one flood fits into each: of six none is left out, no two are
@@ -141,7 +141,7 @@ async def test_floods_are_served_in_turn_and_one_who_types_is_heard_at_once(
 # What is held for who does not read.
 
 
-async def test_who_does_not_read_costs_nothing_for_each_change(tmp_path: Path) -> None:
+async def test_a_client_that_does_not_read_costs_nothing_for_each_change(tmp_path: Path) -> None:
     async with Serving("unix, ndjson", tmp_path)() as client:
         session_id = await client.start("printf ready; cat")
         await client.shows(session_id, "ready")
@@ -161,7 +161,7 @@ async def test_who_does_not_read_costs_nothing_for_each_change(tmp_path: Path) -
         await deaf.until(lambda: len(deaf.output(flood)) > 10_000)
 
 
-async def test_a_slow_reader_is_told_in_pieces_and_of_every_gap(
+async def test_a_slow_reader_gets_output_in_pieces_and_every_gap_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("telex.automation.limits.OUTPUT_CHARS_TOLD", 1000)
@@ -174,7 +174,7 @@ async def test_a_slow_reader_is_told_in_pieces_and_of_every_gap(
         assert max(len(params["output"]) for params in told) <= 1000
 
 
-async def test_the_attachments_of_a_connection_share_what_is_kept_for_it(tmp_path: Path) -> None:
+async def test_the_attachments_of_a_connection_share_its_buffer(tmp_path: Path) -> None:
     async with Serving("unix, ndjson", tmp_path)() as client:
         session = await client.start("read x; seq 200000; printf end; cat")
         for _ in range(16):
@@ -203,7 +203,7 @@ async def test_the_attachments_of_a_connection_share_what_is_kept_for_it(tmp_pat
         ((1,) * 200, 5),
     ],
 )
-def test_the_longest_are_cut_to_one_length_so_that_all_fit(
+def test_the_longest_scrollbacks_are_cut_to_one_length_so_that_all_fit(
     used: tuple[int, ...], length: int | None
 ) -> None:
     assert common_length(used, 100, least=5) == length
@@ -219,7 +219,7 @@ def filled(count: int) -> list[Screen]:
     return screens
 
 
-def test_one_keeps_all_its_rows_and_many_share_what_there_is() -> None:
+def test_a_single_scrollback_keeps_all_its_rows_and_many_share_the_memory() -> None:
     (alone,) = filled(1)
     assert alone.scrollback_length == limits.SCROLLBACK_ROWS
     others = filled(9)
@@ -235,7 +235,7 @@ def test_one_keeps_all_its_rows_and_many_share_what_there_is() -> None:
     alone.close()
 
 
-def test_those_of_another_thread_are_told_when_they_report() -> None:
+def test_scrollbacks_of_another_thread_get_their_limit_when_they_report() -> None:
     class Told:
         def __init__(self) -> None:
             self.limits: list[int | None] = []

@@ -120,7 +120,7 @@ def test_a_program_that_asked_gets_the_kitty_protocol(name: str, expected: bytes
     assert typed(name, "\x1b[>1u") == expected
 
 
-def test_a_release_is_told_to_a_program_that_asked_for_it() -> None:
+def test_a_release_is_sent_to_a_program_that_asked_for_it() -> None:
     assert typed("ctrl_x", "\x1b[>3u") == b"\x1b[120;5u\x1b[120;5:3u"
     assert typed("A", "\x1b[>31u") == b"\x1b[97:65;2;65u\x1b[97:65;2:3u"
 
@@ -155,7 +155,7 @@ def test_a_separator_may_be_the_key() -> None:
     ("name", "near"),
     [("entr", "enter"), ("pageupp", "page_up"), ("ctrl_lft", "ctrl_left"), ("escpae", "escape")],
 )
-def test_an_unknown_name_is_told_the_near_ones(name: str, near: str) -> None:
+def test_an_unknown_name_is_refused_with_similar_names(name: str, near: str) -> None:
     with pytest.raises(UnknownKey, match=near):
         parse_key(name)
 
@@ -192,7 +192,7 @@ def pointed(modes: str, *events: MouseEvent, size: Size | None = None) -> bytes:
     return b"".join([screen.encode_mouse(event) for event in events])
 
 
-def test_a_program_that_did_not_ask_is_told_nothing() -> None:
+def test_a_program_that_did_not_ask_for_the_mouse_gets_nothing() -> None:
     screen = Screen(Size())
     assert screen.encode_mouse(MouseEvent(1, 2)) == b""
     assert not screen.mouse_tracking
@@ -209,12 +209,12 @@ def test_a_program_that_did_not_ask_is_told_nothing() -> None:
         ("1003;1016", b"\x1b[<0;36;56M\x1b[<0;36;56m"),
     ],
 )
-def test_a_click_is_told_in_the_protocol_that_was_asked_for(modes: str, expected: bytes) -> None:
+def test_a_click_is_sent_in_the_protocol_that_was_asked_for(modes: str, expected: bytes) -> None:
     assert pointed(modes, MouseEvent(3, 4)) == expected
     assert pointed(modes, MouseEvent(3, 4, count=3)) == expected * 3
 
 
-def test_cells_beyond_223_need_a_protocol_that_can_say_them() -> None:
+def test_cells_beyond_223_need_a_protocol_that_can_encode_them() -> None:
     wide = Size(10, 500)
     assert pointed("1000;1006", MouseEvent(3, 400), size=wide) == b"\x1b[<0;401;4M\x1b[<0;401;4m"
     assert pointed("1000;1005", MouseEvent(3, 400), size=wide).startswith("\x1b[M ƱȤ"[:4].encode())
@@ -261,5 +261,5 @@ def test_nothing_breaks_out_of_a_bracketed_paste(text: str) -> None:
 
 
 @given(st.text(st.characters(exclude_categories=("Cc", "Cs"))))
-def test_ordinary_text_is_pasted_as_it_is(text: str) -> None:
+def test_ordinary_text_is_pasted_unchanged(text: str) -> None:
     assert bracketed_paste_bytes(text) == PASTE_BEGINS + text.encode() + PASTE_ENDS

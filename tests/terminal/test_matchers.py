@@ -128,9 +128,7 @@ MATCHING = [
 
 
 @pytest.mark.parametrize(("shape", "evidence"), MATCHING)
-def test_a_match_is_told_in_the_shape_of_the_original(
-    shape: object, evidence: dict[str, object]
-) -> None:
+def test_evidence_has_the_shape_of_the_original(shape: object, evidence: dict[str, object]) -> None:
     assert look(shape, SCREEN) == evidence
 
 
@@ -154,7 +152,7 @@ def test_a_match_is_told_in_the_shape_of_the_original(
         one("all", [one("contains_text", "hello"), one("process_exited")]),
     ],
 )
-def test_what_is_not_so_is_no_match(shape: object) -> None:
+def test_a_false_condition_does_not_match(shape: object) -> None:
     assert look(shape, SCREEN) is None
 
 
@@ -214,7 +212,7 @@ def test_a_bad_pattern_is_refused_with_its_reason_and_its_place(pattern: str, re
     assert refused.value.path in str(refused.value)
 
 
-def test_a_mark_that_nobody_made_is_refused() -> None:
+def test_an_unknown_mark_is_refused() -> None:
     with pytest.raises(compiler.UnknownMark, match="m7") as refused:
         compiled({"type": "contains_text", "value": "x", "since": "m7"})
     assert refused.value.path == "$.matcher.since"
@@ -242,7 +240,7 @@ def test_one_wait_has_a_bounded_number_of_matchers() -> None:
 ASKED = one("lua", {"plugin": "shell", "predicate": "idle", "params": {"a": 1}})
 
 
-def test_a_predicate_needs_somebody_to_ask() -> None:
+def test_a_predicate_without_plugins_is_refused() -> None:
     with pytest.raises(compiler.NoPredicates):
         compiled(ASKED)
 
@@ -265,7 +263,7 @@ class Says:
         return None
 
 
-def test_a_predicate_is_asked_about_the_moment_and_its_words_are_evidence() -> None:
+def test_a_predicate_gets_the_moment_and_its_result_is_evidence() -> None:
     says = Says(None, PredicateOutcome(), PredicateOutcome("e", "c"))
     waiting = compiled(ASKED, predicates=lambda asked: says)
     assert waiting.look(SCREEN) is None
@@ -275,7 +273,7 @@ def test_a_predicate_is_asked_about_the_moment_and_its_words_are_evidence() -> N
     assert waiting.allows_exit
 
 
-def test_not_to_know_yet_is_no_no() -> None:
+def test_an_undecided_predicate_is_not_false() -> None:
     says = Says(None, decided=False)
     trees = [ASKED, one("any", [ASKED]), one("all", [one("contains_text", ""), ASKED])]
     waiting = [compiled(one("not", tree), predicates=lambda asked: says) for tree in trees]
@@ -284,7 +282,7 @@ def test_not_to_know_yet_is_no_no() -> None:
     assert all(one.look(SCREEN) for one in waiting)
 
 
-def test_what_is_false_already_needs_no_predicate() -> None:
+def test_a_predicate_is_not_asked_where_another_branch_decides() -> None:
     tree = one("not", one("all", [one("contains_text", "nowhere"), ASKED]))
     assert compiled(tree, predicates=lambda asked: Says(None, decided=False)).look(SCREEN)
 
@@ -328,7 +326,7 @@ def test_at_the_time_to_wake_stability_is_reached_and_before_it_is_not(
         assert stable.look(replace(scene, now=wake))
 
 
-def test_the_earliest_of_several_times_is_the_one_to_wake_at() -> None:
+def test_a_wait_wakes_at_the_earliest_of_several_times() -> None:
     times = [one("screen_stable", {"min_ms": ms}) for ms in (500, 200, 0)]
     for kind in ("any", "all"):
         assert compiled(one("not", one(kind, times))).wake_at(Scene()) == 100.2
@@ -352,7 +350,7 @@ def test_the_earliest_of_several_times_is_the_one_to_wake_at() -> None:
         (one("not", one("all", [one("screen_stable", {"min_ms": 5})])), True),
     ],
 )
-def test_after_the_end_only_time_can_bring_a_match(shape: object, allowed: bool) -> None:
+def test_after_the_exit_only_time_can_make_a_match(shape: object, allowed: bool) -> None:
     assert compiled(shape).allows_exit is allowed
 
 
@@ -363,7 +361,7 @@ def explained(shape: object, scene: Scene) -> dict[str, Any]:
     return compiled(shape).explain(scene)
 
 
-def test_each_branch_says_why_it_failed() -> None:
+def test_each_branch_explains_its_failure() -> None:
     leaves = [
         one("contains_text", "nowhere"),
         one("cursor_at", {"row": 0, "col": 0}),
@@ -380,7 +378,7 @@ def test_each_branch_says_why_it_failed() -> None:
     assert [branch["why"] for branch in told["branches"]] == [
         "the text is not on the screen",
         "the cursor is at row 1, column 8",
-        "there was output or input 120 ms ago, 250 ms are wanted",
+        "there was output or input 120 ms ago, 250 ms are required",
         "the program is still running",
         "the title is 'vim'",
         "the text is still on the screen, in row 1",
@@ -390,7 +388,7 @@ def test_each_branch_says_why_it_failed() -> None:
     assert not any(branch["matched"] for branch in told["branches"])
 
 
-def test_an_explanation_says_which_branches_were_true() -> None:
+def test_an_explanation_names_the_branches_that_were_true() -> None:
     tree = one("all", [one("contains_text", "ready"), one("not", one("contains_text", "hello"))])
     first, second = explained(tree, SCREEN)["branches"]
     assert first["matched"]
@@ -398,6 +396,6 @@ def test_an_explanation_says_which_branches_were_true() -> None:
     assert second["branches"][0]["matched"]
 
 
-def test_an_explanation_agrees_with_a_look() -> None:
+def test_an_explanation_agrees_with_a_check() -> None:
     for shape, _ in MATCHING:
         assert explained(shape, SCREEN)["matched"] is True

@@ -53,7 +53,7 @@ def test_a_text_in_other_capitals() -> None:
     assert miss
     assert miss.render() == {
         "kind": "case",
-        "says": "row 1 has it in other upper and lower case",
+        "says": "row 1 has it in different case",
         "row": 1,
         "line": "Ready now",
     }
@@ -64,7 +64,7 @@ def test_a_text_wrapped_over_two_rows() -> None:
     miss = NearMissSearch(wrapping).for_text("very soon", None)
     assert told(miss) == ("wrapped", 1)
     assert miss
-    assert miss.says == "it stands wrapped over rows 1 and 2"
+    assert miss.says == "it is wrapped over rows 1 and 2"
     assert told(NearMissSearch(wrapping).for_pattern(Pattern("ver[y] soon"), None)) == (
         "wrapped",
         1,
@@ -88,7 +88,7 @@ def test_a_text_that_scrolled_away() -> None:
     assert told(NearMissSearch(gone).for_pattern(Pattern("READ."), None)) == ("gone", None)
 
 
-def test_a_text_that_is_older_than_the_mark_and_one_that_is_its_echo() -> None:
+def test_a_text_older_than_the_mark_and_an_echo() -> None:
     old = Mark(1, ("READY", "$"), Cursor(1, 2), 0, "echo READY\n")
     shown = scene("READY", "$", printed="x")
     assert told(NearMissSearch(shown).for_text("READY", old)) == ("older", 0)
@@ -114,7 +114,7 @@ def test_a_pattern_in_other_capitals() -> None:
     )
 
 
-def test_what_was_printed_with_escapes_within() -> None:
+def test_a_text_printed_with_escapes_inside() -> None:
     coloured = scene("READY", printed="RE\x1b[1mADY")
     assert told(NearMissSearch(coloured).for_printed("READY", None)) == ("escapes", None)
     assert told(NearMissSearch(coloured).for_printed_pattern(Pattern("READ."), None)) == (

@@ -16,7 +16,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from telex.terminal.cells import BLANK, PLAIN, Cell, Cursor, Row, Size, Snapshot, Style
@@ -132,18 +132,18 @@ screens = st.lists(rows, min_size=1, max_size=4).map(lambda many: screen_of(*man
         ("a/b.png", "png"),
     ],
 )
-def test_a_files_name_says_what_to_draw(name: str, kind: str) -> None:
+def test_the_suffix_of_a_file_selects_the_kind(name: str, kind: str) -> None:
     assert kind_of(name) == kind == kind_of(Path(name))
 
 
 @pytest.mark.parametrize("name", ["a.gif", "png", ""])
-def test_a_name_that_says_nothing_is_refused_with_the_names_that_do(name: str) -> None:
+def test_an_unknown_suffix_is_refused_with_the_known_ones(name: str) -> None:
     with pytest.raises(UnknownPictureKind, match=r"use \.txt, \.ans, \.svg, \.html, \.png"):
         kind_of(name)
 
 
 @pytest.mark.parametrize("kind", ["svg", "html", "ansi"])
-def test_pictures_look_as_they_did_when_someone_last_looked(kind: Kind) -> None:
+def test_pictures_equal_the_reviewed_ones(kind: Kind) -> None:
     path, drawn = GOLDEN / f"demo.{kind}", draw(DEMO, kind)
     if os.environ.get("TELEX_GOLDEN") == "1":
         path.write_bytes(drawn)
@@ -151,7 +151,7 @@ def test_pictures_look_as_they_did_when_someone_last_looked(kind: Kind) -> None:
 
 
 @given(screens)
-def test_text_is_what_a_person_reads(snapshot: Snapshot) -> None:
+def test_text_has_the_visible_characters(snapshot: Snapshot) -> None:
     assert draw(snapshot, "text").decode() == read(snapshot) + "\n"
 
 
@@ -161,6 +161,7 @@ def test_an_svg_holds_the_same_text(snapshot: Snapshot) -> None:
 
 
 @given(screens)
+@example(screen_of(row("a\xa0")))
 def test_a_page_holds_the_same_text(snapshot: Snapshot) -> None:
     assert html_text(snapshot) == read(snapshot)
 
@@ -195,7 +196,7 @@ def test_ansi_shows_the_same_screen_on_another_terminal(snapshot: Snapshot) -> N
         ),
     ],
 )
-def test_ansi_says_only_what_changes(parts: list[str], expected: bytes) -> None:
+def test_ansi_writes_only_changes(parts: list[str], expected: bytes) -> None:
     assert draw(screen_of(row(*parts)), "ansi") == expected
 
 
@@ -217,7 +218,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize("text", HOSTILE)
 @pytest.mark.parametrize("at_once", [False, True])
-def test_what_a_program_prints_does_nothing_in_a_picture(text: str, at_once: bool) -> None:
+def test_printed_markup_has_no_effect_in_a_picture(text: str, at_once: bool) -> None:
     """Each character in its own cell, and all of them as one cell's text."""
     cells = (Cell(text),) if at_once else tuple(Cell(char) for char in text)
     snapshot = screen_of(Row((*cells, BLANK)), title=text)
@@ -269,7 +270,7 @@ def test_lines_are_paths_in_an_svg_and_a_frames_side_is_one_stroke_over_its_cell
     assert [span.get("fill-opacity") for span in tree.iter(f"{SVG}tspan")] == ["0"]
 
 
-def test_what_may_be_of_another_width_is_boxed_in_a_page() -> None:
+def test_a_character_of_uncertain_width_is_boxed_in_a_page() -> None:
     page = draw(screen_of(row("日→─")), "html").decode()
     assert '<i style="width:2ch;">日</i><i style="width:1ch;">→</i>' in page
     assert '<i style="width:1ch;color:transparent">─</i>' in page
@@ -296,7 +297,7 @@ def test_themes_differ_and_the_256_colours_do_not() -> None:
 
 
 @pytest.mark.parametrize("colour", ["idx:256", "idx:-1", "rgb:1:2", "red", "idx:²", "rgb:1:2:999"])
-def test_a_colour_that_is_none_is_named(colour: str) -> None:
+def test_an_invalid_colour_is_named(colour: str) -> None:
     with pytest.raises(UnknownColour, match=re.escape(repr(colour))):
         draw(screen_of(row(("x", Style(colour)))), "svg")
 

@@ -129,7 +129,7 @@ async def test_the_terminal_is_sane_and_erases_whole_characters() -> None:
         assert expected in settings
 
 
-async def test_the_environment_is_ours_by_the_rules_with_what_is_overridden(
+async def test_the_environment_follows_the_rules_and_the_overrides(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("KEPT", "kept")
@@ -174,14 +174,14 @@ async def test_a_resize_reaches_the_program() -> None:
     ("argv", "how", "failure"),
     [(["no such"], {}, NoSuchProgram), (["true"], {"cwd": "/no/such"}, NoSuchDirectory)],
 )
-async def test_what_cannot_start_says_why_and_leaves_nothing(
+async def test_a_failed_start_reports_its_reason_and_leaves_nothing(
     argv: list[str], how: dict[str, str], failure: type[Exception]
 ) -> None:
     with pytest.raises(failure, match="no such"):
         opened(argv, **how)
 
 
-async def test_a_system_without_terminals_left_is_said_to_be_so(
+async def test_running_out_of_terminals_is_reported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def none_left() -> tuple[int, int]:
@@ -196,7 +196,7 @@ async def test_a_system_without_terminals_left_is_said_to_be_so(
 
 
 @pytest.mark.each_loop
-async def test_what_is_typed_arrives_and_what_is_printed_comes_back() -> None:
+async def test_input_reaches_the_program_and_its_output_comes_back() -> None:
     pty, heard = shell("read line; echo got $line")
     async with pty:
         pty.write(b"this\n")
@@ -238,7 +238,7 @@ async def test_input_beyond_the_bound_is_refused_whole() -> None:
         assert pty.unsent == 0
 
 
-def test_urgent_bytes_overtake_what_is_queued_and_not_each_other() -> None:
+def test_urgent_bytes_overtake_queued_input_and_not_each_other() -> None:
     box = InputQueue()
     box.put(b"paste")
     box.taken(2)
@@ -278,7 +278,7 @@ async def test_an_interrupt_reaches_a_program_that_does_not_read_its_paste(
         assert await pty.child.wait() == Exit(signal=signal.SIGINT)
 
 
-async def test_what_was_typed_before_an_interrupt_is_not_obeyed_after_it(
+async def test_input_typed_before_an_interrupt_is_discarded(
     program: Callable[[str], str],
 ) -> None:
     argv = [program("bash"), "--norc", "--noprofile", "-i"]
@@ -356,7 +356,7 @@ async def test_reading_can_be_paused_from_the_callback_itself() -> None:
     assert heard.ends == 1
 
 
-async def test_what_was_printed_last_is_kept_while_paused() -> None:
+async def test_the_last_output_is_kept_while_paused() -> None:
     pty, heard = shell("echo last words")
     async with pty:
         pty.pause()
@@ -367,7 +367,7 @@ async def test_what_was_printed_last_is_kept_while_paused() -> None:
         assert await heard.end() == b"last words\r\n"
 
 
-async def test_ending_hands_over_what_was_printed_last_even_if_paused() -> None:
+async def test_the_last_output_is_delivered_at_the_exit_even_if_paused() -> None:
     pty, heard = shell("echo last words")
     pty.pause()
     async with pty:
@@ -393,7 +393,7 @@ async def test_the_special_characters_are_those_the_program_set() -> None:
     assert pty.foreground() is None
 
 
-async def test_a_terminal_whose_child_is_gone_can_still_be_asked() -> None:
+async def test_a_terminal_whose_child_has_exited_can_still_be_queried() -> None:
     pty, heard = shell("exit 3")
     async with pty:
         await heard.end()
@@ -414,14 +414,14 @@ async def test_a_terminal_whose_child_is_gone_can_still_be_asked() -> None:
 @pytest.mark.parametrize(
     ("script", "how"), [("exit 3", Exit(3)), ("kill -9 $$", Exit(signal=signal.SIGKILL))]
 )
-async def test_the_end_says_how(script: str, how: Exit) -> None:
+async def test_the_exit_has_its_code_or_signal(script: str, how: Exit) -> None:
     over: asyncio.Future[Exit | None] = asyncio.get_running_loop().create_future()
     pty, _ = shell(script, ended=lambda: over.set_result(pty.child.exit))
     async with pty:
         assert await over == how
 
 
-async def test_a_program_left_in_the_background_does_not_hold_up_the_end() -> None:
+async def test_a_program_left_in_the_background_does_not_delay_the_exit() -> None:
     loop = asyncio.get_running_loop()
     pty, heard = shell("trap '' HUP; sleep 1000 & echo bye")
     began = loop.time()
@@ -430,7 +430,7 @@ async def test_a_program_left_in_the_background_does_not_hold_up_the_end() -> No
         assert loop.time() - began >= QUIET_SECONDS
 
 
-async def test_a_program_left_in_the_background_is_heard_until_it_is_quiet() -> None:
+async def test_output_of_a_program_left_in_the_background_is_read_until_it_pauses() -> None:
     pty, heard = shell(
         "trap '' HUP; (for n in 1 2 3 4 5 6; do sleep 0.05; echo $n; done; sleep 9) &"
     )
@@ -439,7 +439,7 @@ async def test_a_program_left_in_the_background_is_heard_until_it_is_quiet() -> 
 
 
 @pytest.mark.parametrize("listener", ["steady", "halting"])
-async def test_a_program_left_in_the_background_that_never_stops_talking_is_cut_off(
+async def test_endless_output_of_a_program_left_in_the_background_is_cut_off(
     listener: str,
 ) -> None:
     loop = asyncio.get_running_loop()
@@ -456,7 +456,7 @@ async def test_a_program_left_in_the_background_that_never_stops_talking_is_cut_
         assert loop.time() - began >= LINGER_SECONDS
 
 
-async def test_the_childs_own_words_are_heard_however_slow_the_listener(
+async def test_all_output_of_the_child_is_read_however_slow_the_reader(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Although something in the background keeps talking, long after the time for that."""
@@ -527,7 +527,7 @@ async def test_a_terminal_can_be_closed_from_its_own_callback(
     assert heard.ends == 0
 
 
-async def test_closing_wakes_whoever_waits_for_it_to_drain() -> None:
+async def test_closing_wakes_callers_that_wait_for_a_drain() -> None:
     pty, heard = shell("stty raw -echo; echo up; exec sleep 1000")
     await heard.text(b"up")
     pty.write(bytes(limits.INPUT_BYTES_QUEUED))

@@ -118,7 +118,7 @@ async def test_a_flood_leaves_every_turn_to_the_others(monkeypatch: pytest.Monke
     assert limits.OUTPUT_BYTES < max(turns) <= limits.TURN_BYTES + limits.OUTPUT_BYTES
 
 
-async def test_output_that_is_dear_to_look_at_gets_a_turn_by_time() -> None:
+async def test_output_that_is_expensive_to_process_gets_a_turn_by_time() -> None:
     loop = asyncio.get_running_loop()
     calls = [0]
 

@@ -48,14 +48,14 @@ def test_a_new_file_is_for_us_alone_and_holds_every_byte_at_once(
     assert raw.failure is None
 
 
-def test_what_exists_is_not_overwritten(tmp_path: Path) -> None:
+def test_an_existing_file_is_not_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "raw"
     path.write_bytes(b"precious")
     assert refused(path) is Refusal.EXISTS
     assert path.read_bytes() == b"precious"
 
 
-def test_appending_keeps_what_is_there_and_its_mode(tmp_path: Path) -> None:
+def test_appending_keeps_the_content_and_the_mode(tmp_path: Path) -> None:
     path = tmp_path / "raw"
     path.write_bytes(b"first\n")
     path.chmod(0o644)
@@ -105,18 +105,18 @@ def test_another_users_file_is_not_appended_to(
     assert path.read_bytes() == b"theirs"
 
 
-def test_a_path_that_cannot_be_is_refused_with_a_sentence(tmp_path: Path) -> None:
+def test_an_invalid_path_is_refused_with_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert refused(tmp_path / "missing" / "raw") is Refusal.NO_DIRECTORY
     assert refused(tmp_path / "file" / "raw") is Refusal.NO_DIRECTORY
     assert refused("") is Refusal.NO_DIRECTORY
     assert refused("nul\0nul") is Refusal.OTHER
     assert refused("x" * 300) is Refusal.OTHER
-    with pytest.raises(RawTranscriptRefused, match="make it first"):
+    with pytest.raises(RawTranscriptRefused, match="create it first"):
         open_raw(str(tmp_path / "missing" / "raw"))
 
 
-def test_a_full_disk_ends_the_file_and_says_why_and_nothing_else() -> None:
+def test_a_full_disk_ends_only_the_file_and_has_a_reason() -> None:
     if not Path("/dev/full").exists():
         pytest.skip("no /dev/full here")
     # Past the check that would refuse a device: it is the only disk that is always full.
@@ -128,7 +128,7 @@ def test_a_full_disk_ends_the_file_and_says_why_and_nothing_else() -> None:
     raw.close()
 
 
-def test_what_fits_before_the_limit_is_kept(tmp_path: Path) -> None:
+def test_output_that_fits_before_the_limit_is_kept(tmp_path: Path) -> None:
     path = tmp_path / "raw"
     raw = open_raw(str(path))
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)

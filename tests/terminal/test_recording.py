@@ -81,7 +81,7 @@ def histories(draw) -> list[RecordedEvent]:
 
 
 @given(st.sampled_from(VERSIONS), histories())
-def test_what_was_written_is_what_is_read(version, events: list[RecordedEvent]) -> None:
+def test_a_written_recording_reads_back_the_same(version, events: list[RecordedEvent]) -> None:
     recording = AsciicastWriter(Header(version, Size(24, 80)), 0.0, None)
     assert read_recording(lines(written(recording, events, started=0.0))).events == tuple(events)
 
@@ -173,7 +173,7 @@ def test_every_kind_of_secret_character_by_character() -> None:
         assert "".join(e.text for e in read_recording(lines(file)).events) == example.redacted
 
 
-def test_what_was_held_is_told_when_it_is_decided() -> None:
+def test_held_text_is_written_when_it_is_decided() -> None:
     recording = recorder(2, Redactor())
     assert recording.output("s", 101.0) == b""
     assert json.loads(recording.output("ure", 102.0)) == [2.0, "o", "sure"]
@@ -185,7 +185,7 @@ def test_what_was_held_is_told_when_it_is_decided() -> None:
     ]
 
 
-def test_nothing_gets_out_unredacted_after_the_end() -> None:
+def test_no_unredacted_text_is_written_after_the_end() -> None:
     recording = recorder(2, Redactor())
     recording.exit(0, 101.0)
     assert recording.finish(102.0) == b""
@@ -228,7 +228,7 @@ def test_input_and_output_do_not_disturb_each_other() -> None:
     assert file.count(MARKER.encode()) == 2
 
 
-def test_without_a_redactor_everything_is_written_as_it_is() -> None:
+def test_without_a_redactor_everything_is_written_unchanged() -> None:
     assert json.loads(recorder(2).output(SECRET, 100.0))[2] == SECRET
 
 
@@ -271,8 +271,8 @@ BAD_EVENTS = [
 
 
 @pytest.mark.parametrize("line", BAD_EVENTS)
-def test_a_line_that_is_no_event_is_named(line: bytes) -> None:
-    with pytest.raises(NotARecording, match="line 3 is no event"):
+def test_a_line_that_is_not_an_event_is_named(line: bytes) -> None:
+    with pytest.raises(NotARecording, match="line 3 is not an event"):
         read_recording([HEADER, b"\n", line, b'[1.0,"o","x"]\n'])
 
 
@@ -291,13 +291,13 @@ BAD_HEADERS = [
 
 
 @pytest.mark.parametrize("line", BAD_HEADERS)
-def test_what_has_no_header_is_no_recording(line: bytes) -> None:
-    with pytest.raises(NotARecording, match="line 1 is no header"):
+def test_a_file_without_a_header_is_refused(line: bytes) -> None:
+    with pytest.raises(NotARecording, match="line 1 is not a header"):
         read_recording([line])
 
 
 @given(st.lists(st.binary(max_size=40)), st.booleans())
-def test_no_file_does_worse_than_not_being_a_recording(rest: list[bytes], ended: bool) -> None:
+def test_any_bytes_are_a_recording_or_refused(rest: list[bytes], ended: bool) -> None:
     try:
         recording = read_recording([HEADER, *[line + b"\n" * ended for line in rest]])
     except NotARecording:

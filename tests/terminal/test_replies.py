@@ -66,16 +66,16 @@ def test_a_question_is_answered_in_the_turn_that_fed_it(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SILENT)
-def test_what_could_type_a_programs_own_text_is_never_answered(name: str) -> None:
+def test_requests_that_could_echo_a_programs_text_get_no_reply(name: str) -> None:
     assert asked(SILENT[name])[0] == b""
 
 
-def test_answers_come_in_the_order_of_the_questions_and_see_what_came_before() -> None:
+def test_replies_keep_the_order_of_the_requests_and_see_earlier_output() -> None:
     data, _ = asked("ab\x1b[6nc\x1b[6n\x1b[5n")
     assert data == b"\x1b[1;3R\x1b[1;4R\x1b[0n"
 
 
-def test_a_session_can_say_more_about_its_terminal() -> None:
+def test_a_session_can_report_more_attributes() -> None:
     assert asked("\x1b[c", attributes=(23198,))[0] == b"\x1b[?62;22;23198c"
 
 
@@ -86,7 +86,7 @@ def test_pixels_are_those_of_the_terminal() -> None:
     assert screen.feed(b"\x1b[16t\x1b[18t") == b"\x1b[6;40;10t\x1b[8;5;20t"
 
 
-def test_a_program_that_asked_is_told_of_a_new_size() -> None:
+def test_a_program_that_asked_gets_a_new_size_reported() -> None:
     screen = Screen(Size())
     screen.feed(b"\x1b[?2048h")
     assert screen.resize(Size(10, 20)) == b"\x1b[48;10;20;160;160t"

@@ -63,14 +63,14 @@ SCREENS = {
 
 
 @pytest.mark.parametrize("name", SCREENS)
-def test_it_looks_the_same(name: str) -> None:
+def test_a_restored_screen_looks_the_same(name: str) -> None:
     screen = Screen(SIZE)
     screen.feed(SCREENS[name].encode())
     assert looks(copied(screen)) == looks(screen)
 
 
 @pytest.mark.parametrize("name", SCREENS)
-def test_it_goes_on_the_same(name: str) -> None:
+def test_a_restored_screen_continues_the_same(name: str) -> None:
     screen = Screen(SIZE)
     screen.feed(SCREENS[name].encode())
     copy = copied(screen)
@@ -94,7 +94,7 @@ PIECES = (
 @given(st.lists(st.sampled_from(PIECES), max_size=40).map("".join))
 @example("0123456789abc\x1b[1;10H\x1b[X")
 @example("0123456789abc\x1b[2;1H\x1b[X")
-def test_whatever_is_shown_can_be_drawn_again(data: str) -> None:
+def test_every_screen_can_be_drawn_again(data: str) -> None:
     screen = Screen(SIZE)
     screen.feed(data.encode())
     assert looks(copied(screen)) == looks(screen)

@@ -24,19 +24,19 @@ def test_a_read_of_nothing_but_escapes_goes_in_pieces() -> None:
     assert Pace().stride(RESETS) == 2 * limits.SCREEN_ESCAPES
 
 
-def test_after_a_dear_piece_the_next_is_shorter_by_as_much_as_it_was_too_dear() -> None:
+def test_after_a_slow_piece_the_next_is_shorter_in_proportion() -> None:
     pace = Pace()
     assert pace.took(4 * SLOW_SECONDS)
     assert pace.stride(RESETS) == 2 * limits.SCREEN_ESCAPES // 4
 
 
-def test_even_the_dearest_escape_is_given_one_at_a_time() -> None:
+def test_the_slowest_escapes_are_fed_one_at_a_time() -> None:
     pace = Pace()
     pace.took(1e6)
     assert pace.stride(RESETS) == 2
 
 
-def test_the_pace_comes_back_when_what_follows_is_cheap() -> None:
+def test_the_pace_recovers_when_later_output_is_cheap() -> None:
     pace = Pace()
     pace.took(1e6)
     while pace.stride(RESETS) < Pace().stride(RESETS):
@@ -45,14 +45,14 @@ def test_the_pace_comes_back_when_what_follows_is_cheap() -> None:
         assert pace.stride(RESETS) > before
 
 
-def test_output_without_escapes_is_never_cut_however_dear_it_was() -> None:
+def test_output_without_escapes_is_never_cut_however_slow() -> None:
     pace = Pace()
     pace.took(1e6)
     assert pace.stride(b"x" * 16384) == 16384
 
 
 @given(st.binary(min_size=1), st.lists(st.floats(0, 10)))
-def test_a_stride_always_leads_on(data: bytes, spent: list[float]) -> None:
+def test_a_stride_is_never_zero(data: bytes, spent: list[float]) -> None:
     pace = Pace()
     for seconds in spent:
         pace.took(seconds)

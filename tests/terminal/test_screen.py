@@ -98,7 +98,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_it_shows_what_xterm_shows(name: str) -> None:
+def test_a_screen_shows_the_same_as_xterm(name: str) -> None:
     data, expected, cursor = CASES[name]
     screen = shown(data)
     assert (lines(screen), at(screen)) == (expected, cursor)
@@ -170,17 +170,17 @@ def test_erasing_keeps_the_background() -> None:
     assert shown("\x1b[48;2;1;2;3m\x1b[K").rows()[0].cells[5].style.background == "rgb:1:2:3"
 
 
-def test_the_words_of_a_coloured_row_are_those_of_its_cells() -> None:
+def test_the_text_of_a_coloured_row_is_that_of_its_cells() -> None:
     row = shown("\x1b[31ma\x1b[44m\x1b[K 中\x1b[0m é").rows()[0]
     assert row.text == "a 中 é"
     assert row.text == "".join(cell.text or " " for cell in row.cells if cell.width).rstrip()
 
 
-def test_a_row_that_was_too_long_says_that_it_goes_on() -> None:
+def test_a_row_that_was_too_long_is_marked_as_wrapped() -> None:
     assert [row.wrapped for row in shown("0123456789ab").rows()] == [True, False, False, False]
 
 
-def test_modes_are_told() -> None:
+def test_modes_are_reported() -> None:
     screen = shown("")
     assert not screen.application_cursor
     assert not screen.application_keypad
@@ -245,7 +245,7 @@ def test_an_unchanged_screen_is_the_same_snapshot() -> None:
     assert screen.snapshot(4) is not screen.snapshot(3)
 
 
-def test_rows_stay_the_same_when_many_other_screens_were_looked_at() -> None:
+def test_rows_stay_the_same_when_many_other_screens_were_read() -> None:
     screen = shown("\x1b[31mabc\x1b[0m", 80, 24)
     before = screen.rows()
     others = [shown(f"other {n}", 80, 24) for n in range(60)]
@@ -261,7 +261,7 @@ def test_rows_stay_the_same_when_many_other_screens_were_looked_at() -> None:
 # Titles
 
 
-def test_there_is_no_title_until_the_program_says_one() -> None:
+def test_there_is_no_title_until_the_program_sets_it() -> None:
     screen = shown("abc")
     assert screen.title is None
     screen.feed(b"\x1b]0;one\x07")
@@ -399,7 +399,7 @@ def test_where_the_reads_are_cut_never_matters(data: bytes, cols: int, step: int
 
 @given(st.lists(hostile, max_size=6))
 @settings(deadline=None)
-def test_looking_between_reads_never_matters(reads: list[bytes]) -> None:
+def test_reading_rows_between_feeds_never_matters(reads: list[bytes]) -> None:
     looked, blind = shown(b""), shown(b"")
     for data in reads:
         looked.feed(data)
@@ -436,7 +436,7 @@ def test_nothing_raises_for_hostile_bytes_and_sizes(counted: object) -> None:
 # Memory
 
 
-def test_closing_frees_the_emulator_and_what_was_taken_stays() -> None:
+def test_closing_frees_the_emulator_and_earlier_snapshots_stay() -> None:
     screen = shown("abc")
     rows, known = screen.rows(), len(emulator._callback_states)
     screen.close()
@@ -445,7 +445,7 @@ def test_closing_frees_the_emulator_and_what_was_taken_stays() -> None:
     assert rows[0].cells[0] == Cell("a")
 
 
-def test_a_screen_that_nobody_closes_is_freed_when_it_is_forgotten() -> None:
+def test_an_unclosed_screen_is_freed_when_it_is_collected() -> None:
     gc.collect()
     known = len(emulator._callback_states)
     screen = shown("abc")

@@ -127,7 +127,7 @@ class Looks:
         monkeypatch.setattr(Waits, "_decide", counting)
 
 
-async def test_a_wait_looks_only_when_something_happened(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_wait_is_checked_only_after_a_change(monkeypatch: pytest.MonkeyPatch) -> None:
     async with await relay() as session:
         looks = Looks(monkeypatch)
         waiting = asyncio.create_task(session.wait(ContainsText("now"), timeout=20))
@@ -149,7 +149,7 @@ async def test_a_wait_for_stillness_sets_a_timer_and_does_not_poll(
 
 
 @pytest.mark.parametrize("count", [500])
-async def test_many_wait_on_one_session_and_each_gets_its_own(count: int) -> None:
+async def test_many_waits_on_one_session_each_get_their_own_match(count: int) -> None:
     async with await relay() as session:
         waits = [
             asyncio.create_task(session.wait(TranscriptContains(f"<{number}>")))
@@ -162,7 +162,7 @@ async def test_many_wait_on_one_session_and_each_gets_its_own(count: int) -> Non
         assert not session._waits
 
 
-async def test_what_a_wait_found_is_the_very_frame_that_matched() -> None:
+async def test_a_wait_returns_the_frame_that_matched() -> None:
     """Each frame is wiped by the next, in the same turn of the loop as it is looked at."""
     async with await relay() as session:
         waiting = [
@@ -224,7 +224,7 @@ async def _keep_printing(session: PtySession, data: bytes) -> None:
         await asyncio.sleep(0.005)  # a program that is never quiet
 
 
-async def test_a_wait_in_vain_says_how_near_it_was() -> None:
+async def test_a_failed_wait_has_the_nearest_miss() -> None:
     async with await relay() as session:
         with pytest.raises(WaitTimedOut) as failed:
             await session.wait(AllOf((ContainsText("ready"), ContainsText("steady"))), timeout=0.05)
@@ -233,7 +233,7 @@ async def test_a_wait_in_vain_says_how_near_it_was() -> None:
         assert "steady" in str(failed.value.explanation)
 
 
-async def test_a_pattern_that_is_none_is_refused_before_anything_waits() -> None:
+async def test_an_invalid_pattern_is_refused_before_the_wait() -> None:
     async with await relay() as session:
         with pytest.raises(MatcherRefused):
             await session.wait(ScreenRegex("("))
@@ -277,7 +277,7 @@ async def test_waits_of_every_kind_come_true() -> None:
     ],
     ids=["bash", "python", "cat"],
 )
-async def test_since_does_not_take_the_echo_of_ones_own_typing_for_an_answer(
+async def test_since_does_not_match_the_echo_of_typed_input(
     program: tuple[str, ...],
 ) -> None:
     """`hello` is typed, and echoed; only the program's own hello counts."""
@@ -294,7 +294,7 @@ async def test_since_does_not_take_the_echo_of_ones_own_typing_for_an_answer(
         assert found.moment.text.count("hello") == 2
 
 
-async def test_since_a_sequence_does_not_see_what_stood_there() -> None:
+async def test_since_a_sequence_does_not_match_older_text() -> None:
     async with await relay() as session:
         sequence = session.mark_sequence()
         with pytest.raises(WaitTimedOut):
@@ -319,7 +319,7 @@ async def test_the_last_output_of_a_child_that_exits_at_once_is_there() -> None:
         assert session.transcript.text() == "the last words"
 
 
-async def test_the_end_can_be_waited_for_and_its_code() -> None:
+async def test_a_wait_matches_the_exit_and_its_code() -> None:
     async with shell("read x; exit 7") as session:
         both = AllOf((ProcessExited(), ExitCode(7)))
         waiting = asyncio.create_task(session.wait(both))
@@ -328,7 +328,7 @@ async def test_the_end_can_be_waited_for_and_its_code() -> None:
         assert await session.wait(ProcessExited())  # and again, when it has long been so
 
 
-async def test_what_can_no_longer_come_fails_at_once_when_the_program_is_gone() -> None:
+async def test_a_wait_that_can_no_longer_match_fails_at_once_after_the_exit() -> None:
     async with shell("read x; printf bye") as session:
         waiting = asyncio.create_task(session.wait(ContainsText("never"), timeout=600))
         both = asyncio.create_task(
@@ -344,14 +344,14 @@ async def test_what_can_no_longer_come_fails_at_once_when_the_program_is_gone() 
             await session.wait(ExitCode(1), timeout=600)
 
 
-async def test_what_the_program_said_last_is_still_found_after_its_end() -> None:
+async def test_the_last_output_is_still_found_after_the_exit() -> None:
     async with shell("printf found") as session:
         assert await session.wait(ContainsText("found"))
         await session.ended()
         assert await session.wait(ContainsText("found"))
 
 
-async def test_nothing_can_be_typed_at_a_program_that_is_gone() -> None:
+async def test_input_to_a_program_that_has_exited_is_refused() -> None:
     async with shell("exit 0") as session:
         await session.ended()
         for action in (
@@ -365,7 +365,7 @@ async def test_nothing_can_be_typed_at_a_program_that_is_gone() -> None:
                 await session.act(action)
 
 
-async def test_watchers_are_called_once_more_at_the_end_and_then_it_is_known() -> None:
+async def test_watchers_are_called_once_more_after_the_exit_is_set() -> None:
     ends = []
     async with shell("read x") as session:
         session.watchers.add(lambda: ends.append(session.exit))
@@ -502,7 +502,7 @@ async def test_a_claimant_gets_its_strings_and_no_other() -> None:
         assert session.swallowed == 1
 
 
-async def test_the_raw_transcript_has_every_byte_before_anybody_looked(tmp_path: Path) -> None:
+async def test_the_raw_transcript_has_every_byte_before_any_processing(tmp_path: Path) -> None:
     path = tmp_path / "raw"
     sent = b'a\x1b]23198;{"n":1}\x07b\x1bPHTTY;x\x1b\\c\xff\x00\x1b[31md'
     async with shell(RELAY, raw=open_raw(str(path))) as session:

@@ -170,7 +170,7 @@ async def connected(path: Path) -> Wire:
 
 @pytest.mark.counted
 @pytest.mark.deadline(60)
-async def test_slow_and_vanished_clients_beside_floods_harm_nobody(
+async def test_slow_and_vanished_clients_beside_floods_harm_no_other_client(
     counted: Callable[[int, int], int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Programs that print for ever. One client subscribes and never reads, one attaches and never
@@ -235,7 +235,7 @@ async def _sent(wire: Wire, session: str, line: str) -> str:
 
 
 @pytest.mark.counted
-async def test_no_output_is_missing_without_a_gap_that_says_so(
+async def test_missing_output_is_always_reported_as_a_gap(
     counted: Callable[[int, int], int], tmp_path: Path
 ) -> None:
     """Numbered lines from a program that is faster than its reader: between two that do not follow

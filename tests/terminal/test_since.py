@@ -180,7 +180,7 @@ lines = st.lists(texts, max_size=12).map(lambda rows: "".join(f"{row}\r\n" for r
 
 @settings(max_examples=200)
 @given(before=lines, prompt=texts, after=lines, cols=st.integers(5, 24))
-def test_what_stood_there_and_stays_is_never_new(
+def test_text_that_stays_in_its_place_is_never_new(
     before: str, prompt: str, after: str, cols: int
 ) -> None:
     term = Terminal(cols=cols).print("XYZ\r\n" + before + prompt)
@@ -317,7 +317,7 @@ async def test_bash_typed_at_in_pieces_has_an_echo_too(program: Callable[[str], 
         await session.wait(matchers.ContainsText("READY", since=mark), 5)
 
 
-async def test_what_is_typed_before_a_shell_reads_is_echoed_twice_and_is_not_new(
+async def test_input_typed_before_a_shell_reads_is_echoed_twice_and_is_not_new(
     program: Callable[[str], Path],
 ) -> None:
     argv = (str(program("bash")), "--norc", "--noprofile")
@@ -336,7 +336,9 @@ async def test_a_python_prompt_is_new_each_time(program: Callable[[str], Path]) 
             await session.wait(matchers.ScreenRegex("(?m)^>>>$", since=mark), 5)
 
 
-async def test_cat_says_it_twice_and_the_second_is_new(program: Callable[[str], Path]) -> None:
+async def test_cat_prints_a_line_twice_and_the_second_is_new(
+    program: Callable[[str], Path],
+) -> None:
     async with PtySession(Program((str(program("cat")),))) as session:
         mark = await marked(session, "hello\n")
         found = await session.wait(matchers.ContainsText("hello", since=mark), 5)

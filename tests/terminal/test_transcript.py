@@ -48,7 +48,7 @@ def test_however_the_reads_are_cut_text_and_cursor_are_those_of_the_whole(
 
 
 @given(reads, st.integers(0, 4000))
-def test_what_feed_says_is_what_since_says_later(data: list[bytes], max_chars: int) -> None:
+def test_feed_returns_the_text_that_since_returns_later(data: list[bytes], max_chars: int) -> None:
     transcript = Transcript(max_chars)
     said, cursor, dropped = "", 0, False
     whole = ""
@@ -86,7 +86,7 @@ def test_only_bytes_that_are_no_utf8_become_replacements() -> None:
     assert (transcript.cursor, transcript.text()) == (4, "a\ufffdb\ufffd")
 
 
-def test_a_delta_that_was_cut_says_so_and_holds_what_is_left() -> None:
+def test_a_truncated_delta_is_marked_and_has_the_rest() -> None:
     transcript = fed([b"abcdefgh"], max_chars=4)
     assert transcript.since(0) == Delta("efgh", 8, True)
     assert transcript.since(4) == Delta("efgh", 8, False)
@@ -119,7 +119,7 @@ def test_a_marker_names_a_place_and_moves_when_marked_again() -> None:
     assert transcript.between("b", "a") == "three"
 
 
-def test_what_is_evicted_or_unknown_is_not_between_anything() -> None:
+def test_evicted_text_and_unknown_labels_have_nothing_between_them() -> None:
     transcript = Transcript(4)
     transcript.mark("a")
     transcript.feed(b"1234")
@@ -131,7 +131,7 @@ def test_what_is_evicted_or_unknown_is_not_between_anything() -> None:
     assert transcript.between("never", "b") is None
 
 
-def test_the_oldest_label_gives_way_to_one_too_many() -> None:
+def test_a_label_over_the_limit_replaces_the_oldest() -> None:
     transcript = Transcript()
     for number in range(TRANSCRIPT_MARKERS):
         transcript.mark(f"turn {number}")
@@ -145,14 +145,14 @@ def test_the_oldest_label_gives_way_to_one_too_many() -> None:
 # Redacted.
 
 
-def test_redacted_says_what_the_redactor_says_of_the_whole() -> None:
+def test_redacted_equals_the_redactors_result_for_the_whole_text() -> None:
     for example in EXAMPLES:
         text = f"\x1b[1m{example.text[:9]}\x1b[31m{example.text[9:]}\x1b[0m"
         assert fed([text.encode()]).redacted(REDACTOR).text == REDACTOR.redact(text)
 
 
 @given(st.lists(st.sampled_from(["token=ab", "\x1b[1m", SECRET, " ", "\x1b]0;", "\x07", "cd"])))
-def test_redacted_hides_what_redact_hides_also_with_control_strings(pieces: list[str]) -> None:
+def test_redacted_hides_the_same_secrets_as_redact_with_control_strings(pieces: list[str]) -> None:
     text = "".join(pieces)
     said = fed([text.encode()]).redacted(REDACTOR).text
     assert said.replace(MARKER, "") == REDACTOR.redact(text).replace(MARKER, "")
@@ -209,12 +209,12 @@ STRIPPED = {
 
 
 @pytest.mark.parametrize("text", STRIPPED)
-def test_stripped(text: str) -> None:
+def test_escapes_are_stripped(text: str) -> None:
     assert strip_escapes(text) == STRIPPED[text]
 
 
 @given(st.text(alphabet="\x1b[]0;m\r\n\t\x07\\Pab\x18\x9b\x7f\x08"))
-def test_nothing_a_terminal_would_act_on_is_left(text: str) -> None:
+def test_stripped_text_has_nothing_a_terminal_would_act_on(text: str) -> None:
     stripped = strip_escapes(text)
     assert not [char for char in stripped if char < " " and char not in "\n\t"]
     assert strip_escapes(stripped) == stripped

@@ -1,4 +1,4 @@
-"""Authentication: who may use a server over the network, and the middleware that asks."""
+"""Authentication of network requests, and the middleware that applies it."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def outcome(verdict: object) -> str:
             return "redeemed"
 
 
-# Each row: what comes, besides the method and path of a plain GET, and what becomes of it.
+# Each row: the request, apart from the method and path of a plain GET, and the expected verdict.
 HOSTS: list[tuple[Headers, str]] = [
     ([HOST], "token"),
     ([("host", f"localhost:{PORT}")], "token"),
@@ -120,7 +120,9 @@ HOSTS: list[tuple[Headers, str]] = [
 
 
 @pytest.mark.parametrize(("headers", "expected"), HOSTS, ids=repr)
-def test_only_our_own_names_are_a_host_even_with_the_token(headers: Headers, expected: str) -> None:
+def test_only_our_own_host_names_are_accepted_even_with_the_token(
+    headers: Headers, expected: str
+) -> None:
     assert outcome(an_authenticator().authenticate(request_with(*headers, BEARER), 0.0)) == expected
 
 
@@ -153,7 +155,7 @@ ORIGINS: list[tuple[Headers, str]] = [
 
 
 @pytest.mark.parametrize(("headers", "expected"), ORIGINS, ids=repr)
-def test_only_our_own_pages_are_an_origin_even_with_the_token(
+def test_only_our_own_origins_are_accepted_even_with_the_token(
     headers: Headers, expected: str
 ) -> None:
     for ws in (False, True):
@@ -292,7 +294,7 @@ def test_a_code_works_once_and_only_for_a_while() -> None:
     assert outcome(auth.authenticate(late, 1.0)) == "401 code"
 
 
-def test_a_reload_of_a_spent_link_leads_home_whoever_has_the_cookie() -> None:
+def test_a_reload_of_a_spent_link_redirects_a_browser_with_the_cookie() -> None:
     auth = an_authenticator()
     cookie = cookie_of(auth)
     again = auth.authenticate(request_with(HOST, cookie, path="/x", query="code=spent"), 2.0)
@@ -349,7 +351,9 @@ def test_no_other_request_spends_a_code(
         ("/a#b", "/"),
     ],
 )
-def test_a_redeemed_code_leads_to_the_same_path_and_never_away(path: str, location: str) -> None:
+def test_a_redeemed_code_redirects_to_the_same_path_and_never_to_another_host(
+    path: str, location: str
+) -> None:
     auth = an_authenticator()
     verdict = auth.authenticate(
         request_with(HOST, path=path, query=f"code={auth.new_code(0.0)}"), 1.0
@@ -359,7 +363,7 @@ def test_a_redeemed_code_leads_to_the_same_path_and_never_away(path: str, locati
 
 
 @pytest.mark.parametrize("path", ["http://127.0.0.1:8123/", "*", "", "evil.example:443"])
-def test_a_target_that_is_no_path_is_refused(path: str) -> None:
+def test_a_target_that_is_not_a_path_is_refused(path: str) -> None:
     assert (
         outcome(an_authenticator().authenticate(request_with(HOST, BEARER, path=path), 0.0))
         == "400 target"
@@ -385,7 +389,7 @@ def test_a_websocket_without_proof_may_still_show_it(headers: Headers, expected:
     )
 
 
-def test_codes_and_cookies_are_forgotten_oldest_first_and_never_pile_up() -> None:
+def test_codes_and_cookies_are_bounded_and_dropped_oldest_first() -> None:
     auth = an_authenticator()
     first = auth.new_code(0.0)
     for _ in range(limits.DOOR_SECRETS):
@@ -399,7 +403,7 @@ def test_codes_and_cookies_are_forgotten_oldest_first_and_never_pile_up() -> Non
     assert outcome(auth.authenticate(request_with(HOST, newest), 2.0)) == "cookie"
 
 
-def test_an_authenticator_without_an_address_admits_nobody() -> None:
+def test_an_authenticator_without_an_address_refuses_every_request() -> None:
     assert outcome(Authenticator(TOKEN).authenticate(request_with(HOST, BEARER), 0.0)) == "403 host"
 
 
@@ -415,7 +419,7 @@ def test_an_authenticator_without_an_address_admits_nobody() -> None:
         (f"box.lan:{PORT}", "https://other.lan", "403 origin"),
     ],
 )
-def test_configured_names_are_ours_too(host: str, origin: str, expected: str) -> None:
+def test_configured_names_are_accepted_too(host: str, origin: str, expected: str) -> None:
     auth = an_authenticator(names=["Box.lan", "proxy.lan:8080"], origins=["https://proxy.lan"])
     assert (
         outcome(auth.authenticate(request_with(("host", host), ("origin", origin), BEARER), 0.0))
@@ -423,7 +427,7 @@ def test_configured_names_are_ours_too(host: str, origin: str, expected: str) ->
     )
 
 
-def test_on_port_80_a_name_goes_without_its_port_and_elsewhere_it_does_not() -> None:
+def test_a_name_without_its_port_is_accepted_only_on_port_80() -> None:
     auth = Authenticator(TOKEN)
     auth.set_address("0.0.0.0", 80)
     assert outcome(auth.authenticate(request_with(("host", "localhost"), BEARER), 0.0)) == "token"
@@ -432,8 +436,8 @@ def test_on_port_80_a_name_goes_without_its_port_and_elsewhere_it_does_not() -> 
 
 
 @pytest.mark.parametrize("name", ["*", "*.lan", "http://box", "a b", "box.lan:", "", "a@b", "box/"])
-def test_a_name_no_host_header_can_have_is_refused_at_once(name: str) -> None:
-    with pytest.raises(NoHostName, match="is no host name"):
+def test_a_name_that_no_host_header_can_have_is_refused_at_once(name: str) -> None:
+    with pytest.raises(NoHostName, match="is not a host name"):
         Authenticator(TOKEN, names=[name])
 
 
@@ -473,7 +477,7 @@ def test_the_token_is_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch)
     st.binary(max_size=40),
     st.booleans(),
 )
-def test_nothing_a_stranger_sends_is_admitted_or_raises(
+def test_no_request_without_proof_is_admitted_or_raises(
     headers: list[tuple[bytes, bytes]], query: bytes, ws: bool
 ) -> None:
     auth = an_authenticator()
@@ -511,7 +515,7 @@ def test_a_refusal_repeats_nothing_of_the_request() -> None:
 
 
 class Exchange:
-    """One request to the middleware, by hand: what comes in, and what went out."""
+    """One request to the middleware, driven by hand: messages received and messages sent."""
 
     def __init__(self, *incoming: dict[str, Any]) -> None:
         self._incoming = list(incoming)
@@ -532,7 +536,7 @@ class Exchange:
 
 
 async def hello(scope: Any, receive: Any, send: Any) -> None:
-    """The app behind the middleware: an open page, which says so."""
+    """The app behind the middleware: a page without protection of its own."""
     if scope["type"] == "websocket":
         assert (await receive())["type"] == "websocket.connect"
         await send({"type": "websocket.accept"})
@@ -563,15 +567,15 @@ async def through(
     )
 
 
-async def test_a_stranger_gets_a_sentence_and_nothing_of_his_request_is_read() -> None:
+async def test_a_request_without_proof_gets_an_error_and_is_not_read() -> None:
     exchange = Exchange()
     await through(exchange, request_with(HOST, method="POST"))
     assert exchange.received == 0
     assert exchange.sent[0]["status"] == 401
     assert exchange.headers()["www-authenticate"] == "Bearer"
-    told = msgspec.json.decode(exchange.sent[1]["body"])
-    assert told["reason"] == "token"
-    assert told["message"].startswith("This needs the token")
+    refusal = msgspec.json.decode(exchange.sent[1]["body"])
+    assert refusal["reason"] == "token"
+    assert refusal["message"].startswith("This needs the token")
 
 
 REFUSED_REQUESTS: list[tuple[Headers, dict[str, str], str]] = [
@@ -587,7 +591,7 @@ A_BROWSER = ("accept", "text/html,application/xhtml+xml,application/xml;q=0.9,*/
 
 
 @pytest.mark.parametrize(("headers", "more", "reason"), REFUSED_REQUESTS)
-async def test_every_refusal_is_a_page_with_a_way_on_to_a_person_and_json_to_a_program(
+async def test_every_refusal_is_a_page_with_advice_for_a_person_and_json_for_a_program(
     headers: Headers, more: dict[str, str], reason: str
 ) -> None:
     person, program = Exchange(), Exchange()
@@ -597,13 +601,13 @@ async def test_every_refusal_is_a_page_with_a_way_on_to_a_person_and_json_to_a_p
     for exchange, accepts in ((person, A_BROWSER), (program, ("accept", "*/*"))):
         request = request_with(*headers, accepts, **more)
         await guarded(scope_of(request), exchange.receive, exchange.send)
-    told = msgspec.json.decode(program.sent[1]["body"])
+    refusal = msgspec.json.decode(program.sent[1]["body"])
     page = person.sent[1]["body"].decode()
     assert program.headers()["content-type"] == "application/json"
-    assert told["reason"] == reason
+    assert refusal["reason"] == reason
     assert person.sent[0]["status"] == program.sent[0]["status"]
     assert person.headers()["content-type"] == "text/html; charset=utf-8"
-    assert f"<p>{told['message']}</p>" in page
+    assert f"<p>{refusal['message']}</p>" in page
     assert f"<code>this {reason}</code>" in page
     assert "&lt;mine&gt;" in page
     for word in ("evil", "spent", "wrong", "proxy"):
@@ -611,7 +615,7 @@ async def test_every_refusal_is_a_page_with_a_way_on_to_a_person_and_json_to_a_p
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site"])
-async def test_who_comes_from_another_site_is_let_in_by_a_step_that_brings_the_cookie(
+async def test_a_browser_from_another_site_gets_a_page_that_makes_it_send_the_cookie(
     site: str,
 ) -> None:
     auth = an_authenticator(names=["demo-1.localhost"], shared=True)
@@ -632,7 +636,7 @@ async def test_who_comes_from_another_site_is_let_in_by_a_step_that_brings_the_c
 
 
 @pytest.mark.parametrize("headers", [[HOST, BEARER], [HOST], [("host", "evil.example")]])
-async def test_every_response_keeps_pages_to_themselves_and_allows_no_other_origin(
+async def test_every_response_has_the_security_headers_and_allows_no_other_origin(
     headers: Headers,
 ) -> None:
     exchange = Exchange()
@@ -644,7 +648,7 @@ async def test_every_response_keeps_pages_to_themselves_and_allows_no_other_orig
     assert not [name for name in found if name.lower().startswith("access-control")]
 
 
-async def test_a_page_may_state_its_own_policy_where_it_must() -> None:
+async def test_a_page_may_set_its_own_policy() -> None:
     exchange = Exchange()
     await through(exchange, request_with(HOST, BEARER))
     assert exchange.headers()["cache-control"] == "max-age=60"
@@ -678,11 +682,11 @@ CONNECT = {"type": "websocket.connect"}
 async def test_the_first_message_may_be_the_token_and_the_app_never_sees_it(key: str) -> None:
     body = msgspec.json.encode({"token": TOKEN})
     shown = {"type": "websocket.receive", key: body.decode() if key == "text" else body}
-    said = {"type": "websocket.receive", "text": "hi"}
-    exchange = Exchange(CONNECT, shown, said)
+    greeting = {"type": "websocket.receive", "text": "hi"}
+    exchange = Exchange(CONNECT, shown, greeting)
     await through(exchange, request_with(HOST, HOME, ws=True))
     assert [message["type"] for message in exchange.sent] == ["websocket.accept", "websocket.send"]
-    assert exchange.sent[1]["text"] == str(said)
+    assert exchange.sent[1]["text"] == str(greeting)
 
 
 @pytest.mark.parametrize(
@@ -697,7 +701,9 @@ async def test_any_other_first_message_is_the_last(text: str) -> None:
     assert len(exchange.sent[1]["reason"].encode()) <= 123
 
 
-async def test_nobody_stands_on_the_mat_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_websocket_without_a_first_message_is_closed_soon(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(auth, "TOKEN_SECONDS", 0.01)
     exchange = Exchange(CONNECT)
 
@@ -710,10 +716,10 @@ async def test_nobody_stands_on_the_mat_for_long(monkeypatch: pytest.MonkeyPatch
         scope_of(request_with(HOST, ws=True)), receive, exchange.send
     )
     assert exchange.sent[1]["code"] == 4401
-    assert "none came" in exchange.sent[1]["reason"]
+    assert "none arrived" in exchange.sent[1]["reason"]
 
 
-async def test_what_is_no_request_passes_by() -> None:
+async def test_lifespan_messages_are_passed_on() -> None:
     seen = []
 
     async def app(scope: Any, receive: Any, send: Any) -> None:

@@ -1,4 +1,4 @@
-"""What every transport promises, run over every transport."""
+"""The contract of every transport, run over every transport."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ over_each = pytest.mark.parametrize("transport", TRANSPORTS, ids=str)
 over_each_duplex = pytest.mark.parametrize(
     "transport", [transport for transport in TRANSPORTS if transport.duplex], ids=str
 )
-"""Those where the server may speak first; the other one answers, and says nothing unasked."""
+"""Transports where the server may send first; over the other one it only responds."""
 
 
 class Text(Struct):
@@ -46,7 +46,7 @@ async def test_a_call_is_answered(transport: Transport, tmp_path: Path) -> None:
 
 
 @over_each
-async def test_any_text_arrives_as_it_was(transport: Transport, tmp_path: Path) -> None:
+async def test_any_text_arrives_unchanged(transport: Transport, tmp_path: Path) -> None:
     text = 'Ü✓🙂 "quoted" \r\n\t\x1b]23198;0;{}\x07 \x00 Content-Length: 5\r\n\r\n'
     async with transport.link(table(echo=echo), tmp_path) as (peer, _):
         assert await peer.call("echo", Text(text), returns=Text) == Text(text)
@@ -74,7 +74,7 @@ async def test_large_messages_pass_both_ways(
 
 
 @over_each
-async def test_an_error_arrives_with_code_sentence_and_data(
+async def test_an_error_arrives_with_code_message_and_data(
     transport: Transport, tmp_path: Path
 ) -> None:
     def refuse(params: Text) -> None:
@@ -105,11 +105,13 @@ async def test_notifications_arrive_in_order(transport: Transport, tmp_path: Pat
 
 
 @over_each_duplex
-async def test_the_server_speaks_and_asks_too(transport: Transport, tmp_path: Path) -> None:
-    heard: asyncio.Queue[str] = asyncio.Queue()
+async def test_the_server_sends_notifications_and_requests_too(
+    transport: Transport, tmp_path: Path
+) -> None:
+    received: asyncio.Queue[str] = asyncio.Queue()
 
     def tell(params: Text) -> None:
-        heard.put_nowait(params.text)
+        received.put_nowait(params.text)
 
     async def go(params: Text, call: CallContext) -> str:
         await call.peer.notify("tell", Text("working"))
@@ -119,11 +121,11 @@ async def test_the_server_speaks_and_asks_too(transport: Transport, tmp_path: Pa
     ours = table(tell=tell, echo=echo)
     async with transport.link(table(go=go), tmp_path, ours) as (peer, _):
         assert await peer.call("go", Text("back and forth")) == "back and forth"
-        assert await heard.get() == "working"
+        assert await received.get() == "working"
 
 
 @over_each
-async def test_a_call_nobody_answers_times_out_and_the_next_one_works(
+async def test_a_call_without_response_times_out_and_the_next_one_works(
     transport: Transport, tmp_path: Path
 ) -> None:
     async def never(params: Text) -> None:
@@ -149,12 +151,12 @@ async def test_when_the_server_closes_pending_calls_fail_with_a_reason(
         calling = asyncio.create_task(peer.call("never", Text("")))
         await started.wait()
         await server.close()
-        with pytest.raises(CallError, match=r"never: |This side is closing"):
+        with pytest.raises(CallError, match=r"never: |This peer is closing"):
             await calling
 
 
 @over_each
-async def test_when_the_client_closes_its_handlers_over_there_stop(
+async def test_when_the_client_closes_its_remote_handlers_stop(
     transport: Transport, tmp_path: Path
 ) -> None:
     started, stopped = asyncio.Event(), asyncio.Event()
@@ -176,13 +178,13 @@ async def test_when_the_client_closes_its_handlers_over_there_stop(
 
 
 @over_each_duplex
-async def test_a_reader_that_stops_makes_the_writer_wait_and_loses_nothing(
+async def test_a_reader_that_stops_blocks_the_writer_and_loses_nothing(
     transport: Transport, tmp_path: Path
 ) -> None:
     count, size = 400, 50_000
     seen = 0
     done = asyncio.Event()
-    told = 0
+    sent = 0
 
     def big(params: Text) -> None:
         nonlocal seen
@@ -191,20 +193,20 @@ async def test_a_reader_that_stops_makes_the_writer_wait_and_loses_nothing(
             done.set()
 
     async def flood(params: Text, call: CallContext) -> None:
-        nonlocal told
+        nonlocal sent
         for _ in range(count):
             await call.peer.notify("big", Text("x" * size))
-            told += 1
+            sent += 1
 
     async with transport.link(table(flood=flood), tmp_path, table(big=big)) as (peer, _):
         peer._channel.pause()
         await peer.notify("flood", Text(""))
         before = -1
-        while told != before or told == 0:  # until the writer makes no more progress
-            before = told
+        while sent != before or sent == 0:  # until the writer makes no more progress
+            before = sent
             for _ in range(50):
                 await asyncio.sleep(0)
-        assert told * size < 4 * limits.OUTBOUND_BYTES
+        assert sent * size < 4 * limits.OUTBOUND_BYTES
         peer._channel.resume()
         await done.wait()
         assert seen == count

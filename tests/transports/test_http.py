@@ -1,4 +1,4 @@
-"""POST, event streams, and the server beneath them: real sockets, real curl."""
+"""POST, event streams, and their web server: real sockets, real curl."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from telex.transports import channels as transports_channels
 from telex.transports import http, http_client, http_messages, web_server
 from telex.transports.auth import Authenticator
 from telex.transports.channels import ChannelEnded
-from telex.transports.errors import CannotConnect, NobodyThere, NotAdmitted
+from telex.transports.errors import AccessDenied, CannotConnect, NoServer
 from telex.transports.http_messages import FrameKind, frame_kind
 from telex.transports.web_server import CannotListen, RemoteNotAllowed, listen
 from telex.wire import limits
@@ -62,7 +62,7 @@ def _logs_no_errors(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 
 
 class Curl:
-    """`curl`, with the token and JSON unless told otherwise. Says the status after the body."""
+    """Runs `curl`, by default with the token and JSON. It prints the status after the body."""
 
     def __init__(self, program: Program, here: Site) -> None:
         self._path = program("curl")
@@ -118,7 +118,7 @@ async def test_a_notification_is_accepted_and_served_before_that(program: Progra
         assert noted == ["x"]
 
 
-async def test_what_the_server_says_before_its_answer_does_not_take_its_place(
+async def test_a_notification_before_the_response_does_not_replace_it(
     program: Program,
 ) -> None:
     async def go(params: Text, call: CallContext) -> str:
@@ -131,7 +131,9 @@ async def test_what_the_server_says_before_its_answer_does_not_take_its_place(
         assert answer == '{"jsonrpc":"2.0","id":1,"result":"done"} 200'
 
 
-async def test_a_question_of_the_server_has_no_way_back_over_a_plain_post(program: Program) -> None:
+async def test_a_request_of_the_server_cannot_be_answered_over_a_plain_post(
+    program: Program,
+) -> None:
     async def go(params: Text, call: CallContext) -> str:
         try:
             await call.peer.call("echo", params)
@@ -157,15 +159,15 @@ async def test_a_question_of_the_server_has_no_way_back_over_a_plain_post(progra
         (["-H", "Telex-Conversation: unknown"], TOKEN, 404, "conversation"),
     ],
 )
-async def test_a_refusal_has_a_status_a_word_and_a_sentence(
+async def test_a_refusal_has_a_status_a_reason_and_a_sentence(
     program: Program, arguments: list[str], token: str | None, status: int, reason: str
 ) -> None:
     async with site(table(echo=echo)) as here:
         curl = Curl(program, here)
         typed = any("Content-Type" in argument for argument in arguments)
         json_type = [] if typed else ["-H", "Content-Type: application/json"]
-        told = await curl(*json_type, *arguments, "-d", HELLO, token=token)
-        body, _, code = told.rpartition(" ")
+        output = await curl(*json_type, *arguments, "-d", HELLO, token=token)
+        body, _, code = output.rpartition(" ")
         assert int(code) == status
         assert json.loads(body)["reason"] == reason
         assert here.peers == []
@@ -183,7 +185,7 @@ async def test_other_methods_are_not_allowed_and_no_other_origin_ever_is(
         assert "frame-ancestors 'none'" in head
 
 
-async def test_two_hosts_or_an_address_for_a_proxy_are_turned_away(program: Program) -> None:
+async def test_two_hosts_or_an_address_for_a_proxy_are_refused(program: Program) -> None:
     async with site() as here:
         own = here.address.url.removeprefix("http://")
         for head in (
@@ -221,12 +223,12 @@ async def test_a_body_that_is_too_large_is_refused(program: Program, how: list[s
     async with site(table(echo=echo)) as here:
         body = b" " * (limits.LINE_BYTES + 1)
         arguments = ["-H", "Content-Type: application/json", "--data-binary", "@-", *how]
-        told = await Curl(program, here)(*arguments, body=body)
-        assert told.endswith(" 413")
+        output = await Curl(program, here)(*arguments, body=body)
+        assert output.endswith(" 413")
         assert here.peers == []
 
 
-async def test_a_body_without_end_is_not_read_to_its_end() -> None:
+async def test_an_endless_body_is_not_read_forever() -> None:
     received = 0
     sent: list[Any] = []
 
@@ -280,7 +282,7 @@ async def test_a_request_without_one_clear_end_is_refused_with_all_that_follows(
     headers: str,
 ) -> None:
     async with site() as here:
-        status, rest = await _said(here, f"POST / HTTP/1.1\r\n{headers}")
+        status, rest = await _status_and_rest(here, f"POST / HTTP/1.1\r\n{headers}")
         assert status == 400
         assert "the page" not in rest
         assert "HTTP/1.1" not in rest, "nothing after it is served"
@@ -288,26 +290,26 @@ async def test_a_request_without_one_clear_end_is_refused_with_all_that_follows(
 
 async def test_a_coding_in_http_1_0_and_an_upgrade_with_two_lengths_are_refused() -> None:
     async with site() as here:
-        status, _ = await _said(here, "POST / HTTP/1.0\r\nTransfer-Encoding: chunked")
+        status, _ = await _status_and_rest(here, "POST / HTTP/1.0\r\nTransfer-Encoding: chunked")
         assert status == 400
         upgrade = (
             "GET /rpc/automation HTTP/1.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
             "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
         )
-        status, _ = await _said(here, upgrade + TWO_LENGTHS["both"])
+        status, _ = await _status_and_rest(here, upgrade + TWO_LENGTHS["both"])
         assert status == 400
 
 
 @pytest.mark.parametrize("headers", ["Content-Length: 15", "Transfer-Encoding: chunked"])
-async def test_either_length_alone_is_fine_and_what_follows_is_served(headers: str) -> None:
+async def test_either_length_alone_is_accepted_and_the_next_request_is_served(headers: str) -> None:
     async with site() as here:
-        status, rest = await _said(here, f"POST / HTTP/1.1\r\n{headers}")
+        status, rest = await _status_and_rest(here, f"POST / HTTP/1.1\r\n{headers}")
         assert status == 405
         assert "the page" in rest
 
 
-async def _said(here: Any, head: str) -> tuple[int, str]:
-    """The status of the first answer, and all that comes after it, if another request follows."""
+async def _status_and_rest(here: Any, head: str) -> tuple[int, str]:
+    """Return the status of the first response, and all data after it, if a request follows."""
     host = here.address.url.removeprefix("http://")
     reader, writer = await asyncio.open_connection("127.0.0.1", here.address.port)
     proof = f"Host: {host}\r\nAuthorization: Bearer {TOKEN}\r\n\r\n"
@@ -324,7 +326,7 @@ async def _said(here: Any, head: str) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("events", [False, True])
-async def test_an_answer_with_two_lengths_is_none(events: bool) -> None:
+async def test_a_response_with_two_lengths_is_refused(events: bool) -> None:
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         kind = b"text/event-stream" if events else b"application/json"
@@ -338,7 +340,7 @@ async def test_an_answer_with_two_lengths_is_none(events: bool) -> None:
     async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
         url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/rpc/automation"
         if events:
-            with pytest.raises(NobodyThere, match="no clear end"):
+            with pytest.raises(NoServer, match="no clear end"):
                 await http_client.connect(url, TOKEN, events=True)
             return
         async with closing(await http_client.connect(url, TOKEN)) as ear:
@@ -375,7 +377,7 @@ async def test_when_the_client_hangs_up_the_work_for_it_stops(program: Program) 
             await stopped.wait()
 
 
-async def test_curl_keeps_an_event_stream_open_and_hears_what_comes_later(program: Program) -> None:
+async def test_curl_keeps_an_event_stream_open_and_receives_later_events(program: Program) -> None:
     async with site(table(echo=echo)) as here:
         events = ["-N", "-H", "Accept: text/event-stream", "-H", "Content-Type: application/json"]
         async with running(*Curl(program, here).command(*events, "-d", HELLO)) as curl:
@@ -385,14 +387,14 @@ async def test_curl_keeps_an_event_stream_open_and_hears_what_comes_later(progra
             (peer,) = here.peers
             for number in range(3):
                 await peer.notify("later", {"n": number})
-                told = json.loads((await curl.stdout.readline()).removeprefix(b"data: "))
-                assert told["params"] == {"n": number}
+                output = json.loads((await curl.stdout.readline()).removeprefix(b"data: "))
+                assert output["params"] == {"n": number}
                 assert await curl.stdout.readline() == b"\n"
             curl.kill()
             assert await here.over.get() is peer
 
 
-async def test_a_silent_event_stream_says_that_it_is_there(
+async def test_a_silent_event_stream_sends_keep_alive_comments(
     program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(http, "KEEP_ALIVE_SECONDS", 0.01)
@@ -424,7 +426,7 @@ async def test_an_event_stream_carries_a_whole_conversation_in_order() -> None:
         await here.over.get()
 
 
-async def test_a_server_that_pauses_makes_the_posts_wait() -> None:
+async def test_a_server_that_pauses_blocks_the_posts() -> None:
     channels: list[Channel] = []
     over = asyncio.Event()
 
@@ -448,7 +450,7 @@ async def test_a_server_that_pauses_makes_the_posts_wait() -> None:
 
 
 @pytest.mark.parametrize(("ends", "status"), [(False, 202), (True, 404)])
-async def test_of_the_posts_for_a_paused_stream_one_is_read_and_none_is_forgotten(
+async def test_posts_for_a_paused_stream_are_read_one_at_a_time_and_none_is_lost(
     monkeypatch: pytest.MonkeyPatch, ends: bool, status: int
 ) -> None:
     opened: asyncio.Queue[Ear] = asyncio.Queue()
@@ -488,7 +490,7 @@ async def test_of_the_posts_for_a_paused_stream_one_is_read_and_none_is_forgotte
             assert len(ear.heard) == (0 if ends else 3)
 
 
-async def test_a_stream_that_is_over_takes_no_more() -> None:
+async def test_an_ended_stream_accepts_no_more_messages() -> None:
     async with site(table(echo=echo)) as here:
         channel = await http_client.connect(here.url, TOKEN, events=True)
         async with closing(channel) as ear:
@@ -499,9 +501,7 @@ async def test_a_stream_that_is_over_takes_no_more() -> None:
             channel.send(HELLO.encode())
 
 
-async def test_a_message_that_is_too_large_for_the_other_side_ends_the_stream_with_a_reason() -> (
-    None
-):
+async def test_a_message_over_the_limit_of_the_other_side_ends_the_stream_with_a_reason() -> None:
     async with site() as here:
         channel = await http_client.connect(here.url, TOKEN, events=True)
         async with closing(channel) as ear:
@@ -509,7 +509,7 @@ async def test_a_message_that_is_too_large_for_the_other_side_ends_the_stream_wi
             assert "refused us: 413" in await ear.end()
 
 
-async def test_an_event_stream_nobody_reads_is_dropped_when_the_conversation_ends(
+async def test_an_unread_event_stream_is_dropped_when_the_conversation_ends(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(transports_channels, "CLOSE_SECONDS", 0.1)
@@ -539,13 +539,13 @@ def _stream_request(here: Site) -> bytes:
     ).encode()
 
 
-async def test_what_is_sent_after_a_notification_is_served_after_it() -> None:
+async def test_messages_after_a_notification_are_served_after_it() -> None:
     served: list[str] = []
     begun, gate = asyncio.Event(), asyncio.Event()
 
     async def note(params: Text) -> None:
         begun.set()
-        await gate.wait()  # the first takes longest; later ones would overtake it here
+        await gate.wait()  # the first takes longest, so later ones could overtake it here
         served.append(params.text)
 
     def now(params: Text) -> list[str]:
@@ -564,7 +564,9 @@ async def test_what_is_sent_after_a_notification_is_served_after_it() -> None:
             assert await asking == ["0", "1", "2", "3", "4"]
 
 
-async def test_answers_nobody_takes_are_left_unread(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_responses_are_not_read_before_the_receiver_takes_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     read = 0
     read_body = http_client._body
 
@@ -589,7 +591,7 @@ async def test_answers_nobody_takes_are_left_unread(monkeypatch: pytest.MonkeyPa
             assert [await ear.hear() for _ in range(20)] == [ANSWER.encode()] * 20
 
 
-async def test_no_proxy_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_proxy_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
     async with site(table(echo=echo)) as here:
         channel = await http_client.connect(here.url, TOKEN)
@@ -598,10 +600,10 @@ async def test_no_proxy_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("events", [False, True])
-async def test_a_refused_client_is_told_so_and_does_not_hang(events: bool) -> None:
+async def test_a_refused_client_gets_the_reason_and_does_not_hang(events: bool) -> None:
     async with site(table(echo=echo)) as here:
         if events:
-            with pytest.raises(NotAdmitted, match=r"401 \(That is not the token\.\)"):
+            with pytest.raises(AccessDenied, match=r"401 \(That is not the token\.\)"):
                 await http_client.connect(here.url, "wrong", events=True)
             return
         async with Peer(await http_client.connect(here.url, "wrong"), DIALECT) as peer:
@@ -609,11 +611,11 @@ async def test_a_refused_client_is_told_so_and_does_not_hang(events: bool) -> No
                 await peer.call("echo", Text("x"))
 
 
-async def test_nobody_there_is_said_plainly() -> None:
+async def test_a_missing_server_is_reported() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     url = f"http://127.0.0.1:{port}/rpc"
-    with pytest.raises(NobodyThere, match="nobody answers at"):
+    with pytest.raises(NoServer, match="no server answers at"):
         await http_client.connect(url, TOKEN, events=True)
     async with closing(await http_client.connect(url, TOKEN)) as ear:
         ear.channel.send(HELLO.encode())
@@ -621,8 +623,8 @@ async def test_nobody_there_is_said_plainly() -> None:
 
 
 @pytest.mark.parametrize("url", ["ftp://x/", "127.0.0.1:80", "http://", "http://[::1", ""])
-async def test_an_address_that_is_none_is_refused_at_once(url: str) -> None:
-    with pytest.raises(CannotConnect, match="is no address"):
+async def test_an_invalid_address_is_refused_at_once(url: str) -> None:
+    with pytest.raises(CannotConnect, match="is not an address"):
         await http_client.connect(url, TOKEN)
 
 
@@ -639,7 +641,7 @@ async def _another_server(media_type: str, body: str) -> AsyncIterator[str]:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/rpc"
 
 
-async def test_an_answer_that_is_laid_out_in_lines_is_still_one() -> None:
+async def test_a_response_of_several_lines_is_one_response() -> None:
     answer = json.dumps(json.loads(ANSWER), indent=2) + "\n"
     async with _another_server("application/json; charset=utf-8", answer) as url:
         channel = await http_client.connect(url, TOKEN)
@@ -648,10 +650,10 @@ async def test_an_answer_that_is_laid_out_in_lines_is_still_one() -> None:
 
 
 @pytest.mark.parametrize("events", [False, True])
-async def test_a_page_of_another_server_is_no_answer(events: bool) -> None:
+async def test_a_page_of_another_server_is_not_a_response(events: bool) -> None:
     async with _another_server("text/html", "hi") as url:
         if events:
-            with pytest.raises(NotAdmitted, match="answered with text/html; is it telex"):
+            with pytest.raises(AccessDenied, match="answered with text/html; is it telex"):
                 await http_client.connect(url, TOKEN, events=True)
             return
         async with closing(await http_client.connect(url, TOKEN)) as ear:
@@ -659,7 +661,7 @@ async def test_a_page_of_another_server_is_no_answer(events: bool) -> None:
             assert "is it telex?" in await ear.end()
 
 
-async def test_a_call_that_waits_holds_up_no_other() -> None:
+async def test_a_waiting_call_does_not_block_others() -> None:
     free = asyncio.Event()
 
     async def wait(params: Text) -> str:
@@ -685,14 +687,14 @@ async def test_a_server_that_closes_in_the_middle_leaves_no_caller_waiting() -> 
     async with serving(hang_up) as here:
         channel = await http_client.connect(here.url, TOKEN)
         async with Peer(channel, DIALECT) as peer:
-            with pytest.raises(PeerGone, match=r"503 \(The conversation ended before the answer"):
+            with pytest.raises(PeerGone, match=r"503 \(The conversation ended before the response"):
                 await peer.call("anything")
 
 
-# The server beneath.
+# The web server.
 
 
-async def test_an_open_event_stream_ends_when_the_server_does() -> None:
+async def test_an_open_event_stream_ends_when_the_server_stops() -> None:
     async with site() as here:
         channel = await http_client.connect(here.url, TOKEN, events=True)
         ear = closing(channel)
@@ -701,7 +703,7 @@ async def test_an_open_event_stream_ends_when_the_server_does() -> None:
     await ear.__aexit__(None, None, None)
 
 
-async def test_the_server_ends_soon_though_a_client_reads_nothing(
+async def test_the_server_stops_soon_although_a_client_reads_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(web_server, "GRACE_SECONDS", 0.05)
@@ -723,7 +725,7 @@ async def test_the_server_ends_soon_though_a_client_reads_nothing(
     del reader
 
 
-async def test_an_answer_on_its_way_arrives_though_the_server_stops() -> None:
+async def test_a_response_in_progress_arrives_although_the_server_stops() -> None:
     body = message("echo", text="x" * 3_000_000).encode()
     async with site(table(echo=echo)) as here:
         reader, writer = await asyncio.open_connection("127.0.0.1", here.address.port, limit=1024)
@@ -739,20 +741,20 @@ async def test_an_answer_on_its_way_arrives_though_the_server_stops() -> None:
     writer.close()
 
 
-async def test_whoever_connects_and_says_nothing_is_dropped(
+async def test_a_connection_without_a_request_is_dropped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(web_server, "REQUEST_SECONDS", 0.01)
     async with site() as here:
-        for said in (b"", b"POST /rpc HT"):
+        for request in (b"", b"POST /rpc HT"):
             reader, writer = await asyncio.open_connection("127.0.0.1", here.address.port)
-            writer.write(said)
+            writer.write(request)
             with contextlib.suppress(ConnectionResetError):
                 assert await reader.read() == b""
             writer.close()
 
 
-async def test_listening_beyond_this_machine_needs_to_be_allowed() -> None:
+async def test_listening_beyond_this_machine_must_be_allowed() -> None:
     for host in ("0.0.0.0", "::", "192.0.2.1", "example.org", ""):
         with pytest.raises(RemoteNotAllowed, match="--allow-remote"):
             async with listen(_nothing, auth=Authenticator(TOKEN), host=host):
@@ -770,7 +772,7 @@ async def _nothing(scope: Any, receive: Any, send: Any) -> None:
     raise AssertionError("nobody is admitted here")
 
 
-async def test_a_port_that_is_taken_is_named() -> None:
+async def test_a_port_in_use_is_named() -> None:
     async with listen(_nothing, auth=Authenticator(TOKEN)) as address:
         with pytest.raises(CannotListen, match=f"port {address.port}: Address already in use$"):
             async with listen(_nothing, auth=Authenticator(TOKEN), port=address.port):
@@ -789,7 +791,7 @@ async def test_it_listens_on_ipv6_and_by_name_too() -> None:
                 assert (await client.get(address.url)).status_code == 401
 
 
-async def test_it_is_ready_at_once_and_takes_no_signal() -> None:
+async def test_it_is_ready_at_once_and_installs_no_signal_handler() -> None:
     handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     async with listen(_nothing, auth=Authenticator(TOKEN)) as address:
         with socket.create_connection(("127.0.0.1", address.port), timeout=20):
@@ -799,7 +801,9 @@ async def test_it_is_ready_at_once_and_takes_no_signal() -> None:
 
 
 @pytest.mark.counted
-async def test_starting_and_stopping_leaves_nothing(counted: Callable[[int, int], int]) -> None:
+async def test_starting_and_stopping_leaves_no_resources(
+    counted: Callable[[int, int], int],
+) -> None:
     for _ in range(counted(5, 200)):
         async with site(table(echo=echo)) as here:
             channel = await http_client.connect(here.url, TOKEN, events=True)
@@ -866,12 +870,12 @@ async def test_no_log_at_any_level_has_the_token_or_a_code(
         ("7", FrameKind.REQUEST),
     ],
 )
-def test_a_frame_asks_tells_or_answers(frame: str, expected: FrameKind) -> None:
+def test_a_frame_is_a_request_a_notification_or_a_response(frame: str, expected: FrameKind) -> None:
     assert frame_kind(frame.encode()) is expected
 
 
 @given(st.lists(st.binary(min_size=1, max_size=40)), cuts)
-def test_events_come_out_as_they_went_in_wherever_the_reads_fall(
+def test_encoded_events_decode_to_themselves_wherever_the_reads_fall(
     frames: list[bytes], cuts: list[int]
 ) -> None:
     plain = [frame.replace(b"\r", b" ") for frame in frames]
@@ -882,12 +886,12 @@ def test_events_come_out_as_they_went_in_wherever_the_reads_fall(
     assert [frame for read in split(stream, cuts) for frame in decoder.feed(read)] == plain
 
 
-def test_other_fields_and_line_ends_of_an_event_stream_are_understood() -> None:
+def test_other_fields_and_line_ends_of_an_event_stream_are_accepted() -> None:
     stream = b"id: 7\r\nevent: x\r\ndata:{\r\ndata:  }\r\n\r\n\r\n: hi\n\nretry: 1\n\ndata: 1\n\n"
     assert http_messages.EventStreamDecoder().feed(stream) == [b"{\n }", b"1"]
 
 
-def test_an_event_without_end_is_not_kept() -> None:
+def test_an_endless_event_is_refused() -> None:
     decoder = http_messages.EventStreamDecoder()
     with pytest.raises(ChannelEnded, match="more than"):
         for _ in range(limits.LINE_BYTES // 65_536 + 2):

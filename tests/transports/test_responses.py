@@ -1,4 +1,4 @@
-"""Who gets a page in place of JSON, and what stands on it."""
+"""Which requests get a page in place of JSON, and the content of the page."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FIREFOX = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
         (",;,;q=", False),
     ],
 )
-def test_a_person_is_known_by_what_the_browser_accepts(accept: str | None, person: bool) -> None:
+def test_a_person_is_recognised_by_the_accept_header(accept: str | None, person: bool) -> None:
     headers = [(b"host", b"x")] + ([] if accept is None else [(b"Accept", accept.encode())])
     assert wants_html(headers) is person
 
@@ -48,7 +48,7 @@ def test_everything_on_the_page_is_text_and_commands_are_marked() -> None:
     assert 'content="1; url=/&quot;x"' in body
 
 
-def test_the_policy_allows_nothing_but_what_stands_on_the_page() -> None:
+def test_the_policy_allows_only_the_content_of_the_page() -> None:
     plain, scripted = ErrorPage("no"), ErrorPage("no", script="go()", refresh=(1, ""))
     for page in (plain, scripted):
         policy = page.policy().decode()

@@ -1,4 +1,4 @@
-"""Standard input and output as a channel: the protocol's alone, and put back afterwards."""
+"""Standard input and output as a channel: reserved for the protocol, and restored afterwards."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_lsp_framing_is_framing_on_the_same_streams(server: Program) -> None:
 
 
 @pytest.mark.parametrize("source", ["file", "null"])
-def test_input_that_is_no_pipe_is_read_too(server: Program, tmp_path: Path, source: str) -> None:
+def test_input_that_is_not_a_pipe_is_read_too(server: Program, tmp_path: Path, source: str) -> None:
     requests, replies = tmp_path / "requests.jsonl", tmp_path / "replies.jsonl"
     requests.write_bytes(b"".join(line(n, "later") for n in range(1000)))
     with (
@@ -121,7 +121,7 @@ def test_output_to_a_full_disk_ends_the_channel_and_not_the_program(server: Prog
     assert b"Traceback" not in done.stderr
 
 
-def test_a_reader_that_goes_away_ends_the_channel(server: Program) -> None:
+def test_a_reader_that_closes_ends_the_channel(server: Program) -> None:
     reading, writing = os.pipe()
     process = subprocess.Popen(server.command(), stdin=subprocess.PIPE, stdout=writing)
     os.close(writing)
@@ -150,7 +150,7 @@ def test_a_terminal_is_left_in_blocking_mode(server: Program) -> None:
 
 
 def test_a_request_typed_at_a_terminal_is_answered_there(server: Program) -> None:
-    """Both ways are one terminal: what looks after the output must not take the input."""
+    """Input and output are one terminal: the writer must not read the input."""
     master, slave = os.openpty()
     attributes = termios.tcgetattr(slave)
     attributes[3] &= ~termios.ECHO
@@ -166,7 +166,7 @@ def test_a_request_typed_at_a_terminal_is_answered_there(server: Program) -> Non
 
 
 def _read_line(terminal: BinaryIO) -> bytes:
-    said = b""
-    while not said.endswith(b"\n"):
-        said += terminal.read(1)
-    return said
+    text = b""
+    while not text.endswith(b"\n"):
+        text += terminal.read(1)
+    return text

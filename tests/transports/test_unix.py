@@ -1,4 +1,4 @@
-"""Unix sockets: private from the first instant, ours alone, and gone afterwards."""
+"""Unix sockets: private from the moment they exist, and removed afterwards."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from telex.config.errors import NotPrivate
 from telex.rpc.channel import Channel
 from telex.rpc.testing import Script
 from telex.transports import unix
-from telex.transports.errors import NobodyThere
+from telex.transports.errors import NoServer
 
 COUNT_NOTHING: Callable[[Channel], object] = lambda channel: None  # noqa: E731
 
@@ -44,7 +44,7 @@ async def test_the_socket_is_0600_and_a_new_directory_0700_whatever_the_umask(
 async def test_the_socket_is_never_wider_than_0600_not_even_for_an_instant(
     tmp_path: Path, counted: Callable[[int, int], int]
 ) -> None:
-    """Another thread looks as fast as it can while the socket comes and goes under umask 0."""
+    """Another thread checks the mode continuously while the socket is created under umask 0."""
     path, seen, stop = tmp_path / "t.sock", set(), threading.Event()
     looks = 0
 
@@ -73,7 +73,7 @@ async def test_the_socket_is_never_wider_than_0600_not_even_for_an_instant(
     assert seen == {0o600}
 
 
-async def test_nothing_is_left_at_the_path_afterwards(tmp_path: Path) -> None:
+async def test_no_file_is_left_at_the_path_afterwards(tmp_path: Path) -> None:
     async with unix.listen(tmp_path / "t.sock", COUNT_NOTHING):
         assert (tmp_path / "t.sock").exists()
     assert list(tmp_path.iterdir()) == []
@@ -88,7 +88,7 @@ async def test_a_stale_socket_is_replaced(tmp_path: Path) -> None:
         await channel.close()
 
 
-async def test_a_socket_somebody_listens_on_is_left_alone(tmp_path: Path) -> None:
+async def test_a_socket_with_a_listener_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "t.sock"
     with socket.socket(socket.AF_UNIX) as foreign:
         foreign.bind(str(path))
@@ -98,7 +98,7 @@ async def test_a_socket_somebody_listens_on_is_left_alone(tmp_path: Path) -> Non
         assert path.exists()
 
 
-async def test_a_second_server_is_told_so_and_harms_the_first_in_nothing(tmp_path: Path) -> None:
+async def test_a_second_server_is_refused_and_does_not_disturb_the_first(tmp_path: Path) -> None:
     path = tmp_path / "t.sock"
     async with unix.listen(path, COUNT_NOTHING):
         with pytest.raises(unix.AlreadyServed, match=str(path)):
@@ -122,7 +122,7 @@ async def test_anything_but_a_socket_is_refused_and_untouched(tmp_path: Path, wh
     assert path.lstat() == before
 
 
-async def test_a_path_the_kernel_would_not_take_is_named(tmp_path: Path) -> None:
+async def test_a_path_that_is_too_long_for_the_kernel_is_named(tmp_path: Path) -> None:
     path = tmp_path / ("x" * 120)
     with pytest.raises(unix.PathTooLong, match="choose a shorter one"):
         await unix.listen(path, COUNT_NOTHING).__aenter__()
@@ -130,8 +130,8 @@ async def test_a_path_the_kernel_would_not_take_is_named(tmp_path: Path) -> None
         await unix.connect(path)
 
 
-async def test_connecting_to_nobody_says_so(tmp_path: Path) -> None:
-    with pytest.raises(NobodyThere, match="nobody listens at"):
+async def test_connecting_without_a_server_is_reported(tmp_path: Path) -> None:
+    with pytest.raises(NoServer, match="no server listens at"):
         await unix.connect(tmp_path / "t.sock")
 
 
@@ -180,21 +180,21 @@ async def test_another_user_is_refused_even_where_the_mode_lets_them_in(tmp_path
 
 async def test_a_client_that_shuts_its_writing_half_still_gets_its_answer(tmp_path: Path) -> None:
     """As `printf … | nc -N -U` does."""
-    heard: list[Script] = []
-    async with unix.listen(tmp_path / "t.sock", lambda channel: heard.append(Script(channel))):
+    scripts: list[Script] = []
+    async with unix.listen(tmp_path / "t.sock", lambda channel: scripts.append(Script(channel))):
         reader, writer = await asyncio.open_unix_connection(str(tmp_path / "t.sock"))
         writer.write(b"question\n")
         writer.write_eof()
-        while not heard:
+        while not scripts:
             await asyncio.sleep(0)
-        assert await heard[0].hear() == b"question"
-        heard[0].say(b"answer")
+        assert await scripts[0].hear() == b"question"
+        scripts[0].say(b"answer")
         assert await reader.readline() == b"answer\n"
         writer.close()
         await writer.wait_closed()
 
 
-async def test_a_windows_pipe_is_refused_with_a_sentence_that_says_so() -> None:
+async def test_a_windows_pipe_is_refused_as_unsupported() -> None:
     path = Path(r"\\.\pipe\telex")
     with pytest.raises(unix.NoNamedPipes, match="not supported on this system yet"):
         await unix.listen(path, COUNT_NOTHING).__aenter__()

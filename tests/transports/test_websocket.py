@@ -1,4 +1,4 @@
-"""WebSocket channels: who gets one, what passes, how it ends, and what a hostile peer cannot do."""
+"""WebSocket channels: authentication, messages, closing, and hostile peers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from telex.rpc.handler_tasks import CallContext
 from telex.rpc.peer import Peer
 from telex.transports import auth, channels, web_server, websocket
 from telex.transports.auth import AuthRequest
-from telex.transports.errors import CannotConnect, NobodyThere, NotAdmitted
+from telex.transports.errors import AccessDenied, CannotConnect, NoServer
 from telex.wire import limits
 from web import DIALECT, TOKEN, Ear, Site, closing, serving, site
 
@@ -42,7 +42,7 @@ def echo(params: Text) -> Text:
 
 
 class Ends:
-    """A server that opens each channel with an ear and hands it to the test."""
+    """A server that opens each channel with an `Ear` and passes it to the test."""
 
     def __init__(self) -> None:
         self._ears: asyncio.Queue[Ear] = asyncio.Queue()
@@ -76,7 +76,7 @@ async def linked() -> AsyncIterator[tuple[Ear, Ear]]:
 
 @asynccontextmanager
 async def foreign() -> AsyncIterator[tuple[ClientConnection, Ear]]:
-    """Somebody else's client, with the token, and the server's end."""
+    """Connect a foreign client, with the token; yield it and the server's end."""
     async with (
         ends() as server,
         dial(server.site.websocket_url, additional_headers=BEARER) as other,
@@ -104,7 +104,7 @@ async def test_text_and_bytes_are_each_one_frame_both_ways() -> None:
             assert await ours.hear() == frame
 
 
-async def test_what_is_utf8_travels_as_text_and_the_rest_as_bytes() -> None:
+async def test_utf8_frames_are_sent_as_text_and_others_as_binary() -> None:
     async with foreign() as (other, theirs):
         theirs.channel.send("Ü".encode())
         theirs.channel.send(b"\xff")
@@ -128,12 +128,12 @@ def _logs_no_errors(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     assert not [r for r in caplog.get_records("call") if r.levelno >= logging.ERROR]
 
 
-# Who gets in.
+# Authentication.
 
 
 async def test_a_wrong_token_is_refused_in_the_handshake_with_the_reason() -> None:
     async with ends() as server:
-        with pytest.raises(NotAdmitted, match=r"401 \(That is not the token\.\)"):
+        with pytest.raises(AccessDenied, match=r"401 \(That is not the token\.\)"):
             await websocket.connect(server.site.websocket_url, "wrong")
         with pytest.raises(InvalidStatus) as caught:
             await dial(server.site.websocket_url, origin="http://evil.example")  # type: ignore[arg-type]
@@ -141,24 +141,24 @@ async def test_a_wrong_token_is_refused_in_the_handshake_with_the_reason() -> No
         assert caught.value.response.headers["X-Content-Type-Options"] == "nosniff"
 
 
-async def test_nobody_there_and_no_address_are_said_plainly() -> None:
+async def test_a_missing_server_and_an_invalid_address_are_reported() -> None:
     async with ends() as server:
         url = server.site.websocket_url
-    with pytest.raises(NobodyThere, match="nobody answers at"):
+    with pytest.raises(NoServer, match="no server answers at"):
         await websocket.connect(url, TOKEN)
     with pytest.raises(CannotConnect, match="cannot be used"):
         await websocket.connect("http://127.0.0.1:1/rpc", TOKEN)
 
 
 @pytest.mark.parametrize("as_text", [True, False])
-async def test_a_page_shows_the_token_in_its_first_message(as_text: bool) -> None:
+async def test_a_page_sends_the_token_in_its_first_message(as_text: bool) -> None:
     async with site(table(echo=echo)) as here:
         origin: Any = here.address.url
         async with dial(here.websocket_url, origin=origin) as page:
             await page.send(f'{{"token":"{TOKEN}"}}'.encode(), text=as_text)
             await page.send('{"jsonrpc":"2.0","id":1,"method":"echo","params":{"text":"x"}}')
             assert await page.recv() == '{"jsonrpc":"2.0","id":1,"result":{"text":"x"}}'
-            await page.send("x" * 100_000)  # the mat's limit is gone
+            await page.send("x" * 100_000)  # the limit of the first message no longer applies
             assert "-32700" in str(await page.recv())
 
 
@@ -180,7 +180,7 @@ async def test_any_other_first_message_closes_it(first: str, code: int, reason: 
         assert reason in caught.value.rcvd.reason
 
 
-async def test_a_stranger_who_says_nothing_has_to_go(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_client_that_sends_no_token_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(auth, "TOKEN_SECONDS", 0.02)
     async with ends() as server, dial(server.site.websocket_url) as stranger:
         with pytest.raises(ConnectionClosed, match="4401"):
@@ -222,7 +222,7 @@ async def test_no_log_at_any_level_has_the_token(caplog: pytest.LogCaptureFixtur
                 await page.send(f'{{"token":"{TOKEN}!"}}')
                 with pytest.raises(ConnectionClosed):
                     await page.recv()
-            with pytest.raises(NotAdmitted):
+            with pytest.raises(AccessDenied):
                 await websocket.connect(f"{url}&code={TOKEN}", f"{TOKEN}!")
     finally:
         for logger, level, propagate in levels:
@@ -232,10 +232,10 @@ async def test_no_log_at_any_level_has_the_token(caplog: pytest.LogCaptureFixtur
     assert TOKEN not in caplog.text
 
 
-# How it ends.
+# Closing.
 
 
-async def test_either_side_may_close_and_each_hears_it_once() -> None:
+async def test_either_side_may_close_and_each_is_notified_once() -> None:
     async with linked() as (ours, theirs):
         ours.channel.send(b"last words")
         await ours.channel.close()
@@ -263,11 +263,11 @@ async def test_a_connection_that_breaks_is_lost_on_both_sides() -> None:
     async with linked() as (ours, theirs):
         channel: Any = ours.channel
         channel._pipe.abort()
-        assert await ours.end() == "the WebSocket ended, and nobody said why"
-        assert await theirs.end() == "the WebSocket ended, and nobody said why"
+        assert await ours.end() == "the WebSocket closed without a reason"
+        assert await theirs.end() == "the WebSocket closed without a reason"
 
 
-async def test_the_other_sides_reason_is_told_without_its_control_characters() -> None:
+async def test_the_other_sides_reason_is_reported_without_its_control_characters() -> None:
     async with foreign() as (other, theirs):
         await other.close(4000, "bye\x1b[2J\r\n\u202e")
         assert await theirs.end() == "the WebSocket was closed (4000: bye?[2J???)"
@@ -294,11 +294,11 @@ async def test_a_message_over_the_limit_closes_with_1009(from_server: bool) -> N
         assert not other.heard
 
 
-# What a hostile or broken peer cannot do.
+# Hostile and broken peers.
 
 
 class Raw:
-    """A WebSocket client that reads only when told to, and sends what it likes."""
+    """A WebSocket client that reads only on demand, and sends arbitrary frames."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader, self.writer = reader, writer
@@ -326,7 +326,7 @@ async def raw(here: Site) -> AsyncIterator[Raw]:
         await asyncio.sleep(0)
 
 
-async def test_a_peer_that_does_not_read_makes_us_wait_and_then_is_dropped(
+async def test_a_peer_that_does_not_read_blocks_us_and_is_then_dropped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(channels, "CLOSE_SECONDS", 0.1)
@@ -339,7 +339,7 @@ async def test_a_peer_that_does_not_read_makes_us_wait_and_then_is_dropped(
             theirs.channel.send(b"x" * 65_536)
             sent += 65_536
             await asyncio.sleep(0)
-        assert sent < 16 * rpc_limits.OUTBOUND_BYTES  # the rest is the kernel's, and bounded too
+        assert sent < 16 * rpc_limits.OUTBOUND_BYTES  # the rest is in the kernel, and bounded too
         waiting = asyncio.create_task(theirs.channel.drained())
         await theirs.channel.close()
         await waiting
@@ -347,7 +347,7 @@ async def test_a_peer_that_does_not_read_makes_us_wait_and_then_is_dropped(
         await gone.wait()
 
 
-async def test_a_peer_that_does_not_read_our_goodbye_is_dropped_too(
+async def test_a_peer_that_does_not_read_our_close_frame_is_dropped_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(web_server, "CLOSE_SECONDS", 0.05)
@@ -364,7 +364,7 @@ async def test_a_peer_that_does_not_read_our_goodbye_is_dropped_too(
 
 
 def _gone(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
-    """Set when the server lets go of a WebSocket."""
+    """Return an event that is set when the server closes a WebSocket."""
     gone = asyncio.Event()
     lost = web_server._WebSocketProtocol.connection_lost
 
@@ -376,7 +376,7 @@ def _gone(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
     return gone
 
 
-async def test_a_peer_that_says_no_goodbye_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_peer_that_sends_no_close_frame_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(web_server, "CLOSE_SECONDS", 0.05)
     async with ends() as server, raw(server.site) as rude:
         theirs = await server.ear()
@@ -385,7 +385,7 @@ async def test_a_peer_that_says_no_goodbye_is_dropped(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("server_pauses", [False, True])
-async def test_a_paused_channel_reads_no_further_and_loses_nothing(server_pauses: bool) -> None:
+async def test_a_paused_channel_stops_reading_and_loses_nothing(server_pauses: bool) -> None:
     count = 80
     async with linked() as (ours, theirs):
         pausing, talking = (theirs, ours) if server_pauses else (ours, theirs)
@@ -399,7 +399,7 @@ async def test_a_paused_channel_reads_no_further_and_loses_nothing(server_pauses
 
 
 async def _stuffed(talking: Ear, pausing: Ear, count: int) -> None:
-    """One side pauses, the other talks until nothing moves any more."""
+    """Pause one side, and send from the other until no more bytes are accepted."""
     pausing.channel.pause()
     for number in range(count):
         talking.channel.send(b"%05d" % number + b"x" * 200_000)
@@ -410,7 +410,7 @@ async def _stuffed(talking: Ear, pausing: Ear, count: int) -> None:
             await asyncio.sleep(0)
 
 
-async def test_the_kernel_neither_hoards_nor_holds_back() -> None:
+async def test_the_kernel_buffers_little_and_sends_at_once() -> None:
     async with linked() as (_, theirs):
         sock = _transport_below(theirs.channel).get_extra_info("socket")
         assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
@@ -432,7 +432,7 @@ async def test_closing_sends_everything_first_and_delivers_nothing_more() -> Non
         assert await theirs.end() == "the WebSocket was closed (1000)"
 
 
-async def test_a_client_that_is_flooded_still_hears_the_goodbye(
+async def test_a_flooded_client_still_gets_the_close_frame(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for module in (channels, websocket):
@@ -443,7 +443,7 @@ async def test_a_client_that_is_flooded_still_hears_the_goodbye(
         assert await theirs.end() == "the WebSocket was closed (1000)"
 
 
-async def test_a_flood_of_pings_that_reads_no_pong_fills_nothing() -> None:
+async def test_a_flood_of_pings_without_reading_fills_no_buffer() -> None:
     async with ends() as server, raw(server.site) as flooder:
         theirs = await server.ear()
         transport = _transport_below(theirs.channel)
@@ -457,12 +457,12 @@ async def test_a_flood_of_pings_that_reads_no_pong_fills_nothing() -> None:
 
 
 def _transport_below(channel: Any) -> Any:
-    """The server's own end of a channel's connection."""
+    """Return the server's own end of a channel's connection."""
     return channel._pipe._control.abort.__closure__[0].cell_contents.transport
 
 
 @pytest.mark.parametrize("body", [b"", b"x"])
-async def test_a_message_in_countless_pieces_is_too_big(body: bytes) -> None:
+async def test_a_message_of_too_many_fragments_is_refused(body: bytes) -> None:
     async with ends() as server, raw(server.site) as shredder:
         theirs = await server.ear()
         shredder.frame(0x1, b"x", fin=False)
@@ -472,7 +472,7 @@ async def test_a_message_in_countless_pieces_is_too_big(body: bytes) -> None:
 
 
 def calls_of(monkeypatch: pytest.MonkeyPatch, owner: type, name: str) -> asyncio.Event:
-    """Set once a method has been called three times."""
+    """Return an event that is set once a method has been called three times."""
     original, reached, left = getattr(owner, name), asyncio.Event(), iter((0, 0, 1))
 
     def called(*arguments: Any) -> Any:
@@ -484,14 +484,14 @@ def calls_of(monkeypatch: pytest.MonkeyPatch, owner: type, name: str) -> asyncio
     return reached
 
 
-async def test_a_client_that_falls_silent_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_silent_client_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(web_server, "PING_SECONDS", 0.05)
     async with ends() as server, raw(server.site):
         theirs = await server.ear()
         assert await theirs.end()
 
 
-async def test_a_client_that_talks_but_never_pongs_is_alive(
+async def test_a_client_that_sends_data_but_no_pong_is_alive(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(web_server, "PING_SECONDS", 0.03)
@@ -504,7 +504,7 @@ async def test_a_client_that_talks_but_never_pongs_is_alive(
         assert not theirs.ends
 
 
-async def test_a_channel_we_paused_ourselves_is_not_taken_for_dead(
+async def test_a_channel_that_we_paused_is_not_taken_for_dead(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(web_server, "PING_SECONDS", 0.03)
@@ -520,13 +520,13 @@ async def test_a_channel_we_paused_ourselves_is_not_taken_for_dead(
         assert await ours.hear() == b"and here"
 
 
-async def test_a_server_that_falls_silent_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_silent_server_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(websocket, "PING_SECONDS", 0.03)
     async with _mute_server([]) as url, closing(await websocket.connect(url, TOKEN)) as ours:
-        assert "fell silent" in await ours.end()
+        assert "is silent" in await ours.end()
 
 
-async def test_a_server_that_has_nothing_to_say_is_not_given_up(
+async def test_an_idle_server_is_not_given_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(websocket, "PING_SECONDS", 0.03)
@@ -537,7 +537,7 @@ async def test_a_server_that_has_nothing_to_say_is_not_given_up(
         assert await ours.hear() == b"at last"
 
 
-async def test_our_client_offers_no_compression_and_asks_no_proxy(
+async def test_our_client_offers_no_compression_and_uses_no_proxy(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for name in ("http_proxy", "ws_proxy", "all_proxy"):
@@ -552,7 +552,7 @@ async def test_our_client_offers_no_compression_and_asks_no_proxy(
 
 @asynccontextmanager
 async def _mute_server(heads: list[str]) -> AsyncIterator[str]:
-    """Shakes hands, and then never says a word."""
+    """Complete the handshake, and then send nothing."""
 
     async def handshake(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
@@ -571,7 +571,7 @@ async def _mute_server(heads: list[str]) -> AsyncIterator[str]:
 
 
 @pytest.mark.counted
-async def test_many_connections_come_and_go_and_leave_nothing(
+async def test_many_connections_leave_no_resources_behind(
     counted: Callable[[int, int], int],
 ) -> None:
     async with site(table(echo=echo)) as here:

@@ -42,7 +42,7 @@ def test_where_the_reads_fall_never_matters(stream: bytes, where: list[int]) -> 
 
 
 @given(st.lists(st.binary()))
-def test_what_is_encoded_decodes_to_itself(bodies: list[bytes]) -> None:
+def test_encoded_bodies_decode_to_themselves(bodies: list[bytes]) -> None:
     assert ContentLengthDecoder().feed(b"".join(map(encode, bodies))) == [
         Frame(body) for body in bodies
     ]
@@ -118,7 +118,7 @@ def test_content_over_the_limit_is_skipped_exactly_and_the_next_frame_is_whole()
 
 
 @pytest.mark.parametrize("digits", [11, 20, 5000])
-def test_a_length_that_nobody_can_send_is_over_the_limit_and_the_next_frame_is_whole(
+def test_a_length_that_no_peer_can_send_is_over_the_limit_and_the_next_frame_is_whole(
     digits: int,
 ) -> None:
     header = b"Content-Length: %b\r\n\r\n" % (b"9" * digits)
@@ -176,7 +176,7 @@ def test_a_header_that_dribbles_in_byte_by_byte_is_read() -> None:
     assert frames(events) == [b'{"good":1}']
 
 
-def test_flush_lets_nothing_go() -> None:
+def test_flush_releases_nothing() -> None:
     decoder = content_length.ContentLengthDecoder()
     decoder.feed(GOOD[:4])
     assert decoder.flush() == []

@@ -1,4 +1,4 @@
-"""The demux: nothing claimed is ever visible, nothing visible is ever lost."""
+"""The demux: claimed bytes are never visible, and no visible byte is lost."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def bodies(events: list[Event]) -> list[bytes]:
 
 
 def by_hand(stream: bytes) -> list[tuple[str, bytes]]:
-    """A second, slow demux: one byte at a time, straight from the grammar."""
+    """Split a stream with a second, slow demux: one byte at a time, straight from the grammar."""
     out: list[tuple[str, bytes]] = []
     shown = b""
     at = 0
@@ -79,7 +79,7 @@ def by_hand(stream: bytes) -> list[tuple[str, bytes]]:
     return out
 
 
-def told(events: list[Event]) -> list[tuple[str, bytes]]:
+def summary(events: list[Event]) -> list[tuple[str, bytes]]:
     out: list[tuple[str, bytes]] = []
     for event in joined(events):
         match event:
@@ -107,11 +107,11 @@ def test_it_agrees_with_a_demux_written_one_byte_at_a_time(stream: bytes) -> Non
             merged[-1] = (kind, merged[-1][1] + data)
         else:
             merged.append((kind, data))
-    assert told(events) == merged
+    assert summary(events) == merged
 
 
 @given(thick_streams, cuts)
-def test_what_is_visible_never_holds_a_claimed_introducer(stream: bytes, where: list[int]) -> None:
+def test_visible_bytes_never_contain_a_claimed_introducer(stream: bytes, where: list[int]) -> None:
     shown = visible(run(Demux(CLAIMS), split(stream, where)))
     assert not any(claim.introducer in shown for claim in CLAIMS)
 
@@ -123,7 +123,7 @@ def test_a_stream_without_claims_passes_byte_for_byte(stream: bytes, where: list
     assert len(events) <= 1
 
 
-def test_a_claimed_string_is_cut_out_and_its_body_handed_over() -> None:
+def test_a_claimed_string_is_cut_out_and_its_body_returned() -> None:
     events = Demux(CLAIMS).feed(b"ab\x1bPHTTY;1;aGVsbG8=\x1b\\cd")
     assert events == [Visible(b"ab"), Claimed(CHUNK, b"1;aGVsbG8=", 2), Visible(b"cd")]
 
@@ -149,7 +149,7 @@ def test_eight_bit_introducers_are_not_recognised() -> None:
 
 
 @pytest.mark.parametrize("cut", [b"\x18", b"\x1a"])
-def test_can_and_sub_abort_a_claimed_string_and_go_with_it(cut: bytes) -> None:
+def test_can_and_sub_abort_a_claimed_string_and_are_removed_with_it(cut: bytes) -> None:
     events = Demux(CLAIMS).feed(b"a\x1b]23198;0;{" + cut + b"b")
     assert visible(events) == b"ab"
     assert [fault.reason for fault in faults(events)] == [Reason.ABORTED]
@@ -215,7 +215,7 @@ def test_the_end_of_input_inside_a_string_is_truncation() -> None:
     ]
 
 
-def test_a_string_over_its_limit_is_one_fault_and_the_next_one_is_whole() -> None:
+def test_a_string_over_its_limit_is_one_fault_and_the_next_string_is_whole() -> None:
     claim = Claim(Kind.OSC, b"9;", max_body=8)
     events = Demux([claim]).feed(b"\x1b]9;123456789\x07ok\x1b]9;12345678\x07")
     assert [type(event) for event in events] == [Fault, Visible, Claimed]

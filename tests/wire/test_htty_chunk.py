@@ -34,7 +34,7 @@ def test_where_the_reads_fall_never_matters(stream: bytes, where: list[int]) -> 
 
 
 @given(st.binary(max_size=300), st.integers(min_value=1, max_value=100), cuts)
-def test_what_is_encoded_decodes_to_itself_in_any_chunk_size(
+def test_encoded_data_decodes_to_itself_in_any_chunk_size(
     data: bytes, size: int, where: list[int]
 ) -> None:
     assert carried(run(HttyChunkDecoder(), split(encode(data, size), where))) == data
@@ -46,7 +46,7 @@ def test_no_bytes_make_it_raise(payload: bytes) -> None:
 
 
 @given(st.binary(max_size=12).map(base64.b64encode) | st.text("AQgw=", max_size=9).map(str.encode))
-def test_only_the_canonical_spelling_of_a_payload_is_taken(payload: bytes) -> None:
+def test_only_the_canonical_spelling_of_a_payload_is_accepted(payload: bytes) -> None:
     events = run(HttyChunkDecoder(), [b"\x1bPHTTY;1;" + payload + b"\x1b\\"])
     if frames := [event.body for event in events if isinstance(event, Frame)]:
         assert base64.b64encode(frames[0]) == payload

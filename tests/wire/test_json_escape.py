@@ -44,7 +44,7 @@ def test_where_the_reads_fall_never_matters(stream: bytes, where: list[int]) -> 
 
 
 @given(st.dictionaries(st.text(), json_values))
-def test_what_is_encoded_decodes_to_the_same_value(packet: dict[str, object]) -> None:
+def test_encoded_packets_decode_to_the_same_value(packet: dict[str, object]) -> None:
     body = json.dumps(packet, ensure_ascii=False, separators=(",", ":")).encode(
         "utf-8", "surrogatepass"
     )
@@ -55,7 +55,7 @@ def test_what_is_encoded_decodes_to_the_same_value(packet: dict[str, object]) ->
 
 
 @given(st.text())
-def test_what_is_sent_is_printable_ascii_between_introducer_and_bel(text: str) -> None:
+def test_an_encoded_frame_is_printable_ascii_between_introducer_and_bel(text: str) -> None:
     body = json.dumps({"text": text}).encode()
     wire = encode(body)
     assert wire.startswith(b"\x1b]23198;")
@@ -63,7 +63,7 @@ def test_what_is_sent_is_printable_ascii_between_introducer_and_bel(text: str) -
     assert all(0x20 <= byte <= 0x7E for byte in wire[2:-1])
 
 
-def test_characters_outside_ascii_are_spelled_so_that_no_terminal_minds() -> None:
+def test_characters_outside_ascii_are_written_as_json_escapes() -> None:
     wire = encode('{"x":"Ü🙂\x7f"}'.encode())
     assert wire == b'\x1b]23198;32;{"x":"\\u00dc\\ud83d\\ude42\\u007f"}\x07'
     assert json.loads(frames(JsonEscapeDecoder().feed(wire))[0]) == {"x": "Ü🙂\x7f"}
@@ -126,6 +126,6 @@ def test_anything_else_is_malformed(body: bytes) -> None:
     assert [fault.reason for fault in faults(events)] == [Reason.MALFORMED]
 
 
-def test_a_fault_never_quotes_what_the_peer_sent() -> None:
+def test_a_fault_never_quotes_data_of_the_peer() -> None:
     (fault,) = faults(JsonEscapeDecoder().feed(b"\x1b]23198;hunter2\x07"))
     assert "hunter2" not in fault.detail

@@ -1,4 +1,4 @@
-"""NDJSON: one line, one frame, and no cliff."""
+"""NDJSON: one line is one frame, at any length up to the limit."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_where_the_reads_fall_never_matters(stream: bytes, where: list[int]) -> 
 
 
 @given(st.lists(st.binary(min_size=1).filter(lambda b: b"\n" not in b and b.strip() == b)))
-def test_what_is_encoded_decodes_to_itself(bodies: list[bytes]) -> None:
+def test_encoded_bodies_decode_to_themselves(bodies: list[bytes]) -> None:
     stream = b"".join(map(ndjson.encode, bodies))
     assert ndjson.NdjsonDecoder().feed(stream) == [Frame(body) for body in bodies]
 
@@ -37,7 +37,7 @@ def test_crlf_ends_a_line_as_lf_does_and_blank_lines_are_skipped() -> None:
 
 
 @pytest.mark.parametrize("size", [65535, 65536, 65537, 1 << 20, limits.LINE_BYTES])
-def test_there_is_no_cliff_below_the_limit(size: int) -> None:
+def test_lines_of_every_length_up_to_the_limit_are_read(size: int) -> None:
     decoder = ndjson.NdjsonDecoder()
     line = b"x" * size
     assert decoder.feed(line + b"\r") == []
@@ -82,7 +82,7 @@ def test_a_last_line_needs_no_newline() -> None:
         assert decoder.eof() == []
 
 
-def test_a_last_line_over_the_limit_is_told_once() -> None:
+def test_a_last_line_over_the_limit_is_one_fault() -> None:
     for size in (11, 12, 30):
         decoder = ndjson.NdjsonDecoder(max_line=10)
         events = [*decoder.feed(b"x" * size), *decoder.eof()]
@@ -94,7 +94,7 @@ def test_a_body_with_a_newline_cannot_be_encoded() -> None:
         ndjson.encode(b"{\n}")
 
 
-def test_flush_lets_nothing_go_because_half_a_line_is_no_frame() -> None:
+def test_flush_releases_nothing_because_half_a_line_is_not_a_frame() -> None:
     decoder = ndjson.NdjsonDecoder()
     decoder.feed(b"{")
     assert decoder.flush() == []

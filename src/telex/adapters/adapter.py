@@ -1,8 +1,8 @@
-"""Adapters: each is a plugin bound to one live session, with a Lua instance of its own.
+"""Adapters: each is a plugin bound to one live session, with its own Lua instance.
 
-`Adapter` turns the screen into a state, an intent into actions, a wait matcher into a matcher. A
-turn is atomic here: inputs queue in order, and a turn is one of them. Reading does not queue.
-`Adapters` holds those of one server by id. Neither knows connections or the wire; `server` does.
+`Adapter` turns the screen into a state, an intent into actions, a wait matcher into a matcher.
+Inputs are queued in order, and a turn is one input, so a turn is atomic. Reads are not queued.
+`Adapters` has the adapters of one server by id. Connections and the wire are in `server`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from telex.adapters.errors import (
 )
 from telex.adapters.plugin_permissions import require_for_actions, require_for_next_step
 from telex.adapters.protocol import COMPLETED_TURN_STABLE_MS, AdapterState, DefaultTarget
-from telex.automation.errors import start_failed
+from telex.automation.error_map import start_failed
 from telex.processes.shielded import run_shielded
 from telex.processes.spawn import StartFailed
 from telex.terminal.cells import Size
@@ -48,7 +48,8 @@ if TYPE_CHECKING:
 
 
 class Adapter:
-    """One plugin on one session. `plugin` is what it was started with, whatever is loaded later."""
+    """One plugin on one session. `plugin` stays the one it was started with, also after a
+    reload."""
 
     def __init__(
         self,
@@ -65,7 +66,7 @@ class Adapter:
         self.session_id = session_id
         self.session = session
         self.owns = owns
-        """Whether the session was started for it, and ends with it."""
+        """Whether the session was started for this adapter and ends with it."""
         self.last_intent: str | None = None
         self.closed = False
         self._instance = instance
@@ -75,14 +76,14 @@ class Adapter:
 
     @asynccontextmanager
     async def input(self) -> AsyncIterator[None]:
-        """One's turn to type, first come, first served. Raises AdapterClosed if the adapter was
-        closed before it came."""
+        """Wait for the earlier inputs, then hold the input lock. Raises AdapterClosed if the
+        adapter was closed meanwhile."""
         async with self._inputs:
             self.check_open()
             yield
 
     async def state(self) -> AdapterState:
-        """What the screen means now. A plugin that cannot say makes it `plugin_error`."""
+        """Classify the screen now. If the plugin fails, the state is `plugin_error`."""
         state = (await classify(self._instance, self._context())).state
         self.check_open()
         if state.host_marks and "input.write" not in self.plugin.permissions:
@@ -94,18 +95,21 @@ class Adapter:
         return state
 
     async def perform(self, intent: str, params: dict[str, Any], method: str) -> None:
-        """Do what an intent wants done. Raises PluginProblem, UnknownFunction, NotPermitted, and
-        what acting on a session raises. The plan is checked whole before anything is done."""
+        """Execute the plan of an intent. The whole plan is checked before its first action.
+
+        Raises PluginProblem, UnknownFunction, PermissionMissing, and the errors of
+        `PtySession.act`.
+        """
         plan = await self._plan(intent, params, method)
-        # Half a plan is worse than none or all of it: the next one's keys would follow the half.
+        # A plan is not interrupted by a cancel: the next input would follow half of it.
         await run_shielded(self._do(plan, method))
 
     async def _plan(
         self, intent: str, params: dict[str, Any], method: str
     ) -> classification.IntentPlan:
         await self._exported(intent, intents=True)
-        said = await self._instance.call(intent, params, self._context())
-        plan = classification.read_plan(self.plugin.name, intent, said)
+        result = await self._instance.call(intent, params, self._context())
+        plan = classification.read_plan(self.plugin.name, intent, result)
         require_for_actions(self.plugin, method, intent, plan.actions)
         if plan.next is not None:
             require_for_next_step(self.plugin, method, intent)
@@ -121,16 +125,16 @@ class Adapter:
             if (step := plan.next) is None:
                 return
             try:
-                matched = await self._seen(step)
+                matched = await self._wait_for_step(step)
             except ProgramGone:
-                return  # nothing is left to type at; the state says what became of it
+                return  # the program exited: further input is impossible, and the state shows it
             function = step.intent
             plan = await self._plan(function, {**step.params, "matched": matched}, method)
-        why = f"its plans go on after {limits.PLAN_STEPS} of them"
+        why = f"its plan has more than {limits.PLAN_STEPS} steps"
         raise PluginProblem(self.plugin.name, function, "shape", why)
 
-    async def _seen(self, step: classification.NextStep) -> bool:
-        """Whether it came in time."""
+    async def _wait_for_step(self, step: classification.NextStep) -> bool:
+        """Return whether the condition of the next step was true in time."""
         try:
             await self._until(step.when, step.intent, step.within_ms / 1000)
         except WaitTimedOut:
@@ -139,15 +143,17 @@ class Adapter:
 
     async def _matcher(self, function: str, params: dict[str, Any]) -> Matcher:
         await self._exported(function, intents=False)
-        told = {"completed_turn_stable_ms": COMPLETED_TURN_STABLE_MS, **params}
-        said = await self._instance.call(function, told, self._context())
-        return classification.read_matcher(self.plugin.name, function, said)
+        passed = {"completed_turn_stable_ms": COMPLETED_TURN_STABLE_MS, **params}
+        result = await self._instance.call(function, passed, self._context())
+        return classification.read_matcher(self.plugin.name, function, result)
 
     async def wait(
         self, function: str, params: dict[str, Any], timeout: float, keep: KeepMoment
     ) -> WaitMatch:
-        """Until what a wait matcher of the plugin looks for is there. Raises PluginProblem,
-        UnknownFunction, AdapterClosed, and what waiting on a session raises."""
+        """Wait until the matcher that a plugin's function returns matches.
+
+        Raises PluginProblem, UnknownFunction, AdapterClosed, and the errors of `PtySession.wait`.
+        """
         matcher = await self._matcher(function, params)
         return await self._until(matcher, function, timeout, keep)
 
@@ -162,21 +168,22 @@ class Adapter:
             if waiting.cancelled():
                 raise AdapterClosed(f"the adapter {self.id} was closed")
             return waiting.result()
-        except MatcherRefused as refused:  # not the caller's: he has never seen it
+        except MatcherRefused as refused:  # the plugin wrote the matcher, and not the caller
             raise PluginProblem(self.plugin.name, function, "shape", str(refused)) from None
         finally:
             waiting.cancel()
             self._waits.discard(waiting)
 
     async def close(self) -> None:
-        """Let go of the plugin, and of whoever waits. The session is for whoever it belongs to."""
+        """Cancel the waits and end the Lua instance. The session stays open."""
         self.closed = True
         for waiting in self._waits:
             waiting.cancel()
         await self._instance.close()
 
     async def _exported(self, name: str, *, intents: bool) -> None:
-        """Whether the plugin has it. The host's own functions are nobody's intents."""
+        """Raise UnknownFunction unless the plugin exports this intent or wait matcher. `classify`
+        and `describe` are neither."""
         exports = await self._instance.exports()
         if name in exports and _is_intent(name) == intents:
             return
@@ -186,25 +193,26 @@ class Adapter:
         raise UnknownFunction(f"{self.plugin.name} has no {kind} {name!r}; {there}")
 
     async def _offered(self, *, intents: bool) -> list[str]:
-        """What it says it has: predicates, which look like intents, it does not name as such."""
+        """Return the names that `describe` lists. Exports alone would include predicates, which
+        cannot be told from intents."""
         try:
-            said = await describe_plugin(self._instance)
-        except PluginProblem:  # of `describe`, which is not what was asked for
-            said = classification.catalogue_of_exports(await self._instance.exports())
-        entries = said.intents if intents else said.wait_matchers
+            catalogue = await describe_plugin(self._instance)
+        except PluginProblem:  # of `describe`, which the caller did not request
+            catalogue = classification.catalogue_of_exports(await self._instance.exports())
+        entries = catalogue.intents if intents else catalogue.wait_matchers
         return [str(one["name"]) for one in entries if isinstance(one, dict) and "name" in one]
 
     def check_open(self) -> None:
-        """Raise AdapterClosed if it was."""
+        """Raise AdapterClosed if the adapter or its session was closed."""
         if self.closed or self.session.closed:
             raise AdapterClosed(f"the adapter {self.id} was closed")
 
     def _context(self) -> dict[str, Any]:
         self.check_open()
-        shown = session_context(self.session, self.plugin.permissions, self._clock())
+        context = session_context(self.session, self.plugin.permissions, self._clock())
         if self.last_intent is not None:
-            shown["last_intent"] = self.last_intent
-        return shown
+            context["last_intent"] = self.last_intent
+        return context
 
 
 def _is_intent(function: str) -> bool:
@@ -213,14 +221,15 @@ def _is_intent(function: str) -> bool:
 
 ROWS: Final = 40
 COLS: Final = 120
-"""The size of a terminal when neither the caller nor the manifest says one."""
+"""The size of a terminal when neither the caller nor the manifest has one."""
 
 
 class Adapters:
-    """Every adapter of one server that was not closed, by id.
+    """The open adapters of one server, by id.
 
-    All connections share them, and they outlive each. An adapter that started a program owns its
-    session; one that was attached leaves the session when it is closed, and is closed with it.
+    All connections share them, and they outlive the connections. An adapter that started a program
+    owns its session and ends it. An attached adapter leaves the session open when it is closed.
+    Both are closed when their session is closed.
     """
 
     def __init__(self, automation: AutomationService, workers: WorkerPool) -> None:
@@ -232,13 +241,13 @@ class Adapters:
         automation.closers.add(self._session_closed)
 
     def all(self) -> tuple[Adapter, ...]:
-        return tuple(self._adapters.values())  # they are numbered as they come
+        return tuple(self._adapters.values())  # in the order of their creation
 
     def knows(self, id: str) -> bool:
         return id in self._adapters
 
     def find(self, id: str, *, ending: bool = False) -> Adapter:
-        """Raises UnknownAdapter. One that is being closed is found by those who ask for it."""
+        """Return an adapter; with `ending` also one that is being closed. Raises UnknownAdapter."""
         if ending and id in self._ending:
             return self._ending[id][0]
         try:
@@ -248,47 +257,47 @@ class Adapters:
             listed = f"there are {known}" if known else "there are none"
             raise UnknownAdapter(f"unknown adapter: {id}; {listed}") from None
 
-    def start(self, plugin: LuaPlugin, asked: Start) -> Adapter:
-        """A new adapter on a program of its own. Raises what starting it raises."""
-        self.check(plugin, asked)
-        program = program_of(plugin, asked)
+    def start(self, plugin: LuaPlugin, params: Start) -> Adapter:
+        """Start a program and return a new adapter on it. Raises the errors of the start."""
+        self.check(plugin, params)
+        program = program_of(plugin, params)
         try:
             session, _ = self._automation.open(program)
         except StartFailed as error:
             raise start_failed(error, program.argv[0]) from error
         return self._bound(plugin, session, owns=True)
 
-    def check(self, plugin: LuaPlugin, asked: Start, instead_of: str | None = None) -> None:
-        """Raise what can be known to be wrong before anything is started, or closed for it."""
+    def check(self, plugin: LuaPlugin, params: Start, instead_of: str | None = None) -> None:
+        """Raise the errors that are known before a program is started or `instead_of` is closed."""
         self._room_for(plugin, 0 if instead_of is None else self.knows(instead_of))
-        program_of(plugin, asked)
+        program_of(plugin, params)
 
     def attach(self, plugin: LuaPlugin, session: str) -> Adapter:
-        """A new adapter on a session that is there. Raises UnknownSession."""
+        """Return a new adapter on an existing session. Raises UnknownSession."""
         self._automation.find(session)
         self._room_for(plugin)
         return self._bound(plugin, session, owns=False)
 
     async def end(self, adapter: Adapter) -> None:
-        """End an adapter, and its session if that is its own. What waits on it is told so. Goes on
-        to its end whoever leaves meanwhile."""
+        """End an adapter, and its session if it owns the session. Pending waits fail with
+        AdapterClosed. The work continues if this is cancelled."""
         ending = self._ending.get(adapter.id)
-        if ending is not None:  # somebody closes it already: it is closed when that is done
+        if ending is not None:  # another caller closes it already
             await asyncio.shield(ending[1])
         elif not adapter.closed:
             await asyncio.shield(self._begin_to_end(adapter))
 
     async def close(self) -> None:
-        """Let go of all plugins."""
+        """End all adapters and wait."""
         for adapter in self.all():
             _ = self._begin_to_end(adapter)
         if self._ending:
             await asyncio.wait({task for _, task in self._ending.values()})
 
-    def _room_for(self, plugin: LuaPlugin, leaving: int = 0) -> None:
+    def _room_for(self, plugin: LuaPlugin, closing: int = 0) -> None:
         if plugin.manifest.kind != "adapter":
             raise NotAnAdapter(f"{plugin.name} is a {plugin.manifest.kind}, not an adapter")
-        if len(self._adapters) - leaving >= limits.ADAPTERS:
+        if len(self._adapters) - closing >= limits.ADAPTERS:
             raise TooManyAdapters(f"there are {limits.ADAPTERS} adapters already; close some")
 
     def _bound(self, plugin: LuaPlugin, session_id: str, *, owns: bool) -> Adapter:
@@ -325,24 +334,24 @@ class Adapters:
             await adapter.close()
 
 
-def program_of(plugin: LuaPlugin, asked: Start) -> Program:
-    """What to start: the caller's word, else the manifest's, else ours. Only `required_env` is the
-    manifest's alone."""
+def program_of(plugin: LuaPlugin, params: Start) -> Program:
+    """Return the program to start: each value from the caller, else from the manifest, else the
+    default here. The caller cannot override `required_env` of the manifest."""
     manifest = plugin.manifest.default_target
-    name = asked.program or (manifest.program if manifest else None)
+    name = params.program or (manifest.program if manifest else None)
     if name is None:
         raise NoProgram(
-            f"the manifest of {plugin.name} has no default_target; say which program to start"
+            f"the manifest of {plugin.name} has no default_target; pass the program to start"
         )
     default = manifest or DefaultTarget(name)
-    args = asked.args
+    args = params.args
     if args is None:
-        args = default.args if asked.program is None else ()
+        args = default.args if params.program is None else ()
     size = Size(
-        asked.rows or default.rows or ROWS,
-        asked.cols or default.cols or COLS,
-        asked.pixel_width or 0,
-        asked.pixel_height or 0,
+        params.rows or default.rows or ROWS,
+        params.cols or default.cols or COLS,
+        params.pixel_width or 0,
+        params.pixel_height or 0,
     )
-    env = {**default.env, **(asked.env or {}), **default.required_env}
-    return Program((name, *args), asked.cwd, env, size)
+    env = {**default.env, **(params.env or {}), **default.required_env}
+    return Program((name, *args), params.cwd, env, size)

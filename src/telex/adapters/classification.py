@@ -1,9 +1,9 @@
-"""Calls of a plugin's `classify` and `describe`, and its answers read into values: states, plans,
-matchers, outcomes.
+"""Calls of a plugin's `classify` and `describe`, and readers for the results of its functions:
+states, plans, matchers, outcomes.
 
-A plugin may answer anything. The readers here (`read_state`, `read_plan`, …) make of it what it was
-meant to be, or raise a `PluginProblem` that names the function and the field. `classify` turns such
-a problem into the state `plugin_error`; `watch_state` calls it whenever the screen changed.
+A plugin may return any value. The readers (`read_state`, `read_plan`, …) convert it into the
+expected type, or raise a `PluginProblem` that names the function and the field. `classify` turns
+such a problem into the state `plugin_error`; `watch_state` classifies after each screen change.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _LISTS: Final = ("candidates", "host_marks", "actions", "intents", "wait_matchers", "states")
-"""Members that are lists. Lua has one kind of table, and an empty one does not say which it is."""
+"""Members that are lists. Lua has one kind of table, so an empty list looks like an empty map."""
 
 Share = Annotated[float, Meta(ge=0, le=1)]
 
@@ -55,7 +55,7 @@ class _Guess(Struct, frozen=True):
 
 
 class _StateAnswer(Struct, frozen=True):
-    """What `classify` answers."""
+    """The result of `classify`, as a plugin returns it."""
 
     state: Annotated[str, Meta(min_length=1, max_length=128)]
     confidence: Share
@@ -67,18 +67,18 @@ class _StateAnswer(Struct, frozen=True):
 
 
 class NextStep(Struct, frozen=True):
-    """How a plan goes on, once its actions are done: a function that answers another plan."""
+    """The continuation of a plan after its actions: a function that returns another plan."""
 
     intent: Annotated[str, Meta(min_length=1, max_length=128)]
     when: Matcher
-    """What has to be seen first."""
+    """The condition to wait for before the function is called."""
     within_ms: Annotated[int, Meta(ge=0, le=limits.PLAN_STEP_SECONDS * 1000)]
-    """Then it goes on all the same, and is told that it was not seen."""
+    """After this time the function is called all the same, with `matched` false."""
     params: dict[str, Any] = {}
 
 
 class _PlanAnswer(Struct, frozen=True):
-    """What an intent answers."""
+    """The result of an intent, as a plugin returns it."""
 
     actions: Annotated[tuple[Action, ...], Meta(max_length=limits.PLAN_ACTIONS)]
     last_intent: Annotated[str, Meta(max_length=128)] | None = None
@@ -86,13 +86,13 @@ class _PlanAnswer(Struct, frozen=True):
 
 
 class _MatcherAnswer(Struct, frozen=True):
-    """What a wait matcher answers, under a name for the sake of the path in an error."""
+    """The result of a wait matcher, under a name so that the path in an error begins with it."""
 
     matcher: Matcher
 
 
 class _OutcomeAnswer(Struct, frozen=True):
-    """What a predicate answers, unless it is a plain yes or no."""
+    """The result of a predicate, unless it is a boolean."""
 
     matched: bool
     evidence: Any = None
@@ -100,7 +100,7 @@ class _OutcomeAnswer(Struct, frozen=True):
 
 
 class PluginCatalogue(Struct, frozen=True):
-    """What `describe` answers."""
+    """The result of `describe`."""
 
     intents: list[Any] = []
     wait_matchers: list[Any] = []
@@ -109,36 +109,36 @@ class PluginCatalogue(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class IntentPlan:
-    """What an intent wants done."""
+    """The actions of an intent, and what follows them."""
 
     actions: tuple[Action, ...]
     last_intent: str | None
-    """What to remember of it: empty to forget what there was, None to leave that alone."""
+    """The new `last_intent` of the adapter: empty clears it, None keeps the old one."""
     next: NextStep | None = None
 
 
 def read_state(plugin: str, answer: Any, sequence: int, last_intent: str | None) -> AdapterState:
-    """What `classify` said."""
-    said = _read(plugin, "classify", answer, _StateAnswer)
+    """Read the result of `classify`."""
+    result = _read(plugin, "classify", answer, _StateAnswer)
     guesses = [
         StateCandidate(guess.state, round(guess.confidence, 3), guess.evidence)
-        for guess in said.candidates
+        for guess in result.candidates
     ]
     return AdapterState(
-        state=said.state,
-        confidence=round(said.confidence, 3),
-        evidence=said.evidence,
+        state=result.state,
+        confidence=round(result.confidence, 3),
+        evidence=result.evidence,
         sequence=sequence,
         candidates=tuple(guesses),
         last_intent=last_intent,
-        rule=said.rule if said.rule is not None else UNSET,
-        metadata=said.metadata or {},
-        host_marks=said.host_marks or UNSET,
+        rule=result.rule if result.rule is not None else UNSET,
+        metadata=result.metadata or {},
+        host_marks=result.host_marks or UNSET,
     )
 
 
 def plugin_error(problem: PluginProblem, sequence: int, last_intent: str | None) -> AdapterState:
-    """The state when the plugin could not say one."""
+    """Return the state for a plugin that failed to classify."""
     return AdapterState(
         state=PLUGIN_ERROR,
         confidence=0.0,
@@ -150,36 +150,36 @@ def plugin_error(problem: PluginProblem, sequence: int, last_intent: str | None)
 
 
 def read_plan(plugin: str, function: str, answer: Any) -> IntentPlan:
-    """What an intent said: a plan, or its bare list of actions."""
+    """Read the result of an intent: a plan, or only its list of actions."""
     if isinstance(answer, list) or answer == {}:
         answer = {"actions": answer or []}
-    said = _read(plugin, function, answer, _PlanAnswer)
-    for action in said.actions:
+    result = _read(plugin, function, answer, _PlanAnswer)
+    for action in result.actions:
         if isinstance(action, Key):
             _check_key(plugin, function, action.value)
-    return IntentPlan(said.actions, said.last_intent, said.next)
+    return IntentPlan(result.actions, result.last_intent, result.next)
 
 
 def read_matcher(plugin: str, function: str, answer: Any) -> Matcher:
-    """What a wait matcher said."""
+    """Read the result of a wait matcher."""
     return _read(plugin, function, {"matcher": answer}, _MatcherAnswer).matcher
 
 
 def read_outcome(plugin: str, function: str, answer: Any) -> PredicateOutcome | None:
-    """What a predicate said; None for no."""
+    """Read the result of a predicate; None if it did not match."""
     if answer is None or isinstance(answer, bool):
         return PredicateOutcome() if answer else None
-    said = _read(plugin, function, answer, _OutcomeAnswer)
-    return PredicateOutcome(said.evidence, said.capture) if said.matched else None
+    result = _read(plugin, function, answer, _OutcomeAnswer)
+    return PredicateOutcome(result.evidence, result.capture) if result.matched else None
 
 
 def read_catalogue(plugin: str, answer: Any) -> PluginCatalogue:
-    """What `describe` said."""
+    """Read the result of `describe`."""
     return _read(plugin, "describe", answer, PluginCatalogue)
 
 
 def catalogue_of_exports(exports: tuple[str, ...]) -> PluginCatalogue:
-    """What can be said of a plugin that does not describe itself."""
+    """Return the catalogue of a plugin without `describe`, from the names of its functions."""
     names = [name for name in exports if name not in {"classify", "describe"}]
     return PluginCatalogue(
         [{"name": name} for name in names if not name.endswith("_matcher")],
@@ -188,28 +188,28 @@ def catalogue_of_exports(exports: tuple[str, ...]) -> PluginCatalogue:
 
 
 def _check_key(plugin: str, function: str, name: str) -> None:
-    """Now, not when half of the plan is done."""
+    """Check the name now, and not after half of the plan was executed."""
     try:
         parse_key(name)
     except UnknownKey as unknown:
-        raise _misshapen(plugin, function, str(unknown)) from None
+        raise _bad_shape(plugin, function, str(unknown)) from None
 
 
 def _read(plugin: str, function: str, answer: Any, shape: type[T]) -> T:
     try:
-        told: T = msgspec.convert(_plain(answer), shape)
-    except msgspec.ValidationError as wrong:
-        raise _misshapen(plugin, function, str(wrong)) from None
-    return told
+        result: T = msgspec.convert(_plain(answer), shape)
+    except msgspec.ValidationError as error:
+        raise _bad_shape(plugin, function, str(error)) from None
+    return result
 
 
-def _misshapen(plugin: str, function: str, why: str) -> PluginProblem:
-    sentence = f"what it answered has not the right shape: {why}"
+def _bad_shape(plugin: str, function: str, why: str) -> PluginProblem:
+    sentence = f"its result has not the right shape: {why}"
     return PluginProblem(plugin=plugin, function=function, kind="shape", problem=sentence)
 
 
 def _plain(value: Any, name: str = "") -> Any:
-    """Whole numbers as such, whatever arithmetic made them, and empty lists as lists."""
+    """Convert floats with whole values to integers, and empty tables that are lists to lists."""
     match value:
         case {} if not value and name in _LISTS:
             return []
@@ -225,21 +225,21 @@ def _plain(value: Any, name: str = "") -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Classified:
-    """A state, and how long the plugin took to say it."""
+    """A state, and how long the plugin took to classify."""
 
     state: AdapterState
     seconds: float
     problem: PluginProblem | None = None
-    """Why there is no other state than `plugin_error`."""
+    """The reason of the state `plugin_error`."""
 
 
-async def classify(instance: Instance, seen: dict[str, Any]) -> Classified:
-    """What the plugin says of what it is shown, or what is wrong with it."""
+async def classify(instance: Instance, context: dict[str, Any]) -> Classified:
+    """Call the plugin's `classify`. If it fails, the state is `plugin_error`."""
     loop = asyncio.get_running_loop()
-    sequence, last_intent = seen["sequence"], seen.get("last_intent")
+    sequence, last_intent = context["sequence"], context.get("last_intent")
     began = loop.time()
     try:
-        answer = await instance.call("classify", seen)
+        answer = await instance.call("classify", context)
         took = loop.time() - began
         return Classified(read_state(instance.plugin.name, answer, sequence, last_intent), took)
     except PluginProblem as problem:
@@ -248,7 +248,7 @@ async def classify(instance: Instance, seen: dict[str, Any]) -> Classified:
 
 
 async def describe_plugin(instance: Instance) -> PluginCatalogue:
-    """What the plugin offers: by its own word, or else by what it exports. Raises PluginProblem."""
+    """Return the result of `describe`, or else a catalogue of the exports. Raises PluginProblem."""
     exports = await instance.exports()
     if "describe" not in exports:
         return catalogue_of_exports(exports)
@@ -256,20 +256,20 @@ async def describe_plugin(instance: Instance) -> PluginCatalogue:
 
 
 async def watch_state(
-    session: PtySession, instance: Instance, told: Callable[[Classified], None]
+    session: PtySession, instance: Instance, on_state: Callable[[Classified], None]
 ) -> None:
-    """Classify this session whenever its screen changed, and once more when it has stood still long
-    enough for a turn to be over, until cancelled. One call at a time: what changes while the plugin
-    thinks is part of the next."""
+    """Classify the session after each screen change until cancelled, and once more when the screen
+    has been stable long enough for a turn to be complete. One call runs at a time: changes during a
+    call are part of the next call."""
     loop = asyncio.get_running_loop()
     changed = asyncio.Event()
     session.watchers.add(changed.set)
     try:
         while True:
             changed.clear()
-            seen = session_context(session, instance.plugin.permissions, loop.time())
-            told(await classify(instance, seen))
-            settled = seen["stable_ms"] >= COMPLETED_TURN_STABLE_MS
+            context = session_context(session, instance.plugin.permissions, loop.time())
+            on_state(await classify(instance, context))
+            settled = context["stable_ms"] >= COMPLETED_TURN_STABLE_MS
             until = session.last_change() + COMPLETED_TURN_STABLE_MS / 1000
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout_at(None if settled else until + 0.001):

@@ -1,13 +1,13 @@
-"""`telex.adapt`: a program to drive by its state, in a few words.
+"""`telex.adapt`: drive a program by its state.
 
     with telex.adapt("shell") as shell:
         state = shell.turn("run", command="false")
         assert state.metadata["exit_code"] == 1
 
-A turn sends an intent of the plugin and waits until the program is done with it; `describe` lists
-the intents and wait matchers. `async with` gives the same for an event loop; `sync` is the blocking
-twin. The program is driven through its adapter alone; `telex.spawn` is for single keys without a
-plugin. Errors are those of `telex.spawn` (`telex.automation.errors`).
+A turn sends an intent of the plugin and waits until the program has completed it; `describe` lists
+the intents and wait matchers. `async with` gives the same object for an event loop; `sync` has the
+blocking class. All input goes through the adapter; `telex.spawn` is for single keys without a
+plugin. The errors are the same as for `telex.spawn` (`telex.automation.errors`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import msgspec
 
 from telex.adapters import protocol as spec
-from telex.automation.client import LocalCaller, RemoteCaller, absolute, milliseconds, words
+from telex.automation.caller import LocalCaller, dial_caller
+from telex.automation.client import absolute, milliseconds, words
 from telex.automation.errors import NotPermitted, Refused, ServerGone, SessionClosed, TimedOut
 from telex.automation.portal import DualContext
 from telex.automation.protocol import Closed, ScreenSnapshot, TranscriptText
@@ -33,24 +34,31 @@ if TYPE_CHECKING:
 
     from telex.adapters.lua_plugin import LuaPlugin
     from telex.adapters.protocol import AdapterState, Inspection, PluginDescription
-    from telex.adapters.sync import BlockingAdapted
-    from telex.automation.client import Caller
+    from telex.adapters.sync import Adapted
+    from telex.automation.caller import Caller
     from telex.automation.protocol import Cells
 
 T = TypeVar("T")
 
 TURN_SECONDS: Final = 120.0
-"""As the protocol has it: a turn of a coding agent takes its time."""
+"""The default of the protocol. A turn of a coding agent may take minutes."""
 
 READY_SECONDS: Final = 60.0
 
 
-class Adapted:
-    """One program with its adapter: send, wait, look. Leaving `async with` ends the program.
+class AsyncAdapted:
+    """A program with its adapter: send intents, wait, read its state. Made by `telex.adapt`.
 
-    Parameters of an intent or a wait matcher are given by name. One whose name is taken here, such
-    as `timeout`, goes into `params`.
+    Leaving `async with` ends the program. Parameters of an intent or a wait matcher are given by
+    name; one whose name is taken, such as `timeout`, goes into `params`.
+
+    Example:
+        async with telex.adapt("shell") as shell:
+            state = await shell.turn("run", command="false")
+            print(state.metadata["exit_code"])
     """
+
+    __module__ = "telex"
 
     def __init__(self, asking: Caller, started: spec.Started, *, shared: bool) -> None:
         self._asking = asking
@@ -58,10 +66,10 @@ class Adapted:
         self.plugin = started.plugin
         self.session = started.session
         self._shared = shared
-        """Whether its server is everybody's, and goes on without us."""
+        """Whether the server is shared with other clients and continues after `close`."""
         self._closed = False
 
-    async def __aenter__(self) -> Adapted:
+    async def __aenter__(self) -> AsyncAdapted:
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -72,15 +80,31 @@ class Adapted:
             warn(f"{self!r} was not closed", ResourceWarning, source=self)
 
     async def state(self) -> AdapterState:
-        """What the program is doing now, in the plugin's words."""
-        told = await self._ask("adapter.state", spec.OfAdapter(self.id), spec.StateReply)
-        return told.state
+        """Read the state that the plugin sees on the screen now.
+
+        Returns:
+            The name of the state, its confidence and evidence, and the plugin's metadata.
+        """
+        reply = await self._ask("adapter.state", spec.OfAdapter(self.id), spec.StateReply)
+        return reply.state
 
     async def send(
         self, intent: str, /, *, params: Mapping[str, Any] | None = None, **more: Any
     ) -> AdapterState:
-        """Do what an intent wants done. Answers the state right after it, when the program has
-        hardly begun; `turn` also waits."""
+        """Send an intent of the plugin, without waiting for its outcome; `turn` also waits.
+
+        Args:
+            intent: The name of the intent; `describe` lists them.
+            params: Parameters of the intent.
+            more: Parameters of the intent, by name.
+
+        Returns:
+            The state right after the input was typed.
+
+        Raises:
+            Refused: There is no such intent, or the plugin refused it.
+            NotPermitted: The plugin's manifest does not allow it.
+        """
         asked = spec.SendIntent(self.id, intent, {**(params or {}), **more})
         return (await self._ask("adapter.send", asked, spec.StateReply)).state
 
@@ -93,8 +117,20 @@ class Adapted:
         params: Mapping[str, Any] | None = None,
         **more: Any,
     ) -> AdapterState:
-        """Until a wait matcher of the plugin finds what it looks for; by default the end of a turn.
-        Raises `TimedOut`, which shows the screen and has the state in its `data`."""
+        """Wait for a wait matcher of the plugin.
+
+        Args:
+            matcher: The name of the matcher; None waits for the end of a turn.
+            timeout: Seconds to wait.
+            params: Parameters of the matcher.
+            more: Parameters of the matcher, by name.
+
+        Returns:
+            The state when it matched.
+
+        Raises:
+            TimedOut: It did not match in time. The message shows the screen, `data` the state.
+        """
         asked = spec.WaitFor(
             adapter=self.id,
             intent=matcher,
@@ -114,8 +150,26 @@ class Adapted:
         params: Mapping[str, Any] | None = None,
         **more: Any,
     ) -> AdapterState:
-        """Send an intent and wait, as `send` and `wait` do, with nobody else's input in between.
-        Answers the state at the end of the wait."""
+        """Send an intent and wait, as `send` and `wait` do, with no other input between them.
+
+        Args:
+            intent: The name of the intent.
+            wait: The name of the wait matcher; None waits for the end of the turn.
+            wait_params: Parameters of the wait matcher.
+            timeout: Seconds to wait.
+            params: Parameters of the intent.
+            more: Parameters of the intent, by name.
+
+        Returns:
+            The state at the end of the wait.
+
+        Raises:
+            TimedOut: The turn did not end in time.
+            Refused: There is no such intent or matcher, or the plugin refused it.
+
+        Example:
+            state = await shell.turn("run", command="echo hello")
+        """
         waiting = spec.Waiting(
             intent=wait, params=dict(wait_params or {}), timeout_ms=milliseconds(timeout)
         )
@@ -124,39 +178,57 @@ class Adapted:
         return (await self._ask("adapter.turn", asked, spec.AdapterMatched)).state
 
     async def snapshot(self, *, cells: Cells = "full", redact: bool = True) -> ScreenSnapshot:
-        """The visible screen."""
+        """Read the visible screen.
+
+        Args:
+            cells: "full" for every cell, "runs" for runs of one style, "none" for text only.
+            redact: Mask secrets.
+        """
         asked = spec.ReadAdapterScreen(adapter=self.id, cells=cells, redact=redact)
         return await self._ask("adapter.snapshot", asked, ScreenSnapshot)
 
     async def text(self, *, redact: bool = True) -> str:
-        """What can be read on the screen."""
+        """Read the text of the visible screen.
+
+        Args:
+            redact: Mask secrets.
+        """
         return (await self.snapshot(cells="none", redact=redact)).plain_text
 
     async def transcript(self, *, strip: bool = True, redact: bool = True) -> str:
-        """What was printed, without escape sequences unless asked."""
+        """Read what the program printed, in order, as far back as it is kept.
+
+        Args:
+            strip: Leave out escape sequences.
+            redact: Mask secrets.
+        """
         asked = spec.ReadAdapterTranscript(adapter=self.id, strip=strip, redact=redact)
         return (await self._ask("adapter.transcript", asked, TranscriptText)).text
 
     async def inspect(self, *, redact: bool = True) -> Inspection:
-        """What the plugin sees, and what it makes of it."""
+        """Read everything the plugin sees, and the state it derives from that.
+
+        Args:
+            redact: Mask secrets.
+        """
         asked = spec.ReadAdapter(adapter=self.id, redact=redact)
         return await self._ask("adapter.inspect", asked, spec.Inspection)
 
     async def describe(self) -> PluginDescription:
-        """What the plugin offers: its intents, wait matchers and states."""
+        """List the plugin's intents, wait matchers and states."""
         asked = spec.OfPlugin(self.plugin)
         return await self._ask("plugin.describe", asked, spec.PluginDescription)
 
     async def close(self) -> None:
-        """End the program and the adapter. Idempotent."""
+        """End the program and the adapter. A second call does nothing."""
         if not self._closed:
             self._closed = True
             await run_shielded(self._end())
 
     async def _end(self) -> None:
         try:
-            if self._shared:  # one that is ours ends whole, whatever the manifest allows
-                with contextlib.suppress(Refused, ServerGone):  # it is gone already
+            if self._shared:  # a server of this process ends completely, without a permission
+                with contextlib.suppress(Refused, ServerGone):  # the adapter is closed already
                     await self._asking.call("adapter.close", spec.OfAdapter(self.id), Closed)
         finally:
             await self._asking.close()
@@ -178,19 +250,32 @@ def adapt(
     at: str | None = None,
     token: str | None = None,
     ready: float | None = READY_SECONDS,
-) -> DualContext[Adapted, BlockingAdapted]:
-    """A program, with a plugin that knows it, to be driven from here.
+) -> DualContext[AsyncAdapted, Adapted]:
+    """Start a program together with a plugin that knows its states.
 
-    `plugin` is a name (`telex serve` has the same ones), or the path of a plugin's directory.
-    `command` is an argument list, or a string that is split as a shell would; without one the
-    plugin's own program is started. `env` is what differs from our own environment and from what
-    the plugin sets. With `at`, an address as for `telex.connect`, it runs on that server, which
-    knows the plugin by its name.
+    Args:
+        plugin: The name of a plugin (`telex adapter list`), or the path of its directory.
+        command: An argument list, or a string that is split as a shell splits words; None starts
+            the plugin's own program.
+        cwd: The working directory.
+        env: Changes to this process's environment and to what the plugin sets.
+        rows: Height of the terminal; None for the plugin's own.
+        cols: Width of the terminal; None for the plugin's own.
+        at: The address of a server, as for `telex.connect`; None runs the program in this process.
+        token: The token of that server.
+        ready: Seconds to wait until the program is ready for a first turn; None does not wait.
 
-    It is there when the program has come to rest for the first time, as the plugin's
-    `wait_turn_matcher` sees it. `ready` is how many seconds that may take; None does not wait.
+    Returns:
+        An object for `with` (gives an `Adapted`) or `async with` (gives an `AsyncAdapted`).
 
-    Use it by `async with`, or without an event loop by `with`.
+    Raises:
+        Refused: There is no such plugin, or its manifest is not valid. Raised on entering.
+        NotStarted: The program could not be started. Raised on entering.
+        TimedOut: The program was not ready in time. Raised on entering.
+
+    Example:
+        with telex.adapt("python-repl") as repl:
+            print(repl.turn("evaluate", code="6 * 7").metadata)
     """
     program, *args = (None,) if command is None else words(command)
     asked = spec.Start(
@@ -203,7 +288,7 @@ def adapt(
         cols=cols,
     )
 
-    async def start() -> Adapted:
+    async def start() -> AsyncAdapted:
         adapted = await (_started_here(asked) if at is None else _started_there(asked, at, token))
         try:
             if ready is not None:
@@ -216,7 +301,7 @@ def adapt(
     return DualContext(start, _blocking)
 
 
-async def _started_here(asked: spec.Start) -> Adapted:
+async def _started_here(asked: spec.Start) -> AsyncAdapted:
     from telex.adapters.server import AutomationServer
     from telex.redaction import Redactor
 
@@ -226,27 +311,25 @@ async def _started_here(asked: spec.Start) -> Adapted:
     return await _started(LocalCaller(server.automation, server), asked, shared=False)
 
 
-async def _started_there(asked: spec.Start, address: str, token: str | None) -> Adapted:
-    from telex.automation.dialer import dial
-
-    return await _started(RemoteCaller(await dial(address, token)), asked, shared=True)
+async def _started_there(asked: spec.Start, address: str, token: str | None) -> AsyncAdapted:
+    return await _started(await dial_caller(address, token), asked, shared=True)
 
 
-async def _started(asking: Caller, asked: spec.Start, *, shared: bool) -> Adapted:
+async def _started(asking: Caller, asked: spec.Start, *, shared: bool) -> AsyncAdapted:
     try:
         started = await asking.call("adapter.start", asked, spec.Started)
     except BaseException:
         await asking.close()
         raise
-    return Adapted(asking, started, shared=shared)
+    return AsyncAdapted(asking, started, shared=shared)
 
 
 def _found(name: str) -> LuaPlugin:
-    """Raises Refused, as a server would that does not have it."""
+    """Find and read a plugin. Raises Refused, like a server without this plugin."""
     from telex.adapters.lua_plugin import PluginRefused
     from telex.adapters.manifest import BadManifest
     from telex.adapters.plugin_registry import PluginNotFound, find_plugin
-    from telex.automation.errors import error_kind
+    from telex.automation.error_map import error_kind
     from telex.config import places
 
     try:
@@ -257,8 +340,8 @@ def _found(name: str) -> LuaPlugin:
         raise Refused(str(error), {"reason": error_kind(error)}) from None
 
 
-async def _come_to_rest(adapted: Adapted, timeout: float) -> None:
-    """Until there is something to say to it. A plugin that cannot wait is not waited for."""
+async def _come_to_rest(adapted: AsyncAdapted, timeout: float) -> None:
+    """Wait until the program waits for input. Returns at once if the plugin cannot wait."""
     try:
         await adapted.wait(timeout=timeout)
     except NotPermitted:
@@ -271,7 +354,7 @@ async def _come_to_rest(adapted: Adapted, timeout: float) -> None:
         raise
 
 
-def _blocking(adapted: Adapted, portal: Any) -> BlockingAdapted:
-    from telex.adapters.sync import BlockingAdapted
+def _blocking(adapted: AsyncAdapted, portal: Any) -> Adapted:
+    from telex.adapters.sync import Adapted
 
-    return BlockingAdapted(adapted, portal)
+    return Adapted(adapted, portal)

@@ -1,12 +1,12 @@
-"""What a plugin is shown: one moment of a session as a table of plain values.
+"""The context that is passed to a plugin: one moment of a session as a table of plain values.
 
-The same for `classify`, for intents and for predicates, so that what decided a state can decide a
-wait. A plugin sees no more than its manifest says: without `screen.read` the screen is blank to it,
-without `transcript.read` nothing was ever printed. Blank and not absent: a plugin that looks all
-the same finds nothing, instead of failing.
+`classify`, intents and predicates get the same table, so a wait can use the facts that decided a
+state. The manifest limits the context: without `screen.read` the screen is blank, without
+`transcript.read` the transcript is empty. The values are blank and not absent, so that a plugin
+which reads them all the same finds nothing, instead of failing.
 
-It is not redacted: a plugin has to see a login's URL to tell it. Its answers are redacted
-(`plugin_permissions`).
+The context is not redacted: a plugin has to see the URL of a login to report it. The results of a
+plugin are redacted (`plugin_permissions`).
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from telex.terminal.session import PtySession
 
 STATUS_ROWS: Final = 3
-"""The bottom rows, where full-screen programs keep their status bar."""
+"""How many rows at the bottom are the status, where full-screen programs have their status bar."""
 
-_OF_A_FIXTURE: Final = {
+_FIXTURE_DEFAULTS: Final = {
     "transcript": "",
     "sequence": 1,
     "stable_ms": COMPLETED_TURN_STABLE_MS,
@@ -39,8 +39,8 @@ _OF_A_FIXTURE: Final = {
 
 
 def split_status(screen: str) -> tuple[str, str]:
-    """A screen's body, and its status: the bottom three rows. Six rows or fewer are all body: so
-    small a screen has no room for a status bar, and its only words would be in it."""
+    """Split a screen into its body and its status, the bottom three rows. A screen of six rows or
+    fewer is all body: it has no room for a status bar, and its only text would be in the status."""
     rows = screen.split("\n")
     if len(rows) <= 2 * STATUS_ROWS:
         return screen, ""
@@ -50,34 +50,34 @@ def split_status(screen: str) -> tuple[str, str]:
 def session_context(
     session: PtySession, permissions: frozenset[Permission], now: float
 ) -> dict[str, Any]:
-    """This moment of a session, as a plugin with these permissions sees it. What has no value is
-    left out: Lua reads it as nil."""
-    seen = {
+    """Return the context of a session now, for a plugin with these permissions. A member without a
+    value is left out, which Lua reads as nil."""
+    context = {
         "sequence": session.sequence,
         "stable_ms": max(0, int((now - session.last_change()) * 1000)),
         "completed_turn_stable_ms": COMPLETED_TURN_STABLE_MS,
         "process_exited": session.exit is not None,
         **_texts("\n".join([row.text for row in session.screen.rows()])),
-        **_printed(session),
-        **_looks(session),
+        **_transcript(session),
+        **_terminal(session),
     }
     if session.exit is not None and session.exit.code is not None:
-        seen["exit_code"] = session.exit.code
+        context["exit_code"] = session.exit.code
     if "screen.read" not in permissions:
-        seen |= _texts("")
-        del seen["screen_cursor"]
-        seen.pop("title", None)
+        context |= _texts("")
+        del context["screen_cursor"]
+        context.pop("title", None)
     if "transcript.read" not in permissions:
-        seen |= {"transcript": "", "markers": {}, "cursor": 0}
-    return seen
+        context |= {"transcript": "", "markers": {}, "cursor": 0}
+    return context
 
 
 def fixture_context(text: str, expected: Mapping[str, Any]) -> dict[str, Any]:
-    """A screen kept in a file, as if it had stood still long enough for a turn to be over."""
-    seen = {**_OF_A_FIXTURE, **_texts(text)}
+    """Return the context of a screen from a file, stable long enough for a turn to be complete."""
+    context = {**_FIXTURE_DEFAULTS, **_texts(text)}
     if (last_intent := expected.get("last_intent")) is not None:
-        seen["last_intent"] = last_intent
-    return seen | dict(expected.get("context", {}))
+        context["last_intent"] = last_intent
+    return context | dict(expected.get("context", {}))
 
 
 def _texts(text: str) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def _texts(text: str) -> dict[str, Any]:
     return {"screen": screen, "body_text": body, "status_text": status}
 
 
-def _printed(session: PtySession) -> dict[str, Any]:
+def _transcript(session: PtySession) -> dict[str, Any]:
     transcript = session.transcript
     return {
         "transcript": transcript.tail(limits.TRANSCRIPT_TAIL_CHARS),
@@ -95,13 +95,13 @@ def _printed(session: PtySession) -> dict[str, Any]:
     }
 
 
-def _looks(session: PtySession) -> dict[str, Any]:
+def _terminal(session: PtySession) -> dict[str, Any]:
     screen = session.screen
     cursor, size = screen.cursor, screen.size
-    seen = {
+    facts = {
         "screen_cursor": {"row": cursor.row, "col": cursor.col, "visible": cursor.visible},
         "size": {"rows": size.rows, "cols": size.cols},
         "alternate_screen": screen.alternate_screen,
         "echo": session.pty.line_settings().echo,
     }
-    return seen if screen.title is None else {**seen, "title": screen.title}
+    return facts if screen.title is None else {**facts, "title": screen.title}

@@ -1,8 +1,8 @@
-"""What adapters and plugins raise, and its mapping to errors of terminal automation.
+"""The exceptions of adapters, and their mapping to errors of the automation protocol.
 
-A `PluginProblem` names the plugin, the function and the problem, and is never a traceback. What a
-session raises is mapped by `automation.errors`; what reading a plugin raises is defined where it is
-read (`manifest`, `lua_plugin`, `plugin_registry`).
+A `PluginProblem` names the plugin, the function and the problem, and is never a traceback.
+`automation.errors` maps the exceptions of sessions. Exceptions of reading a plugin are defined in
+`manifest`, `lua_plugin` and `plugin_registry`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from telex.adapters.lua_plugin import PluginRefused
 from telex.adapters.manifest import BadManifest
 from telex.adapters.plugin_registry import BuiltinStays, NameTaken, UnknownPlugin
-from telex.automation import errors
+from telex.automation import error_map
 from telex.automation import protocol as spec
-from telex.automation.errors import UnknownSession
+from telex.automation.error_map import UnknownSession
 from telex.rpc.errors import Condition, RpcError
 from telex.terminal.redact import redact_values
 
@@ -26,51 +26,51 @@ if TYPE_CHECKING:
 
 
 Kind = Literal[
-    "threw",  # an error of its own
-    "refused",  # it said no, by `telex.refuse`
-    "shape",  # an answer that cannot be told, or is not what was asked for
+    "threw",  # the function raised an error
+    "refused",  # the function called `telex.refuse`
+    "shape",  # the result is no JSON, or not of the expected type
     "budget",  # more instructions than a call may take
     "memory",
     "deadline",  # more time than a call may take
-    "died",  # its process ended under it
-    "load",  # a source that does not compile, or an entrypoint that answers no table
-    "resting",  # ended too often of late to be started again at once
+    "died",  # the worker process exited
+    "load",  # a source does not compile, or the entrypoint returns no table
+    "resting",  # too many failures in a row; a later call starts a worker again
     "no_function",
     "closed",
 ]
 
 
 class PluginProblem(Exception):
-    """A call of a plugin's function brought no answer. `str` is the whole sentence."""
+    """A call of a plugin's function failed. `str` is the whole message."""
 
     def __init__(
         self, plugin: str, function: str, kind: Kind, problem: str, code: str | None = None
     ) -> None:
-        # The name between marks: `password: …` would be taken for a secret by whoever redacts it.
+        # The name is in backticks: the redactor would take `password: …` for a secret.
         named = f"{plugin}: `{function}`" if function else plugin
         super().__init__(f"{named}: {problem}")
         self.plugin = plugin
         self.function = function
-        """Empty where it is not about one, as when the sources do not compile."""
+        """Empty if the problem is of no function, as when the sources do not compile."""
         self.kind: Kind = kind
         self.problem = problem
         self.code = code
-        """What `telex.refuse` was given; of no other kind."""
+        """The first argument of `telex.refuse`; None for every other kind."""
 
     @property
-    def asked_wrongly(self) -> bool:
-        """Whether the plugin is fine and the caller asked for what it does not do."""
+    def is_callers_error(self) -> bool:
+        """Whether the request was wrong, and not the plugin."""
         return self.kind in {"refused", "no_function"}
 
     def facts(self) -> dict[str, Any]:
-        """The same, for those who read it by program."""
-        told = {"plugin": self.plugin, "function": self.function, "kind": self.kind}
-        told["problem"] = self.problem
-        return told if self.code is None else {**told, "reason": self.code}
+        """Return the members as JSON values, for programs."""
+        facts = {"plugin": self.plugin, "function": self.function, "kind": self.kind}
+        facts["problem"] = self.problem
+        return facts if self.code is None else {**facts, "reason": self.code}
 
 
 class AdapterClosed(Exception):
-    """Somebody closed the adapter meanwhile, or its session."""
+    """The adapter or its session was closed during the request."""
 
 
 class UnknownFunction(Exception):
@@ -78,23 +78,23 @@ class UnknownFunction(Exception):
 
 
 class UnknownAdapter(LookupError):
-    """There is no adapter of that id, or no longer."""
+    """There is no open adapter with this id."""
 
 
 class TooManyAdapters(Exception):
-    """The server holds as many as it may."""
+    """The server has the maximum number of adapters."""
 
 
 class NoProgram(ValueError):
-    """Neither the caller nor the manifest says what to start."""
+    """Neither the caller nor the manifest names a program to start."""
 
 
 class NotAnAdapter(ValueError):
-    """A plugin that knows no program: it is there for its predicates."""
+    """The plugin is not of kind `adapter` and cannot be bound to a session."""
 
 
 class PermissionMissing(Exception):
-    """The manifest of a plugin does not have a permission that is needed."""
+    """The manifest of a plugin does not have a permission that a method needs."""
 
     def __init__(self, plugin: str, method: str, permission: Permission, what: str = "") -> None:
         super().__init__(
@@ -117,7 +117,7 @@ _PARAMS: Final = (
 
 
 class NotGranted(Exception):
-    """A server that was started without leave to load plugins."""
+    """The server was started without `--allow-plugin-load`."""
 
     def __init__(self, method: str) -> None:
         super().__init__(f"{method} is not allowed here; start the server with --allow-plugin-load")
@@ -125,25 +125,25 @@ class NotGranted(Exception):
 
 
 class StillInUse(Exception):
-    """A plugin that adapters are bound to."""
+    """The plugin cannot be unloaded, because adapters are bound to it."""
 
     def __init__(self, plugin: str, adapters: Sequence[str]) -> None:
         super().__init__(f"{plugin} is in use by {', '.join(adapters)}; close them first")
         self.adapters = adapters
 
 
-def to_rpc_error(error: Exception, asked: Any, redactor: Redactor) -> Exception:
-    """The error to send. What a plugin says may quote the screen, and so all of it is redacted."""
-    answer = _to_rpc_error(error, asked, redactor)
-    if not isinstance(answer, RpcError):
-        return answer
-    problem = answer.problem
+def to_rpc_error(error: Exception, params: Any, redactor: Redactor) -> Exception:
+    """Return the error to send. All of it is redacted, because a plugin may quote the screen."""
+    mapped = _to_rpc_error(error, params, redactor)
+    if not isinstance(mapped, RpcError):
+        return mapped
+    problem = mapped.problem
     return RpcError(
         problem.code, redactor.redact(problem.message), redact_values(problem.data, redactor)
     )
 
 
-def _to_rpc_error(error: Exception, asked: Any, redactor: Redactor) -> Exception:
+def _to_rpc_error(error: Exception, params: Any, redactor: Redactor) -> Exception:
     match error:
         case PluginProblem():
             return RpcError(_code(error), str(error), error.facts())
@@ -156,8 +156,8 @@ def _to_rpc_error(error: Exception, asked: Any, redactor: Redactor) -> Exception
             return RpcError(spec.PERMISSION_DENIED, str(error), data)
         case AdapterClosed():
             return RpcError(spec.SESSION_CLOSED, str(error))
-        case UnknownSession() if hasattr(asked, "adapter"):  # it was there when this began
-            return RpcError(spec.SESSION_CLOSED, f"the adapter {asked.adapter} was closed")
+        case UnknownSession() if hasattr(params, "adapter"):  # closed during the request
+            return RpcError(spec.SESSION_CLOSED, f"the adapter {params.adapter} was closed")
         case StillInUse():
             facts = {"reason": "still_in_use", "adapters": list(error.adapters)}
             return RpcError(Condition.PARAMS, str(error), facts)
@@ -167,18 +167,18 @@ def _to_rpc_error(error: Exception, asked: Any, redactor: Redactor) -> Exception
                 Condition.PARAMS, str(error), {"reason": "bad_manifest", "problems": named}
             )
         case TooManyAdapters():
-            return RpcError(Condition.INTERNAL, str(error), {"kind": errors.error_kind(error)})
+            return RpcError(Condition.INTERNAL, str(error), {"kind": error_map.error_kind(error)})
         case _ if isinstance(error, _PARAMS):
-            return RpcError(Condition.PARAMS, str(error), {"reason": errors.error_kind(error)})
+            return RpcError(Condition.PARAMS, str(error), {"reason": error_map.error_kind(error)})
         case _:
-            return errors.to_rpc_error(error, asked, redactor)
+            return error_map.to_rpc_error(error, params, redactor)
 
 
 def _code(problem: PluginProblem) -> Condition | int:
-    if problem.kind == "closed":  # while it was asked: its adapter is gone
+    if problem.kind == "closed":  # the adapter was closed during the call
         return spec.SESSION_CLOSED
-    return Condition.PARAMS if problem.asked_wrongly else Condition.INTERNAL
+    return Condition.PARAMS if problem.is_callers_error else Condition.INTERNAL
 
 
-maps_errors = errors.error_mapper(to_rpc_error)
-"""A handler whose adapters' exceptions become errors of the protocol."""
+maps_errors = error_map.error_mapper(to_rpc_error)
+"""Decorator for a handler: maps exceptions of adapters to errors of the protocol."""

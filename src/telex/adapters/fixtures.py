@@ -1,4 +1,4 @@
-"""Fixtures: screens kept as text, what a plugin is to say of each, and how its answer differs.
+"""Fixtures: screens as text, the state that a plugin should return for each, and the comparison.
 
 The fixtures of a plugin are TOML files in its directory `fixtures`, each with any number of cases:
 
@@ -10,8 +10,9 @@ The fixtures of a plugin are TOML files in its directory `fixtures`, each with a
     :
     '''
 
-`read_fixtures` is for `telex adapter test`, `save_fixture` for `telex adapter record`. Nothing that
-is there is replaced. What is written is meant to be shared: its writer has masked the secrets.
+`read_fixtures` is for `telex adapter test`, `save_fixture` for `telex adapter record`. Existing
+cases are never replaced. Fixtures are meant to be shared: the caller of `save_fixture` has masked
+secrets.
 """
 
 from __future__ import annotations
@@ -34,12 +35,12 @@ if TYPE_CHECKING:
     from telex.adapters.protocol import AdapterState
 
 DIRECTORY: Final = "fixtures"
-"""Beside the manifest."""
+"""The directory of fixtures, beside the manifest."""
 RECORDED: Final = "recorded.toml"
-"""Where `save_fixture` adds a case."""
+"""The file to which `save_fixture` adds a case."""
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 ABSENT: Final = "nothing"
-"""How a value that is not there is shown."""
+"""The text for a missing value in a `FixtureDifference`."""
 
 _SUFFIX: Final = ".toml"
 _SCREEN: Final = "screen"
@@ -49,48 +50,48 @@ _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 
 class BadFixture(Exception):
-    """A case that says nothing that can be tested, or a file that has no cases."""
+    """A case cannot be tested, or a file is not TOML."""
 
 
 class FixtureTaken(Exception):
-    """A case cannot be added: there is one of its name, or a file there cannot be read."""
+    """A case cannot be added: its name is in use, or a file in the directory is not TOML."""
 
 
 class Expected(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What a plugin is to say of a screen. What is left out is not looked at."""
+    """The expected result of `classify`. Members that are left out are not compared."""
 
     state: str
     rule: str | UnsetType = UNSET
     evidence: str | UnsetType = UNSET
     min_confidence: Annotated[float, Meta(ge=0, le=1)] | UnsetType = UNSET
     metadata: dict[str, Any] | UnsetType = UNSET
-    """Each of these is to be the same in the answer, which may have more."""
+    """Each member must be equal in the result, which may have more members."""
     last_intent: str | UnsetType | None = UNSET
-    """What the adapter was last told to do, as the plugin is shown it."""
+    """The `last_intent` in the context."""
     context: dict[str, Any] | UnsetType = UNSET
-    """What else the plugin is shown, in place of what a fixture has by default."""
+    """Other members of the context, which replace the defaults of a fixture."""
     near_miss: bool = False
-    """Whether it only looks like another state. For whoever reads it, as is the note."""
+    """Whether the screen only looks like another state. For the reader, like `note`."""
     note: str | UnsetType = UNSET
 
 
 @dataclass(frozen=True, slots=True)
 class Fixture:
-    """A screen, and what is expected of it."""
+    """A screen with its expected state."""
 
     name: str
     text: str
     expected: Expected
 
-    def shown(self) -> dict[str, Any]:
-        """What the plugin is shown of it."""
+    def context(self) -> dict[str, Any]:
+        """Return the context that is passed to the plugin."""
         given: dict[str, Any] = msgspec.to_builtins(self.expected)
         return fixture_context(self.text, given)
 
 
 @dataclass(frozen=True, slots=True)
 class FixtureDifference:
-    """One place where an answer is not what was expected, both as they are shown."""
+    """One field whose value differs from the expected value, both as text."""
 
     field: str
     wanted: str
@@ -98,8 +99,8 @@ class FixtureDifference:
 
 
 def parse_fixtures(text: str) -> tuple[list[Fixture], list[str]]:
-    """The cases of a file, in its order, and a sentence for each that cannot be used. Raises
-    BadFixture where the text is not TOML."""
+    """Return the cases of a file in order, and a message for each unusable case. Raises BadFixture
+    if the text is not TOML."""
     found: list[Fixture] = []
     problems: list[str] = []
     for name, case in _cases(text).items():
@@ -113,12 +114,12 @@ def parse_fixtures(text: str) -> tuple[list[Fixture], list[str]]:
 def _cases(text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as wrong:
-        raise BadFixture(f"this is not TOML: {wrong}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise BadFixture(f"this is not TOML: {error}") from None
 
 
 def _fixture(name: str, case: object) -> Fixture:
-    """A name nobody knows is a mistake too, and would otherwise be a test that tests nothing."""
+    """Convert a case. An unknown member is an error: a misspelled one would test nothing."""
     if not isinstance(case, dict):
         raise BadFixture(f"a case is a table, as in [{name}]")
     if not isinstance(screen := case.get(_SCREEN), str):
@@ -126,12 +127,12 @@ def _fixture(name: str, case: object) -> Fixture:
     rest = {key: value for key, value in case.items() if key != _SCREEN}
     try:
         return Fixture(name, screen, msgspec.convert(rest, Expected))
-    except msgspec.ValidationError as wrong:
-        raise BadFixture(str(wrong)) from None
+    except msgspec.ValidationError as error:
+        raise BadFixture(str(error)) from None
 
 
 def encode_fixture(fixture: Fixture) -> str:
-    """The same as text: a table of TOML."""
+    """Return the fixture as a TOML table."""
     lines = [f"[{_key(fixture.name)}]"]
     for key, value in msgspec.to_builtins(fixture.expected).items():
         if isinstance(value, dict) and value:
@@ -158,7 +159,7 @@ def _value(value: Any) -> str:
 
 
 def _block(text: str) -> str:
-    """Text of several lines: as it is, where TOML takes it so."""
+    """Return a TOML string of several lines: a literal string if possible, else escaped."""
     if not text:
         return '""'
     if not (_CONTROL.search(text) or "'''" in text or text.endswith("'")):
@@ -168,7 +169,7 @@ def _block(text: str) -> str:
 
 
 def differences(expected: Expected, got: AdapterState) -> list[FixtureDifference]:
-    """Where an answer is not what was expected; none where it is."""
+    """Return the fields of a state that differ from the expected ones."""
     found = [
         FixtureDifference(field, _shown(wanted), _shown(getattr(got, field)))
         for field in ("state", "rule", "evidence")
@@ -185,7 +186,7 @@ def differences(expected: Expected, got: AdapterState) -> list[FixtureDifference
 
 
 def _unequal(place: str, wanted: Any, got: Any) -> Iterator[FixtureDifference]:
-    """The innermost places that differ: in a long list of options, the one that does."""
+    """Yield the innermost places that differ: of a long list of options only the one option."""
     match wanted, got:
         case dict(), dict():
             for key in {**wanted, **got}:
@@ -203,16 +204,16 @@ def _shown(value: Any) -> str:
 
 
 def read_fixtures(directory: Path) -> tuple[list[Fixture], list[str]]:
-    """Those in a directory, by name, and a sentence for each that cannot be used."""
+    """Return the fixtures of a directory by name, and a message for each unusable one."""
     found: dict[str, tuple[str, Fixture]] = {}
     problems: list[str] = []
     for path, text in _files(directory):
         try:
-            fixtures, wrong = parse_fixtures(text)
+            fixtures, unusable = parse_fixtures(text)
         except BadFixture as bad:
             problems.append(f"{path.name}: {bad}")
             continue
-        problems += (f"{path.name}: {problem}" for problem in wrong)
+        problems += (f"{path.name}: {problem}" for problem in unusable)
         for one in fixtures:
             first, _ = found.setdefault(one.name, (path.name, one))
             if first != path.name:
@@ -221,22 +222,22 @@ def read_fixtures(directory: Path) -> tuple[list[Fixture], list[str]]:
 
 
 def free_name(directory: Path) -> str:
-    """The next number that nobody has."""
+    """Return the next unused number, as a name."""
     names = [header[1] for _, text in _files(directory) for header in _HEADER.findall(text)]
     return f"{max([int(name) for name in names if name.isdecimal()], default=0) + 1:03}"
 
 
 def save_fixture(directory: Path, name: str, text: str, expected: Expected) -> Path:
-    """Add a case to `recorded.toml`; the path of that. Raises FixtureTaken."""
+    """Add a case to `recorded.toml` and return its path. Raises FixtureTaken."""
     directory.mkdir(parents=True, exist_ok=True)
     there = ""
     for path, content in _files(directory):
         try:
             taken = name in _cases(content)
         except BadFixture as bad:
-            raise FixtureTaken(f"{path.name}: {bad}; mend it first") from None
+            raise FixtureTaken(f"{path.name}: {bad}; correct it first") from None
         if taken:
-            raise FixtureTaken(f"{path.name} has a {name} already; choose another name")
+            raise FixtureTaken(f"{path.name} already has a {name}; choose another name")
         there = content if path.name == RECORDED else there
     entry = encode_fixture(Fixture(name, text.rstrip("\n") + "\n", expected))
     path = directory / RECORDED

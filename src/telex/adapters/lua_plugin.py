@@ -1,14 +1,13 @@
-"""A plugin's files, read from beneath its manifest's directory, once and whole.
+"""A plugin's files, read once and completely from the directory of its manifest.
 
-Everything that will ever run is in memory when `read_plugin` returns: an adapter keeps what it was
-started with, and `require` needs no disk (decision 0019). Nothing from outside the directory gets
-in, by `..`, by a link, or by a link put there while we read: see `telex.processes.openat`.
+All code that can run is in memory when `read_plugin` returns: an adapter keeps the sources it was
+started with, and `require` reads no file (decision 0019). No file outside of the directory is read,
+neither by `..`, nor by a link, nor by a link created during the read: see `telex.processes.openat`.
 
-What is read: the entrypoint, whatever it is called, and every `.lua` file below the directory.
-Left out are hidden files and directories (an editor's, a checkout's), directories called
-`fixtures`, and links to directories, whose files are read where they are. A link to a `.lua` file
-is read if it stays inside and refused if it does not: skipped, it would be missed only when the
-plugin is in use.
+These files are read: the entrypoint, whatever its name, and every `.lua` file below the directory.
+Hidden files and directories (of an editor, of a checkout), directories called `fixtures`, and links
+to directories are skipped. A link to a `.lua` file is read if its target is inside the directory,
+and refused otherwise: if it were skipped, it would only be missed when the plugin is in use.
 """
 
 from __future__ import annotations
@@ -37,20 +36,20 @@ if TYPE_CHECKING:
 
     from telex.adapters.protocol import Manifest, Permission
 
-_LEFT_OUT: Final = "fixtures"
+_SKIPPED: Final = "fixtures"
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, slots=True)
 class LuaPlugin:
-    """A manifest and every Lua source beside it, as they were when they were read."""
+    """A manifest and the Lua sources beside it, as they were when they were read."""
 
     manifest: Manifest
     files: Mapping[str, str]
-    """Source by path, relative to the manifest's directory, with `/`. The entrypoint is one."""
+    """Source by path, relative to the manifest's directory, with `/`. Includes the entrypoint."""
     builtin: bool = False
     directory: Path | None = None
-    """Where it was read from, to be told; nothing is read there again."""
+    """The directory of the plugin, for messages only; nothing is read from it again."""
 
     @property
     def name(self) -> str:
@@ -62,7 +61,7 @@ class LuaPlugin:
 
 
 class PluginRefused(ValueError):
-    """A plugin that is not taken, because of one of its files."""
+    """A plugin is not accepted, because of one of its files."""
 
     def __init__(self, file: str, problem: str) -> None:
         super().__init__(f"{file}: {problem}")
@@ -71,9 +70,10 @@ class PluginRefused(ValueError):
 
 
 def read_plugin(manifest_path: Path, *, builtin: bool = False, ours: bool = False) -> LuaPlugin:
-    """The plugin of that manifest; `BadManifest` or `PluginRefused` where it cannot be one.
+    """Read the plugin of a manifest. Raises `BadManifest` or `PluginRefused`.
 
-    With `ours`, for plugins nobody asked for by name: refused if others could have written them.
+    `ours` refuses files that another user could have written. It is for plugins that are found in a
+    directory, and not named by the caller.
     """
     directory = manifest_path.parent
     with _opened(directory) as root:
@@ -83,7 +83,7 @@ def read_plugin(manifest_path: Path, *, builtin: bool = False, ours: bool = Fals
         if manifest.entrypoint is None:
             raise PluginRefused(
                 printable_path(manifest_path),
-                'there is nothing to run; add runtime = "lua" and entrypoint = "main.lua"',
+                'it has no entrypoint; add runtime = "lua" and entrypoint = "main.lua"',
             )
         reading.source(manifest.entrypoint)
         reading.sources_below("")
@@ -91,7 +91,7 @@ def read_plugin(manifest_path: Path, *, builtin: bool = False, ours: bool = Fals
 
 
 def others_can_write(status: os.stat_result) -> bool:
-    """Whether somebody beside us and root could have put something there."""
+    """Return whether a user other than this one and root could have written the file."""
     return status.st_uid not in (os.geteuid(), 0) or bool(status.st_mode & 0o022)
 
 
@@ -100,7 +100,7 @@ def _opened(directory: Path) -> Iterator[int]:
     try:
         root = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except (OSError, ValueError) as error:  # a ValueError for a NUL
-        raise PluginRefused(printable_path(directory), _told(error)) from error
+        raise PluginRefused(printable_path(directory), _problem(error)) from error
     try:
         yield root
     finally:
@@ -109,7 +109,7 @@ def _opened(directory: Path) -> Iterator[int]:
 
 @dataclass(slots=True)
 class _Reading:
-    """One plugin, while it is read."""
+    """Reads one plugin. `files` has the sources read so far; `size` and `entries` the totals."""
 
     directory: Path
     root: int
@@ -136,12 +136,12 @@ class _Reading:
             return
         if len(self.files) == LUA_FILES:
             raise self._refused(path, f"a plugin has at most {LUA_FILES} Lua files")
-        if not path.isprintable():  # as a name that is not UTF-8 is not, either
+        if not path.isprintable():  # also true for a name that is not UTF-8
             raise self._refused(path, "no `require` can name this file; rename it")
         content = self._content(path, LUA_SOURCE_BYTES - self.size + 1)
         self.size += len(content)
         if self.size > LUA_SOURCE_BYTES:
-            problem = f"with it, the Lua files have more than {LUA_SOURCE_BYTES} bytes together"
+            problem = f"with this file, all Lua files have more than {LUA_SOURCE_BYTES} bytes"
             raise self._refused(path, problem)
         content = content.removeprefix(_BYTE_ORDER_MARK)
         if content.startswith(b"\x1b"):
@@ -153,32 +153,34 @@ class _Reading:
             raise self._refused(path, problem) from error
 
     def sources_below(self, path: str, depth: int = 0) -> None:
-        """Every `.lua` file there. Sorted, so that the same file is complained about each time."""
+        """Read every `.lua` file below a directory. Sorted, so that an error names the same file
+        each time."""
         for name, is_directory in self._names(path):
             inside = f"{path}/{name}" if path else name
-            if is_directory and name != _LEFT_OUT:
+            if is_directory and name != _SKIPPED:
                 if depth == LUA_DEPTH:
-                    raise self._refused(inside, f"lies more than {LUA_DEPTH} directories deep")
+                    raise self._refused(inside, f"is more than {LUA_DEPTH} directories deep")
                 self.sources_below(inside, depth + 1)
             elif not is_directory and name.endswith(".lua"):
                 self.source(inside)
 
     def check_owner(self, descriptor: int, path: str) -> None:
         if self.ours and others_can_write(os.fstat(descriptor)):
-            raise self._refused(path, "others could have written this; chown it, and chmod go-w")
+            problem = "another user could have written this; run chown and chmod go-w on it"
+            raise self._refused(path, problem)
 
     def _names(self, path: str) -> list[tuple[str, bool]]:
-        """What is not hidden in a directory, and whether each is one itself."""
+        """Return the visible entries of a directory, and whether each is a directory itself."""
         with self._open(path or ".") as descriptor:
             self.check_owner(descriptor, path)
             with os.scandir(descriptor) as found:
-                return sorted(self._seen(path, found))
+                return sorted(self._counted(path, found))
 
-    def _seen(self, path: str, found: Iterator[os.DirEntry[str]]) -> Iterator[tuple[str, bool]]:
+    def _counted(self, path: str, found: Iterator[os.DirEntry[str]]) -> Iterator[tuple[str, bool]]:
         for entry in found:
             self.entries += 1
             if self.entries > LUA_ENTRIES:
-                problem = f"more than {LUA_ENTRIES} files; a plugin has a directory of its own"
+                problem = f"has more than {LUA_ENTRIES} files; a plugin needs its own directory"
                 raise self._refused(path, problem)
             if not entry.name.startswith("."):
                 yield entry.name, entry.is_dir(follow_symlinks=False)
@@ -199,17 +201,17 @@ class _Reading:
                 yield descriptor
             finally:
                 os.close(descriptor)
-        except OSError as error:  # also one of reading: a disk that fails
-            raise self._refused(path, _told(error)) from error
+        except OSError as error:  # of `open_beneath`, or of a read in the body
+            raise self._refused(path, _problem(error)) from error
 
     def _refused(self, path: str, problem: str) -> PluginRefused:
         return PluginRefused(printable_path(self.directory / path), problem)
 
 
-def _told(error: OSError | ValueError) -> str:
+def _problem(error: OSError | ValueError) -> str:
     match error:
         case OSError(errno=errno.EXDEV):
-            return "leads out of the plugin's directory; nothing is read from outside"
+            return "is outside of the plugin's directory; no file outside of it is read"
         case OSError(errno=errno.ENOENT):
             return "there is no such file"
         case OSError(errno=errno.ENXIO):
@@ -221,7 +223,7 @@ def _told(error: OSError | ValueError) -> str:
 
 
 def printable_path(path: Path) -> str:
-    """For a sentence, which may be sent as JSON and shown in a terminal."""
+    """Return a path for a message, which may be sent as JSON and printed on a terminal."""
     text = str(path)
     return text if text.isprintable() else ascii(text)
 

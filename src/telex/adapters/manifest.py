@@ -1,10 +1,10 @@
-"""A plugin's manifest, from TOML or from data, and every problem with one.
+"""A plugin's manifest, from TOML or from data, and every problem of a manifest.
 
-A person who wrote a manifest wants to hear all that is wrong with it at once, by the names they
-wrote. msgspec stops at the first mistake, so each field is looked at by itself. Fields we do not
-know are left alone: a manifest may serve a newer host too.
+The author of a manifest gets all problems at once, with the names of the fields as written. msgspec
+stops at the first problem, so each field is checked separately. Unknown fields are ignored: a
+manifest may also be for a newer host.
 
-Pure. The disk is read by `lua_plugin`; `plugin.validate_manifest` asks `check`.
+Pure. `lua_plugin` reads the file; `plugin.validate_manifest` calls `check`.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
 WHOLE: Final = "(manifest)"
-"""Stands for a field's name where the problem is in none."""
+"""Used as the field's name if the problem is in no field."""
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]{1,80}(\[\d+\])?")
-"""With the place of an item, where it is a list's."""
+"""A key, with the index for an item of a list."""
 _PATH_CHARS: Final = 255
-"""A file's name has no more, and a path in a plugin needs no more."""
+"""The maximum of a file name on Linux, which is enough for a path in a plugin."""
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 
 
 @dataclass(frozen=True, slots=True)
 class ManifestProblem:
-    """What is wrong with one field, and what to do."""
+    """A problem of one field, with the remedy."""
 
     field: str
-    """As the person wrote it: `default_target.rows`, `permissions[2]`."""
+    """The field as written: `default_target.rows`, `permissions[2]`."""
     problem: str
 
     def __str__(self) -> str:
@@ -49,7 +49,7 @@ class ManifestProblem:
 
 
 class BadManifest(ValueError):
-    """A manifest that cannot be used, with everything that is wrong with it."""
+    """A manifest cannot be used. `problems` has all its problems."""
 
     def __init__(self, problems: Iterable[ManifestProblem], where: str = "the manifest") -> None:
         self.problems = tuple(problems)
@@ -57,9 +57,9 @@ class BadManifest(ValueError):
 
 
 def parse(text: str) -> Manifest:
-    """A `manifest.toml`."""
+    """Parse a `manifest.toml`. Raises BadManifest."""
     try:
-        # With a last line end, a mistake in the last line is told with its place.
+        # Without a final newline, tomllib reports an error in the last line without its position.
         document = tomllib.loads(text + "\n")
     except (ValueError, RecursionError) as error:
         raise BadManifest([ManifestProblem(WHOLE, f"this is not TOML: {error}")]) from error
@@ -67,13 +67,13 @@ def parse(text: str) -> Manifest:
 
 
 def check(document: Mapping[str, object]) -> Manifest:
-    """The same as data. Null stands for absent."""
+    """Check a manifest given as data. Null means absent. Raises BadManifest."""
     problems: list[ManifestProblem] = []
     table = _ManifestTable(document, problems)
     name = table.text("name", _name_problem)
     kind = table.text("kind", _kind_problem)
     version = table.text("version", _version_problem)
-    runtime, entrypoint = _what_runs(table)
+    runtime, entrypoint = _runtime_and_entrypoint(table)
     permissions = _permissions(table)
     default_target = _default_target(table)
     if problems:
@@ -116,34 +116,35 @@ def _version_problem(version: str) -> str | None:
     return f'must be 1 to 64 printable characters, such as "1.0"; it is {_shown(version)}'
 
 
-def _what_runs(table: _ManifestTable) -> tuple[Literal["lua"] | None, str | None]:
-    """Neither is a manifest that only describes; one without the other is half a plugin."""
+def _runtime_and_entrypoint(table: _ManifestTable) -> tuple[Literal["lua"] | None, str | None]:
+    """Read both or neither. A manifest without both only describes; one alone is a problem."""
     runtime = table.get("runtime")
     if runtime == "wasm":
-        table.say("runtime", 'wasm is reserved and runs nothing yet; write "lua"')
+        table.add("runtime", 'wasm is reserved and not supported yet; write "lua"')
     elif runtime not in (None, "lua"):
-        table.say("runtime", f'must be "lua"; it is {_shown(runtime)}')
+        table.add("runtime", f'must be "lua"; it is {_shown(runtime)}')
     entrypoint = table.text("entrypoint", entrypoint_problem, required=False)
     given = table.get("entrypoint") is not None
     if runtime is not None and not given:
-        table.say("entrypoint", 'is missing; name the Lua file to run, such as "main.lua"')
+        table.add("entrypoint", 'is missing; name the Lua file to run, such as "main.lua"')
     if runtime is None and given:
-        table.say("runtime", 'is missing; to run the entrypoint, write runtime = "lua"')
-    # `./main.lua` is `main.lua`: what is looked up later is spelt in one way.
+        table.add("runtime", 'is missing; to run the entrypoint, write runtime = "lua"')
+    # `./main.lua` becomes `main.lua`, because files are looked up by this spelling.
     return ("lua" if given else None), (str(PurePosixPath(entrypoint)) if given else None)
 
 
 def entrypoint_problem(path: str) -> str | None:
-    """Why this cannot name a file beneath the manifest. Links are for whoever opens it."""
+    """Return why this path cannot name a file below the manifest, or None. Links are checked when
+    the file is opened."""
     names = path.split("/")
     if not path:
         return 'must name the Lua file to run, such as "main.lua"; it is empty'
     if len(path) > _PATH_CHARS:
         return f"must have at most {_PATH_CHARS} characters; it has {len(path)}"
     if _CONTROL.search(path):
-        return f"holds a control character; rename the file: {_shown(path)}"
+        return f"contains a control character; rename the file: {_shown(path)}"
     if "\\" in path:
-        return f"holds a backslash; write / between directories: {_shown(path)}"
+        return f"contains a backslash; write / between directories: {_shown(path)}"
     if path.startswith("/"):
         return f"must be relative to the manifest, not absolute; it is {_shown(path)}"
     if ".." in names:
@@ -159,9 +160,9 @@ def _permissions(table: _ManifestTable) -> tuple[Permission, ...]:
         permission = next((known for known in PERMISSIONS if known == value), None)
         if permission is None:
             there = ", ".join(PERMISSIONS)
-            table.say(place, f"{_shown(value)} is not a permission; there are {there}")
+            table.add(place, f"{_shown(value)} is not a permission; there are {there}")
         elif permission in seen:
-            table.say(place, f"{permission} is at {seen[permission]} already; remove one")
+            table.add(place, f"{permission} is already at {seen[permission]}; remove one")
         else:
             seen[permission] = place
     return tuple(seen)
@@ -193,7 +194,7 @@ def _variables(target: _ManifestTable, key: str) -> dict[str, str]:
         return {}
     for name in table.values:
         if not name or "=" in name or "\0" in name:
-            table.say(name, "is no name for a variable; it may not be empty, nor hold = or a NUL")
+            table.add(name, "is not a valid variable name; it is empty or contains = or a NUL")
     return {name: value for name, value in table.values.items() if table.word(name, value)}
 
 
@@ -202,20 +203,21 @@ def _variables(target: _ManifestTable, key: str) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class _ManifestTable:
-    """One table, and where to put what is wrong with it. What does not fit is answered as if it
-    were empty: with a problem said, nobody gets to see it."""
+    """One table, and the list to which its problems are added. A method returns an empty value for
+    a bad one: after a problem the values are not used."""
 
     values: Mapping[str, Any]
     problems: list[ManifestProblem]
     prefix: str = ""
 
-    def say(self, key: str, problem: str) -> None:
+    def add(self, key: str, problem: str) -> None:
+        """Add a problem."""
         self.problems.append(ManifestProblem(self.prefix + _spelt(key), problem))
 
     def get(self, key: str, *, required: bool = False) -> object:
         value = self.values.get(key)
         if value is None and required:
-            self.say(key, "is missing")
+            self.add(key, "is missing")
         return value
 
     def text(
@@ -226,19 +228,19 @@ class _ManifestTable:
                 return ""
             case str(text):
                 if problem := problem_with(text):
-                    self.say(key, problem)
+                    self.add(key, problem)
                 return text
             case other:
-                self.say(key, f"must be text; it is {_kind(other)}")
+                self.add(key, f"must be text; it is {_kind(other)}")
                 return ""
 
     def word(self, key: str, value: object) -> bool:
-        """Whether a program can be given this. Never shown: it may be a secret."""
+        """Check an argument or a variable's value. It is never shown, as it may be a secret."""
         if not isinstance(value, str):
-            self.say(key, f"must be text; it is {_kind(value)}")
+            self.add(key, f"must be text; it is {_kind(value)}")
             return False
         if "\0" in value:
-            self.say(key, "holds a NUL, which no program can be given")
+            self.add(key, "contains a NUL, which cannot be passed to a program")
         return True
 
     def number(self, key: str, annotated: Any) -> int | None:
@@ -248,18 +250,18 @@ class _ManifestTable:
         except msgspec.ValidationError:
             _, range_ = get_args(annotated)
             wanted = f"must be a whole number from {range_.ge} to {range_.le}"
-            self.say(key, f"{wanted}; it is {_shown(value)}")
+            self.add(key, f"{wanted}; it is {_shown(value)}")
             return None
         return fitting
 
     def items(self, key: str) -> Iterator[tuple[str, Any]]:
-        """Each item of a list, with its place."""
+        """Yield each item of a list, with its key and index."""
         values = self.get(key)
         if isinstance(values, (list, tuple)):
             if self._few(key, len(values)):
                 yield from ((f"{key}[{at}]", value) for at, value in enumerate(values))
         elif values is not None:
-            self.say(key, f"must be a list; it is {_kind(values)}")
+            self.add(key, f"must be a list; it is {_kind(values)}")
 
     def table(self, key: str) -> _ManifestTable | None:
         values = self.get(key)
@@ -267,12 +269,12 @@ class _ManifestTable:
             if self._few(key, len(values)):
                 return _ManifestTable(values, self.problems, f"{self.prefix}{key}.")
         elif values is not None:
-            self.say(key, f"must be a table; it is {_kind(values)}")
+            self.add(key, f"must be a table; it is {_kind(values)}")
         return None
 
     def _few(self, key: str, count: int) -> bool:
         if count > MANIFEST_ITEMS:
-            self.say(key, f"has {count} items; {MANIFEST_ITEMS} are allowed")
+            self.add(key, f"has {count} items; {MANIFEST_ITEMS} are allowed")
         return count <= MANIFEST_ITEMS
 
 
@@ -283,7 +285,7 @@ def _spelt(key: str) -> str:
 def _shown(value: object) -> str:
     if not isinstance(value, (str, int, float)):
         return _kind(value)
-    if isinstance(value, int) and value.bit_length() > 64:  # Python may refuse to spell it out
+    if isinstance(value, int) and value.bit_length() > 64:  # Python may refuse to format it
         return "a large number"
     shown = json.dumps(value)
     return shown if len(shown) <= 80 else f"{_kind(value)} of {len(shown)} characters"

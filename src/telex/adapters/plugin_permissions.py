@@ -1,12 +1,12 @@
-"""What a manifest allows: checked before every method, in every plan, and in what a caller is told.
+"""The permissions of a manifest, enforced for every method, every plan, and the results of waits.
 
-A plugin without a permission has no host function for it; but an action is a plain table, and
-anybody can write one. So plans are checked again here, before anything is done.
+A plugin without a permission has no host function for it. But an action is a plain table, which a
+plugin can write by itself. So every plan is checked again here, before its first action.
 
-A plugin sees the screen as it is, so anything it answers may quote a secret, a state's name as much
-as its evidence: `redacted_state` and `redacted_manifests` hide it. And a wait must not tell what
-`adapter.snapshot` would refuse: `permitted_match` and `permitted_failure` leave out what was found
-where the manifest lacks `screen.read` or `transcript.read`.
+A plugin sees the screen without redaction, so any of its results may quote a secret, the name of a
+state as much as its evidence: `redacted_state` and `redacted_manifests` redact them. And a wait
+must not return text that `adapter.snapshot` would refuse: `permitted_match` and `permitted_failure`
+remove the text that was found if the manifest lacks `screen.read` or `transcript.read`.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
 
 
 def require_permission(plugin: LuaPlugin, method: str) -> None:
-    """Raise PermissionMissing unless the plugin's manifest has all that a method needs. The first
-    that is missing is named."""
+    """Raise PermissionMissing for the first permission that a method needs and the manifest
+    lacks."""
     for permission in REQUIRED[method]:
         if permission not in plugin.permissions:
             raise PermissionMissing(plugin.name, method, permission)
 
 
 def permission_of_action(action: Action) -> Permission:
-    """What an action needs, whoever asks for it."""
+    """Return the permission that an action needs."""
     match action:
         case spec.Kill() | spec.Signal():
             return "session.kill"
@@ -49,7 +49,7 @@ def permission_of_action(action: Action) -> Permission:
 
 
 def require_for_next_step(plugin: LuaPlugin, method: str, function: str) -> None:
-    """Raise PermissionMissing if a plan would wait, and the plugin may not."""
+    """Raise PermissionMissing if the plugin may not wait, as the `next` of a plan does."""
     if "matcher.wait" not in plugin.permissions:
         what = f"{plugin.name}: `{function}`: the `next` of its plan"
         raise PermissionMissing(plugin.name, method, "matcher.wait", what)
@@ -58,7 +58,7 @@ def require_for_next_step(plugin: LuaPlugin, method: str, function: str) -> None
 def require_for_actions(
     plugin: LuaPlugin, method: str, function: str, actions: tuple[Action, ...]
 ) -> None:
-    """Raise PermissionMissing if a plan has an action that the plugin may not ask for."""
+    """Raise PermissionMissing if a plan has an action without its permission."""
     for action in actions:
         if (permission := permission_of_action(action)) not in plugin.permissions:
             kind = type(action).__struct_config__.tag
@@ -66,53 +66,53 @@ def require_for_actions(
             raise PermissionMissing(plugin.name, method, permission, what)
 
 
-_PRINTED = {"transcript_contains", "transcript_regex"}
+_TRANSCRIPT_MATCHERS = {"transcript_contains", "transcript_regex"}
 
 
-def redacted_state(said: AdapterState, redactor: Redactor | None) -> AdapterState:
-    """A state, as it may be told."""
-    return msgspec.convert(redact_values(msgspec.to_builtins(said), redactor), AdapterState)
+def redacted_state(state: AdapterState, redactor: Redactor | None) -> AdapterState:
+    """Return a state with all its texts redacted."""
+    return msgspec.convert(redact_values(msgspec.to_builtins(state), redactor), AdapterState)
 
 
 def redacted_manifests(plugins: Iterable[LuaPlugin], redactor: Redactor) -> tuple[Manifest, ...]:
-    """The manifests of plugins; one may start its program with a secret."""
-    told = [redact_values(msgspec.to_builtins(plugin.manifest), redactor) for plugin in plugins]
-    return msgspec.convert(told, tuple[Manifest, ...])
+    """Return the manifests of plugins, redacted: an argument or a variable may be a secret."""
+    values = [redact_values(msgspec.to_builtins(plugin.manifest), redactor) for plugin in plugins]
+    return msgspec.convert(values, tuple[Manifest, ...])
 
 
 def permitted_match(evidence: dict[str, Any], plugin: LuaPlugin) -> dict[str, Any]:
-    """What ended a wait, without what the plugin may not read."""
-    told = dict(evidence)
-    if not _may_tell(told, plugin):
-        told.pop("capture", None)
-        told.pop("evidence", None)
-    match told.get("matched"):
+    """Return the evidence of a wait, without text that the plugin may not read."""
+    kept = dict(evidence)
+    if not _may_read(kept, plugin):
+        kept.pop("capture", None)
+        kept.pop("evidence", None)
+    match kept.get("matched"):
         case dict() as branch:
-            told["matched"] = permitted_match(branch, plugin)
+            kept["matched"] = permitted_match(branch, plugin)
         case list() as branches:
-            told["matched"] = [permitted_match(branch, plugin) for branch in branches]
-    return told
+            kept["matched"] = [permitted_match(branch, plugin) for branch in branches]
+    return kept
 
 
 def permitted_failure(data: dict[str, Any], plugin: LuaPlugin) -> dict[str, Any]:
-    """Why a wait brought nothing, without what the plugin may not read."""
+    """Return the data of a failed wait, without text that the plugin may not read."""
     hidden = set() if "screen.read" in plugin.permissions else {"screen_tail", "cursor"}
-    told = {name: value for name, value in data.items() if name not in hidden}
+    kept = {name: value for name, value in data.items() if name not in hidden}
     if hidden or "transcript.read" not in plugin.permissions:
-        told["why"] = _without_misses(told["why"])
-    return told
+        kept["why"] = _without_misses(kept["why"])
+    return kept
 
 
-def _may_tell(branch: dict[str, Any], plugin: LuaPlugin) -> bool:
+def _may_read(branch: dict[str, Any], plugin: LuaPlugin) -> bool:
     if branch.get("kind") == "lua":
         both = {"screen.read", "transcript.read"} <= plugin.permissions
         return both or branch.get("plugin") == plugin.name
-    needed = "transcript.read" if branch.get("kind") in _PRINTED else "screen.read"
-    return needed in plugin.permissions
+    is_transcript = branch.get("kind") in _TRANSCRIPT_MATCHERS
+    return ("transcript.read" if is_transcript else "screen.read") in plugin.permissions
 
 
 def _without_misses(why: dict[str, Any]) -> dict[str, Any]:
-    told = {name: value for name, value in why.items() if name != "nearest"}
-    if "branches" in told:
-        told["branches"] = [_without_misses(branch) for branch in told["branches"]]
-    return told
+    kept = {name: value for name, value in why.items() if name != "nearest"}
+    if "branches" in kept:
+        kept["branches"] = [_without_misses(branch) for branch in kept["branches"]]
+    return kept

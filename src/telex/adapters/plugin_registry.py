@@ -1,11 +1,12 @@
-"""The plugins a server has, by name, and where plugins are found.
+"""The plugins of a server by name, and the directories in which plugins are found.
 
-`Plugins` holds those that come with telex (`builtin/`), a person's own, and those loaded while the
-server runs. A plugin once taken stays as it was read. Whether one may be removed while adapters use
-it is for `server` to say: nothing here knows an adapter.
+`Plugins` has the builtin plugins (`builtin/`), the installed plugins of the person, and the plugins
+loaded while the server runs. A plugin in it stays as it was read. `server` decides whether a plugin
+may be removed while adapters use it: this module does not know adapters.
 
-`find_plugin` is for what a person types. With a `/` in it (or `.`) it is a path, of a directory or
-of its manifest. Without, it is a builtin plugin, an installed one, or else a directory here.
+`find_plugin` resolves a name that a person types. With a `/` in it (or `.`) it is the path of a
+directory or of its manifest. Otherwise it is a builtin plugin, an installed plugin, or else a
+directory in the current directory.
 """
 
 from __future__ import annotations
@@ -41,15 +42,15 @@ class UnknownPlugin(LookupError):
 
 
 class NameTaken(ValueError):
-    """A plugin of this name is there already."""
+    """Another plugin has this name already."""
 
 
 class BuiltinStays(ValueError):
-    """A plugin that comes with telex cannot be removed."""
+    """A builtin plugin cannot be removed."""
 
 
 class Plugins:
-    """By name, each name once."""
+    """A table of plugins, in which each name occurs once."""
 
     def __init__(self, plugins: Iterable[LuaPlugin] = ()) -> None:
         self._by_name: dict[str, LuaPlugin] = {}
@@ -65,7 +66,7 @@ class Plugins:
         return tuple(sorted(self._by_name))
 
     def all(self) -> tuple[LuaPlugin, ...]:
-        """Sorted by name."""
+        """Return the plugins, sorted by name."""
         return tuple(self._by_name[name] for name in self.names())
 
     def builtins(self) -> tuple[LuaPlugin, ...]:
@@ -73,57 +74,57 @@ class Plugins:
 
     def add(self, plugin: LuaPlugin) -> None:
         if there := self._by_name.get(plugin.name):
-            whose = "one that comes with telex" if there.builtin else "another plugin"
+            whose = "a builtin plugin" if there.builtin else "another plugin"
             raise NameTaken(
-                f"{whose} is called {plugin.name}; give this one another name in its manifest"
+                f"{whose} is called {plugin.name}; change the name in the manifest of this one"
             )
         self._by_name[plugin.name] = plugin
 
     def remove(self, name: str) -> None:
         if self.find(name).builtin:
-            raise BuiltinStays(f"{name} comes with telex and stays; only loaded plugins can go")
+            raise BuiltinStays(f"{name} is builtin; only loaded plugins can be removed")
         del self._by_name[name]
 
 
 def builtin_plugins() -> tuple[LuaPlugin, ...]:
-    """Those that come with telex. One that cannot be read is our fault, and raised."""
+    """Read the builtin plugins. Raises the error of a plugin that cannot be read."""
     found = sorted(_BUILTIN.glob(f"*/{MANIFEST}"))
     return tuple(read_plugin(path, builtin=True) for path in found)
 
 
 def installed_plugins(directory: Path) -> tuple[list[LuaPlugin], list[str]]:
-    """A person's own: each directory with a manifest, and a sentence for each that is not taken.
+    """Read the installed plugins: return the usable ones, and a message for each other one.
 
-    Nobody named them, so what others could have written is not read. A directory may be a link:
-    whoever works on a plugin keeps it elsewhere.
+    These plugins are not named by the person, so files that another user could have written are not
+    read. The directory of a plugin may be a link, for authors who keep their plugin elsewhere.
     """
     found = scan_installed(directory)
-    taken = [one.plugin for one in found if one.plugin is not None and not one.problem]
-    return taken, [one.problem for one in found if one.problem]
+    usable = [one.plugin for one in found if one.plugin is not None and not one.problem]
+    return usable, [one.problem for one in found if one.problem]
 
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """What lies where a person's plugins are."""
+    """One directory among the installed plugins."""
 
     directory: Path
     plugin: LuaPlugin | None = None
     problem: str = ""
-    """Why it is not taken: a sentence."""
+    """Why the plugin is not used; empty if it is."""
 
 
 def scan_installed(directory: Path) -> list[Installed]:
-    """Each directory that should be a plugin; the whole one, if it cannot be looked into."""
+    """Read each directory of installed plugins; if `directory` itself is unreadable, return it."""
     try:
         paths = _manifests(directory)
     except PluginRefused as error:
         return [Installed(directory, problem=str(error))]
     except OSError as error:
         return [Installed(directory, problem=f"{directory}: {error.strerror}")]
-    return list(_looked_at(paths))
+    return list(_read_installed(paths))
 
 
-def _looked_at(paths: list[Path]) -> Iterator[Installed]:
+def _read_installed(paths: list[Path]) -> Iterator[Installed]:
     plugins: dict[str, LuaPlugin] = {}
     for path in paths:
         try:
@@ -135,23 +136,23 @@ def _looked_at(paths: list[Path]) -> Iterator[Installed]:
         problem = ""
         if first is not plugin and first.directory is not None:
             there = printable_path(first.directory)
-            problem = f"{printable_path(path)}: not used; {there} is called {plugin.name} already"
+            problem = f"{printable_path(path)}: not used; {there} is already called {plugin.name}"
         yield Installed(path.parent, plugin, problem)
 
 
 def _manifests(directory: Path) -> list[Path]:
-    """Of each directory in this one, also where there is none: that is worth a sentence."""
+    """Return the manifest path of each subdirectory, also if there is no file: this is reported."""
     if not directory.exists():
         return []
     if others_can_write(directory.stat()):
-        raise PluginRefused(str(directory), "others can write here; chown it, and chmod go-w")
+        raise PluginRefused(str(directory), "other users can write here; chown it, and chmod go-w")
     with os.scandir(directory) as entries:
         names = [entry.name for entry in entries if entry.is_dir() and entry.name[0] != "."]
     return [directory / name / MANIFEST for name in sorted(names)]
 
 
 def _unknown(name: str, names: tuple[str, ...]) -> str:
-    # As with keys: cut short, it could be the beginning of a secret.
+    # A long name is not shown, not even its beginning: it may be a secret.
     shown = ascii(name) if len(name) <= 64 else f"by {len(name)} characters"
     if not names:
         return f"no plugin is called {shown}; there are none"
@@ -161,13 +162,14 @@ def _unknown(name: str, names: tuple[str, ...]) -> str:
 
 
 class PluginNotFound(Exception):
-    """Nothing is called that; the sentence says what is."""
+    """No plugin has this name or path. The message lists the names."""
 
     exit_code = 2
 
 
 def find_plugin(name: str, places: Places) -> LuaPlugin:
-    """Raises PluginNotFound, and what `read_plugin` raises of one that is there and no good."""
+    """Find and read a plugin by name or path. Raises PluginNotFound, and the errors of
+    `read_plugin`."""
     if is_path(name):
         return read_plugin(manifest_at(Path(name)))
     plugins, problems = _known(places)
@@ -180,12 +182,12 @@ def find_plugin(name: str, places: Places) -> LuaPlugin:
 
 
 def is_path(name: str) -> bool:
-    """Whether it says where a plugin is, and not what it is called."""
+    """Return whether this is a path, and not a name."""
     return "/" in name or name in {".", "..", MANIFEST}
 
 
 def _known(places: Places) -> tuple[Plugins, list[str]]:
-    """Those with a name, and what is wrong with those that have none here."""
+    """Return the builtin and installed plugins, and messages for the unusable ones."""
     plugins = Plugins(builtin_plugins())
     installed, problems = installed_plugins(places.adapters)
     for plugin in installed:
@@ -197,7 +199,7 @@ def _known(places: Places) -> tuple[Plugins, list[str]]:
 
 
 def manifest_at(path: Path) -> Path:
-    """The manifest of a plugin that is there, or in the directory there. Raises PluginNotFound."""
+    """Return the manifest's path, from itself or from its directory. Raises PluginNotFound."""
     manifest = path if path.name == MANIFEST else path / MANIFEST
     if not manifest.is_file():
         raise PluginNotFound(

@@ -1,15 +1,15 @@
-"""The `lua` matcher: a plugin's predicate, asked about the moments of a session while a wait lasts.
+"""The `lua` matcher: a plugin's predicate, called with moments of a session during a wait.
 
-A predicate runs in a worker of its plugin's own, apart from every adapter's (the spec: predicates
-see no adapter's state), and so its answer comes later than the look that asked for it. An answer
-counts for the moment it was asked about, and for no other: that way all branches of a matcher are
-true at one moment. When it comes, the session looks again.
+A predicate runs in a worker of its plugin, separate from the workers of adapters (the spec:
+predicates see no adapter's state). So its result arrives after the check that called it. A result
+is valid only for the moment that was passed to the predicate: that way all branches of a matcher
+are true at the same moment. When a result arrives, the session checks its waits again.
 
-Time alone may change an answer, for `stable_ms` is part of what a predicate sees. While nothing
-happens it is asked again after ever longer silences, not at an interval.
+Time alone may change a result, because `stable_ms` is part of the context. Without screen changes
+the predicate is called again after increasing silences, not at an interval.
 
-`Predicates` are a server's, which reads nothing that a client names; `FoundPredicates` are those of
-`telex.spawn`, which finds and reads a plugin, by name or by path, when it is first asked.
+`Predicates` is for a server, which reads no file that a client names. `FoundPredicates` is for
+`telex.spawn`, which finds and reads a plugin, by name or by path, at the first use.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from telex.adapters.plugin_registry import (
     UnknownPlugin,
     find_plugin,
 )
-from telex.automation.errors import error_kind
+from telex.automation.error_map import error_kind
 from telex.terminal.waits.evidence import PredicateFailed
 
 if TYPE_CHECKING:
@@ -47,25 +47,26 @@ if TYPE_CHECKING:
 
 
 SILENCES: Final = (0.05, 0.1, 0.2, 0.3, 0.5, *(2.0**n for n in range(18)))
-"""After how many seconds without a change a predicate is asked again: up to a day. 0.3 is when a
+"""Seconds without a screen change after which a predicate is called again, up to a day. After 0.3 a
 turn may be complete."""
 
 SETTLED: Final = 0.5
-"""A predicate that still says no so long after its program's last change will not say yes."""
+"""Seconds after an exited program's last change from which on a predicate will not match any
+more."""
 
-OFTEN: Final = 3
-"""While a program prints faster than a predicate answers, every answer is about a moment that is
-gone. One that is the same so often in a row is taken for the present."""
+REPEATS: Final = 3
+"""While a program prints faster than a predicate runs, every result is for a past moment. A result
+that is the same so many times in a row is used for the present moment."""
 
-RESTING: Final = 0.2
-"""How long to wait before asking again a plugin that rests, in seconds."""
+RETRY_SECONDS: Final = 0.2
+"""How long to wait before the next call if the plugin failed with kind `resting`."""
 
 ROUNDING: Final = 0.002
-"""A timer may ring a moment early, and milliseconds are rounded down: a little after, then."""
+"""Seconds added to a timer, because it may fire early and milliseconds are rounded down."""
 
 
 class Predicates:
-    """All of one server: an instance for each plugin that is asked, made when it first is."""
+    """The predicates of one server: one instance for each plugin, created at the first use."""
 
     def __init__(self, plugins: Plugins, workers: WorkerPool) -> None:
         self._plugins = plugins
@@ -75,7 +76,8 @@ class Predicates:
         self._runners: weakref.WeakSet[PredicateQuestion] = weakref.WeakSet()
 
     def runner(self, session: PtySession, predicate: Predicate) -> PredicateQuestion:
-        """For one wait. Raises NoAnswer if there is no such plugin."""
+        """Return the runner of one predicate in one wait. Raises PredicateFailed if there is no
+        such plugin."""
         try:
             instance = self.instance(predicate.plugin)
         except UnknownPlugin as unknown:
@@ -86,19 +88,20 @@ class Predicates:
         return runner
 
     def instance(self, name: str) -> Instance:
-        """Where the predicates of a plugin are asked, and its `describe`. Raises UnknownPlugin."""
+        """Return the instance for a plugin's predicates and its `describe`. Raises
+        UnknownPlugin."""
         plugin = self._plugins.find(name)
         if name not in self._instances:
             self._instances[name] = self._workers.instance(plugin)
         return self._instances[name]
 
     async def forget(self, name: str) -> None:
-        """The plugin is being unloaded: whoever still waits for it is told."""
+        """End the instance of a plugin that is unloaded. Its pending waits fail."""
         if (instance := self._instances.pop(name, None)) is None:
             return
-        gone = PluginProblem(name, "", "closed", "the plugin was unloaded")
-        for runner in [one for one in self._runners if one.asks(instance)]:
-            runner.fail(gone)
+        unloaded = PluginProblem(name, "", "closed", "the plugin was unloaded")
+        for runner in [one for one in self._runners if one.uses(instance)]:
+            runner.fail(unloaded)
         await instance.close()
 
     async def close(self) -> None:
@@ -109,7 +112,7 @@ class Predicates:
 
 
 class PredicateQuestion:
-    """One predicate in one wait. A `PredicateRunner`."""
+    """One predicate in one wait: a `PredicateRunner` that calls the plugin in a task."""
 
     def __init__(
         self,
@@ -125,24 +128,24 @@ class PredicateQuestion:
         self._instance = instance
         self._tasks = tasks
         self._pending: asyncio.Task[None] | None = None
-        self._asked: tuple[int, bool, int] | None = None
-        """The moment that the answer, or the question under way, is about."""
-        self._answer: PredicateOutcome | None = None
+        self._moment: tuple[int, bool, int] | None = None
+        """The moment of the last result, or of the pending call."""
+        self._result: PredicateOutcome | None = None
         self._in_a_row = 0
-        """How often it said the same, each time too late for the moment it was asked about."""
+        """How many results in a row were the same."""
         self._failed: PredicateFailed | None = None
 
     def look(self, moment: Moment) -> PredicateOutcome | None:
         if self._failed is not None:
             raise self._failed
-        current = self._pending is None and self._asked == (about := self._about(moment))
+        current = self._pending is None and self._moment == (about := self._key(moment))
         if not current and self._pending is None:
-            self._asked = about
-            self._pending = asyncio.create_task(self._ask(moment.now))
+            self._moment = about
+            self._pending = asyncio.create_task(self._call(moment.now))
             self._tasks.add(self._pending)
             self._pending.add_done_callback(self._tasks.discard)
-        self.decided = current or self._in_a_row >= OFTEN
-        return self._answer if self.decided else None
+        self.decided = current or self._in_a_row >= REPEATS
+        return self._result if self.decided else None
 
     def may_come(self, moment: Moment) -> bool:
         return not self.decided or moment.now - moment.last_change < SETTLED + ROUNDING
@@ -151,51 +154,52 @@ class PredicateQuestion:
         later = moment.last_change + SILENCES[self._silence(moment)] + ROUNDING
         return max(later, moment.now + ROUNDING)
 
-    def asks(self, instance: Instance) -> bool:
+    def uses(self, instance: Instance) -> bool:
         return self._instance is instance
 
     def fail(self, problem: PluginProblem) -> None:
-        """It cannot be asked any more. Whoever waits for it hears of it now."""
+        """Fail the wait now: the predicate cannot be called any more."""
         self._failed = PredicateFailed(
-            str(problem), problem.facts(), asked_wrongly=problem.asked_wrongly
+            str(problem), problem.facts(), asked_wrongly=problem.is_callers_error
         )
         if not self._session.closed:
             self._session.recheck_waits()
 
-    def _about(self, moment: Moment) -> tuple[int, bool, int]:
+    def _key(self, moment: Moment) -> tuple[int, bool, int]:
         return moment.sequence, moment.exit is not None, self._silence(moment)
 
     def _silence(self, moment: Moment) -> int:
-        """How many of the silences are over."""
+        """Return how many of the silences have passed."""
         silent = moment.now - moment.last_change - ROUNDING / 2
         return min(bisect.bisect(SILENCES, silent), len(SILENCES) - 1)
 
-    async def _ask(self, now: float) -> None:
+    async def _call(self, now: float) -> None:
         name, plugin = self._predicate.predicate, self._instance.plugin
-        shown = session_context(self._session, plugin.permissions, now)
-        shown["params"] = self._predicate.params or {}
+        context = session_context(self._session, plugin.permissions, now)
+        context["params"] = self._predicate.params or {}
         try:
-            said = await self._instance.call(name, shown)
-            self._take(classification.read_outcome(plugin.name, name, said))
+            result = await self._instance.call(name, context)
+            self._set_result(classification.read_outcome(plugin.name, name, result))
         except PluginProblem as problem:
             if problem.kind != "resting":
                 self.fail(problem)
                 return
-            await asyncio.sleep(RESTING)  # others made it fail; this wait has its own time
-            self._asked = None
+            # Calls of other waits failed. This wait may continue until its own timeout.
+            await asyncio.sleep(RETRY_SECONDS)
+            self._moment = None
         self._pending = None
         if not self._session.closed:
             self._session.recheck_waits()
 
-    def _take(self, answer: PredicateOutcome | None) -> None:
-        same = (answer is None) == (self._answer is None)
+    def _set_result(self, result: PredicateOutcome | None) -> None:
+        same = (result is None) == (self._result is None)
         self._in_a_row = self._in_a_row + 1 if same else 1
-        self._answer = answer
-        self.says = "says no" if answer is None else "says yes"
+        self._result = result
+        self.says = "says no" if result is None else "says yes"
 
 
 class FoundPredicates:
-    """The predicates of one program driven by `telex.spawn`. Call `close()` at the end."""
+    """The predicates for one program of `telex.spawn`. Call `close()` at the end."""
 
     def __init__(self, places: Places) -> None:
         self._places = places
@@ -203,14 +207,15 @@ class FoundPredicates:
         self._workers = WorkerPool()
         self._predicates = Predicates(self._plugins, self._workers)
         self._names: dict[str, str] = {}
-        """By what they were called, which may be a path."""
+        """Plugin names by the text in the matcher, which may be a path."""
 
     def runner(self, session: PtySession, predicate: Predicate) -> PredicateRunner:
-        """For one wait. Raises NoAnswer for a plugin that is not there, or no good."""
-        called = predicate.plugin
-        if called not in self._names:
-            self._names[called] = self._found(called)
-        named = msgspec.structs.replace(predicate, plugin=self._names[called])
+        """Return the runner of one predicate in one wait. Raises PredicateFailed if the plugin
+        cannot be found or read."""
+        given = predicate.plugin
+        if given not in self._names:
+            self._names[given] = self._found(given)
+        named = msgspec.structs.replace(predicate, plugin=self._names[given])
         return self._predicates.runner(session, named)
 
     async def close(self) -> None:
@@ -219,9 +224,9 @@ class FoundPredicates:
         finally:
             await self._workers.close()
 
-    def _found(self, called: str) -> str:
+    def _found(self, given: str) -> str:
         try:
-            plugin = find_plugin(called, self._places)
+            plugin = find_plugin(given, self._places)
             self._plugins.add(plugin)
         except (PluginNotFound, BadManifest, PluginRefused, NameTaken) as error:
             raise PredicateFailed(

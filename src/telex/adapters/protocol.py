@@ -1,8 +1,8 @@
-"""Adapters as data: `adapter.*` and `plugin.*` of terminal automation, with their permissions.
+"""Parameters and results of `adapter.*` and `plugin.*`, and the permissions that methods need.
 
-The second half of the spec of `automation.protocol`, whose codes, actions and matchers it uses. A
-plugin here is what the spec calls one: a manifest and Lua sources. Names and numbers are the
-spec's; fields beyond it are additive.
+This is the second half of the spec in `automation.protocol`, and uses its codes, actions and
+matchers. A plugin is, as in the spec, a manifest and Lua sources. Names and numbers are from the
+spec; fields beyond the spec are additive.
 """
 
 from __future__ import annotations
@@ -50,16 +50,16 @@ REQUIRED: Final[dict[str, tuple[Permission, ...]]] = {
     "adapter.list": (),
     "adapter.live": (),
 }
-"""What a method needs from the manifest of the plugin it is asked of."""
+"""The permissions that a method needs in the manifest of the plugin."""
 
 PLUGIN_ERROR: Final = "plugin_error"
-"""The state that is the host's own: the plugin could not say one."""
+"""The state that the host sets if the plugin failed to classify."""
 
 WAIT_MATCHER: Final = "wait_turn_matcher"
-"""What a wait asks the plugin for, unless it names another."""
+"""The plugin's function for a wait that names no other."""
 
 COMPLETED_TURN_STABLE_MS: Final = 300
-"""How long a screen stands still before a plugin may call a turn complete."""
+"""How long a screen must be unchanged before a plugin may call a turn complete."""
 
 WaitId = Annotated[str, Meta(min_length=1, max_length=128)]
 Kind = Literal["adapter", "macro", "matcher"]
@@ -69,7 +69,7 @@ Kind = Literal["adapter", "macro", "matcher"]
 
 
 class DefaultTarget(Struct, frozen=True, omit_defaults=True):
-    """What is started when the caller names no program, and how."""
+    """The program to start when the caller names none, with its settings."""
 
     program: str
     args: tuple[Word, ...] = ()
@@ -82,7 +82,7 @@ class DefaultTarget(Struct, frozen=True, omit_defaults=True):
 
 
 class Manifest(Struct, frozen=True, kw_only=True):
-    """A plugin, as it describes itself in its `manifest.toml`."""
+    """The `manifest.toml` of a plugin."""
 
     name: str
     kind: Kind
@@ -94,11 +94,11 @@ class Manifest(Struct, frozen=True, kw_only=True):
     default_target: DefaultTarget | None = None
 
 
-# What a plugin says of a screen.
+# The result of `classify`.
 
 
 class StateCandidate(Struct, frozen=True, omit_defaults=True):
-    """A state it might also have been."""
+    """Another state that is possible."""
 
     state: str
     confidence: float = 0.0
@@ -106,43 +106,43 @@ class StateCandidate(Struct, frozen=True, omit_defaults=True):
 
 
 class HostMark(Struct, frozen=True):
-    """A place in the transcript that the plugin wants named."""
+    """A label that the plugin sets at the current place of the transcript."""
 
     label: Annotated[str, Meta(min_length=1, max_length=128)]
 
 
 class AdapterState(Struct, frozen=True, kw_only=True):
-    """What a program's screen means, by its plugin."""
+    """The state of a program's screen, as the plugin classified it."""
 
     state: str
     confidence: float
     evidence: str
-    """Why, as a sentence."""
+    """The reason, as a sentence."""
     sequence: int
     candidates: tuple[StateCandidate, ...] = ()
     last_intent: str | None = None
     metadata: dict[str, Any] = {}
-    """What else it says: whatever a caller needs to act."""
+    """Other facts that a caller needs to act; each plugin has its own."""
     rule: str | UnsetType = UNSET
-    """Which of the plugin's rules decided."""
+    """The rule of the plugin that decided."""
     host_marks: tuple[HostMark, ...] | UnsetType = UNSET
 
 
-# What the methods take. Null stands for absent wherever a field may be left out.
+# Parameters. Null means absent wherever a field may be left out.
 
 
 class Start(Struct, frozen=True, kw_only=True):
-    """Which plugin, and the program it is to know; by default the manifest's."""
+    """A plugin, and the program to start; by default the manifest's."""
 
     plugin: str
     program: str | None = None
-    """A path, or a name that is looked for in PATH; by default the manifest's."""
+    """A path, or a name that is searched in PATH; by default the manifest's."""
     args: tuple[Word, ...] | None = None
-    """By default the manifest's, with its program, and none with another."""
+    """By default the manifest's for its own program, and none for another program."""
     cwd: str | None = None
     env: dict[Name, Word | None] | None = None
-    """Overrides on top of the manifest's `env`; null removes. Its `required_env` has the last
-    word."""
+    """Overrides on top of the manifest's `env`; null removes. They cannot override the manifest's
+    `required_env`."""
     rows: Rows | None = None
     """By default the manifest's, else 40."""
     cols: Cols | None = None
@@ -152,34 +152,34 @@ class Start(Struct, frozen=True, kw_only=True):
 
 
 class Resume(Start, frozen=True, kw_only=True):
-    """The same, and which adapter to close before."""
+    """A plugin and a program, and an adapter to close first."""
 
     prior_adapter: str | None = None
-    """One that is not there any more is no error."""
+    """An unknown or closed adapter is not an error."""
 
 
 class AttachTo(Struct, frozen=True):
-    """A plugin for a session that runs already."""
+    """A plugin, and a session that exists already."""
 
     plugin: str
     session: str
 
 
 class OfAdapter(Struct, frozen=True):
-    """Which adapter."""
+    """An adapter by its id."""
 
     adapter: str
 
 
 class Intent(Struct, frozen=True):
-    """What the plugin is to do, in its own words."""
+    """A function of the plugin that plans actions, with its parameters."""
 
     intent: str
     params: dict[str, Any] | None = None
 
 
 class SendIntent(Struct, frozen=True):
-    """An intent for an adapter."""
+    """An intent for one adapter."""
 
     adapter: str
     intent: str
@@ -188,25 +188,25 @@ class SendIntent(Struct, frozen=True):
 
 
 class Waiting(Struct, frozen=True, kw_only=True):
-    """What to wait for, in the plugin's words, and how long."""
+    """A function of the plugin that returns a matcher, and a timeout."""
 
     intent: str | None = None
-    """The plugin's function that answers a matcher; by default `wait_turn_matcher`."""
+    """The plugin's function that returns a matcher; by default `wait_turn_matcher`."""
     params: dict[str, Any] | None = None
     timeout_ms: Milliseconds | None = None
     """By default 120,000."""
     wait_id: WaitId | None = None
-    """A name by which `adapter.cancel_wait` finds it."""
+    """A name for `adapter.cancel_wait`."""
 
 
 class WaitFor(Waiting, frozen=True, kw_only=True):
-    """The same, for an adapter."""
+    """A wait on one adapter."""
 
     adapter: str
 
 
 class TakeTurn(Struct, frozen=True, kw_only=True):
-    """An intent, and what to wait for after it, with nothing of anybody else in between."""
+    """An intent and the wait after it, without input of other clients in between."""
 
     adapter: str
     send: Intent
@@ -214,13 +214,13 @@ class TakeTurn(Struct, frozen=True, kw_only=True):
 
 
 class CancelAdapterWait(Struct, frozen=True):
-    """Which wait."""
+    """A wait by its `wait_id`."""
 
     wait_id: str
 
 
 class ReadAdapter(Struct, frozen=True, kw_only=True):
-    """Whose screen or transcript, and how it is told."""
+    """An adapter to read, and the redaction of the result."""
 
     adapter: str
     redact: bool = True
@@ -228,64 +228,64 @@ class ReadAdapter(Struct, frozen=True, kw_only=True):
 
 
 class ReadAdapterScreen(ReadAdapter, frozen=True, kw_only=True):
-    """Whose screen, and how it is told."""
+    """An adapter whose screen is read, and how cells and secrets are returned."""
 
     cells: Cells = "full"
 
 
 class ReadAdapterTranscript(ReadAdapter, frozen=True, kw_only=True):
-    """Whose transcript, how it is told, and from where."""
+    """An adapter whose transcript is read, the start, and how the text is returned."""
 
     strip: bool = False
     cursor: Annotated[int, Meta(ge=0)] | None = None
 
 
 class ValidateManifest(Struct, frozen=True):
-    """A manifest, as data."""
+    """A manifest as JSON values, to be checked."""
 
     manifest: dict[str, Any]
 
 
 class OfPlugin(Struct, frozen=True):
-    """Which plugin."""
+    """A plugin by its name."""
 
     plugin: str
 
 
 class LoadPlugin(Struct, frozen=True):
-    """Where its manifest is."""
+    """The path of a manifest on the server's disk."""
 
     manifest_path: str
 
 
-# What they answer.
+# Results.
 
 
 class PluginList(Struct, frozen=True):
-    """The manifests this server can start adapters of."""
+    """The manifests of the server's plugins."""
 
     plugins: tuple[Manifest, ...]
 
 
 class LiveAdapter(Struct, frozen=True):
-    """An adapter, from its start until it is closed."""
+    """An open adapter."""
 
     adapter: str
     plugin: str
     session: str
     sequence: int
     finished: bool
-    """Whether its program ended."""
+    """Whether the program has exited."""
 
 
 class LiveAdapters(Struct, frozen=True):
-    """Every adapter that was not closed, by id."""
+    """All open adapters, in the order of their ids."""
 
     adapters: tuple[LiveAdapter, ...]
 
 
 class Started(Struct, frozen=True):
-    """The new adapter."""
+    """The new adapter and its first state."""
 
     adapter: str
     plugin: str
@@ -294,13 +294,13 @@ class Started(Struct, frozen=True):
 
 
 class StateReply(Struct, frozen=True):
-    """The state now."""
+    """The current state of an adapter."""
 
     state: AdapterState
 
 
 class AdapterMatched(Struct, frozen=True):
-    """The state when a wait ended, and which branch of the matcher ended it."""
+    """The state at the end of a wait, and the branch of the matcher that matched."""
 
     state: AdapterState
     matched: dict[str, Any]
@@ -308,7 +308,7 @@ class AdapterMatched(Struct, frozen=True):
 
 
 class AdapterWaitCancelled(Struct, frozen=True):
-    """Whether there was such a wait."""
+    """Whether there was a wait with this id."""
 
     cancelled: bool
     adapter: str | UnsetType = UNSET
@@ -316,7 +316,7 @@ class AdapterWaitCancelled(Struct, frozen=True):
 
 
 class Inspection(Struct, frozen=True, kw_only=True):
-    """What the classifier sees, and what it makes of it."""
+    """The context of the classifier, and the state it returns."""
 
     adapter: str
     plugin: str
@@ -325,14 +325,14 @@ class Inspection(Struct, frozen=True, kw_only=True):
     plain_text: str
     body_text: str
     status_text: str
-    """The bottom three rows; none of a screen of six rows or fewer."""
+    """The bottom three rows; empty for a screen of six rows or fewer."""
     transcript_tail: str
     """The last 4,096 characters; empty if the plugin may not read the transcript."""
     sequence: int
 
 
 class PluginCapabilities(Struct, frozen=True):
-    """What plugins can have here."""
+    """The permissions and runtimes that this server supports."""
 
     permissions: tuple[Permission, ...]
     embedded_lua: bool
@@ -341,13 +341,14 @@ class PluginCapabilities(Struct, frozen=True):
 
 
 class ManifestValid(Struct, frozen=True):
-    """It can be used. One that cannot is an error whose data names every problem by its field."""
+    """The manifest can be used. For an unusable manifest the method fails, and the error's data
+    names every problem by its field."""
 
     valid: bool
 
 
 class PluginDescription(Struct, frozen=True):
-    """What a plugin offers. What its own `describe` says is told as it says it."""
+    """The intents, wait matchers and states of a plugin, as its `describe` returns them."""
 
     plugin: str
     manifest: Manifest
@@ -357,7 +358,7 @@ class PluginDescription(Struct, frozen=True):
 
 
 class Loaded(Struct, frozen=True):
-    """The plugin's name."""
+    """The name of the loaded plugin."""
 
     plugin: str
 

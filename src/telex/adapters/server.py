@@ -1,12 +1,12 @@
-"""`adapter.*` and `plugin.*` of terminal automation, on top of a server's sessions.
+"""The handlers of `adapter.*` and `plugin.*`, added to a server's sessions.
 
-`AdapterMethods` and `PluginMethods` add their handlers to those of an `Automation`: one table, one
-kind of connection, one count of sessions. Each handler checks the plugin's manifest first; what it
-raises becomes an error of the protocol in `errors`. Everything told of a session goes through the
-same redactor as in `terminal`.
+`AdapterMethods` and `PluginMethods` add their handlers to those of an `AutomationService`, so that
+all methods share one table, the connections and the sessions. Each handler first checks the
+permissions of the plugin. `errors` maps its exceptions to errors of the protocol. All output of a
+session passes the redactor of the `AutomationService`.
 
-`AutomationServer` is all of it put together, sessions, plugins, adapters and the Lua workers: what
-`telex serve` serves. Each part is closed after those that need it.
+`AutomationServer` joins sessions, plugins, adapters and Lua workers: it is the server of
+`telex serve`. It closes each part after the parts that use it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from msgspec import UNSET
 
 from telex.adapters import limits, plugin_permissions
 from telex.adapters import manifest as manifests
-from telex.adapters import plugin_permissions as tellable
 from telex.adapters import protocol as spec
 from telex.adapters.adapter import Adapters
 from telex.adapters.classification import describe_plugin
@@ -31,7 +30,7 @@ from telex.adapters.lua_plugin import read_plugin
 from telex.adapters.plugin_permissions import require_permission
 from telex.adapters.plugin_registry import Plugins
 from telex.adapters.predicates import Predicates
-from telex.automation import errors, protocol, session_reader
+from telex.automation import error_map, protocol, session_reader
 from telex.automation.notices import Connection
 from telex.automation.protocol import NoParams
 from telex.automation.server import AutomationService, NamedWaits
@@ -49,7 +48,7 @@ if TYPE_CHECKING:
 
 
 WAIT_SECONDS: Final = 120.0
-"""How long a wait lasts unless it says: a turn of a coding agent takes its time."""
+"""The default timeout of a wait. A turn of a coding agent may take minutes."""
 
 
 class AdapterMethods:
@@ -71,11 +70,13 @@ class AdapterMethods:
     # adapter.*
 
     def list(self, asked: NoParams, who: Connection) -> spec.PluginList:
-        """The manifests of the plugins this server has."""
-        return spec.PluginList(tellable.redacted_manifests(self._plugins.all(), self.redactor))
+        """Return the manifests of the server's plugins."""
+        return spec.PluginList(
+            plugin_permissions.redacted_manifests(self._plugins.all(), self.redactor)
+        )
 
     def live(self, asked: NoParams, who: Connection) -> spec.LiveAdapters:
-        """Every adapter that was not closed, by id."""
+        """Return all open adapters, in the order of their ids."""
         return spec.LiveAdapters(
             tuple(
                 spec.LiveAdapter(
@@ -91,14 +92,14 @@ class AdapterMethods:
 
     @maps_errors
     async def start(self, asked: spec.Start, who: Connection) -> spec.Started:
-        """Start a program, with a plugin that knows it."""
+        """Start a program, and bind a plugin to its session."""
         plugin = self._plugins.find(asked.plugin)
         require_permission(plugin, "adapter.start")
         return await self._started(self._adapters.start(plugin, asked))
 
     @maps_errors
     async def resume(self, asked: spec.Resume, who: Connection) -> spec.Started:
-        """The same, after closing a prior adapter if it is still there."""
+        """Close a prior adapter if it is still open, then start a program with a plugin."""
         plugin = self._plugins.find(asked.plugin)
         require_permission(plugin, "adapter.resume")
         self._adapters.check(plugin, asked, instead_of=asked.prior_adapter)
@@ -109,20 +110,20 @@ class AdapterMethods:
 
     @maps_errors
     async def attach(self, asked: spec.AttachTo, who: Connection) -> spec.Started:
-        """Bind a plugin to a session that runs already, which stays everybody's."""
+        """Bind a plugin to an existing session, which other clients can still use."""
         plugin = self._plugins.find(asked.plugin)
         require_permission(plugin, "adapter.attach")
         return await self._started(self._adapters.attach(plugin, asked.session))
 
     @maps_errors
     async def state(self, asked: spec.OfAdapter, who: Connection) -> spec.StateReply:
-        """What the program is doing, in the plugin's words."""
+        """Classify the screen now and return the state."""
         adapter = self._permitted(asked.adapter, "adapter.state")
         return spec.StateReply(await self._state(adapter, self.redactor))
 
     @maps_errors
     async def send(self, asked: spec.SendIntent, who: Connection) -> spec.StateReply:
-        """Do what an intent of the plugin wants done, and answer the state after it."""
+        """Execute an intent of the plugin, and return the state after it."""
         adapter = self._permitted(asked.adapter, "adapter.send")
         with who.deferring_notices(adapter.session_id):
             async with adapter.input():
@@ -131,13 +132,13 @@ class AdapterMethods:
 
     @maps_errors
     async def wait(self, asked: spec.WaitFor, who: Connection) -> spec.AdapterMatched:
-        """Wait for what a wait matcher of the plugin looks for."""
+        """Wait until a wait matcher of the plugin matches."""
         adapter = self._permitted(asked.adapter, "adapter.wait")
         return await self._waits.run(asked.wait_id, adapter.id, self._wait(adapter, asked))
 
     @maps_errors
     async def turn(self, asked: spec.TakeTurn, who: Connection) -> spec.AdapterMatched:
-        """Send an intent and wait, with nobody else's input in between."""
+        """Execute an intent and wait, without input of other clients in between."""
         adapter = self._permitted(asked.adapter, "adapter.turn")
         wait = asked.wait or spec.Waiting()
 
@@ -152,14 +153,14 @@ class AdapterMethods:
     def cancel_wait(
         self, asked: spec.CancelAdapterWait, who: Connection
     ) -> spec.AdapterWaitCancelled:
-        """End a wait by its id, from any connection. An unknown id is not an error."""
+        """Cancel a wait by its id, from any connection. An unknown id is not an error."""
         if (adapter := self._waits.cancel(asked.wait_id)) is None:
             return spec.AdapterWaitCancelled(False)
         return spec.AdapterWaitCancelled(True, adapter, asked.wait_id)
 
     @maps_errors
     def snapshot(self, asked: spec.ReadAdapterScreen, who: Connection) -> protocol.ScreenSnapshot:
-        """The visible screen."""
+        """Return the visible screen."""
         adapter = self._permitted(asked.adapter, "adapter.snapshot")
         _, reader = self._automation.find(adapter.session_id)
         return reader.snapshot(asked.cells, self._redactor(asked))
@@ -168,7 +169,7 @@ class AdapterMethods:
     def transcript(
         self, asked: spec.ReadAdapterTranscript, who: Connection
     ) -> protocol.TranscriptText:
-        """What was printed, as far back as it is kept."""
+        """Return the printed text, as far back as the transcript is kept."""
         adapter = self._permitted(asked.adapter, "adapter.transcript")
         _, reader = self._automation.find(adapter.session_id)
         wanted = protocol.ReadTranscript(
@@ -178,7 +179,7 @@ class AdapterMethods:
 
     @maps_errors
     async def inspect(self, asked: spec.ReadAdapter, who: Connection) -> spec.Inspection:
-        """What the classifier sees, and what it makes of it."""
+        """Return the context of the classifier, and the state it returns."""
         adapter = self._permitted(asked.adapter, "adapter.inspect")
         redactor = self._redactor(asked)
         session, reader = self._automation.find(adapter.session_id)
@@ -205,15 +206,15 @@ class AdapterMethods:
 
     @maps_errors
     async def close_adapter(self, asked: spec.OfAdapter, who: Connection) -> protocol.Closed:
-        """End an adapter, and its program if it started it."""
+        """Close an adapter, and end its program if the adapter started it."""
         adapter = self._adapters.find(asked.adapter, ending=True)
-        if adapter.owns:  # one that was attached kills nothing
+        if adapter.owns:  # an attached adapter does not end the program
             require_permission(adapter.plugin, "adapter.close")
         with who.deferring_notices(adapter.session_id):
             await self._adapters.end(adapter)
             return protocol.Closed(True)
 
-    # Behind them.
+    # Shared by the handlers.
 
     def _permitted(self, id: str, method: str) -> Adapter:
         adapter = self._adapters.find(id)
@@ -223,7 +224,7 @@ class AdapterMethods:
     async def _started(self, adapter: Adapter) -> spec.Started:
         try:
             state = await self._state(adapter, self.redactor)
-        except BaseException:  # whoever asked has gone, and nobody else knows its id
+        except BaseException:  # the client was cancelled, and no other client knows the id
             await self._adapters.end(adapter)
             raise
         return spec.Started(adapter.id, adapter.plugin.name, adapter.session_id, state)
@@ -231,7 +232,7 @@ class AdapterMethods:
     async def _perform(
         self, adapter: Adapter, asked: spec.Intent | spec.SendIntent, who: Connection, method: str
     ) -> None:
-        if not adapter.owns:  # somebody else may hold the right to type
+        if not adapter.owns:  # another connection may have the lease of the session
             self._automation.writable(adapter.session_id, who, method)
         await adapter.perform(asked.intent, _params(asked.params), method)
 
@@ -244,20 +245,20 @@ class AdapterMethods:
                 function, params, timeout, reader.moment_keeper(self.redactor)
             )
         except WaitFailed as failed:
-            data = errors.wait_failure(failed)
-            data = {**tellable.permitted_failure(data, adapter.plugin)}
+            data = error_map.wait_failure(failed)
+            data = {**plugin_permissions.permitted_failure(data, adapter.plugin)}
             data["state"] = await self._state(adapter, self.redactor)
-            raise errors.wait_failed(failed, data) from failed
+            raise error_map.wait_failed(failed, data) from failed
         evidence = session_reader.evidence_data(found.evidence, found.moment, self.redactor)
         return spec.AdapterMatched(
             await self._state(adapter, self.redactor),
-            tellable.permitted_match(evidence, adapter.plugin),
+            plugin_permissions.permitted_match(evidence, adapter.plugin),
             UNSET if asked.wait_id is None else asked.wait_id,
         )
 
     async def _state(self, adapter: Adapter, redactor: Redactor | None) -> spec.AdapterState:
-        """The state, as it may be told."""
-        return tellable.redacted_state(await adapter.state(), redactor)
+        """Classify the screen, and redact the state."""
+        return plugin_permissions.redacted_state(await adapter.state(), redactor)
 
     def _redactor(self, asked: spec.ReadAdapter) -> Redactor | None:
         return session_reader.select_redactor(
@@ -284,7 +285,8 @@ class AdapterMethods:
 
 
 def _params(asked: dict[str, Any] | None) -> dict[str, Any]:
-    """Null is the same as none. Too much of it would be the plugin's fault to others."""
+    """Return the parameters; null means none. Raises RpcError if they are too large: otherwise the
+    plugin would fail at its limits, and seem to be at fault."""
     params = asked or {}
     if len(msgspec.json.encode(params)) > limits.INTENT_PARAMS_BYTES:
         most = f"{limits.INTENT_PARAMS_BYTES:,} bytes"
@@ -295,8 +297,8 @@ def _params(asked: dict[str, Any] | None) -> dict[str, Any]:
 class PluginMethods:
     """The handlers of `plugin.*`: one per server, shared by its connections.
 
-    Loading is a server's to grant (`--allow-plugin-load`): a caller that may load a plugin has any
-    Lua file below a manifest read, and run in a sandbox.
+    `plugin.load` needs `--allow-plugin-load`: a client that may load a plugin makes the server read
+    any Lua file below a manifest, and run it in a sandbox.
     """
 
     def __init__(
@@ -316,7 +318,7 @@ class PluginMethods:
         automation.add_handlers(self._handlers())
 
     def capabilities(self, asked: NoParams, who: Connection) -> spec.PluginCapabilities:
-        """What plugins can have here, and those that come with telex."""
+        """Return the supported permissions and runtimes, and the builtin plugins."""
         manifests = plugin_permissions.redacted_manifests(self._plugins.builtins(), self.redactor)
         return spec.PluginCapabilities(spec.PERMISSIONS, True, False, manifests)
 
@@ -324,25 +326,25 @@ class PluginMethods:
     def validate_manifest(
         self, asked: spec.ValidateManifest, who: Connection
     ) -> spec.ManifestValid:
-        """Check a manifest. What is wrong with it is told all at once, field by field."""
+        """Check a manifest. The error names all problems at once, each by its field."""
         manifests.check(asked.manifest)
         return spec.ManifestValid(True)
 
     @maps_errors
     async def describe(self, asked: spec.OfPlugin, who: Connection) -> spec.PluginDescription:
-        """What a plugin offers: by its own word, or else by what it exports."""
+        """Return the result of the plugin's `describe`, or else a list of its functions."""
         plugin = self._plugins.find(asked.plugin)
-        said = await describe_plugin(self._predicates.instance(asked.plugin))
+        catalogue = await describe_plugin(self._predicates.instance(asked.plugin))
         (manifest,) = plugin_permissions.redacted_manifests([plugin], self.redactor)
         named = [
             redact_values(one, self.redactor)
-            for one in (said.intents, said.wait_matchers, said.states)
+            for one in (catalogue.intents, catalogue.wait_matchers, catalogue.states)
         ]
         return spec.PluginDescription(plugin.name, manifest, *named)
 
     @maps_errors
     async def load(self, asked: spec.LoadPlugin, who: Connection) -> spec.Loaded:
-        """Add a plugin from its manifest on disk."""
+        """Read a plugin from the server's disk and add it."""
         self._granted("plugin.load")
         plugin = await asyncio.to_thread(read_plugin, Path(asked.manifest_path))
         self._plugins.add(plugin)
@@ -356,7 +358,7 @@ class PluginMethods:
         users = [one.id for one in self._adapters.all() if one.plugin.name == plugin.name]
         if users and not plugin.builtin:
             raise StillInUse(plugin.name, users)
-        self._plugins.remove(plugin.name)  # which refuses those that come with telex
+        self._plugins.remove(plugin.name)  # raises BuiltinStays for a builtin plugin
         await self._predicates.forget(plugin.name)
         return spec.Unloaded(True)
 
@@ -375,10 +377,10 @@ class PluginMethods:
 
 
 class Extension(Protocol):
-    """Something beside adapters that sessions are given, such as JSON escapes."""
+    """A part of the server beside adapters that extends sessions, such as JSON escapes."""
 
     async def close(self) -> None:
-        """All sessions are closed."""
+        """Called after all sessions are closed."""
         ...
 
 
@@ -393,7 +395,7 @@ class AutomationServer:
         may_load: bool = False,
         extend: Iterable[Callable[[AutomationService], Extension]] = (),
     ) -> None:
-        """Each of `extend` is given the sessions, to add what neither they nor adapters know of."""
+        """Each function of `extend` gets the `AutomationService` and returns its extension."""
         self.plugins = Plugins(plugins)
         self._workers = WorkerPool()
         self._predicates = Predicates(self.plugins, self._workers)
@@ -406,15 +408,15 @@ class AutomationServer:
         )
 
     async def converse(self, channel: Channel, *, one_at_a_time: bool = False) -> None:
-        """Serve one connection until it is over."""
+        """Serve one connection until it closes."""
         await self.automation.converse(channel, one_at_a_time=one_at_a_time)
 
     async def leave(self) -> None:
-        """Answer what is pending with an error that says that the server ends, and hang up."""
+        """Answer pending requests with an error that the server ends, and close the connections."""
         await self.automation.leave()
 
     async def close(self) -> None:
-        """End every program and every plugin."""
+        """End all programs and all Lua workers, and wait."""
         try:
             await self.automation.close()
             for extension in self._extensions:

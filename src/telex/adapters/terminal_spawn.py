@@ -1,10 +1,10 @@
-"""`telex.spawn`: the terminal's own `spawn`, given plugins for the `lua` matcher.
+"""`telex.spawn`: `automation.client.spawn`, with the plugins that `lua` matchers name.
 
     with telex.spawn("make") as term:
         term.wait(match.lua("./my-plugin", "is_built", target="all"))
 
-`telex.terminal` knows nothing of plugins, so they are passed in here. No plugin is loaded or
-started before the first such matcher.
+`telex.automation` lies below the adapters and cannot import them, so the plugins are passed in
+here. No plugin is loaded or started before the first `lua` matcher.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from telex.adapters.predicates import FoundPredicates
-    from telex.automation.client import Terminal
+    from telex.automation.client import AsyncTerminal
     from telex.automation.portal import DualContext
-    from telex.automation.sync import BlockingTerminal
+    from telex.automation.sync import Terminal
     from telex.terminal.session import PtySession
     from telex.terminal.waits.evidence import PredicateRunner
     from telex.terminal.waits.matchers import Predicate
@@ -34,13 +34,29 @@ def spawn(
     rows: int = 24,
     cols: int = 80,
     **more: Any,
-) -> DualContext[Terminal, BlockingTerminal]:
-    """A program on a terminal of its own, to be driven from here.
+) -> DualContext[AsyncTerminal, Terminal]:
+    """Start a program on a terminal and drive it from this process.
 
-    `command` is an argument list, or a string that is split as a shell would. `env` is what differs
-    from our own environment. `more` is what else `session.create` takes.
+    Args:
+        command: An argument list, or a string that is split as a shell splits words.
+        cwd: The working directory; by default the current one.
+        env: Changes to this process's environment; None removes a variable.
+        rows: Height of the terminal.
+        cols: Width of the terminal.
+        more: Any other parameter of `session.create` (docs/reference/automation.md), such as
+            `transcript_max_chars`, `raw_transcript_path`, `escapes`, `pages`.
 
-    Use it by `async with`, or without an event loop by `with`.
+    Returns:
+        An object for `with` (gives a `Terminal`) or `async with` (gives an `AsyncTerminal`).
+        Leaving the block ends the program and everything it started.
+
+    Raises:
+        NotStarted: The program could not be started. Raised on entering.
+        ValueError: The command is empty.
+
+    Example:
+        with telex.spawn("python3 -q", rows=10) as term:
+            term.wait(">>> ")
     """
     return client.spawn(
         command, cwd=cwd, env=env, rows=rows, cols=cols, predicates=_OnDemand(), **more
@@ -48,13 +64,13 @@ def spawn(
 
 
 class _OnDemand:
-    """The predicates of plugins, from the first that is asked for."""
+    """Loads the adapters package at the first `lua` matcher."""
 
     def __init__(self) -> None:
         self._found: FoundPredicates | None = None
 
     def runner(self, session: PtySession, predicate: Predicate) -> PredicateRunner:
-        """Raises NoAnswer if there is no such plugin."""
+        """Return the runner of one predicate. Raises PredicateFailed if there is no such plugin."""
         if self._found is None:
             from telex.adapters.predicates import FoundPredicates
             from telex.config import places

@@ -1,7 +1,7 @@
-"""What a runtime works in: its sandbox, skills, AGENTS.md files, the person's shell, the UI.
+"""The environment of a runtime: sandbox, skills, AGENTS.md files, the person's shell, UI context.
 
-Files are read when they are asked for, in a thread; only the lists of skills are cached, for a
-bounded number of directories, until a reload is asked for.
+Files are read on request, in a thread. Only lists of skills are cached, for a bounded number of
+directories, until a reload is requested.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class AgentContext:
-    """One for each runtime. `cwd` lies inside the sandbox and has no links."""
+    """The environment of one runtime. `cwd` is inside the sandbox, and no component is a link."""
 
     sandbox: Sandbox
     cwd: Path
@@ -49,22 +49,26 @@ class AgentContext:
         )
 
     def workspace(self, ui_context: bytes | None) -> str:
-        """What a session is listed under: what the UI named, else the sandbox root."""
+        """Return the workspace of a session: the one that the UI context names, else the sandbox
+        root."""
         named = None
         if ui_context is not None:
             named = msgspec.json.decode(ui_context, type=UiContext).workspace_root
         return self.resolve_workspace(named or str(self.sandbox.root))
 
     def resolve_workspace(self, workspace: str) -> str:
-        """Two spellings of one directory are one workspace. A label only: nothing is opened."""
+        """Return the real path of a workspace, so that two spellings of one directory are equal.
+
+        The result is only a label: nothing is opened by it.
+        """
         try:
             place = os.path.realpath(os.path.join(self.cwd, workspace))
-        except ValueError:  # a NUL in it: no directory has such a name
+        except ValueError:  # it contains a NUL, so it names no directory
             place = workspace
         return place.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
     async def run_shell(self, params: sessions.ShellExecParams) -> sessions.ShellExecResult:
-        """Raises `BadShellParams` and what starting a program raises."""
+        """Run a command of the person. Raises `BadShellParams`, and errors of the start."""
         return await shell_exec(
             params.command,
             params.timeout_seconds,
@@ -76,7 +80,8 @@ class AgentContext:
         )
 
     async def list_skills(self, cwd: str | None, *, reload: bool) -> sessions.SkillsListResult:
-        """Raises `OutsideSandbox`."""
+        """List the skills for a directory, from the cache unless `reload`. Raises
+        `OutsideSandbox`."""
         place = (
             self.cwd if cwd is None else Path(self.sandbox.root, self.sandbox.place(cwd, self.cwd))
         )
@@ -85,7 +90,7 @@ class AgentContext:
         listed, there = await run_in_thread(
             lambda _: (find_skills(self.sandbox.root, place, self.home), os.path.isdir(place))
         )
-        if there:  # a UI may name any place, and names of what is not there have no bound
+        if there:  # else a UI could fill the cache with names of missing directories
             self._cache_skills(place, listed)
         return listed
 
@@ -100,7 +105,9 @@ class AgentContext:
             "enabled": True,
             "root_dir": str(self.sandbox.root),
             "working_dir": str(self.cwd),
-            "covered_dirs": [str(one) for one in directories_down_to(self.sandbox.root, self.cwd)],
+            "covered_dirs": [
+                str(path) for path in directories_down_to(self.sandbox.root, self.cwd)
+            ],
             "initial_files": [asdict(file) for file in files],
             "loaded_files": [],
         }

@@ -1,10 +1,11 @@
-"""One run from its start to its end: its events, its questions, its cancellation, its cost.
+"""One run from its start to its end: its events, questions, steering, cancellation and cost.
 
-Two tasks. The work is the core's, and may be cancelled at any await; the supervisor waits for it
-and ends the run, and is never cancelled. So a run has its end in the store and its last status on
-the wire whatever happens to the work, even before its first step. After a cancel the run refuses
-whatever its core still tries (`check`). Events that are on their way to the store then are waited
-for, and sent before the last status: nothing comes after it.
+A run has two tasks. The work task runs the core, and may be cancelled at any await. The supervisor
+task waits for the work task and then ends the run; the supervisor is never cancelled. So the end of
+a run is stored and its last status is sent whatever happens to the work, even if it is cancelled
+before its first step. After a cancel, `check` refuses everything that the core still tries. Events
+that are still being stored at that time are awaited and sent before the last status, which is the
+last message about a run.
 """
 
 from __future__ import annotations
@@ -24,7 +25,13 @@ from telex.agent.protocol import events, runs
 from telex.agent.protocol.extensions import DeltaNotify, TodosUpdate
 from telex.agent.protocol.runs import LlmCall, ModelTotals, RunSummary, SummaryDiagnostics, Usage
 from telex.agent.questions import stored_answer
-from telex.agent.run_replay import STALE_QUESTION, Replay, ReplayDiverged
+from telex.agent.run_replay import (
+    STALE_QUESTION,
+    Replay,
+    ReplayDiverged,
+    run_settings,
+    with_steering,
+)
 from telex.agent.run_states import (
     EventOrder,
     EventOutOfOrder,
@@ -57,7 +64,7 @@ _WIRE_STATUS: Final[dict[RunPhase, runs.RunStatus]] = {
     RunPhase.ERROR: "error",
     RunPhase.CANCELLED: "cancelled",
 }
-FAILED_MESSAGE = "something went wrong inside; the log has the details"
+FAILED_MESSAGE = "internal error; the log has the details"
 
 
 class AgentRun:
@@ -76,15 +83,14 @@ class AgentRun:
         self.run_id = run_id
         self.session_id = session_id
         self.phases = RunPhases()
-        self.steered: deque[str] = deque()
-        """What the person said meanwhile, until the core reads it."""
-        self.meta = meta
-        """As it is stored."""
-        self.steering = asyncio.Lock()
         self.costs = costs
-        """Where diagnostics are asked for."""
+        """None unless diagnostics are enabled."""
         self.replay = replay or Replay()
-        """What it did before a restart; mostly nothing."""
+        """The stored events of a run that continues after a restart; empty for a new run."""
+        self._meta = meta
+        self._steered = deque(self.replay.unread_steering(run_settings(meta).steered))
+        """Texts of `run.steer` that the core has not read yet."""
+        self._steering = asyncio.Lock()
         self.publisher = EventPublisher(run_id, store, self.replay.last_seq)
         self.feeds = self.publisher.feeds
         self._store = store
@@ -98,23 +104,28 @@ class AgentRun:
         self.suspended = False
         self.departures = Departures()
         self.awaiting_answer = asyncio.Event()
-        """Set while it waits for an answer."""
+        """Set while the run awaits the answer to a question."""
 
     # Start and end.
 
     def begin(
-        self, core: Core, asked: RunInput, context: CoreContext, then: Callable[[AgentRun], None]
+        self,
+        core: Core,
+        asked: RunInput,
+        context: CoreContext,
+        on_end: Callable[[AgentRun], None],
     ) -> None:
+        """Start both tasks. `on_end` is called once, after the end is stored and published."""
         self._work = asyncio.create_task(self._run_core(core, asked, context))
-        self._supervisor = asyncio.create_task(self._supervise(self._work, then))
+        self._supervisor = asyncio.create_task(self._supervise(self._work, on_end))
 
     @property
     def status(self) -> runs.RunStatus:
-        """As it is sent: a run that is being cancelled is `running` until nothing of it runs."""
+        """The status on the wire: `running` while a cancel is in progress."""
         return _WIRE_STATUS[self.phases.phase]
 
     async def cancel(self, reason: str | None = None) -> bool:
-        """Stop it, and wait until nothing of it runs. True if this ended it."""
+        """Stop the run and wait until it has ended. True if it ended as cancelled."""
         if self.phases.step(RunTransition.CANCEL):
             self._message = reason
             self._stop()
@@ -122,8 +133,10 @@ class AgentRun:
         return self.phases.phase is RunPhase.CANCELLED
 
     async def suspend(self) -> None:
-        """The runtime ends. What waits for an answer that may come later is left as it is."""
-        self.suspended = any(one.can_wait for one in self._questions.of_run(self.run_id))
+        """Stop because the runtime ends. A run whose question may be answered later is stored as it
+        is, to be resumed."""
+        open_questions = self._questions.of_run(self.run_id)
+        self.suspended = any(question.can_wait for question in open_questions)
         await self.cancel("the runtime ended")
 
     def _stop(self) -> None:
@@ -133,17 +146,20 @@ class AgentRun:
         self._cancel_timer = loop.call_later(AGENT_CANCEL_SECONDS, self._core_abandoned.set)
 
     async def ended(self) -> None:
+        """Wait for the end of the run. Returns at once for a run that has not begun."""
         if self._supervisor is not None:
             await asyncio.wait({self._supervisor})
 
     async def ended_or_awaiting_answer(self) -> None:
-        waits = asyncio.create_task(self.awaiting_answer.wait())
-        over = asyncio.create_task(self.ended())
-        await asyncio.wait({waits, over}, return_when=asyncio.FIRST_COMPLETED)
-        for task in (waits, over):
+        awaiting = asyncio.create_task(self.awaiting_answer.wait())
+        ended = asyncio.create_task(self.ended())
+        await asyncio.wait({awaiting, ended}, return_when=asyncio.FIRST_COMPLETED)
+        for task in (awaiting, ended):
             task.cancel()
 
-    async def _supervise(self, work: asyncio.Task[None], then: Callable[[AgentRun], None]) -> None:
+    async def _supervise(
+        self, work: asyncio.Task[None], on_end: Callable[[AgentRun], None]
+    ) -> None:
         abandoned = asyncio.create_task(self._core_abandoned.wait())
         await asyncio.wait({work, abandoned}, return_when=asyncio.FIRST_COMPLETED)
         abandoned.cancel()
@@ -152,18 +168,18 @@ class AgentRun:
         try:
             await self._end(work)
         finally:
-            then(self)
+            on_end(self)
 
     async def _end(self, work: asyncio.Task[None]) -> None:
         await self.publisher.wait_sent()
         if not work.done():
-            log.error("run %s: its core does not stop; what it does is refused", self.run_id)
+            log.error("run %s: the core ignores its cancel; its actions are refused", self.run_id)
         if not (self.phases.ended or self.phases.step(RunTransition.STOPPED)):
-            self.phases.step(RunTransition.FAILED)  # cancelled by somebody who is not us
+            self.phases.step(RunTransition.FAILED)  # the work task was cancelled from outside
             self._message = self._message or FAILED_MESSAGE
         if not self.suspended:
-            for one in self._questions.of_run(self.run_id):  # of a task that the core left
-                await self._questions.withdraw(one)
+            for question in self._questions.of_run(self.run_id):  # of a task that the core left
+                await self._questions.withdraw(question)
             await self._store_last_steering()
             await self._store_end()
         if self.costs is not None:
@@ -178,7 +194,7 @@ class AgentRun:
         try:
             await self._store.end_run(self.run_id, status, self._message)
         except RunEnded:
-            pass  # the store ended it: it is as it should be
+            pass  # the store has ended the run already
         except StoreError as problem:
             log.error("the end of run %s is not stored: %s", self.run_id, problem)
 
@@ -194,7 +210,7 @@ class AgentRun:
             log.warning("run %s failed: %s", self.run_id, problem)
             self._fail(str(problem))
         except Exception as error:
-            if type(error).__module__.startswith("telex."):  # a sentence of ours
+            if type(error).__module__.partition(".")[0] == "telex":  # its text is meant for users
                 log.warning("run %s failed: %s", self.run_id, error)
                 self._fail(str(error))
             else:
@@ -202,9 +218,9 @@ class AgentRun:
                 self._fail(FAILED_MESSAGE)
 
     async def _consume(self, core: Core, asked: RunInput, context: CoreContext) -> None:
-        async with aclosing(core.run(asked, context)) as said:  # type: ignore[type-var]  # a generator
-            async for one in said:
-                await self._handle(one)
+        async with aclosing(core.run(asked, context)) as outputs:  # type: ignore[type-var]  # a generator
+            async for output in outputs:
+                await self._handle(output)
                 if self._order.position is EventPosition.OVER:
                     return
         await self.emit(events.FinalEvent(""))
@@ -223,9 +239,9 @@ class AgentRun:
 
     # Events and notices.
 
-    async def _handle(self, said: CoreOutput) -> None:
+    async def _handle(self, output: CoreOutput) -> None:
         self.check()
-        match said:
+        match output:
             case TextDelta(kind, content):
                 if self.replay.finished:  # else the whole event was sent before
                     self.publisher.publish_delta(f"{kind}.delta", DeltaNotify(self.run_id, content))
@@ -244,14 +260,14 @@ class AgentRun:
             case RawEvent(raw):
                 await self._store_and_publish(bytes(raw), None)
             case _:
-                await self.emit(said)
+                await self.emit(output)
 
     async def emit(
         self, event: events.AgentEvent, meta: Mapping[str, object] | None = None
     ) -> None:
-        """Store an event, then send it."""
-        kept = None if not meta else msgspec.json.encode(meta)
-        await self._store_and_publish(msgspec.json.encode(event), kept)
+        """Store an event, then send it. An event of the replay is neither stored nor sent again."""
+        encoded_meta = None if not meta else msgspec.json.encode(meta)
+        await self._store_and_publish(msgspec.json.encode(event), encoded_meta)
 
     async def _store_and_publish(self, event: bytes, meta: bytes | None) -> None:
         await self.publisher.wait_for_room()
@@ -265,16 +281,16 @@ class AgentRun:
         self.publisher.publish_event(event, meta)
 
     def _store_unread_steering(self) -> None:
-        """What the person said and the core did not read before its end belongs to the history."""
-        while self.steered:
-            said = events.HiddenUserMessageEvent(self.steered.popleft())
-            self.publisher.publish_event(msgspec.json.encode(said), None)
+        """Add the texts that the core has not read by its end to the history."""
+        while self._steered:
+            message = events.HiddenUserMessageEvent(self._steered.popleft())
+            self.publisher.publish_event(msgspec.json.encode(message), None)
 
     async def _store_last_steering(self) -> None:
         try:
             self._store_unread_steering()
         except StoreError as problem:
-            log.error("run %s: what was said to it is not stored: %s", self.run_id, problem)
+            log.error("run %s: unread steering is not stored: %s", self.run_id, problem)
         await self.publisher.wait_sent()
 
     def publish_todos(self, todos: Any) -> None:
@@ -292,31 +308,36 @@ class AgentRun:
         return runs.RunStatusNotify(self.run_id, self.status, message)
 
     def check(self) -> None:
-        """Raise `CancelledError` unless it may act: again for a core that swallowed its cancel."""
+        """Raise `CancelledError` unless the run may act. A core that swallowed its cancel gets it
+        again here."""
         if not self.phases.may_act:
             raise asyncio.CancelledError(f"run {self.run_id} is {self.phases.phase.value}")
 
     # Questions.
 
-    async def ask(self, method: str, params: bytes, digest: bytes = b"") -> UiAnswer | None:
-        """None: no UI can be asked."""
+    async def ask(
+        self, method: str, question: msgspec.Struct, digest: bytes = b""
+    ) -> UiAnswer | None:
+        """Ask the UIs, and return the first answer. None: no UI can be asked."""
         await self.publisher.wait_stored()
         self.check()
+        params = msgspec.json.encode(msgspec.structs.replace(question, run_id=self.run_id))
         if not digest and (closed := self.replay.next_answer(method, params)) is not None:
             return stored_answer(*closed)
-        if not digest and self.replay.went_on:
+        if not digest and self.replay.continues:
+            return None  # no UI could be asked before the restart
+        connected = any(feed.connection.can_be_asked(method) for feed in self.feeds)
+        if not connected and not self.departures.can_answer(method):
             return None
-        here = any(feed.connection.can_be_asked(method) for feed in self.feeds)
-        if not here and not self.departures.can_answer(method):
-            return None
-        if (open_since := self.replay.take_open_question(method, params, digest)) is not None:
-            return await self._await_answer(self._questions.reopen(open_since))
+        if (stored := self.replay.take_open_question(method, params, digest)) is not None:
+            return await self._await_answer(self._questions.reopen(stored))
         await self._withdraw_stale()
-        one = await self._questions.open(self.run_id, method, params, digest)
-        return await self._await_answer(one)
+        opened = await self._questions.open(self.run_id, method, params, digest)
+        return await self._await_answer(opened)
 
     async def ready_to_act(self) -> None:
-        """The store knows every event and question; a crash from here on is the run's end."""
+        """Wait until every event and question is stored. A crash after this ends the run: it cannot
+        be resumed, because the tool may have had its effect."""
         await self.publisher.wait_stored()
         await self._withdraw_stale()
 
@@ -324,42 +345,60 @@ class AgentRun:
         for stale in self.replay.take_stale_questions():
             await self._store.withdraw(stale.id, STALE_QUESTION)
 
-    async def _await_answer(self, one: OpenQuestion) -> UiAnswer:
+    async def _await_answer(self, opened: OpenQuestion) -> UiAnswer:
         if not self.phases.step(RunTransition.ASKED):
-            await run_shielded(self._questions.withdraw(one))
+            await run_shielded(self._questions.withdraw(opened))
             self.check()
         self.publish_status()
-        one.departed_can_answer = lambda: self.departures.can_answer(one.question.method)
+        opened.departed_can_answer = lambda: self.departures.can_answer(opened.question.method)
         for feed in list(self.feeds):
-            self.offer(one, feed)
+            self.offer(opened, feed)
         self.awaiting_answer.set()
-        answer = await self._questions.wait(one)
+        answer = await self._questions.wait(opened)
         self.awaiting_answer.clear()
         if not self.phases.step(RunTransition.ANSWERED):
             self.check()
         self.publish_status()
         return answer
 
-    def offer(self, one: OpenQuestion, feed: RunFeed) -> None:
-        """Send a question to one UI, after the events that it is about."""
-        if feed.connection.can_be_asked(one.question.method):
-            one.expect(feed.connection)
-            feed.add_question(lambda: one.send_to(feed.connection))
+    def offer(self, opened: OpenQuestion, feed: RunFeed) -> None:
+        """Send a question to the UI of a feed, after the events that were published before it."""
+        if feed.connection.can_be_asked(opened.question.method):
+            opened.expect(feed.connection)
+            feed.add_question(lambda: opened.send_to(feed.connection))
 
     # Steering.
 
-    def can_be_steered(self) -> bool:
+    async def steer(self, text: str) -> bool:
+        """Store a text for the core to read. False once the run has ended. Raises `NotKept`."""
+        return await run_shielded(self._steer(text))
+
+    async def _steer(self, text: str) -> bool:
+        async with self._steering:  # the stored list grows by one text at a time
+            if not self._can_be_steered():
+                return False
+            meta = with_steering(self._meta, text)
+            try:
+                await self._store.set_run_meta(self.run_id, meta)
+            except RunEnded:
+                return False
+            self._meta = meta
+            if not self._can_be_steered():
+                return self.suspended  # the resumed run reads it
+            self._steered.append(text)
+            return True
+
+    def _can_be_steered(self) -> bool:
         over = (
             self._order.position is EventPosition.OVER or self.phases.phase is RunPhase.CANCELLING
         )
-        return not (over or self.phases.ended) and len(self.steered) < AGENT_STEERED
+        return not (over or self.phases.ended) and len(self._steered) < AGENT_STEERED
 
     def next_steering(self) -> str | None:
-        """What the person said meanwhile, oldest first; in a replay, at the place where it was read
-        before."""
+        """Return the oldest unread text; in a replay, only where the core read it before."""
         if not self.replay.finished:
             return self.replay.next_steering()
-        return self.steered.popleft() if self.steered else None
+        return self._steered.popleft() if self._steered else None
 
 
 class _Kind(msgspec.Struct):
@@ -380,7 +419,7 @@ _NOTHING = Usage(0, 0, 0)
 
 
 class RunCosts:
-    """What the model calls of one run cost together, for `run.diagnostics`. Pure."""
+    """The total cost of the model calls of one run, for `run.diagnostics`. Pure."""
 
     def __init__(self) -> None:
         self._calls: list[LlmCall] = []
@@ -412,10 +451,10 @@ def _sum(calls: list[LlmCall]) -> ModelTotals:
     costs = [call.cost_usd for call in calls if call.cost_usd is not None]
     return ModelTotals(
         len(calls),
-        sum(one.input_tokens for one in used),
-        sum(one.output_tokens for one in used),
-        sum(one.input_cached_tokens or 0 for one in used),
-        sum(one.input_cache_creation_tokens or 0 for one in used),
-        sum(one.total_tokens for one in used),
+        sum(usage.input_tokens for usage in used),
+        sum(usage.output_tokens for usage in used),
+        sum(usage.input_cached_tokens or 0 for usage in used),
+        sum(usage.input_cache_creation_tokens or 0 for usage in used),
+        sum(usage.total_tokens for usage in used),
         sum(costs) if costs else None,
     )

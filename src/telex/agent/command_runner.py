@@ -1,14 +1,15 @@
-"""Run one command to its end: its output, how it ended, and why it was ended if it was.
+"""Run one command to its end: its output, its exit status, and why it was killed if it was.
 
-A command leads a process group of its own and reads nothing. It is over when the command itself has
-exited; what it left in the background is ended then, as it is when the time is up, when it wrote
-too much, or when the call is cancelled. Nothing of it runs when `run_command` returns or raises: on
-Linux also no daemon that left the process group, lost its parent and cleared its environment. (One
-that did all that and killed its `reaper` before is found by nobody.)
+A command leads its own process group, and its standard input is /dev/null. The call ends when the
+command itself has exited. Its background processes are killed then, and also at a timeout, when the
+output limit is reached, or when the call is cancelled. No process of the command runs when
+`run_command` returns or raises: on Linux not even a daemon that left the process group, lost its
+parent and cleared its environment. (A daemon that did all that and killed its `reaper` before
+cannot be found.)
 
-Output is kept as bytes and decoded once, so that no character is cut between two reads. The agent's
-own commands (the tools `shell` and `search`) run in `agent_environment`; `shell_exec` runs the
-person's.
+Output is collected as bytes and decoded once, so that no character is split between two reads. The
+agent's own commands (the tools `shell` and `search`) run in `agent_environment`; `shell_exec` runs
+commands of the person.
 """
 
 from __future__ import annotations
@@ -58,16 +59,16 @@ _READ_BYTES: Final = 256 * KIB
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """A command that is over."""
+    """The output and exit status of a command that has ended."""
 
     stdout: str
     stderr: str
     exit_code: int | None
-    """None where it was ended, by us or by a signal."""
+    """None if the command was killed, by telex or by another signal."""
     signal: str | None
     timed_out: bool
     overflowed: bool
-    """It wrote more than `AGENT_SHELL_OUTPUT_BYTES` and was ended."""
+    """The command wrote more than `AGENT_SHELL_OUTPUT_BYTES` and was killed."""
     duration_ms: int
 
 
@@ -80,7 +81,17 @@ async def run_command(
     confinement: Confinement | None = None,
     most_bytes: int = AGENT_SHELL_OUTPUT_BYTES,
 ) -> CommandResult:
-    """Raises `spawn.StartFailed`, and `TreeSurvived` where something of it cannot be ended."""
+    """Run a command, and wait until none of its processes runs.
+
+    Args:
+        seconds: The timeout, after which the command is killed.
+        confinement: The kernel sandbox for its processes.
+        most_bytes: Output after which the command is killed.
+
+    Raises:
+        spawn.StartFailed: The program cannot be started.
+        TreeSurvived: A process of the command cannot be killed.
+    """
     loop = asyncio.get_running_loop()
     began = loop.time()
     child = spawn.start(
@@ -128,7 +139,7 @@ def _exit_status(ended: Exit | None) -> tuple[int | None, str | None]:
 
 
 class _Streams:
-    """The two outputs of a child, collected as they come and bounded together."""
+    """Collects the two output streams of a child, up to a common limit."""
 
     def __init__(self, child: Child, most_bytes: int) -> None:
         self._loop = asyncio.get_running_loop()
@@ -141,7 +152,7 @@ class _Streams:
             self._loop.add_reader(file.fileno(), self._read, at)
 
     def _read(self, at: int) -> bool:
-        """Take what is there; False at the end."""
+        """Read what is available. Return False at EOF."""
         fd = self._files[at].fileno()
         data = os.read(fd, _READ_BYTES)
         if not data or self.overflowed:
@@ -156,9 +167,9 @@ class _Streams:
         return True
 
     def drain(self) -> None:
-        """What was written and not read yet. Nobody writes any more."""
+        """Read the rest of the output, after all writers have been killed."""
         for at in range(len(self._files)):
-            with contextlib.suppress(BlockingIOError):  # one that got away holds the other end
+            with contextlib.suppress(BlockingIOError):  # an escaped process holds the other end
                 while self._read(at):
                     pass
 
@@ -184,13 +195,13 @@ _SHELL: Final = re.compile(
 
 
 def agent_environment(parent: Mapping[str, str], redactor: Redactor) -> dict[str, str]:
-    """The person's environment without secrets, for a command of the agent. Pure.
+    """Return the person's environment without secrets, for a command of the agent. Pure.
 
-    A language model needs no key to run the tests, and what it cannot see it cannot be talked into
-    sending somewhere. So a variable is left out by its name (`*_KEY`, `*_TOKEN`, `PGPASSWORD`), or
-    by a value that the redactor knows for a secret (`DATABASE_URL` with a password in it). So is
-    what would make a shell run something before the command, or something else in its place:
-    permission was given for the command as it was shown.
+    A language model needs no key to run the tests, and a prompt injection cannot make it send a
+    secret that it cannot read. So a variable is left out if its name is that of a secret (`*_KEY`,
+    `*_TOKEN`, `PGPASSWORD`), or if the redactor recognizes its value (`DATABASE_URL` with a
+    password in it). Variables that would make a shell run code before the command, or read it
+    differently, are left out too: permission was given for the command as it was shown.
     """
     return {
         name: value
@@ -209,7 +220,7 @@ _PLAIN_SHELL: Final = "/bin/sh"
 
 
 class BadShellParams(ValueError):
-    """Not a command that can be run; the sentence is for the caller (-32602)."""
+    """Parameters of a command that cannot be run; the message is for the caller (-32602)."""
 
 
 async def shell_exec(
@@ -222,18 +233,18 @@ async def shell_exec(
     environment: Mapping[str, str],
     cache: OutputCache,
 ) -> sessions.ShellExecResult:
-    """Run a command of the person's own beside the agent, and answer with an excerpt.
+    """Run a command that the person typed, and return an excerpt of its output.
 
-    The person typed it, so nobody is asked, it runs in their own shell as at a login, and it has
-    their whole environment: without its keys `gh` or `aws` would not work, and they could have
-    typed it in any terminal. The result is the person's too and is not redacted; what goes to the
-    cache is. The whole output is cached only where the answer has less than all of it.
+    It needs no permission, runs in the person's login shell, and has their whole environment:
+    without its keys `gh` or `aws` would not work, and the person could have typed the command in
+    any terminal. The result is for the person and is not redacted; the copy in the cache is. The
+    whole output is cached only if the result is an excerpt.
 
-    Raises `BadShellParams`, and what `run_command` raises.
+    Raises `BadShellParams`, and the exceptions of `run_command`.
     """
     command = command.strip()
     if not command or "\0" in command:
-        raise BadShellParams("command is required" if not command else "command holds a NUL")
+        raise BadShellParams("command is required" if not command else "command contains a NUL")
     ran = await run_command(
         [_shell(environment), "-lc", command],
         env=child_environment(environment),
@@ -246,8 +257,8 @@ async def shell_exec(
 async def shell_result(
     command: str, ran: CommandResult, cache: OutputCache
 ) -> sessions.ShellExecResult:
-    """The excerpts, with the whole in the cache. Where that has no room, the command ran all the
-    same, and an answer without it is still the answer."""
+    """Return excerpts of the output, and put the whole output in the cache. If it cannot be cached,
+    the result says so: the command has run all the same."""
     id = uuid.uuid4().hex
     stdout, stdout_cut, stdout_id = await _excerpt_and_cache(ran.stdout, f"{id}_stdout", cache)
     stderr, stderr_cut, stderr_id = await _excerpt_and_cache(ran.stderr, f"{id}_stderr", cache)
@@ -271,7 +282,7 @@ async def shell_result(
 async def _excerpt_and_cache(
     whole: str, id: str, cache: OutputCache
 ) -> tuple[str, bool, str | None]:
-    """An excerpt, whether it is one, and where the whole is."""
+    """Return the text or an excerpt, whether it is an excerpt, and the cache id of the whole."""
     shown, cut = excerpt(whole)
     if not cut:
         return shown, cut, None
@@ -284,11 +295,11 @@ async def _excerpt_and_cache(
 
 def not_kept_note(error: OSError | ConfigError) -> str:
     why = error.strerror if isinstance(error, OSError) else error
-    return f"[the rest could not be kept: {why}]"
+    return f"[the rest could not be cached: {why}]"
 
 
 def bounded_seconds(seconds: float | None) -> float:
-    """The time a command has: 1 to 300 s."""
+    """Return the timeout of a command, limited to 1 to 300 s."""
     if seconds is None:
         return AGENT_SHELL_SECONDS
     if math.isnan(seconds) or seconds <= 0:
@@ -302,10 +313,10 @@ def _directory(sandbox: Sandbox, cwd: str | None, working_dir: Path) -> Path:
     except OutsideSandbox as error:
         raise BadShellParams(f"cwd is outside sandbox root: {error}") from error
     except OSError as error:
-        raise BadShellParams(f"cwd cannot be entered: {error.strerror}") from error
+        raise BadShellParams(f"cannot use cwd: {error.strerror}") from error
 
 
 def _shell(environment: Mapping[str, str]) -> str:
-    """The person's, if it is a program; a login shell that is missing is no reason to fail."""
+    """Return the person's shell, or /bin/sh if `SHELL` is not an executable file."""
     shell = environment.get("SHELL", "")
     return shell if os.path.isabs(shell) and os.access(shell, os.X_OK) else _PLAIN_SHELL

@@ -1,4 +1,4 @@
-"""Long text in small answers: its two ends, one page of it, or the lines that match. Pure."""
+"""Parts of long texts for tool results: both ends, one page, or the matching lines. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _BY_SIZE: Final = "...[truncated by size]..."
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines of a text, by line feeds only; an end of the last one begins no other."""
+    """Split a text at line feeds. A final line feed does not begin another line."""
     lines = text.split("\n")
     if not lines[-1]:
         lines.pop()
@@ -32,7 +32,7 @@ def lines_of(text: str) -> list[str]:
 
 
 def excerpt(text: str, most_bytes: int = AGENT_EXCERPT_BYTES) -> tuple[str, bool]:
-    """The text, or both ends of it; and whether something is missing."""
+    """Return the text, or both ends of it; and whether text is missing."""
     fewer = _by_lines(text)
     shown = _by_size(fewer, most_bytes)
     return shown, shown is not text
@@ -55,7 +55,7 @@ def _by_lines(text: str) -> str:
 
 
 def _by_size(text: str, most: int) -> str:
-    if len(text) * 4 <= most:  # no character has more bytes
+    if len(text) * 4 <= most:  # a character has at most 4 bytes
         return text
     data = text.encode("utf-8", "replace")
     if len(data) <= most:
@@ -67,20 +67,20 @@ def _by_size(text: str, most: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TextPage:
-    """Some numbered lines."""
+    """A page of numbered lines."""
 
     text: str
     shown: int
-    """How many of the lines asked for."""
+    """The number of lines on the page."""
     total: int
-    """How many lines there are."""
+    """The number of lines in the whole text."""
     clipped: bool
-    """Whether one of them was too long to be shown whole."""
+    """Whether a line was too long to be shown whole."""
 
 
 def page(content: bytes, offset: int, limit: int, *, first: int = 0) -> TextPage:
-    """Lines from `offset` on, at most `limit` of them and `AGENT_READ_BYTES`. `first` is the
-    number of the first line of all."""
+    """Return the lines from `offset` on, at most `limit` lines and `AGENT_READ_BYTES`. `first` is
+    the number of the first line of the text."""
     total = count_lines(content)
     begun = content.split(b"\n", offset + limit)[offset : offset + limit]
     wanted = [line.decode("utf-8", "replace") for line in begun[: max(0, total - offset)]]
@@ -92,14 +92,14 @@ def page(content: bytes, offset: int, limit: int, *, first: int = 0) -> TextPage
 
 
 def nth_line(content: bytes, number: int) -> str | None:
-    """One line, counted from 0; None where there are fewer."""
+    """Return one line, counted from 0; None if there are fewer lines."""
     if number >= count_lines(content):
         return None
     return content.split(b"\n", number + 1)[number].decode("utf-8", "replace")
 
 
 def count_lines(content: bytes) -> int:
-    """An end of the last line begins no other."""
+    """Count lines as `lines_of` splits them."""
     return content.count(b"\n") + (not content.endswith(b"\n") and bool(content))
 
 
@@ -108,7 +108,7 @@ def clip(line: str) -> str:
 
 
 def fitting(rows: Iterable[str]) -> Iterator[str]:
-    """As many of the rows as go into one answer."""
+    """Yield as many of the rows as fit into one result (`AGENT_READ_BYTES`)."""
     left = AGENT_READ_BYTES
     for row in rows:
         left -= len(row.encode("utf-8", "replace")) + 1
@@ -118,29 +118,27 @@ def fitting(rows: Iterable[str]) -> Iterator[str]:
 
 
 def part_of_line(line: str, offset: int, limit: int) -> str:
-    """Some characters of a long line, and where to go on."""
+    """Return a part of a long line, with a note at which offset to continue."""
     end = offset + min(limit, AGENT_LINE_PART_CHARS)
-    more = f"\n[characters {offset} to {end - 1} of {len(line)}; go on with {end}]"
+    more = f"\n[characters {offset} to {end - 1} of {len(line)}; continue at {end}]"
     return line[offset:end] + (more if end < len(line) else "")
 
 
 def line_pattern(source: str, *, regex: bool, ignore_case: bool = False) -> Pattern:
-    """A text or a regular expression, in which `^` and `$` are the ends of a line. Raises
-    `NoPattern`."""
+    """Compile a text or a regular expression, in which `^` and `$` match at the ends of a line.
+    Raises `PatternError`."""
     flags = "(?mi)" if ignore_case else "(?m)"
     return Pattern(flags + (source if regex else re2.escape(source)))
 
 
 def matching_lines(pattern: Pattern, text: str) -> Iterator[tuple[int, str]]:
-    """Number and text of each line that the pattern fits by itself. Counted from 0.
+    """Yield number (from 0) and text of each line that the pattern matches by itself.
 
-    One pass over the text: matching line by line costs RE2 nine microseconds a line, and most lines
-    fit nothing.
-
-    In the whole text a match may take several lines (`^\\s*x` begins at the blank one above), so
-    each line of such a match is asked again.
+    The whole text is searched at once: matching line by line costs RE2 nine microseconds per line,
+    and most lines do not match. A match in the whole text may span several lines (`^\\s*x` begins
+    at the blank line above), so each line of such a match is matched again by itself.
     """
-    number, at = 0, 0  # the line that begins at `at`; all before it are done
+    number, at = 0, 0  # the line that begins at `at`; all lines before it are done
     for match in pattern.finditer(text):
         start, end = match.span
         if end < at:

@@ -1,8 +1,8 @@
-"""A run's events and notices on their way to the UIs: stored, then sent, in order, each once.
+"""Delivery of a run's events and notices to the UIs: stored, then sent, in order, each once.
 
-`EventPublisher` (one for each run) stores an event and then hands it to each `RunFeed` (one for
-each run and connection), which sends it as fast as its UI reads. `RunSubscriptions` (one for each
-runtime) knows which connection has a feed of which run.
+`EventPublisher` (one per run) stores an event and then passes it to each `RunFeed` (one per run and
+connection), which sends it as fast as its UI reads. `RunSubscriptions` (one per runtime) records
+which connection has a feed of which run.
 """
 
 from __future__ import annotations
@@ -41,32 +41,33 @@ REPLAYED: Final = Raw(b'{"replay":true}')
 
 @dataclass(frozen=True, slots=True)
 class Notice:
+    """A notification to a UI that is not stored: a status, a delta, a withdrawn question."""
+
     method: str
     params: object
 
     @property
     def about(self) -> tuple[object, ...]:
-        """A later notice about the same replaces this one."""
+        """The subject: in a feed that is behind, a later notice about it replaces this one."""
         return self.method, type(self.params), getattr(self.params, "id", None)
 
 
 class RunFeed:
-    """One run's events and notices for one connection, however slowly it reads.
+    """The events and notices of one run for one connection, however slowly the connection reads.
 
-    What happens live is queued. When the queue is full, or a UI comes later (`run.attach`), events
-    are left to the store and read from there, by sequence number, until the feed has caught
-    up; so a slow reader costs no memory, holds up nobody, and misses nothing. Notices that are not
-    events (a status, the context) keep only their latest value meanwhile, each kind and each
-    withdrawn question by itself. Questions take their place in the same queue: a UI gets what a
-    question is about before the question.
+    Live events are queued. When the queue is full, or a UI attaches later (`run.attach`), the feed
+    reads events from the store instead, by sequence number, until it has caught up. So a slow
+    reader uses no memory, blocks neither the run nor other UIs, and misses nothing. Meanwhile only
+    the latest notice about each subject is kept (`Notice.about`). Questions are queued between the
+    events, so a UI receives the events that a question is about before the question.
 
-    Close it, or `finish` it: then it ends when everything is sent.
+    Call `close` to stop at once, or `finish` to stop when everything is sent.
     """
 
     def __init__(
         self, run_id: str, connection: UiConnection, store: Store, *, after: int | None = None
     ) -> None:
-        """With `after`, the events behind that number come first, from the store."""
+        """With `after`, begin with the stored events after that sequence number."""
         self.connection = connection
         self.run_id = run_id
         self._store = store
@@ -76,19 +77,19 @@ class RunFeed:
         self._behind = after is not None
         self._sent = -1 if after is None else after
         self._latest = -1
-        """The last event that was added."""
+        """The sequence number of the last event that was added."""
         self._old = -1 if after is None else MOST
-        """The last event that happened before this feed began: all, unless somebody knows."""
+        """The last event from before this feed began; all events until `begin_after` is called."""
         self._finished = asyncio.Event()
         self._wake = asyncio.Event()
         self.task = asyncio.create_task(self._pump())
 
     def begin_after(self, last_seq: int) -> None:
-        """Events up to this one happened before the feed began: they are a replay."""
+        """Mark events up to this one as a replay: they happened before the feed began."""
         self._old = self._latest = last_seq
 
     async def wait_sent(self) -> None:
-        """Wait until a feed that is finished has sent everything, or nobody listens."""
+        """Wait until a finished feed has sent everything, or is closed."""
         await asyncio.wait({self.task})
 
     def add_event(self, event: StoredEvent) -> None:
@@ -99,14 +100,14 @@ class RunFeed:
 
     def add_notice(self, notice: Notice) -> None:
         if self._is_behind():
-            self._held.pop(notice.about, None)  # the latest comes last: after an end comes nothing
+            self._held.pop(notice.about, None)  # the latest goes last: nothing follows an end
             self._held[notice.about] = notice
         else:
             self._queue.append(notice)
         self._wake.set()
 
     def add_delta(self, notice: Notice) -> None:
-        """Dropped where the feed is behind."""
+        """Queue a delta, or drop it if the feed is behind: the whole event repeats its content."""
         if not self._behind and len(self._queue) < AGENT_FEED_ITEMS:
             self._queue.append(notice)
             self._wake.set()
@@ -117,7 +118,7 @@ class RunFeed:
         return self._behind
 
     def add_question(self, send: Callable[[], None]) -> None:
-        """`send` is called when all that happened before has been sent."""
+        """Call `send` after everything that was added before has been sent."""
         if self._behind:
             self._held_questions.append(send)
         else:
@@ -125,12 +126,12 @@ class RunFeed:
         self._wake.set()
 
     def finish(self) -> None:
-        """Nothing comes any more."""
+        """Stop when everything is sent. Nothing may be added after this."""
         self._finished.set()
         self._wake.set()
 
     def close(self) -> None:
-        """Nobody listens any more."""
+        """Stop sending at once: the connection is closed, or has another feed of this run."""
         self.task.cancel()
 
     async def _pump(self) -> None:
@@ -146,15 +147,16 @@ class RunFeed:
                     self._wake.clear()
                     await self._wake.wait()
         except PeerGone:
-            pass  # the connection's end closes what is left of it
+            pass  # `RunSubscriptions.disconnect` cleans up
 
     async def _catch_up(self) -> None:
-        """As far as the store goes now. What happened meanwhile is the next round's."""
+        """Send what the store has now. Events that are added meanwhile are left to the next
+        call."""
         try:
             async for event in self._store.events(self.run_id, self._sent):
                 await self._send(event)
         except StoreError as problem:
-            log.error("run %s cannot be sent for now: %s", self.run_id, problem)
+            log.error("run %s: stored events cannot be read yet: %s", self.run_id, problem)
             if not await self._finished_within(AGENT_FEED_RETRY_SECONDS):
                 return
         else:
@@ -167,7 +169,8 @@ class RunFeed:
         self._held_questions.clear()
 
     async def _finished_within(self, seconds: float) -> bool:
-        """Then the end is sent without what came before it: the UI can attach again."""
+        """Wait for `finish` between two tries to read the store. True: stop trying, and send the
+        end without the missing events; the UI can attach again to get them."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._finished.wait()
@@ -185,7 +188,7 @@ class RunFeed:
 
 
 def event_notice(event: StoredEvent, *, replay: bool) -> AgentEventNotify:
-    """As it is sent: the stored bytes, and whether it is a replay."""
+    """Return the notification for a stored event; `replay` adds `"replay": true` to its meta."""
     meta = UNSET if event.meta is None else Raw(event.meta)
     if replay:
         meta = REPLAYED if event.meta is None else _with_replay(event.meta)
@@ -199,7 +202,7 @@ def _with_replay(meta: bytes) -> Raw:
 
 @dataclass(slots=True)
 class _PendingEvent:
-    """An event that is not stored yet, and what is to be sent after it."""
+    """An event that is being stored, and the notices to send after it."""
 
     event: bytes
     meta: bytes | None
@@ -210,22 +213,22 @@ class _PendingEvent:
 class EventPublisher:
     """Stores the events of one run, then sends them, in order.
 
-    A core need not wait for the disk after each event: a few are on their way to the store at once,
-    and the store commits together what waits together. Still nothing is sent before it is stored,
-    and what is no event (a status, a delta) keeps its place between the events. Whoever is about to
-    act or to ask awaits `wait_stored`, so nothing is done that the store does not know about.
+    A core does not wait for the disk after each event: several events are being stored at once, and
+    the store puts events that wait at the same time into one commit. Still no event is sent before
+    it is stored, and notices (a status, a delta) keep their place between the events. Code that is
+    about to act or to ask awaits `wait_stored` first, so that every earlier event is stored.
 
-    Events are numbered here, and the store takes only the next number: when one could not be
-    stored, none behind it is.
+    Events are numbered here, and the store accepts only the next number: if an event could not be
+    stored, no later event is stored.
     """
 
     MAX_DELTAS = AGENT_FEED_ITEMS
-    """That wait behind one event."""
+    """Deltas that may wait for one event to be stored."""
 
     def __init__(self, run_id: str, store: Store, last_seq: int = -1) -> None:
         self.feeds: set[RunFeed] = set()
         self.last_seq = last_seq
-        """Of the last event that was sent."""
+        """The sequence number of the last event that was sent."""
         self._run_id = run_id
         self._store = store
         self._next = last_seq + 1
@@ -233,13 +236,14 @@ class EventPublisher:
         self._problem: BaseException | None = None
 
     async def wait_for_room(self) -> None:
-        """Until another event may be published. Raises why an earlier one could not be stored."""
+        """Wait until another event may be published. Raises the error of an earlier event that
+        could not be stored."""
         while len(self._pending) >= AGENT_EVENTS_AHEAD:
             await asyncio.wait({self._pending[0].stored})
         self._check()
 
     def publish_event(self, event: bytes, meta: bytes | None) -> None:
-        """Raises `NotKept`, and then it is neither stored nor sent."""
+        """Store an event, then send it. Raises `NotKept`; then it is neither stored nor sent."""
         stored = self._store.appending(self._run_id, event, meta, self._next)
         self._next += 1
         self._pending.append(_PendingEvent(event, meta, stored))
@@ -248,14 +252,14 @@ class EventPublisher:
     def publish_notice(
         self, method: str, params: object, to: Callable[[UiCapabilities], bool] = lambda can: True
     ) -> None:
-        """Sent to the UIs with that capability, after all events that were published before."""
+        """Send a notice to the UIs that `to` selects, after all events published before."""
         notice = Notice(method, params)
         self._after_pending(
             lambda feed: feed.add_notice(notice) if to(feed.connection.capabilities) else None
         )
 
     def publish_delta(self, method: str, params: object) -> None:
-        """Dropped where too much waits."""
+        """Send a delta to the UIs that support it, or drop it if `MAX_DELTAS` wait already."""
         if self._pending and len(self._pending[-1].then) >= self.MAX_DELTAS:
             return
         notice = Notice(method, params)
@@ -266,12 +270,12 @@ class EventPublisher:
         )
 
     async def wait_stored(self) -> None:
-        """Until all that was published is stored. Raises why it is not."""
+        """Wait until every published event is stored. Raises the error if one could not be."""
         await self.wait_sent()
         self._check()
 
     async def wait_sent(self) -> None:
-        """Until nothing is on its way, stored or not."""
+        """Wait until every published event was either stored and sent, or failed."""
         while self._pending:
             await asyncio.wait({self._pending[-1].stored})
 
@@ -280,7 +284,8 @@ class EventPublisher:
             raise self._problem
 
     def _stored(self, answer: asyncio.Future[int]) -> None:
-        """The store answers in the order in which it was asked."""
+        """Send an event that is stored now. The store completes appends in order, so it is the
+        first pending one."""
         published = self._pending.popleft()
         if (problem := answer.exception()) is not None:
             self._problem = self._problem or problem
@@ -303,15 +308,15 @@ class EventPublisher:
 
 
 class RunSubscriptions:
-    """Which connection has a feed of which run.
+    """The feeds of one runtime: which connection is subscribed to which run.
 
-    A run that waits since before a restart goes on when a UI comes that can answer; one that cannot
-    may watch it meanwhile, and gets what follows when it goes on.
+    A run that awaits an answer since before a restart is resumed when a UI attaches that can
+    answer. A UI that cannot answer may watch the run until then, and receives what follows.
     """
 
     def __init__(self, runs: dict[str, AgentRun], questions: Questions, store: Store) -> None:
         self._runs = runs
-        """Those that go on."""
+        """The active runs."""
         self._questions = questions
         self._store = store
         self._watching: set[RunFeed] = set()
@@ -319,18 +324,18 @@ class RunSubscriptions:
     def subscribe(
         self, run: AgentRun, connection: UiConnection, after: int | None = None
     ) -> RunFeed:
-        """Send this connection the run from now on; with `after`, what was before too."""
+        """Send the run to this connection from now on; with `after`, stored events first."""
         known = run.run_id in connection.feeds
         feed = self.open_feed(run.run_id, connection, after)
         run.feeds.add(feed)
-        if not known:  # one that attaches anew was here
-            (run.departures.add if connection.gone else run.departures.reconnected)(
+        if not known:  # else the connection attaches again, and never left
+            (run.departures.add if connection.input_ended else run.departures.reconnected)(
                 connection.capabilities
             )
         return feed
 
     def open_feed(self, run_id: str, connection: UiConnection, after: int | None) -> RunFeed:
-        """A new feed, in place of the one that the connection had."""
+        """Open a feed, in place of the connection's earlier feed of this run."""
         if (earlier := connection.feeds.pop(run_id, None)) is not None:
             self._drop_feed(run_id, connection, earlier)
             earlier.close()
@@ -349,19 +354,19 @@ class RunSubscriptions:
         self._watching.add(feed)
 
     def take_watchers(self, run_id: str) -> set[RunFeed]:
-        """The feeds that watch a run which goes on, or ends, now. They watch no longer."""
+        """Remove and return the feeds that watch a run, which is resumed or ends now."""
         found = {feed for feed in self._watching if feed.run_id == run_id}
         self._watching -= found
         return found
 
     def publish_end(self, status: RunStatusNotify) -> None:
-        """A run that was watched ended without going on."""
+        """Send the last status of a run that ended without being resumed to its watchers."""
         for feed in self.take_watchers(status.run_id):
             feed.add_notice(Notice("run.status", status))
             feed.finish()
 
     def disconnect(self, connection: UiConnection) -> None:
-        """The connection is closed: it is sent nothing more."""
+        """Close the feeds of a closed connection."""
         self.half_close(connection)
         for run_id, feed in connection.feeds.items():
             if (run := self._runs.get(run_id)) is not None:
@@ -369,11 +374,11 @@ class RunSubscriptions:
         connection.close()
 
     def half_close(self, connection: UiConnection) -> None:
-        """The UI's input ended: it answers nothing more. Its open questions wait for it, if it may
-        come back."""
-        if connection.gone:
+        """Handle the end of a UI's input: it answers nothing more. Its open questions stay open if
+        the UI may reconnect."""
+        if connection.input_ended:
             return
-        connection.gone = True
+        connection.input_ended = True
         for run_id, feed in connection.feeds.items():
             if (run := self._runs.get(run_id)) is not None:
                 run.departures.add(connection.capabilities)

@@ -1,4 +1,4 @@
-"""The maximums of `agent`, each with its unit and its reason."""
+"""The limits of `agent`, each with its unit and its reason."""
 
 from __future__ import annotations
 
@@ -10,192 +10,230 @@ AGENT_FILE_BYTES: Final = limit(
     "AGENT_FILE_BYTES",
     10 * MIB,
     "bytes",
-    "One file that a tool reads whole, to number its lines and to know its hash.",
+    "A file that a tool reads whole, to number its lines and compute its hash.",
 )
 AGENT_READ_BYTES: Final = limit(
     "AGENT_READ_BYTES",
     64 * KIB,
     "bytes",
-    "Of text in one answer of a tool: what a context window bears. The rest is asked for in turn.",
+    "Text in one tool result, chosen for the context window of a model. The rest can be read "
+    "page by page.",
 )
 AGENT_READ_LINES: Final = limit(
-    "AGENT_READ_LINES", 2000, "lines", "In one answer of `read`, unless fewer are asked for."
+    "AGENT_READ_LINES",
+    2000,
+    "lines",
+    "Lines in one result of `read`, unless the call asks for fewer.",
 )
 AGENT_LINE_CHARS: Final = limit(
     "AGENT_LINE_CHARS",
     1000,
     "characters",
-    "Of one line in a tool's answer; a minified file is one line.",
+    "One line in a tool result; a minified file is one line.",
 )
 AGENT_LINE_PART_CHARS: Final = limit(
     "AGENT_LINE_PART_CHARS",
     100_000,
     "characters",
-    "Of one long line, where a part of it is asked for.",
+    "Part of one long line that a call of `read_line` can ask for.",
 )
 AGENT_DIFF_LINES: Final = limit(
-    "AGENT_DIFF_LINES", 120, "lines", "Of the difference shown before a file is changed."
+    "AGENT_DIFF_LINES", 120, "lines", "Lines of the diff that is shown before a file is changed."
 )
 AGENT_LISTED: Final = limit(
-    "AGENT_LISTED", 1000, "paths", "In one answer of `list`, and matches in one of `search`."
+    "AGENT_LISTED",
+    1000,
+    "paths",
+    "Paths in one result of `list`, and matches in one result of `search`.",
 )
 AGENT_WALKED: Final = limit(
     "AGENT_WALKED",
     200_000,
     "entries",
-    "Looked at by one `list` or `search` of our own, and for links before a write goes without a "
-    "question: a few seconds; a repository has fewer.",
+    "Directory entries visited by one `list`, by one `search` without ripgrep, and in the "
+    "search for links before a write that needs no question: a few seconds. A repository has "
+    "fewer.",
 )
-AGENT_TODOS: Final = limit("AGENT_TODOS", 200, "entries", "In one thread's list of things to do.")
+AGENT_TODOS: Final = limit(
+    "AGENT_TODOS", 200, "entries", "Entries in the todo list of one session."
+)
 AGENT_SHELL_SECONDS: Final = limit(
-    "AGENT_SHELL_SECONDS", 120, "seconds", "For a command, unless another time is asked for."
+    "AGENT_SHELL_SECONDS", 120, "seconds", "Default timeout of a command."
 )
 AGENT_SHELL_MOST_SECONDS: Final = limit(
-    "AGENT_SHELL_MOST_SECONDS", 300, "seconds", "The longest time that can be asked for."
+    "AGENT_SHELL_MOST_SECONDS", 300, "seconds", "Longest timeout that a call can ask for."
 )
 AGENT_SHELL_GRACE_SECONDS: Final = limit(
     "AGENT_SHELL_GRACE_SECONDS",
     2,
     "seconds",
-    "Between asking a command's processes to end and ending them.",
+    "Time between SIGTERM and SIGKILL for the processes of a command.",
 )
 AGENT_SHELL_OUTPUT_BYTES: Final = limit(
     "AGENT_SHELL_OUTPUT_BYTES",
     10 * MIB,
     "bytes",
-    "Of a command's output, both streams together; a command that writes more is ended.",
+    "Output of one command, both streams together; a command that writes more is killed.",
 )
 AGENT_EXCERPT_LINES: Final = limit(
     "AGENT_EXCERPT_LINES",
     160,
     "lines",
-    "Of one output stream in an answer: half from its beginning, half from its end.",
+    "Lines of one output stream in a result: half from its beginning, half from its end.",
 )
 AGENT_EXCERPT_BYTES: Final = limit(
-    "AGENT_EXCERPT_BYTES", 64 * KIB, "bytes", "Of one output stream in an answer, in the same way."
+    "AGENT_EXCERPT_BYTES",
+    64 * KIB,
+    "bytes",
+    "Bytes of one output stream in a result: half from its beginning, half from its end.",
 )
 AGENT_COMMAND_PREVIEW_CHARS: Final = limit(
-    "AGENT_COMMAND_PREVIEW_CHARS", 400, "characters", "Of a command, repeated beside its result."
+    "AGENT_COMMAND_PREVIEW_CHARS",
+    400,
+    "characters",
+    "Beginning of a command that is repeated in its result.",
 )
 AGENT_TOOL_RESULT_BYTES: Final = limit(
     "AGENT_TOOL_RESULT_BYTES",
     192 * KIB,
     "bytes",
-    "Of any tool's answer, a plugin's too: more than two excerpts. The whole is in the cache.",
+    "Result of any tool, also of a plugin's: more than two excerpts. The whole result is in "
+    "the tool output cache.",
 )
 AGENT_CACHED_OUTPUTS: Final = limit(
-    "AGENT_CACHED_OUTPUTS", 500, "files", "Of tool output kept; the oldest leave."
+    "AGENT_CACHED_OUTPUTS", 500, "files", "Files in the tool output cache; the oldest are deleted."
 )
 AGENT_CACHED_BYTES: Final = limit(
-    "AGENT_CACHED_BYTES", 256 * MIB, "bytes", "Of tool output kept; the oldest leave."
+    "AGENT_CACHED_BYTES",
+    256 * MIB,
+    "bytes",
+    "Size of the tool output cache; the oldest files are deleted.",
 )
-AGENT_SKILLS: Final = limit("AGENT_SKILLS", 200, "skills", "In one catalogue.")
+AGENT_SKILLS: Final = limit("AGENT_SKILLS", 200, "skills", "Skills in one catalogue.")
 AGENT_SKILLS_BYTES: Final = limit(
-    "AGENT_SKILLS_BYTES", 32 * KIB, "bytes", "Of names, descriptions and paths in one catalogue."
+    "AGENT_SKILLS_BYTES",
+    32 * KIB,
+    "bytes",
+    "Names, descriptions and paths in one catalogue of skills.",
 )
 AGENT_SKILLS_DIRECTORIES: Final = limit(
     "AGENT_SKILLS_DIRECTORIES",
     2000,
     "directories",
-    "Looked into for skills; a skill may bring a tree of its own.",
+    "Directories that are searched for skills; a skill may contain a tree of files.",
 )
 AGENT_SKILLS_PLACES: Final = limit(
-    "AGENT_SKILLS_PLACES", 64, "catalogues", "Kept by a runtime; the one looked for first leaves."
+    "AGENT_SKILLS_PLACES",
+    64,
+    "catalogues",
+    "Catalogues of skills that a runtime caches; the oldest is dropped.",
 )
 AGENT_FRONTMATTER_BYTES: Final = limit(
     "AGENT_FRONTMATTER_BYTES",
     8 * KIB,
     "bytes",
-    "Of a skill's YAML. A name and a description have 1,088 characters at most.",
+    "YAML head of a skill. A name and a description have 1,088 characters at most.",
 )
 AGENT_COMMAND_CHARS: Final = limit(
     "AGENT_COMMAND_CHARS",
     64 * KIB,
     "characters",
-    "Of a shell command that is read to be judged; a longer one asks.",
+    "A shell command that is parsed to decide about its permission; a longer one asks.",
 )
 AGENT_COMMAND_WORDS: Final = limit(
-    "AGENT_COMMAND_WORDS", 500, "words", "In such a command; each of them may be a path."
+    "AGENT_COMMAND_WORDS",
+    500,
+    "words",
+    "Words of a parsed shell command, each of which may be a path; a command with more asks.",
 )
 AGENT_COMMAND_DEPTH: Final = limit(
-    "AGENT_COMMAND_DEPTH", 8, "levels", "Of `$(…)` in each other in such a command."
+    "AGENT_COMMAND_DEPTH",
+    8,
+    "levels",
+    "Nested `$(…)` in a parsed shell command; a command with more asks.",
 )
 AGENT_COMMAND_PLACES: Final = limit(
-    "AGENT_COMMAND_PLACES", 8, "directories", "That a command with `cd` may be in by its end."
+    "AGENT_COMMAND_PLACES",
+    8,
+    "directories",
+    "Directories that a command with `cd` may be in at its end; a command with more asks.",
 )
 AGENT_BOUND_PATHS: Final = limit(
     "AGENT_BOUND_PATHS",
     10_000,
     "paths",
-    "Named by one command that a person is asked about, and looked at again before it runs: half a "
-    "second; a command with more is refused.",
+    "Paths that one command names when the person is asked about it; they are read again "
+    "before it runs, which takes half a second. A command with more is refused.",
 )
 AGENT_GLOB_NAMES: Final = limit(
-    "AGENT_GLOB_NAMES", 500, "names", "That `*` and `?` may stand for; one with more asks."
+    "AGENT_GLOB_NAMES",
+    500,
+    "names",
+    "Names that the `*` and `?` of a command may match; a command with more asks.",
 )
 AGENT_LINK_NAMES: Final = limit(
     "AGENT_LINK_NAMES",
     20_000,
     "names",
-    "Followed in long links to judge one command, a quarter of a second; where there are more, "
-    "nobody can say where a path leads.",
+    "Path components that are resolved in long links to judge one command: a quarter of a "
+    "second. With more, the target of a path counts as unknown.",
 )
 AGENT_GIT_CONFIG_BYTES: Final = limit(
     "AGENT_GIT_CONFIG_BYTES",
     MIB,
     "bytes",
-    "Of a git configuration that is read before git runs unasked: thousands of branches. A longer "
-    "one asks.",
+    "A git configuration that is read before git runs without a question: thousands of "
+    "branches. A longer one asks.",
 )
 AGENT_GIT_INDEX_BYTES: Final = limit(
     "AGENT_GIT_INDEX_BYTES",
     64 * MIB,
     "bytes",
-    "Of a git index that is searched for submodules: half a million files. A longer one asks.",
+    "A git index that is searched for submodules: half a million files. A longer one asks.",
 )
 AGENT_GIT_REPOSITORIES: Final = limit(
     "AGENT_GIT_REPOSITORIES",
     64,
     "repositories",
-    "That git may look into from one, by submodules; one with more asks.",
+    "Repositories that git may read from one repository, through submodules; more ask.",
 )
 AGENT_TEXT_NAMES: Final = limit(
     "AGENT_TEXT_NAMES",
     2000,
     "names",
-    "That the text of a command may hold, looked at as paths; one with more asks.",
+    "Names in the text of a command that are checked as paths; a command with more asks.",
 )
 AGENT_EVENT_BYTES: Final = limit(
     "AGENT_EVENT_BYTES",
     8 * MIB,
     "bytes",
-    "One event with its meta, or one input, question or answer that the agent's store keeps: with "
-    "what is put around it, it must fit LINE_BYTES.",
+    "One event with its meta, or one input, question or answer in the agent's store: with the "
+    "message around it, it must fit LINE_BYTES.",
 )
 STORE_COMMIT_WRITES: Final = limit(
     "STORE_COMMIT_WRITES",
     1024,
     "writes",
-    "To the agent's store that share one commit. More wait for the next, so that the first of them "
-    "do not wait for all.",
+    "Writes to the agent's store that share one commit. Further writes wait for the next "
+    "commit, so that the first do not wait for all.",
 )
 STORE_BUSY_SECONDS: Final = limit(
     "STORE_BUSY_SECONDS",
     5,
     "seconds",
-    "For another process to let go of the agent's store, before whoever writes is told.",
+    "Wait for another process to release the agent's store, before the writer gets an error.",
 )
 STORE_PAGE_BYTES: Final = limit(
     "STORE_PAGE_BYTES",
     1 * MIB,
     "bytes",
-    "Of events read from the agent's store at a time, and the last of them beyond that.",
+    "Events read from the agent's store at a time; the last event may exceed it.",
 )
 STORE_LOG_BYTES: Final = limit(
     "STORE_LOG_BYTES",
     64 * MIB,
     "bytes",
-    "Of SQLite's write-ahead log that are kept for the next writes; after more it is cut.",
+    "SQLite's write-ahead log that is kept for the next writes; a longer one is truncated.",
 )
 STORE_LINE_BYTES: Final = limit(
     "STORE_LINE_BYTES",
@@ -207,48 +245,93 @@ STORE_IMPORT_LINES: Final = limit(
     "STORE_IMPORT_LINES",
     2000,
     "lines",
-    "Of an import in one commit: some 30 ms, so that runs of other processes hardly wait for it.",
+    "Lines of an import in one commit: about 30 ms, so that runs of other processes hardly "
+    "wait for it.",
 )
 STORE_IMPORT_BYTES: Final = limit(
-    "STORE_IMPORT_BYTES", 1 * MIB, "bytes", "Of lines in one such commit, and the last beyond that."
+    "STORE_IMPORT_BYTES",
+    1 * MIB,
+    "bytes",
+    "Bytes of an import in one commit; the last line may exceed it.",
 )
 STORE_OWED_SECONDS: Final = limit(
     "STORE_OWED_SECONDS",
     2,
     "seconds",
-    "Between two tries to store the end of a run that the disk would not keep.",
+    "Time between two tries to store the end of a run that could not be written.",
 )
 STORE_PROBLEMS: Final = limit(
-    "STORE_PROBLEMS", 100, "problems", "Told by one `telex agent verify`."
+    "STORE_PROBLEMS", 100, "problems", "Problems that one `telex agent verify` reports."
 )
 AGENT_RUNS: Final = limit(
-    "AGENT_RUNS", 32, "runs", "Going on at once in one runtime; a session has one of them."
+    "AGENT_RUNS", 32, "runs", "Active runs in one runtime; a session has at most one."
 )
 AGENT_EVENTS_AHEAD: Final = limit(
     "AGENT_EVENTS_AHEAD",
     64,
     "events",
-    "Of one run on their way to the disk, while its core goes on; with more, it waits.",
+    "Events of one run that are being stored while its core continues; at more, the core waits.",
 )
 AGENT_FEED_ITEMS: Final = limit(
     "AGENT_FEED_ITEMS",
     1024,
     "notices",
-    "Kept for a UI that reads slowly. Beyond it, events are read from the store when it does.",
+    "Notices queued for a UI that reads slowly. At more, the feed reads the events from the "
+    "store later.",
 )
 AGENT_FEED_RETRY_SECONDS: Final = limit(
     "AGENT_FEED_RETRY_SECONDS",
     1,
     "seconds",
-    "Before what a UI has not heard yet is read again from a store that could not be read.",
+    "Time between two tries to read events for a UI from a store that cannot be read.",
 )
 AGENT_STEERED: Final = limit(
-    "AGENT_STEERED", 64, "messages", "Said to a run that its core has not looked at yet."
+    "AGENT_STEERED",
+    64,
+    "messages",
+    "Texts of `run.steer` that the core of a run has not read yet; a further one is refused.",
 )
 AGENT_CANCEL_SECONDS: Final = limit(
     "AGENT_CANCEL_SECONDS",
     15,
     "seconds",
-    "Until a core that does not stop is left behind: more than a command's processes have to end. "
-    "Whatever it does then is refused.",
+    "Time for a core to stop after a cancel: more than the processes of a command have. After "
+    "it the run ends without waiting for the core, and actions of the core are refused.",
+)
+AGENT_CLIENT_MESSAGES: Final = limit(
+    "AGENT_CLIENT_MESSAGES",
+    1024,
+    "messages",
+    "Of one run that a client has received and its program has not taken. Later ones are dropped, "
+    "and events among them are requested again (`run.attach`) once the program has caught up.",
+)
+AGENT_CLIENT_INITIALIZE_SECONDS: Final = limit(
+    "AGENT_CLIENT_INITIALIZE_SECONDS",
+    60,
+    "seconds",
+    "Until a runtime that a client started or connected to answers `initialize`: a busy machine "
+    "needs seconds to start Python, and a server of another protocol never answers.",
+)
+AGENT_CLIENT_UNATTENDED_SECONDS: Final = limit(
+    "AGENT_CLIENT_UNATTENDED_SECONDS",
+    1,
+    "seconds",
+    "For which a question waits in the blocking client while no thread waits for its run; then it "
+    "is answered in the callback thread. A program needs less between `run_start` and `run.wait`, "
+    "and its own thread is the one that Ctrl-C interrupts.",
+)
+AGENT_CLIENT_CALLBACK_CANCEL_SECONDS: Final = limit(
+    "AGENT_CLIENT_CALLBACK_CANCEL_SECONDS",
+    5,
+    "seconds",
+    "For which closing a client waits for async functions that answer questions and were "
+    "cancelled: time to close a dialog. A function that ignores its cancellation must not block "
+    "the program for ever.",
+)
+AGENT_CLIENT_RECONNECT_SECONDS: Final = limit(
+    "AGENT_CLIENT_RECONNECT_SECONDS",
+    30,
+    "seconds",
+    "For which a client dials again after its connection was lost, by default: "
+    "longer than a server needs to restart.",
 )

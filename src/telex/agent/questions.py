@@ -1,9 +1,11 @@
-"""Questions to UIs: each stored before it is asked, answered once, and bound to what it is about.
+"""Questions to UIs. Each question is stored before it is sent, answered once, and has the digest of
+its subject.
 
-The first answer wins, and the store says which was first. An answer counts only from a connection
-that was asked, while the question is open. A UI that errs, answers nonsense or disconnects has
-answered nothing; when no UI is left that could answer, the answer is no. One that announced
-`supports_run_attach` may come back, so its question stays open until it does, also over a restart.
+The first answer wins; the store decides which answer was first. An answer counts only from a
+connection that was asked, while the question is open. A UI that returns an error, an invalid answer
+or disconnects has not answered. When no UI is left that could answer, the question closes without
+an answer, which has the effect of a no. A UI that announced `supports_run_attach` may reconnect, so
+its question stays open until then, also across a restart.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -30,10 +32,12 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("telex.agent")
 
+CloseReason = Literal["answered", "withdrawn"]
+
 
 @dataclass(frozen=True, slots=True)
 class UiAnswer:
-    """What a person said to a question that had this digest. `value` None: nobody said anything."""
+    """A person's answer to a question with this digest. `value` is None if no UI answered."""
 
     value: Any
     digest: bytes
@@ -42,7 +46,7 @@ class UiAnswer:
 
 
 def stored_answer(question: StoredQuestion, closed: ClosedQuestion) -> UiAnswer:
-    """As it was stored."""
+    """Decode the stored answer of a closed question."""
     raw = closed.answer
     value = None if raw is None else msgspec.json.decode(raw, type=_answer_type(question))
     return UiAnswer(value, closed.digest, question.id, closed.by)
@@ -58,44 +62,47 @@ def _no_departures() -> bool:
 
 @dataclass(slots=True, eq=False)
 class OpenQuestion:
-    """One question that has no answer yet."""
+    """A question without an answer yet, the connections it was sent to, and their answers.
+
+    `closed` resolves with the first stored answer, or without one when no UI can answer any more.
+    """
 
     question: StoredQuestion
     store: Store
     closed: asyncio.Future[ClosedQuestion]
     asked: dict[UiConnection, asyncio.Task[None]] = field(default_factory=dict)
     expected: set[UiConnection] = field(default_factory=set)
-    """Connections that will be asked when they were sent what came before."""
+    """Connections that will be asked once their feed has sent all earlier events."""
     answered: set[UiConnection] = field(default_factory=set)
     departed_can_answer: Callable[[], bool] = _no_departures
-    """Whether a UI left that could answer and may come back."""
+    """Whether a disconnected UI could answer and may reconnect."""
     winner: UiConnection | None = None
-    """Whose answer it was."""
+    """The connection that gave the answer."""
 
     @property
     def can_wait(self) -> bool:
-        """Whether somebody who was asked may come back to it."""
+        """Whether a UI that was asked may reconnect later and answer."""
         known = (*self.asked, *self.expected)
-        here = self.question.run_id is not None and any(
-            one.capabilities.supports_run_attach for one in known
+        connected = self.question.run_id is not None and any(
+            connection.capabilities.supports_run_attach for connection in known
         )
-        return self.departed_can_answer() or here
+        return self.departed_can_answer() or connected
 
     def expect(self, connection: UiConnection) -> None:
         self.expected.add(connection)
 
     def send_to(self, connection: UiConnection) -> None:
-        """Ask this UI too. One that has been asked is asked again, as it attached anew."""
+        """Ask this UI. A UI that has attached again gets the request again."""
         self.expected.discard(connection)
-        if self.closed.done() or connection.gone or connection in self.answered:
+        if self.closed.done() or connection.input_ended or connection in self.answered:
             return
         if (task := self.asked.get(connection)) is not None and not task.done():
-            connection.ask_again(self.question)  # its answer may be on its way already
+            connection.ask_again(self.question)  # the pending request keeps waiting for its answer
         else:
             self.asked[connection] = asyncio.create_task(self._ask(connection))
 
     def disconnected(self, connection: UiConnection) -> None:
-        """A connection answers no more; `departed_can_answer` knows by now if it may come back."""
+        """Stop waiting for this connection. The caller has updated `departed_can_answer` before."""
         self.expected.discard(connection)
         if connection in self.answered:
             return
@@ -108,7 +115,7 @@ class OpenQuestion:
             raw = await connection.ask(self.question)
             msgspec.json.decode(raw, type=_answer_type(self.question))
         except PeerGone:
-            await asyncio.Event().wait()  # `disconnected` ends this: it knows if it may come back
+            await asyncio.Event().wait()  # until `disconnected` cancels this task and decides
             return
         except (CallError, msgspec.DecodeError) as problem:
             log.info("%s: no answer from %s: %s", self.question.id, connection.name, problem)
@@ -134,30 +141,30 @@ class OpenQuestion:
         if waiting or self.expected or self.departed_can_answer() or self.closed.done():
             return
         self.closed.set_result(
-            ClosedQuestion(True, None, "nobody could answer", 0, self.question.digest)
+            ClosedQuestion(True, None, "no UI could answer", 0, self.question.digest)
         )
 
 
 class Questions:
-    """All that are open in this runtime."""
+    """The open questions of one runtime."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._open: dict[str, OpenQuestion] = {}
         self.suspending = False
-        """The runtime ends: what may be answered later stays open."""
+        """The runtime ends: questions that may be answered later stay open in the store."""
 
     def of_run(self, run_id: str) -> list[OpenQuestion]:
-        return [one for one in self._open.values() if one.question.run_id == run_id]
+        return [opened for opened in self._open.values() if opened.question.run_id == run_id]
 
     def disconnected(self, connection: UiConnection) -> None:
-        for one in list(self._open.values()):
-            one.disconnected(connection)
+        for opened in list(self._open.values()):
+            opened.disconnected(connection)
 
     async def open(
         self, run_id: str | None, method: str, params: bytes, digest: bytes = b""
     ) -> OpenQuestion:
-        """Store a question. The caller says whom to ask, and awaits `wait`."""
+        """Store a question. The caller then sends it (`OpenQuestion.send_to`) and awaits `wait`."""
         stored = asyncio.ensure_future(self._store.ask(run_id, method, params, digest))
         try:
             return self.reopen(await run_shielded(stored))
@@ -167,58 +174,60 @@ class Questions:
             raise
 
     def reopen(self, question: StoredQuestion) -> OpenQuestion:
-        """A question that is stored already."""
+        """Open a question that is stored already."""
         closed: asyncio.Future[ClosedQuestion] = asyncio.get_running_loop().create_future()
-        one = self._open[question.id] = OpenQuestion(question, self._store, closed)
-        return one
+        opened = self._open[question.id] = OpenQuestion(question, self._store, closed)
+        return opened
 
-    async def withdraw(self, one: OpenQuestion) -> None:
-        """Nobody needs its answer any more."""
-        await self._finish(one, "withdrawn")
+    async def withdraw(self, opened: OpenQuestion) -> None:
+        """Close a question without an answer, in the store and on the UIs that were asked."""
+        await self._finish(opened, "withdrawn")
 
-    async def wait(self, one: OpenQuestion) -> UiAnswer:
-        """The answer. Cancelled, it withdraws the question from everybody who was asked."""
+    async def wait(self, opened: OpenQuestion) -> UiAnswer:
+        """Wait for the answer. A cancel withdraws the question, unless the runtime is suspending
+        and the question may be answered later."""
         try:
-            one.close_if_unanswerable()
-            closed = await one.closed
+            opened.close_if_unanswerable()
+            closed = await opened.closed
         except asyncio.CancelledError:
-            keep = self.suspending and one.can_wait
-            await run_shielded(self._finish(one, None if keep else "withdrawn"))
+            keep = self.suspending and opened.can_wait
+            await run_shielded(self._finish(opened, None if keep else "withdrawn"))
             raise
         except BaseException:
-            await run_shielded(self._finish(one, "withdrawn"))
+            await run_shielded(self._finish(opened, "withdrawn"))
             raise
-        await run_shielded(self._finish(one, "answered" if closed.answer else "withdrawn"))
-        return stored_answer(one.question, closed)
+        await run_shielded(self._finish(opened, "answered" if closed.answer else "withdrawn"))
+        return stored_answer(opened.question, closed)
 
-    async def _finish(self, one: OpenQuestion, how: str | None) -> None:
-        """Stop asking; the UIs that were asked are notified, also one that answered too late."""
-        self._open.pop(one.question.id, None)
-        one.closed.cancel()
-        for task in one.asked.values():
+    async def _finish(self, opened: OpenQuestion, reason: CloseReason | None) -> None:
+        """Stop asking, and notify the UIs that were asked, except the one whose answer won. Without
+        a reason the question stays open in the store, and no UI is notified."""
+        self._open.pop(opened.question.id, None)
+        opened.closed.cancel()
+        for task in opened.asked.values():
             task.cancel()
-        if one.asked:
-            await asyncio.wait(one.asked.values())
-        if how is None:
+        if opened.asked:
+            await asyncio.wait(opened.asked.values())
+        if reason is None:
             return
-        if how == "withdrawn":
-            await self._withdraw_stored(one)
-        for connection in [asked for asked in one.asked if asked is not one.winner]:
-            await self._notify_closed(one, connection, how)
+        if reason == "withdrawn":
+            await self._withdraw_stored(opened)
+        for connection in [asked for asked in opened.asked if asked is not opened.winner]:
+            await self._notify_closed(opened, connection, reason)
 
-    async def _withdraw_stored(self, one: OpenQuestion) -> None:
+    async def _withdraw_stored(self, opened: OpenQuestion) -> None:
         try:
-            await self._store.withdraw(one.question.id, "the runtime")
-        except StoreError as problem:  # then the run's end closes it, or the next start
-            log.warning("%s stays open: %s", one.question.id, problem)
+            await self._store.withdraw(opened.question.id, "the runtime")
+        except StoreError as problem:  # the run's end or the next start closes it
+            log.warning("%s stays open: %s", opened.question.id, problem)
 
-    async def _notify_closed(self, one: OpenQuestion, connection: UiConnection, how: str) -> None:
-        if connection.gone or not connection.capabilities.supports_request_cancel:
+    async def _notify_closed(
+        self, opened: OpenQuestion, connection: UiConnection, reason: CloseReason
+    ) -> None:
+        if connection.input_ended or not connection.capabilities.supports_request_cancel:
             return
-        run_id = one.question.run_id
-        notice = UiRequestCancel(
-            one.question.id, "answered" if how == "answered" else "withdrawn", run_id
-        )
+        run_id = opened.question.run_id
+        notice = UiRequestCancel(opened.question.id, reason, run_id)
         feed = connection.feeds.get(run_id) if run_id is not None else None
         if feed is not None:
             feed.add_notice(Notice("ui.request.cancel", notice))

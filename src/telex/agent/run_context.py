@@ -1,8 +1,9 @@
-"""What a core can do in one run: call tools, and ask the person.
+"""The context that a core gets in one run: it calls tools and asks the person.
 
-A call emits the events that UIs expect: step_start, tool_call, perhaps permission.preview and
-permission.ready around the question, tool_result, step_complete. A call that was denied with a
-reason is an answer that the core can go on from; one that was denied with nothing stops the turn.
+A tool call emits the events that UIs expect: step_start, tool_call, permission.preview and
+permission.ready if the person is asked, tool_result, step_complete. A call that the person denied
+with a reason returns that reason to the core, which continues. A denial without a reason stops the
+turn.
 """
 
 from __future__ import annotations
@@ -15,7 +16,13 @@ import msgspec
 
 from telex.agent.cores import ToolCallOutcome, TurnStopped
 from telex.agent.permissions import in_line
-from telex.agent.permissions.confirmation import AllowedCall, FailedCall, RefusedCall
+from telex.agent.permissions.confirmation import (
+    AllowedCall,
+    ConfirmQuestion,
+    FailedCall,
+    RefusedCall,
+    too_long,
+)
 from telex.agent.permissions.question_text import agent_title, escaped_lines
 from telex.agent.protocol import events
 from telex.agent.protocol.ui_requests import (
@@ -28,6 +35,7 @@ from telex.agent.protocol.ui_requests import (
     UiPickRequestParams,
     UiPromptRequestParams,
 )
+from telex.agent.store import NotStorable
 from telex.agent.tools.tool import ToolResult
 from telex.agent.tools.tool_registry import BadArguments, UnknownTool
 
@@ -35,8 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from telex.agent.agent_run import AgentRun
-    from telex.agent.permissions.confirmation import Confirmer
-    from telex.agent.questions import UiAnswer
+    from telex.agent.permissions.confirmation import CallOutcome, Confirmer
     from telex.agent.tools.todo import TodoList
     from telex.agent.tools.tool import ToolContext
     from telex.agent.tools.tool_registry import PreparedCall, ToolRegistry
@@ -97,16 +104,17 @@ class RunContext:
     async def _call_or_replay(
         self, tool: str, arguments: Mapping[str, object] | bytes, call_id: str
     ) -> tuple[ToolResult, bool]:
-        """What the tool answered, or why it was not called; and whether the turn is over."""
-        if (made := self._run.replay.next_result()) is not None:
-            return made, False
+        """Return the result of the tool, or the reason why it was not called; and whether the turn
+        stops."""
+        if (stored := self._run.replay.next_result()) is not None:
+            return stored, False
         try:
             call = self._tools.prepare(tool, arguments)
         except UnknownTool:
             return ToolResult(f"Error: Unknown tool '{tool}'", is_error=True), False
         except BadArguments as bad:
             return ToolResult(f"Error: {bad}", is_error=True), False
-        match await self._confirmer.confirm(call, self._context, self, call_id):
+        match await self._confirmed(call, call_id):
             case FailedCall(result):
                 return result, False
             case RefusedCall(why, stop):
@@ -114,9 +122,25 @@ class RunContext:
             case AllowedCall(permitted, context):
                 return await self._run_permitted(permitted, context), False
 
+    async def _confirmed(self, call: PreparedCall, call_id: str) -> CallOutcome:
+        """Judge the call, and ask the person if the judgement requires it."""
+        found = await self._confirmer.confirm(call, self._context, call_id)
+        if not isinstance(found, ConfirmQuestion):
+            return found
+        for event in found.events:
+            await self._run.emit(event)
+        try:
+            answer = await self._run.ask(CONFIRM, found.params, found.digest)
+        except NotStorable as problem:
+            return too_long(problem)
+        return await self._confirmer.settle(found, answer)
+
     async def _run_permitted(self, call: PreparedCall, context: ToolContext) -> ToolResult:
-        """The one place where a core's call has its effect, of which the store knows. The check is
-        in the same step of the event loop as the tool's beginning: no cancel fits between them."""
+        """Run the tool. This is the only place where a call of a core has an effect.
+
+        Every event and question is stored before. `check` runs in the same step of the event loop
+        in which the tool starts, so no cancel fits between them.
+        """
         await self._run.ready_to_act()
         self._run.check()
         before = context.todos.entries
@@ -128,42 +152,33 @@ class RunContext:
 
     # The person.
 
-    async def emit(self, event: events.AgentEvent) -> None:
-        await self._run.emit(event)
-
-    async def ask(
-        self, method: str, params: msgspec.Struct, digest: bytes = b""
-    ) -> UiAnswer | None:
-        named = msgspec.structs.replace(params, run_id=self.run_id)
-        return await self._run.ask(method, msgspec.json.encode(named), digest)
-
     async def confirm(self, title: str, message: str) -> UiConfirmResult | None:
         params = UiConfirmRequestParams(
             agent_title(title), escaped_lines(message), allow_reason=True
         )
-        said = await self._answer_value(CONFIRM, params)
-        return said if isinstance(said, UiConfirmResult) else None
+        answer = await self._answer_value(CONFIRM, params)
+        return answer if isinstance(answer, UiConfirmResult) else None
 
     async def prompt(self, title: str, message: str, *, secret: bool = False) -> str | None:
         params = UiPromptRequestParams(agent_title(title), escaped_lines(message), secret=secret)
-        said = await self._answer_value(PROMPT, params)
-        return None if said is None else said.value
+        answer = await self._answer_value(PROMPT, params)
+        return None if answer is None else answer.value
 
     async def pick(
         self, title: str, items: Sequence[PickItem], *, multi: bool = False
     ) -> list[str]:
-        readable = [
-            PickItem(one.id, in_line(one.label), _escaped_or_none(one.detail)) for one in items
+        escaped = [
+            PickItem(item.id, in_line(item.label), _escaped_or_none(item.detail)) for item in items
         ]
-        said = await self._answer_value(
-            PICK, UiPickRequestParams(agent_title(title), readable, multi=multi)
+        answer = await self._answer_value(
+            PICK, UiPickRequestParams(agent_title(title), escaped, multi=multi)
         )
         offered = {item.id for item in items}
-        chosen = [] if said is None else [id for id in said.ids if id in offered]
+        chosen = [] if answer is None else [id for id in answer.ids if id in offered]
         return chosen if multi else chosen[:1]
 
     async def _answer_value(self, method: str, params: msgspec.Struct) -> Any:
-        answer = await self.ask(method, params)
+        answer = await self._run.ask(method, params)
         return None if answer is None else answer.value
 
     async def steered(self) -> str | None:

@@ -1,14 +1,17 @@
-"""A run that goes on after a restart: its core runs again against its stored events.
+"""Resume a run after a restart: replay its core against the stored events.
 
-Only a run that waited for an answer can go on: of its last call nothing has happened yet. The core
-is run from its beginning with the same input. Where it emits what is stored already, nothing is
-stored or sent again; where it makes a call whose result is stored, it gets that result; what a
-person had answered it, or said to it meanwhile, it gets again at the same place; and the question
-that was open is the same question, if it is about the same thing. A core that emits or calls
-something else this time cannot go on, and nothing of it runs.
+Only a run that awaited an answer can be resumed, because its last call has had no effect yet. The
+core runs from its beginning with the same input:
 
-Pure; `AgentRun` and `RunContext` ask a `Replay`, the runtime makes it. Of an event only the members
-that are needed are read: the others may be JSON that no type of ours holds.
+- an event that is stored already is neither stored nor sent again
+- a call whose result is stored gets that result
+- answers and steering texts are given again at the place where the core read them
+- the open question is the same question if its subject is the same
+
+If the core emits or calls something else this time, the run fails and the call is not made.
+
+Pure. The runtime makes a `Replay`; `AgentRun` and `RunContext` consume it. Only the members of an
+event that are compared are decoded: the other members may be JSON that no Python type holds.
 """
 
 from __future__ import annotations
@@ -31,15 +34,16 @@ T = TypeVar("T")
 
 USER_MESSAGE = "hidden_user_message"
 STALE_QUESTION = "what it was about has changed"
-"""Why a question from before was withdrawn: it is as if it had not been asked."""
+"""Stored as the reason why an open question was withdrawn at a resume. A later replay ignores the
+question, as if it had never been asked."""
 
 
 class ReplayDiverged(Exception):
-    """The core does not do what it did before."""
+    """The core emitted or called something else than before the restart."""
 
 
 class _EventIdentity(Struct):
-    """What makes an event the same one: its kind, its words, or the call."""
+    """The members that must be equal for a replayed event to match the stored one."""
 
     type: str
     content: Raw | UnsetType = UNSET
@@ -71,15 +75,16 @@ class Replay:
     ) -> None:
         self._events = deque(events)
         self._questions = list(questions)
-        # A call's confirm is not among them: with it the call's result is stored, or nothing.
-        asked = (pair for pair in closed if not pair[0].digest)
-        self._closed = deque(pair for pair in asked if pair[1].by != STALE_QUESTION)
+        # A question with a digest confirms a call. Its answer is not needed: either the result of
+        # the call is stored too, or the call has had no effect and is asked about again.
+        by_core = (pair for pair in closed if not pair[0].digest)
+        self._closed = deque(pair for pair in by_core if pair[1].by != STALE_QUESTION)
         self.last_seq = self._events[-1].seq if self._events else -1
         self._beyond = False
 
     @property
     def finished(self) -> bool:
-        """Whether the core is where it was."""
+        """Whether the core has reached the point where it was before the restart."""
         return self._beyond or not (self._events or self._closed or self._questions)
 
     def matches_next(self, event: bytes) -> bool:
@@ -92,50 +97,53 @@ class Replay:
             return False
         before = _read(self._events.popleft().event, _EventIdentity)
         if before != now:
-            what = repr(now.type) if before.type != now.type else "something else in it"
-            raise ReplayDiverged(f"it said {before.type!r} before the restart, and now {what}")
+            found = repr(now.type) if before.type != now.type else "one with other content"
+            raise ReplayDiverged(
+                f"the core emitted the event {before.type!r} before the restart, and now {found}"
+            )
         return True
 
     def next_call_id(self) -> str | None:
-        """Of the call that comes now, a step_start and then itself."""
+        """Return the id of the call that begins now: its step_start and tool_call come next."""
         if len(self._events) < 2:
             return None
         return _read(self._events[1].event, _Called).tool_call_id
 
     def next_result(self) -> ToolResult | None:
-        """Of the last call, where it has been made."""
-        made = next((one for one in self._events if not _asks(one)), None)
-        if made is None:
+        """Return the stored result of the call that has just been emitted; None if it was not
+        made."""
+        found = next((event for event in self._events if not _is_permission_event(event)), None)
+        if found is None:
             return None
-        if (kind := _read(made.event, _EventIdentity).type) != "tool_result":
-            raise ReplayDiverged(f"a call had no result, and {kind!r} came after it")
-        stored = _read(made.event, _Result)
+        if (kind := _read(found.event, _EventIdentity).type) != "tool_result":
+            raise ReplayDiverged(f"a stored call has no result; the event {kind!r} follows it")
+        stored = _read(found.event, _Result)
         return ToolResult(stored.result, stored.is_error)
 
     def _skip_permission_events(self) -> None:
-        """Somebody was asked about a call then, and need not be now."""
-        while self._events and _asks(self._events[0]):
+        """Drop the permission events of a call whose result is stored: no question is asked."""
+        while self._events and _is_permission_event(self._events[0]):
             self._events.popleft()
 
     def next_steering(self) -> str | None:
-        """What the person had said here."""
+        """Return the steering text that the core read at this point, if any."""
         if not self._events or _read(self._events[0].event, _EventIdentity).type != USER_MESSAGE:
             return None
         return _read(self._events[0].event, _Content).content
 
-    def unread_steering(self, said: list[str]) -> list[str]:
-        """Of all that was said to the run meanwhile, what it had not read."""
-        left = deque(said)
-        for one in self._events:
-            was_read = left and _read(one.event, _EventIdentity).type == USER_MESSAGE
-            if was_read and _read(one.event, _Content).content == left[0]:
+    def unread_steering(self, texts: list[str]) -> list[str]:
+        """Return those of the run's steering texts that the core had not read."""
+        left = deque(texts)
+        for stored in self._events:
+            was_read = left and _read(stored.event, _EventIdentity).type == USER_MESSAGE
+            if was_read and _read(stored.event, _Content).content == left[0]:
                 left.popleft()
         return list(left)
 
     def next_answer(
         self, method: str, params: bytes
     ) -> tuple[StoredQuestion, ClosedQuestion] | None:
-        """How the question that the core itself asks now had ended."""
+        """Return the stored question that the core asks now, and how it was closed; else None."""
         if self._closed:
             question, _ = self._closed[0]
             if (question.method, question.params) == (method, params):
@@ -143,28 +151,31 @@ class Replay:
         return None
 
     @property
-    def went_on(self) -> bool:
-        """Whether the run went on from here: then no UI could be asked what is not stored."""
+    def continues(self) -> bool:
+        """Whether stored events or answers follow this point. Then a question of the core that is
+        not stored was not asked: no UI could answer it."""
         return bool(self._events or self._closed)
 
     def take_open_question(
         self, method: str, params: bytes, digest: bytes
     ) -> StoredQuestion | None:
-        """The open one that asks the same: by what it is bound to, else by its words."""
-        for one in self._questions:
-            same = one.digest == digest if digest else one.params == params
-            if one.method == method and same:
-                self._questions.remove(one)
-                return one
+        """Remove and return the open question that equals this one: by its digest if it has one,
+        else by its text."""
+        for question in self._questions:
+            same = question.digest == digest if digest else question.params == params
+            if question.method == method and same:
+                self._questions.remove(question)
+                return question
         return None
 
     def take_stale_questions(self) -> list[StoredQuestion]:
-        """Questions that are not asked this time, as the core goes on without: to be withdrawn."""
+        """Remove and return the open questions that the core did not ask again. The caller
+        withdraws them."""
         found, self._questions = self._questions, []
         return found
 
 
-def _asks(event: StoredEvent) -> bool:
+def _is_permission_event(event: StoredEvent) -> bool:
     return _read(event.event, _EventIdentity).type.startswith("permission.")
 
 
@@ -172,20 +183,20 @@ def _read(event: bytes, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(event, type=kind)
     except msgspec.DecodeError as error:
-        raise ReplayDiverged(f"an event cannot be read: {error}") from error
+        raise ReplayDiverged(f"a stored event cannot be read: {error}") from error
 
 
 class RunSettings(msgspec.Struct, omit_defaults=True):
-    """What a run needs beside its input to go on after a restart."""
+    """The settings, beside its input, that a run needs to be resumed after a restart."""
 
     model: str = ""
     compact: bool = False
     steered: list[str] = []
-    """All that was said to it meanwhile."""
+    """All texts of `run.steer`, read or not."""
 
 
 class _RunMeta(msgspec.Struct, omit_defaults=True):
-    """Stored with a run beside its input: ours, and the UI's own `meta` as it came."""
+    """Stored with a run beside its input: telex's settings, and the `meta` of the UI unchanged."""
 
     telex: RunSettings = msgspec.field(default_factory=RunSettings)
     meta: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
@@ -200,7 +211,7 @@ def with_run_settings(meta: bytes | None, settings: RunSettings) -> bytes:
     return msgspec.json.encode(_RunMeta(settings, given))
 
 
-def with_steering(kept: bytes | None, text: str) -> bytes:
-    meta = msgspec.json.decode(kept or b"{}", type=_RunMeta)
-    meta.telex.steered = [*meta.telex.steered, text]
-    return msgspec.json.encode(meta)
+def with_steering(meta: bytes | None, text: str) -> bytes:
+    decoded = msgspec.json.decode(meta or b"{}", type=_RunMeta)
+    decoded.telex.steered = [*decoded.telex.steered, text]
+    return msgspec.json.encode(decoded)

@@ -1,8 +1,8 @@
-"""What may follow what in a run: its phases, and the order of its events. Two tables, no I/O.
+"""State machines of a run: its phases, and the order of its events. Two tables, no I/O.
 
-Nothing outside this file decides a transition. `RunPhases` says whether a run may act, and to send
-an event is to act: in CANCELLING it may not, so an "allow" that arrives then has no effect.
-`EventOrder` holds a core to the sequence that UIs rely on (docs/reference/agent-protocol.md).
+All transitions are decided here. `RunPhases` decides whether a run may act; emitting an event is
+acting. In CANCELLING a run may not act, so an "allow" that arrives then has no effect.
+`EventOrder` enforces the sequence of events that UIs rely on (docs/reference/agent-protocol.md).
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ class RunPhase(Enum):
 
 
 class RunTransition(Enum):
-    ASKED = "a question is put to a UI"
-    ANSWERED = "the question is answered, or nobody can"
-    CANCEL = "somebody cancels"
-    DONE = "the core is done"
-    FAILED = "something failed"
-    STOPPED = "nothing of it runs any more"
+    ASKED = "a question is sent to the UIs"
+    ANSWERED = "the question is closed, with or without an answer"
+    CANCEL = "a cancel is requested"
+    DONE = "the core has finished"
+    FAILED = "the core or the runtime failed"
+    STOPPED = "a cancelled core has stopped"
 
 
 PHASES: Final[dict[RunPhase, dict[RunTransition, RunPhase]]] = {
@@ -55,11 +55,11 @@ class RunPhases:
         self.phase = RunPhase.RUNNING
 
     def step(self, step: RunTransition) -> bool:
-        """Move on. False where the table has no such step: nothing changes."""
-        then = PHASES[self.phase].get(step)
-        if then is None:
+        """Change the phase. Return False, and change nothing, if the table has no such step."""
+        following = PHASES[self.phase].get(step)
+        if following is None:
             return False
-        self.phase = then
+        self.phase = following
         return True
 
     @property
@@ -72,16 +72,16 @@ class RunPhases:
 
 
 class EventPosition(Enum):
-    """Where in its sequence of events a run is."""
+    """The position of a run in the sequence of its events. The values are for error messages."""
 
     BETWEEN = "between steps"
-    STEP = "a step began"
-    CALLED = "a tool is called"
-    SHOWN = "what it would change was shown"
-    READY = "permission is about to be asked"
-    RESULT = "the tool answered"
-    COMPACTING = "the context is made smaller"
-    OVER = "final"
+    STEP = "after step_start"
+    CALLED = "after tool_call"
+    SHOWN = "after permission.preview"
+    READY = "after permission.ready"
+    RESULT = "after tool_result"
+    COMPACTING = "after compaction_start"
+    OVER = "after final"
 
 
 _CALL: Final = {"tool_result": EventPosition.RESULT}
@@ -114,19 +114,20 @@ KINDS: Final = frozenset(kind for after in ORDER.values() for kind in after)
 
 
 class EventOutOfOrder(Exception):
-    """A core said something where it has no place."""
+    """A core emitted an event that is not allowed at this position."""
 
 
 class EventOrder:
-    """Where one run is. A kind of event that nobody knows has its place between steps."""
+    """The position of one run. Unknown kinds of event are allowed between steps."""
 
     def __init__(self) -> None:
         self.position = EventPosition.BETWEEN
 
     def take(self, kind: str) -> None:
-        then = ORDER[self.position].get(kind)
-        if then is None and kind not in KINDS and self.position is EventPosition.BETWEEN:
-            then = self.position
-        if then is None:
-            raise EventOutOfOrder(f"{kind!r} cannot come now: {self.position.value}")
-        self.position = then
+        """Move to the position after this event. Raises `EventOutOfOrder`."""
+        following = ORDER[self.position].get(kind)
+        if following is None and kind not in KINDS and self.position is EventPosition.BETWEEN:
+            following = self.position
+        if following is None:
+            raise EventOutOfOrder(f"event {kind!r} is not allowed {self.position.value}")
+        self.position = following

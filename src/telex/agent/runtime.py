@@ -1,7 +1,7 @@
-"""The runtime: the runs that go on, and everything that outlives a connection.
+"""The runtime: the active runs, and everything that outlives a connection.
 
-Connections are subscribers that may be asked. The handlers of the protocol's methods call it
-(`methods`); `errors` has the wire codes of what it raises.
+Connections subscribe to runs and may be asked questions. The handlers of the protocol's methods
+call the runtime (`handlers`); `errors` maps what it raises to wire codes.
 """
 
 from __future__ import annotations
@@ -30,14 +30,16 @@ from telex.agent.store import (
     RunNotOurs,
     Status,
     StoreError,
+    StoreRefused,
     new_run_id,
     new_session_id,
 )
 from telex.agent.tools.todo import TodoList, TodoStore
+from telex.agent.ui_connection import unknown_ui
 from telex.processes.shielded import run_shielded
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from telex.agent.agent_context import AgentContext
     from telex.agent.cores import Core
@@ -51,7 +53,8 @@ PROVIDER = "builtin"
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """What a run is started with, read and kept as it came."""
+    """The input and settings of a new run. `input`, `meta` and `ui_context` are JSON as
+    received."""
 
     text: str
     input: bytes
@@ -59,11 +62,11 @@ class RunRequest:
     compact: bool = False
     meta: bytes | None = None
     ui_context: bytes | None = None
-    """Replaces the connection's, once the run begins."""
+    """Replaces the context of the connection when the run begins."""
 
 
 class AgentRuntime:
-    """All runs of one store and one workspace. Close it."""
+    """All runs of one store and one workspace. `close` suspends or ends them."""
 
     def __init__(
         self,
@@ -75,7 +78,7 @@ class AgentRuntime:
         *,
         diagnostics: bool = False,
     ) -> None:
-        """The first of the cores is the one that is used until another is chosen."""
+        """The first core is used until `select_model` chooses another."""
         self.store = store
         self.context = context
         self.tools = tools
@@ -87,19 +90,20 @@ class AgentRuntime:
         self.runs: dict[str, AgentRun] = {}
         self.subscriptions = RunSubscriptions(self.runs, self.questions, store)
         self.todos = TodoStore(store)
-        self.resume_lock = asyncio.Lock()
-        """Held while a run that waits is looked at to go on, or to be cancelled."""
+        self._resume_lock = asyncio.Lock()
+        """Held while a suspended run is resumed or cancelled."""
         self._starting = 0
 
     @property
     def full(self) -> bool:
-        """Whether as many runs go on, or are about to, as may be."""
+        """Whether the limit of active and starting runs is reached."""
         return len(self.runs) + self._starting >= AGENT_RUNS
 
     async def start(self, asked: RunRequest, connection: UiConnection) -> runs.RunStartResult:
-        """The run begins when the loop comes back to it: after the answer is sent."""
+        """Store a new run and begin it. Its first step comes after the response is sent, because
+        its task runs in a later step of the event loop. Raises `TooManyRuns` and store errors."""
         if self.full:
-            raise TooManyRuns(f"{AGENT_RUNS} runs go on; wait for one, or cancel one")
+            raise TooManyRuns(f"{AGENT_RUNS} runs are active; wait for one to end, or cancel one")
         core = self.cores[self.model]
         self._starting += 1
         try:
@@ -109,8 +113,8 @@ class AgentRuntime:
         self.subscriptions.subscribe(run, connection)
         if asked.ui_context is not None:
             connection.ui_context = asked.ui_context
-        said = RunInput(asked.text, asked.compact)
-        self.begin(run, core, said, todos, connection.ui_context)
+        run_input = RunInput(asked.text, asked.compact)
+        self._begin(run, core, run_input, todos, connection.ui_context)
         return runs.RunStartResult(run.run_id, run.session_id)
 
     async def _store_run(
@@ -137,20 +141,59 @@ class AgentRuntime:
         except asyncio.CancelledError:
             await run_shielded(self._never_began(run_id))
             raise
-        return self.new_run(run_id, session_id, new.meta), todos
+        return self._new_run(run_id, session_id, new.meta), todos
 
     async def _never_began(self, run_id: str) -> None:
-        """No UI knows of it: its session is free again."""
-        with contextlib.suppress(StoreError):  # it is written later, or was never stored
-            await self.store.end_run(run_id, Status.CANCELLED, "its UI left before it began")
+        """End a run that no UI knows of, so that its session is free again."""
+        with contextlib.suppress(StoreError):  # the end is stored later, or the run never was
+            await self.store.end_run(run_id, Status.CANCELLED, "its UI left before the run began")
 
-    def new_run(
+    def _new_run(
         self, run_id: str, session_id: str, meta: bytes | None, replay: Replay | None = None
     ) -> AgentRun:
         costs = RunCosts() if self.diagnostics else None
         return AgentRun(run_id, session_id, self.store, self.questions, costs, replay, meta)
 
-    def begin(
+    async def resume(
+        self, stored: StoredRun, connection: UiConnection
+    ) -> Callable[[], None] | None:
+        """Restore a run that awaited an answer when its runtime ended, to be replayed.
+
+        Return the function that begins it: the caller subscribes the connection first. Return None
+        where the run cannot continue here: this connection cannot answer its questions, its core is
+        missing, another runtime has the run, or too many runs are active.
+        """
+        async with self._resume_lock:
+            return await self._resume(stored, connection)
+
+    async def _resume(
+        self, stored: StoredRun, connection: UiConnection
+    ) -> Callable[[], None] | None:
+        store, settings = self.store, run_replay.run_settings(stored.meta)
+        questions = await store.pending(stored.run_id)
+        core = self.cores.get(settings.model)
+        able = all(connection.can_be_asked(question.method) for question in questions)
+        if core is None or not able or stored.run_id in self.runs or self.full:
+            return None
+        try:
+            await store.adopt(stored.run_id)
+        except StoreRefused:
+            return None  # another runtime has it, or it has ended
+        stored_events = [event async for event in store.events(stored.run_id)]
+        todos = await self.todos.load(stored.session_id)
+        text = msgspec.json.decode(stored.input, type=runs.TextInput).text
+        replay = Replay(stored_events, questions, await store.closed(stored.run_id))
+        run = self._new_run(stored.run_id, stored.session_id, stored.meta, replay)
+        if stored.may_return:
+            run.departures.add(unknown_ui(question.method for question in questions))
+        run.feeds.update(self.subscriptions.take_watchers(run.run_id))
+        for feed in run.feeds:
+            feed.begin_after(replay.last_seq)
+        self.runs[run.run_id] = run
+        asked, ui_context = RunInput(text, settings.compact), connection.ui_context
+        return lambda: self._begin(run, core, asked, todos, ui_context)
+
+    def _begin(
         self, run: AgentRun, core: Core, asked: RunInput, todos: TodoList, ui_context: bytes | None
     ) -> None:
         self.runs[run.run_id] = run
@@ -163,31 +206,15 @@ class AgentRuntime:
     def _forget(self, run: AgentRun) -> None:
         self.runs.pop(run.run_id, None)
 
-    async def steer(self, run: AgentRun, text: str) -> bool:
-        """Store a text for the run to read. False once it has ended. Raises `NotKept`."""
-        return await run_shielded(self._steer(run, text))
-
-    async def _steer(self, run: AgentRun, text: str) -> bool:
-        async with run.steering:  # each adds to what the one before it stored
-            if not run.can_be_steered():
-                return False
-            meta = run_replay.with_steering(run.meta, text)
-            try:
-                await self.store.set_run_meta(run.run_id, meta)
-            except RunEnded:
-                return False
-            run.meta = meta
-            if not run.can_be_steered():
-                return run.suspended  # it goes on later, and reads it then
-            run.steered.append(text)
-            return True
-
     async def cancel(
         self, run_id: str, reason: str | None, connection: UiConnection
     ) -> runs.RunCancelResult:
-        """Raises `UnknownRun`, and `EndNotSaved`: an `ok` says that the run cannot come back."""
+        """Cancel a run, and answer when its end is stored: after an `ok` it cannot be resumed.
+
+        Raises `UnknownRun` and `EndNotSaved`.
+        """
         if run_id not in self.runs:
-            async with self.resume_lock:
+            async with self._resume_lock:
                 if run_id not in self.runs:
                     return await self._cancel_stored(run_id, reason)
         run = self.runs[run_id]
@@ -198,7 +225,8 @@ class AgentRuntime:
         return runs.RunCancelResult(ok, run.status)
 
     async def _cancel_stored(self, run_id: str, reason: str | None) -> runs.RunCancelResult:
-        """One that has ended; or one that waits for an answer, and whose runtime has ended."""
+        """Cancel a run that is not active: it has ended, or it awaits an answer since before a
+        restart."""
         stored = await self.store.run(run_id)
         if stored.status.ended:
             unsaved = self.store.has_unsaved_end(run_id)
@@ -217,25 +245,26 @@ class AgentRuntime:
         return runs.RunCancelResult(True, "cancelled")
 
     async def _store_unread_steering(self, stored: StoredRun) -> None:
-        """What was said to a run that will not read it belongs to its history all the same."""
+        """Add the steering texts that the run did not read to its history."""
         stored_events = [event async for event in self.store.events(stored.run_id)]
         for text in Replay(stored_events).unread_steering(
             run_replay.run_settings(stored.meta).steered
         ):
-            said = msgspec.json.encode(events.HiddenUserMessageEvent(text))
-            await self.store.append(stored.run_id, said)
+            event = msgspec.json.encode(events.HiddenUserMessageEvent(text))
+            await self.store.append(stored.run_id, event)
 
     def select_model(self, name: str, provider: str | None) -> None:
-        """For the runs that begin from now on."""
+        """Choose the core for runs that begin from now on. Raises `NoSuchModel`."""
         if provider not in (None, PROVIDER):
-            raise NoSuchModel(f"no provider {provider!r} is configured; there is {PROVIDER!r}")
+            raise NoSuchModel(f"unknown provider {provider!r}; the only provider is {PROVIDER!r}")
         if name not in self.cores:
             known = ", ".join(self.cores)
-            raise NoSuchModel(f"there is no model {name!r}; there are {known}")
+            raise NoSuchModel(f"unknown model {name!r}; known models: {known}")
         self.model = name
 
     async def close(self) -> None:
-        """End every run; a question to a UI that may come back stays open. Idempotent."""
+        """Suspend or end every run, and close the store. A question to a UI that may reconnect
+        stays open. Idempotent."""
         self.questions.suspending = True
         await asyncio.gather(*(run.suspend() for run in self.runs.values()))
         await self.store.close()

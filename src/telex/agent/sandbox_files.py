@@ -1,18 +1,18 @@
-"""The directory that an agent works in, and its files: opened, read, replaced, walked, matched.
+"""The sandbox directory of an agent, and its files: opened, read, replaced, walked, matched.
 
-A path is followed link by link first, so that a link which stays inside is fine, however it is
-written, and one that leads out, or nobody can say where, is refused with a sentence. That look
-proves nothing a moment later: the opening itself follows no link (`openat2`), so a file or a
-directory that becomes one in between leads nowhere. Where a file is made, every step to it is taken
-by descriptor and follows no link. A call that was judged goes by the very places that were judged
-(`exactly`).
+A path is resolved link by link first. A link that stays inside the root is allowed, however it is
+written; a link that leads out, or whose target cannot be determined, is refused with a message. The
+resolved path may be stale a moment later, so the open itself follows no link (`openat2`): a file or
+directory that was replaced by a link in between cannot be opened. To create a file, each directory
+on the way is opened by descriptor, without following links. A call that was judged uses exactly the
+paths that were judged (`exactly`).
 
-Files are read whole, and replaced whole or not at all. They are bytes here, so that a file which is
-not quite UTF-8 survives an edit. What is refused is refused with a sentence: what is no file, what
-is too large to be held, what is no text. Everything blocks; the callers run it in a thread.
+Files are read whole, and replaced whole or not at all. Contents are bytes, so that a file with
+invalid UTF-8 survives an edit. Paths that are not regular files, files above the size limit and
+binary files are refused with a message. Everything blocks; the callers run it in a thread.
 
-This bounds the file tools. A command can go anywhere the person can; only its directory at the
-start is bounded, and what it may do is for the permissions to judge.
+The sandbox bounds the file tools. A command can use every file that the person can; only its
+initial directory is bounded, and the permissions decide about the command.
 """
 
 from __future__ import annotations
@@ -44,40 +44,44 @@ _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 class OutsideSandbox(Exception):
-    """A path that leads out of the sandbox root, or elsewhere than it did, or is none."""
+    """A path outside the sandbox root, one whose target has changed, or an invalid path."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sandbox:
-    """A root without links in its path. `find_sandbox` finds it."""
+    """The root directory, a real path without links. Made by `find_sandbox`."""
 
     root: Path
     exact: bool = False
-    """Paths are given without links, and one that has become a link is refused."""
+    """Paths are given resolved; a path that now contains a link is refused."""
 
     def exactly(self) -> Sandbox:
         return Sandbox(self.root, exact=True)
 
     def place(self, path: str, cwd: Path) -> str:
-        """Where the path leads, from the root: no link, no `..`, `.` for the root itself."""
+        """Return the resolved path relative to the root: no link, no `..`, `.` for the root itself.
+
+        Raises `OutsideSandbox`.
+        """
         if "\0" in path:
-            raise OutsideSandbox(f"{path!r} is not a path: it holds a NUL")
+            raise OutsideSandbox(f"{path!r} is not a valid path: it contains a NUL")
         try:
             way = DiskLookup().resolve(os.fspath(cwd / path))
             place = os.path.relpath(way.end, self.root)
-            place.encode()  # a link may lead to a name that no answer can hold
-        except ValueError as error:  # what is no character
-            raise OutsideSandbox(f"{path!r} is not a path: {error}") from error
+            place.encode()  # a link may lead to a name that is not valid UTF-8
+        except ValueError as error:  # a lone surrogate
+            raise OutsideSandbox(f"{path!r} is not a valid path: {error}") from error
         if way.unknown:
-            raise OutsideSandbox(f"nobody can say where {path} leads: {way.unknown}")
+            raise OutsideSandbox(f"cannot resolve {path}: {way.unknown}")
         if place == os.pardir or place.startswith(os.pardir + os.sep):
             raise OutsideSandbox(f"{path} is outside the sandbox root {self.root}")
         if self.exact and way.end != os.path.normpath(cwd / path):
-            raise OutsideSandbox(f"{path} leads to {place} by now; nothing was done")
+            raise OutsideSandbox(f"{path} leads to {place} now; nothing was done")
         return place
 
     def directory(self, path: str, cwd: Path) -> Path:
-        """A directory inside, without links; `OSError` where there is none."""
+        """Return the real path of a directory inside the sandbox. Raises `OutsideSandbox`, and
+        `OSError` if it is not a directory."""
         place = self.place(path, cwd)
         with self.opened(place) as descriptor:
             if not stat.S_ISDIR(os.fstat(descriptor).st_mode):
@@ -86,8 +90,11 @@ class Sandbox:
 
     @contextlib.contextmanager
     def opened(self, place: str) -> Iterator[int]:
-        """A descriptor to read a file or a directory from, for a place as `place` gives it: a link
-        on the way is there only since. `OSError` as from `open`."""
+        """Open a file or directory for reading, and yield its descriptor.
+
+        `place` is a result of `place`. A link on the way was created since then, and is refused
+        with `OutsideSandbox`. Raises `OSError` as `open` does.
+        """
         root = os.open(self.root, _DIRECTORY)
         try:
             descriptor = open_beneath(root, place, links=False)
@@ -104,8 +111,8 @@ class Sandbox:
 
     @contextlib.contextmanager
     def parent(self, place: str, *, make: bool = False) -> Iterator[int]:
-        """The directory of a place, to change something in. With `make`, what is missing on the
-        way is made."""
+        """Open the parent directory of a place, to change an entry in it. With `make`, create
+        missing directories on the way."""
         at = os.open(self.root, _DIRECTORY)
         try:
             for name in Path(place).parts[:-1]:
@@ -116,22 +123,23 @@ class Sandbox:
 
 
 def find_sandbox(cwd: Path, given: Path | None = None) -> Sandbox:
-    """The sandbox of a directory: the given root, else the nearest directory with a marker, else
-    the directory itself."""
+    """Return the sandbox for a directory: the given root, else the nearest parent directory with a
+    marker (`MARKERS`), else the directory itself."""
     try:
         start = Path(os.path.realpath(given or cwd, strict=True))
     except OSError as error:
-        raise OutsideSandbox(f"{given or cwd}: {error.strerror}; name one with --root") from error
+        raise OutsideSandbox(f"{given or cwd}: {error.strerror}; set it with --root") from error
     upward = (start, *start.parents)
-    marked = (one for one in upward if any(os.path.lexists(one / name) for name in MARKERS))
+    marked = (path for path in upward if any(os.path.lexists(path / name) for name in MARKERS))
     root = start if given is not None else next(marked, start)
     if not root.is_dir():
-        raise OutsideSandbox(f"{root} is no directory; name one with --root")
+        raise OutsideSandbox(f"{root} is not a directory; set it with --root")
     return Sandbox(root)
 
 
 def directories_down_to(root: Path, cwd: Path) -> tuple[Path, ...]:
-    """The directories from the root to the cwd, both included; only the root if it is elsewhere."""
+    """Return the directories from the root to the cwd, both included; only the root if the cwd is
+    not below it."""
     way = DiskLookup().resolve(os.path.abspath(cwd))
     real = Path(way.end)
     if way.unknown or not real.is_relative_to(root):
@@ -141,7 +149,7 @@ def directories_down_to(root: Path, cwd: Path) -> tuple[Path, ...]:
 
 
 def _open_child(at: int, name: str, *, make: bool) -> int:
-    """One directory further down; the one above is let go."""
+    """Open a subdirectory, and close the descriptor of its parent."""
     if make:
         with contextlib.suppress(FileExistsError):
             os.mkdir(name, dir_fd=at)
@@ -151,15 +159,15 @@ def _open_child(at: int, name: str, *, make: bool) -> int:
 
 
 _TEXT_SAMPLE = 8192
-"""Whether a file is text shows in its first bytes: text has no NUL."""
+"""A file with a NUL in its first bytes counts as binary."""
 
 
 class FileRefused(Exception):
-    """A file that the tools do not touch, and why."""
+    """A file that the tools neither read nor write; the message is the reason."""
 
 
 class FileChanged(FileRefused):
-    """It is not what the caller last saw."""
+    """The file has changed since the caller last read it."""
 
 
 def sha256_hex(content: bytes) -> str:
@@ -167,25 +175,25 @@ def sha256_hex(content: bytes) -> str:
 
 
 def read_whole(sandbox: Sandbox, place: str) -> bytes:
-    """`FileRefused`, or `OSError` as from `open`."""
+    """Read a regular file. Raises `FileRefused`, and `OSError` as `open` does."""
     with sandbox.opened(place) as descriptor:
         status = os.fstat(descriptor)
         if stat.S_ISDIR(status.st_mode):
-            raise FileRefused(f"{place} is a directory; list it")
+            raise FileRefused(f"{place} is a directory; use `list`")
         if not stat.S_ISREG(status.st_mode):
             raise FileRefused(f"{place} is neither a file nor a directory")
         with open(descriptor, "rb", closefd=False) as file:
             content = file.read(AGENT_FILE_BYTES + 1)
     if len(content) > AGENT_FILE_BYTES:
         raise FileRefused(
-            f"{place} is larger than {AGENT_FILE_BYTES // MIB} MiB; look into it with a command, "
-            "such as head, tail or grep"
+            f"{place} is larger than {AGENT_FILE_BYTES // MIB} MiB; read parts of it with a "
+            "command such as head, tail or grep"
         )
     return content
 
 
 def read_text(sandbox: Sandbox, place: str) -> bytes:
-    """The same for a file that is text."""
+    """Read a text file. Raises `FileRefused` for a binary file too."""
     content = read_whole(sandbox, place)
     if is_binary(content):
         raise FileRefused(f"{place} is a binary file of {len(content)} bytes")
@@ -197,8 +205,8 @@ def is_binary(content: bytes) -> bool:
 
 
 def replace_file(sandbox: Sandbox, place: str, content: bytes) -> None:
-    """Put the content there, whole, with the mode that was there before. Directories on the way
-    are made. A file that may not be written is not replaced either, though the system allows it."""
+    """Replace a file atomically, and keep its mode. Missing directories are created. A file without
+    write permission is refused, although the system would allow to replace it."""
     name = os.path.basename(place)
     with sandbox.parent(place, make=True) as parent:
         mode = _existing_mode(parent, name)
@@ -220,16 +228,17 @@ def replace_file(sandbox: Sandbox, place: str, content: bytes) -> None:
 
 
 def _existing_mode(parent: int, name: str) -> int | None:
-    """What the file there has; None where there is none yet."""
+    """Return the mode of an existing file, which must be regular and writable; None if there is no
+    file."""
     try:
         status = os.stat(name, dir_fd=parent, follow_symlinks=False)
     except FileNotFoundError:
         return None
     if not stat.S_ISREG(status.st_mode):
-        raise FileRefused(f"{name} is not a file, so it is not replaced by one")
+        raise FileRefused(f"{name} is not a regular file and cannot be replaced")
     if not os.access(name, os.W_OK, dir_fd=parent):
-        raise FileRefused(f"{name} may not be written; change its mode first")
-    return stat.S_IMODE(status.st_mode) & 0o777  # as writing does, without setuid
+        raise FileRefused(f"{name} is not writable; change its mode first")
+    return stat.S_IMODE(status.st_mode) & 0o777  # without setuid, as after a write
 
 
 SKIPPED_DIRECTORIES: Final = (".git", ".jj")
@@ -237,24 +246,26 @@ SKIPPED_DIRECTORIES: Final = (".git", ".jj")
 
 @dataclass(frozen=True, slots=True)
 class SandboxEntry:
-    """One name in a directory."""
+    """An entry of a directory."""
 
     path: str
-    """From the directory that was walked."""
+    """Relative to the directory that was walked."""
     is_directory: bool
     is_link: bool
 
 
 class WalkedTooFar(Exception):
-    """There are more entries than one answer may look at."""
+    """A walk has visited `AGENT_WALKED` entries, and there are more."""
 
 
 def list_directory(sandbox: Sandbox, place: str, prefix: str = "") -> list[SandboxEntry]:
-    """What is in one directory. `OSError` as from `scandir`."""
+    """List one directory, sorted. Raises `OSError` as `scandir` does."""
     with sandbox.opened(place) as descriptor, os.scandir(descriptor) as found:
         listed = [
-            SandboxEntry(prefix + one.name, one.is_dir(follow_symlinks=False), one.is_symlink())
-            for one in found
+            SandboxEntry(
+                prefix + entry.name, entry.is_dir(follow_symlinks=False), entry.is_symlink()
+            )
+            for entry in found
         ]
     return sorted(listed, key=lambda entry: entry.path)
 
@@ -262,17 +273,17 @@ def list_directory(sandbox: Sandbox, place: str, prefix: str = "") -> list[Sandb
 def walk(
     sandbox: Sandbox, place: str, unwanted: threading.Event, *, hidden: bool = False
 ) -> Iterator[SandboxEntry]:
-    """Everything beneath a directory, a directory before what is in it, without following a link.
+    """Yield everything below a directory, a directory before its entries, without following links.
 
-    Version control's own directories are passed over, and hidden ones unless they are asked for:
-    what tools keep there (`.venv`, `.cache`) is often more than all else. So are directories that
-    cannot be read. Raises `WalkedTooFar` at the limit; `unwanted` stops it.
+    Skipped are the directories of version control, hidden directories unless `hidden` is set, and
+    directories that cannot be read. Hidden directories of tools (`.venv`, `.cache`) often contain
+    more than all others together. Raises `WalkedTooFar` at the limit; `unwanted` stops the walk.
     """
     left = AGENT_WALKED
     waiting = list_directory(sandbox, place)[::-1]
     while waiting and not unwanted.is_set():
         if (left := left - 1) < 0:
-            raise WalkedTooFar(f"only the first {AGENT_WALKED} entries were looked at")
+            raise WalkedTooFar(f"only the first {AGENT_WALKED} entries were visited")
         entry = waiting.pop()
         yield entry
         name = os.path.basename(entry.path)
@@ -285,12 +296,13 @@ def walk(
 def _list_or_empty(sandbox: Sandbox, place: str, prefix: str) -> list[SandboxEntry]:
     try:
         return list_directory(sandbox, place, prefix)
-    except (OSError, OutsideSandbox):  # not ours to read, or gone, or a link by now
+    except (OSError, OutsideSandbox):  # not readable, deleted, or replaced by a link
         return []
 
 
 def printable_path(path: str) -> str:
-    """A path in an answer: one that could be taken for two lines, or for another, is quoted."""
+    """Return a path for a result. A path with unprintable characters is quoted, so that it cannot
+    look like two lines or like another path."""
     return path if path.isprintable() else ascii(path)
 
 
@@ -302,14 +314,14 @@ _GLOB_PIECES: Final = re.compile(
 
 
 class BadGlob(ValueError):
-    """A pattern of names that cannot be read."""
+    """A glob pattern that is not valid."""
 
 
 class Glob:
-    """A pattern of file names, as people and language models write it.
+    """A glob pattern of file names, as people and language models write it.
 
-    `*.py` means such a name at any depth, `src/*.py` such a path, `**` any number of directories,
-    `{ts,tsx}` either. RE2 does the matching, so that no pattern takes for ever.
+    `*.py` matches such a name at any depth, `src/*.py` such a path, `**` any number of directories,
+    `{ts,tsx}` either. RE2 does the matching, so that matching takes linear time.
     """
 
     def __init__(self, source: str) -> None:
@@ -318,10 +330,10 @@ class Glob:
         try:
             self._pattern = Pattern(f"(?s)^{anywhere}{_glob_regex(rooted.lstrip('/'))}$")
         except PatternError as error:
-            raise BadGlob(f"{source!r} is not a pattern of file names: {error}") from None
+            raise BadGlob(f"{source!r} is not a valid glob pattern: {error}") from None
 
     def matches(self, path: str) -> bool:
-        """Whether a path from the directory looked in is meant."""
+        """Return whether the pattern matches a path relative to the searched directory."""
         return self._pattern.search(path) is not None
 
 

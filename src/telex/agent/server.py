@@ -1,7 +1,8 @@
-"""The agent's server: the methods by name, one UI connection after another.
+"""The agent's server: registers the handlers by method name, and serves UI connections.
 
-`AgentServer` puts the handlers of `methods` behind the protocol's table, gives each connection an
-`InitializeGuard` and a `HalfCloseChannel`, and turns what handlers raise into codes (`errors`).
+`AgentServer` gives each handler the types of the protocol's table, and each connection an
+`InitializeGuard` and a `HalfCloseChannel`. It maps the exceptions of handlers to wire codes
+(`errors`).
 """
 
 from __future__ import annotations
@@ -12,9 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Raw
 
+from telex.agent import handlers
 from telex.agent.errors import to_rpc_error
-from telex.agent.methods import run_methods, session_methods
-from telex.agent.permissions import permission_handlers
 from telex.agent.protocol import METHODS, RESERVED_NAMESPACES
 from telex.agent.ui_connection import DIALECT, UiConnection
 from telex.rpc.errors import ENDING, Condition, Problem, RpcError
@@ -32,33 +32,33 @@ Handler = Callable[..., Any]
 FIRST: Final = "initialize"
 
 IMMEDIATE: Final[dict[str, Handler]] = {
-    "initialize": run_methods.initialize,
-    "ui.context.update": run_methods.ui_context_update,
+    "initialize": handlers.initialize,
+    "ui.context.update": handlers.ui_context_update,
 }
-"""Answered before the next message of the same read is looked at."""
+"""Handlers that run before the next message of the same read is handled."""
 
 ASYNC: Final[dict[str, Handler]] = {
-    "run.start": run_methods.run_start,
-    "run.cancel": run_methods.run_cancel,
-    "run.attach": run_methods.run_attach,
-    "run.steer": run_methods.run_steer,
-    "run.diff": run_methods.run_diff,
-    "session.list": session_methods.session_list,
-    "session.history": session_methods.session_history,
-    "model.list": session_methods.model_list,
-    "model.set": session_methods.model_set,
-    "tool.call": permission_handlers.tool_call,
-    "permission.explain": permission_handlers.permission_explain,
-    "auth.logout": permission_handlers.auth_logout,
-    "mcp.list": session_methods.mcp_list,
-    "skills.list": session_methods.skills_list,
-    "context.inspect": session_methods.context_inspect,
-    "shell.exec": session_methods.shell_exec,
+    "run.start": handlers.run_start,
+    "run.cancel": handlers.run_cancel,
+    "run.attach": handlers.run_attach,
+    "run.steer": handlers.run_steer,
+    "run.diff": handlers.run_diff,
+    "session.list": handlers.session_list,
+    "session.history": handlers.session_history,
+    "model.list": handlers.model_list,
+    "model.set": handlers.model_set,
+    "tool.call": handlers.tool_call,
+    "permission.explain": handlers.permission_explain,
+    "auth.logout": handlers.auth_logout,
+    "mcp.list": handlers.mcp_list,
+    "skills.list": handlers.skills_list,
+    "context.inspect": handlers.context_inspect,
+    "shell.exec": handlers.shell_exec,
 }
 
 
 class AgentServer:
-    """Serves one runtime to any number of connections. Close it."""
+    """Serves one runtime to any number of connections. `close` also closes the runtime."""
 
     def __init__(self, runtime: AgentRuntime) -> None:
         self.runtime = runtime
@@ -71,17 +71,18 @@ class AgentServer:
             self.methods.add(name, self._async(name, handler))
 
     async def converse(self, channel: Channel) -> None:
-        """Serve one connection until it is over."""
+        """Serve one connection until it closes."""
         half_close = HalfCloseChannel(channel)
         guard = InitializeGuard(self.methods, lambda: self._connections[peer].initialized)
         peer = Peer(half_close, DIALECT, guard, redact=self.runtime.context.redactor.redact)
         connection = self._connections[peer] = UiConnection(peer)
         half_close.start()
-        # After it: what was read by then is being served when this task looks for the first time.
+        # Created after `start`: requests that were read by then are counted as in progress when
+        # this task first checks.
         watching_input = asyncio.create_task(self._drain(half_close, connection))
         try:
-            if self._closing:  # it came while the others were closed
-                await peer.close(tell=ENDING)
+            if self._closing:  # the connection was opened while `close` ran
+                await peer.close(problem=ENDING)
             await peer.closed()
         finally:
             watching_input.cancel()
@@ -91,8 +92,8 @@ class AgentServer:
             del self._connections[peer]
 
     async def close(self) -> None:
-        """Suspend every run, and send that; then answer other pending requests with an error that
-        says that the runtime ends."""
+        """Suspend every run and send their last messages; then answer all other pending requests
+        with the error that the runtime ends."""
         self._closing = True
         await self.runtime.close()
         await asyncio.gather(
@@ -100,7 +101,8 @@ class AgentServer:
         )
 
     async def _drain(self, half_close: HalfCloseChannel, connection: UiConnection) -> None:
-        """After the end of a UI's input its runs are still sent to it, until one asks something."""
+        """After the end of a UI's input, keep sending its runs until each has ended or asks a
+        question; then release the end of input."""
         await half_close.input_ended.wait()
         self.runtime.subscriptions.half_close(connection)
         await connection.wait_idle()
@@ -115,7 +117,7 @@ class AgentServer:
         def served(params: Any, call: CallContext) -> Any:
             try:
                 if name == FIRST and call.id is None:
-                    raise RpcError(Condition.REQUEST, f"{name!r} is a request: it needs an id.")
+                    raise RpcError(Condition.REQUEST, f"{name!r} is a request and needs an id.")
                 return handler(self.runtime, params, self._connections[call.peer])
             except Exception as error:
                 raise to_rpc_error(error) from error
@@ -135,28 +137,31 @@ class AgentServer:
 
 
 def _typed(name: str, served: Handler) -> Handler:
-    """The protocol's table says what a method takes and gives."""
+    """Give a handler the parameter and result types of the protocol's table."""
     params, result = METHODS[name]
     served.__annotations__ = {"params": params, "call": CallContext, "return": result}
     if name == "ui.context.update":
-        served.__annotations__["params"] = Raw  # kept as it came
+        served.__annotations__["params"] = Raw  # stored as received
     served.__doc__ = f"`{name}`"
     return served
 
 
 _HINTS: Final = {
-    "shell": "`shell.exec` is there",
-    "todos": "the tool `todo` keeps the list, and `todos.update` tells of it",
-    "history": "`session.list` and `session.history` are there",
-    "workspace": "the tools `list`, `read` and `search` are there, by `tool.call`",
-    "artifact": "the tool `tool_output_cache` has long outputs, by `tool.call`",
+    "shell": "use `shell.exec`",
+    "todos": "use the tool `todo` and the notification `todos.update`",
+    "history": "use `session.list` and `session.history`",
+    "workspace": "use the tools `list`, `read` and `search` with `tool.call`",
+    "artifact": "use the tool `tool_output_cache` with `tool.call`",
 }
 
 
 class InitializeGuard(Methods):
-    """A connection's own method table in front of the shared one: nothing is served before
-    `initialize`, and after it everything else. Methods in a reserved namespace (§8) are refused
-    with a hint. `is_open` says whether `initialize` came."""
+    """The method table of one connection, in front of the shared one.
+
+    Before `initialize` it refuses every other method, and after `initialize` a second one. Methods
+    in a reserved namespace (§8) are refused with a hint. `is_open` returns whether `initialize` was
+    received.
+    """
 
     def __init__(self, behind: Methods, is_open: Callable[[], bool]) -> None:
         super().__init__()
@@ -165,15 +170,15 @@ class InitializeGuard(Methods):
 
     def get(self, name: str) -> Method | None:
         if self._is_open() == (name == FIRST):
-            again = "once, and it has been" if self._is_open() else f"after {FIRST!r}"
+            when = "only once" if self._is_open() else f"only after {FIRST!r}"
             return _refusing_method(
-                name, Problem.of(Condition.REQUEST, f"{name!r} may come {again}.")
+                name, Problem.of(Condition.REQUEST, f"{name!r} is allowed {when}.")
             )
         if (found := self._behind.get(name)) is not None:
             return found
         namespace = name.partition(".")[0]
         if namespace in RESERVED_NAMESPACES:
-            hint = f"{namespace}.* is kept for later; {_HINTS[namespace]}."
+            hint = f"The namespace {namespace}.* is reserved; {_HINTS[namespace]}."
             return _refusing_method(name, self.unknown(name, hint))
         return None
 
@@ -195,8 +200,8 @@ def _refusing_method(name: str, problem: Problem) -> Method:
 class HalfCloseChannel:
     """Delegates to a channel, but withholds the end of input from the receiver until `release`.
 
-    `printf '…run.start…' | telex agent` ends its input at once. A peer would answer what is open
-    and close, before the run has sent anything.
+    `printf '…run.start…' | telex agent` ends its input at once. A peer that saw that would answer
+    the pending requests and close, before the run has sent anything.
     """
 
     def __init__(self, channel: Channel) -> None:
@@ -205,7 +210,7 @@ class HalfCloseChannel:
         self.input_ended = asyncio.Event()
 
     def start(self) -> None:
-        """Start reading. A channel may deliver at once, to a peer that must be known by then."""
+        """Start reading. Call it after the peer is registered: a channel may deliver at once."""
         self._channel.open(self)
 
     def release(self) -> None:

@@ -1,11 +1,12 @@
-"""Skills (`SKILL.md`) and project instructions (`AGENTS.md`) that the project and the person keep.
+"""Skills (`SKILL.md`) and project instructions (`AGENTS.md`) of the project and the person.
 
-A skill is a directory with a `SKILL.md`, whose head is YAML and says its name and what it is for.
-Three places are known for them, below every directory from the root to the cwd, and below the
-person's home. What is wrong with one is listed beside the others, never raised: a repository's
-files are anybody's. Links are followed, those of a project only inside its root; one skill reached
-by two ways is one, and a secret by its name is none. An AGENTS.md file may be in each directory
-from the root down to the cwd; their text is for language models, and is read when it is needed.
+A skill is a directory with a `SKILL.md`, whose YAML head has the name and the description. Skills
+are searched in three subdirectories (`SKILL_DIRECTORIES`) of every directory from the root to the
+cwd, and of the person's home. An invalid skill is listed as a problem beside the others, never
+raised, because the files of a repository are not trusted. Links are followed, those of a project
+only inside its root. A skill that is reached by two paths is listed once; a path with the name of a
+secret is not read. AGENTS.md files may be in each directory from the root down to the cwd. Their
+text is for language models, and is read when it is needed.
 
 Everything blocks; the callers run it in a thread.
 """
@@ -40,23 +41,23 @@ if TYPE_CHECKING:
 
 SKILL_DIRECTORIES: Final = (".agents/skills", ".claude/skills", ".opencode/skills")
 SKILL_FILE: Final = "SKILL.md"
-SECRET: Final = "it is a secret by its name, or a link to one"
+SECRET: Final = "its name is that of a secret, or it is a link to one"
 Scope = Literal["repo", "user"]
 
 _NAME: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _NAME_CHARS: Final = 64
 _DESCRIPTION_CHARS: Final = 1024
 _BRACKETS: Final = 200
-"""Nested ones take the parser seconds: time that grows with the square."""
+"""More are refused: the parser's time grows with the square of nested brackets, to seconds."""
 _HEAD: Final = re.compile(r"\ufeff?---[ \t]*\r?\n(.*?\n)?---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
 
 
 class BadSkill(ValueError):
-    """What is wrong with a `SKILL.md`."""
+    """An invalid `SKILL.md`; the message is the reason."""
 
 
 def find_skills(root: Path, cwd: Path, home: Path) -> SkillsListResult:
-    """The project's skills, the outermost directory first, then the person's."""
+    """Return the skills of the project, the outermost directory first, then the person's."""
     scan = _SkillScan()
     for directory in directories_down_to(root, cwd):
         scan.scan_below(directory, "repo", within=str(root))
@@ -65,8 +66,8 @@ def find_skills(root: Path, cwd: Path, home: Path) -> SkillsListResult:
 
 
 def read_frontmatter(content: str, directory: str) -> tuple[str, str]:
-    """Name and description. Raises `BadSkill`. Pure."""
-    import yaml  # here: 20 ms that only those pay who have skills
+    """Return name and description. Raises `BadSkill`. Pure."""
+    import yaml  # imported here: it takes 20 ms, needed only where there are skills
 
     head = _HEAD.match(content)
     if head is None:
@@ -74,8 +75,8 @@ def read_frontmatter(content: str, directory: str) -> tuple[str, str]:
     if head[0].count("[") + head[0].count("{") > _BRACKETS:
         raise BadSkill("the frontmatter has too many brackets")
     try:
-        # Not `safe_load`: a few lines of merge keys would take it minutes. This one knows only
-        # strings, lists and maps, and a name is a string.
+        # Not `safe_load`, which takes minutes for a few lines of merge keys. BaseLoader supports
+        # only strings, lists and maps, which is enough for a name and a description.
         values = yaml.load(head[1] or "", Loader=yaml.BaseLoader)
     except (yaml.YAMLError, RecursionError) as error:
         raise BadSkill(f"the frontmatter is not YAML{_where(error)}") from None
@@ -85,7 +86,8 @@ def read_frontmatter(content: str, directory: str) -> tuple[str, str]:
 
 
 def _where(error: Exception) -> str:
-    """Nothing of what is there: the parser would quote it, and nobody knows what file this is."""
+    """Return the position of the error without the parser's message: that quotes the content, and
+    the file may be a secret."""
     mark = getattr(error, "problem_mark", None)
     if mark is None:
         return ": it is nested too deeply" if isinstance(error, RecursionError) else ""
@@ -109,7 +111,7 @@ def _description(value: object) -> str:
 
 @dataclass(slots=True)
 class _SkillScan:
-    """One scan of all places."""
+    """One scan of all skill directories: the skills and problems found so far."""
 
     skills: list[Skill] = field(default_factory=list)
     errors: list[SkillProblem] = field(default_factory=list)
@@ -127,10 +129,13 @@ class _SkillScan:
                     self._add(path, scope)
 
     def _is_secret(self, path: str, within: str | None) -> bool:
-        """By any name on the way, below the root: a checkout may itself lie in such a place."""
+        """Check every spelling of the path, also those through links. Inside the root only the part
+        below the root counts: the checkout itself may be in a directory with a secret's name."""
         top = (within or "").rstrip("/")
         names = path_spellings(path, self.disk.resolve(path))
-        return any(is_secret(one.removeprefix(top) if is_below(one, top) else one) for one in names)
+        return any(
+            is_secret(name.removeprefix(top) if is_below(name, top) else name) for name in names
+        )
 
     def _skill_files(self, top: str, within: str | None) -> Iterator[str]:
         waiting = [top]
@@ -147,7 +152,8 @@ class _SkillScan:
                 waiting += self._entries(path)
 
     def _entries(self, directory: str) -> list[str]:
-        """The next one last; a `SKILL.md` and directories, links to such among them."""
+        """Return the `SKILL.md` and the subdirectories, also those that are links, in reverse order
+        for the stack of the caller."""
         self.left -= 1
         if self.left < 0:
             self.cut = True
@@ -155,11 +161,11 @@ class _SkillScan:
         try:
             with os.scandir(directory) as found:
                 names = [
-                    one.name
-                    for one in found  # a name that cannot be shown is none of a skill's
-                    if one.name == SKILL_FILE or (one.name.isprintable() and one.is_dir())
+                    entry.name
+                    for entry in found  # an unprintable name is not a valid skill name
+                    if entry.name == SKILL_FILE or (entry.name.isprintable() and entry.is_dir())
                 ]
-        except OSError:  # there are no skills here, or none that we may see
+        except OSError:  # missing or not readable
             return []
         return [os.path.join(directory, name) for name in sorted(names, reverse=True)]
 
@@ -169,7 +175,7 @@ class _SkillScan:
         except BadSkill as problem:
             self.errors.append(SkillProblem(path, str(problem)))
         except OSError as error:
-            self.errors.append(SkillProblem(path, f"cannot be read: {error.strerror}"))
+            self.errors.append(SkillProblem(path, f"cannot read it: {error.strerror}"))
 
     def result(self) -> SkillsListResult:
         kept, size = [], 0
@@ -190,12 +196,12 @@ def _is_inside(real: str, within: str | None) -> bool:
 
 def _read_skill(path: str, scope: Scope) -> Skill:
     real = DiskLookup().real(path)
-    # Not following what it has become since, and not waiting for a named pipe.
+    # O_NOFOLLOW: it may have been replaced by a link since. O_NONBLOCK: it may be a named pipe.
     descriptor = os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     with open(descriptor, "rb") as file:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            raise BadSkill("it is not a file")
+            raise BadSkill("it is not a regular file")
         content = file.read(AGENT_FRONTMATTER_BYTES).decode("utf-8", "replace")
     directory = os.path.dirname(path)
     name, description = read_frontmatter(content, os.path.basename(directory))
@@ -208,7 +214,7 @@ AGENTS_FILE: Final = "AGENTS.md"
 
 @dataclass(frozen=True, slots=True)
 class AgentsFile:
-    """One file, as `context.inspect` lists it."""
+    """An AGENTS.md file, as `context.inspect` lists it."""
 
     path: str
     mtime_ms: int
@@ -216,8 +222,8 @@ class AgentsFile:
 
 
 def agents_files(sandbox: Sandbox, cwd: Path) -> tuple[AgentsFile, ...]:
-    """The outermost first: the nearest has the last word. A link is followed while it stays inside
-    the root; one that leads out is no file of this project."""
+    """Return the AGENTS.md files, the outermost directory first: the nearest file takes precedence.
+    A link is followed inside the root; a link that leads out is ignored."""
     found = (
         _agents_file(sandbox, directory / AGENTS_FILE)
         for directory in directories_down_to(sandbox.root, cwd)
@@ -229,7 +235,7 @@ def _agents_file(sandbox: Sandbox, path: Path) -> AgentsFile | None:
     try:
         with sandbox.opened(sandbox.place(str(path), sandbox.root)) as descriptor:
             status = os.fstat(descriptor)
-    except (OSError, OutsideSandbox):  # there is none, or none that counts
+    except (OSError, OutsideSandbox):  # missing, not readable, or a link that leads out
         return None
     if not stat.S_ISREG(status.st_mode):
         return None

@@ -1,7 +1,7 @@
-"""One connected UI: its capabilities, its context, its questions; and the UIs that left a run.
+"""One connected UI with its capabilities and context, and the UIs that have left a run.
 
-A question has the same id on every connection and after every restart (`ui_<n>`, the store's), so a
-UI that comes back knows it again.
+A question has the same id on every connection and after every restart (`ui_<n>`, assigned by the
+store), so a UI that reconnects recognizes the question.
 """
 
 from __future__ import annotations
@@ -42,30 +42,33 @@ def can_answer(can: UiCapabilities, method: str) -> bool:
 
 
 class UiConnection:
-    """Its capabilities are known once `initialize` came."""
+    """The server's side of one connected UI: requests and notifications to it, and its state.
+
+    The capabilities are those of `initialize`; before it, none.
+    """
 
     def __init__(self, peer: Peer) -> None:
         self.peer = peer
         self.name = "a UI"
         self.capabilities = UiCapabilities()
         self.initialized = False
-        self.gone = False
-        """It can be asked nothing more, or its connection is closed."""
+        self.input_ended = False
+        """Its input has ended, so that it can answer nothing more, or its connection is closed."""
         self.ui_context: bytes | None = None
         self.session_id: str | None = None
-        """The current session: where a run that names none goes on."""
+        """The current session, in which a run starts that names no session."""
         self.starting = asyncio.Lock()
-        """Held while a run's session is decided and stored."""
+        """Held while the session of a new run is chosen and stored."""
         self.feeds: dict[str, RunFeed] = {}
         self.todos = TodoList()
-        """For tools that it calls beside any run."""
+        """The todo list of `tool.call`, which belongs to no run."""
         self._in_service = 0
         self._idle = asyncio.Event()
         self._idle.set()
 
     @contextlib.contextmanager
     def serving(self) -> Iterator[None]:
-        """While a request of this UI is worked on."""
+        """Count a request of this UI as in progress, for `wait_idle`."""
         self._in_service += 1
         self._idle.clear()
         try:
@@ -76,41 +79,46 @@ class UiConnection:
                 self._idle.set()
 
     async def wait_idle(self) -> None:
-        """Until no request of this UI is worked on."""
+        """Wait until no request of this UI is in progress."""
         await self._idle.wait()
 
     def can_be_asked(self, method: str) -> bool:
-        return not self.gone and can_answer(self.capabilities, method)
+        return not self.input_ended and can_answer(self.capabilities, method)
 
     async def ask(self, question: StoredQuestion) -> bytes:
-        """Its answer, as it came. Raises `CallError`. There is no time limit: people have lunch."""
+        """Send a question and return the answer, undecoded. There is no time limit: people have
+        lunch.
+
+        Raises:
+            CallError: the UI returned an error, or disconnected.
+        """
         answer: Raw = await self.peer.call(
             question.method, Raw(question.params), returns=Raw, timeout=None, id=question.id
         )
         return bytes(answer)
 
     def ask_again(self, question: StoredQuestion) -> None:
-        """For who lost it; whichever answer comes is the answer."""
+        """Repeat the request with the same id, for a UI that lost it. The first answer counts."""
         with contextlib.suppress(PeerGone):
             self.peer.repeat(question.id, question.method, Raw(question.params))
 
     async def notify(self, method: str, params: object) -> None:
-        """Beside any run; silently nothing where it is gone."""
+        """Send a notification that belongs to no run. Does nothing after a disconnect."""
         with contextlib.suppress(PeerGone):
             await self.peer.notify(method, params)
 
     def close(self) -> None:
-        self.gone = True
+        self.input_ended = True
         for feed in list(self.feeds.values()):
             feed.close()
 
 
 class Departures:
-    """The UIs that left one run and may come back: an open question may wait for them. Pure.
+    """The UIs that left one run and may reconnect: an open question may wait for them. Pure.
 
-    A UI has no name that would tell it from another, so one that connects is taken for one that
-    left if it can answer all that the other could, and may come back as well. A UI that only
-    watches is another one.
+    UIs have no identity. So a UI that connects counts as one that left if it can answer everything
+    that the other could, and announced `supports_run_attach` as well. A UI that only watches cannot
+    answer, so it never counts as a reconnect.
     """
 
     def __init__(self) -> None:
@@ -122,9 +130,9 @@ class Departures:
 
     def reconnected(self, can: UiCapabilities) -> None:
         """A reconnect consumes one departure."""
-        for one in self._left:
-            if can.supports_run_attach and _covers(can, one):
-                self._left.remove(one)
+        for departed in self._left:
+            if can.supports_run_attach and _covers(can, departed):
+                self._left.remove(departed)
                 return
 
     def can_answer(self, method: str) -> bool:
@@ -132,7 +140,10 @@ class Departures:
 
 
 def unknown_ui(methods: Iterable[str]) -> UiCapabilities:
-    """The capabilities of a UI that was asked these, as after a restart: nothing else is known."""
+    """Return the capabilities that a UI must have had to be asked these methods.
+
+    After a restart nothing else is known about the UIs that left.
+    """
     asked = set(methods)
     return UiCapabilities(
         supports_confirm=ui_requests.CONFIRM in asked,

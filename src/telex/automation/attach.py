@@ -1,9 +1,9 @@
 """`session.attach` and `session.record`: a session's bytes, over a connection or into a file.
 
-An attachment sends the screen as it is and then whatever comes, as long as it has credit. What
-comes meanwhile is kept up to a limit; beyond it the backlog is dropped, and when there is credit
-again the screen is drawn anew (`reset`): a slow reader sees the present and not the past, and
-nobody else is slowed down.
+An attachment sends the current screen first, then the output as it is printed, while it has
+credit. Output that arrives without credit is kept up to a limit. Beyond the limit the backlog is
+dropped, and when credit is granted again the whole screen is sent anew (`reset`). A slow reader so
+sees the newest screen, and slows down nobody else.
 
 A binary frame is, after its first byte (`peer.BINARY`): the attachment's number in four bytes, most
 significant first, a byte of flags (1: reset, 2: more follows at once), and the data.
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from telex.automation import limits, session_reader
 from telex.automation import protocol as spec
-from telex.automation.errors import maps_errors
+from telex.automation.error_map import maps_errors
 from telex.automation.notices import Connection
 from telex.rpc.errors import Condition, RpcError
 from telex.terminal.recording import SessionRecorder
@@ -29,6 +29,7 @@ from telex.wire import limits as wire_limits
 if TYPE_CHECKING:
     from collections.abc import Callable, Sized
 
+    from telex.automation.notices import DeliverBytes
     from telex.automation.session_registry import SessionRegistry
     from telex.redaction import Redactor
     from telex.rpc.peer import Peer
@@ -36,8 +37,8 @@ if TYPE_CHECKING:
     from telex.terminal.transcript import Transcript
 
 
-class Attachment:
-    """One reader of one session."""
+class SessionAttachment:
+    """One reader of one session: sends the screen and then the output, as credit allows."""
 
     def __init__(
         self,
@@ -47,7 +48,7 @@ class Attachment:
         redactor: Redactor | None,
         others: Sized = (),
     ) -> None:
-        """`others` are all attachments of its connection, which share what may be kept."""
+        """`others` are all attachments of the connection; they share one limit for backlogs."""
         self.id = f"a{number}"
         self.session_id = asked.session
         self._number = number
@@ -57,20 +58,20 @@ class Attachment:
         self._credit = asked.credit
         self._backlog = bytearray()
         self._reset = True
-        """Whether the screen is to be drawn before anything else."""
+        """Whether the whole screen must be sent before anything else."""
         self._awake = asyncio.Event()
         self._clean: Callable[[bytes], bytes] = _raw
         self._sending: asyncio.Task[None] | None = None
 
-    def begin(self, peer: Peer, binary: bool) -> None:
-        """Draw the screen, then follow."""
+    def begin(self, deliver: DeliverBytes) -> None:
+        """Send the screen, then the output."""
         self._session.output_taps.add(self._tap)
         self._session.watchers.add(self._look)
         self._awake.set()
-        self._sending = asyncio.create_task(self._send(peer, binary))
+        self._sending = asyncio.create_task(self._send(deliver))
 
     def grant(self, credit: int) -> int:
-        """More may be sent. Answers how much in all."""
+        """Add credit. Return the credit there is now."""
         self._credit = min(self._credit + credit, wire_limits.LINE_BYTES)
         self._awake.set()
         return self._credit
@@ -82,7 +83,7 @@ class Attachment:
             self._sending.cancel()
 
     def _look(self) -> None:
-        """Something changed. At the end, what was held back is decided."""
+        """Wake the sender. When the program has ended, release what the redactor held back."""
         if self._session.exit is not None and isinstance(self._clean, _ByteRedactor):
             self._backlog += self._clean.finish()
             self._clean = _raw
@@ -90,13 +91,13 @@ class Attachment:
 
     def _tap(self, data: bytes) -> None:
         if self._reset:
-            return  # the screen that will be drawn has it
+            return  # the screen that will be sent includes it
         self._backlog += self._clean(data)
         if len(self._backlog) > limits.ATTACHED_BYTES // max(1, len(self._others)):
             self._backlog = bytearray()  # and its memory, which `clear` would keep
             self._reset = True
 
-    async def _send(self, peer: Peer, binary: bool) -> None:
+    async def _send(self, deliver: DeliverBytes) -> None:
         while True:
             await self._awake.wait()
             self._awake.clear()
@@ -108,10 +109,11 @@ class Attachment:
                     await self._draw_in_turn()
                 piece = self._next()
                 self._credit -= len(piece)
-                await self._deliver(peer, binary, reset, piece)
+                more = self._reset or bool(self._backlog)
+                await deliver(self.id, piece, reset, more)
 
     async def _draw_in_turn(self) -> None:
-        """Not at once: a thousand that attach would hold up everybody."""
+        """Draw in the output scheduler's turn: a thousand new attachments would block the loop."""
         done = asyncio.get_running_loop().create_future()
 
         def draw() -> None:
@@ -128,7 +130,7 @@ class Attachment:
             line.withdraw(draw)
 
     def _draw(self) -> None:
-        """The reader is to forget what he has, and gets the screen as it is."""
+        """Replace the backlog by the current screen."""
         self._reset = False
         self._backlog[:] = draw_screen(self._session, self._redactor)
         transcript = self._session.transcript
@@ -137,21 +139,32 @@ class Attachment:
         self._backlog += self._clean(transcript.unfinished[1])
 
     def _next(self) -> bytes:
-        """The next piece."""
+        """Take the next piece off the backlog."""
         size = min(self._credit, limits.ATTACHED_PIECE_BYTES)
         piece = bytes(self._backlog[:size])
         del self._backlog[:size]
         return piece
 
-    async def _deliver(self, peer: Peer, binary: bool, reset: bool, piece: bytes) -> None:
-        more = self._reset or bool(self._backlog)
-        if binary:
-            head = self._number.to_bytes(4, "big") + bytes([reset | more << 1])
-            await peer.send_binary(head + piece)
-        else:
-            text = base64.b64encode(piece).decode()
-            params = spec.SessionBytes(self.id, self._session.sequence, text, reset, more)
-            await peer.notify("session.bytes", params)
+
+def _send_binary(peer: Peer) -> DeliverBytes:
+    """Deliver as binary frames."""
+
+    async def deliver(attachment: str, piece: bytes, reset: bool, more: bool) -> None:
+        head = int(attachment[1:]).to_bytes(4, "big") + bytes([reset | more << 1])
+        await peer.send_binary(head + piece)
+
+    return deliver
+
+
+def _send_json(peer: Peer, session: PtySession) -> DeliverBytes:
+    """Deliver as notifications, the bytes in base64."""
+
+    async def deliver(attachment: str, piece: bytes, reset: bool, more: bool) -> None:
+        text = base64.b64encode(piece).decode()
+        params = spec.SessionBytes(attachment, session.sequence, text, reset, more)
+        await peer.notify("session.bytes", params)
+
+    return deliver
 
 
 def _raw(data: bytes) -> bytes:
@@ -159,7 +172,7 @@ def _raw(data: bytes) -> bytes:
 
 
 class _ByteRedactor:
-    """Bytes from now on without secrets, however they are cut, and wherever they began."""
+    """Removes secrets from a byte stream, also those that began before it or are cut by a read."""
 
     def __init__(self, redactor: Redactor, transcript: Transcript) -> None:
         self._decoder = getincrementaldecoder("utf-8")("replace")
@@ -174,8 +187,8 @@ class _ByteRedactor:
 
 
 class SessionStreams:
-    """The handlers of recordings and attachments, part of the server. A recording goes on whoever
-    leaves, until the session is closed; an attachment ends with its connection."""
+    """The handlers of recordings and attachments, part of the server. A recording continues until
+    the session is closed, whichever connection began it; an attachment ends with its connection."""
 
     def __init__(self, sessions: SessionRegistry, redactor: Redactor) -> None:
         self.redactor = redactor
@@ -184,7 +197,7 @@ class SessionStreams:
         self._attachments = 0
 
     def forget(self, session: str) -> None:
-        """A session was closed."""
+        """Stop the recording of a session that was closed."""
         if (recorder := self._recorders.pop(session, None)) is not None:
             recorder.stop()
 
@@ -195,10 +208,10 @@ class SessionStreams:
 
     @maps_errors
     def record(self, asked: spec.Record, who: Connection) -> spec.Recorded:
-        """Record what happens from now on; without a path, stop."""
+        """Record the session from now on; without a path, stop."""
         session = self._sessions.find(asked.session)
         new = None
-        if asked.path is not None:  # which may be refused; then the old one goes on
+        if asked.path is not None:  # may raise; the old recording then continues
             redactor = self.redactor if asked.redact else None
             new = SessionRecorder(
                 session, asked.path, redactor, version=asked.format, typed=asked.input
@@ -207,29 +220,33 @@ class SessionStreams:
             before.stop()
         if new is None:
             if before is not None and before.failure is not None:
-                raise before.failure  # it is stopped; who stops it expects a whole file
+                raise before.failure  # it is stopped, but the file is not whole
             return spec.Recorded(False, before.path if before else None)
         self._recorders[asked.session] = new
         return spec.Recorded(True, new.path)
 
     @maps_errors
     def attach(self, asked: spec.Attach, who: Connection) -> spec.Attached:
-        """Follow a session's bytes: its screen first, then all that comes."""
+        """Send a session's screen, then its output."""
         session = self._sessions.find(asked.session)
-        if who.peer is None:
-            raise RpcError(Condition.PARAMS, "a caller in this process reads the session itself")
         self._attachments += 1
         redactor = self.redactor if asked.redact else None
-        attachment = Attachment(self._attachments, session, asked, redactor, who.attachments)
+        attachment = SessionAttachment(self._attachments, session, asked, redactor, who.attachments)
         who.attachments[attachment.id] = attachment
-        binary = asked.binary and who.peer.carries_binary
-        attachment.begin(who.peer, binary)
+        binary = False
+        if who.peer is None:
+            deliver = who.deliver
+        elif binary := asked.binary and who.peer.carries_binary:
+            deliver = _send_binary(who.peer)
+        else:
+            deliver = _send_json(who.peer, session)
+        attachment.begin(deliver)
         size = session_reader.terminal_size(session.size)
         return spec.Attached(attachment.id, size, session.sequence, binary)
 
     @maps_errors
     def credit(self, asked: spec.Credit, who: Connection) -> spec.Granted:
-        """Let an attachment send so many bytes more."""
+        """Grant an attachment more bytes."""
         return spec.Granted(_attachment(who, asked.attachment).grant(asked.bytes))
 
     @maps_errors
@@ -240,7 +257,7 @@ class SessionStreams:
         return spec.Detached(True)
 
     def handlers(self) -> dict[str, Callable[..., Any]]:
-        """By method name."""
+        """Return the handlers by method name."""
         return {
             "session.record": self.record,
             "session.attach": self.attach,
@@ -249,7 +266,7 @@ class SessionStreams:
         }
 
 
-def _attachment(who: Connection, id: str) -> Attachment:
+def _attachment(who: Connection, id: str) -> SessionAttachment:
     if (attachment := who.attachments.get(id)) is None:
         raise RpcError(Condition.PARAMS, f"unknown attachment: {id}; session.attach answers one")
     return attachment

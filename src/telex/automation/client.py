@@ -1,150 +1,102 @@
-"""`telex.spawn` and `telex.connect`: a program to drive, in a few words.
+"""The asyncio client: `telex.spawn`, `telex.connect`, and the objects they give.
 
     async with telex.spawn("python3 -q") as term:
         await term.wait(">>> ")
-        mark = await term.type("print(6 * 7)\n")
+        mark = await term.type("print(6 * 7)\\n")
         await term.wait("42", since=mark)
 
-The same object drives a session of a running server (`connect`). What it returns is redacted as
-everywhere; `redact=False` gives it raw. `sync` has the same for programs without an event loop, and
-`with` instead of `async with` gives that.
+The same classes drive a program in this process (`spawn`) and a session of a running server
+(`connect`); only the `Caller` below them differs. `sync` has the blocking twins, which `with`
+gives instead of `async with`. Its docstrings are the same, and a test compares them.
 """
 
 from __future__ import annotations
 
+import asyncio
 import builtins
-import inspect
+import math
 import os
 import shlex
 import warnings
+from codecs import getincrementaldecoder
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar
 
-import msgspec
-
 from telex import match
 from telex.automation import protocol as spec
+from telex.automation.caller import LocalCaller, dial_caller
 from telex.automation.errors import (
     RecordingLost,
     Refused,
     ServerGone,
     SessionClosed,
     SessionProblem,
-    to_session_problem,
+    TimedOut,
 )
-from telex.automation.notices import Connection
-from telex.automation.portal import Closable, DualContext
+from telex.automation.portal import DualContext, OpenedTwice
 from telex.processes.shielded import run_shielded
-from telex.redaction import Redactor
-from telex.rpc.errors import PeerGone, RpcError
 from telex.terminal import actions
 from telex.terminal.waits import matchers
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Coroutine, Mapping, Sequence
 
+    from telex.automation.caller import Caller, OutputChunk
     from telex.automation.protocol import Matched, ScreenSnapshot
-    from telex.automation.server import AutomationService
-    from telex.automation.sync import BlockingServer, BlockingTerminal
-    from telex.rpc.peer import Peer
+    from telex.automation.sync import Server, Terminal
     from telex.terminal.session import PtySession
     from telex.terminal.waits.evidence import PredicateRunner
     from telex.terminal.waits.matchers import Since
 
 T = TypeVar("T")
-A_DAY: Final = 86_400.0
+DAY_SECONDS: Final = 86_400.0
 """The longest wait."""
+ATTACH_CREDIT: Final = 256 * 1024
+"""Bytes that an attachment sends before the reader has to ask for more."""
 
 Signal = Literal["term", "hup", "quit", "int", "kill", "user1", "user2"]
 
 
-class Caller(Closable, Protocol):
-    """Calls the methods of automation: in this process, or on a server."""
-
-    async def call(self, method: str, params: object, returns: type[T]) -> T:
-        """Raises a SessionProblem."""
-        ...
-
-
-class LocalCaller:
-    """Calls a service in this process, without a wire in between."""
-
-    def __init__(self, service: AutomationService, then: Closable | None = None) -> None:
-        self._service = service
-        self._then = then
-        """What the service needs, and is closed after it."""
-        self._connection = Connection(None, service.redactor)
-
-    async def call(self, method: str, params: object, returns: type[T]) -> T:
-        try:
-            answer: Any = self._service.handlers[method](_validated(params), self._connection)
-            return await answer if inspect.isawaitable(answer) else answer  # type: ignore[no-any-return]  # as the table has it
-        except RpcError as error:
-            raise to_session_problem(error) from None  # what it came from says nothing more
-
-    async def close(self) -> None:
-        """End the service, which was started for this caller."""
-        self._service.forget(self._connection)
-        try:
-            await self._service.close()
-        finally:
-            if self._then is not None:
-                await self._then.close()
-
-
-class RemoteCaller:
-    """Calls a server, over a peer."""
-
-    def __init__(self, peer: Peer) -> None:
-        self._peer = peer
-
-    async def call(self, method: str, params: object, returns: type[T]) -> T:
-        try:
-            checked = _validated(params)
-            return await self._peer.call(method, checked, returns=returns, timeout=None)
-        except RpcError as error:
-            raise to_session_problem(error) from None  # what it came from says nothing more
-        except PeerGone as error:
-            raise ServerGone(f"the server is gone: {error}", {}) from error
-
-    async def close(self) -> None:
-        """End the conversation. The server's sessions go on."""
-        await self._peer.close()
-
-
-def _validated(params: object) -> object:
-    """As a server would have read it. Raises Refused for a size of 0 or a text that is none."""
-    try:
-        return msgspec.convert(msgspec.to_builtins(params), type(params))
-    except (msgspec.ValidationError, TypeError) as error:
-        raise Refused(f"The parameters are not valid. {error}", {}) from error
-
-
 class PredicateSource(Protocol):
-    """Who knows what a `lua` matcher asks for, as long as a program is driven."""
+    """Runs the predicates that `lua` matchers name, as long as a program is driven."""
 
     def runner(self, session: PtySession, predicate: matchers.Predicate) -> PredicateRunner:
-        """For one wait."""
+        """Return what runs one predicate for one wait."""
         ...
 
     async def close(self) -> None: ...
 
 
-class Terminal:
-    """One session: type, wait, look. Leaving `async with` ends its program."""
+class AsyncTerminal:
+    """A program on a terminal: type, wait, read the screen.
+
+    `telex.spawn` makes one for a program in this process, `AsyncServer.spawn` and
+    `AsyncServer.terminal` for a session of a server. Leaving `async with` ends the program.
+
+    Example:
+        async with telex.spawn("python3 -q") as term:
+            await term.wait(">>> ")
+            mark = await term.type("print(6 * 7)\\n")
+            await term.wait("42", since=mark)
+    """
+
+    __module__ = "telex"
 
     def __init__(self, caller: Caller, id: str, *, made: bool = False, owns: bool = False) -> None:
         self._caller = caller
         self.id = id
         self._made = made
-        """Whether there was such a session for sure."""
+        """Whether the session certainly existed."""
         self._owns = owns
         """Whether the caller is closed with the terminal."""
         self._closed = False
         self._records = False
         """Whether a recording was begun here and not stopped."""
 
-    async def __aenter__(self) -> Terminal:
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.id}{', closed' if self._closed else ''}>"
+
+    async def __aenter__(self) -> AsyncTerminal:
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -155,44 +107,134 @@ class Terminal:
             warn(f"{self!r} was not closed", ResourceWarning, source=self)
 
     async def type(self, text: str) -> str:
-        """Type characters; "\\n" is Enter for most programs. Answers a mark for `since`."""
+        """Type characters, exactly as given.
+
+        Args:
+            text: The characters. "\\n" is the Enter key for most programs.
+
+        Returns:
+            A mark of the moment before, for `since` of a later wait.
+
+        Raises:
+            SessionClosed: The program has ended.
+            NotPermitted: Another client holds the lease of the session.
+        """
         return await self.act(actions.Text(text))
 
     async def press(self, *keys: str) -> str:
-        """Press keys by name: "enter", "ctrl_c", "alt_left". Answers the mark of the first."""
+        """Press keys by name, encoded as the program's current modes ask for.
+
+        Args:
+            keys: Names such as "enter", "ctrl_c", "alt_left", "f5"; docs/reference/keys.md
+                lists all of them.
+
+        Returns:
+            The mark of the moment before the first key.
+
+        Raises:
+            Refused: There is no such key.
+            ValueError: No key is given.
+
+        Example:
+            await term.press("down", "down", "enter")
+        """
+        if not keys:
+            raise ValueError("press needs at least one key")
         marks = [await self.act(actions.Key(key)) for key in keys]
-        return marks[0] if marks else ""
+        return marks[0]
 
     async def paste(self, text: str, *, bracketed: bool = False) -> str:
-        """Paste as it is, or between the markers of bracketed paste."""
+        """Paste text.
+
+        Args:
+            text: The text, written as it is.
+            bracketed: Put it between the markers of bracketed paste. The text cannot contain the
+                end marker: it is removed.
+
+        Returns:
+            A mark of the moment before.
+        """
         return await self.act(actions.BracketedPaste(text) if bracketed else actions.Paste(text))
 
     async def click(self, row: int, col: int, **how: Any) -> str:
-        """Click a cell, counted from 0; `how` as in `MouseEvent`."""
+        """Click a cell with the mouse.
+
+        Args:
+            row: The row, counted from 0 at the top.
+            col: The column, counted from 0 at the left.
+            how: `event` ("click", "press", "release", "move", "scroll_up", "scroll_down"),
+                `button` ("left", "middle", "right"), `count`, and `shift`, `alt`, `ctrl`.
+
+        Returns:
+            A mark of the moment before.
+
+        Raises:
+            Refused: The program did not ask its terminal for mouse events.
+        """
         return await self.act(actions.Mouse(actions.MouseEvent(row, col, **how)))
 
     async def interrupt(self) -> str:
-        """Ctrl-C, whatever key that is here, ahead of what is still queued."""
+        """Type the terminal's interrupt character (usually Ctrl-C), ahead of queued input.
+
+        Returns:
+            A mark of the moment before.
+        """
         return await self.act(actions.Interrupt())
 
     async def eof(self) -> str:
-        """Ctrl-D, whatever key that is here."""
+        """Type the terminal's end-of-file character (usually Ctrl-D).
+
+        Returns:
+            A mark of the moment before.
+        """
         return await self.act(actions.Eof())
 
     async def signal(self, name: Signal) -> str:
-        """A signal to the program in the foreground."""
+        """Send a signal to the foreground process group.
+
+        Args:
+            name: "term", "hup", "quit", "int", "kill", "user1" or "user2".
+
+        Returns:
+            A mark of the moment before.
+        """
         return await self.act(actions.Signal(name))
 
     async def act(self, action: actions.Action) -> str:
-        """Any action of the protocol. Answers the mark of the moment before it."""
+        """Perform any action of the automation protocol.
+
+        Args:
+            action: A value of `telex.terminal.actions`.
+
+        Returns:
+            A mark of the moment before.
+        """
         sent = await self._call("session.input", spec.Input(self.id, action), spec.Sent)
         return sent.mark
 
     async def wait(
         self, what: match.What, timeout: float = 30.0, *, since: Since | None = None
     ) -> Matched:
-        """Until the text, pattern or matcher is there. With `since`, text that stood there already,
-        and the echo of what was typed, do not count. Raises `TimedOut`, which shows the screen."""
+        """Wait until a text, a pattern or a matcher matches.
+
+        Args:
+            what: A text on the screen, a compiled `re` pattern, or a matcher of `telex.match`.
+            timeout: Seconds to wait.
+            since: A mark. Text that was on the screen at the mark, and the echo of what was typed
+                since then, do not match.
+
+        Returns:
+            The match: its `evidence` has the kind of matcher and, of a pattern, the first group as
+            `capture`.
+
+        Raises:
+            TimedOut: Nothing matched in time. The message shows the nearest miss and the screen.
+            SessionClosed: The program ended first.
+            Refused: The pattern is not valid RE2.
+
+        Example:
+            found = await term.wait(telex.match.regex(r"version (\\S+)"))
+        """
         asked = spec.Wait(
             session=self.id,
             matcher=match.matcher(what),
@@ -203,52 +245,112 @@ class Terminal:
         return await self._call("session.wait", asked, spec.Matched)
 
     async def wait_exit(self, timeout: float = 30.0) -> int | None:
-        """Until the program ends. Answers its exit code; None if a signal ended it."""
+        """Wait until the program ends.
+
+        Args:
+            timeout: Seconds to wait.
+
+        Returns:
+            The exit code, or None if a signal ended the program.
+
+        Raises:
+            TimedOut: The program still runs.
+        """
         matched = await self.wait(match.exited(), timeout)
         code = matched.evidence["exit_code"]
         return code if isinstance(code, int) else None
 
     async def snapshot(self, *, cells: spec.Cells = "full", redact: bool = True) -> ScreenSnapshot:
-        """The visible screen."""
+        """Read the visible screen: text, cells with their styles, cursor, title, modes.
+
+        Args:
+            cells: "full" for every cell, "runs" for runs of one style, "none" for text only.
+            redact: Mask secrets.
+        """
         asked = spec.ReadScreen(session=self.id, cells=cells, redact=redact)
         return await self._call("session.snapshot", asked, spec.ScreenSnapshot)
 
     async def text(self, *, redact: bool = True) -> str:
-        """What can be read on the screen."""
+        """Read the text of the visible screen.
+
+        Args:
+            redact: Mask secrets.
+        """
         return (await self.snapshot(cells="none", redact=redact)).plain_text
 
     async def transcript(self, *, strip: bool = True, redact: bool = True) -> str:
-        """What was printed, without escape sequences unless asked."""
+        """Read what the program printed, in order, as far back as it is kept.
+
+        Args:
+            strip: Leave out escape sequences.
+            redact: Mask secrets.
+        """
         asked = spec.ReadTranscript(session=self.id, strip=strip, redact=redact)
         return (await self._call("session.transcript", asked, spec.TranscriptText)).text
 
     async def scrollback(self, *, redact: bool = True) -> tuple[str, ...]:
-        """The rows that scrolled away, oldest first."""
+        """Read the rows that scrolled off the top of the screen, oldest first.
+
+        Args:
+            redact: Mask secrets.
+        """
         asked = spec.ReadScrollback(session=self.id, start=0, count=10_000, redact=redact)
         return (await self._call("session.scrollback", asked, spec.Scrollback)).lines
 
     async def resize(self, rows: int, cols: int) -> None:
-        """Another size for its terminal."""
+        """Change the size of the terminal. The program gets SIGWINCH.
+
+        Args:
+            rows: The height, 1 to 1000.
+            cols: The width, 1 to 1000.
+
+        Raises:
+            SessionClosed: The program has ended.
+        """
         asked = spec.ResizeTo(session=self.id, rows=rows, cols=cols)
         await self._call("session.resize", asked, spec.Resized)
 
     async def record(self, path: str | os.PathLike[str] | None, **how: Any) -> None:
-        """Record to an asciicast file from now on; None stops. `how` as in `Record`.
+        """Record to an asciicast file from now on.
 
-        Raises `RecordingLost` if there is no room for the file or, when it is stopped, if it could
-        not be written to its end; who closes the terminal instead is warned of that.
+        Args:
+            path: The file; None stops the recording.
+            how: `format` (2 or 3, of asciicast), `input` (record typed text too), `redact`.
+
+        Raises:
+            Refused: The file exists, or its directory does not.
+            RecordingLost: The disk is full. Raised when the recording is begun or stopped; `close`
+                warns instead.
         """
         asked = spec.Record(session=self.id, path=absolute(path), **how)
         self._records = False
         await self._call("session.record", asked, spec.Recorded)
         self._records = path is not None
 
+    def attach(self, *, credit: int = ATTACH_CREDIT, redact: bool = True) -> AsyncAttachment:
+        """Follow the output byte by byte, as a terminal would: the screen first, then the rest.
+
+        Args:
+            credit: Bytes that may be on the way. A slower reader gets the newest screen instead
+                of a growing backlog.
+            redact: Mask secrets.
+
+        Raises:
+            Refused: The credit is not between 1 and 16777216, or there is no such session. Raised
+                on entering.
+
+        Example:
+            async with term.attach() as output:
+                screen = await output.read()  # draws the whole screen; the next ones add to it
+        """
+        return AsyncAttachment(self, credit, redact)
+
     async def kill(self) -> None:
-        """End the program; its screen can still be read."""
+        """Kill the program and everything it started. Its screen can still be read."""
         await self._call("session.kill", spec.OfSession(self.id), spec.Killed)
 
     async def close(self) -> None:
-        """End the program and the session. Idempotent."""
+        """End the program and the session. A second call does nothing."""
         if not self._closed:
             self._closed = True
             await run_shielded(self._end())
@@ -261,7 +363,7 @@ class Terminal:
         except (Refused, ServerGone):
             if not self._made:
                 raise
-            # It was there: somebody else closed it, or its server ended and it with that.
+            # The session existed: another client closed it, or its server ended.
         finally:
             if self._owns:
                 await self._caller.close()
@@ -273,7 +375,7 @@ class Terminal:
         except RecordingLost as lost:
             warnings.warn(str(lost), RuntimeWarning, stacklevel=2)
         except SessionProblem:
-            pass  # there is no session, or no server, any more: closing it says so
+            pass  # the session or the server has ended: `session.close` reports it
 
     async def _call(self, method: str, params: object, returns: builtins.type[T]) -> T:
         if self._closed:
@@ -281,32 +383,231 @@ class Terminal:
         return await self._caller.call(method, params, returns)
 
 
-class Server:
-    """A running server. Leaving `async with` ends the conversation, and no session."""
+class AsyncAttachment:
+    """The output of a session as it is printed, with flow control. Made by `Terminal.attach`.
 
-    def __init__(self, caller: Caller) -> None:
-        self._caller = caller
+    Enter it with `async with`, then iterate over it for `OutputChunk`s. The first chunk draws the
+    current screen. Asking for the next chunk grants the server credit for the ones before; at most
+    `credit` bytes are on the way. A reader that falls behind gets the newest screen instead of all
+    output between. When the program ends, one last chunk draws the final screen, and the iteration
+    stops.
 
-    async def __aenter__(self) -> Server:
+    Example:
+        async with term.attach() as output:
+            screen = await output.read()  # draws the whole screen; the next ones add to it
+    """
+
+    __module__ = "telex"
+
+    def __init__(self, terminal: AsyncTerminal, credit: int, redact: bool) -> None:
+        self.exit_code: int | None = None
+        self.exit_signal: int | None = None
+        self._terminal = terminal
+        self._chunks = terminal._caller.chunks  # two halves of one client
+        self._asked = spec.Attach(session=terminal.id, credit=credit, redact=redact)
+        self._decoder = getincrementaldecoder("utf-8")("replace")
+        self._id = ""
+        self._queue: asyncio.Queue[OutputChunk | None] = asyncio.Queue()
+        self._beginning: asyncio.Task[None] | None = None
+        self._exit: asyncio.Task[Matched] | None = None
+        self._redraw: asyncio.Task[None] | None = None
+        """Draws the last screen. A task, so that a cancelled `read` does not stop it."""
+        self._unacknowledged = 0
+        self._finished = False
+
+    def __repr__(self) -> str:
+        state = "closed" if self._finished else "open" if self._exit else "not entered"
+        return f"<{type(self).__name__} of {self._terminal.id}, {state}>"
+
+    async def __aenter__(self) -> AsyncAttachment:
+        if self._beginning is not None:
+            raise OpenedTwice("already opened; call attach() again for another `with` block")
+        self._beginning = _task(self._begin())
+        try:
+            await asyncio.shield(self._beginning)
+        except BaseException:
+            self._beginning.add_done_callback(lambda begun: self._abandon(begun))
+            raise
+        self._exit = _task(self._wait_exit())
+        self._exit.add_done_callback(lambda _: self._queue.put_nowait(None))
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def spawn(self, command: str | Sequence[str], **how: Any) -> Terminal:
-        """Start a program there; as `telex.spawn`. It goes on until its terminal is closed."""
+    def __aiter__(self) -> AsyncAttachment:
+        return self
+
+    async def __anext__(self) -> OutputChunk:
+        if (chunk := await self.read()) is None:
+            raise StopAsyncIteration
+        return chunk
+
+    async def read(self) -> OutputChunk | None:
+        """Return the next chunk, or None after the last one. It may be cancelled and repeated.
+
+        Raises:
+            SessionClosed: The session was closed.
+            ServerGone: The connection to the server is closed.
+            RuntimeError: The attachment was not entered by `with`.
+        """
+        if self._exit is None and not self._finished:
+            raise RuntimeError("the attachment is not open: use `with term.attach() as output:`")
+        while not self._finished:
+            if self._redraw is not None:
+                await asyncio.shield(self._redraw)
+            await self._grant()
+            chunk = await self._queue.get()
+            if chunk is not None:
+                self._unacknowledged += len(chunk.data)
+                self._finished = self._redraw is not None and not chunk.more
+                return chunk
+            self._redraw = _task(self._show_last_screen())
+        return None
+
+    async def write(self, data: bytes) -> None:
+        """Type bytes, as a keyboard sends them.
+
+        Args:
+            data: UTF-8. A character may be cut between two calls.
+
+        Raises:
+            SessionClosed: The program has ended, or the attachment was closed.
+        """
+        self._check_open()
+        await self._terminal.type(self._decoder.decode(data))
+
+    async def resize(self, rows: int, cols: int) -> None:
+        """Change the size of the terminal.
+
+        Args:
+            rows: The height, 1 to 1000.
+            cols: The width, 1 to 1000.
+
+        Raises:
+            SessionClosed: The program has ended, or the attachment was closed.
+        """
+        self._check_open()
+        await self._terminal.resize(rows, cols)
+
+    async def close(self) -> None:
+        """Stop following the output. The program continues. A second call does nothing."""
+        self._finished = True
+        tasks = {task for task in (self._exit, self._redraw) if task is not None}
+        self._exit = self._redraw = None
+        if tasks:
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+            await self._detach()
+
+    def _check_open(self) -> None:
+        if self._finished:
+            raise SessionClosed("the attachment was closed", {})
+
+    def _abandon(self, begun: asyncio.Task[None]) -> None:
+        """Detach when entering was cancelled, but the server has attached."""
+        self._finished = True
+        if not begun.cancelled() and begun.exception() is None:
+            self._redraw = _task(self._detach())  # kept, as a loop holds tasks weakly
+
+    async def _begin(self) -> None:
+        attached = await self._call("session.attach", self._asked, spec.Attached)
+        self._id = attached.attachment
+        self._queue = self._chunks.queue(self._id)
+
+    async def _wait_exit(self) -> Matched:
+        while True:  # one wait lasts a day at most
+            try:
+                return await self._terminal.wait(match.exited(), DAY_SECONDS)
+            except TimedOut:
+                continue
+
+    async def _show_last_screen(self) -> None:
+        """Attach again: a new attachment begins with the whole screen, however far the old one
+        has come."""
+        assert self._exit is not None
+        exited = await self._exit
+        await self._detach()
+        self._unacknowledged = 0
+        await self._begin()
+        self.exit_code = exited.evidence["exit_code"]
+        self.exit_signal = exited.evidence["signal"]
+
+    async def _grant(self) -> None:
+        """Grant credit for what was read, in steps of half the credit."""
+        if self._unacknowledged >= self._asked.credit // 2:
+            asked = spec.Credit(self._id, self._unacknowledged)
+            self._unacknowledged = 0
+            await self._terminal._caller.notify("session.credit", asked)
+
+    async def _detach(self) -> None:
+        try:
+            await self._call("session.detach", spec.Detach(self._id), spec.Detached)
+        except SessionProblem:
+            pass  # the session was closed, and the attachment with it
+        finally:
+            self._chunks.forget(self._id)
+
+    async def _call(self, method: str, params: object, returns: type[T]) -> T:
+        return await self._terminal._call(method, params, returns)
+
+
+def _task(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    """Start a task whose exception is raised where it is awaited, and not logged otherwise."""
+    task = asyncio.create_task(work)
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())
+    return task
+
+
+class AsyncServer:
+    """A connection to a running server. Leaving `async with` closes the connection; the sessions
+    of the server stay.
+
+    Example:
+        async with telex.connect("unix:") as server:
+            term = await server.spawn("bash")
+    """
+
+    __module__ = "telex"
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    async def __aenter__(self) -> AsyncServer:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def spawn(self, command: str | Sequence[str], **how: Any) -> AsyncTerminal:
+        """Start a program on the server. It runs until its terminal is closed.
+
+        Args:
+            command: An argument list, or a string that is split as a shell splits words.
+            how: As for `telex.spawn`: `cwd`, `env`, `rows`, `cols`, and any other parameter of
+                `session.create`.
+
+        Raises:
+            NotStarted: The program could not be started.
+        """
         return await _started(self._caller, created(command, **how))
 
     async def sessions(self) -> tuple[str, ...]:
-        """The ids of its sessions."""
+        """List the ids of the server's sessions."""
         asked = await self._caller.call("session.list", spec.NoParams(), spec.SessionList)
         return asked.sessions
 
-    def terminal(self, id: str) -> Terminal:
-        """One of its sessions. Do not leave it by `async with`, unless it is to end."""
-        return Terminal(self._caller, id)
+    def terminal(self, id: str) -> AsyncTerminal:
+        """Return a session of the server. Leaving it by `async with` ends its program.
+
+        Args:
+            id: An id from `sessions`.
+        """
+        return AsyncTerminal(self._caller, id)
 
     async def close(self) -> None:
+        """Close the connection."""
         await self._caller.close()
 
 
@@ -319,19 +620,17 @@ def spawn(
     cols: int = 80,
     predicates: PredicateSource | None = None,
     **more: Any,
-) -> DualContext[Terminal, BlockingTerminal]:
-    """A program on a terminal of its own, to be driven from here.
+) -> DualContext[AsyncTerminal, Terminal]:
+    """Start a program on a terminal. `telex.spawn` is this function with `predicates`.
 
-    `command` is an argument list, or a string that is split as a shell would. `env` is what differs
-    from our own environment. `more` is what else `session.create` takes. `predicates` answers `lua`
-    matchers; `telex.spawn` is this with one (`telex.adapters.terminal_spawn`).
-
-    Use it by `async with`, or without an event loop by `with`.
+    Args:
+        predicates: Runs the predicates of `lua` matchers (`telex.adapters.terminal_spawn`).
     """
     asked = created(command, cwd=cwd, env=env, rows=rows, cols=cols, **more)
 
-    async def start() -> Terminal:
+    async def start() -> AsyncTerminal:
         from telex.automation.server import AutomationService
+        from telex.redaction import Redactor
 
         runner = None if predicates is None else predicates.runner
         caller = LocalCaller(AutomationService(redactor=Redactor(), predicates=runner), predicates)
@@ -344,16 +643,30 @@ def spawn(
     return DualContext(start, _blocking_terminal)
 
 
-def connect(address: str, *, token: str | None = None) -> DualContext[Server, BlockingServer]:
-    """A running server: `unix:PATH`, or `ws://HOST:PORT/rpc` with a token (default: TELEX_TOKEN).
+def connect(address: str, *, token: str | None = None) -> DualContext[AsyncServer, Server]:
+    """Connect to a running server (`telex serve`).
 
-    `unix:` alone is the socket that `telex serve --socket` opens without a path.
+    Args:
+        address: `unix:PATH`; `unix:` alone is the socket that `telex serve --socket` opens
+            without a path; or `ws://HOST:PORT/rpc`.
+        token: The token of an HTTP server. By default the value of TELEX_TOKEN.
+
+    Returns:
+        An object for `with` (gives a `Server`) or `async with` (gives an `AsyncServer`).
+
+    Raises:
+        CannotConnect: No server answers there, or it refused the token. Raised on entering.
+
+    Example:
+        with telex.connect("unix:") as server:
+            print(server.sessions())
     """
 
-    async def dial() -> Server:
-        from telex.automation.dialer import dial
+    if not isinstance(address, str):
+        raise TypeError(f"address must be a str, not {type(address).__name__}")
 
-        return Server(RemoteCaller(await dial(address, token)))
+    async def dial() -> AsyncServer:
+        return AsyncServer(await dial_caller(address, token))
 
     return DualContext(dial, _blocking_server)
 
@@ -365,7 +678,7 @@ def created(
     env: Mapping[str, str | None] | None = None,
     **more: Any,
 ) -> spec.Create:
-    """The parameters of `session.create`. Raises ValueError for an empty command."""
+    """Return the parameters of `session.create`. Raises ValueError for an empty command."""
     program, *args = words(command)
     return spec.Create(
         program=program, args=tuple(args), cwd=absolute(cwd), env=dict(env or {}), **more
@@ -373,35 +686,37 @@ def created(
 
 
 def words(command: str | Sequence[str]) -> list[str]:
-    """A program and its arguments. Raises ValueError for an empty command."""
+    """Split a command into program and arguments. Raises ValueError for an empty command."""
     argv = shlex.split(command) if isinstance(command, str) else list(command)
     if not argv:
-        raise ValueError("there is no program in an empty command")
+        raise ValueError("command is empty")
     return argv
 
 
 def milliseconds(timeout: float) -> int:
-    """As the protocol counts."""
-    return round(min(timeout, A_DAY) * 1000)
+    """Convert seconds to the protocol's unit, a day at most."""
+    if math.isnan(timeout):
+        raise ValueError("timeout is not a number")
+    return round(min(timeout, DAY_SECONDS) * 1000)
 
 
 def absolute(path: str | os.PathLike[str] | None) -> str | None:
-    """A server is somewhere else."""
+    """Make a path absolute, as a server has another working directory."""
     return None if path is None else str(Path(path).absolute())
 
 
-async def _started(caller: Caller, asked: spec.Create, owns: bool = False) -> Terminal:
+async def _started(caller: Caller, asked: spec.Create, owns: bool = False) -> AsyncTerminal:
     made = await caller.call("session.create", asked, spec.Created)
-    return Terminal(caller, made.session, made=True, owns=owns)
+    return AsyncTerminal(caller, made.session, made=True, owns=owns)
 
 
-def _blocking_terminal(terminal: Terminal, portal: Any) -> BlockingTerminal:
-    from telex.automation.sync import BlockingTerminal
+def _blocking_terminal(terminal: AsyncTerminal, portal: Any) -> Terminal:
+    from telex.automation.sync import Terminal
 
-    return BlockingTerminal(terminal, portal)
+    return Terminal(terminal, portal)
 
 
-def _blocking_server(server: Server, portal: Any) -> BlockingServer:
-    from telex.automation.sync import BlockingServer
+def _blocking_server(server: AsyncServer, portal: Any) -> Server:
+    from telex.automation.sync import Server
 
-    return BlockingServer(server, portal)
+    return Server(server, portal)

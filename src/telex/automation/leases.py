@@ -1,8 +1,8 @@
-"""Who may type into a session: the holder of its lease, or the adapter that it belongs to.
+"""Exclusive input: leases of connections, and sessions that belong to an adapter.
 
-A lease is taken by a person who takes over, or by a program that wants no other. A session that an
-adapter started is the adapter's own, and nobody types past it; one that an adapter was attached to
-stays everybody's.
+A lease lets one connection alone type into a session: a person takes over, or a program excludes
+others. A session that an adapter started belongs to the adapter, and no client may type into it. A
+session that an adapter was attached to stays open to all clients.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from telex.automation import protocol as spec
-from telex.automation.errors import SessionOwned
+from telex.automation.error_map import SessionOwned
 from telex.rpc.errors import RpcError
 
 if TYPE_CHECKING:
@@ -25,13 +25,13 @@ class _Lease:
 
 
 class Leases:
-    """At most one for each session. A connection's leases end with it."""
+    """The leases of one server, at most one for each session. They end with their connection."""
 
     def __init__(self) -> None:
         self._leases: dict[str, _Lease] = {}
 
     def ask(self, asked: spec.Lease, who: Connection) -> str | None:
-        """Take a lease, or give it back. Answers who has it now."""
+        """Take or release a lease. Return the holder after that."""
         held = self._leases.get(asked.session)
         if held is not None and held.owner is not who and not asked.take_over:
             raise _refusal(asked.session, held.holder, "session.lease")
@@ -42,7 +42,7 @@ class Leases:
         return asked.holder
 
     def check(self, session: str, who: Connection, method: str) -> None:
-        """Raise if somebody else has the lease."""
+        """Raise if another connection holds the lease."""
         held = self._leases.get(session)
         if held is not None and held.owner is not who:
             raise _refusal(session, held.holder, method)
@@ -51,18 +51,18 @@ class Leases:
         self._leases.pop(session, None)
 
     def drop(self, who: Connection) -> None:
-        """A connection is over, and its leases with it."""
+        """Release the leases of a connection that ended."""
         self._leases = {id: lease for id, lease in self._leases.items() if lease.owner is not who}
 
 
 def _refusal(session: str, holder: str, method: str) -> RpcError:
-    sentence = f"{holder} has the lease of {session}; ask for it with take_over, or wait"
+    sentence = f"{holder} holds the lease of {session}; call session.lease with take_over, or wait"
     data = {"method": method, "session": session, "holder": holder}
     return RpcError(spec.PERMISSION_DENIED, sentence, data)
 
 
 class AdapterBindings:
-    """Which adapters of one server are bound to which session, and which own theirs."""
+    """The adapters that are bound to each session of a server, and those that own theirs."""
 
     def __init__(self) -> None:
         self._owners: dict[str, str] = {}
@@ -74,11 +74,11 @@ class AdapterBindings:
             self._owners[session] = adapter
 
     def release(self, session: str, adapter: str) -> None:
-        """The adapter lets go of a session that goes on."""
+        """Unbind an adapter from a session that continues."""
         self._bound.get(session, set()).discard(adapter)
 
     def forget(self, session: str) -> None:
-        """The session is over."""
+        """Remove a session that was closed."""
         self._owners.pop(session, None)
         self._bound.pop(session, None)
 
@@ -89,6 +89,6 @@ class AdapterBindings:
         return session in self._owners
 
     def check(self, session: str, method: str) -> None:
-        """Raise SessionOwned if only an adapter may do that."""
+        """Raise SessionOwned if the session belongs to an adapter."""
         if (adapter := self._owners.get(session)) is not None:
             raise SessionOwned(session, adapter, method)

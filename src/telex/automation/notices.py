@@ -1,10 +1,11 @@
-"""What a connection is sent unasked: `session.changed`, `session.output`, `session.exited`, and
-`session.recording_failed`, which a connection also gets that subscribes after it happened.
+"""The notifications of one connection: `session.changed`, `session.output`, `session.exited`, and
+`session.recording_failed`, which is also sent to a connection that subscribes after the failure.
 
-Notices are pushed when something happens, also on an idle connection; what happens in quick
-succession is sent together. A slow reader gets fewer notices, and `dropped` for output that is no
-longer kept. For a request the answer comes first, and then what it caused: while a request that
-acts is being served, notices wait for its answer. `Connection` is what the service keeps of each.
+Notifications are pushed when something happens, also on an idle connection; changes in quick
+succession are combined. A slow reader gets fewer notifications, and `dropped` for output that is no
+longer kept. The response to a request is sent before the notifications that the request causes:
+they are held back while the request is served. `Connection` is the server's state for each
+connection.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import asyncio
 import contextlib
 import itertools
 from collections import Counter, deque
+from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Final
 
@@ -20,21 +22,24 @@ from telex.automation import limits
 from telex.automation import protocol as spec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Collection, Iterator
     from contextlib import AbstractContextManager
 
-    from telex.automation.attach import Attachment
+    from telex.automation.attach import SessionAttachment
     from telex.redaction import Redactor, StreamRedactor
     from telex.rpc.peer import Peer
     from telex.terminal.session import PtySession
 
 
+DeliverBytes = Callable[[str, bytes, bool, bool], Awaitable[None]]
+"""Takes an attachment's id and a piece of its bytes, `reset` and `more`."""
+
 PACE_SECONDS: Final = 0.008
-"""Between two rounds of notices. The first after a silence goes out at once."""
+"""Between two rounds of notifications. The first after a pause is sent at once."""
 
 
 class _Followed:
-    """One session, as far as this connection was told of it."""
+    """How much of one session was sent to this connection."""
 
     def __init__(
         self, id: str, session: PtySession, redactor: Redactor, stir: Callable[[_Followed], None]
@@ -47,7 +52,7 @@ class _Followed:
         self._stream = self._stream_from(self._cursor)
         self._over = session.exit is not None
         self._failures = 0
-        """How many files that failed were told of."""
+        """How many failed files were reported."""
         self._news: deque[tuple[str, object]] = deque()
         self._wake = stir
         self._left = False
@@ -58,13 +63,13 @@ class _Followed:
         self._session.watchers.discard(self._stir)
 
     def _stir(self) -> None:
-        """Something happened. Once is enough until it was told: a reader who never reads costs
-        nothing for each of a thousand changes."""
+        """Note a change, once until the next round: a client that never reads then costs nothing
+        for each of a thousand changes."""
         self._session.watchers.discard(self._stir)
         self._wake(self)
 
     def add(self, method: str, params: object) -> bool:
-        """Something that others have to tell of it. False if too much waits already."""
+        """Queue a notification of another package. False if the queue is full."""
         if len(self._news) >= limits.NEWS_WAITING:
             return False
         self._news.append((method, params))
@@ -72,7 +77,7 @@ class _Followed:
         return True
 
     def notices(self) -> Iterator[tuple[str, object]]:
-        """What there is to tell since the last time: changed, output, others' news, exited."""
+        """Yield the notifications since the last round: changed, output, queued ones, exited."""
         session = self._session
         if not self._left:
             session.watchers.add(self._stir)
@@ -105,8 +110,8 @@ class _Followed:
                 )
 
     def _output(self) -> Iterator[spec.SessionOutput]:
-        """The delta, through a redactor that remembers: a secret cut in two is still one. Piece by
-        piece: of what a reader does not take, one piece is held for him, and not all."""
+        """Yield the new output through one redactor stream, so that a secret cut in two is found.
+        The output is read piece by piece: for a slow reader one piece is in memory, not all."""
         until = self._session.transcript.cursor
         while True:
             text, dropped = self._next_text()
@@ -122,7 +127,7 @@ class _Followed:
                 return
 
     def _next_text(self) -> tuple[str, bool]:
-        """And whether some before it is missing."""
+        """Return the next text, and whether output before it was dropped."""
         delta = self._session.transcript.since(self._cursor, limits.OUTPUT_CHARS_TOLD)
         self._cursor = delta.cursor
         if not delta.dropped:
@@ -132,14 +137,14 @@ class _Followed:
         return before + self._stream.feed(delta.text), True
 
     def _stream_from(self, cursor: int) -> StreamRedactor:
-        """A secret may have begun before."""
+        """Return a redactor stream that knows the text before: a secret may begin there."""
         stream = self._redactor.stream()
         stream.follow(self._session.transcript.before(cursor))
         return stream
 
 
 class Notices:
-    """One connection's subscription."""
+    """The subscription of one connection, and the task that sends its notifications."""
 
     def __init__(
         self, peer: Peer, redactor: Redactor, adapters: Callable[[str], Collection[str]]
@@ -147,7 +152,7 @@ class Notices:
         self._peer = peer
         self._redactor = redactor
         self._adapters = adapters
-        """The adapters of a session, by its id."""
+        """Returns the adapters of a session."""
         self.chosen = spec.Notifications(enabled=False)
         self._followed: dict[str, _Followed] = {}
         self._stirred: dict[str, _Followed] = {}
@@ -156,7 +161,7 @@ class Notices:
         self._sending: asyncio.Task[None] | None = None
 
     def subscribe(self, chosen: spec.Notifications, sessions: dict[str, PtySession]) -> None:
-        """Turn them on or off. What was on stays where it was; what is new begins now."""
+        """Change the subscription. Followed sessions keep their position; new ones start now."""
         self.chosen = chosen
         if not chosen.enabled:
             self.close()
@@ -168,28 +173,28 @@ class Notices:
             self._sending = asyncio.create_task(self._send())
 
     def apply_filter(self) -> None:
-        """Follow no longer what is not subscribed to any more."""
+        """Stop following sessions that the filter excludes."""
         for id in [id for id in self._followed if not self._wanted(id)]:
             self._followed.pop(id).leave()
             self._stirred.pop(id, None)
 
     def session_appeared(self, id: str, session: PtySession) -> None:
-        """A session is there: it may be one that was subscribed to."""
+        """Follow a new session if the filter includes it."""
         if self.chosen.enabled and id not in self._followed and self._wanted(id):
             followed = self._followed[id] = _Followed(id, session, self._redactor, self._stir)
             if session.failures:
                 self._stir(followed)
 
     def follows(self, id: str) -> bool:
-        """Whether this connection is told of that session."""
+        """Whether this connection gets notifications of that session."""
         return id in self._followed
 
     def add(self, id: str, method: str, params: object) -> bool:
-        """Tell this too, of a session that is followed. False if too much waits to be told."""
+        """Queue a notification about a followed session. False if the queue is full."""
         return self._followed[id].add(method, params)
 
     def session_closed(self, id: str) -> None:
-        """A session was closed. What it still had to say is said, then it is forgotten."""
+        """Send the last notifications of a closed session, then forget it."""
         if (followed := self._followed.pop(id, None)) is not None:
             followed.leave()
             self._stirred[id] = followed
@@ -197,8 +202,8 @@ class Notices:
 
     @contextlib.contextmanager
     def deferred(self, session: str) -> Iterator[None]:
-        """While a request that acts on a session is served, nothing is told of that session. The
-        answer goes out in the turn that ends this."""
+        """Hold back notifications of a session while a request acts on it. The response is sent in
+        the same turn of the loop that ends this block."""
         self._acted_on[session] += 1
         try:
             yield
@@ -207,7 +212,7 @@ class Notices:
             self._awake.set()
 
     def close(self) -> None:
-        """Tell nothing any more."""
+        """End the subscription."""
         for followed in self._followed.values():
             followed.leave()
         self._followed.clear()
@@ -234,7 +239,7 @@ class Notices:
                 if not self._acted_on[id] and id in self._stirred:
                     for method, params in self._stirred.pop(id).notices():
                         await self._peer.notify(method, params)
-            await asyncio.sleep(PACE_SECONDS)  # the pace is the point: see above
+            await asyncio.sleep(PACE_SECONDS)  # combines changes in quick succession
 
 
 def _number(id: str) -> int:
@@ -244,28 +249,34 @@ def _number(id: str) -> int:
 _numbers = itertools.count(1)
 
 
+async def _nowhere(attachment: str, data: bytes, reset: bool, more: bool) -> None:
+    """Drop the bytes: the caller did not ask for an attachment."""
+
+
 class Connection:
-    """One connection to the service: its subscription and its attachments, which end with it.
-    Sessions do not: they belong to the server. A caller in this process has no peer."""
+    """The state of one connection: its subscription and its attachments, which end with it.
+    Sessions belong to the server and do not. A caller in this process has no peer."""
 
     def __init__(
         self,
         peer: Peer | None,
         redactor: Redactor,
         adapters: Callable[[str], Collection[str]] = lambda session: (),
+        deliver: DeliverBytes = _nowhere,
     ) -> None:
+        """`deliver` receives the bytes of attachments where there is no peer."""
         self.peer = peer
+        self.deliver = deliver
         self.name = f"connection {next(_numbers)}"
         self.notices = None if peer is None else Notices(peer, redactor, adapters)
-        self.attachments: dict[str, Attachment] = {}
+        self.attachments: dict[str, SessionAttachment] = {}
 
     def deferring_notices(self, session: str) -> AbstractContextManager[None]:
-        """While a request that acts on a session is served: what it causes is told after its
-        answer."""
+        """Hold back notifications of a session until the response to a request is sent."""
         return nullcontext() if self.notices is None else self.notices.deferred(session)
 
     def session_closed(self, id: str) -> None:
-        """A session was closed: nothing of it is followed any more."""
+        """End the notifications and attachments of a closed session."""
         if self.notices is not None:
             self.notices.session_closed(id)
         for attachment in [one for one in self.attachments.values() if one.session_id == id]:

@@ -1,25 +1,29 @@
-"""One object for both worlds: `async with` gives the asyncio client, `with` its blocking twin.
+"""One object for both kinds of callers: `async with` gives the asyncio client, `with` the blocking.
 
-The blocking twin runs an event loop in a thread of its own (`Portal`), from `with` to its end;
-nothing of it is left behind. Used by every client of telex: `telex.spawn`, `telex.adapt`,
-`telex.escapes.connect`, `telex.htty.open`. So it loads nothing of automation until it raises.
+The blocking client runs an event loop in a thread (`Portal`) while its `with` block lasts. Every
+client of telex uses this: `telex.spawn`, `telex.adapt`, `telex.escapes.connect`, `telex.agent`. So
+this module imports nothing of automation before it has to raise one of its exceptions.
 """
 
 from __future__ import annotations
 
 import asyncio
 import threading
+import warnings
 from concurrent import futures
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Generator
 
 T = TypeVar("T")
 
+CLOSE_SECONDS: Final = 10.0
+"""How long `Portal.close` waits for its thread. Cancelled tasks need milliseconds."""
+
 
 class Closable(Protocol):
-    """Something that must be closed."""
+    """An object with an asynchronous `close`."""
 
     async def close(self) -> None: ...
 
@@ -29,11 +33,13 @@ B = TypeVar("B")
 
 
 class OpenedTwice(RuntimeError):
-    """A `DualContext` is entered a second time."""
+    """The result of `spawn`, `connect`, `adapt` or `attach` was entered a second time."""
+
+    __module__ = "telex"
 
 
 class Portal:
-    """An event loop in a thread, and a way to run something in it and wait for that."""
+    """An event loop in a thread. `run` executes a coroutine there and waits for its result."""
 
     def __init__(self) -> None:
         self._ready: futures.Future[asyncio.AbstractEventLoop] = futures.Future()
@@ -44,7 +50,14 @@ class Portal:
         self._closed = False
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Its result. An interrupt here cancels it there, and goes on when it is over."""
+        """Run a coroutine and return its result. KeyboardInterrupt cancels the coroutine, waits for
+        its end, and is raised again."""
+        if threading.current_thread() is self._thread:
+            work.close()
+            raise RuntimeError(
+                "a blocking call in the event loop of its own client would wait for itself; "
+                "use a plain function, or the asyncio class"
+            )
         work_item = self._begin(work)
         try:
             return work_item.answer.result()
@@ -55,17 +68,22 @@ class Portal:
             raise
 
     def close(self) -> None:
+        """End the loop and wait for its thread. A task that swallows its cancellation keeps the
+        thread; it is a daemon, so it ends with the process at the latest."""
         with self._lock:
             self._closed = True
             self._loop.call_soon_threadsafe(self._over.set)
-        self._thread.join()
+        self._thread.join(CLOSE_SECONDS)
+        if self._thread.is_alive():
+            sentence = "a task of this client ignores its cancellation; its thread was left running"
+            warnings.warn(sentence, RuntimeWarning, stacklevel=3)
 
     def _begin(self, work: Coroutine[Any, Any, T]) -> _LoopTask[T]:
-        """Under the lock: what the loop accepts before it is told to end, it also ends."""
+        """Start a coroutine, under the lock: the loop finishes all work accepted before `close`."""
         with self._lock:
             if self._closed:
                 work.close()
-                raise _closed("it was closed: the block it was made for is over")
+                raise _closed("it was closed: its `with` block has ended")
             work_item = _LoopTask(work)
             self._loop.call_soon_threadsafe(work_item.begin)
         return work_item
@@ -86,7 +104,7 @@ def _closed(sentence: str) -> Exception:
 
 
 class _LoopTask(Generic[T]):
-    """Some work in the loop's thread, and its answer for another one."""
+    """A task in the loop's thread, and a future with its result for the calling thread."""
 
     def __init__(self, work: Coroutine[Any, Any, T]) -> None:
         self.answer: futures.Future[T] = futures.Future()
@@ -98,7 +116,7 @@ class _LoopTask(Generic[T]):
         self._task.add_done_callback(self._done)
 
     def cancel(self) -> None:
-        """Comes after `begin`, as the loop keeps the order."""
+        """Cancel the task. The loop runs this after `begin`, as it keeps the order of callbacks."""
         if self._task is not None:
             self._task.cancel()
 
@@ -112,7 +130,7 @@ class _LoopTask(Generic[T]):
 
 
 class DualContext(Generic[A, B]):
-    """A context manager to be entered once: by `async with`, or by `with` for the blocking twin."""
+    """A context manager to enter once: `async with` gives the asyncio client, `with` its twin."""
 
     def __init__(
         self, start: Callable[[], Awaitable[A]], blocking: Callable[[A, Portal], B]
@@ -123,8 +141,18 @@ class DualContext(Generic[A, B]):
         self._opened: A | None = None
         self._portal: Portal | None = None
 
+    def __repr__(self) -> str:
+        return f"<to be opened by `with` or `async with`{', opened' if self._used else ''}>"
+
+    def __getattr__(self, name: str) -> NoReturn:
+        """Explain the usual mistake: using the object without entering it."""
+        raise AttributeError(
+            f"there is no {name!r} before it is opened; write `with … as x:` (or `async with`), "
+            f"and use x.{name} inside"
+        )
+
     def __await__(self) -> Generator[Any, None, A]:
-        """Without a block: whoever awaits it closes it."""
+        """Start without a block. The caller must close the result."""
         self._use()
         return self._start().__await__()
 
@@ -156,11 +184,11 @@ class DualContext(Generic[A, B]):
             self._portal.close()
 
     async def _begin(self) -> A:
-        """Kept from here on: an interrupt may come between its start and its answer."""
+        """Start, and keep the result here: an interrupt may come before the caller gets it."""
         self._opened = await self._start()
         return self._opened
 
     def _use(self) -> None:
         if self._used:
-            raise OpenedTwice("it was opened already; ask for a new one for each block")
+            raise OpenedTwice("already opened; make a new one for each `with` block")
         self._used = True

@@ -1,7 +1,7 @@
 """The automation protocol as data: parameters, results, notifications, error codes, dialect.
 
 The names and numbers are those of the spec; what it does not say is decided in `docs/decisions`.
-Fields beyond the spec are additive and have defaults, so that a client of the original never meets
+Fields beyond the spec are additive and have defaults, so that a client of the original never sees
 them. Actions and matchers are values of the terminal itself (`terminal.actions`,
 `terminal.waits.matchers`) and go over the wire as they are.
 """
@@ -40,19 +40,19 @@ CODES: Final = {
     Condition.TIMED_OUT: TIMED_OUT,
     Condition.CLOSING: SESSION_CLOSED,
 }
-"""How the conditions of a conversation are numbered here."""
+"""The error code of each condition."""
 
 DIALECT: Final = JsonRpc(codes=CODES, batches=True, cancel_method="$/cancelRequest")
 
 Word = Annotated[str, Meta(pattern=r"^[^\x00]*$", description="Any text without a NUL.")]
 Name = Annotated[str, Meta(pattern=r"^[^\x00=]+$", description="A variable's name.")]
-"""What the system can hand to a program; neither can hold all that a JSON string can."""
+"""The system cannot pass every JSON string to a program: a NUL ends an argument or a variable."""
 
 
-# What the methods take.
+# Parameters.
 
 Cells = Literal["full", "runs", "none"]
-"""Every cell, as the spec has it; neighbours of one style together; or none."""
+"""Every cell, as in the spec; runs of neighbouring cells with one style; or none."""
 
 
 class RedactionRules(Struct, frozen=True):
@@ -67,27 +67,27 @@ class RedactionRules(Struct, frozen=True):
 
 
 class NoParams(Struct, frozen=True):
-    """No parameters."""
+    """The parameters of a method that takes none."""
 
 
 class ListSessions(Struct, frozen=True):
-    """Which sessions."""
+    """The filter of `session.list`."""
 
     include_adapters: bool = False
-    """Those that belong to an adapter too."""
+    """Also sessions that belong to an adapter."""
 
 
 class OfSession(Struct, frozen=True):
-    """Which session."""
+    """The id of a session."""
 
     session: str
 
 
 class Create(Struct, frozen=True, kw_only=True):
-    """What to start, and on what kind of terminal."""
+    """The program to start, and its terminal."""
 
     program: str
-    """A path, or a name that is looked for in PATH."""
+    """A path, or a name that is looked up in PATH."""
     args: tuple[Word, ...] = ()
     cwd: str | None = None
     env: dict[Name, Word | None] = {}
@@ -97,15 +97,15 @@ class Create(Struct, frozen=True, kw_only=True):
     pixel_width: Pixels = 0
     pixel_height: Pixels = 0
     transcript_max_chars: Annotated[int, Meta(ge=1, le=64 * 1024 * 1024)] | None = None
-    """How much of what is printed is kept; by default 131,072."""
+    """How many printed characters are kept; by default 131,072."""
     raw_transcript_path: str | None = None
-    """A file for every byte that the program prints, secrets and all."""
+    """A file for every byte that the program prints, not redacted."""
     raw_transcript_append: bool = False
-    """Go on with that file; else it must not be there yet."""
+    """Append to that file; otherwise it must not exist."""
     escapes: bool = False
-    """Whether the terminal answers JSON escapes. They are told as `session.escape`."""
+    """Whether the terminal answers JSON escapes. They are sent as `session.escape`."""
     pages: bool = False
-    """Whether the program may serve pages (HTTY). They are told as `session.page`."""
+    """Whether the program may serve pages (HTTY). They are sent as `session.page`."""
 
 
 class Input(Struct, frozen=True):
@@ -116,28 +116,28 @@ class Input(Struct, frozen=True):
 
 
 class Wait(Struct, frozen=True, kw_only=True):
-    """What to wait for, and how long."""
+    """A matcher and how long to wait for it."""
 
     session: str
     matcher: Matcher
     timeout_ms: Milliseconds = 30_000
     since: Since | None = None
-    """For every matcher below that does not say its own."""
+    """For every matcher in it without a `since`."""
     wait_id: Annotated[str, Meta(min_length=1, max_length=128)] | None = None
-    """A name by which `session.cancel_wait` finds it."""
+    """An id for `session.cancel_wait`."""
     cells: Cells = "full"
     redact: bool = True
     redaction: RedactionRules | None = None
 
 
 class CancelWait(Struct, frozen=True):
-    """Which wait."""
+    """The wait to cancel."""
 
     wait_id: str
 
 
 class ReadScreen(Struct, frozen=True, kw_only=True):
-    """Whose screen, and how it is told."""
+    """Whose screen, with which cells, redacted or not."""
 
     session: str
     cells: Cells = "full"
@@ -146,19 +146,19 @@ class ReadScreen(Struct, frozen=True, kw_only=True):
 
 
 class ReadTranscript(Struct, frozen=True, kw_only=True):
-    """Whose transcript, how it is told, and from where."""
+    """Whose transcript, from where, redacted or not."""
 
     session: str
     strip: bool = False
     """Without escape sequences."""
     cursor: Annotated[int, Meta(ge=0)] | None = None
-    """Only what came after it, as a transcript's answer named it."""
+    """Only text after this cursor, which an earlier answer returned."""
     redact: bool = True
     redaction: RedactionRules | None = None
 
 
 class ReadScrollback(Struct, frozen=True, kw_only=True):
-    """Which rows of those that scrolled away; 0 is the oldest kept, -1 the newest."""
+    """Rows of the scrollback; 0 is the oldest kept, -1 the newest."""
 
     session: str
     start: int = -1000
@@ -169,7 +169,7 @@ class ReadScrollback(Struct, frozen=True, kw_only=True):
 
 
 class ResizeTo(Struct, frozen=True, kw_only=True):
-    """Whose terminal gets which size."""
+    """The new size of a session's terminal."""
 
     session: str
     rows: Rows
@@ -179,7 +179,7 @@ class ResizeTo(Struct, frozen=True, kw_only=True):
 
 
 class SetNotifications(Struct, frozen=True):
-    """Whether to tell what happens, and of which sessions: of all, if neither list names any."""
+    """Whether to send notifications, and of which sessions: of all, if both lists are empty."""
 
     enabled: bool
     adapters: tuple[str, ...] = ()
@@ -187,71 +187,71 @@ class SetNotifications(Struct, frozen=True):
 
 
 class Record(Struct, frozen=True, kw_only=True):
-    """Where to write what happens from now on; without a path, to stop."""
+    """The file to record to; without a path, stop."""
 
     session: str
     path: str | None = None
     format: Literal[2, 3] = 2
-    """Of asciicast."""
+    """The version of asciicast."""
     input: bool = False
-    """Also what is typed, except where the terminal does not echo it."""
+    """Also record typed text, except while the terminal does not echo it."""
     redact: bool = True
 
 
 class Attach(Struct, frozen=True, kw_only=True):
-    """Whose bytes to follow."""
+    """The session whose output to follow."""
 
     session: str
     credit: Annotated[int, Meta(ge=1, le=16 * 1024 * 1024)] = 256 * 1024
-    """Bytes that may be sent before more is granted."""
+    """Bytes that may be sent before more credit is granted."""
     binary: bool = False
-    """As binary frames, where the connection has them."""
+    """Send binary frames, where the connection has them."""
     redact: bool = True
 
 
 class Credit(Struct, frozen=True):
-    """How much more an attachment may send."""
+    """More credit for an attachment."""
 
     attachment: str
     bytes: Annotated[int, Meta(ge=1, le=16 * 1024 * 1024)]
 
 
 class Detach(Struct, frozen=True):
-    """Which attachment to end."""
+    """The attachment to end."""
 
     attachment: str
 
 
 class EscapeReply(Struct, frozen=True, kw_only=True):
-    """An answer to a command that the program on a session asked of its terminal."""
+    """The answer to a command that a session's program sent to its terminal."""
 
     session: str
     resid: Annotated[str, Meta(min_length=1, max_length=64)]
     """The `rpcid` of the command."""
     data: Raw | UnsetType = UNSET
     data64: str | UnsetType = UNSET
-    """Bytes, in base64; in place of `data`."""
+    """Bytes in base64, instead of `data`."""
     error: str | UnsetType = UNSET
-    """Why there is no answer, as `ECDENIED: in words`."""
+    """The reason for no answer, as `ECDENIED: in words`."""
     cont: bool = False
     """More of the same answer follows."""
 
 
 class Lease(Struct, frozen=True, kw_only=True):
-    """Who alone may type into a session; to give it back, `release`."""
+    """Take the exclusive right to type into a session, or `release` it."""
 
     session: str
     holder: Annotated[str, Meta(min_length=1, max_length=128)]
     release: bool = False
     take_over: bool = False
-    """Although somebody else has it."""
+    """Even if another connection holds it."""
 
 
-# What they answer.
+# Results.
 
 
 class Capabilities(Struct, frozen=True):
-    """What this server is and does."""
+    """The name, version, methods and notifications of this server."""
 
     name: str
     version: str
@@ -261,7 +261,7 @@ class Capabilities(Struct, frozen=True):
 
 
 class Notifications(Struct, frozen=True, omit_defaults=True):
-    """The subscription as it is now."""
+    """The subscription in force."""
 
     enabled: bool
     adapters: tuple[str, ...] = ()
@@ -275,7 +275,7 @@ class Created(Struct, frozen=True):
 
 
 class SessionList(Struct, frozen=True):
-    """Every session that was not closed, in numeric order."""
+    """The ids of the open sessions, in numeric order."""
 
     sessions: tuple[str, ...]
 
@@ -290,7 +290,7 @@ class Sent(Struct, frozen=True):
 
 
 class CursorState(Struct, frozen=True):
-    """Where the cursor stands, counted from 0."""
+    """The position of the cursor, counted from 0."""
 
     row: int
     col: int
@@ -321,7 +321,7 @@ class ScreenCell(Struct, frozen=True):
 
 
 class ScreenRun(Struct, frozen=True):
-    """Neighbouring cells of one style."""
+    """Neighbouring cells with one style."""
 
     row: int
     col: int
@@ -339,7 +339,7 @@ class ScreenSnapshot(Struct, frozen=True, kw_only=True):
     plain_text: str
     """The rows joined by newlines, without blanks at their ends and blank rows at the end."""
     cells: tuple[ScreenCell, ...]
-    """Row by row, each of them; none if `runs` or `none` were asked for."""
+    """Every cell, row by row; empty if `runs` or `none` was asked for."""
     alternate_screen: bool
     application_cursor: bool
     application_keypad: bool
@@ -348,7 +348,7 @@ class ScreenSnapshot(Struct, frozen=True, kw_only=True):
 
 
 class Matched(Struct, frozen=True, kw_only=True):
-    """What a wait found."""
+    """The result of a wait that matched."""
 
     matched: bool
     sequence: int
@@ -357,12 +357,12 @@ class Matched(Struct, frozen=True, kw_only=True):
     transcript_tail: str
     """The last 16,384 characters that were printed."""
     evidence: dict[str, Any]
-    """Which branch matched, and what."""
+    """What matched: the kind of matcher, the text or capture, and the branch of `any`."""
     wait_id: str | UnsetType = UNSET
 
 
 class WaitCancellation(Struct, frozen=True):
-    """Whether there was such a wait."""
+    """Whether such a wait was pending."""
 
     cancelled: bool
     wait_id: str
@@ -370,23 +370,23 @@ class WaitCancellation(Struct, frozen=True):
 
 
 class TranscriptText(Struct, frozen=True):
-    """What was printed."""
+    """A part of the printed text."""
 
     text: str
     cursor: int
     dropped: bool
-    """Whether some of what was asked for is no longer kept."""
+    """Whether some of the text asked for is no longer kept."""
 
 
 class Scrollback(Struct, frozen=True):
-    """Rows that scrolled away, oldest first."""
+    """Rows of the scrollback, oldest first."""
 
     total: int
     """How many rows are kept."""
     start: int
     lines: tuple[str, ...]
     wrapped: tuple[bool, ...]
-    """Which of them go on in the next."""
+    """For each row, whether it continues in the next one."""
     cells: tuple[ScreenCell, ...] | UnsetType = UNSET
     runs: tuple[ScreenRun, ...] | UnsetType = UNSET
 
@@ -404,14 +404,14 @@ class Closed(Struct, frozen=True):
 
 
 class Recorded(Struct, frozen=True):
-    """Whether the session is being recorded now, and where."""
+    """Whether the session is being recorded, and to which file."""
 
     recording: bool
     path: str | None
 
 
 class Attached(Struct, frozen=True):
-    """An attachment: its bytes follow as `session.bytes`, or as binary frames."""
+    """The id of an attachment. Its bytes follow as `session.bytes`, or as binary frames."""
 
     attachment: str
     size: TerminalSize
@@ -428,39 +428,39 @@ class Detached(Struct, frozen=True):
 
 
 class EscapeReplied(Struct, frozen=True):
-    """Whether it was the answer: not if another came first, or the time was up."""
+    """Whether the answer was accepted: not if another came first, or after the deadline."""
 
     accepted: bool
 
 
 class Leased(Struct, frozen=True):
-    """Who alone may type; null if everybody may."""
+    """The holder of the lease; null if there is none."""
 
     holder: str | None
 
 
-# What a server tells unasked.
+# Notifications.
 
 
 class SessionChanged(Struct, frozen=True):
-    """The screen advanced."""
+    """The screen changed."""
 
     session: str
     sequence: int
 
 
 class SessionOutput(Struct, frozen=True, omit_defaults=True):
-    """What was printed since the last one."""
+    """Text printed since the notification before."""
 
     session: str
     sequence: int
     output: str
     dropped: bool = False
-    """Whether some of it is missing."""
+    """Whether some text before it is missing."""
 
 
 class SessionExited(Struct, frozen=True):
-    """The program ended. Once."""
+    """The program ended. Sent once."""
 
     session: str
     sequence: int
@@ -469,39 +469,39 @@ class SessionExited(Struct, frozen=True):
 
 
 class RecordingFailed(Struct, frozen=True):
-    """A file of the session can take nothing more: the disk is full, or the file was removed. What
-    came before is in it. The program goes on."""
+    """A file of the session can no longer be written: the disk is full, or the file was removed.
+    Earlier output is in it. The program continues."""
 
     session: str
     sequence: int
     kind: Literal["recording", "raw_transcript"]
-    """Of `session.record`, or of `raw_transcript_path`."""
+    """The file of `session.record`, or of `raw_transcript_path`."""
     path: str
     reason: str
-    """As the system says it."""
+    """The message of the operating system."""
     errno: int | None
 
 
 class SessionBytes(Struct, frozen=True, omit_defaults=True):
-    """Bytes of an attachment."""
+    """A piece of output for an attachment."""
 
     attachment: str
     sequence: int
     data64: str
     reset: bool = False
-    """Forget what was shown: these bytes draw the screen anew."""
+    """The reader must clear its screen: these bytes draw the whole screen."""
     more: bool = False
-    """More is there already: the screen, if these draw it, is not whole yet."""
+    """More bytes follow at once: a screen that is being drawn is not complete yet."""
 
 
 class SessionEscape(Struct, frozen=True, omit_defaults=True):
-    """The program on a session sent its terminal a packet, by JSON escapes."""
+    """A packet that the session's program sent to its terminal, by JSON escapes."""
 
     session: str
     sequence: int
     packet: Raw
     dropped: bool = False
-    """Whether some before it were not told."""
+    """Whether packets before it were dropped."""
 
 
 NOTIFICATIONS: Final = (

@@ -1,8 +1,8 @@
-"""The handlers of `server.*` and `session.*`: what a caller may ask of sessions.
+"""The handlers of `server.*` and `session.*`.
 
-Each handler takes the parameters of its method and the connection they came by. `methods` is the
-table a peer serves from; a caller in this process uses the handlers as they are. `maps_errors`
-turns what a session raises into the error the protocol has for it.
+A handler takes the parameters of its method and the connection of the request. `methods` is the
+table for a peer; a caller in this process calls the handlers directly. `maps_errors` converts the
+exceptions of a session to errors of the protocol.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from msgspec import UNSET
 from telex.automation import protocol as spec
 from telex.automation import session_reader
 from telex.automation.attach import SessionStreams
-from telex.automation.errors import maps_errors
+from telex.automation.error_map import maps_errors
 from telex.automation.leases import AdapterBindings, Leases
 from telex.automation.notices import Connection
 from telex.automation.protocol import DIALECT
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 class AutomationService:
-    """The service: one per server, shared by its connections."""
+    """The handlers of automation and their sessions. One per server, for all connections."""
 
     def __init__(
         self,
@@ -59,13 +59,13 @@ class AutomationService:
         self._framings = framings
         self._sessions = SessionRegistry(predicates)
         self.bindings = AdapterBindings()
-        """Which adapters are bound to which session."""
+        """The adapters of each session."""
         self.closers: set[Callable[[str], None]] = set()
-        """Called with the id of each session that was closed."""
+        """Callbacks, called with the id of each closed session."""
         self.extension_factories: tuple[ExtensionFactory, ...] = ()
-        """Each may add something to a session that is created."""
+        """Factories; each may add an extension to a new session."""
         self.notifications: tuple[str, ...] = spec.NOTIFICATIONS
-        """The notifications that connections may get."""
+        """The names of the notifications that connections may get."""
         self._readers: dict[str, SessionReader] = {}
         self._leases = Leases()
         self._streams = SessionStreams(self._sessions, self.redactor)
@@ -75,25 +75,25 @@ class AutomationService:
         self._waits = NamedWaits()
         self._closing: set[asyncio.Task[None]] = set()
         self.handlers: dict[str, Callable[..., Any]] = {}
-        """By method name, for a caller in this process."""
+        """The handlers by method name, for a caller in this process."""
         self.methods = Methods()
-        """The same, for a peer."""
+        """The same handlers, for a peer."""
         self.add_handlers(self._handlers())
 
     def add_handlers(self, handlers: dict[str, Callable[..., Any]]) -> None:
-        """Serve these methods too, to every connection."""
+        """Add methods, for every connection."""
         self.handlers |= handlers
         for name, handler in handlers.items():
             self.methods.add(name, self._served(handler))
 
     async def converse(self, channel: Channel, *, one_at_a_time: bool = False) -> None:
-        """Serve one connection until it is over."""
+        """Serve one connection until it ends."""
         at_once = 1 if one_at_a_time else rpc_limits.CALLS_IN_FLIGHT
         peer = Peer(channel, DIALECT, self.methods, redact=self.redactor.redact, at_once=at_once)
         self._peers.add(peer)
         try:
-            if self._leaving:  # it came while the others were told
-                await peer.close(tell=ENDING)
+            if self._leaving:  # it connected while the others were notified
+                await peer.close(problem=ENDING)
             await peer.closed()
         finally:
             self._peers.discard(peer)
@@ -102,12 +102,12 @@ class AutomationService:
             await peer.close()
 
     async def leave(self) -> None:
-        """The server ends: whoever waits for an answer is told so, as long as they take it soon."""
+        """Answer pending requests with an error that the server ends, within a bounded time."""
         self._leaving = True
         await asyncio.gather(*[peer.close("the server ended", ENDING) for peer in self._peers])
 
     def forget(self, connection: Connection) -> None:
-        """A connection is over. Its sessions are not."""
+        """Remove a connection that ended. Its sessions continue."""
         self._leases.drop(connection)
         connection.close()
 
@@ -123,14 +123,14 @@ class AutomationService:
     # server.*
 
     def capabilities(self, asked: spec.NoParams, who: Connection) -> spec.Capabilities:
-        """What this server is: its methods, notifications and framings."""
+        """Return the methods, notifications and framings of this server."""
         names = tuple(method.name for method in self.methods)
         return spec.Capabilities(spec.NAME, __version__, self._framings, names, self.notifications)
 
     def set_notifications(
         self, asked: spec.SetNotifications, who: Connection
     ) -> spec.Notifications:
-        """Send this connection what happens, or stop. Answers the filter as it is now."""
+        """Start or stop the notifications of this connection. Returns the filter in force."""
         chosen = spec.Notifications(asked.enabled, asked.adapters, asked.sessions)
         if who.notices is not None:
             ids = self._sessions.ids()
@@ -141,7 +141,7 @@ class AutomationService:
 
     @maps_errors
     def create(self, asked: spec.Create, who: Connection) -> spec.Created:
-        """Start a program on a terminal of its own."""
+        """Start a program on a new terminal."""
         if asked.raw_transcript_append and asked.raw_transcript_path is None:
             raise RpcError(
                 Condition.PARAMS, "raw_transcript_append needs a raw_transcript_path to append to"
@@ -165,7 +165,7 @@ class AutomationService:
         return spec.Created(id)
 
     def list(self, asked: spec.ListSessions, who: Connection) -> spec.SessionList:
-        """Every session that was not closed, in numeric order; adapters' own only if asked for."""
+        """List the open sessions in numeric order; sessions of adapters only if asked for."""
         ids = self._sessions.ids()
         if not asked.include_adapters:
             ids = tuple(id for id in ids if not self.bindings.owned(id))
@@ -173,7 +173,7 @@ class AutomationService:
 
     @maps_errors
     async def input(self, asked: spec.Input, who: Connection) -> spec.Sent:
-        """Perform an action on a session, after those before it."""
+        """Perform an action on a session, in the order of requests."""
         session = self.writable(asked.session, who, "session.input")
         with who.deferring_notices(asked.session):
             mark = await session.act(asked.action)
@@ -181,7 +181,7 @@ class AutomationService:
 
     @maps_errors
     async def wait(self, asked: spec.Wait, who: Connection) -> spec.Matched:
-        """Wait until a matcher finds what it looks for."""
+        """Wait until a matcher matches."""
         session, reader = self.find(asked.session)
         redactor = session_reader.select_redactor(self.redactor, asked.redact, asked.redaction)
         waiting = session.wait(
@@ -200,7 +200,7 @@ class AutomationService:
         )
 
     def cancel_wait(self, asked: spec.CancelWait, who: Connection) -> spec.WaitCancellation:
-        """End a wait by its id, from any connection. An unknown id is not an error."""
+        """Cancel a wait by its id, from any connection. An unknown id is not an error."""
         session = self._waits.cancel(asked.wait_id)
         if session is None:
             return spec.WaitCancellation(False, asked.wait_id)
@@ -208,28 +208,28 @@ class AutomationService:
 
     @maps_errors
     def snapshot(self, asked: spec.ReadScreen, who: Connection) -> spec.ScreenSnapshot:
-        """The visible screen."""
+        """Read the visible screen."""
         _, reader = self.find(asked.session)
         redactor = session_reader.select_redactor(self.redactor, asked.redact, asked.redaction)
         return reader.snapshot(asked.cells, redactor)
 
     @maps_errors
     def transcript(self, asked: spec.ReadTranscript, who: Connection) -> spec.TranscriptText:
-        """What was printed, as far back as it is kept."""
+        """Read the printed text, as far back as it is kept."""
         _, reader = self.find(asked.session)
         redactor = session_reader.select_redactor(self.redactor, asked.redact, asked.redaction)
         return reader.transcript(asked, redactor)
 
     @maps_errors
     def scrollback(self, asked: spec.ReadScrollback, who: Connection) -> spec.Scrollback:
-        """Rows that scrolled off the screen."""
+        """Read the rows that scrolled off the screen."""
         _, reader = self.find(asked.session)
         redactor = session_reader.select_redactor(self.redactor, asked.redact, asked.redaction)
         return reader.scrollback(asked, redactor)
 
     @maps_errors
     async def resize(self, asked: spec.ResizeTo, who: Connection) -> spec.Resized:
-        """Give the terminal another size."""
+        """Change the size of the terminal."""
         session = self.writable(asked.session, who, "session.resize")
         size = actions.TerminalSize(asked.rows, asked.cols, asked.pixel_width, asked.pixel_height)
         with who.deferring_notices(asked.session):
@@ -238,7 +238,7 @@ class AutomationService:
 
     @maps_errors
     async def kill(self, asked: spec.OfSession, who: Connection) -> spec.Killed:
-        """End the program and all it started. Its screen can still be read."""
+        """Kill the program and everything it started. Its screen can still be read."""
         session = self._sessions.find(asked.session)
         self.bindings.check(asked.session, "session.kill")
         with who.deferring_notices(asked.session):
@@ -247,7 +247,7 @@ class AutomationService:
 
     @maps_errors
     async def close_session(self, asked: spec.OfSession, who: Connection) -> spec.Closed:
-        """End the program and forget the session."""
+        """End the program and remove the session."""
         self._sessions.find(asked.session)
         self.bindings.check(asked.session, "session.close")
         with who.deferring_notices(asked.session):
@@ -256,12 +256,12 @@ class AutomationService:
 
     @maps_errors
     def lease(self, asked: spec.Lease, who: Connection) -> spec.Leased:
-        """Say who alone may type into a session, or give that back."""
+        """Take the exclusive right to type into a session, or release it."""
         self._sessions.find(asked.session)
         self.bindings.check(asked.session, "session.lease")
         return spec.Leased(self._leases.ask(asked, who))
 
-    # For those who build on sessions, such as adapters.
+    # For packages that build on sessions, such as adapters.
 
     def open(
         self,
@@ -271,7 +271,7 @@ class AutomationService:
         raw: RawTranscript | None = None,
         extension: SessionExtension | None = None,
     ) -> tuple[str, PtySession]:
-        """A new session, in the same count as everybody's. Raises what starting it raises."""
+        """Create a session; ids are shared with `session.create`. Raises what starting raises."""
         if extension is not None:
             program = replace(program, env={**extension.environment, **program.env})
         id, session = self._sessions.create(
@@ -284,43 +284,43 @@ class AutomationService:
         return id, session
 
     def session_appeared(self, id: str) -> None:
-        """Send notices of a session, from now on, to the connections that subscribed to it."""
+        """Start the notifications of a session, for connections that subscribed to it."""
         for connection in self._connections.values():
             if connection.notices is not None:
                 connection.notices.session_appeared(id, self._sessions.find(id))
 
     def release_session(self, id: str, adapter: str) -> None:
-        """Unbind an adapter from a session that goes on. Connections that followed the session
-        because of the adapter follow it no longer."""
+        """Unbind an adapter from a session that continues. Connections that followed the session
+        because of the adapter stop following it."""
         self.bindings.release(id, adapter)
         for connection in self._connections.values():
             if connection.notices is not None:
                 connection.notices.apply_filter()
 
     def listeners(self, id: str) -> tuple[Notices, ...]:
-        """The subscriptions that follow this session."""
+        """Return the subscriptions that follow this session."""
         notices = (connection.notices for connection in self._connections.values())
         return tuple([one for one in notices if one is not None and one.follows(id)])
 
     def find(self, id: str) -> tuple[PtySession, SessionReader]:
-        """A session, and its reader. Raises UnknownSession."""
+        """Return a session and its reader. Raises UnknownSession."""
         return self._sessions.find(id), self._readers[id]
 
     def writable(self, id: str, who: Connection, method: str) -> PtySession:
-        """A session that this connection may type into. Raises what forbids it."""
+        """Return a session that this connection may type into. Raises if it may not."""
         session = self._sessions.find(id)
         self.bindings.check(id, method)
         self._leases.check(id, who, method)
         return session
 
     async def end_session(self, id: str) -> None:
-        """End a session's program and forget it. Goes on to its end whoever leaves meanwhile."""
+        """End a session's program and remove it, even if the caller is cancelled meanwhile."""
         await asyncio.shield(self._begin_to_close(id))
 
-    # Behind them.
+    # Private.
 
     def _begin_to_close(self, id: str) -> asyncio.Task[None]:
-        """It goes on to its end, whether or not the one who asked for it stays."""
+        """Start closing a session in a task that outlives the request."""
         task = asyncio.create_task(self._close(id))
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
@@ -340,7 +340,8 @@ class AutomationService:
                 closer(id)
 
     def _connection(self, peer: Peer) -> Connection:
-        """Its state, from its first request on: a peer may serve before `converse` knows it."""
+        """Return the state of a connection, made at its first request: a peer may serve a request
+        before `converse` has registered it."""
         if (known := self._connections.get(peer)) is None:
             known = self._connections[peer] = Connection(
                 peer, self.redactor, self.bindings.adapters
@@ -378,22 +379,22 @@ T = TypeVar("T")
 
 
 class NamedWaits:
-    """The waits under way that have a name, by which `session.cancel_wait` ends them.
+    """The pending waits that have an id, for `session.cancel_wait`.
 
-    The name is bound before anything else is done, so that a wait can be ended while it still
-    queues for its turn. Used by `session.wait` and `adapter.wait`, each with names of its own.
+    The id is registered first, so that a wait can be cancelled while it still queues.
+    `session.wait` and `adapter.wait` have separate ids.
     """
 
     def __init__(self) -> None:
         self._waits: dict[str, tuple[str, asyncio.Task[Any]]] = {}
 
     async def run(self, id: str | None, owner: str, waiting: Coroutine[Any, Any, T]) -> T:
-        """Wait, and let `cancel` end it if it has a name. `owner` is what it waits on."""
+        """Await a wait; `cancel` can end it by its id. `owner` is the session or adapter."""
         if id is None:
             return await waiting
         if id in self._waits:
             waiting.close()
-            raise RpcError(Condition.PARAMS, f"a wait with the id {id!r} is under way already")
+            raise RpcError(Condition.PARAMS, f"a wait with the id {id!r} is already pending")
         task = asyncio.create_task(waiting)
         self._waits[id] = (owner, task)
         try:
@@ -406,6 +407,6 @@ class NamedWaits:
             del self._waits[id]
 
     def cancel(self, id: str) -> str | None:
-        """End a wait. What it waited on; None if there is no such wait, or it is over."""
+        """Cancel a wait. Returns its owner, or None if no such wait is pending."""
         owner, task = self._waits.get(id, (None, None))
         return owner if task is not None and task.cancel() else None

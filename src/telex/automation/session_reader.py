@@ -1,7 +1,7 @@
-"""What is read of a session, in the shapes of the wire: redacted, unless asked raw.
+"""Converts screens and transcripts of a session to wire types, redacted unless asked otherwise.
 
-Every read of the service passes here. Rows that did not change are the same objects as before, so
-that sending a screen again costs what changed of it.
+Every read of the service passes here. Unchanged rows are the same objects as in the read before, so
+that a repeated read costs only the changed rows.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 def select_redactor(
     default: Redactor, redact: bool, extra: RedactionRules | None
 ) -> Redactor | None:
-    """What a read is redacted with; None for not at all. Raises RuleRefused for bad extra rules."""
+    """Return the redactor for a read, or None. Raises RuleRefused for bad extra rules."""
     if not redact:
         return None
     if extra is None:
@@ -52,7 +52,7 @@ def select_redactor(
 
 
 class SessionReader:
-    """Reads one session, and keeps how it wrote each row."""
+    """Reads one session, with a cache of converted rows."""
 
     def __init__(self, session: PtySession, default: Redactor) -> None:
         self._session = session
@@ -61,7 +61,7 @@ class SessionReader:
         self._cells: dict[tuple[int, Row], tuple[ScreenCell, ...]] = {}
 
     def snapshot(self, cells: spec.Cells, redactor: Redactor | None) -> ScreenSnapshot:
-        """The visible screen now."""
+        """Read the visible screen."""
         self._session.mark_sequence()
         seen = self._session.snapshot()
         if (masker := self._masker_of(redactor)) is not None:
@@ -69,16 +69,16 @@ class SessionReader:
         return self.to_wire(seen, cells)
 
     def moment_keeper(self, redactor: Redactor | None) -> Callable[[LiveMoment], KeptMoment]:
-        """A function that keeps the moment a wait ends in, with its secrets only if there is no
+        """Return a function that stores the moment at which a wait ends, redacted if there is a
         redactor."""
         masker = self._masker_of(redactor)
         return lambda moment: moment.keep(redactor, masker)
 
     def to_wire(self, seen: Snapshot, cells: spec.Cells) -> ScreenSnapshot:
-        """A snapshot as the wire has it."""
+        """Convert a snapshot to its wire type."""
         cursor = seen.cursor
         if cells == "full" and seen.size.rows * seen.size.cols > limits.CELLS_TOLD:
-            cells = "runs"  # a match must not be lost because its picture is too large
+            cells = "runs"  # a match must not be lost because its screen is too large
         return spec.ScreenSnapshot(
             size=terminal_size(seen.size),
             cursor=spec.CursorState(cursor.row, cursor.col, cursor.visible),
@@ -93,7 +93,7 @@ class SessionReader:
         )
 
     def transcript(self, asked: ReadTranscript, redactor: Redactor | None) -> spec.TranscriptText:
-        """What was printed, or what was since a cursor."""
+        """Read the printed text, all that is kept or from a cursor on."""
         transcript = self._session.transcript
         begin = 0 if asked.cursor is None else asked.cursor
         if redactor is None:
@@ -104,7 +104,7 @@ class SessionReader:
         return spec.TranscriptText(text, delta.cursor, delta.dropped)
 
     def scrollback(self, asked: ReadScrollback, redactor: Redactor | None) -> spec.Scrollback:
-        """Rows that scrolled away. A start below 0 counts from the newest."""
+        """Read rows of the scrollback. A negative start counts from the newest."""
         screen = self._session.screen
         total = screen.scrollback_length
         start = min(max(total + asked.start if asked.start < 0 else asked.start, 0), total)
@@ -123,7 +123,7 @@ class SessionReader:
         )
 
     def _below(self, end: int) -> tuple[Row, ...]:
-        """What follows some rows of the scrollback: a secret may begin in them and go on there."""
+        """Return the rows after some rows of the scrollback: a secret may continue there."""
         screen, count = self._session.screen, terminal_limits.MASKED_ABOVE_ROWS
         below = screen.scrollback(end, count)
         return below if len(below) == count else (*below, *screen.rows())[:count]
@@ -144,10 +144,10 @@ class SessionReader:
 
 
 def evidence_data(found: Evidence, moment: KeptMoment, redactor: Redactor | None) -> dict[str, Any]:
-    """What matched, as the wire has it.
+    """Convert the evidence of a match to its wire form.
 
-    A pattern's capture is sent if it can be read without a secret. What a predicate says is its
-    own, and need not stand anywhere: it is sent unless it quotes what is hidden.
+    The capture of a pattern is sent if the redacted screen still shows it. The text of a predicate
+    need not be on the screen: it is sent unless it quotes a hidden secret.
     """
     if redactor is None:
         return found.render()
@@ -176,7 +176,7 @@ def evidence_data(found: Evidence, moment: KeptMoment, redactor: Redactor | None
 def wait_failure_data(
     moment: KeptMoment, explanation: dict[str, object], ended: Exit | None
 ) -> dict[str, Any]:
-    """Why a wait brought nothing. The moment was kept without secrets, if it was to be."""
+    """Return why a wait did not match. The stored moment is already redacted if it has to be."""
     lines = moment.text.split("\n")
     return {
         "elapsed_ms": round(moment.elapsed * 1000),
@@ -190,7 +190,7 @@ def wait_failure_data(
 
 
 def child_state(ended: Exit | None) -> dict[str, Any]:
-    """What is known of the program."""
+    """Return whether the program runs, and its exit code or signal."""
     if ended is None:
         return {"state": "running"}
     return {"state": "exited", "exit_code": ended.code, "signal": ended.signal}

@@ -1,9 +1,9 @@
-"""The sessions of one server, by id, and what others add to them.
+"""The sessions of one server by id, and the extensions of a session.
 
-All connections share the sessions, and sessions outlive each connection. Escapes and pages extend a
-session without the registry knowing of either: the service is given factories, each of which looks
-at the parameters of `session.create` and, if they ask for it, makes a `SessionExtension` for that
-one session: control strings of its own, and what comes with them.
+All connections share the sessions, and a session outlives the connection that created it. Escapes
+and pages extend a session without the registry knowing them: the service gets factories. A factory
+reads the parameters of `session.create` and, if they ask for it, makes a `SessionExtension`, which
+claims control strings of that session and adds variables and terminal attributes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from telex.automation import limits
-from telex.automation.errors import TooManySessions, UnknownSession
+from telex.automation.error_map import TooManySessions, UnknownSession
 from telex.terminal.background_import import load_module
 
 if TYPE_CHECKING:
@@ -34,44 +34,44 @@ if TYPE_CHECKING:
 
 
 def warm_up() -> None:
-    """Load what the first session needs, beside whatever else there is to do.
+    """Load the modules of the first session in a thread.
 
-    It takes a quarter of a second, which a server should not need to answer its first request. The
-    thread ends with that; a server that ends sooner does not wait for it.
+    Loading takes a quarter of a second, which the first request should not wait for. A server that
+    ends sooner does not wait for the thread.
     """
     threading.Thread(target=load_module, args=("telex.terminal.session",), daemon=True).start()
 
 
 class SessionExtension(Protocol):
-    """What is added to one session that is about to be created."""
+    """An extension of one new session: claimed control strings, variables, terminal attributes."""
 
     @property
     def claimants(self) -> Mapping[Claim, Callable[[Claimed], None]]:
-        """Who gets which control strings."""
+        """Return the handler of each claimed control string."""
         ...
 
     @property
     def attributes(self) -> tuple[int, ...]:
-        """What the terminal says of itself beyond the usual (DA1)."""
+        """Return additional attributes for the terminal's DA1 reply."""
         ...
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """What the program is told of it, unless who creates the session says otherwise."""
+        """Return variables for the program; those of `session.create` override them."""
         ...
 
     def fault(self, fault: Fault) -> None:
-        """One of those strings was too long, or cut short."""
+        """Handle a claimed string that was too long or cut short."""
         ...
 
     def opened(self, id: str, session: PtySession) -> None:
-        """Here it is. Nothing of its output was read before."""
+        """Handle the creation of the session, before any output is read."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class CombinedExtension:
-    """Several extensions of one session, none of which knows of the others."""
+    """Several extensions of one session as one; they do not know each other."""
 
     extensions: tuple[SessionExtension, ...]
 
@@ -98,7 +98,7 @@ class CombinedExtension:
 
 
 class SessionRegistry:
-    """The sessions of one server. Ids are numbered as sessions come: s1, s2, …"""
+    """The sessions of one server. Ids are numbered in order of creation: s1, s2, …"""
 
     def __init__(self, predicates: Predicates | None = None) -> None:
         self._predicates = predicates
@@ -115,7 +115,9 @@ class SessionRegistry:
         extension: SessionExtension | None = None,
     ) -> tuple[str, PtySession]:
         if len(self._sessions) >= limits.SESSIONS:
-            raise TooManySessions(f"there are {limits.SESSIONS} sessions already; close some")
+            raise TooManySessions(
+                f"the server has its maximum of {limits.SESSIONS} sessions; close some"
+            )
         from telex.terminal.session import PtySession  # loads the emulator; see `warm_up`
 
         session = PtySession(
@@ -141,7 +143,7 @@ class SessionRegistry:
             raise UnknownSession(f"unknown session: {id}; {listed}") from None
 
     def ids(self) -> tuple[str, ...]:
-        return tuple(self._sessions)  # they are numbered as they come, so this is their order
+        return tuple(self._sessions)  # insertion order is the order of the numbers
 
     async def close(self, id: str) -> None:
         session = self.find(id)
@@ -151,9 +153,9 @@ class SessionRegistry:
         self._closing.discard(session)
 
     async def close_all(self) -> None:
-        """End every program, at the same time, those whose closing nobody awaits any more too.
+        """End every program, all at the same time, including sessions that are already closing.
 
-        One that cannot be ended does not keep the others; it is told when they are gone.
+        A program that cannot be ended does not block the others; its error is raised afterwards.
         """
         closing = [self.close(id) for id in self.ids()]
         closing += [session.close() for session in self._closing]

@@ -1,12 +1,14 @@
-"""The same as `client`, for programs without an event loop. Each method waits for its answer.
+"""The blocking twins of `client`: the same methods, each waits for its result.
 
-Written out and not generated, so that it can be read, completed by an editor, and checked; a test
-holds it to `client`, name by name.
+They are written out and not generated at run time, so that an editor completes them and mypy
+checks them. A test compares signatures and docstrings with `client`, name by name.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+
+from telex.automation.client import ATTACH_CREDIT
 
 if TYPE_CHECKING:
     import os
@@ -14,106 +16,406 @@ if TYPE_CHECKING:
 
     from telex import match
     from telex.automation import protocol as spec
-    from telex.automation.client import Server, Signal, Terminal
+    from telex.automation.caller import OutputChunk
+    from telex.automation.client import AsyncAttachment, AsyncServer, AsyncTerminal, Signal
     from telex.automation.portal import Portal
     from telex.automation.protocol import Matched, ScreenSnapshot
     from telex.terminal import actions
     from telex.terminal.waits.matchers import Since
 
 
-class BlockingTerminal:
-    """One session: type, wait, look. See `Terminal`, whose methods these are."""
+class Terminal:
+    """A program on a terminal: type, wait, read the screen.
 
-    def __init__(self, terminal: Terminal, portal: Portal) -> None:
+    `telex.spawn` makes one for a program in this process, `Server.spawn` and
+    `Server.terminal` for a session of a server. Leaving `with` ends the program.
+
+    Example:
+        with telex.spawn("python3 -q") as term:
+            term.wait(">>> ")
+            mark = term.type("print(6 * 7)\\n")
+            term.wait("42", since=mark)
+    """
+
+    __module__ = "telex"
+
+    def __init__(self, terminal: AsyncTerminal, portal: Portal) -> None:
         self._terminal = terminal
+        self._portal = portal
         self._run = portal.run
         self.id = terminal.id
 
-    def __enter__(self) -> BlockingTerminal:
+    def __repr__(self) -> str:
+        return repr(self._terminal).replace("Async", "", 1)
+
+    def __enter__(self) -> Terminal:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
     def type(self, text: str) -> str:
+        """Type characters, exactly as given.
+
+        Args:
+            text: The characters. "\\n" is the Enter key for most programs.
+
+        Returns:
+            A mark of the moment before, for `since` of a later wait.
+
+        Raises:
+            SessionClosed: The program has ended.
+            NotPermitted: Another client holds the lease of the session.
+        """
         return self._run(self._terminal.type(text))
 
     def press(self, *keys: str) -> str:
+        """Press keys by name, encoded as the program's current modes ask for.
+
+        Args:
+            keys: Names such as "enter", "ctrl_c", "alt_left", "f5"; docs/reference/keys.md
+                lists all of them.
+
+        Returns:
+            The mark of the moment before the first key.
+
+        Raises:
+            Refused: There is no such key.
+            ValueError: No key is given.
+
+        Example:
+            term.press("down", "down", "enter")
+        """
         return self._run(self._terminal.press(*keys))
 
     def paste(self, text: str, *, bracketed: bool = False) -> str:
+        """Paste text.
+
+        Args:
+            text: The text, written as it is.
+            bracketed: Put it between the markers of bracketed paste. The text cannot contain the
+                end marker: it is removed.
+
+        Returns:
+            A mark of the moment before.
+        """
         return self._run(self._terminal.paste(text, bracketed=bracketed))
 
     def click(self, row: int, col: int, **how: Any) -> str:
+        """Click a cell with the mouse.
+
+        Args:
+            row: The row, counted from 0 at the top.
+            col: The column, counted from 0 at the left.
+            how: `event` ("click", "press", "release", "move", "scroll_up", "scroll_down"),
+                `button` ("left", "middle", "right"), `count`, and `shift`, `alt`, `ctrl`.
+
+        Returns:
+            A mark of the moment before.
+
+        Raises:
+            Refused: The program did not ask its terminal for mouse events.
+        """
         return self._run(self._terminal.click(row, col, **how))
 
     def interrupt(self) -> str:
+        """Type the terminal's interrupt character (usually Ctrl-C), ahead of queued input.
+
+        Returns:
+            A mark of the moment before.
+        """
         return self._run(self._terminal.interrupt())
 
     def eof(self) -> str:
+        """Type the terminal's end-of-file character (usually Ctrl-D).
+
+        Returns:
+            A mark of the moment before.
+        """
         return self._run(self._terminal.eof())
 
     def signal(self, name: Signal) -> str:
+        """Send a signal to the foreground process group.
+
+        Args:
+            name: "term", "hup", "quit", "int", "kill", "user1" or "user2".
+
+        Returns:
+            A mark of the moment before.
+        """
         return self._run(self._terminal.signal(name))
 
     def act(self, action: actions.Action) -> str:
+        """Perform any action of the automation protocol.
+
+        Args:
+            action: A value of `telex.terminal.actions`.
+
+        Returns:
+            A mark of the moment before.
+        """
         return self._run(self._terminal.act(action))
 
     def wait(
         self, what: match.What, timeout: float = 30.0, *, since: Since | None = None
     ) -> Matched:
+        """Wait until a text, a pattern or a matcher matches.
+
+        Args:
+            what: A text on the screen, a compiled `re` pattern, or a matcher of `telex.match`.
+            timeout: Seconds to wait.
+            since: A mark. Text that was on the screen at the mark, and the echo of what was typed
+                since then, do not match.
+
+        Returns:
+            The match: its `evidence` has the kind of matcher and, of a pattern, the first group as
+            `capture`.
+
+        Raises:
+            TimedOut: Nothing matched in time. The message shows the nearest miss and the screen.
+            SessionClosed: The program ended first.
+            Refused: The pattern is not valid RE2.
+
+        Example:
+            found = term.wait(telex.match.regex(r"version (\\S+)"))
+        """
         return self._run(self._terminal.wait(what, timeout, since=since))
 
     def wait_exit(self, timeout: float = 30.0) -> int | None:
+        """Wait until the program ends.
+
+        Args:
+            timeout: Seconds to wait.
+
+        Returns:
+            The exit code, or None if a signal ended the program.
+
+        Raises:
+            TimedOut: The program still runs.
+        """
         return self._run(self._terminal.wait_exit(timeout))
 
     def snapshot(self, *, cells: spec.Cells = "full", redact: bool = True) -> ScreenSnapshot:
+        """Read the visible screen: text, cells with their styles, cursor, title, modes.
+
+        Args:
+            cells: "full" for every cell, "runs" for runs of one style, "none" for text only.
+            redact: Mask secrets.
+        """
         return self._run(self._terminal.snapshot(cells=cells, redact=redact))
 
     def text(self, *, redact: bool = True) -> str:
+        """Read the text of the visible screen.
+
+        Args:
+            redact: Mask secrets.
+        """
         return self._run(self._terminal.text(redact=redact))
 
     def transcript(self, *, strip: bool = True, redact: bool = True) -> str:
+        """Read what the program printed, in order, as far back as it is kept.
+
+        Args:
+            strip: Leave out escape sequences.
+            redact: Mask secrets.
+        """
         return self._run(self._terminal.transcript(strip=strip, redact=redact))
 
     def scrollback(self, *, redact: bool = True) -> tuple[str, ...]:
+        """Read the rows that scrolled off the top of the screen, oldest first.
+
+        Args:
+            redact: Mask secrets.
+        """
         return self._run(self._terminal.scrollback(redact=redact))
 
     def resize(self, rows: int, cols: int) -> None:
+        """Change the size of the terminal. The program gets SIGWINCH.
+
+        Args:
+            rows: The height, 1 to 1000.
+            cols: The width, 1 to 1000.
+
+        Raises:
+            SessionClosed: The program has ended.
+        """
         self._run(self._terminal.resize(rows, cols))
 
     def record(self, path: str | os.PathLike[str] | None, **how: Any) -> None:
+        """Record to an asciicast file from now on.
+
+        Args:
+            path: The file; None stops the recording.
+            how: `format` (2 or 3, of asciicast), `input` (record typed text too), `redact`.
+
+        Raises:
+            Refused: The file exists, or its directory does not.
+            RecordingLost: The disk is full. Raised when the recording is begun or stopped; `close`
+                warns instead.
+        """
         self._run(self._terminal.record(path, **how))
 
+    def attach(self, *, credit: int = ATTACH_CREDIT, redact: bool = True) -> Attachment:
+        """Follow the output byte by byte, as a terminal would: the screen first, then the rest.
+
+        Args:
+            credit: Bytes that may be on the way. A slower reader gets the newest screen instead
+                of a growing backlog.
+            redact: Mask secrets.
+
+        Raises:
+            Refused: The credit is not between 1 and 16777216, or there is no such session. Raised
+                on entering.
+
+        Example:
+            with term.attach() as output:
+                screen = output.read()  # draws the whole screen; the next ones add to it
+        """
+        attachment = self._terminal.attach(credit=credit, redact=redact)
+        return Attachment(attachment, self._portal)
+
     def kill(self) -> None:
+        """Kill the program and everything it started. Its screen can still be read."""
         self._run(self._terminal.kill())
 
     def close(self) -> None:
+        """End the program and the session. A second call does nothing."""
         self._run(self._terminal.close())
 
 
-class BlockingServer:
-    """A running server. See `Server`, whose methods these are."""
+class Attachment:
+    """The output of a session as it is printed, with flow control. Made by `Terminal.attach`.
 
-    def __init__(self, server: Server, portal: Portal) -> None:
-        self._server = server
-        self._portal = portal
+    Enter it with `with`, then iterate over it for `OutputChunk`s. The first chunk draws the
+    current screen. Asking for the next chunk grants the server credit for the ones before; at most
+    `credit` bytes are on the way. A reader that falls behind gets the newest screen instead of all
+    output between. When the program ends, one last chunk draws the final screen, and the iteration
+    stops.
 
-    def __enter__(self) -> BlockingServer:
+    Example:
+        with term.attach() as output:
+            screen = output.read()  # draws the whole screen; the next ones add to it
+    """
+
+    __module__ = "telex"
+
+    def __init__(self, attachment: AsyncAttachment, portal: Portal) -> None:
+        self._attachment = attachment
+        self._run = portal.run
+
+    @property
+    def exit_code(self) -> int | None:
+        """The exit code, once the last screen is drawn; None if a signal ended the program."""
+        return self._attachment.exit_code
+
+    @property
+    def exit_signal(self) -> int | None:
+        """The signal that ended the program, once the last screen is drawn."""
+        return self._attachment.exit_signal
+
+    def __repr__(self) -> str:
+        return repr(self._attachment).replace("Async", "", 1)
+
+    def __enter__(self) -> Attachment:
+        self._run(self._attachment.__aenter__())
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def spawn(self, command: str | Sequence[str], **how: Any) -> BlockingTerminal:
-        terminal = self._portal.run(self._server.spawn(command, **how))
-        return BlockingTerminal(terminal, self._portal)
+    def __iter__(self) -> Attachment:
+        return self
 
-    def sessions(self) -> tuple[str, ...]:
-        return self._portal.run(self._server.sessions())
+    def __next__(self) -> OutputChunk:
+        if (chunk := self.read()) is None:
+            raise StopIteration
+        return chunk
 
-    def terminal(self, id: str) -> BlockingTerminal:
-        return BlockingTerminal(self._server.terminal(id), self._portal)
+    def read(self) -> OutputChunk | None:
+        """Return the next chunk, or None after the last one. It may be cancelled and repeated.
+
+        Raises:
+            SessionClosed: The session was closed.
+            ServerGone: The connection to the server is closed.
+            RuntimeError: The attachment was not entered by `with`.
+        """
+        return self._run(self._attachment.read())
+
+    def write(self, data: bytes) -> None:
+        """Type bytes, as a keyboard sends them.
+
+        Args:
+            data: UTF-8. A character may be cut between two calls.
+
+        Raises:
+            SessionClosed: The program has ended, or the attachment was closed.
+        """
+        self._run(self._attachment.write(data))
+
+    def resize(self, rows: int, cols: int) -> None:
+        """Change the size of the terminal.
+
+        Args:
+            rows: The height, 1 to 1000.
+            cols: The width, 1 to 1000.
+
+        Raises:
+            SessionClosed: The program has ended, or the attachment was closed.
+        """
+        self._run(self._attachment.resize(rows, cols))
 
     def close(self) -> None:
-        self._portal.run(self._server.close())
+        """Stop following the output. The program continues. A second call does nothing."""
+        self._run(self._attachment.close())
+
+
+class Server:
+    """A connection to a running server. Leaving `with` closes the connection; the sessions
+    of the server stay.
+
+    Example:
+        with telex.connect("unix:") as server:
+            term = server.spawn("bash")
+    """
+
+    __module__ = "telex"
+
+    def __init__(self, server: AsyncServer, portal: Portal) -> None:
+        self._server = server
+        self._portal = portal
+        self._run = portal.run
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def spawn(self, command: str | Sequence[str], **how: Any) -> Terminal:
+        """Start a program on the server. It runs until its terminal is closed.
+
+        Args:
+            command: An argument list, or a string that is split as a shell splits words.
+            how: As for `telex.spawn`: `cwd`, `env`, `rows`, `cols`, and any other parameter of
+                `session.create`.
+
+        Raises:
+            NotStarted: The program could not be started.
+        """
+        return Terminal(self._run(self._server.spawn(command, **how)), self._portal)
+
+    def sessions(self) -> tuple[str, ...]:
+        """List the ids of the server's sessions."""
+        return self._run(self._server.sessions())
+
+    def terminal(self, id: str) -> Terminal:
+        """Return a session of the server. Leaving it by `with` ends its program.
+
+        Args:
+            id: An id from `sessions`.
+        """
+        return Terminal(self._server.terminal(id), self._portal)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._run(self._server.close())

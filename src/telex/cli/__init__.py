@@ -1,10 +1,9 @@
 """The `telex` command: one file per command, and this one, which starts and ends them.
 
-`main` answers with an exit code and never lets a traceback reach a person: 0 ok, 1 failed, 2 usage,
-3 unsupported here, 5 no server, 124 timed out, 130 interrupted, 141 nobody reads our output, else
-the child's.
-Commands return their code (None is 0) and raise for everything else; `command_end` turns that into
-one line. Importing this costs click and nothing more: `LazyCommand` loads a command when it runs.
+`main` returns an exit code and never shows a traceback: 0 ok, 1 failed, 2 usage, 3 unsupported
+here, 5 no server, 124 timed out, 130 interrupted, 141 output closed (SIGPIPE), else the child's.
+A command returns its code (None is 0) or raises; `command_end` turns an exception into one line.
+Importing this module imports click alone: `LazyCommand` loads a command when it runs.
 """
 
 from __future__ import annotations
@@ -26,13 +25,13 @@ if TYPE_CHECKING:
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Run one command line (the process's own by default) and answer with its exit code."""
+    """Run one command line, by default that of the process, and return its exit code."""
     try:
         _let_any_text_be_printed()
         code = _run(list(sys.argv[1:] if args is None else args))
         if sys.stdout is not None:
-            sys.stdout.flush()  # here, and not at exit, where a full disk would end in a traceback
-    # Everything: behind us is only Python's own traceback.
+            sys.stdout.flush()  # at exit, a full disk would end in a traceback
+    # Every exception: Python would print a traceback.
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001
         return _end(error)
     return code
@@ -43,10 +42,10 @@ def _run(args: list[str]) -> int:
     if asked.endswith("_complete"):
         from click.shell_completion import shell_complete
 
-        import telex.cli.completions  # noqa: F401  which teaches click our bash
+        import telex.cli.completions  # noqa: F401  registers our bash script with click
 
         return shell_complete(root, {}, "telex", COMPLETE, asked)
-    # Not root.main(): it ends a broken pipe by itself, with a code of its own.
+    # Not root.main(): it handles a broken pipe itself, with another exit code.
     with root.make_context("telex", args) as context:
         return root.invoke(context) or 0
 
@@ -64,13 +63,13 @@ def _end(error: BaseException) -> int:
 
 
 def _let_any_text_be_printed() -> None:
-    """A path may hold bytes that are no text, and a terminal may know only ASCII."""
+    """Allow any text on stdout: a path may have undecodable bytes, a terminal only ASCII."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _settle_stdout() -> None:
-    """What stdout cannot take now it would not take at exit: drop it without a second error."""
+    """Drop output that stdout did not accept: flushing it at exit would fail again."""
     if not isinstance(sys.stdout, io.TextIOWrapper):
         return
     try:
@@ -83,27 +82,25 @@ def _settle_stdout() -> None:
 
 @dataclass(frozen=True, slots=True)
 class CommandEnd:
-    """One line for the person (None: nothing needs saying) and the process's exit code."""
+    """The last line on stderr (None for none) and the exit code of the process."""
 
     line: str | None
     code: int
 
 
 def command_end(error: BaseException) -> CommandEnd:
-    """An exception of ours is a sentence already, and may bring an `exit_code` of its own."""
+    """Turn an exception into a line and a code. An exception of telex may have an `exit_code`."""
     match error:
         case Exit():
             return CommandEnd(None, error.exit_code)
         case KeyboardInterrupt() | Abort():
             return CommandEnd(None, 130)
         case BrokenPipeError():
-            return CommandEnd(
-                None, 141
-            )  # as if SIGPIPE had done it: `telex … | head -1` is no failure
+            return CommandEnd(None, 141)  # like SIGPIPE: `telex … | head -1` is not a failure
         case NoArgsIsHelpError():
             return CommandEnd(error.format_message(), 2)
         case click.UsageError():
-            what = " ".join(error.format_message().split())  # click may fold it over lines
+            what = " ".join(error.format_message().split())  # click may wrap the message
             return CommandEnd(f"telex: {what}{_try_help(error.ctx)}", 2)
         case click.ClickException():
             return CommandEnd(f"telex: {error.format_message()}", error.exit_code)
@@ -111,7 +108,7 @@ def command_end(error: BaseException) -> CommandEnd:
             return CommandEnd(f"telex: {str(error) or 'timed out'}", 124)
         case OSError():
             return CommandEnd(f"telex: {_of_the_system(error)}", 1)
-        case _ if type(error).__module__.startswith("telex."):
+        case _ if type(error).__module__.partition(".")[0] == "telex":
             return CommandEnd(f"telex: {error}", getattr(error, "exit_code", 1))
         case _:
             what = f"{type(error).__name__}: {error}"

@@ -1,4 +1,4 @@
-"""Where to listen, as a person types it: HOST:PORT. For every command that has a door."""
+"""Parse HOST:PORT, for every command that listens."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import click
 
 
 def address(_: click.Context, __: click.Parameter, given: str | None) -> tuple[str, int] | None:
-    """An option's callback. No host is this machine; an IPv6 address stands in brackets."""
+    """Callback of an option. An empty host is this machine; an IPv6 address is in brackets."""
     return None if given is None else read_address(given)
 
 

@@ -10,8 +10,8 @@ from telex.cli.console import explain
 
 HELP = """Show a running session in this terminal, and type into it.
 
-The session gets this terminal's size, and everything typed here but the detach key, which leaves
-it running. When its program ends, so does this, with the program's exit code.
+The session gets the size of this terminal and everything you type, except the detach key, which
+leaves the session running. When the program ends, this command ends with its exit code.
 
 \b
   telex call session.list
@@ -26,14 +26,14 @@ it running. When its program ends, so does this, with the program's exit code.
     default="ctrl_]",
     show_default=True,
     metavar="KEY",
-    help="What leaves the session: ctrl_ and a letter or one of [ \\ ] ^ _.",
+    help="Key that leaves the session: ctrl_ and a letter or one of [ \\ ] ^ _.",
 )
-@click.option("--read-only", is_flag=True, help="Look, and neither type nor resize.")
+@click.option("--read-only", is_flag=True, help="Only watch: do not type or resize.")
 @click.argument("session", shell_complete=completion_candidates.sessions)
 def command(address: str, detach_key: str, read_only: bool, session: str) -> int:
     from telex.passthrough.attach_view import attach, control_key
 
     code = attach(address, session, control_key(detach_key), read_only=read_only)
     if code is None:
-        explain(f"telex: detached from {session}, which goes on")
+        explain(f"telex: detached from {session}, which still runs")
     return code or 0

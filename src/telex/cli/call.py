@@ -11,15 +11,14 @@ import click
 from telex.cli import completion_candidates
 from telex.cli.console import explain, say
 
-HELP = """Ask a running server one thing.
+HELP = """Send one request to a running server.
 
-Its answer is printed as JSON.
+The answer is printed as JSON. METHOD is a method of the automation protocol. PARAMS are its
+parameters, a JSON object; `-` reads them from stdin. The server is the one of
+`telex serve --socket`, or the one at --to.
 
-METHOD is a method of the protocol and PARAMS its parameters, a JSON object (`-` reads it from
-stdin). The server is the one that `telex serve --socket` started, or the one at --to.
-
-If the server refuses, its reason goes to stderr and the exit code is 1; 124 if a wait timed out,
-and 5 if there is no server.
+The exit code is 1 if the server refuses the request (the reason is on stderr), 124 if a wait timed
+out, and 5 if no server is running.
 
 \b
   telex call session.create '{"program": "bash"}'
@@ -42,10 +41,10 @@ def _object(_: click.Context, __: click.Parameter, given: str) -> Any:
         params = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise click.BadParameter(
-            f"""that is not JSON: {error}; write it like '{{"session": "s1"}}'"""
+            f"""not valid JSON: {error}; write it like '{{"session": "s1"}}'"""
         ) from error
     if not isinstance(params, (dict, list)):
-        raise click.BadParameter("parameters are a JSON object")
+        raise click.BadParameter("the parameters must be a JSON object")
     return params
 
 
@@ -65,7 +64,7 @@ def command(address: str, method: str, params: Any) -> int:
     except RpcError as refused:
         problem = refused.problem
         explain(f"telex: {problem.message} ({problem.code})")
-        if problem.code == RESERVED[Condition.METHOD]:  # the nearest names are in the sentence
+        if problem.code == RESERVED[Condition.METHOD]:  # the message has the nearest names
             explain("telex: `telex call server.capabilities` lists every method")
         elif problem.data is not UNSET:
             explain(json.dumps(problem.data, indent=2, ensure_ascii=False))
@@ -76,7 +75,7 @@ def command(address: str, method: str, params: Any) -> int:
 
 
 def _shown(answer: Any, indent: int | None) -> str:
-    """JSON that stays JSON on any stdout: what cannot be printed is written in JSON's own way."""
+    """Return JSON in which unprintable characters are written as JSON escapes."""
     ascii_only = not (sys.stdout.encoding or "").lower().startswith("utf")
     text = json.dumps(answer, indent=indent, ensure_ascii=ascii_only)
     return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)

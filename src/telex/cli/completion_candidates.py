@@ -1,5 +1,5 @@
-"""Names that shells complete, written down: to ask the code for them would load most of it, and a
-person waits for the answer with a finger on the key. A test holds them to the code."""
+"""Names that shells complete. They are listed here, as asking the code for them would load most of
+it while a person waits for the completion. A test compares the lists with the code."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ METHODS: Final = (
     *("session.resize", "session.scrollback", "session.snapshot", "session.transcript"),
     "session.wait",
 )
-"""Of a server, for `telex call`."""
+"""Methods of a server, for `telex call`."""
 
 ESCAPES: Final = (
     *("clip:read", "clip:types", "clip:write", "detect", "file:download", "file:upload"),
@@ -46,28 +46,28 @@ ESCAPES: Final = (
 """Commands of JSON escapes, for `telex escape`."""
 
 
-# What may come next on a command line, for a shell that asks: the `shell_complete` of arguments.
+# The `shell_complete` functions of arguments.
 #
-# Each takes what click gives (the context, the parameter, the word so far) and answers fast, so
-# nothing is loaded at the top. What cannot be found out is not offered; a shell has no place for a
-# reason, and the command itself says it.
+# Each gets the context, the parameter and the word so far from click. They must be fast, so imports
+# are local. A function that fails offers nothing: a shell cannot show a reason, and the command
+# itself reports it.
 
 
 Offered = list["CompletionItem[str]"]
 
 
 def methods(context: click.Context, parameter: click.Parameter, word: str) -> Offered:
-    """Of a server."""
+    """Complete methods of a server."""
     return _beginning(word, METHODS)
 
 
 def escapes(context: click.Context, parameter: click.Parameter, word: str) -> Offered:
-    """Commands of JSON escapes."""
+    """Complete commands of JSON escapes."""
     return _beginning(word, ESCAPES)
 
 
 def adapters(context: click.Context, parameter: click.Parameter, word: str) -> Offered:
-    """By name, those that come with telex and those that are installed; or by path."""
+    """Complete adapters: built-in and installed ones by name, or any by path."""
     if _is_path(word):
         return _files("dir", word)
     from pathlib import Path
@@ -80,7 +80,7 @@ def adapters(context: click.Context, parameter: click.Parameter, word: str) -> O
 
 
 def plugins(context: click.Context, parameter: click.Parameter, word: str) -> Offered:
-    """By name, those that may be run; or by path."""
+    """Complete plugins that may be run: by name or by path."""
     if _is_path(word):
         return _files("file", word)
     from telex.cli.plugin.plugin_target import find
@@ -89,7 +89,7 @@ def plugins(context: click.Context, parameter: click.Parameter, word: str) -> Of
 
 
 def sessions(context: click.Context, parameter: click.Parameter, word: str) -> Offered:
-    """Those of the server at --to, if there is one that answers soon."""
+    """Complete sessions of the server at --to, if it answers quickly."""
     import asyncio
 
     from telex.rpc.errors import CallError
@@ -103,7 +103,7 @@ def sessions(context: click.Context, parameter: click.Parameter, word: str) -> O
 
 
 def programs(context: click.Context, parameter: click.Parameter, word: str) -> Offered:
-    """The first word is a program, by name or path; those after it are most likely files."""
+    """Complete a program by name or path as the first word, and files after it."""
     if context.params.get(parameter.name or "") or _is_path(word):
         return _files("file", word)
     import os
@@ -113,7 +113,7 @@ def programs(context: click.Context, parameter: click.Parameter, word: str) -> O
         try:
             with os.scandir(directory) as entries:
                 names.update([one.name for one in entries if one.name.startswith(word)])
-        except OSError:  # a PATH may name what is not there
+        except OSError:  # PATH may name a missing directory
             continue
     return _beginning(word, sorted(names))
 
@@ -136,7 +136,7 @@ def _manifests(place: Path) -> Iterable[Path]:
 
 
 def _name(manifest: Path) -> str:
-    """As the manifest has it, or else as the directory is called."""
+    """Return the name in the manifest, or that of the directory."""
     import tomllib
 
     try:

@@ -1,4 +1,4 @@
-"""`telex completions`: the script that teaches a shell our commands."""
+"""`telex completions`: the completion script of a shell."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from click.shell_completion import (
 from telex.cli.console import say
 from telex.cli.root import COMPLETE
 
-# The shells that complete our commands: their scripts, and how each says what was typed.
+# The shells that complete our commands: their scripts, and how each passes the typed words.
 #
-# bash cuts words at colons and equal signs, and replaces only the last piece; so the pieces are put
-# together before click sees them, and what stands before the last piece is cut off the answers. Zsh
-# and fish leave words whole.
+# bash splits words at colons and equal signs, and replaces only the last piece. So the pieces are
+# joined before click sees them, and the part before the last piece is cut off the answers. zsh and
+# fish pass whole words.
 
 
 _BREAKS: Final = frozenset(":=")
@@ -54,7 +54,7 @@ class Bash(BashComplete):
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         self._shown = ""
-        """What of the word stands before the piece that bash replaces."""
+        """The part of the word before the piece that bash replaces."""
 
     def get_completion_args(self) -> tuple[list[str], str]:
         at = int(os.environ["COMP_CWORD"])
@@ -70,8 +70,8 @@ class Bash(BashComplete):
 
 
 def whole_words(pieces: list[str], line: str) -> list[str]:
-    """Words as a person sees them, from bash's pieces of them, up to the cursor. The line tells
-    where blanks stand; without one, nothing stands around a break."""
+    """Join bash's pieces to whole words, up to the cursor. `line` shows where blanks are; without a
+    line, pieces around a break character are joined."""
     words: list[str] = []
     end, glued = 0, False
     for piece in pieces:
@@ -95,7 +95,7 @@ def _unquoted(word: str) -> str:
 
 
 class Fish(FishComplete):
-    """Click's script cuts what it shows at the first comma, and our lines of help have some."""
+    """Like click's, whose script cuts a line of help at its first comma."""
 
     source_template: ClassVar[str] = FishComplete.source_template.replace(
         'string split ","', 'string split --max 1 ","'

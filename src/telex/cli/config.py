@@ -1,4 +1,4 @@
-"""`telex config`: what holds and why, and which project files may be read."""
+"""`telex config`: the settings, their origins, and trust in project files."""
 
 from __future__ import annotations
 
@@ -20,12 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-# Permission rules in words, where a person looks at them: `config trust`, `config show`,
-# `agent remembered`.
+# Permission rules as text, for `config trust`, `config show` and `agent remembered`.
 
 
 def rules_of(content: bytes, where: str) -> list[str]:
-    """Those of a config.toml. Raises `RuleRefused`; that it is TOML was seen before."""
+    """Return the rules of a config.toml that is valid TOML. Raises `RuleRefused`."""
     from telex.agent.permissions import rule_to_table, rules_from_tables
 
     table = tomllib.loads(content.decode()).get("permission", {})
@@ -35,22 +34,22 @@ def rules_of(content: bytes, where: str) -> list[str]:
 
 
 def in_words(rule: Mapping[str, Any]) -> str:
-    """`allow shell: command="git push"`."""
+    """Return a rule as text, such as `allow shell: command="git push"`."""
     members = [
         f"{name}={json.dumps(value, ensure_ascii=False)}"
         for name, value in rule.items()
         if name not in ("decision", "tool")
     ]
     tool = "every tool" if rule["tool"] == "*" else rule["tool"]
-    return f"{rule['decision']} {tool}: {', '.join(members) or 'whatever it is given'}"
+    return f"{rule['decision']} {tool}: {', '.join(members) or 'any arguments'}"
 
 
-HELP = """Show what is configured, and where it comes from.
+HELP = """Show the settings and where each comes from.
 
-Settings come, strongest first, from a flag (`telex --set KEY=VALUE ...`), the environment
-(`TELEX_<SECTION>_<KEY>`, lists with commas), the project's `.telex/config.toml` once you trusted
-it, your own `config.toml`, and the defaults. Secrets are the exception: what several of them list
-adds up.
+A setting has the value of the first of these that sets it: a flag (`telex --set KEY=VALUE ...`),
+the environment (`TELEX_<SECTION>_<KEY>`, lists with commas), the project's `.telex/config.toml`
+once you trusted it, your own `config.toml`, the default. Lists of secrets are the exception: they
+are joined.
 """
 
 
@@ -63,9 +62,9 @@ def command() -> None:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object instead of a table.")
 @click.pass_context
 def show(context: click.Context, as_json: bool) -> None:
-    """Show each setting, its value, and its origin.
+    """Show each setting, its value and its origin.
 
-    Secret values are counted, not shown.
+    Of secret values only the number is shown.
 
     With --json, one object:
 
@@ -75,7 +74,7 @@ def show(context: click.Context, as_json: bool) -> None:
       user_file     path, exists
       project_file  path, trust; null where there is none
       permission_rules  each with rule and where
-      warnings      the lines that otherwise go to stderr
+      warnings      the lines that go to stderr without --json
     """
     config = load_config(context)
     if as_json:
@@ -100,16 +99,16 @@ def path() -> None:
 @command.command()
 @click.argument("where", metavar="[PATH]", required=False, type=click.Path(path_type=Path))
 def trust(where: Path | None) -> None:
-    """Let a project's .telex/config.toml be read, as it is now.
+    """Trust a project's .telex/config.toml, with its present content.
 
-    PATH is the file or its project's directory; by default the one that applies here. When the file
-    changes, it is not read until you trust it again.
+    PATH is the file or the project's directory; by default the file that applies here. When the
+    file changes, it is not read until you trust it again.
     """
     here = places.find()
     file = find_project(here) if where is None else load.read(_file_of(where), here.trusted)
     if file is None:
         raise click.ClickException(f"there is no {load.NAME} {_said(where)}")
-    # Read first: what cannot be understood should not be trusted.
+    # Read first: a file that is not valid must not be trusted.
     layer = from_file(file.content, Origin(Source.PROJECT, str(file.path)))
     for warning in layer.warnings:
         warn(warning)
@@ -124,7 +123,7 @@ def trust(where: Path | None) -> None:
 @command.command()
 @click.argument("where", metavar="[PATH]", required=False, type=click.Path(path_type=Path))
 def untrust(where: Path | None) -> None:
-    """Take that back: the project's file is no longer read."""
+    """No longer trust a project's .telex/config.toml: it is not read any more."""
     here = places.find()
     file = load.find(Path.cwd()) if where is None else _file_of(where)
     if file is None:
@@ -134,7 +133,7 @@ def untrust(where: Path | None) -> None:
 
 
 def _rules(config: Config) -> list[tuple[str, str]]:
-    """Those that hold, each with its file."""
+    """Return the rules in force, each with its file."""
     files = [(config.user_file, read_file(config.user_file))]
     if (found := config.project_file) is not None and found.trust is load.Trust.TRUSTED:
         files.append((found.path, found.content))

@@ -1,4 +1,4 @@
-"""The configuration a command runs with, its flags on top of everything else, and its redactor."""
+"""The configuration of a command, including its flags, and its redactor."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def load_config(context: click.Context) -> Config:
-    """Read it. A mistake in `--set` is a mistake in usage."""
+    """Read the configuration. A mistake in `--set` is a usage error."""
     return load(places.find(), flags=flags_of(context))
 
 
@@ -29,8 +29,8 @@ def flags_of(context: click.Context) -> Layer:
 
 
 def redactor_of(settings: Settings) -> Redactor:
-    """The default rules and the configured literals."""
-    from telex.redaction import Redactor  # here: a command that redacts nothing does not load it
+    """Return a redactor with the default rules and the configured literals."""
+    from telex.redaction import Redactor  # local: many commands redact nothing
 
     return Redactor(
         extra_literals=settings.redaction.extra_literals,

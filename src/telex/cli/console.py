@@ -1,7 +1,7 @@
-"""Words to a person: the only place that writes to the terminal outside of a session.
+"""Output for people. No other module writes to the terminal outside of a session.
 
-Whatever is said passes `printable`: a path, a variable or a key may carry escape sequences, and a
-terminal would obey them.
+All text passes `printable`: a path, a variable or a key may contain escape sequences, which a
+terminal would obey.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ import click
 
 
 def printable(text: str) -> str:
-    """The same text, with everything a terminal would act on spelled out; newlines stay."""
+    """Return the text with control characters written as escapes, except newlines."""
     return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
 
 
 def say(text: str = "") -> None:
-    """A line of the answer, on stdout."""
+    """Print a line of the result on stdout."""
     click.echo(printable(text))
 
 
 def explain(text: str, redact: bool = True) -> None:
-    """A line about the answer, on stderr, without secrets: it may end up in a log."""
+    """Print a line on stderr, redacted, as it may end up in a log."""
     if redact:
-        from telex.redaction import Redactor  # seldom needed, and not for free
+        from telex.redaction import Redactor  # local: seldom needed, and slow to import
 
         text = Redactor().redact(text)
     click.echo(printable(text), err=True)
@@ -36,5 +36,5 @@ def warn(text: str) -> None:
 
 
 def coloured() -> bool:
-    """Whether the answer may have colours: only on a terminal, and not against https://no-color.org."""
+    """Whether stdout is a terminal and NO_COLOR (https://no-color.org) is not set."""
     return sys.stdout is not None and sys.stdout.isatty() and not os.environ.get("NO_COLOR")

@@ -1,4 +1,4 @@
-"""`telex detect`: whether the terminal this runs in speaks JSON escapes, and which commands."""
+"""`telex detect`: whether this terminal supports JSON escapes, and which commands."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import click
 
 from telex.cli.console import say
 
-HELP = """Say whether this terminal speaks JSON escapes, and which.
+HELP = """Show whether this terminal supports JSON escapes.
 
-The terminal is asked, also where stdin and stdout are redirected. The exit code is 0 if it does,
-and 3 if nobody here speaks them. `telex run -- bash` starts a shell in a terminal that does.
+The request goes to the terminal even where stdin and stdout are redirected. The exit code is 0 if
+the terminal answers, and 3 if it does not. `telex run -- bash` starts a shell in one that does.
 """
 
 
@@ -29,7 +29,7 @@ def command(as_json: bool) -> int:
             raise
         say(json.dumps({"supported": False, "reason": error.why, "advice": error.advice}))
         return error.exit_code
-    say(json.dumps(found) if as_json else _told(found))
+    say(json.dumps(found) if as_json else _described(found))
     return 0
 
 
@@ -46,10 +46,10 @@ async def _found() -> dict[str, Any]:
         }
 
 
-def _told(found: dict[str, Any]) -> str:
+def _described(found: dict[str, Any]) -> str:
     lines = [
         f"JSON escapes: yes, by {found['via']}",
-        f"  its slowest answer took {found['round_trip_ms']:g} ms",
+        f"  slowest answer: {found['round_trip_ms']:g} ms",
         f"  frames of up to {found['maxframe']} bytes of JSON",
     ]
     lines += [f"  {system}: {_how_much(one)}" for system, one in found["capabilities"].items()]
@@ -57,16 +57,16 @@ def _told(found: dict[str, Any]) -> str:
 
 
 def _how_much(one: Any) -> str:
-    """In words. It comes from a terminal, and may be anything."""
-    told = one if isinstance(one, dict) else {}
-    level = [f"level {told['level']}"] if "level" in told else []
-    without = " ".join(_names(told, "exclude"))
-    parts = [*level, *_names(told, "include"), *([f"without {without}"] if without else [])]
-    if unknown := " ".join(_names(told, "unverified")):
+    """Describe a capability. The value comes from a terminal and may be of any type."""
+    capability = one if isinstance(one, dict) else {}
+    level = [f"level {capability['level']}"] if "level" in capability else []
+    without = " ".join(_names(capability, "exclude"))
+    parts = [*level, *_names(capability, "include"), *([f"without {without}"] if without else [])]
+    if unknown := " ".join(_names(capability, "unverified")):
         parts.append(f"unverified {unknown}")
     return ", ".join(parts) or "there"
 
 
-def _names(told: dict[str, Any], member: str) -> list[str]:
-    listed = told.get(member)
+def _names(capability: dict[str, Any], member: str) -> list[str]:
+    listed = capability.get(member)
     return [str(name) for name in listed] if isinstance(listed, list) else []

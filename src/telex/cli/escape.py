@@ -1,4 +1,4 @@
-"""`telex escape`: one JSON escape to the terminal this runs in, and its answer if one is wanted."""
+"""`telex escape`: send one JSON escape to this terminal, and wait for its answer if asked."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ import click
 from telex.cli import completion_candidates
 from telex.cli.console import explain, say, warn
 
-HELP = """Tell this terminal something, or ask it, by a JSON escape.
+HELP = """Send a JSON escape to this terminal.
 
-COMMAND is a command of JSON terminal escapes and DATA what it takes, a JSON value (`-` reads it
-from stdin). It goes to the terminal, also where stdout is redirected. Without --wait it is told,
-and whether the terminal understands is not looked at. With --wait the answer is printed as JSON.
+COMMAND is a command of JSON terminal escapes, and DATA its JSON value; `-` reads DATA from stdin.
+The escape goes to the terminal even where stdout is redirected. Without --wait it is sent without a
+request for an answer, so that an error of the terminal is not seen. With --wait the answer is
+printed as JSON.
 
-The exit code is 0 if it was told or answered, 1 if the terminal refused, 3 if nobody here speaks
-JSON escapes, and 124 if no answer came in time.
+The exit code is 0 if the escape was sent or answered, 1 if the terminal refused it, 3 if this
+terminal does not support JSON escapes, and 124 if no answer came in time.
 
 \b
   telex escape term:title '{"title": "building"}'
@@ -34,7 +35,7 @@ def _json(_: click.Context, __: click.Parameter, given: str | None) -> Any:
     try:
         return json.loads(sys.stdin.read() if given == "-" else given)
     except (ValueError, RecursionError) as error:
-        raise click.BadParameter(f"that is not JSON: {error}") from error
+        raise click.BadParameter(f"not valid JSON: {error}") from error
 
 
 @click.command(help=HELP)
@@ -53,7 +54,7 @@ def _json(_: click.Context, __: click.Parameter, given: str | None) -> Any:
 def command(wait: bool, timeout: float, raw: bool, name: str, data: Any) -> int:
     _check(name, data)
     if wait and raw:
-        raise click.UsageError("--raw sends nothing that --wait could wait for")
+        raise click.UsageError("--raw excludes --wait: it sends nothing to the terminal")
     if wait:
         return _ask(name, data, timeout)
     frame = _frame(name, data)
@@ -66,7 +67,7 @@ def command(wait: bool, timeout: float, raw: bool, name: str, data: Any) -> int:
 
 
 def _check(name: str, data: Any) -> None:
-    """Told alone, a mistake would never be seen: the terminal does not answer it."""
+    """Check the command and its data here: without --wait the terminal reports no error."""
     import msgspec
 
     from telex.escapes.commands import COMMANDS
@@ -74,14 +75,14 @@ def _check(name: str, data: Any) -> None:
     if name not in COMMANDS:
         from telex.rpc.nearest import did_you_mean, nearest_names
 
-        # Others may know it: a client of a session can answer what the terminal does not.
+        # It may still be valid: a client of a session can answer commands that telex does not know.
         if near := nearest_names(name, COMMANDS):
-            warn(f"telex knows no command {name}. {did_you_mean(near)} It is sent all the same")
+            warn(f"unknown command {name}. {did_you_mean(near)} It is sent anyway")
     else:
         try:
             msgspec.convert({} if data is None else data, COMMANDS[name].payload, str_keys=True)
         except msgspec.ValidationError as error:
-            raise click.BadParameter(f"{name} does not take that: {error}") from error
+            raise click.BadParameter(f"the data of {name} is not valid: {error}") from error
 
 
 def _frame(name: str, data: Any) -> bytes:
@@ -90,8 +91,8 @@ def _frame(name: str, data: Any) -> bytes:
     from telex.rpc.messages import ABSENT, Notification
     from telex.wire import json_escape
 
-    told = Notification(name, ABSENT if data is None else data)
-    frame = json_escape.encode(ProgramDialect().encode(told))
+    notification = Notification(name, ABSENT if data is None else data)
+    frame = json_escape.encode(ProgramDialect().encode(notification))
     wrap = multiplexer(os.environ)
     return frame if wrap is None else wrap.around(frame)
 

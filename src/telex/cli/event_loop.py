@@ -1,7 +1,7 @@
-"""The event loop a command runs in: uvloop where it is installed, else asyncio's own.
+"""The event loop of a command: uvloop where it is installed, else that of asyncio.
 
 uvloop nearly halves the time of a call over a unix socket and changes nothing else, so it is an
-optional extra (`pip install telex[fast]`) and used wherever it is found.
+optional extra (`pip install telex-terminal[fast]`) that is used when installed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """As `asyncio.run`."""
+    """Run a coroutine, like `asyncio.run`."""
     factory = None
     if importlib.util.find_spec("uvloop") is not None:
         factory = importlib.import_module("uvloop").new_event_loop

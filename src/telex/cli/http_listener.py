@@ -1,4 +1,4 @@
-"""The HTTP door of a server: its token, its addresses, and what the person is told of them."""
+"""The HTTP listener of a server: its token, its addresses, and the lines that announce them."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from telex.rpc.channel import Channel
 
 _ADVICE: Final = (
-    "Programs talk to telex here, and there is nothing to look at. They show the token that was "
-    "printed when this server started: `TELEX_TOKEN=… telex call --to URL session.list`"
+    "This address is for programs; it has no page. A program sends the token that was printed when "
+    "this server started: `TELEX_TOKEN=… telex call --to URL session.list`"
 )
 
 
@@ -35,7 +35,7 @@ async def serve_http(
     at: tuple[str, int],
     allow_remote: bool,
 ) -> AsyncIterator[None]:
-    """Serve each protocol at `/rpc/NAME` until the end of the block. The token is told once."""
+    """Serve each protocol at `/rpc/NAME` until the block ends. A random token is printed once."""
     token = token_from(os.environ)
     app = Starlette(
         routes=http.routes(protocols),
@@ -60,7 +60,7 @@ async def serve_http(
 
 
 class _Refusing(Response):
-    """The response that `refuse` makes."""
+    """A response made by `refuse`."""
 
     def __init__(self, status: int, reason: str, sentence: str) -> None:
         super().__init__(status_code=status)
@@ -73,8 +73,8 @@ class _Refusing(Response):
 
 
 def _nothing_there(request: Request, error: Exception) -> Response:
-    return _Refusing(404, "path", "There is nothing at that path.")
+    return _Refusing(404, "path", "Nothing is served at this path.")
 
 
 def _not_so(request: Request, error: Exception) -> Response:
-    return _Refusing(405, "method", "Messages come by POST, or over a WebSocket.")
+    return _Refusing(405, "method", "Send messages by POST or over a WebSocket.")

@@ -7,5 +7,8 @@ from typing import Final
 from telex.wire.limits import limit
 
 PLUGIN_CHECK_SECONDS: Final = limit(
-    "PLUGIN_CHECK_SECONDS", 5, "seconds", "For each answer to `telex plugin check`."
+    "PLUGIN_CHECK_SECONDS",
+    5,
+    "seconds",
+    "The plugin's time for each answer in `telex plugin check`.",
 )

@@ -1,7 +1,7 @@
-"""The ways into one server: stdio, a unix socket, HTTP. Opened together, closed together.
+"""The listeners of one server: stdio, a unix socket, HTTP. They are opened and closed together.
 
-Every door serves the same, in whichever protocol; `telex serve` and `telex agent` say which.
-Standard input's end is the server's end only where it is the only door.
+All listeners serve the same protocol, which `telex serve` or `telex agent` chooses. End of standard
+input ends the server only if stdio is the only listener.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @dataclass(frozen=True, slots=True)
 class Listeners:
-    """Which listeners to open: stdio, a unix socket, HTTP."""
+    """The listeners to open: stdio, a unix socket, HTTP."""
 
     stdio: bool = True
     socket: Path | None = None
@@ -51,8 +51,8 @@ async def serve_until_stopped(
     opened: Callable[[], None] = lambda: None,
     stopping: Callable[[], Awaitable[None]] | None = None,
 ) -> None:
-    """Until a signal, or until standard input ends where nothing else is open. `stopping` has its
-    turn while those who are connected still hear of it."""
+    """Serve until a signal, or until end of standard input if stdio is the only listener.
+    `stopping` runs before the connections are closed."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in SIGNALS:
@@ -65,7 +65,7 @@ async def serve_until_stopped(
             if stopping is not None:
                 await stopping()
             await open_listeners.aclose()
-    except BaseExceptionGroup as failed:  # a door that could not be opened has its own sentence
+    except BaseExceptionGroup as failed:  # a listener that could not be opened explains itself
         raise failed.exceptions[0] from None
     finally:
         for number in SIGNALS:
@@ -83,8 +83,8 @@ async def _open(
     async def alone(channel: Channel) -> None:
         try:
             await converse(channel)
-        except Exception:  # a fault of ours ends this conversation, and no other
-            log.exception("a conversation ended by a fault")
+        except Exception:  # a bug of ours ends this connection only
+            log.exception("a connection ended by an internal error")
 
     framing = FRAMINGS[listeners.framing]
     if listeners.socket is not None:
@@ -110,11 +110,11 @@ async def _open(
             talking.add_done_callback(lambda _: stop.set())
 
 
-# What a long-running command says about itself: on standard error, without secrets.
+# The log of a long-running command: on standard error, redacted.
 
 
 class _Plain(logging.Formatter):
-    """One message, redacted, and nothing in it that a terminal would obey."""
+    """Formats a message redacted, and without control characters."""
 
     def __init__(self, redactor: Redactor) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s", "%H:%M:%S")
@@ -125,7 +125,7 @@ class _Plain(logging.Formatter):
 
 
 def log_to_stderr(level: str, redactor: Redactor) -> None:
-    """From now on, for this process."""
+    """Send this process's log to standard error."""
     handler = logging.StreamHandler()
     handler.setFormatter(_Plain(redactor))
     logger = logging.getLogger("telex")

@@ -1,4 +1,4 @@
-"""`telex record`: `telex run`, and a recording of it."""
+"""`telex record`: `telex run` with a recording."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 HELP = """Run a program in this terminal and record what it shows.
 
-FILE is an asciicast, which `telex replay` and asciinema's players show. Only you can read it, and
-secrets are taken out of it as far as they can be recognised. It is not replaced if it is there
-already. Everything else is as with `telex run`.
+FILE is an asciicast, for `telex replay` and asciinema's players. Only you can read it, and secrets
+that telex recognises are masked. An existing file is not replaced. Everything else is as with
+`telex run`.
 
-With --input it also holds what is typed while the terminal echoes it. Passwords are typed without
-echo and not stored; but neither is what a shell's line editor echoes by itself. With --raw
-everything is, also what the program prints for telex and nobody sees: `telex htty dump` shows what
-of it is a page.
+With --input, typed text is recorded while the terminal echoes it. Passwords are typed without echo
+and are not recorded; nor is text that a shell's line editor echoes itself. With --raw, everything
+is recorded, including control strings for telex that are never shown: `telex htty dump` shows
+the pages among them.
 
 \b
   telex record demo.cast -- bash
@@ -46,10 +46,10 @@ of it is a page.
     show_default=True,
     help="Version of asciicast; every player reads 2.",
 )
-@click.option("--input", "typed", is_flag=True, help="Also record what is typed.")
+@click.option("--input", "typed", is_flag=True, help="Also record typed text.")
 @click.option("--raw", is_flag=True, help="Leave secrets in, and record every key with --input.")
-@click.option("--force", is_flag=True, help="Replace FILE if it is there.")
-@click.option("--append", is_flag=True, help="Go on with the recording in FILE.")
+@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+@click.option("--append", is_flag=True, help="Continue the recording in FILE.")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @program
 @click.pass_context
@@ -103,7 +103,7 @@ def _tell(path: Path, record: RunRecorder) -> None:
     if record.failed is None:
         explain(f"telex: recorded in {path}")
     else:
-        warn(f"the recording in {path} is not whole: {record.failed.strerror}")
+        warn(f"the recording in {path} is incomplete: {record.failed.strerror}")
 
 
 def _header(wanted: RecordOptions, program: tuple[str, ...]) -> Header:

@@ -1,4 +1,4 @@
-"""`telex replay`: a recording in this terminal."""
+"""`telex replay`: play a recording in this terminal."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 HELP = """Play a recording in this terminal.
 
-FILE is an asciicast of version 2 or 3. Space pauses and goes on; q and Ctrl-C end it. Without a
-terminal to show it on, everything is printed at once.
+FILE is an asciicast of version 2 or 3. Space pauses and continues; q and Ctrl-C end it. If stdout
+is not a terminal, everything is printed at once.
 
-Replaying shows whatever was recorded, and the terminal obeys it as it obeyed the program: play what
-you would also run.
+The terminal obeys the recorded bytes as it obeyed the program: only play recordings of programs
+that you would run.
 
 \b
   telex replay demo.cast
@@ -34,14 +34,14 @@ you would also run.
     type=click.FloatRange(min=0, min_open=True),
     default=1.0,
     show_default=True,
-    help="How many times as fast.",
+    help="Playback speed; 2 is twice as fast.",
 )
 @click.option(
     "--max-pause",
     type=click.FloatRange(min=0),
-    help="No pause is longer, in seconds; by default as the recording says.",
+    help="Longest pause in seconds; by default that of the recording.",
 )
-@click.option("--fast", is_flag=True, help="Everything at once.")
+@click.option("--fast", is_flag=True, help="Play without pauses.")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 def command(speed: float, max_pause: float | None, fast: bool, file: Path) -> int:
     from telex.passthrough.player import PlaybackPace, replay
@@ -70,5 +70,5 @@ def _warn_of_size(recording: Recording) -> None:
     if wanted.rows > here.rows or wanted.cols > here.cols:
         warn(
             f"the recording is {wanted.cols} wide and {wanted.rows} high, this terminal only "
-            f"{here.cols} by {here.rows}; it will look wrong until you make that larger"
+            f"{here.cols} by {here.rows}; enlarge the terminal, or it will look wrong"
         )

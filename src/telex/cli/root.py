@@ -11,11 +11,11 @@ from telex.version import __version__
 
 
 class LazyCommand(click.Command):
-    """Stands in a group for a command whose file is imported when it runs, not when it is listed.
+    """A placeholder for a command whose file is imported when the command runs.
 
-    It knows its name and its line of help, which is all that help, completion and suggestions need.
-    click enters a command through `make_context`, and what that returns names the real command as
-    its own, so nothing behind it ever meets the stand-in.
+    It has the name and the line of help, which is all that help, completion and suggestions need.
+    click enters a command through `make_context`; the context that it returns belongs to the real
+    command, so click uses that from then on.
     """
 
     def __init__(self, name: str, module: str, short_help: str, attribute: str = "command") -> None:
@@ -38,19 +38,19 @@ class LazyCommand(click.Command):
 
 
 COMPLETE = "_TELEX_COMPLETE"
-"""Set by the scripts of `telex completions` when a shell asks what could come next."""
+"""The variable that the scripts of `telex completions` set to ask for completions."""
 
 COMMANDS = {
-    "adapter": "Make, try and test adapters: what a program's screen means.",
+    "adapter": "Make, try and test adapters, which know a program's states.",
     "agent": "Serve an agent to any UI, by JSON-RPC.",
     "attach": "Show a running session in this terminal, and type into it.",
-    "call": "Ask a running server one thing.",
+    "call": "Send one request to a running server.",
     "completions": "Print the completion script of a shell.",
-    "config": "Show what is configured, and where it comes from.",
-    "detect": "Say whether this terminal speaks JSON escapes, and which.",
-    "doctor": "Say what telex finds here, what is missing, and how to get it.",
-    "escape": "Tell this terminal something, or ask it, by a JSON escape.",
-    "htty": "Serve web pages through a terminal, and test their way.",
+    "config": "Show the settings and where each comes from.",
+    "detect": "Show whether this terminal supports JSON escapes.",
+    "doctor": "Check what telex needs on this machine.",
+    "escape": "Send a JSON escape to this terminal.",
+    "htty": "Serve web pages through a terminal, and test the connection.",
     "plugin": "Use, make and check plugins: programs in any language.",
     "record": "Run a program in this terminal and record what it shows.",
     "replay": "Play a recording in this terminal.",
@@ -58,7 +58,8 @@ COMMANDS = {
     "serve": "Serve terminal sessions to programs, by JSON-RPC.",
     "shot": "Run a program and take a picture of its screen.",
 }
-"""Each is `command` in the file of its name; its line stands here too, so that listing is cheap."""
+"""The commands: `command` in the file of that name. Its line of help is repeated here, so that
+`telex --help` imports none of them."""
 
 
 def _pair(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> list[tuple[str, str]]:
@@ -80,12 +81,13 @@ def _pair(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> list
 )
 @click.pass_context
 def root(context: click.Context, flags: list[tuple[str, str]]) -> None:
-    """Any terminal program, with an answer back.
+    """Drive, test and share any terminal program.
 
     \b
-      telex run -- bash      a shell in a terminal that answers, and shows pages
-      telex serve --socket   sessions for programs in any language
-      telex doctor           what is there, and what is missing
+      telex run -- bash           a shell in this terminal, with escapes and pages
+      telex shot -o x.png -- top  a picture of a program's screen
+      telex serve --socket        terminal sessions for programs in any language
+      telex doctor                check this machine
     """
     context.obj = flags
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from telex.escapes.policy import Policy
     from telex.passthrough.escape_filter import EscapeOptions, ExtraListener
+    from telex.passthrough.joined_terminals import RunWitness
     from telex.passthrough.page_filter import PageOptions
-    from telex.passthrough.program_run import RunWitness
 
 HELP = """Run a program in this terminal, as if telex were not there.
 
@@ -29,14 +29,14 @@ When the program ends, what it left running in the background ends with it.
 Without a terminal it is a filter: stdin is typed into the program's terminal, its end is Ctrl-D,
 and what the program shows goes to stdout.
 
-The program may use JSON terminal escapes, as if this terminal understood them. What needs your
-consent (the clipboard, a notification from another machine) is asked on the last row; --policy
-names a TOML file with rules that answer for you. TELEX_SOCKET tells the program of a socket with
-the same commands, and --door opens one by HTTP at /rpc/escapes, whose token is printed first.
+The program can use JSON terminal escapes, as if this terminal understood them. telex asks for your
+consent on the last row before the program reads the clipboard, for example; --policy names a TOML
+file with rules that answer for you. TELEX_SOCKET has the path of a socket with the same commands,
+and --door opens an HTTP listener at /rpc/escapes, whose token is printed first.
 
-The program may also show a page in your browser, through this terminal and whatever ssh is on the
-way (HTTY). You are asked before the first of each command; where no browser can be opened the
-address is shown.
+The program can also show a page in your browser, through this terminal and any ssh between (HTTY).
+telex asks before a command shows its first page. Where no browser can be opened, the address is
+printed.
 
 \b
   telex run -- bash
@@ -98,7 +98,7 @@ def _policy(_: click.Context, __: click.Parameter, given: Path | None) -> Policy
     help="Serve the same commands at /rpc/escapes.",
 )
 @click.option(
-    "--no-escapes", is_flag=True, help="JSON escapes pass like any other output; no pages."
+    "--no-escapes", is_flag=True, help="Pass JSON escapes on like other output; no pages."
 )
 @click.option(
     "--open",
@@ -106,21 +106,21 @@ def _policy(_: click.Context, __: click.Parameter, given: Path | None) -> Policy
     type=click.Choice(["always", "ask", "never"]),
     default="ask",
     show_default=True,
-    help="Whether pages are opened in your browser. With never, their address is shown, and the "
-    "program hears of it when you open that.",
+    help="Whether to open pages in your browser. With never, the address is printed, and the page "
+    "is served once you open it.",
 )
-@click.option("--no-pages", is_flag=True, help="The program shows no pages.")
+@click.option("--no-pages", is_flag=True, help="Do not let the program show pages.")
 @click.option(
     "--gateway-port",
     metavar="PORT",
     type=click.IntRange(0, 65535),
     default=0,
-    help="Where your browser finds pages, on 127.0.0.1; by default any free port.",
+    help="Port for pages on 127.0.0.1; by default any free port.",
 )
 @click.option(
     "--htty-eager",
     is_flag=True,
-    help="Speak first to programs that wait for it: to each that reads single keys, unseen.",
+    help="Send the first HTTY bytes, invisibly, to every program that reads single keys.",
 )
 @program
 def command(
@@ -137,7 +137,7 @@ def command(
     from telex.passthrough.page_filter import PageOpening, PageOptions
 
     if no_escapes and (policy or doors):
-        raise click.UsageError("--no-escapes leaves nothing for --policy and --door")
+        raise click.UsageError("--no-escapes excludes --policy and --door")
     if no_escapes:
         return hosted(program)
     pages = None if no_pages else PageOptions(PageOpening(opens), gateway_port, htty_eager)
@@ -145,8 +145,8 @@ def command(
 
 
 def _with_pages(policy: Policy | None, pages: PageOptions | None) -> Policy | None:
-    """Where no rule of the person's speaks of pages, --open does. With never, what is allowed is to
-    offer one: whoever opens its address has agreed."""
+    """Apply --open where no rule of the person is about pages. With never, a page may be offered:
+    opening its address is the consent."""
     from telex.passthrough.page_filter import PageOpening
 
     if pages is None or pages.open is PageOpening.ASK:
@@ -162,7 +162,7 @@ def hosted(
     witness: Callable[[], RunWitness] | None = None,
     escapes: EscapeOptions | None = None,
 ) -> int:
-    """Its exit code."""
+    """Run a program, and return its exit code."""
     from telex.passthrough.program_run import run
 
     return run(program, witness=witness, escapes=escapes)

@@ -29,14 +29,13 @@ if TYPE_CHECKING:
     from telex.config.places import Places
 
 
-# The plugins that `telex serve` begins with: its own, the person's, and those named to it.
+# The adapters of `telex serve`: built-in ones, installed ones, and those named by --adapter.
 #
-# One that is named and no good keeps the server from starting; one that merely lies in the data
-# directory gets a line on stderr.
+# A named adapter that is invalid stops the start; one in the data directory gets a line on stderr.
 
 
 def served_plugins(places: Places, named: Iterable[Path]) -> tuple[LuaPlugin, ...]:
-    """Raises what is wrong with one that was named."""
+    """Return the adapters to serve. Raises if one that was named is not valid."""
     plugins = Plugins(builtin_plugins())
     for path in named:
         plugins.add(read_plugin(manifest_at(path)))
@@ -53,10 +52,10 @@ def served_plugins(places: Places, named: Iterable[Path]) -> tuple[LuaPlugin, ..
 
 HELP = """Serve terminal sessions to programs, by JSON-RPC.
 
-With no door named, on standard input and output: stdout is for the protocol alone, and what the
-server says about itself goes to stderr. Several listeners share their sessions.
-At the end of standard input the requests already read are answered; then, unless another door is
-open, every program is ended and so is the server. SIGINT and SIGTERM end it too.
+Without --socket or --http, the server uses standard input and output: stdout is for the protocol
+alone, and the log goes to stderr. Several listeners share their sessions. At the end of standard
+input the server answers the requests it has read; then, if no other listener is open, it ends every
+program and exits. SIGINT and SIGTERM end it too.
 
 \b
   printf '{"jsonrpc":"2.0","id":1,"method":"server.capabilities"}\\n' | telex serve
@@ -64,36 +63,37 @@ open, every program is ended and so is the server. SIGINT and SIGTERM end it too
   telex serve --socket /tmp/mine.sock --http 127.0.0.1:8023
   telex serve --adapter ./my-adapter/manifest.toml
 
-Adapters that come with telex, and those in its data directory (`telex doctor` says where), are
-there without being named.
+Built-in adapters, and those in the data directory (`telex doctor` shows where), are always loaded.
 
-A client of the HTTP door shows the token, as `Authorization: Bearer`. It is TELEX_TOKEN, or a
-random one that is printed when the door opens.
+A client of --http sends the token as `Authorization: Bearer`. The token is TELEX_TOKEN, or a random
+one that is printed at the start.
 """
 
 
 @click.command(help=HELP)
-@click.option("--stdio", is_flag=True, help="Standard input and output; the default.")
+@click.option("--stdio", is_flag=True, help="Use standard input and output; the default.")
 @click.option(
     "--socket",
     is_flag=False,
     flag_value="",
     metavar="[PATH]",
-    help="A unix socket, for this user alone; without PATH, the one that clients try first.",
+    help="Listen on a unix socket, for this user only; without PATH, the default of clients.",
 )
-@click.option("--http", metavar="HOST:PORT", callback=address, help="HTTP and WebSocket.")
+@click.option(
+    "--http", metavar="HOST:PORT", callback=address, help="Listen for HTTP and WebSocket."
+)
 @click.option("--allow-remote", is_flag=True, help="Let --http listen beyond this machine.")
 @click.option(
     "--framing",
     type=click.Choice(["ndjson", "lsp"]),
     default="ndjson",
     show_default=True,
-    help="How messages stand on stdio and in the socket: a line each, or with Content-Length.",
+    help="Framing on stdio and the socket: a line for each message, or Content-Length headers.",
 )
 @click.option(
     "--serial",
     is_flag=True,
-    help="One request at a time on each connection, in order: for scripts piped in whole.",
+    help="Serve one request at a time on each connection, in order: for scripts piped in.",
 )
 @click.option(
     "--adapter",
@@ -114,7 +114,7 @@ random one that is printed when the door opens.
     metavar="PORT",
     type=click.IntRange(0, 65535),
     default=0,
-    help="Where browsers find the pages of sessions, on 127.0.0.1; by default any free port.",
+    help="Port for the pages of sessions on 127.0.0.1; by default any free port.",
 )
 @click.pass_context
 def command(
@@ -160,7 +160,7 @@ def command(
 
 
 async def _served(server: AutomationServer, listeners: Listeners, serial: bool) -> None:
-    """At the end every program is ended."""
+    """Serve, and end every program afterwards."""
     from telex.automation.session_registry import warm_up
     from telex.cli.listeners import serve_until_stopped
 

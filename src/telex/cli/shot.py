@@ -1,4 +1,4 @@
-"""`telex shot`: run a program, wait until its screen is still, and take a picture of it."""
+"""`telex shot`: run a program, wait until its screen stops changing, and draw it."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ if TYPE_CHECKING:
 
 HELP = """Run a program and take a picture of its screen.
 
-The picture is taken when nothing has changed for a moment, or when the program ends.
+The picture is taken when the screen has not changed for a moment, or when the program ends. The
+program is ended afterwards.
 
-The picture is text on stdout, or what --output's name says: .txt, .ans (text with colours), .svg,
-.html or .png. Secrets on the screen are masked, unless --raw is given. The program is ended
-afterwards. If the screen never becomes still, the exit code is 124 and there is no picture. A
-program that does not exist gives 127, one that cannot be run 126.
+The picture is text on stdout, or a file whose suffix chooses the format: .txt, .ans (text with
+colours), .svg, .html or .png. Secrets on the screen are masked unless --raw is given. If the screen
+never stops changing, the exit code is 124 and no picture is made; it is 127 for a program that does
+not exist, and 126 for one that cannot be run.
 
 \b
   telex shot -- ls --color=always
@@ -46,15 +47,18 @@ def _size(_: click.Context, __: click.Parameter, given: str) -> Size:
 
 @click.command(help=HELP, context_settings={"allow_interspersed_args": False})
 @click.option(
-    "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write it there."
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the picture to this file.",
 )
 @click.option(
     "--kind",
     type=click.Choice(["text", "ansi", "svg", "html", "png"]),
-    help="What to draw, whatever the name of the file.",
+    help="Format, whatever the suffix of the file.",
 )
 @click.option(
-    "--size", default="24x80", show_default=True, metavar="ROWSxCOLS", callback=_size, help="Of it."
+    "--size", default="24x80", show_default=True, metavar="ROWSxCOLS", callback=_size, help="Size."
 )
 @click.option("--type", "typed", multiple=True, help="Type this first; \\n is Enter, \\e Escape.")
 @click.option("--wait", "awaited", help="Wait for this text before the picture.")
@@ -63,17 +67,19 @@ def _size(_: click.Context, __: click.Parameter, given: str) -> Size:
     type=click.IntRange(0, 60_000),
     default=250,
     show_default=True,
-    help="How many milliseconds nothing may change.",
+    help="Milliseconds without a change before the picture.",
 )
 @click.option(
     "--timeout",
     type=click.FloatRange(0, 3600),
     default=15.0,
     show_default=True,
-    help="Seconds until it is given up.",
+    help="Seconds to wait before giving up.",
 )
-@click.option("--light", is_flag=True, help="Dark letters on a light ground.")
-@click.option("--scale", type=click.IntRange(1, 8), default=2, show_default=True, help="Of a .png.")
+@click.option("--light", is_flag=True, help="Dark text on a light background.")
+@click.option(
+    "--scale", type=click.IntRange(1, 8), default=2, show_default=True, help="Scale of a PNG."
+)
 @click.option("--no-cursor", is_flag=True, help="Leave the cursor out.")
 @click.option("--raw", is_flag=True, help="Do not mask secrets.")
 @program_argument
@@ -111,21 +117,21 @@ def command(
 
 
 def _write(path: Path, picture: bytes) -> None:
-    """Write the whole picture, or leave no file: half a picture would look like one."""
+    """Write the whole picture, or leave no file: part of a picture would look like a whole one."""
     with path.open("wb", buffering=0) as file:
         try:
             view = memoryview(picture)
             while view:
                 view = view[file.write(view) :]
         except OSError as error:
-            if path.is_file():  # not a device, such as /dev/stdout
+            if path.is_file():  # not a device such as /dev/stdout
                 path.unlink()
             raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What happens before the picture."""
+    """The input and the waits before the picture."""
 
     typed: tuple[str, ...]
     awaited: str | None
@@ -134,11 +140,11 @@ class Plan:
 
 
 class NotSeen(Exception):
-    """What was waited for did not come; the sentence shows what was there instead."""
+    """The text did not appear in time; the message shows the screen."""
 
 
 async def _seen(program: Program, plan: Plan, redactor: Redactor | None) -> Snapshot:
-    """The screen as it is told: a failed wait shows no more of it than a picture would."""
+    """Return the redacted screen. A failed wait shows it redacted, too."""
     from telex import match
     from telex.terminal.actions import Text
     from telex.terminal.redact import Masker
@@ -155,7 +161,7 @@ async def _seen(program: Program, plan: Plan, redactor: Redactor | None) -> Snap
             )
             return found.moment.snapshot
 
-        what = "the screen did not become still"
+        what = "the screen did not stop changing"
         try:
             for text in plan.typed:
                 await wait(shown)
@@ -163,7 +169,7 @@ async def _seen(program: Program, plan: Plan, redactor: Redactor | None) -> Snap
             if plan.awaited is not None:
                 what = f"{plan.awaited!r} did not appear"
                 await wait(match.text(plan.awaited))
-            what = "the screen did not become still"
+            what = "the screen did not stop changing"
             return await wait(shown)
         except WaitTimedOut as late:
             said = f"{what} within {plan.timeout:g} s; it shows:\n{late.moment.text}"
@@ -173,6 +179,6 @@ async def _seen(program: Program, plan: Plan, redactor: Redactor | None) -> Snap
 
 
 def _unescaped(text: str) -> str:
-    """What a shell makes awkward to write."""
+    """Replace `\\n` and `\\e`, which are awkward to write in a shell."""
     named = {"n": "\n", "r": "\r", "t": "\t", "e": "\x1b", "\\": "\\"}
     return re.sub(r"\\([nrte\\])", lambda found: named[found[1]], text)

@@ -1,34 +1,35 @@
-"""What can be wrong with a configuration, in sentences for the person who wrote it.
+"""The errors of a configuration, with messages for the person who wrote it.
 
-Each says what is wrong, where, and what to do. None quotes the value of a secret setting.
+Each message states the problem, the place, and the remedy. None quotes the value of a secret
+setting.
 """
 
 from __future__ import annotations
 
 
 class ConfigError(Exception):
-    """The configuration cannot be used as it stands."""
+    """The configuration cannot be used as it is."""
 
 
 class BadPlace(ConfigError):
-    """A variable that says where things live says nothing usable."""
+    """A variable that names a directory has an unusable value."""
 
 
 class NotPrivate(ConfigError):
-    """A file or directory that only we should be able to change is not ours alone."""
+    """Other users could change a file or directory that must be private."""
 
 
 class Unreadable(ConfigError):
-    """A file is there, and cannot be read as a configuration file."""
+    """A file exists but cannot be read as a configuration file."""
 
 
 class BrokenToml(ConfigError):
-    """A file is not TOML."""
+    """A file is not valid TOML."""
 
 
 class WrongValue(ConfigError):
-    """A value does not fit its setting."""
+    """A value does not fit the type of its setting."""
 
 
 class UnknownSetting(ConfigError):
-    """A flag names a setting that does not exist. (In a file that is only a warning.)"""
+    """A flag names a setting that does not exist. (In a file this is only a warning.)"""

@@ -1,8 +1,8 @@
-"""Files, variables and flags as layers of values, and which value wins.
+"""Files, variables and flags as layers of values, and the precedence between them.
 
-Everything here is a function of values: texts and environment come in, and what comes out knows
-where each value came from. A key nobody knows is a warning, so that a file may serve a newer telex
-and an older one; a value that does not fit is an exception that names the place.
+All functions here are pure: texts and environment are arguments, and each value keeps its origin.
+An unknown key is a warning, so that one file may serve a newer and an older telex; a value that
+does not fit is an exception that names the place.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Source(StrEnum):
-    """Who may set a value, weakest first."""
+    """The sources of values, weakest first."""
 
     DEFAULT = "default"
     USER = "user file"
@@ -36,7 +36,7 @@ class Source(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a value came from."""
+    """The source of a value, and where in it the value stands."""
 
     source: Source
     where: str = ""
@@ -48,7 +48,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """One value as one source gave it, already of the right type."""
+    """One value from one source, already converted to the right type."""
 
     value: Any
     origin: Origin
@@ -56,7 +56,7 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """All that one source gave, by dotted key."""
+    """All values from one source, by dotted key."""
 
     given: Mapping[str, Given]
     warnings: tuple[str, ...] = ()
@@ -67,7 +67,7 @@ EMPTY: Final = Layer({})
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One setting's effective value, and every origin that had a part in it."""
+    """The effective value of one setting, and every origin that contributed to it."""
 
     setting: Setting
     value: Any
@@ -75,7 +75,7 @@ class Value:
 
 
 def from_file(content: bytes, origin: Origin) -> Layer:
-    """A `config.toml`. Unknown keys are warnings; what else is wrong is raised with its place."""
+    """Read a `config.toml`. Unknown keys are warnings; other mistakes raise, with their place."""
     given: dict[str, Given] = {}
     warnings: list[str] = []
     for key, value in _leaves(_parse(content, origin.where)):
@@ -89,7 +89,7 @@ def from_file(content: bytes, origin: Origin) -> Layer:
 
 
 def from_environment(environ: Mapping[str, str]) -> Layer:
-    """`TELEX_<SECTION>_<KEY>`. An empty variable counts as unset, as the XDG variables do."""
+    """Read `TELEX_<SECTION>_<KEY>`. An empty variable counts as unset, as with XDG variables."""
     given: dict[str, Given] = {}
     known = {setting.variable: setting for setting in TABLE.values()}
     for variable, setting in known.items():
@@ -100,7 +100,7 @@ def from_environment(environ: Mapping[str, str]) -> Layer:
 
 
 def from_flags(pairs: Iterable[tuple[str, str]], flag: str = "--set") -> Layer:
-    """`KEY=VALUE` pairs. Here an unknown key is an error: whoever typed it is still looking."""
+    """Read `KEY=VALUE` pairs. An unknown key is an error here: the person just typed it."""
     given: dict[str, Given] = {}
     for key, text in pairs:
         if key not in TABLE:
@@ -110,13 +110,13 @@ def from_flags(pairs: Iterable[tuple[str, str]], flag: str = "--set") -> Layer:
 
 
 def merge(layers: Iterable[Layer]) -> tuple[Value, ...]:
-    """Every setting once, from layers given weakest first."""
+    """Return every setting once, from layers given weakest first."""
     stack = tuple(layers)
     return tuple(_effective(setting, stack) for setting in TABLE.values())
 
 
 def settings_of(values: Iterable[Value]) -> Settings:
-    """The structs that the rest of telex reads."""
+    """Return the structs that the rest of telex reads."""
     tree: dict[str, Any] = {}
     for value in values:
         *sections, name = value.setting.key.split(".")
@@ -128,7 +128,7 @@ def settings_of(values: Iterable[Value]) -> Settings:
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known key that was probably meant: by its whole spelling, or by its last part alone."""
+    """Return the known key nearest to `word`: by the whole spelling, else by the last part."""
     whole = {key: key for key in known}
     last = {key.rpartition(".")[2]: key for key in whole}
     for spelling, keys in ((word, whole), (word.rpartition(".")[2], last)):
@@ -148,12 +148,12 @@ def _effective(setting: Setting, stack: tuple[Layer, ...]) -> Value:
 
 
 _OF_OTHERS: Final = frozenset(("plugins", "permission"))
-"""Read elsewhere: by `telex.plugins.config_values` and `telex.agent.permissions.tool_rules`."""
+"""Sections read elsewhere: `telex.plugins.config_values`, `telex.agent.permissions.tool_rules`."""
 _SECTIONS: Final = frozenset(key.rpartition(".")[0] for key in TABLE) - {""}
 
 
 def _leaves(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Dotted keys and values. A known key ends the descent, even where its value is a table."""
+    """Yield dotted keys and values. A known key ends the descent, even if its value is a table."""
     for name, value in table.items():
         key = prefix + name
         if key in TABLE or not isinstance(value, dict):
@@ -177,7 +177,7 @@ def _parse(content: bytes, where: str) -> dict[str, Any]:
 
 
 def _located(message: str, text: str, where: str) -> str:
-    """tomllib says where only in its sentence; people and editors want `file:line:column: what`."""
+    """Move the position out of tomllib's message: editors parse `file:line:column: message`."""
     what, _, position = message.rpartition(" (at ")
     if numbers := re.fullmatch(r"line (\d+), column (\d+)\)", position):
         return f"{where}:{numbers[1]}:{numbers[2]}: {what}"
@@ -188,7 +188,7 @@ def _located(message: str, text: str, where: str) -> str:
 
 
 def _from_text(setting: Setting, text: str, where: str) -> Any:
-    """A value written in a variable or a flag: lists with commas, or as TOML from `[` on."""
+    """Read a value from a variable or flag: a list has commas, or is TOML if it begins with `[`."""
     if not setting.is_list:
         return _typed(setting, text, where)
     if not text.startswith("["):
@@ -197,7 +197,7 @@ def _from_text(setting: Setting, text: str, where: str) -> Any:
         return _typed(setting, tomllib.loads(f"list = {text}")["list"], where)
     except (ValueError, RecursionError):
         # Not chained: this may be a secret, and a traceback would show it.
-        raise WrongValue(f"{where} must be {setting.expected}; it is no list in TOML") from None
+        raise WrongValue(f"{where} must be {setting.expected}; it is not a TOML list") from None
 
 
 def _typed(setting: Setting, value: object, where: str) -> Any:
@@ -205,7 +205,7 @@ def _typed(setting: Setting, value: object, where: str) -> Any:
         return msgspec.convert(value, setting.type)
     except msgspec.ValidationError:
         found = _kind(value) if setting.secret else _found(value)
-        # Not chained: msgspec's own sentence may quote the value, and it may be a secret.
+        # Not chained: msgspec's own message may quote the value, which may be a secret.
         raise WrongValue(f"{where} must be {setting.expected}; it is {found}") from None
 
 
@@ -239,12 +239,12 @@ def _kind(value: object) -> str:
 
 def _hint(key: str) -> str:
     near = nearest(key, TABLE)
-    return f"; did you mean {near}?" if near else "; `telex config show` lists the known ones"
+    return f"; did you mean {near}?" if near else "; `telex config show` lists all settings"
 
 
 def _misspelt(environ: Mapping[str, str], known: Iterable[str]) -> Iterator[str]:
-    # Only what looks much like a setting: other TELEX_ variables have other readers. Compared
-    # without the prefix, which would make any two of them alike.
+    # Only names similar to a setting: other TELEX_ variables are read elsewhere. The comparison
+    # leaves out the prefix, which would make any two of them similar.
     names = [variable.removeprefix("TELEX_") for variable in known]
     for variable in environ:
         name = variable.removeprefix("TELEX_")

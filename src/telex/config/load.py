@@ -1,4 +1,4 @@
-"""The configuration of this process: reads what there is to read and joins it.
+"""Loads the configuration of this process: reads the files and merges all layers.
 
 Precedence, strongest first: flag, environment, project (once trusted), user, default.
 """
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     from telex.config.settings import Settings
 
 
-# A project's own `.telex/config.toml`: where it is, and whether its reader agreed to it.
+# A project's own `.telex/config.toml`: how it is found, and whether its user trusts it.
 #
-# Changing into a directory must not change what telex does, so a project's file is used only after
-# its reader said so, for that path and for exactly that content. The answers are kept in one small
-# file each, named by the path's hash: trusting is one atomic replacement, two of them cannot undo
-# each other, and no lock is needed.
+# Changing into a directory must not change the behaviour of telex. So a project's file is used only
+# after the user trusted it, for that path and for exactly that content. Each decision is kept in a
+# small file of its own, named by the path's hash: trusting is one atomic replacement, two of them
+# cannot overwrite each other, and no lock is needed.
 
 
 NAME: Final = ".telex/config.toml"
@@ -49,7 +49,7 @@ _NAMES: Final = tuple(NAME.split("/"))
 
 
 class Trust(StrEnum):
-    """What its reader said of a project file."""
+    """Whether the user trusts a project file."""
 
     TRUSTED = "trusted"
     UNTRUSTED = "untrusted"
@@ -58,7 +58,7 @@ class Trust(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ProjectFile:
-    """A project file as it was in one reading: the content judged is the content used."""
+    """A project file, read once: the content whose trust was checked is the content used."""
 
     path: Path
     content: bytes
@@ -71,26 +71,26 @@ class _Record(msgspec.Struct, frozen=True):
 
 
 def find(start: Path) -> Path | None:
-    """The project file of a directory: its own, or a parent's up to the repository's root."""
-    candidates = (directory / NAME for directory in speaking_for(start))
+    """Return the project file of a directory: its own, or a parent's up to the repository root."""
+    candidates = (directory / NAME for directory in project_directories(start))
     return next((path for path in candidates if os.path.lexists(path)), None)
 
 
 def read(path: Path, records: Path) -> ProjectFile | None:
-    """The file and what its reader said of it; None where it is gone."""
+    """Return the file and whether it is trusted; None if it does not exist."""
     path = _place(path)
     content = read_file(path)
     return None if content is None else ProjectFile(path, content, judge(path, content, records))
 
 
 def trust(file: ProjectFile, records: Path) -> None:
-    """From now on this content may be read at this path."""
+    """Trust this content at this path from now on."""
     record = _Record(str(file.path), _digest(file.content))
     write_private(_record_of(file.path, records), msgspec.json.encode(record))
 
 
 def untrust(path: Path, records: Path) -> bool:
-    """Forget what was said of this path, whether it still exists or not; False if nothing was."""
+    """Forget the decision for this path, existing or not. Returns False if there was none."""
     try:
         _record_of(_place(path), records).unlink()
     except FileNotFoundError:
@@ -98,17 +98,17 @@ def untrust(path: Path, records: Path) -> bool:
     return True
 
 
-def speaking_for(start: Path) -> tuple[Path, ...]:
-    """The directories whose project a directory belongs to, nearest first."""
+def project_directories(start: Path) -> tuple[Path, ...]:
+    """Return the directories of the project that `start` belongs to, nearest first."""
     upward = (start, *start.parents)
     for depth, directory in enumerate(upward):
         if os.path.exists(directory / ".git"):
             return upward[: depth + 1]
-    return (start,)  # outside a repository, a parent may be anybody's
+    return (start,)  # outside a repository, a parent directory may belong to another user
 
 
 def judge(path: Path, content: bytes, records: Path) -> Trust:
-    """What was said of this content at this path, which has no links."""
+    """Return whether this content is trusted at this path, which must have no links."""
     stored = read_file(_record_of(path, records), ours=True)
     if stored is None:
         return Trust.UNTRUSTED
@@ -120,8 +120,10 @@ def judge(path: Path, content: bytes, records: Path) -> Trust:
 
 
 def _place(path: Path) -> Path:
-    """Where a project has its file, though that may be a link: what was said of one project counts
-    for no other that links to its file."""
+    """Return the path in the project's own directory, even if the file itself is a link.
+
+    So the decision for one project does not apply to another project that links to its file.
+    """
     if path.parts[-2:] == _NAMES:
         return path.parent.parent.resolve() / NAME
     return path.resolve()
@@ -137,7 +139,7 @@ def _digest(content: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """What holds, why, and what its reader should know about it."""
+    """The effective settings, the origin of each value, and warnings for the user."""
 
     settings: Settings
     values: tuple[Value, ...]
@@ -152,7 +154,7 @@ def load(
     directory: Path | None = None,
     flags: Layer = EMPTY,
 ) -> Config:
-    """Read it all. `directory` is where the search for a project file starts (default: here)."""
+    """Load everything. The search for a project file starts at `directory` (default: the cwd)."""
     user = _user_layer(places.config_file)
     project_file, project_layer = _project(places, directory)
     layers = (user, project_layer, from_environment(environ), flags)
@@ -162,13 +164,13 @@ def load(
 
 
 def find_project(places: Places, directory: Path | None = None) -> ProjectFile | None:
-    """The project file that applies here, trusted or not."""
+    """Return the project file that applies here, trusted or not."""
     try:
         start = directory or Path.cwd()
-    except FileNotFoundError:  # somebody removed the directory we stand in
+    except FileNotFoundError:  # the working directory was removed
         return None
     path = find(start)
-    # With TELEX_HOME=~/.telex the user's own file looks like a project's when standing in ~.
+    # With TELEX_HOME=~/.telex the user's own file looks like a project file when the cwd is ~.
     if path is None or path.resolve() == places.config_file.resolve():
         return None
     return read(path, places.trusted)
@@ -182,13 +184,13 @@ def _user_layer(path: Path) -> Layer:
 def _project(places: Places, directory: Path | None) -> tuple[ProjectFile | None, Layer]:
     try:
         file = find_project(places, directory)
-    except Unreadable as error:  # a file nobody asked for must not stop what was asked for
+    except Unreadable as error:  # a bad project file must not stop a command that does not need it
         return None, Layer({}, (str(error),))
     if file is None:
         return None, EMPTY
     if file.trust is Trust.TRUSTED:
         return file, from_file(file.content, Origin(Source.PROJECT, str(file.path)))
     why = "it changed since you trusted it" if file.trust is Trust.CHANGED else "it is not trusted"
-    its = shlex.quote(str(file.path.parent.parent))  # which need not be where one stands
-    warning = f"{file.path}: not read, {why}; look at it, then: telex config trust {its}"
+    root = shlex.quote(str(file.path.parent.parent))  # the cwd may be below it
+    warning = f"{file.path}: not read, {why}; check it, then run: telex config trust {root}"
     return file, Layer({}, (warning,))

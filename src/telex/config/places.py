@@ -1,7 +1,7 @@
-"""Where things live: one value, computed from the environment and what the platform says.
+"""The directories of telex, computed from the environment and the platform's defaults.
 
-`places` decides and is pure; `find` asks the platform. Neither makes a directory: that is
-`private.make_private`, called by whoever is about to put something there.
+`places` is pure and decides; `find` queries the platform. Neither creates a directory:
+`make_private` does, and the code that is about to write a file calls it.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Bases:
-    """What the platform gives a person's programs, before any variable of ours."""
+    """The platform's directories for a user's programs, before variables of ours apply."""
 
     config: Path
     data: Path
     state: Path
     runtime: Path | None
-    """The login manager's directory for sockets, where there is one."""
+    """The login manager's directory for sockets, if there is one."""
     temporary: Path
     user: int
 
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where telex keeps its things. A path here says nothing about whether it exists."""
+    """The directories and files of telex. A path here may not exist yet."""
 
     config: Path
     data: Path
@@ -72,7 +72,7 @@ class Places:
 
     @property
     def trusted(self) -> Path:
-        """One small file for each project file that may be read."""
+        """The directory with one small file for each trusted project file."""
         return self.state / "trusted"
 
     @property
@@ -81,7 +81,7 @@ class Places:
 
 
 def places(environ: Mapping[str, str], bases: Bases) -> Places:
-    """`TELEX_HOME` overrides all; without it each thing goes where the platform keeps its kind."""
+    """Return the directories. `TELEX_HOME` overrides all; else the platform's directories apply."""
     if home := environ.get("TELEX_HOME"):
         root = _absolute("TELEX_HOME", home)
         runtime = _short_enough(root / "run", bases.user)
@@ -91,7 +91,7 @@ def places(environ: Mapping[str, str], bases: Bases) -> Places:
 
 
 def find(environ: Mapping[str, str] = os.environ) -> Places:
-    """The places of this process: asks the platform, makes nothing."""
+    """Return the directories of this process. Queries the platform, creates nothing."""
     return places(environ, _bases())
 
 
@@ -106,11 +106,11 @@ def _runtime(environ: Mapping[str, str], bases: Bases) -> Path:
 
 
 def _short_enough(wanted: Path, user: int) -> Path:
-    """The wanted directory, or a short one of its own where a socket's path would not fit in it."""
+    """Return the wanted directory, or a short one if a socket's path in it would be too long."""
     if len(os.fsencode(wanted / "telex.sock")) <= SOCKET_PATH_BYTES:
         return wanted
     digest = hashlib.sha256(os.fsencode(wanted)).hexdigest()[:12]
-    # Not TMPDIR, which may be the long part. Whoever uses the directory checks that it is ours.
+    # Not TMPDIR, which may be the long part. Every user of the directory checks that it is private.
     return Path("/tmp") / f"telex-{user}-{digest}"  # noqa: S108
 
 
@@ -121,7 +121,7 @@ def _absolute(variable: str, path: str) -> Path:
 
 
 def _bases() -> Bases:
-    # Imported here: 20 ms that a command which needs no places should not pay.
+    # Imported here: it takes 20 ms, which commands that need no places should not pay.
     import tempfile
 
     from platformdirs import PlatformDirs
@@ -132,25 +132,29 @@ def _bases() -> Bases:
         config=dirs.user_config_path,
         data=dirs.user_data_path,
         state=dirs.user_state_path,
-        # Not platformdirs' own answer: it warns on stderr and may raise where we only want to look.
+        # Not platformdirs' own value: it warns on stderr and may raise, and we only want to check.
         runtime=login if os.access(login, os.W_OK | os.X_OK) else None,
         temporary=Path(tempfile.gettempdir()),
         user=os.getuid(),
     )
 
 
-# Files and directories that are ours alone: 0600, 0700, no symbolic links, no other owner.
+# Private files and directories: 0600, 0700, no symbolic links, no other owner.
 #
-# Everything telex writes goes through here. A directory that exists with wider permissions is
-# refused, never tightened: it may be somebody's home, and files that others put there would stay.
+# Every file that telex writes goes through here. An existing directory with wider permissions is
+# refused, never tightened: it may be a home directory, and files that others put there would stay.
 
 
 def make_private(directory: Path) -> Path:
-    """The same path, now a directory that only we can enter; `NotPrivate` where it cannot be."""
+    """Create the directory if needed, private to this user, and return its path.
+
+    Raises:
+        NotPrivate: The path exists and is not a private directory.
+    """
     lineage = (directory, *directory.parents)
     missing = list(takewhile(lambda path: not path.exists(), lineage))
     for path in reversed(missing):
-        # Somebody may have been quicker; whether we can live with theirs is the next question.
+        # Another process may have created it first; `privacy_problem` then checks that one.
         with contextlib.suppress(FileExistsError):
             path.mkdir(mode=0o700)
     if problem := privacy_problem(directory):
@@ -159,7 +163,7 @@ def make_private(directory: Path) -> Path:
 
 
 def privacy_problem(directory: Path) -> str | None:
-    """Why this existing directory is not ours alone, and what to do; None when all is well."""
+    """Return why this existing directory is not private, and the remedy; None if it is private."""
     status = directory.lstat()
     if stat.S_ISLNK(status.st_mode):
         return f"{directory} is a symbolic link; remove it, or set TELEX_HOME to another directory"
@@ -167,7 +171,7 @@ def privacy_problem(directory: Path) -> str | None:
         return f"{directory} is not a directory; remove it, or set TELEX_HOME to another directory"
     if status.st_uid != os.geteuid():
         return (
-            f"{directory} belongs to user {status.st_uid} and we are user {os.geteuid()}; "
+            f"{directory} belongs to user {status.st_uid}, not to user {os.geteuid()}; "
             "set TELEX_HOME to a directory of your own"
         )
     if stat.S_IMODE(status.st_mode) & 0o077:
@@ -179,7 +183,7 @@ def privacy_problem(directory: Path) -> str | None:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Put `content` at `path`, whole or not at all, readable by us alone."""
+    """Write `content` to `path`, atomically and readable only by this user."""
     make_private(path.parent)
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".new")
     try:
@@ -194,9 +198,10 @@ def write_private(path: Path, content: bytes) -> None:
 
 
 def read_file(path: Path, *, ours: bool = False) -> bytes | None:
-    """What a regular file holds; None where there is no such file. Never waits, never reads much.
+    """Return the content of a regular file, or None if there is none. Never blocks.
 
-    With `ours`, for a file whose word is taken: `NotPrivate` if others could have written it.
+    Args:
+        ours: Raise `NotPrivate` if other users could have written the file.
     """
     try:
         with open(path, "rb", opener=_at_once) as file:
@@ -216,5 +221,5 @@ def read_file(path: Path, *, ours: bool = False) -> bytes | None:
 
 
 def _at_once(path: str, flags: int) -> int:
-    # Opening a named pipe must not hang whoever changes into a hostile directory.
+    # Opening a named pipe in a hostile directory must not block.
     return os.open(path, flags | os.O_NONBLOCK)

@@ -1,8 +1,8 @@
-"""Everything that can be set, once: type, default, and a sentence.
+"""The table of all settings: type, default and description of each.
 
-The structs are what the rest of telex reads; `TABLE` is the same, flat, for those who fill it, list
-it or explain it. A new setting is one annotated field here: its key in `config.toml`, its variable,
-`--set`, `telex config show` and the reference page all follow from it.
+The rest of telex reads the structs; `TABLE` is the same table, flat, for code that fills, lists or
+explains the settings. A new setting is one annotated field here: its key in `config.toml`, its
+variable, `--set`, `telex config show` and the reference page all follow from it.
 """
 
 from __future__ import annotations
@@ -17,36 +17,38 @@ from msgspec import Meta, Struct
 
 
 class Logging(Struct, frozen=True):
-    """`[logging]`"""
+    """The section `[logging]` of `config.toml`."""
 
     level: Annotated[
         Literal["debug", "info", "warning", "error"],
-        Meta(description="The least serious message that is logged."),
+        Meta(description="The least severe level that is logged."),
     ] = "warning"
 
 
 class Redaction(Struct, frozen=True):
-    """`[redaction]`"""
+    """The section `[redaction]` of `config.toml`."""
 
-    replacement: Annotated[
-        str, Meta(description="What stands in the place of a secret that was taken out.")
-    ] = "[REDACTED]"
+    replacement: Annotated[str, Meta(description="The text that replaces a redacted secret.")] = (
+        "[REDACTED]"
+    )
     extra_literals: Annotated[
         tuple[str, ...],
         Meta(
             description="Texts that are secret wherever they appear, of one character or more. "
-            "What several places list adds up, and `telex config show` hides it.",
+            "The lists of all sources are joined, and `telex config show` hides them.",
             extra={"secret": True, "adds_up": True},
         ),
     ] = ()
 
 
-class Agent(Struct, frozen=True):
-    """`[agent]`"""
+class AgentSettings(Struct, frozen=True):
+    """The section `[agent]` of `config.toml`."""
 
     plugins: Annotated[
         tuple[str, ...],
-        Meta(description="Plugins whose tools the agent has, by name; see `telex plugin list`."),
+        Meta(
+            description="Names of the plugins whose tools the agent has; see `telex plugin list`."
+        ),
     ] = ()
 
 
@@ -55,11 +57,11 @@ class Settings(Struct, frozen=True):
 
     trace: Annotated[
         tuple[Literal["wire", "rpc"], ...],
-        Meta(description="Conversations to print as they happen, for a bug report."),
+        Meta(description="Layers of the conversations to print on stderr, for a bug report."),
     ] = ()
     logging: Logging = Logging()
     redaction: Redaction = Redaction()
-    agent: Agent = Agent()
+    agent: AgentSettings = AgentSettings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +73,10 @@ class Setting:
     default: object
     description: str
     secret: bool
-    """Its value is never shown."""
+    """Whether the value is never shown."""
     adds_up: bool
-    """A list that several sources extend, where otherwise the strongest source would replace the
-    others: a project must not make us forget the secrets its user listed."""
+    """Whether the lists of several sources are joined. Otherwise the strongest source would replace
+    the others: a project must not make telex forget the secrets that its user listed."""
 
     @property
     def variable(self) -> str:
@@ -86,7 +88,7 @@ class Setting:
 
     @property
     def expected(self) -> str:
-        """What a value must be, in words."""
+        """The type of the value, in words."""
         return _in_words(self.type)
 
 

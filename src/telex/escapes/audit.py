@@ -1,7 +1,7 @@
 """The audit log: a JSON line for each decision of the gate, in a file that only this user can read.
 
-The summary of the request is redacted. When the file is full it becomes `….1`, and the one before
-is removed. If a line cannot be written, an exception is raised and the command is not done.
+The summary of the request is redacted. A full file is renamed to `….1`, in place of the previous
+one. If a line cannot be written, an exception is raised and the command is not executed.
 """
 
 from __future__ import annotations
@@ -41,13 +41,15 @@ class AuditLog:
         self._redactor = redactor or Redactor()
 
     def __call__(self, decided: GateDecision) -> None:
-        """Opened for each line: they are rare, and another process may have turned the page."""
-        line = _encode(self._told(decided)) + b"\n"
+        """Append a line. The file is opened each time: lines are rare, and another process may have
+        renamed the file.
+        """
+        line = _encode(self._entry(decided)) + b"\n"
         make_private(self._path.parent)
         descriptor = os.open(self._path, _FLAGS | os.O_NONBLOCK, 0o600)
         try:
             size = self._checked(descriptor)
-            # In one write, so that lines of two processes do not mix.
+            # One write for the line, so that lines of two processes do not mix.
             if (written := os.write(descriptor, line)) < len(line):
                 _cut_off(descriptor, size, written)
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._path))
@@ -60,10 +62,12 @@ class AuditLog:
         status = os.fstat(descriptor)
         ours = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
         if not ours or status.st_mode & 0o077:
-            raise NotPrivate(f"{self._path} is not a file of ours alone; remove it")
+            raise NotPrivate(
+                f"{self._path} must be a regular file that only you can access; remove it"
+            )
         return status.st_size
 
-    def _told(self, decided: GateDecision) -> dict[str, object]:
+    def _entry(self, decided: GateDecision) -> dict[str, object]:
         redact = self._redactor.redact
         return {
             "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
@@ -77,6 +81,6 @@ class AuditLog:
 
 
 def _cut_off(descriptor: int, size: int, written: int) -> None:
-    """Half a line, unless another process has written behind it: the next line begins one."""
+    """Remove an incomplete line, unless another process has already written after it."""
     if os.fstat(descriptor).st_size == size + written:
         os.ftruncate(descriptor, size)

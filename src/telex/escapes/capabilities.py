@@ -1,9 +1,9 @@
-"""The answer to `detect`: making ours, and reading a terminal's. Pure.
+"""Makes the response to `detect`, and reads the one of a terminal. Pure.
 
-The answer goes through a terminal and must fit the smallest frame there is, twice: the spec's own
-spelling of `capabilities` lacks an i, and both spellings are sent. So a system that is there as a
-whole is one glob, and what it lacks is in `exclude`. In an answer from elsewhere any member may
-have any type, so each is checked before use.
+The capabilities must fit twice into the smallest frame: the spec's own spelling of `capabilities`
+lacks an i, and both spellings are sent. So a complete system is one glob, and missing commands of a
+system are in `exclude`. A response from another terminal may have members of any type, so each is
+checked before use.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from telex.escapes.commands import COMMANDS, EVENTS
 from telex.escapes.protocol import EscapeCommand, EscapeEvent
 
 CORE: Final = "core"
-"""Where commands are listed that belong to no system: `detect`, `ping`."""
+"""The entry for commands that belong to no system: `detect`, `ping`."""
 SPELLINGS: Final = ("capabilities", "capabilties")
 
 _Capability = dict[str, int | list[str]]
@@ -30,10 +30,16 @@ def detect_answer(
     events: Iterable[EscapeEvent] = tuple(EVENTS.values()),
     unverified: Iterable[str] = (),
 ) -> dict[str, object]:
-    """The answer of a terminal that does these commands and tells these events; of those that are
-    `unverified` it does not know whether they have an effect.
+    """Make the response of a terminal with these commands and events.
 
-    `cancel` is always there: it is a member of packets, and whoever reads them reads it.
+    `cancel` is always included: it is a member of packets, which every implementation reads.
+
+    Args:
+        commands: The commands that the terminal executes.
+        maxframe: The most bytes of JSON that the terminal reads in one frame.
+        htty: Whether the terminal shows pages.
+        events: The events that the terminal sends.
+        unverified: Globs of commands and events of which the effect is unknown.
     """
     there = {command.name: command for command in commands}
     found: dict[str, _Capability] = {"cancel": {"level": 1}}
@@ -70,19 +76,19 @@ def _capability(
 
 
 def _level(known: list[EscapeCommand], there: Mapping[str, EscapeCommand]) -> int:
-    """The highest level of which, and below which, nothing is missing; 0 if there is none."""
+    """Return the highest level that is complete, with all levels below it; 0 if there is none."""
     levels = {command.level for command in known if command.level is not None}
     missing = [c.level for c in known if c.level is not None and c.name not in there]
     return max((level for level in levels if level < min(missing, default=99)), default=0)
 
 
 def supports(answer: object, name: str) -> bool:
-    """Whether a terminal that answered this does that command, or tells that event.
+    """Whether a terminal with this response supports a command or an event.
 
-    What is excluded anywhere is not there. What says a level and lists nothing has all of it. A
-    glob means the names that we know: `term:*` is no promise of what somebody makes up. A name that
-    we do not know is there if it is listed as it is. What is there and `unverified` is supported:
-    it is passed on, and may do nothing.
+    An `exclude` in any entry wins. An entry with a level and without a list includes the whole
+    level. A glob stands for names that we know: `term:*` does not promise names of other
+    implementations. A name that we do not know is supported if it is listed literally. An
+    `unverified` name is supported: it is sent, and may have no effect.
     """
     listed = _capabilities(answer)
     if any(_listed(entry, "exclude", name) for _, entry in listed):
@@ -122,8 +128,10 @@ def _leveled(system: str, entry: Mapping[str, object], name: str) -> bool:
 
 
 def glob_matches(glob: str, name: str) -> bool:
-    """Whether a glob means this name. `*` is any run of characters, colons too; nothing else is
-    special. No regex: a glob comes from the other side, and this takes no longer for a bad one."""
+    """Whether a glob matches a name. `*` is any run of characters, colons too; nothing else is
+    special. Not a regular expression: a glob comes from the peer, and a hostile one must not take
+    longer.
+    """
     first, *rest = glob.split("*")
     if not rest:
         return glob == name

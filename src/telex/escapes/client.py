@@ -4,10 +4,10 @@
         term.style(color="#aaaaaa", bold=True)
         place = await term.call("term:report", {"what": "cursor"})
 
-`connect()` takes the terminal (`own_tty`), finds out who answers (`terminal_discovery`), and gives
-it back at the end of the block. Until then the terminal's input is read here: keys come from
-`typed()`, or as events. Helpers and `tell` never wait and are never answered; the rest is awaited.
-The same block with a plain `with` gives the blocking twin (`sync`).
+`connect()` takes the terminal (`own_tty`), finds the peer (`terminal_discovery`), and restores the
+terminal at the end of the block. Until then the terminal's input is read here: `typed()` returns
+keys, or they come as events. Command methods and `tell` send without waiting for a response; all
+other methods are awaited. The same block with a plain `with` gives the blocking twin (`sync`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from telex.escapes.errors import FileCutShort, NoTerminal, NotSupported, NotTake
 from telex.escapes.own_tty import OwnTty
 from telex.escapes.probe import FIRST_SECONDS
 from telex.escapes.protocol import Guard
-from telex.escapes.sync import BlockingAnsweringTerminal
+from telex.escapes.sync import AnsweringTerminal
 from telex.escapes.terminal_discovery import EscapeConnection, discover, with_detected
 from telex.processes.shielded import run_shielded
 from telex.rpc import limits as rpc_limits
@@ -64,10 +64,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Degrade = Literal["ansi", "nothing"]
 CommandData = object
-"""What a command takes: a payload of `escapes.commands`, or JSON of the same shape."""
+"""The data of a command: a payload of `escapes.commands`, or JSON of the same shape."""
 
 FILE_SECONDS: Final = 4.0 * limits.QUESTION_SECONDS
-"""For the next part of a file. The first waits for the person, who may be asked other things."""
+"""Timeout of each part of a file. The first part waits for the person's answer, perhaps after
+answers to other questions."""
 
 
 def connect(
@@ -78,39 +79,50 @@ def connect(
     timeout: float = FIRST_SECONDS,
     environ: Mapping[str, str] | None = None,
 ) -> ConnectingTerminal:
-    """The terminal of this program, if it speaks JSON escapes: `async with`, or `with`.
+    """Connect to the terminal of this program by JSON escapes. Use `async with`, or `with`.
 
-    Raises `NotSupported` if it does not, unless told how to `degrade`: then helpers become plain
-    ANSI, or nothing, and what needs an answer raises it instead. `fd` is a descriptor of another
-    terminal than the controlling one. `methods` are what the terminal may call here. `timeout` is
-    how long it may take to answer the first question.
+    Args:
+        fd: A descriptor of another terminal than the controlling one.
+        degrade: Without JSON escapes, send commands as plain ANSI (`"ansi"`) or drop them
+            (`"nothing"`). Methods that need a response then raise `NotSupported`.
+        methods: Methods that the terminal may call in this program.
+        timeout: Seconds that the terminal may take to reply to the first query.
+        environ: The environment; None stands for `os.environ`.
+
+    Raises:
+        NotSupported: The terminal has no JSON escapes, and `degrade` is None. Raised on entering.
+
+    Example:
+        with telex.escapes.connect(degrade="ansi") as term:
+            term.title("building")
+            term.progress(0.4)
     """
     environ = os.environ if environ is None else environ
     take = functools.cache(lambda: OwnTty(fd))
 
-    async def start() -> AnsweringTerminal:
+    async def start() -> AsyncAnsweringTerminal:
         table = Methods()
         for name, handler in (methods or {}).items():
             table.add(name, handler)
-        reached = await discover(take, environ, table, timeout, needed=degrade is None)
-        return AnsweringTerminal(reached, table, degrade)
+        connection = await discover(take, environ, table, timeout, needed=degrade is None)
+        return AsyncAnsweringTerminal(connection, table, degrade)
 
     return ConnectingTerminal(start, take)
 
 
-class ConnectingTerminal(DualContext["AnsweringTerminal", BlockingAnsweringTerminal]):
-    """Not connected before it is entered."""
+class ConnectingTerminal(DualContext["AsyncAnsweringTerminal", AnsweringTerminal]):
+    """A context manager that connects when it is entered. Made by `connect`."""
 
     def __init__(
-        self, start: Callable[[], Awaitable[AnsweringTerminal]], take: Callable[[], OwnTty]
+        self, start: Callable[[], Awaitable[AsyncAnsweringTerminal]], take: Callable[[], OwnTty]
     ) -> None:
-        super().__init__(start, BlockingAnsweringTerminal)
+        super().__init__(start, AnsweringTerminal)
         self._take = take
         self._tty: OwnTty | None = None
 
-    def __enter__(self) -> BlockingAnsweringTerminal:
-        # Here and not in the event loop's thread: only the main one can guard it against signals.
-        with contextlib.suppress(NoTerminal):  # which is said, or degraded to, where it is asked
+    def __enter__(self) -> AnsweringTerminal:
+        # Here and not in the event loop's thread: only the main thread can set signal handlers.
+        with contextlib.suppress(NoTerminal):  # `discover` takes it again, and handles the error
             self._tty = self._take()
         return super().__enter__()
 
@@ -122,55 +134,63 @@ class ConnectingTerminal(DualContext["AnsweringTerminal", BlockingAnsweringTermi
                 self._tty.close()
 
 
-class AnsweringTerminal(CommandMethods):
-    """A terminal, and what stands in for one that does not answer. Made by `connect`."""
+class AsyncAnsweringTerminal(CommandMethods):
+    """The terminal of this program. Made by `connect`, which says what happens if the terminal has
+    no JSON escapes.
+    """
+
+    __module__ = "telex.escapes"
 
     def __init__(
-        self, reached: EscapeConnection, methods: Methods, degrade: Degrade | None
+        self, connection: EscapeConnection, methods: Methods, degrade: Degrade | None
     ) -> None:
-        self._connection = reached
+        self._connection = connection
         self._degrade = degrade
         self._closed = False
-        self._events = EventSubscriptions(methods, self.call, self._ended)
+        self._events = EventSubscriptions(methods, self.call, self._disconnected)
         self._loop = asyncio.get_running_loop()
         self._renewal: asyncio.Task[None] | None = None
-        if reached.line is not None:
-            reached.line.tty.continued = self._continued
-            reached.line.tty.stopping = self._stopping
-            reached.line.channel.finished = reached.line.tty.stop
+        if connection.line is not None:
+            connection.line.tty.continued = self._continued
+            connection.line.tty.stopping = self._stopping
+            connection.line.channel.finished = connection.line.tty.stop
 
     @property
     def via(self) -> str:
-        """How it is reached: `terminal`, `tmux`, `screen`, `socket`; `nothing` if it is not."""
+        """The way to the peer: `terminal`, `tmux`, `screen`, `socket`; `nothing` without one."""
         return self._connection.via
 
     @property
     def capabilities(self) -> dict[str, Any]:
-        """What `detect` answered, by system, as it came."""
+        """The capabilities in the response to `detect`, by system, unchecked."""
         found = [self._connection.detected.get(key) for key in SPELLINGS]
         return next((one for one in found if isinstance(one, dict)), {})
 
     @property
     def round_trip(self) -> float | None:
-        """Seconds that its slowest answer took so far."""
+        """Seconds of the slowest response so far."""
         return self._connection.round_trip.seconds
 
     @property
     def maxframe(self) -> int:
-        """The most bytes of JSON that it takes in one frame."""
+        """The most bytes of JSON that the terminal reads in one frame."""
         return self._connection.dialect.json_bytes
 
     @property
     def echoes(self) -> int:
-        """How many frames of ours the terminal sent back."""
+        """How many frames of ours the terminal has echoed."""
         return self._connection.line.channel.echoes if self._connection.line else 0
 
     def supports(self, name: str) -> bool:
-        """Whether the terminal has this command, as it said."""
+        """Whether the terminal supports a command or event, by its response to `detect`.
+
+        Args:
+            name: The name, such as "image:show".
+        """
         return supports(self._connection.detected, name)
 
     async def detect(self) -> dict[str, Any]:
-        """Ask again what the terminal can do."""
+        """Detect the terminal's capabilities again."""
         peer = self._peer("detect")
         self._connection = await with_detected(self._connection, peer, timeout=DEFAULT_TIMEOUT)
         return self.capabilities
@@ -184,11 +204,22 @@ class AnsweringTerminal(CommandMethods):
         timeout: float | None = DEFAULT_TIMEOUT,
         parts: AsyncIterable[object] | bytes | None = None,
     ) -> T:
-        """Ask, and wait for the answer, 5 s unless told; while the person is asked whether they
-        allow it, that time does not run. Bytes are sent in as many parts as needed.
+        """Send a request and wait for the response.
 
-        Raises `NotSupported`, a `CallError` (`RpcError` is the terminal's own no, with its code;
-        `CallTimedOut` is that nobody answered in time), or `FrameTooLarge`.
+        Args:
+            name: The command.
+            data: Its data.
+            returns: The type of the result.
+            timeout: Seconds to wait, 5 by default. The clock is paused while the person is asked
+                to allow the command.
+            parts: Further parts of the request. Bytes are cut into as many parts as needed.
+
+        Raises:
+            NotSupported: There is no peer.
+            RpcError: The terminal refused, with its code.
+            CallTimedOut: No response came in time.
+            CallError: The base of these two, and of other failures of a call.
+            FrameTooLarge: The request is larger than the terminal's limit.
         """
         peer = self._peer(name)
         if isinstance(parts, bytes):
@@ -207,7 +238,19 @@ class AnsweringTerminal(CommandMethods):
         timeout: float | None = None,
         parts: AsyncIterable[object] | bytes | None = None,
     ) -> AsyncIterator[T]:
-        """The same, with the answer in parts as they come."""
+        """Send a request like `call`, and yield the parts of the response as they arrive.
+
+        Args:
+            name: The command.
+            data: Its data.
+            returns: The type of a part.
+            timeout: Seconds to wait for each part; None waits without a limit.
+            parts: Further parts of the request, as for `call`.
+
+        Raises:
+            NotSupported: There is no peer.
+            CallError: The terminal refused, or the call failed.
+        """
         peer = self._peer(name)
         if isinstance(parts, bytes):
             parts = self._connection.dialect.pieces(parts)
@@ -220,11 +263,27 @@ class AnsweringTerminal(CommandMethods):
                     yield part
 
     async def report(self, what: core.What) -> core.TermReported:
-        """What the terminal knows: where its cursor is, its size, its colours."""
+        """Query the terminal: the position of its cursor, its size, its colours.
+
+        Args:
+            what: The value to report, such as "cursor" or "size-cells".
+
+        Raises:
+            NotSupported: There is no peer.
+            CallError: The terminal does not report it, or the call failed.
+        """
         return await self.call("term:report", core.TermReport(what), returns=core.TermReported)
 
     async def paste(self, *, selection: Literal["clipboard", "primary"] = "clipboard") -> str:
-        """What is in the person's clipboard. They are asked whether they allow it."""
+        """Read the person's clipboard. The person is asked to allow it.
+
+        Args:
+            selection: The clipboard, or the primary selection of X11.
+
+        Raises:
+            NotSupported: There is no peer.
+            CallError: The person did not allow it, or the call failed.
+        """
         clip: terminal_extensions.ClipText = await self.call(
             "clip:read",
             terminal_extensions.ClipRead(selection),
@@ -234,27 +293,42 @@ class AnsweringTerminal(CommandMethods):
         return clip.text
 
     async def send_file(self, path: str | os.PathLike[str], *, name: str | None = None) -> int:
-        """Give the person a file, by its own name or another. They are asked whether they want it.
+        """Send the person a file. The person is asked to allow it.
 
-        Returns how many bytes they have then.
+        Args:
+            path: The file.
+            name: Its name for the person; by default its own.
+
+        Returns:
+            The number of bytes that were saved.
+
+        Raises:
+            OSError: The file cannot be read.
+            CallError: The person did not allow it, or the call failed.
         """
         with open_file_to_send(path, name) as (about, file):
             parts = file_parts(file, lambda: self._connection.dialect.piece_bytes)
-            kept: terminal_extensions.FileSaved = await self.call(
+            saved: terminal_extensions.FileSaved = await self.call(
                 "file:download",
                 about,
                 returns=terminal_extensions.FileSaved,
                 timeout=FILE_SECONDS,
                 parts=parts,
             )
-        return kept.size
+        return saved.size
 
     async def receive_file(
         self, name: str, path: str | os.PathLike[str]
     ) -> terminal_extensions.FileSent:
-        """A file of the person's, from where they started telex, into a new one. They are asked.
+        """Receive a file of the person into a new file at `path`. The person is asked to allow it.
 
-        Raises `FileExistsError` before that if there is one, and `FileCutShort` if not all came.
+        Args:
+            name: The name of the file in the directory where the person started telex.
+            path: The new file.
+
+        Raises:
+            FileExistsError: `path` exists. The person is not asked then.
+            FileCutShort: The file was received incompletely. `path` is removed.
         """
         asked = terminal_extensions.FileUpload(name)
         parts: AsyncIterator[object] = self.stream("file:upload", asked, timeout=FILE_SECONDS)
@@ -262,40 +336,54 @@ class AnsweringTerminal(CommandMethods):
             return await receive_file_parts(parts, path)
 
     def tell(self, name: str, data: CommandData = ABSENT) -> None:
-        """Say it and go on: there is no answer, not even a refusal."""
-        reached = self._connection
+        """Send a command as a notification: there is no response, not even an error.
+
+        Args:
+            name: The command.
+            data: Its data.
+
+        Raises:
+            NotTaken: The terminal has not read earlier commands; await `flushed()` first.
+        """
+        connection = self._connection
         if self._as_ansi(name):
-            if reached.line is not None:
-                _check_room(reached.line.channel)
-                reached.line.channel.write(lower(name, None if data is ABSENT else data))
-        elif reached.channel is not None:
-            _check_room(reached.channel)
-            reached.channel.send(reached.dialect.encode(Notification(name, data)))
+            if connection.line is not None:
+                _check_room(connection.line.channel)
+                connection.line.channel.write(lower(name, None if data is ABSENT else data))
+        elif connection.channel is not None:
+            _check_room(connection.channel)
+            connection.channel.send(connection.dialect.encode(Notification(name, data)))
 
     async def flushed(self) -> None:
-        """Until the terminal has taken what it was told, or enough to go on."""
+        """Wait until the terminal has read enough that more can be sent."""
         if self._connection.channel is not None:
             await self._connection.channel.drained()
         if self._connection.line is not None:
             await self._connection.line.channel.drained()
 
-    def events(self, *names: str) -> TerminalEventStream:
-        """What happens at the terminal: `async for`, or `async with` to know that it has begun."""
+    def events(self, *names: str) -> AsyncTerminalEventStream:
+        """Subscribe to events. Use `async for`; or `async with` first, to know when the
+        subscription has begun.
+
+        Args:
+            names: Names of events, such as "event:resize".
+        """
         return self._events.stream(names)
 
     async def typed(self) -> bytes:
-        """What was typed, at least a byte of it; empty once the terminal is gone."""
+        """Wait for keys. Returns at least one byte; empty once the terminal has hung up."""
         return await self._connection.line.channel.keys.take() if self._connection.line else b""
 
     async def close(self) -> None:
-        """Give the terminal back, as it was. Idempotent."""
+        """Restore the terminal. Idempotent."""
         if not self._closed:
             self._closed = True
             await run_shielded(self._close())
 
     def _stopping(self) -> bool:
-        """From a signal handler: whoever has the terminal next must find no half of a frame on it,
-        and no answer to us in it. False while a frame is being written."""
+        """Prepare for a stop, in a signal handler: the next program must find neither half a frame
+        on the terminal nor a response to us in its input. False while a frame is being written.
+        """
         if (line := self._connection.line) is not None:
             if not line.channel.finish():
                 return False
@@ -304,7 +392,7 @@ class AnsweringTerminal(CommandMethods):
         return True
 
     def _continued(self) -> None:
-        """From a signal handler: we were stopped, and others had the terminal meanwhile."""
+        """Renew everything after a stop, in a signal handler: other programs had the terminal."""
         self._loop.call_soon_threadsafe(self._renew)
 
     def _renew(self) -> None:
@@ -313,7 +401,9 @@ class AnsweringTerminal(CommandMethods):
             self._renewal = self._loop.create_task(self._renewed())
 
     async def _renewed(self) -> None:
-        """A terminal forgets who leaves its foreground: what we take, and what we listen to."""
+        """Detect and subscribe again: a terminal forgets the frame size and the subscriptions of a
+        program that leaves its foreground.
+        """
         try:
             await self.detect()
             await self._events.renew()
@@ -329,18 +419,18 @@ class AnsweringTerminal(CommandMethods):
         await self._events.close()
         await self._connection.close()
 
-    async def _ended(self) -> None:
+    async def _disconnected(self) -> None:
         if self._connection.peer is not None:
             await self._connection.peer.closed()
 
     def _peer(self, name: str) -> Peer:
         if self._connection.peer is None:
-            why = f"{name} needs an answer: {self._connection.why}"
+            why = f"{name} needs a response: {self._connection.why}"
             raise NotSupported(why, self._connection.advice)
         return self._connection.peer
 
     def _as_ansi(self, name: str) -> bool:
-        """Whether plain ANSI is what was asked for, and can do it."""
+        """Whether to send a command as plain ANSI."""
         if self._degrade != "ansi" or (self._connection.peer is not None and self.supports(name)):
             return False
         return name in COMMANDS and COMMANDS[name].lower is not None
@@ -349,13 +439,13 @@ class AnsweringTerminal(CommandMethods):
 def _check_room(channel: Channel) -> None:
     if channel.unsent > rpc_limits.OUTBOUND_BYTES:
         raise NotTaken(
-            f"the terminal has not taken {channel.unsent} bytes yet; "
-            "await term.flushed() before telling it more"
+            f"the terminal has not read {channel.unsent} bytes yet; "
+            "await term.flushed() before sending more"
         )
 
 
 def _grace(name: str) -> float:
-    """How long the terminal's person may be asked whether they allow this."""
+    """Return how long the person may be asked to allow a command."""
     command = COMMANDS.get(name)
     asks = command is not None and command.guard is not Guard.FREE
     return limits.QUESTION_SECONDS * (limits.QUESTIONS_WAITING + 1.0) if asks else 0.0
@@ -363,7 +453,7 @@ def _grace(name: str) -> float:
 
 @contextlib.contextmanager
 def _either_clock(name: str) -> Iterator[None]:
-    """Both sides know the timeout, and whose clock is first is chance: it is one exception."""
+    """Raise `CallTimedOut` for a timeout on either side: chance decides which clock is first."""
     try:
         yield
     except RpcError as error:
@@ -377,73 +467,82 @@ SUBSCRIBE, UNSUBSCRIBE = "term:subscribe", "term:unsubscribe"
 
 @dataclass(frozen=True, slots=True)
 class TerminalEvent:
-    """Something happened at the terminal."""
+    """An event of the terminal, such as a key or a new size."""
+
+    __module__ = "telex.escapes"
 
     name: str
     data: Any
-    """Of the type the catalogue has for it; plain JSON for an event that it does not know."""
+    """Of the type in `escapes.commands`; plain JSON for an event that is not there."""
 
 
-Ask = Callable[..., Awaitable[object]]
-"""How the terminal is asked."""
+SendRequest = Callable[..., Awaitable[object]]
+"""`AsyncAnsweringTerminal.call`."""
 
 
 class EventSubscriptions:
-    """The event streams of one terminal. It subscribes with the first stream of an
-    event, and unsubscribes after the last.
+    """Keeps the event streams of one terminal. It subscribes with the first stream of an event, and
+    unsubscribes after the last.
+
+    Args:
+        methods: Gets a handler for each event.
+        call: Sends a request to the terminal.
+        disconnected: Returns when the connection is lost.
     """
 
     def __init__(
-        self, methods: Methods, ask: Ask, ended: Callable[[], Coroutine[Any, Any, None]]
+        self,
+        methods: Methods,
+        call: SendRequest,
+        disconnected: Callable[[], Coroutine[Any, Any, None]],
     ) -> None:
         self._methods = methods
-        self._ask = ask
-        self._ended = ended
-        """Returns when the terminal is gone."""
+        self._call = call
+        self._disconnected = disconnected
         self._watch: asyncio.Task[None] | None = None
-        self._streams: set[TerminalEventStream] = set()
+        self._streams: set[AsyncTerminalEventStream] = set()
         self._names: Counter[str] = Counter()
 
-    def stream(self, names: tuple[str, ...]) -> TerminalEventStream:
+    def stream(self, names: tuple[str, ...]) -> AsyncTerminalEventStream:
         for name in names:
             if self._methods.get(name) is None:
                 self._methods.add(name, self._handler(name))
-        return TerminalEventStream(self, names)
+        return AsyncTerminalEventStream(self, names)
 
     @property
     def names(self) -> list[str]:
-        """What is subscribed to now."""
+        """The events that are subscribed to now."""
         return sorted(+self._names)
 
-    async def subscribe(self, events: TerminalEventStream) -> None:
+    async def subscribe(self, events: AsyncTerminalEventStream) -> None:
         self._watch = self._watch or asyncio.create_task(self._watched())
         self._streams.add(events)
         new = [name for name in events.names if not self._names[name]]
         self._names.update(events.names)
         try:
             if new:
-                await self._subscribed(new)
+                await self._send_subscribe(new)
         except BaseException:
             await self.unsubscribe(events)
             raise
 
-    async def unsubscribe(self, events: TerminalEventStream) -> None:
-        if gone := self._forget(events):
-            with contextlib.suppress(CallError):  # who does not even answer tells nothing more
-                await self._ask(UNSUBSCRIBE, {"events": gone})
+    async def unsubscribe(self, events: AsyncTerminalEventStream) -> None:
+        if unused := self._remove(events):
+            with contextlib.suppress(CallError):  # a terminal that does not respond sends nothing
+                await self._call(UNSUBSCRIBE, {"events": unused})
 
     async def renew(self) -> None:
-        """Subscribe once more to all of it."""
+        """Subscribe again to all events."""
         if self.names:
-            await self._subscribed(self.names)
+            await self._send_subscribe(self.names)
 
     def fail(self, error: Exception) -> None:
-        """Whoever listens hears nothing more but this."""
+        """End all streams with an error."""
         for events in self._streams:
             events.end(error)
 
     async def close(self) -> None:
-        """Nobody is told anything any more."""
+        """End all streams."""
         for events in self._streams:
             events.end()
         if self._watch is not None:
@@ -451,19 +550,19 @@ class EventSubscriptions:
             await asyncio.wait({self._watch})
 
     async def _watched(self) -> None:
-        await self._ended()
-        self.fail(PeerGone("the terminal is gone, and tells of nothing more"))
+        await self._disconnected()
+        self.fail(PeerGone("the connection to the terminal was lost, so no more events will come"))
 
-    async def _subscribed(self, names: list[str]) -> None:
+    async def _send_subscribe(self, names: list[str]) -> None:
         # The person may be asked, and takes longer than a terminal does.
         patience = limits.ESCAPE_TIMEOUT_SECONDS
-        answer = await self._ask(SUBSCRIBE, {"events": names}, timeout=patience)
+        answer = await self._call(SUBSCRIBE, {"events": names}, timeout=patience)
         subscribed = answer.get("events") if isinstance(answer, dict) else None
-        if isinstance(subscribed, list) and (never := sorted(set(names) - set(subscribed))):
-            raise NotSupported(f"this terminal does not tell of {', '.join(never)}")
+        if isinstance(subscribed, list) and (missing := sorted(set(names) - set(subscribed))):
+            raise NotSupported(f"this terminal does not send {', '.join(missing)}")
 
-    def _forget(self, events: TerminalEventStream) -> list[str]:
-        """What nobody listens to any more."""
+    def _remove(self, events: AsyncTerminalEventStream) -> list[str]:
+        """Remove a stream. Return the events that have no stream any more."""
         if events not in self._streams:
             return []
         self._streams.discard(events)
@@ -481,15 +580,15 @@ class EventSubscriptions:
         return deliver
 
 
-class TerminalEventStream:
-    """The events that one reader subscribed to. Made by `AnsweringTerminal.events`.
+class AsyncTerminalEventStream:
+    """The events that one reader subscribed to. Made by `AsyncAnsweringTerminal.events`.
 
         async with term.events("event:key", "event:resize") as events:
             async for event in events:
                 ...
 
-    Subscribed on entering and unsubscribed on leaving; a plain `async for` does both by itself. A
-    reader that is too slow loses the subscription with `StreamOverrun`, instead of missing keys.
+    It subscribes on entering and unsubscribes on leaving; a plain `async for` does both. A reader
+    that is too slow gets `StreamOverrun` and loses the subscription, instead of missing keys.
     """
 
     def __init__(self, subscriptions: EventSubscriptions, names: tuple[str, ...]) -> None:
@@ -500,7 +599,7 @@ class TerminalEventStream:
 
     def put(self, event: TerminalEvent) -> None:
         if not self._inbox.put(event):
-            self._inbox.end(StreamOverrun(f"{event.name}: too many events came and were not taken"))
+            self._inbox.end(StreamOverrun(f"{event.name}: too many events have not been read"))
 
     async def __aenter__(self) -> Self:
         self._entered = True
@@ -521,7 +620,7 @@ class TerminalEventStream:
                     yield event
 
     def end(self, error: Exception | None = None) -> None:
-        """Nothing more comes."""
+        """End the stream after the events that have arrived."""
         self._inbox.end(error)
 
 
@@ -529,13 +628,13 @@ class TerminalEventStream:
 def open_file_to_send(
     path: str | os.PathLike[str], name: str | None
 ) -> Iterator[tuple[FileDownload, BinaryIO]]:
-    """A file, and what is to be said of it first."""
+    """Open a file. Yields the payload that announces it, and the file."""
     with open(path, "rb") as file:
         yield FileDownload(name or Path(path).name, os.fstat(file.fileno()).st_size), file
 
 
 async def file_parts(file: BinaryIO, piece: Callable[[], int]) -> AsyncIterator[bytes]:
-    """All of it, as parts that fit."""
+    """Yield the content of a file in parts that fit into a frame."""
     while data := file.read(piece()):
         yield data
 
@@ -543,14 +642,14 @@ async def file_parts(file: BinaryIO, piece: Callable[[], int]) -> AsyncIterator[
 async def receive_file_parts(
     parts: AsyncIterator[object], path: str | os.PathLike[str]
 ) -> FileSent:
-    """Into a new file. What is not whole is removed again."""
+    """Write the parts into a new file. An incomplete file is removed."""
     with _new(path) as file:
         about = msgspec.convert(await anext(parts), FileSent)
         async for part in parts:
             file.write(part if isinstance(part, bytes) else b"")
-        file.flush()  # here, where a full disk still removes the file
-        if (came := file.tell()) != about.size:
-            raise FileCutShort(f"{came} bytes of {about.size} came; ask for the file again")
+        file.flush()  # here, so that an error of a full disk still removes the file
+        if (received := file.tell()) != about.size:
+            raise FileCutShort(f"received {received} bytes of {about.size}; request the file again")
     return about
 
 

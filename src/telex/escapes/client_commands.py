@@ -1,7 +1,7 @@
-"""The commands that programs use most, as methods. They send and do not wait for an answer.
+"""The commands that programs use most, as methods. They send a command and do not wait.
 
-Each method is one command with its payload's own types; for a command without a method there is
-`tell("term:…", {…})`. Shared by the asyncio client and its blocking twin.
+Each method is one command with the types of its payload; for a command without a method, use
+`tell("term:…", {…})`. The asyncio client and its blocking twin share these methods.
 """
 
 from __future__ import annotations
@@ -32,13 +32,18 @@ class CommandMethods(ABC):
     """Methods for commands, on top of `tell`."""
 
     @abstractmethod
-    def tell(self, name: str, data: object = msgspec.UNSET) -> None: ...
+    def tell(self, name: str, data: object = msgspec.UNSET) -> None:
+        """Send a command without waiting for a response."""
 
-    # --- what is written
+    # --- text and style
 
     def write(self, text: str) -> None:
-        """Text at the cursor, without control characters."""
-        self._say("term:write", WriteText(text))
+        """Write text at the cursor.
+
+        Args:
+            text: The text; control characters are removed.
+        """
+        self._send("term:write", WriteText(text))
 
     def style(
         self,
@@ -56,8 +61,23 @@ class CommandMethods(ABC):
         strike: bool | None = None,
         overline: bool | None = None,
     ) -> None:
-        """How what is written next looks. What is left out stays as it is."""
-        self._say(
+        """Set the style of the following text. Omitted attributes do not change.
+
+        Args:
+            color: The foreground: a name, a number of the palette, or "#rrggbb".
+            bgcolor: The background.
+            ulcolor: The colour of the underline.
+            bold: Bold text.
+            faint: Faint text.
+            italic: Italic text.
+            underline: An underline, or its kind.
+            blink: Blinking text, or its speed.
+            inverse: Exchange foreground and background.
+            hidden: Invisible text.
+            strike: Struck-out text.
+            overline: A line above the text.
+        """
+        self._send(
             "term:setstyle",
             SetStyle(
                 color, bgcolor, ulcolor, bold, faint, italic,
@@ -66,22 +86,42 @@ class CommandMethods(ABC):
         )  # fmt: skip
 
     def reset_style(self, *keys: StyleKey) -> None:
-        """Those parts of the style, or all of it."""
-        self._say("term:resetstyle", StyleKeys(keys))
+        """Reset attributes of the style.
+
+        Args:
+            keys: The attributes, as for `style`; none resets all.
+        """
+        self._send("term:resetstyle", StyleKeys(keys))
 
     def link(self, uri: str, text: str, *, id: str | None = None) -> None:
-        """A text that leads somewhere."""
-        self._say("term:hyperlink", Hyperlink(uri, id, text))
+        """Write a text as a hyperlink.
+
+        Args:
+            uri: Where the link leads.
+            text: The visible text.
+            id: Joins the parts of one link that stand in several places.
+        """
+        self._send("term:hyperlink", Hyperlink(uri, id, text))
 
     # --- the cursor and the screen
 
     def move(self, x: int = 0, y: int = 0) -> None:
-        """The cursor, to the right and down."""
-        self._say("term:cursormove", CursorMove(x, y))
+        """Move the cursor.
+
+        Args:
+            x: Columns to the right; negative to the left.
+            y: Rows down; negative up.
+        """
+        self._send("term:cursormove", CursorMove(x, y))
 
     def go(self, row: int | None = None, col: int | None = None) -> None:
-        """The cursor, to a place counted from 1."""
-        self._say("term:cursorset", CursorSet(row, col))
+        """Move the cursor to a place.
+
+        Args:
+            row: The row, counted from 1; None keeps it.
+            col: The column, counted from 1; None keeps it.
+        """
+        self._send("term:cursorset", CursorSet(row, col))
 
     def cursor(
         self,
@@ -89,49 +129,73 @@ class CommandMethods(ABC):
         *,
         blink: bool = False,
     ) -> None:
-        """What the cursor looks like."""
-        self._say("term:cursorstyle", CursorStyle(shape, blink))
+        """Set the shape of the cursor.
+
+        Args:
+            shape: The shape.
+            blink: Whether it blinks.
+        """
+        self._send("term:cursorstyle", CursorStyle(shape, blink))
 
     def show_cursor(self, visible: bool = True) -> None:
-        self._say("term:cursorvisible", CursorVisible(visible))
+        """Show the cursor, or hide it.
+
+        Args:
+            visible: False hides it.
+        """
+        self._send("term:cursorvisible", CursorVisible(visible))
 
     def erase(
         self,
         target: Literal["line", "screen"] = "screen",
         part: Literal["after", "before", "all", "scrollback"] = "all",
     ) -> None:
-        """A line or the screen, seen from the cursor."""
-        self._say("term:erase", Erase(target, part))
+        """Erase a line or the screen.
+
+        Args:
+            target: The line or the screen.
+            part: All of it, the part before or after the cursor, or the scrollback.
+        """
+        self._send("term:erase", Erase(target, part))
 
     def scroll(self, n: int = 1) -> None:
-        """Lines up; negative down."""
-        self._say("term:scroll", Scroll(n))
+        """Scroll the screen.
+
+        Args:
+            n: Lines up; negative scrolls down.
+        """
+        self._send("term:scroll", Scroll(n))
 
     @contextmanager
     def alternate_screen(self) -> Iterator[None]:
-        """A screen of its own for a while; then what was there before is there again."""
-        self._say("term:altscreen", AltScreen())
+        """Use the alternate screen in this block, and restore the primary screen afterwards."""
+        self._send("term:altscreen", AltScreen())
         try:
             yield
         finally:
-            self._say("term:altscreen", AltScreen(enabled=False))
+            self._send("term:altscreen", AltScreen(enabled=False))
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
-        """What is drawn in the block is shown when it is complete."""
-        self._say("term:sync", Enabled())
+        """Show the output of this block at once, when it is complete (synchronized update)."""
+        self._send("term:sync", Enabled())
         try:
             yield
         finally:
-            self._say("term:sync", Enabled(enabled=False))
+            self._send("term:sync", Enabled(enabled=False))
 
-    # --- around it
+    # --- window, progress, notifications, clipboard
 
     def title(self, title: str) -> None:
-        """What the window is called."""
-        self._say("term:title", SetTitle(title))
+        """Set the title of the window.
+
+        Args:
+            title: The title.
+        """
+        self._send("term:title", SetTitle(title))
 
     def bell(self) -> None:
+        """Ring the terminal's bell."""
         self.tell("term:bell")
 
     def progress(
@@ -140,9 +204,14 @@ class CommandMethods(ABC):
         *,
         state: Literal["none", "normal", "error", "indeterminate", "paused"] | None = None,
     ) -> None:
-        """How much is done, from 0 to 1. Nothing at all ends it."""
+        """Show the progress of the program. Without arguments, remove it.
+
+        Args:
+            done: From 0 to 1.
+            state: The kind of progress; by default "normal".
+        """
         state = state or ("none" if done is None else "normal")
-        self._say("progress:set", SetProgress(state, round((done or 0) * 100)))
+        self._send("progress:set", SetProgress(state, round((done or 0) * 100)))
 
     def notify(
         self,
@@ -153,18 +222,38 @@ class CommandMethods(ABC):
         urgency: Literal["low", "normal", "critical"] | None = None,
         when: Literal["always", "unfocused", "invisible"] | None = None,
     ) -> None:
-        """Tell the person, wherever they look."""
-        self._say("notify:show", NotifyShow(title, body, id, urgency, when))
+        """Show a desktop notification.
+
+        Args:
+            title: The first line.
+            body: The text below it.
+            id: An id for `close_notification`; a second notification with it replaces the first.
+            urgency: How urgent it is.
+            when: Show it always, or only if the window has no focus or is not visible.
+        """
+        self._send("notify:show", NotifyShow(title, body, id, urgency, when))
 
     def close_notification(self, id: str) -> None:
-        self._say("notify:close", NotifyClose(id))
+        """Close a notification.
+
+        Args:
+            id: The id that `notify` was given.
+        """
+        self._send("notify:close", NotifyClose(id))
 
     def copy(self, text: str, *, selection: Literal["clipboard", "primary"] = "clipboard") -> None:
-        """A text for the person's clipboard."""
-        self._say("clip:write", ClipWrite(text, selection))
+        """Copy a text to the person's clipboard.
 
-    def _say(self, name: str, payload: msgspec.Struct) -> None:
-        """Raises `msgspec.ValidationError` for what the terminal would refuse in silence."""
+        Args:
+            text: The text.
+            selection: The clipboard, or the primary selection of X11.
+        """
+        self._send("clip:write", ClipWrite(text, selection))
+
+    def _send(self, name: str, payload: msgspec.Struct) -> None:
+        """Send a command. Raises `msgspec.ValidationError` for data that the terminal would refuse
+        without an error.
+        """
         plain = msgspec.to_builtins(payload)
         msgspec.convert(plain, type(payload))
         self.tell(name, plain)

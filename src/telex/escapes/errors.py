@@ -1,10 +1,12 @@
-"""Exceptions of the program's side. The terminal's side answers with the codes of `protocol`."""
+"""Exceptions of the program's side. The terminal's side responds with the codes of `protocol`."""
 
 from __future__ import annotations
 
 
 class NotSupported(Exception):
-    """There is nobody here who would understand; the sentence says why, and what to do."""
+    """No terminal or socket responds to JSON escapes. The message has the reason and advice."""
+
+    __module__ = "telex.escapes"
 
     exit_code = 3
 
@@ -15,20 +17,28 @@ class NotSupported(Exception):
 
 
 class NoTerminal(NotSupported):
-    """This program has no terminal."""
+    """The program has no terminal, or it cannot be opened."""
+
+    __module__ = "telex.escapes"
 
 
 class FrameTooLarge(ValueError):
-    """A frame of ours that the terminal would not take."""
+    """A frame is larger than the terminal's limit."""
+
+    __module__ = "telex.escapes"
 
 
 class NotTaken(BlockingIOError):
-    """More was told than the terminal takes."""
+    """The terminal has not read earlier commands: wait with `flushed()`."""
+
+    __module__ = "telex.escapes"
 
 
 class FileCutShort(OSError):
-    """A file did not come whole."""
+    """A file was received with fewer or more bytes than announced."""
+
+    __module__ = "telex.escapes"
 
 
 class NotOutput(LookupError):
-    """There is no such command, or none that ANSI bytes could do: a question, a stream."""
+    """A command is unknown, or has no ANSI equivalent, such as a query or a stream."""

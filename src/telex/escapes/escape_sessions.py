@@ -1,8 +1,7 @@
 """JSON escapes in terminal automation: `session.create {escapes: true}`, `session.escape_reply`.
 
-`EscapeSessions(automation)` adds both to a service, which knows nothing of them. The session's own
-part is `session_responder`, imported for the first session that asks for it: a server starts
-without.
+`EscapeSessions(automation)` adds both to a service, which does not know them. The part of a session
+is `session_responder`, imported for the first session with escapes, so that a server starts faster.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec import UNSET
 
 from telex.automation import protocol as spec
-from telex.automation.errors import maps_errors
+from telex.automation.error_map import maps_errors
 from telex.automation.notices import Connection
 from telex.rpc.errors import Condition, RpcError
 
@@ -38,7 +37,7 @@ class EscapeSessions:
 
     @maps_errors
     def escape_reply(self, asked: spec.EscapeReply, who: Connection) -> spec.EscapeReplied:
-        """Answer a command that the program asked of its terminal."""
+        """Reply to a command that the program sent to its terminal."""
         self._automation.writable(asked.session, who, "session.escape_reply")
         answering = self._answering.get(asked.session)
         if answering is None:
@@ -57,9 +56,7 @@ class EscapeSessions:
     def _opener(self, asked: spec.Create) -> SessionResponder | None:
         if not asked.escapes:
             return None
-        from telex.escapes.session_responder import (
-            SessionResponder,  # loads the catalogue, for who needs it
-        )
+        from telex.escapes.session_responder import SessionResponder  # imports all commands
 
         return SessionResponder(self._automation, self._answering, htty=asked.pages)
 
@@ -71,7 +68,7 @@ class EscapeSessions:
 
 
 def _check(asked: spec.EscapeReply) -> None:
-    """An answer that could not be sent is refused to who gives it. The program is not told."""
+    """Refuse a reply that could not be encoded. The error goes to the client, not the program."""
     given = [name for name in ("data", "data64", "error") if getattr(asked, name) is not UNSET]
     if len(given) > 1 or (asked.cont and "error" in given):
         raise RpcError(
@@ -84,7 +81,7 @@ def _check(asked: spec.EscapeReply) -> None:
 
 
 def reply_bytes(asked: spec.EscapeReply) -> bytes | None:
-    """What its data64 holds, if that is what it has."""
+    """Decode the reply's data64, if it has one."""
     if isinstance(asked.data64, str):
         return binascii.a2b_base64(asked.data64.encode(), strict_mode=True)
     return None

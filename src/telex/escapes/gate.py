@@ -1,12 +1,12 @@
-"""The gate: every command passes it before it does anything.
+"""The gate: decides about every command before it is executed.
 
-The policy decides; where that says "ask", the gate asks the person, one question after the other,
-and remembers the answer for as long as they said. With nobody to ask the answer is no, and so it
-is, unasked, for a program whose questions were refused too often. A decision is written to the
-audit before it holds, so that nothing happens that is not in the audit.
+The policy decides first. If its verdict is "ask", the gate asks the person, one question after the
+other, and remembers the answer for as long as the person said. Without a person the answer is no.
+The answer is also no, without a question, for a program whose questions were refused too often. A
+decision is written to the audit before it takes effect, so that nothing happens without an entry.
 
-`Person` shows a question and turns keys into an answer (`passthrough.question_row`). The words of
-the question are made here, because they must not be the asking program's.
+`Person` shows a question and turns keys into an answer (`passthrough.question_row`). The text of
+the question is made here, because the requesting program must not choose it.
 """
 
 from __future__ import annotations
@@ -33,54 +33,60 @@ _MINUTE: Final = 60.0
 
 
 class PersonAnswer(Enum):
+    """The person's answer to a question. The value is written to the audit."""
+
     ONCE = "once"
     WHILE_IT_RUNS = "until it ends"
-    """For this command, as long as this run of this program lasts."""
+    """Yes to this command, for this run of the program."""
     NEVER = "no"
-    """As long as it lasts, so that nobody is worn out by being asked again."""
+    """No to this command, for this run of the program, so that the person is not asked again."""
     NOT_NOW = "no answer"
-    """Escape, time run out, a question that cannot be shown whole: no, this time."""
+    """No, this time: Escape, a timeout, or a question that cannot be shown whole."""
     NOTHING_OF_IT = "no to all"
-    """Ctrl-C: no to whatever this program asks for, until the person allows it to ask again."""
+    """Ctrl-C: no to all requests of this program, until the person lets it ask again."""
 
 
 @dataclass(frozen=True, slots=True)
 class GateQuestion:
+    """A question to the person, with all that its text says."""
+
     command: str
     origin: RequestOrigin
     summary: str
-    """What exactly is to be done. A yes is to this, whole: whoever shows it must show all of it."""
+    """The exact action. A yes allows all of it, so all of it must be shown."""
     guard: Guard = Guard.PERSON
     each_time: bool = False
     deed: str = ""
-    """What is to be done, in words of ours, after "wants to"."""
+    """The action in our words, after "wants to"."""
     wants: str = ""
-    """The whole question, in words of ours, if it is none about a command."""
+    """The whole question in our words, if it is not about a command."""
     last: bool = False
-    """Whether the program is not asked about again if this is not answered with yes."""
+    """Whether the program may not ask again unless the answer is yes."""
 
     @property
     def lasting(self) -> bool:
-        """Whether a lasting answer is possible: for a run that can be told from others."""
+        """Whether an answer can last: only for a run that can be distinguished from others."""
         return self.origin.run is not None and not self.each_time
 
     @property
     def text(self) -> str:
-        """One line for the person. Each word in it is ours, or escaped and between quotes."""
+        """One line for the person. Words of the program are escaped and quoted."""
         away = " (not on this machine)" if self.origin.kind == "remote" else ""
         who = f'"{inert(self.origin.program)}"' if self.origin.program else "an unknown program"
         what = f' "{inert(self.summary)}"' if self.summary else ""
         if self.wants:
             return f"telex: {who}{away} {self.wants} (y/n)"
-        keys = "y once, a until it ends, n no" if self.lasting else "y once, n no"
-        last = " (it may not ask again)" if self.last else ", ^C no to all it asks"
+        keys = "y once, a until it exits, n no" if self.lasting else "y once, n no"
+        last = " (it may not ask again)" if self.last else ", ^C no to all its requests"
         deed = f"wants to {self.deed}:" if self.deed else "asks for"
         return f"telex: {who}{away} {deed} {inert(self.command)}{what}. Allow? {keys}{last}"
 
 
 class Person(Protocol):
+    """Asks the person at a terminal."""
+
     async def ask(self, question: GateQuestion) -> PersonAnswer:
-        """Cancelled when nobody wants the answer any more: then the question is taken away."""
+        """Ask. When cancelled, remove the question: its answer is not needed any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +98,18 @@ class GateDecision:
     summary: str
     allowed: bool
     by: str
-    """A rule, a default, or the person and what they answered."""
+    """The source of the decision: a rule, a default, or the person's answer."""
 
 
 class Gate:
-    """One for each terminal, as one person sits there."""
+    """Decides about the commands of one terminal. It asks one question at a time, because one
+    person sits there.
+
+    Args:
+        policy: The rules and defaults.
+        person: Asks the person; None if there is nobody to ask.
+        audit: Writes a decision down, before it takes effect.
+    """
 
     def __init__(
         self, policy: Policy, person: Person | None, audit: Callable[[GateDecision], None]
@@ -106,23 +119,24 @@ class Gate:
         self._audit = audit
         self._decisions: dict[tuple[str, Guard, str], PolicyDecision] = {}
         self._remembered: dict[tuple[tuple[int, int], str, Guard], bool] = {}
-        """By the guard too: a yes to the mouse must not be one to the keyboard, and to subscribe to
-        either is the same command."""
+        """The key has the guard too: `term:subscribe` is one command for mouse and keyboard, and a
+        yes to the mouse must not allow the keyboard.
+        """
         self._refusals = Refusals()
         self._turn = asyncio.Lock()
         self._waiting = 0
         self._crowded = False
-        """Whether it was written down that more wait than may."""
+        """Whether the audit already has an entry that too many questions wait."""
 
     def ask_again(self) -> None:
-        """The person wants to be asked about programs of which they have had enough."""
+        """Forget refusals, so that programs that were refused too often may ask again."""
         self._refusals = Refusals()
 
     def settled(self, command: EscapeCommand, origin: RequestOrigin, summary: str) -> bool | None:
-        """Whether this may be done, without asking; None if the person has to be asked."""
+        """Whether a command is allowed without a question; None if the person has to be asked."""
         decision = self._decision(command, origin)
         if decision.verdict is PolicyVerdict.ALLOW and command.guard is Guard.FREE:
-            return True  # what any program may do anyway is not worth a line
+            return True  # free commands are not worth a line in the audit
         question = _question(command, origin, summary)
         if decision.verdict is not PolicyVerdict.ASK:
             return self._decided(question, decision.verdict is PolicyVerdict.ALLOW, decision.by)
@@ -132,21 +146,21 @@ class Gate:
         return self._refused_before(question) if known is None else known
 
     def _decision(self, command: EscapeCommand, origin: RequestOrigin) -> PolicyDecision:
-        """The policy's, looked up once: programs that draw ask for the same thing many times."""
+        """Return the policy's decision, cached: programs that draw repeat the same commands."""
         key = (command.name, command.guard, origin.kind)
         if (known := self._decisions.get(key)) is None:
             known = self._decisions[key] = self._policy.decide(command, origin)
         return known
 
     async def allow(self, command: EscapeCommand, origin: RequestOrigin, summary: str) -> bool:
-        """Whether this may be done: exactly what the summary says, now."""
+        """Whether a command is allowed now, exactly as in the summary. Ask the person if needed."""
         settled = self.settled(command, origin, summary)
         if settled is not None or self._person is None:
             return settled is True
         return await self._asked(_question(command, origin, summary), self._person)
 
     async def show_notice(self, notice: GateQuestion) -> None:
-        """To be read by the person, in its turn. Nothing is decided by it."""
+        """Show a notice to the person, after earlier questions. It decides nothing."""
         if self._person is not None:
             async with self._turn:
                 await self._person.ask(notice)
@@ -155,12 +169,12 @@ class Gate:
         if self._waiting > limits.QUESTIONS_WAITING:
             if not self._crowded:
                 self._decided(question, False, "too many questions at once")
-            self._crowded = True  # and all the others of this crowd, unwritten
+            self._crowded = True  # further ones are refused without an entry
             return False
         self._waiting += 1
         try:
             async with self._turn:
-                known = self._answered_before(question)  # by the question before this one
+                known = self._answered_before(question)  # an earlier question may have decided it
                 known = self._refused_before(question) if known is None else known
                 return await self._answered(question, person) if known is None else known
         except asyncio.CancelledError:
@@ -192,8 +206,9 @@ class Gate:
         return None if known is None else self._decided(question, known, "the person, earlier")
 
     def _refused_before(self, question: GateQuestion) -> bool | None:
-        """False if the person has had enough. Written down once for each program: it may go on
-        asking for ever, and nothing is done."""
+        """Return False if the program was refused too often. The audit gets one entry for each
+        program, since a program may repeat its request for ever.
+        """
         if not (enough := self._refusals.are_enough(question.origin, _now())):
             return None
         if not enough.audited:
@@ -207,7 +222,7 @@ class Gate:
             del self._remembered[next(iter(self._remembered))]
 
     def _decided(self, question: GateQuestion, allowed: bool, by: str) -> bool:
-        """Raises what the audit raises: what cannot be written down is not done."""
+        """Write a decision to the audit. If that raises, the command is not executed."""
         self._audit(GateDecision(question.command, question.origin, question.summary, allowed, by))
         return allowed
 
@@ -218,18 +233,18 @@ def _now() -> float:
 
 @dataclass(slots=True)
 class RefusalLimit:
-    """Why nobody is asked; false where somebody may be."""
+    """The reason why a program may not ask; false if it may ask."""
 
     why: str = ""
     audited: bool = False
-    """Whether it was written down."""
+    """Whether the audit already has an entry for it."""
 
     def __bool__(self) -> bool:
         return bool(self.why)
 
 
 class Refusals:
-    """Questions that were not answered with yes, by the program that asked. Pure."""
+    """Counts the questions of each program that were not answered with yes. Pure."""
 
     def __init__(self) -> None:
         self._counts: dict[object, int] = {}
@@ -237,10 +252,10 @@ class Refusals:
         self._audited: set[object] = set()
 
     def add(self, origin: RequestOrigin, now: float, *, for_good: bool = False) -> None:
-        """One more in a row; `for_good`, as many as it takes."""
-        who = _program(origin)
-        count = limits.QUESTIONS_REFUSED if for_good else self._counts.pop(who, 0) + 1
-        self._counts[who] = count
+        """Count one more refusal in a row; `for_good` reaches the limit at once."""
+        program = _program(origin)
+        count = limits.QUESTIONS_REFUSED if for_good else self._counts.pop(program, 0) + 1
+        self._counts[program] = count
         self._lately.append(now)
         while len(self._counts) > limits.ANSWERS_REMEMBERED:
             oldest = next(iter(self._counts))
@@ -248,20 +263,20 @@ class Refusals:
             self._audited.discard(oldest)
 
     def forget(self, origin: RequestOrigin) -> None:
-        """It was allowed something."""
+        """Reset the count of a program that was allowed something."""
         self._counts.pop(_program(origin), None)
 
     def is_last(self, origin: RequestOrigin) -> bool:
-        """Whether one more is enough."""
+        """Whether one more refusal reaches the limit."""
         return self._counts.get(_program(origin), 0) + 1 >= limits.QUESTIONS_REFUSED
 
     def are_enough(self, origin: RequestOrigin, now: float) -> RefusalLimit:
-        """Whether nobody is to be asked."""
-        who = _program(origin)
-        if self._counts.get(who, 0) >= limits.QUESTIONS_REFUSED:
-            audited = who in self._audited
-            self._audited.add(who)
-            return RefusalLimit("the person has had enough of it", audited)
+        """Return the limit that forbids a question, if one does."""
+        program = _program(origin)
+        if self._counts.get(program, 0) >= limits.QUESTIONS_REFUSED:
+            audited = program in self._audited
+            self._audited.add(program)
+            return RefusalLimit("the person has refused too often", audited)
         first = self._lately[0] if len(self._lately) == self._lately.maxlen else None
         if first is not None and now - first < _MINUTE:
             return RefusalLimit("too many questions in a minute")
@@ -269,7 +284,7 @@ class Refusals:
 
 
 def _program(origin: RequestOrigin) -> object:
-    """What is refused is refused to a job; where none is known, to all of that kind."""
+    """Return the key for refusals: the job; if unknown, all programs of that kind and name."""
     return origin.job or origin.run or (origin.kind, origin.program)
 
 
@@ -286,24 +301,25 @@ def _question(command: EscapeCommand, origin: RequestOrigin, summary: str) -> Ga
 
 
 def _key(question: GateQuestion) -> tuple[tuple[int, int], str, Guard] | None:
-    """What an answer is remembered by. None if it is not to be."""
+    """Return the key by which an answer is remembered; None if it is not remembered."""
     run = question.origin.run
     return (run, question.command, question.guard) if run and question.lasting else None
 
 
-# Words that are not ours.
+# Text of the program, made safe to show.
 
 _INVISIBLE: Final = "\u115f\u1160\u2800\u3164\uffa0"
-"""Letters and signs, by Unicode's word, that show nothing."""
+"""Letters and symbols by their category in Unicode that are invisible."""
 _FLAGS: Final = re.compile("[\U0001f1e6-\U0001f1ff\U0001f3fb-\U0001f3ff]")
-"""Halves of flags and colours of skin: how wide they are depends on what stands before them."""
+"""Halves of flags, and skin tones: their width depends on the preceding character."""
 _STRAIGHT: Final = frozenset({"L", "EN", "ES", "ET", "CS", "ON"})
 
 
 def inert(text: str) -> str:
-    """The text with everything spelt out that acts on its reader: controls, line ends, what turns
-    the direction of writing or joins its neighbours, what cannot be seen. Two different texts never
-    look alike for that: a backslash is doubled, and so is what a quote needs."""
+    """Escape all characters that act on a terminal or reader: controls, line ends, bidirectional
+    and joining characters, invisible characters. Two different texts stay different, because quotes
+    and backslashes get a backslash.
+    """
     if text.isascii() and text.isprintable() and not ('"' in text or "\\" in text):
         return text
     return "".join([_inert(char) for char in text])
@@ -326,7 +342,7 @@ def _inert(char: str) -> str:
 
 
 def width(text: str) -> int:
-    """The most columns that inert text takes. What some terminals show wide counts as wide."""
+    """Return the most columns that inert text takes. Ambiguous characters count as wide."""
     if text.isascii():
         return len(text)
     return sum([2 if unicodedata.east_asian_width(char) in "WFA" else 1 for char in text])

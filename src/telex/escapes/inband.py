@@ -1,15 +1,15 @@
-"""The in-band channel seen from the terminal, and its dialect: 23198 comes in, 23199 goes out.
+"""The in-band channel seen from the terminal, and its dialect: OSC 23198 comes in, 23199 goes out.
 
-A demux takes control strings out of the program's output and hands them to `claimed` and `fault`;
-frames that the peer sends are typed into the program's input. 23199 in the output is an echo of
-ours, and only counted.
+A demux takes control strings out of the program's output and passes them to `claimed` and `fault`;
+frames that the peer sends are written to the program's input. 23199 in the output is an echo of
+our own frame, and only counted.
 
-A reply goes to whatever process reads the terminal at that moment, so it is only sent while the
-process group that asked is in the foreground (`TerminalDialect`). While the terminal echoes, frames
-are held for a moment, in which a program that asks first and turns the echo off next can do so;
-then they are dropped, because an echo would show them to the person. Replies are limited by number,
-by weight, and by what the program leaves unread. The program's output is never held up: it may be
-the output of `cat`, which never reads an answer.
+A reply reaches the process that reads the terminal at that moment, so it is only sent while the
+process group of the request is in the foreground (`TerminalDialect`). While the terminal echoes,
+frames are held for a moment: a program may send a request first and switch the echo off next. Then
+they are dropped, because an echo would show them to the person. Replies are limited by number, by
+bytes, and by the bytes that the program leaves unread. The program's output is never blocked: it
+may be the output of `cat`, which never reads a reply.
 
     inband = InBandChannel(pty.write, pty.foreground)
     peer = Peer(inband, inband.dialect, service.methods)
@@ -46,6 +46,7 @@ from telex.rpc.messages import (
     Request,
 )
 from telex.rpc.peer import MessageTooLarge
+from telex.terminal.pty import InputQueueFull
 from telex.wire import json_escape
 from telex.wire import limits as wire_limits
 from telex.wire.events import Claimed, Fault, Reason
@@ -58,9 +59,9 @@ if TYPE_CHECKING:
 
 
 REFUSALS: Final = 100
-"""ECBUSY and the like, a second. Whoever does not hear the first ones does not listen."""
+"""Errors such as ECBUSY per second. A program that ignores the first ones does not read them."""
 
-BUSY: Final = Problem("ECBUSY", "The terminal has too much to answer. Ask again later.")
+BUSY: Final = Problem("ECBUSY", "The terminal has too many requests. Try again later.")
 TOO_LONG: Final = Problem("ECLIMIT", "The frame is longer than this terminal reads.")
 
 _PACKETS: Final = JsonEscapes()
@@ -71,16 +72,18 @@ _UNANNOUNCED: Final = limits.SENT_CONTROL_STRING_BYTES - json_escape.AROUND
 _SIMPLE: Final = rb'\s*"[a-z0-9]+"\s*:\s*(?:"[^"\\]*"|[a-z0-9.]+)\s*,'
 _ID: Final = rb'\s*"r(?:pc|eq)id"\s*:\s*"([A-Za-z0-9._:-]{1,64})"'
 _HEAD: Final = re.compile(rb"(?:[0-9]{1,10};)?\s*\{(?:%b)*?%b" % (_SIMPLE, _ID))
-"""How a packet begins whose id stands before its data: the id of one that was too long to read."""
+"""The beginning of a packet whose id stands before its data, to find the id of a packet that was
+too long to read."""
 
 
 class UnsizedPacket(bytes):
-    """A packet that is sent without its length, as Wave has it."""
+    """A packet that is sent without its length, in Wave's form."""
 
 
 class RateAllowance:
-    """How much may be sent: so many a second, and as many at once after a pause. May be overdrawn,
-    which then takes longer to make good."""
+    """Limits a rate, with one second's amount as the burst after a pause. It may be overdrawn; the
+    debt then has to be refilled first.
+    """
 
     def __init__(self, per_second: int) -> None:
         self._rate = per_second
@@ -96,7 +99,7 @@ class RateAllowance:
         return self._left > 0
 
     def wait(self, now: float) -> float:
-        """Seconds until something is left again."""
+        """Return the seconds until the allowance is positive again."""
         self._refill(now)
         return max(0.0, -self._left / self._rate)
 
@@ -107,41 +110,41 @@ class RateAllowance:
 
 @dataclass(slots=True)
 class UnansweredCounts:
-    """What was not answered, and why."""
+    """Counts requests and replies that were dropped, by reason."""
 
     gone: int = 0
     """Replies to a program that is no longer in the foreground."""
     busy: int = 0
-    """Requests that came when there was too much to answer."""
+    """Requests beyond the allowance."""
     unread: int = 0
-    """Of those, the ones that were not even told so."""
+    """Requests among these that did not even get an error."""
     unknown: int = 0
-    """Commands that nobody here knows, and that wanted no answer."""
+    """Unknown commands without an id."""
 
 
 @dataclass(slots=True)
 class _PendingRequest:
-    """A request that has no last answer yet."""
+    """A request without its last reply."""
 
     group: int
     command: str
     foreign: bool
-    """Whether it is for others to answer, and none of them has said anything."""
+    """Whether the fallback serves it, and has not replied yet."""
     with_length: bool
     """Whether it had the spec's form, and not Wave's."""
     more: bool
-    """Whether parts of it are still to come."""
+    """Whether further parts of it will come."""
     repeated: bool = False
-    """Whether its id came once more."""
+    """Whether another request had the same id."""
 
 
 class TerminalDialect:
-    """The dialect of one terminal: who asked what, and how much may be answered. Pure.
+    """The dialect of one terminal: it tracks the requesters, and limits replies. Pure.
 
-    It notes the foreground process group with each request, and encodes a reply that would reach
-    another group as nothing, which the channel does not send. A reply larger than the program can
-    take becomes ECLIMIT. Requests beyond the allowance become ECBUSY, and beyond a few of those are
-    only counted. A request in Wave's form is answered in it, and so is everything else that is sent
+    It notes the foreground process group with each request. A reply that would reach another group
+    is encoded as nothing, which the channel does not send. A reply larger than the program's limit
+    becomes ECLIMIT. Requests beyond the allowance become ECBUSY; after many of those they are only
+    counted. The reply to a request in Wave's form has Wave's form, and so has every other message
     to the program that last used it.
     """
 
@@ -155,66 +158,71 @@ class TerminalDialect:
         clock: Callable[[], float],
         has_room: Callable[[], bool],
     ) -> None:
-        """`has_room` says whether more may be answered now."""
+        """
+        Args:
+            foreground: Returns the foreground process group, None if it must not get replies.
+            clock: Returns the time in seconds.
+            has_room: Returns whether further requests may be accepted now.
+        """
         self._foreground = foreground
         self._clock = clock
         self._has_room = has_room
         self._refusals = RateAllowance(REFUSALS)
         self._asked: dict[Id, _PendingRequest] = {}
         self._cut_short: OrderedDict[Id, None] = OrderedDict()
-        """Requests with their last answer, of which further parts come."""
-        self._spoke: int | None = None
-        """Who asked last. Only they are asked and told something."""
+        """Requests that have their last reply, while further parts of them come."""
+        self._last_asker: int | None = None
+        """The process group of the last request. Requests and notifications go to it alone."""
         self.with_length = True
-        """Whether the frame that is read now, or was last, has the spec's form, and not Wave's."""
-        self._told_with_length = True
-        """The same of the last request, by whose form its asker is told what it did not ask."""
+        """Whether the last frame that was read has the spec's form, and not Wave's."""
+        self._notify_with_length = True
+        """The same for the last request, for messages that are not replies."""
         self.is_foreign: Callable[[str], bool] = lambda command: False
-        """Whether a command is somebody else's: no answer in time then means that there is none."""
+        """Whether the fallback serves a command: a timeout then means that it is unknown."""
         self.unknown_problem: Callable[[str], Problem] = lambda command: Problem.of(
             Condition.METHOD
         )
-        """What is then answered."""
+        """The error for such a command."""
         self.unanswered = UnansweredCounts()
         self._json_bytes = _UNANNOUNCED
-        """The longest packet that the program takes; more only after its `detect` said so."""
+        """The longest packet that the program reads; the default until its `detect` says more."""
 
     def new_id(self, count: int) -> Id:
         return _PACKETS.new_id(count)
 
     def asker(self, id: Id | None) -> int | None:
-        """The process group that asked this; for what is not to be answered, who is there now."""
+        """Return the process group of a request; without an id, the one in the foreground now."""
         if id is None:
             return self._foreground()
         asked = self._asked.get(id)
         return None if asked is None else asked.group
 
-    # What a program says.
+    # From the program.
 
     def decode(self, body: bytes) -> Message | Malformed | Batch:
         message = _PACKETS.decode(body)
         match message:
             case Request(id, _, data, more=more, datatype=hint) if id in self._cut_short:
-                # Of one that is over: it may say the command again, and is no new request for it.
-                return self._followed(Part(id, data, more, hint))
+                # A part of a finished request: it may repeat the command, and is no new request.
+                return self._note_part(Part(id, data, more, hint))
             case Part():
-                return self._followed(message)
+                return self._note_part(message)
             case Cancel(id):
-                self._cut_short.pop(id, None)  # nothing more comes
+                self._cut_short.pop(id, None)  # no further parts come
                 return message
             case Malformed(problem, Failure()):
                 return message if self._may_refuse() else Malformed(problem)
             case Request():
-                return self._note(message)
+                return self._note_request(message)
             case Notification(method) if self.is_foreign(method):
-                # Others answer commands. What wants no answer they have seen, and a flood of it
-                # must not take the room of what is served here.
+                # The fallback only replies to requests; clients have seen this notification. A
+                # flood of them must not use up the room of commands that are served here.
                 self.unanswered.unknown += 1
                 return Malformed(Problem.of(Condition.METHOD))
             case _:
                 return message
 
-    def _followed(self, part: Part) -> Part:
+    def _note_part(self, part: Part) -> Part:
         if (asked := self._asked.get(part.id)) is not None:
             asked.more = part.more
         elif not part.more:
@@ -222,26 +230,26 @@ class TerminalDialect:
         return part
 
     def answer_to(self, fault: Fault) -> Failure | None:
-        """Of a frame too long to read the beginning is known, and often the id in it."""
+        """Return an error for a frame that was too long, if its beginning has the id."""
         self.with_length = json_escape.has_length(fault.begins)
         if fault.reason is not Reason.TOO_LONG or not (found := _HEAD.match(fault.begins)):
             return None
         return Failure(found[1].decode(), TOO_LONG) if self._may_refuse() else None
 
-    def _note(self, request: Request) -> Message | Malformed:
+    def _note_request(self, request: Request) -> Message | Malformed:
         if (known := self._asked.get(request.id)) is not None:
             known.repeated, known.more = True, request.more
             return request
         if not self._has_room() or len(self._asked) >= rpc_limits.CALLS_IN_FLIGHT:
             return self._refused(request)
         asker = self._foreground()
-        if asker != self._spoke:
-            self._spoke = asker
-            self._json_bytes = _UNANNOUNCED  # what another takes is not known
+        if asker != self._last_asker:
+            self._last_asker = asker
+            self._json_bytes = _UNANNOUNCED  # the limit of another program is not known
         if asker is None:
             self.unanswered.gone += 1
-            return Malformed(Problem.of(Condition.REQUEST, "Nobody would read the answer."))
-        self._told_with_length = self.with_length
+            return Malformed(Problem.of(Condition.REQUEST, "No process would read the response."))
+        self._notify_with_length = self.with_length
         self._asked[request.id] = _PendingRequest(
             asker,
             request.method,
@@ -268,16 +276,16 @@ class TerminalDialect:
         self._refusals.spend(1, now)
         return True
 
-    # What goes to the program.
+    # To the program.
 
     def encode(self, message: Message) -> bytes:
-        """The packet; empty if there is nobody whom it should reach."""
+        """Encode a packet; empty if its addressee is not in the foreground."""
         if isinstance(message, (Reply, Failure)) and message.id is not None:
             asked = self._asked.get(message.id)
             with_length = self.with_length if asked is None else asked.with_length
-            reader, message = self._answer(message.id, message)
+            reader, message = self._address(message.id, message)
         else:
-            with_length, reader = self._told_with_length, self._spoke
+            with_length, reader = self._notify_with_length, self._last_asker
         if reader is None or reader != self._foreground():
             self.unanswered.gone += 1
             return b""
@@ -285,35 +293,36 @@ class TerminalDialect:
         if json_escape.json_bytes(body) <= self._json_bytes:
             return body
         if isinstance(message, (Reply, Failure)):
-            self._end(message.id or "")  # nothing follows this, of a stream neither
+            self._end(message.id or "")  # this is the last reply, also of a stream
             return _encoded_packet(Failure(message.id, TOO_LARGE), with_length)
         raise MessageTooLarge(
-            f"a packet of {len(body)} bytes; the program on this terminal takes {self._json_bytes} "
-            "in a frame; send bytes as the parts of a stream"
+            f"a packet has {len(body)} bytes, but the program on this terminal reads at most "
+            f"{self._json_bytes} in a frame; send bytes as the parts of a stream"
         )
 
     def encode_batch(self, answers: Sequence[Message]) -> bytes:
         return _PACKETS.encode_batch(answers)
 
-    def _answer(self, id: Id, message: Reply | Failure) -> tuple[int | None, Reply | Failure]:
-        """Who should get it, and what. The last answer to a request ends what is known of it."""
+    def _address(self, id: Id, message: Reply | Failure) -> tuple[int | None, Reply | Failure]:
+        """Return the addressee of a reply, and the reply. The last reply ends its request."""
         asked = self._asked.get(id)
         code = message.problem.code if isinstance(message, Failure) else None
         if asked is None or (asked.repeated and code is Condition.REQUEST):
             if asked is not None:
                 asked.repeated = False
-            # Refused in the turn that read it: to who is there. A reply without a request is none.
+            # An error in the turn that read the request goes to the foreground. A result without a
+            # request goes nowhere.
             return (None if code is None else self._foreground()), message
         if isinstance(message, Reply) and message.more:
             asked.foreign = False
             return asked.group, message
         self._end(id)
-        if asked.foreign and code is Condition.TIMED_OUT:  # nobody knew the command
+        if asked.foreign and code is Condition.TIMED_OUT:  # no client knew the command
             message = Failure(id, self.unknown_problem(asked.command))
         return asked.group, message
 
     def _end(self, id: Id) -> None:
-        """The last answer goes out."""
+        """Forget a request with its last reply, except that parts of it may still come."""
         asked = self._asked.pop(id, None)
         if asked is not None and asked.more:
             self._cut_short[id] = None
@@ -332,18 +341,18 @@ class _Announced(Struct):
 
 
 def _announced(request: Request) -> int:
-    """The bytes of JSON in a frame that a program says it reads. It cannot read less than any."""
+    """Return the bytes of JSON in a frame that a program reads, as announced by its `detect`."""
     if not isinstance(request.data, Raw):
         return _UNANNOUNCED
     try:
-        said = msgspec.json.decode(request.data, type=_Announced)
+        announced = msgspec.json.decode(request.data, type=_Announced)
     except msgspec.DecodeError:
-        return _UNANNOUNCED  # not what detect takes, which its handler says
-    return min(max(said.maxframe, _UNANNOUNCED), wire_limits.CONTROL_STRING_BYTES)
+        return _UNANNOUNCED  # invalid data, for which the handler of `detect` returns an error
+    return min(max(announced.maxframe, _UNANNOUNCED), wire_limits.CONTROL_STRING_BYTES)
 
 
 GRACE_SECONDS: Final = 0.05
-"""How long a frame waits for the terminal to stop echoing."""
+"""How long to hold a frame while the terminal echoes."""
 
 
 async def _at_once() -> None:
@@ -351,7 +360,7 @@ async def _at_once() -> None:
 
 
 class InBandChannel:
-    """The channel of one terminal. Its peer is made with `dialect`."""
+    """The channel through one terminal, for a `Peer` with its `dialect`."""
 
     binary = False
 
@@ -364,20 +373,24 @@ class InBandChannel:
         unread: Callable[[], int] = lambda: 0,
         read: Callable[[], Awaitable[None]] = _at_once,
     ) -> None:
-        """`write` types into the program, and `foreground` says which process group reads that,
-        None if it is none that should be answered. `echoes` says whether the terminal shows what is
-        typed, `unread` how many typed bytes wait for the program, and `read` waits until none do.
         """
-        self._write, self._foreground = write, foreground
+        Args:
+            write: Writes to the program's input.
+            foreground: Returns the process group that reads it, None if it must not get replies.
+            echoes: Returns whether the terminal echoes input.
+            unread: Returns how many bytes of input the program has not read.
+            read: Waits until the program has read all of them.
+        """
+        self._type, self._foreground = write, foreground
         self._echoes, self._unread, self._read = echoes, unread, read
         self._loop = asyncio.get_running_loop()
         self.dialect = TerminalDialect(foreground, self._loop.time, self._has_room)
         self.echoed = 0
-        """Frames of ours that came back."""
+        """Frames of ours that the terminal echoed."""
         self.undelivered = 0
-        """Frames for a terminal that went on echoing."""
+        """Frames for a terminal that continued to echo, or whose input queue was full."""
         self.ignored = 0
-        """Frames that came when there was no room for what they ask, or nobody to serve them."""
+        """Frames that came while the peer was paused, closed, or not yet there."""
         self._count = RateAllowance(limits.ESCAPE_REPLIES)
         self._weight = RateAllowance(limits.ESCAPE_REPLY_BYTES)
         self._held: deque[tuple[int | None, bytes]] = deque()
@@ -386,10 +399,10 @@ class InBandChannel:
         self._paused = False
         self._closed = False
 
-    # What the program says.
+    # From the program.
 
     def claimed(self, string: Claimed) -> None:
-        """A control string of either number, from the program's output."""
+        """Handle a control string of either number from the program's output."""
         if string.claim == json_escape.TO_PROGRAM:
             self.echoed += 1
         elif self._receiver is None or self._closed or self._paused:
@@ -399,7 +412,7 @@ class InBandChannel:
             self._receiver.received([json_escape.parse(string)])
 
     def fault(self, fault: Fault) -> None:
-        """A control string that was too long, or cut short."""
+        """Handle a control string that was too long, or cut short."""
         if fault.claim == json_escape.TO_PROGRAM:
             self.echoed += 1
         elif self._receiver is not None and not self._closed:
@@ -409,13 +422,13 @@ class InBandChannel:
         self._receiver = receiver
 
     def pause(self) -> None:
-        """What comes now is not served, rather than kept, and the program is not held up."""
+        """Drop further frames instead of buffering them; the program's output is not paused."""
         self._paused = True
 
     def resume(self) -> None:
         self._paused = False
 
-    # What goes to the program.
+    # To the program.
 
     @property
     def unsent(self) -> int:
@@ -423,7 +436,7 @@ class InBandChannel:
         return held + self._unread()
 
     def send(self, frame: bytes) -> None:
-        if not frame or self._closed:  # empty is what the dialect makes of what reaches nobody
+        if not frame or self._closed:  # the dialect encodes a frame without addressee as empty
             return
         length = not isinstance(frame, UnsizedPacket)
         sent = json_escape.encode(frame, json_escape.TO_PROGRAM, length=length)
@@ -435,13 +448,19 @@ class InBandChannel:
         else:
             self._write(sent)
 
+    def _write(self, sent: bytes) -> None:
+        try:
+            self._type(sent)
+        except InputQueueFull:
+            self.undelivered += 1
+
     async def drained(self) -> None:
-        """Until more may be sent. A stream waits here, so that it is paced and never cut."""
+        """Wait until more may be sent. A stream waits here, so that it is paced and never cut."""
         if self._unread() > limits.ESCAPE_UNREAD_BYTES:
             await self._read()
         now = self._loop.time()
         if (pause := max(self._count.wait(now), self._weight.wait(now))) > 0:
-            await asyncio.sleep(pause)  # the rate is the point
+            await asyncio.sleep(pause)  # this sleep enforces the rate
 
     async def close(self) -> None:
         if self._closed:
@@ -467,12 +486,12 @@ class InBandChannel:
             self._release_timer = self._loop.call_later(GRACE_SECONDS, self._release)
 
     def _release(self) -> None:
-        """To the program for which it was held, if that still is there and does not echo now."""
+        """Write held frames to their programs, if these are in the foreground without echo."""
         self._release_timer = None
         reader = None if self._echoes() else self._foreground()
         while self._held:
-            meant, sent = self._held.popleft()
-            if reader is not None and meant == reader:
+            addressee, sent = self._held.popleft()
+            if reader is not None and addressee == reader:
                 self._write(sent)
             else:
                 self.undelivered += 1

@@ -1,13 +1,13 @@
-"""The input of a person's terminal as events: keys, the mouse, pastes, focus, size, colours.
+"""Parses the input of a terminal into events: keys, the mouse, pastes, focus, size, colours.
 
-Bytes and the time go in, events come out, each with its bytes. Bytes that are not understood come
-out as bytes, so the bytes of all that comes out are the bytes that went in, wherever the reads were
-cut. `CSI 1;5R` is not decoded: some terminals send it for F3 and all of them for the cursor's
-place, and a program that asked for the place must get the bytes.
+Input is bytes and the time; output is events, each with its bytes. Unknown bytes are returned as
+bytes, so the output has all bytes of the input, wherever the reads were cut. `CSI 1;5R` is not
+decoded: some terminals send it for F3, and all of them for the position of the cursor, and a
+program that asked for the position must get the bytes.
 
-Only a lone ESC needs the clock. It is a key, or the beginning of one, and after 25 ms it was a key:
-`deadline` says when to feed again, with no bytes. Pure. Used by `passthrough` and in sessions, for
-subscribed events and for the keys that answer a question.
+The clock is needed because a lone ESC is a key or the beginning of a sequence, and counts as a key
+after 25 ms: `deadline` is the time for the next `feed`, without bytes. Pure. Used by `passthrough`
+and in sessions, for subscribed events and for the keys that answer a question.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ SequencePayload = (
 )
 KeyKind = Literal["press", "repeat", "release"]
 Params = list[list[int | None]]
-"""Between semicolons, and within these between colons. None where nothing was written."""
+"""The numbers between semicolons, and within these between colons; None where one is missing."""
 
 _MODS: Final[tuple[Mod, ...]] = get_args(Mod)
 _KINDS: Final[Mapping[int | None, KeyKind]] = {1: "press", 2: "repeat", 3: "release", None: "press"}
@@ -100,7 +100,7 @@ _ID: Final = re.compile(r"[A-Za-z0-9_.+-]{1,64}")
 
 
 def decode_character(char: str, mods: tuple[Mod, ...] = ()) -> KeyEvent:
-    """A key that typed a character. What a control character is typed with is told, not itself."""
+    """Return the key of a character; for a control character, the key with ctrl."""
     code = ord(char)
     if char == " " or not (code < 0x20 or code == 0x7F):
         return KeyEvent("space" if char == " " else char, "" if mods else char, mods)
@@ -111,13 +111,13 @@ def decode_character(char: str, mods: tuple[Mod, ...] = ()) -> KeyEvent:
 
 
 def decode_ss3(final: str) -> KeyEvent | None:
-    """`ESC O x`."""
+    """Decode `ESC O x`."""
     name = _SS3.get(final)
     return KeyEvent(name, _KP_TEXT.get(name, "")) if name else None
 
 
 def decode_csi(sequence: str, cell: tuple[int, int] | None = None) -> SequencePayload | None:
-    """`CSI … x`, without the `CSI`. With the size of a cell, the mouse tells pixels."""
+    """Decode `CSI … x`, without the `CSI`. With the size of a cell, mouse reports are in pixels."""
     final, mark = sequence[-1], sequence[0] if sequence[0] in "<=>?" else ""
     params = _params(sequence[len(mark) : -1])
     if params is None:
@@ -143,24 +143,24 @@ def decode_csi(sequence: str, cell: tuple[int, int] | None = None) -> SequencePa
 
 
 def decode_notice(body: str) -> NotificationEvent | None:
-    """`OSC 99 ; …`, kitty's: what became of a notification that wanted this members."""
-    about, _, said = body.partition(";")
+    """Decode kitty's `OSC 99 ; …`: the report that a notification was activated or closed."""
+    about, _, value = body.partition(";")
     members = dict([part.partition("=")[::2] for part in about.split(":")])
     id, kind = members.pop("i", ""), members.pop("p", "")
     if members or not _ID.fullmatch(id):
         return None
-    match kind, said:
-        case "close", "" | "untracked":  # no more will be reported of it
+    match kind, value:
+        case "close", "" | "untracked":  # no further report will come
             return NotificationEvent(id, "closed")
         case "", "" | "0":
             return NotificationEvent(id, "activated")
-        case "", _ if said.isdecimal() and len(said) < 4:
-            return NotificationEvent(id, "activated", int(said))
+        case "", _ if value.isdecimal() and len(value) < 4:
+            return NotificationEvent(id, "activated", int(value))
     return None
 
 
 def _params(text: str) -> Params | None:
-    """None where something stands there that is no number."""
+    """Parse parameters; None if one of them is not a number."""
     groups = [group.split(":") for group in text.split(";")]
     numbers = [number for group in groups for number in group]
     if any(number and not (number.isdecimal() and len(number) < 10) for number in numbers):
@@ -207,7 +207,7 @@ def _kitty(params: Params) -> KeyEvent | None:
 
 
 def _typed(name: str, shifted: str, held: tuple[Mod, ...]) -> str:
-    """What a key types, where the terminal left it to us to know."""
+    """Return the text of a key for which the terminal reported none."""
     if name == "space":
         return " "
     if len(name) > 1:
@@ -257,9 +257,10 @@ def _resize(params: Params) -> TerminalResizeEvent | None:
 
 
 LONE_ESCAPE_SECONDS: Final = 0.025
-"""As long a terminal needs for the rest of a key at the most, and less than a person notices."""
+"""Longer than a terminal needs for the rest of a key, and shorter than a person notices."""
 UNFINISHED_SECONDS: Final = 1.0
-"""For what nobody types by hand: the rest of a longer sequence, or of a paste, on a slow line."""
+"""How long to wait on a slow line for the rest of a longer sequence or a paste, which no person
+types by hand."""
 
 T = TypeVar("T")
 InputPayload = SequencePayload | PasteEvent
@@ -274,7 +275,7 @@ EVENT_NAMES: Final[dict[type[InputPayload], str]] = {
     NotificationEvent: "event:notification",
 }
 MOUSE_CLICK: Final = "event:mouseclick"
-"""The spec's own name for the press of a button; for whoever did not subscribe to `event:mouse`."""
+"""The spec's own name for the press of a button, for programs without `event:mouse`."""
 
 _CAUSES: Final[dict[type[InputPayload], frozenset[int]]] = {
     MouseInput: frozenset({9, 1000, 1002, 1003}),
@@ -283,12 +284,12 @@ _CAUSES: Final[dict[type[InputPayload], frozenset[int]]] = {
     TerminalResizeEvent: frozenset({2048}),
     ColorScheme: frozenset({2031}),
 }
-"""Private modes without which a terminal does not tell of it."""
+"""Private modes; a terminal sends the event only if one of them is set."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedInput:
-    """An event, and the bytes that told of it."""
+    """An event, and its bytes."""
 
     payload: InputPayload
     raw: bytes
@@ -302,20 +303,20 @@ _UTF8: Final = (
 )
 _BODY: Final = rb"[ -?]{0,%d}+" % (limits.TYPED_SEQUENCE_BYTES - 3)
 _NOTICE: Final = rb"[ -~]{0,%d}+" % limits.TYPED_SEQUENCE_BYTES
-"""What follows the number 99, of what a terminal tells of a notification. Short, so that it can
-wait for its end; what is longer is any string."""
+"""The rest of a report about a notification, after the number 99. It is short, so that it can be
+held until its end; a longer one is an ordinary string."""
 _TOKEN: Final = re.compile(
     rb"(?P<keys>[\x00-\x1a\x1c-\x7f]+)"
     rb"|(?P<char>" + _UTF8 + rb")"
     rb"|(?P<csi>\x1b\[(?!M)" + _BODY + rb"[@-~])"
     rb"|(?P<ss3>\x1bO[!-~])"
     rb"|(?P<notice>\x1b\]99;" + _NOTICE + rb"(?:\x07|\x1b\\))"
-    # An answer, and no key held with alt.
+    # The beginning of a reply, not a key with alt.
     rb"|(?P<string>\x1b(?:\](?!9(?:9(?:;" + _NOTICE + rb"\x1b?)?)?\Z)[0-9]|P[01>!]|_[A-Z]))"
     rb"|(?P<alt>\x1b(?:[\x00-\x1a\x1c-NQ-Z\\^`-\x7f]|" + _UTF8 + rb"|\[(?=[^ -~])|O(?=[^!-~])"
     rb"|\](?=[^0-9])|P(?=[^01>!])|_(?=[^A-Z])))"
     rb"|(?P<escape>\x1b(?=\x1b))"
-    # The first way to tell of the mouse, in three bytes of anything; and what breaks off.
+    # A mouse report of X10, in any three bytes; and a sequence that breaks off.
     rb"|(?P<unknown>\x1b\[M(?:[ -\xff]{3}|(?=[ -\xff]{0,2}[\x00-\x1f]))"
     rb"|\x1b\[" + _BODY + rb"(?=[^@-~]))",
     re.DOTALL,
@@ -330,41 +331,43 @@ _STRING: Final = re.compile(rb"[^\x07\x18\x1a\x1b]*(?:(\x07|\x18|\x1a|\x1b\\|\x1
 _KEYS: Final = tuple(
     [ParsedInput(decode_character(chr(code)), bytes([code])) for code in range(0x80)]
 )
-"""For what each byte types: made once, as there may be many."""
+"""The event of each byte, made once, since there may be many."""
 
 
 class InputParser:
-    """Cuts the input of one terminal into events."""
+    """Parses the input of one terminal. Call `feed` with each read, and at `deadline`."""
 
     def __init__(self) -> None:
         self.cell: tuple[int, int] | None = None
-        """The width and height of a cell, while the mouse is told of in pixels (mode 1016)."""
+        """The width and height of a cell, if mouse reports are in pixels (mode 1016)."""
         self.deadline: float | None = None
-        """When to feed nothing, to learn what was held back."""
+        """When to feed no bytes, to get held input."""
         self._held = b""
         self._string = False
-        """Within an answer, such as an OSC: none of it is a key."""
+        """Whether the input is within a reply, such as an OSC, whose bytes are not keys."""
         self._paste: bytearray | None = None
         self._opened = b""
-        """What the first event of a paste has before its text."""
+        """The bytes of a paste before its text, for its first event."""
 
     def feed(self, data: bytes, now: float) -> list[ParsedInput | bytes]:
-        """What happened; what is not understood, as bytes."""
+        """Parse input. Return events, and unknown bytes as bytes."""
         found: list[ParsedInput | bytes] = []
         if self.deadline is not None and now >= self.deadline:
-            self._give_up(found)
+            self._release(found)
         if data:
             self._read(self._held + data, found)
-            self.deadline = self._next_look(now)
+            self.deadline = self._next_deadline(now)
         return _joined(found)
 
-    def _next_look(self, now: float) -> float | None:
+    def _next_deadline(self, now: float) -> float | None:
         if self._string or self._paste is not None or len(self._held) > 2:
             return now + UNFINISHED_SECONDS
         return now + LONE_ESCAPE_SECONDS if self._held else None
 
-    def _give_up(self, found: list[ParsedInput | bytes]) -> None:
-        """It will not be finished: a lone ESC was a key, and so was one with alt."""
+    def _release(self, found: list[ParsedInput | bytes]) -> None:
+        """Return held input at the deadline: a lone ESC was a key, and ESC with a byte one with
+        alt.
+        """
         held, string = self._held, self._string
         self._held, self._string, self.deadline = b"", False, None
         if self._paste is not None:
@@ -379,7 +382,7 @@ class InputParser:
             found.append(held)
 
     def _read(self, data: bytes, found: list[ParsedInput | bytes]) -> None:
-        """All of it, but for what may go on: that is held."""
+        """Parse all input, and hold an incomplete sequence at its end."""
         at, size, self._held = 0, len(data), b""
         while at < size:
             if self._paste is not None:
@@ -423,11 +426,11 @@ class InputParser:
 
     def _read_string(self, data: bytes, at: int, found: list[ParsedInput | bytes]) -> int:
         body = _STRING.match(data, at)
-        assert body is not None  # it matches nothing, too
+        assert body is not None  # it also matches the empty string
         end = body.end()
         if body[1] is not None:
             self._string = False
-            end -= body[1] == b"\x1b"  # which begins what follows
+            end -= body[1] == b"\x1b"  # this ESC begins the next sequence
         elif body[0].endswith(b"\x1b"):
             end -= 1
             self._held = b"\x1b"
@@ -435,7 +438,7 @@ class InputParser:
         return end + len(self._held)
 
     def _read_paste(self, data: bytes, at: int, found: list[ParsedInput | bytes]) -> int:
-        """Up to its end, or all; told in pieces where it is long."""
+        """Read a paste up to its end, or all input. A long paste becomes several events."""
         paste = self._paste
         assert paste is not None
         searched = max(len(paste) - len(PASTE_ENDS), 0)
@@ -448,13 +451,13 @@ class InputParser:
             used = end + len(PASTE_ENDS) - before
             del paste[end:]
         while len(paste) > limits.PASTED_BYTES + (0 if whole else len(PASTE_ENDS)):
-            self._tell_paste(paste, _cut(paste, limits.PASTED_BYTES), b"", found)
+            self._add_paste(paste, _cut(paste, limits.PASTED_BYTES), b"", found)
         if whole:
-            self._tell_paste(paste, len(paste), PASTE_ENDS, found)
+            self._add_paste(paste, len(paste), PASTE_ENDS, found)
             self._paste = None
         return at + used
 
-    def _tell_paste(
+    def _add_paste(
         self, paste: bytearray, size: int, after: bytes, found: list[ParsedInput | bytes]
     ) -> None:
         text = bytes(paste[:size])
@@ -466,7 +469,7 @@ class InputParser:
 
 
 def _cut(paste: bytearray, size: int) -> int:
-    """The size, or a little less, so that no character is cut."""
+    """Return the size, or a little less, so that no character is cut."""
     end = size
     while end > size - 4 and paste[end] & 0xC0 == 0x80:
         end -= 1
@@ -474,7 +477,7 @@ def _cut(paste: bytearray, size: int) -> int:
 
 
 def _joined(parts: Iterable[T | bytes]) -> list[T | bytes]:
-    """With bytes that stand next to each other in one."""
+    """Join neighbouring bytes, and drop empty ones."""
     joined: list[T | bytes] = []
     for kind, group in groupby(parts, key=type):
         if kind is bytes:
@@ -484,7 +487,7 @@ def _joined(parts: Iterable[T | bytes]) -> list[T | bytes]:
     return joined
 
 
-# For those who subscribed.
+# For subscribers.
 
 
 def to_notifications(
@@ -493,11 +496,14 @@ def to_notifications(
     own: frozenset[int] | None = None,
     room: int = limits.SENT_CONTROL_STRING_BYTES,
 ) -> list[Notification | bytes]:
-    """The program's input: a notification in place of each event it subscribed to, the bytes of the
-    rest. With the modes that it has set itself (`own`), bytes that come only because of our modes
-    are left out.
+    """Replace subscribed events by notifications, and other events by their bytes.
 
-    A paste too long for a frame (`room`, in bytes) becomes several.
+    Args:
+        events: The parsed input.
+        subscribed: The events to which the program is subscribed.
+        own: The modes that the program has set itself. Bytes that the terminal only sends because
+            of our modes are dropped. None drops nothing.
+        room: The bytes of a frame. A longer paste becomes several notifications.
     """
     result: list[Notification | bytes] = []
     for event in events:
@@ -519,7 +525,7 @@ def _name(payload: InputPayload, subscribed: frozenset[str]) -> str | None:
 
 
 _BESIDE: Final = 96
-"""Bytes of a frame with a paste, beside its text."""
+"""The bytes of a frame with a paste, without its text."""
 
 
 def _fitting(payload: InputPayload, room: int) -> Iterator[InputPayload]:
@@ -530,13 +536,13 @@ def _fitting(payload: InputPayload, room: int) -> Iterator[InputPayload]:
     if not text:
         yield payload
     while text:
-        # Twelve bytes are the most that a character can take, spelt out; mostly it takes one.
+        # A character takes at most twelve bytes when it is escaped; mostly it takes one.
         size = most
-        while size < len(text) and _spelt(text[: size * 2]) <= room - _BESIDE:
+        while size < len(text) and _escaped_bytes(text[: size * 2]) <= room - _BESIDE:
             size *= 2
         yield PasteEvent(text[:size])
         text = text[size:]
 
 
-def _spelt(text: str) -> int:
+def _escaped_bytes(text: str) -> int:
     return len(json_escape.encode(msgspec.json.encode(text)))

@@ -10,26 +10,26 @@ SENT_CONTROL_STRING_BYTES: Final = limit(
     "SENT_CONTROL_STRING_BYTES",
     2 * KIB,
     "bytes",
-    "One JSON escape we send until the other side announced more: the smallest OSC buffer of a "
-    "terminal in use today.",
+    "One JSON escape that we send before the peer has announced a larger limit: the smallest OSC "
+    "buffer of a terminal in use today.",
 )
 KEYS_UNREAD_BYTES: Final = limit(
     "KEYS_UNREAD_BYTES",
     64 * KIB,
     "bytes",
-    "Typed while a program reads its terminal's answers, and not asked for by the program yet.",
+    "Keys that arrived while a program uses `telex.escapes`, and that it has not read yet.",
 )
 URI_BYTES: Final = limit(
-    "URI_BYTES", 2 * KIB, "bytes", "A link's or a directory's URI: what terminals keep of one."
+    "URI_BYTES", 2 * KIB, "bytes", "The URI of a link or a directory: as much as terminals store."
 )
 BATCH_COMMANDS: Final = limit(
-    "BATCH_COMMANDS", 1000, "commands", "Terminal commands in one `term:batch`: a full screen's."
+    "BATCH_COMMANDS", 1000, "commands", "Commands in one `term:batch`: enough for a full screen."
 )
 CLIPBOARD_CHARS: Final = limit(
     "CLIPBOARD_CHARS",
     64 * KIB,
     "characters",
-    "A text for the clipboard. Terminals drop longer OSC 52 without a word.",
+    "A text for the clipboard. Terminals drop a longer OSC 52 without an error.",
 )
 IMAGE_BYTES: Final = limit(
     "IMAGE_BYTES", 4 * MIB, "bytes", "A picture for a terminal, sent at once or in parts."
@@ -41,74 +41,78 @@ ESCAPE_REPLIES: Final = limit(
     "ESCAPE_REPLIES",
     5_000,
     "replies a second",
-    "To the program on one terminal, by JSON escapes. One that waits for each answer asks less; "
-    "past it new requests are ECBUSY, and then not answered at all.",
+    "To the program on one terminal, by JSON escapes. A program that waits for each reply sends "
+    "fewer requests. Beyond it new requests get ECBUSY, and then no reply at all.",
 )
 ESCAPE_REPLY_BYTES: Final = limit(
     "ESCAPE_REPLY_BYTES",
     16 * MIB,
     "bytes a second",
-    "The same by weight. A stream waits for more; a file of 5 MB is there in a second.",
+    "The same in bytes. A stream waits until it may continue; a file of 5 MB takes a second.",
 )
 ESCAPE_UNREAD_BYTES: Final = limit(
     "ESCAPE_UNREAD_BYTES",
     64 * KIB,
     "bytes",
-    "Replies that a program has not read. Beyond it nothing more is asked successfully: a shell "
-    "must not find a million answers, and what a person types must find room.",
+    "Replies that a program has not read. Beyond it new requests are refused: a shell must not "
+    "read a million replies, and there must be room for the person's keys.",
 )
 ESCAPE_TIMEOUT_SECONDS: Final = limit(
     "ESCAPE_TIMEOUT_SECONDS",
     3_600,
     "seconds",
-    "The longest timeout that a request of a JSON escape gets. A stream's begins anew each time.",
+    "The longest timeout of a JSON escape request. In a stream, each part restarts the timeout.",
 )
 ANSWERS_REMEMBERED: Final = limit(
     "ANSWERS_REMEMBERED",
     256,
     "answers",
-    "Of the person, that hold until a program ends. The oldest gives way, and is asked for again.",
+    "Answers of the person that are valid until a program exits. The oldest is dropped first, and "
+    "the person is then asked again.",
 )
 QUESTIONS_WAITING: Final = limit(
     "QUESTIONS_WAITING",
     8,
     "questions",
-    "To the person, behind the one that stands. Whoever asks more wants a yes out of weariness.",
+    "Questions to the person that wait behind the one on the screen. More of them only try to get "
+    "a yes by annoyance.",
 )
 QUESTIONS_REFUSED: Final = limit(
     "QUESTIONS_REFUSED",
     3,
     "questions",
-    "Of one program in a row, that the person did not answer with yes. Then it is no, unasked, "
-    "until they allow it to ask: whoever asks on wants a yes out of weariness.",
+    "Questions of one program in a row that the person did not answer with yes. Further requests "
+    "are denied without a question, until the person lets the program ask again: it would only try "
+    "to get a yes by annoyance.",
 )
 QUESTIONS_REFUSED_A_MINUTE: Final = limit(
     "QUESTIONS_REFUSED_A_MINUTE",
     9,
     "questions",
-    "Of all programs on a terminal. One that becomes another for each question is stopped by this.",
+    "Refused questions of all programs on a terminal. It stops a program that starts another "
+    "program for each question.",
 )
 QUESTION_SECONDS: Final = limit(
-    "QUESTION_SECONDS", 30, "seconds", "How long a question stands. No answer is a no."
+    "QUESTION_SECONDS", 30, "seconds", "How long a question is shown. No answer counts as no."
 )
 AUDIT_BYTES: Final = limit(
     "AUDIT_BYTES",
     MIB,
     "bytes",
-    "One file of decisions. It and the one before it are kept: some 10,000 of them.",
+    "One audit file. It and the previous one are kept: about 10,000 decisions.",
 )
 AUDIT_SUMMARY_CHARS: Final = limit(
-    "AUDIT_SUMMARY_CHARS", 1024, "characters", "Of what was asked, in a line of the audit."
+    "AUDIT_SUMMARY_CHARS", 1024, "characters", "The summary of a request in a line of the audit."
 )
 PASTED_BYTES: Final = limit(
     "PASTED_BYTES",
     64 * KIB,
     "bytes",
-    "Of what a person pastes, in one event. A longer paste is told in several.",
+    "Pasted text in one event. A longer paste is sent as several events.",
 )
 TYPED_SEQUENCE_BYTES: Final = limit(
     "TYPED_SEQUENCE_BYTES",
     256,
     "bytes",
-    "One key or report of a person's terminal. What is longer is passed on as it is.",
+    "One key or report of a person's terminal. A longer sequence is passed on unchanged.",
 )

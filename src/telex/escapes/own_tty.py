@@ -1,11 +1,11 @@
-"""The program's own terminal, taken while answers are read from it, and given back in every case.
+"""Takes the program's own terminal while responses are read from it, and restores it in every case.
 
-Taken, the terminal does not echo (it would show the answers) and passes on each byte at once;
-Ctrl-C and Ctrl-Z still work, and output is not touched. It is opened anew, so that only our
-descriptor is non-blocking and not the shell's, and so that it works with stdin and stdout
-redirected.
+While it is taken, the terminal does not echo (an echo would show the responses) and passes on each
+byte at once; Ctrl-C and Ctrl-Z still work, and output is not processed differently. The terminal is
+opened again, so that only our descriptor is non-blocking and not the shell's, and so that it works
+with stdin and stdout redirected.
 
-Given back by `close`, by the signals that end or stop a program, and at the interpreter's exit.
+It is restored by `close`, by the signals that end or stop a program, and at the interpreter's exit.
 `passthrough.person_terminal` does the same for a program that it runs, in raw mode.
 """
 
@@ -35,24 +35,32 @@ _OPENED: Final = os.O_RDWR | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 def terminal_path(fd: int | None = None) -> str:
-    """The terminal to talk to: the one of `fd`, or the one this program is controlled by."""
+    """Return the path of the terminal of `fd`, or of the controlling terminal.
+
+    Raises:
+        NoTerminal: There is none.
+    """
     try:
         if fd is not None:
             return os.ttyname(fd)
-        # By its own name rather than /dev/tty where it has one: kqueue cannot watch /dev/tty.
+        # Its own name is preferred to /dev/tty, because kqueue cannot watch /dev/tty.
         for standard in (0, 1, 2):
             with contextlib.suppress(OSError):
-                os.tcgetpgrp(standard)  # fails for a terminal that is not our controlling one
+                os.tcgetpgrp(standard)  # fails unless it is our controlling terminal
                 return os.ttyname(standard)
         os.close(os.open("/dev/tty", os.O_WRONLY | os.O_NOCTTY))
     except OSError as error:
-        what = f"descriptor {fd} is no terminal" if fd is not None else "this program has none"
-        raise NoTerminal(f"there is no terminal to talk to: {what} ({error.strerror})") from error
+        reason = f"descriptor {fd} is not a terminal" if fd is not None else "this program has none"
+        raise NoTerminal(f"no terminal to connect to: {reason} ({error.strerror})") from error
     return "/dev/tty"
 
 
 class OwnTty:
-    """Opened and taken when made. Close it."""
+    """The program's terminal, opened and taken by the constructor. Call `close` to restore it.
+
+    Raises:
+        NoTerminal: There is no terminal, or it cannot be opened.
+    """
 
     def __init__(self, fd: int | None = None) -> None:
         path = terminal_path(fd)
@@ -63,10 +71,11 @@ class OwnTty:
         self._found: list[Any] | None = None
         self._handled: list[int] = []
         self.continued: Callable[[], None] = lambda: None
-        """Called after we were stopped and have taken it again; in the main thread."""
+        """Called after a stop, when the terminal is taken again; in the main thread."""
         self.stopping: Callable[[], bool] = lambda: True
-        """Called before we stop, while it is still ours; in the main thread. False if we must not
-        stop yet: then `stop` is called as soon as we may."""
+        """Called before a stop, while the terminal is still taken; in the main thread. It returns
+        False to delay the stop, and must then call `stop` later.
+        """
         atexit.register(self.give_back)
         try:
             self.take()
@@ -76,53 +85,55 @@ class OwnTty:
             raise
 
     def take(self) -> None:
-        """In the background this stops us until we are in the foreground."""
+        """Switch echo and line mode off. In the background this stops us until we are in the
+        foreground.
+        """
         found = termios.tcgetattr(self.fd)
-        self._found = found  # before it is taken: a signal between the two must not leave it so
+        self._found = found  # first: a signal between the two must not leave the terminal changed
         wanted = [*found[:_CC], list(found[_CC])]
         wanted[_IFLAG] &= ~_INPUT
         wanted[_LFLAG] &= ~_LOCAL
-        # Else Ctrl-Z throws away what we have written and nobody has shown: half of a frame.
+        # Without this, Ctrl-Z discards output that is not shown yet, such as half a frame.
         wanted[_LFLAG] |= termios.NOFLSH
         wanted[_CC][termios.VMIN], wanted[_CC][termios.VTIME] = 1, 0
         self._taking(found, wanted)
         termios.tcsetattr(self.fd, termios.TCSANOW, wanted)
 
     def _taking(self, found: list[Any], wanted: list[Any]) -> None:
-        """For those who have it for long, and want it given back even if they are killed."""
+        """Overridden by a subclass that has the terminal restored even after a kill."""
 
     def give_back(self) -> None:
-        """Make it what it was, unless somebody else is in its foreground by now."""
+        """Restore the modes, unless another process group is in the foreground."""
         found, self._found = self._found, None
         if found is not None and self._in_foreground():
-            with contextlib.suppress(termios.error):  # it hung up, and needs nothing
+            with contextlib.suppress(termios.error):  # a terminal that hung up needs no restore
                 termios.tcsetattr(self.fd, termios.TCSANOW, found)
 
     def discard_input(self) -> None:
-        """What the terminal sent and nobody read: answers that came too late for us."""
+        """Discard unread input, such as responses that are late."""
         if self._in_foreground():
             with contextlib.suppress(termios.error):
                 termios.tcflush(self.fd, termios.TCIFLUSH)
 
     def guard(self) -> None:
-        """Give it back on a signal that ends or stops us. Python lets the main thread do this."""
+        """Restore the terminal on signals that end or stop us. Works in the main thread only."""
         if threading.current_thread() is not threading.main_thread() or self._handled:
             return
         for number in (*_ENDING, signal.SIGTSTP):
-            if signal.getsignal(number) is signal.SIG_DFL:  # else the program knows what it does
+            if signal.getsignal(number) is signal.SIG_DFL:  # else the program handles the signal
                 handler = self._stopped if number == signal.SIGTSTP else self._ended
                 signal.signal(number, handler)
                 self._handled.append(number)
 
     def unguard(self) -> None:
-        """In another thread nothing is undone; the handlers then do what the system would."""
+        """Remove the signal handlers. In another thread they stay, and then act as the default."""
         if threading.current_thread() is threading.main_thread():
             for number in self._handled:
                 signal.signal(number, signal.SIG_DFL)
             self._handled.clear()
 
     def stop(self) -> None:
-        """As Ctrl-Z does."""
+        """Stop this process, as Ctrl-Z does."""
         signal.raise_signal(signal.SIGTSTP)
 
     def close(self) -> None:
@@ -137,7 +148,7 @@ class OwnTty:
         try:
             return os.tcgetpgrp(self.fd) == os.getpgrp()
         except OSError:
-            return True  # not our controlling terminal: nobody is in its foreground but who has it
+            return True  # not our controlling terminal: it has no foreground group to respect
 
     def _ended(self, number: int, _: FrameType | None) -> None:
         if self._found is not None:
@@ -152,7 +163,7 @@ class OwnTty:
             return
         self.give_back()
         signal.signal(number, signal.SIG_DFL)
-        signal.raise_signal(number)  # of this thread, so that we stop here, and here go on
+        signal.raise_signal(number)  # in this thread, so that we stop and continue exactly here
         signal.signal(number, self._stopped)
         if taken:
             self.take()

@@ -1,11 +1,12 @@
-"""The policy: rules in TOML that allow, ask about or deny commands, and the defaults below them.
+"""The policy: rules in TOML that allow, ask about or deny commands, and the defaults behind them.
 
-A rule names commands by a glob, in which `*` stands for anything, colons too, and where the asking
-program is. The first rule that fits decides; without one the command's own guard does. Whether
-there is a person to ask is not known here: `gate` asks, and denies where nobody can be asked.
+A rule has a glob for commands, in which `*` matches any characters, colons too, and an origin of
+the requesting program. The first rule that matches decides; without one the command's own guard
+decides. This module does not know whether there is a person to ask: `gate` asks, and denies if
+there is none.
 
 Pure. A policy is about safety, so nothing in it is ignored: an unknown field is a problem, and all
-problems are reported at once, with their lines where these can be found.
+problems are reported at once, with their lines if these can be found.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ _ELSEWHERE: Final = frozenset({
     "machinectl", "distrobox", "toolbox", "vagrant", "multipass",
     "screen", "tmux", "tmate", "zellij", "dtach", "abduco", "shpool",
 })  # fmt: skip
-"""Programs whose output is another machine's, a container's, or of programs that we cannot see."""
+"""Programs that show output of another machine, of a container, or of programs that we cannot
+see."""
 
 _GLOB: Final = re.compile(r"[A-Za-z0-9_.:*-]{1,128}")
 _HEADER: Final = re.compile(r"[ \t]*\[\[[ \t]*rule[ \t]*\]\][ \t]*(?:#.*)?")
@@ -46,7 +48,7 @@ class PolicyVerdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PolicyDecision:
-    """What is to happen, and why: for the audit."""
+    """The verdict about a command, and its reason for the audit."""
 
     verdict: PolicyVerdict
     by: str
@@ -54,31 +56,29 @@ class PolicyDecision:
 
 @dataclass(frozen=True, slots=True)
 class RequestOrigin:
-    """Where a request comes from."""
+    """The program that sent a request, as far as it is known."""
 
     kind: Kind
     program: str | None = None
-    """The name of the program in the foreground, as the system tells it. It chose that itself."""
+    """The name of the program in the foreground, from the system. The program can choose it."""
     run: tuple[int, int] | None = None
-    """Which run of it: its process group, and a number for when the leader of that started and what
-    it executes, so that an answer that lasts ends with `exec`. Whoever is not known so well gets no
-    such answer."""
+    """One run of the program: its process group, and a hash of the start time and the executable of
+    its leader, so that a lasting answer ends with an `exec`. If it is None, no answer lasts."""
     job: tuple[int, int] | None = None
-    """The process group, and when its leader started: the same for all that this executes. What is
-    refused is refused to this, so that nobody is asked anew by one who becomes another program."""
+    """The process group, and the start time of its leader: the same after an `exec`. Refusals are
+    counted for the job, so that a program cannot ask again by becoming another program."""
     waiting: int | None = None
-    """The process group that waits for the answer: with its end there is nothing more to ask.
-    None if nobody does, or if a disconnect tells of it, as on a socket."""
+    """The process group that waits for the response: its exit withdraws the question. None if no
+    group waits, or if a disconnect reports the exit, as on a socket."""
 
 
 def origin_of(
     *names: str, run: tuple[int, int] | None = None, job: tuple[int, int] | None = None
 ) -> RequestOrigin:
-    """The origin, from the names of the processes in the foreground, the leader's first.
+    """Determine the origin from the names of all processes in the foreground, the leader's first.
 
-    All of them, because `sudo ssh host` is led by sudo. If nobody is known to have asked, the worse
-    is assumed. A local program that shows what came from elsewhere (`curl`) is local: only the
-    person can know that.
+    All names count, because the leader of `sudo ssh host` is sudo. Without any name the origin is
+    remote. A local program that shows remote data (`curl`) is local: only the person can know that.
     """
     names = tuple([name.rpartition("/")[2] for name in names])
     # tmux calls itself `tmux: client`.
@@ -90,6 +90,8 @@ def origin_of(
 
 @dataclass(frozen=True, slots=True)
 class PolicyRule:
+    """A rule for commands and an origin."""
+
     command: str
     """A glob."""
     origin: Literal["local", "remote", "*"]
@@ -101,13 +103,13 @@ class PolicyRule:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Rules in their order, and below them what the guards say."""
+    """Rules in their order; the defaults of the guards apply after them."""
 
     rules: tuple[PolicyRule, ...] = ()
 
     @classmethod
     def parse(cls, text: str, where: str = "the policy") -> Policy:
-        """From TOML; `BadPolicy` names everything that is wrong with it."""
+        """Parse TOML. Raises `BadPolicy` with all problems."""
         try:
             document = tomllib.loads(text + "\n")
         except (ValueError, RecursionError) as error:
@@ -138,15 +140,15 @@ _DEFAULTS: Final = {
 }
 
 
-# Reading.
+# Parsing.
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyProblem:
-    """What is wrong with one field, and what to do."""
+    """A problem with one field of a policy, and its remedy."""
 
     field: str
-    """`rule[2].origin`; empty for the whole."""
+    """Such as `rule[2].origin`; empty for the whole policy."""
     problem: str
     line: int | None = None
 
@@ -156,7 +158,7 @@ class PolicyProblem:
 
 
 class BadPolicy(ValueError):
-    """A policy that cannot be used, with everything that is wrong with it."""
+    """A policy is invalid. The message has all problems."""
 
     def __init__(self, problems: Iterable[PolicyProblem], where: str) -> None:
         self.problems = tuple(problems)
@@ -191,7 +193,7 @@ _CHOICES: Final = {
 
 
 def _problems(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The fields of one rule that are wrong, each with what is."""
+    """Yield the wrong fields of one rule, each with its problem."""
     for key in ("command", "decision"):
         if key not in table:
             yield key, "is missing"
@@ -207,8 +209,9 @@ def _problems(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 class _Lines:
-    """Where a field stands. The parser does not tell, so this looks, and says nothing where a look
-    could be wrong: a text of many lines may hold what looks like a rule."""
+    """Finds the line of a field, which the parser does not report. It returns None if the search
+    could be wrong: a multi-line string may contain text that looks like a rule.
+    """
 
     def __init__(self, text: str) -> None:
         self._lines = text.splitlines()
@@ -219,7 +222,7 @@ class _Lines:
             self._headers = []
 
     def of(self, number: int, key: str) -> int | None:
-        """The line of a rule's field, or of the rule that lacks it."""
+        """Return the line of a rule's field, or of the rule that lacks the field."""
         if not self._headers:
             return None
         first = self._headers[number - 1]

@@ -1,9 +1,10 @@
-"""Whether a terminal speaks JSON escapes: DA1 and its answer, round-trip time, multiplexers.
+"""Detects whether a terminal has JSON escapes: DA1 and its reply, round-trip time, multiplexers.
 
-The query is DA1 (`CSI c`), which every terminal answers; the answer of one with JSON escapes
-contains 23198. It is also a sentinel: answers come in order, so once DA1 is answered, every earlier
-query has been answered or never will be. Multiplexers answer DA1 themselves and swallow what they
-do not know; what should pass through has to be wrapped, for each in its own way.
+The query is DA1 (`CSI c`), to which every terminal replies; the reply of a terminal with JSON
+escapes contains 23198. DA1 is also a sentinel: replies come in order, so after the reply to DA1
+every earlier query has its reply, or will never get one. Multiplexers reply to DA1 themselves and
+drop sequences that they do not know. A frame that should pass through has to be wrapped, in a
+different form for each of them.
 
 Pure: bytes and seconds come in as arguments. Also used by `htty`.
 """
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
 
 DA1_QUERY: Final = b"\x1b[c"
 FIRST_SECONDS: Final = 1.0
-"""How long the first answer may take: the other end of the world, twice, by a bad line."""
+"""How long the first reply may take: twice around the world, by a bad line."""
 LEAST_SECONDS: Final = 0.2
-"""How long any answer may take: a terminal is a program, and may be busy for a moment."""
+"""How long any reply may take at least: a terminal is a program, and may be busy for a moment."""
 
 _ANSWER = re.compile(rb"\x1b\[\?([0-9;]{0,128})c")
 _BEGUN = re.compile(rb"\x1b(?:\[(?:\?[0-9;]{0,128})?)?\Z")
@@ -31,21 +32,22 @@ _BEGUN = re.compile(rb"\x1b(?:\[(?:\?[0-9;]{0,128})?)?\Z")
 
 @dataclass(frozen=True, slots=True)
 class DeviceAttributes:
-    """What a terminal answered to DA1."""
+    """The numbers in a terminal's reply to DA1."""
 
     numbers: frozenset[int]
 
 
 class DA1Answers:
-    """Finds the answers to DA1 in what comes from a terminal; everything else was typed.
+    """Finds replies to DA1 in the input of a terminal; all other input was typed.
 
-    Looked for only while one is due, however late it is: a late answer is no keystroke either.
+    Input is searched only while a reply is due, however late it is: a late reply is not a keystroke
+    either.
     """
 
     def __init__(self) -> None:
         self.due = 0
         self._held = b""
-        """What may be the beginning of an answer."""
+        """The possible beginning of a reply."""
 
     def feed(self, data: bytes) -> list[DeviceAttributes | bytes]:
         if not self.due:
@@ -63,7 +65,7 @@ class DA1Answers:
         return [piece for piece in [*found, rest] if piece]
 
     def release(self) -> bytes:
-        """What was held, as keystrokes: nothing came after it in time."""
+        """Return held input as keystrokes: nothing followed it in time."""
         released, self._held = self._held, b""
         return released
 
@@ -73,32 +75,32 @@ def _attributes(numbers: bytes) -> DeviceAttributes:
 
 
 class RoundTrip:
-    """How long the terminal takes to answer, and so how long to wait for it."""
+    """Measures how long the terminal takes to reply, to know how long to wait for it."""
 
     def __init__(self, first: float = FIRST_SECONDS) -> None:
         self._first = first
         self.seconds: float | None = None
-        """The slowest seen; None before any."""
+        """The longest so far; None before the first reply."""
 
     def took(self, seconds: float) -> None:
         self.seconds = max(seconds, self.seconds or 0.0)
 
     @property
     def patience(self) -> float:
-        """Twice what it took at worst; before anything is known, what was said at first."""
+        """Seconds to wait: twice the longest so far; before the first reply, the initial value."""
         return self._first if self.seconds is None else max(LEAST_SECONDS, 2 * self.seconds)
 
 
 @dataclass(frozen=True, slots=True)
 class MultiplexerWrap:
-    """How to hand something through a multiplexer to the terminal it runs in."""
+    """The form in which a multiplexer passes a frame on to the terminal around it."""
 
     name: str
     begin: bytes
     doubled: bool
     """Whether an ESC inside has to be written twice."""
     frame_bytes: int | None
-    """The longest string it passes on; None where it takes what we send."""
+    """The longest string that it passes on; None if there is no limit for our frames."""
 
     def around(self, frame: bytes) -> bytes:
         inner = frame.replace(ESC, ESC + ESC) if self.doubled else frame
@@ -107,11 +109,11 @@ class MultiplexerWrap:
 
 TMUX: Final = MultiplexerWrap("tmux", b"\x1bPtmux;", doubled=True, frame_bytes=None)
 SCREEN: Final = MultiplexerWrap("screen", b"\x1bP", doubled=False, frame_bytes=700)
-"""screen passes on a plain DCS as it is, and cuts it off at 768 bytes."""
+"""screen passes on a plain DCS unchanged, and cuts it off at 768 bytes."""
 
 
 def multiplexer(environ: Mapping[str, str]) -> MultiplexerWrap | None:
-    """What stands between this program and the terminal, as the environment has it."""
+    """Return the multiplexer between this program and its terminal, by the environment."""
     if environ.get("TMUX"):
         return TMUX
     return SCREEN if environ.get("STY") else None

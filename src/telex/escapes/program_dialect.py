@@ -1,10 +1,10 @@
-"""The dialect of the program's side: frames that its terminal takes, with ids of its own.
+"""The dialect of the program's side: frames within the terminal's limit, with ids of its own.
 
-A terminal cuts off a frame longer than its buffer, or shows it. So a frame that would not fit is
-refused here, where the caller learns of it; an answer that would not fit becomes ECLIMIT.
+A terminal cuts off a frame longer than its buffer, or shows it. So a request that does not fit
+raises an exception here, and a response that does not fit becomes ECLIMIT.
 
-Ids begin with random letters of this one program: a late answer to a program that has ended is then
-no answer to this one.
+Ids begin with random letters of this program, so that a late response to a program that has exited
+is not taken for a response to this one.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from telex.rpc.messages import Batch, Malformed
     from telex.wire.events import Fault
 
-TOO_LARGE: Final = Problem("ECLIMIT", "The answer is larger than a frame may be.")
+TOO_LARGE: Final = Problem("ECLIMIT", "The response is too large for a frame.")
 
 _BESIDE: Final = 160
-"""Bytes of a packet beside its data64: the names of its members and a long id."""
+"""The bytes of a packet without its data64: the names of its members and a long id."""
 
 
 class ProgramDialect:
@@ -42,15 +42,15 @@ class ProgramDialect:
         self._packets = JsonEscapes()
         self._mark = secrets.token_hex(4)
         self.json_bytes = limits.SENT_CONTROL_STRING_BYTES - json_escape.AROUND
-        """The most JSON in one frame."""
+        """The most bytes of JSON in one frame."""
 
     @property
     def piece_bytes(self) -> int:
-        """How many bytes fit into one part of a stream, in base64."""
+        """The bytes that fit, in base64, into one part of a stream."""
         return max(3, (self.json_bytes - _BESIDE) // 4 * 3)
 
     async def pieces(self, data: bytes) -> AsyncIterator[bytes]:
-        """Bytes of any length, as parts that fit."""
+        """Cut bytes into parts that fit into a frame."""
         for at in range(0, len(data), self.piece_bytes):
             yield data[at : at + self.piece_bytes]
 
@@ -64,7 +64,7 @@ class ProgramDialect:
         if isinstance(message, (Reply, Failure)):
             return self._packets.encode(Failure(message.id, TOO_LARGE))
         raise FrameTooLarge(
-            f"a frame with {size} bytes of JSON, and this terminal takes {self.json_bytes}; "
+            f"a frame has {size} bytes of JSON, but this terminal reads at most {self.json_bytes}; "
             "send bytes as the parts of a stream (parts=…)"
         )
 

@@ -1,12 +1,12 @@
 """The wire types of JSON terminal escapes: error codes, field types, commands and events as values.
 
-The spec names the packet and leaves the commands open; ours are in `commands/`, one file a theme,
-each with its payload structs. Rows and columns count from 1, as in ANSI; an integer that is left
-out is 1 where it counts something. Unknown members are ignored.
+The spec defines packets and leaves the commands open. Our commands are in `commands/`, one file for
+each topic, with their payload structs. Rows and columns count from 1, as in ANSI; an omitted count
+is 1. Unknown members are ignored.
 
-A text that reaches the terminal as it is cannot hold a control character: a title here must not be
-a command there. Such a text is refused when it is decoded (ECARGS). The patterns serve JSON Schema
-as well as Python, so they end in a lookahead: Python's `$` lets a newline pass.
+A text that is passed unchanged to the terminal must not contain a control character, since a title
+could otherwise contain a command. Such a text is refused when it is decoded (ECARGS). The patterns
+are used by JSON Schema and by Python, so they end in a lookahead: Python's `$` lets a newline pass.
 """
 
 from __future__ import annotations
@@ -22,34 +22,34 @@ from telex.escapes import limits
 from telex.terminal import limits as terminal_limits
 
 ATTRIBUTE: Final = 23198
-"""What the answer to `CSI c` (DA1) also holds, where JSON escapes are understood."""
+"""The number in the reply to `CSI c` (DA1) of a terminal with JSON escapes."""
 
 ECPARSE: Final = "ECPARSE"
 """Not JSON, or not strict JSON."""
 ECPROTO: Final = "ECPROTO"
-"""JSON that breaks a rule of packets."""
+"""JSON that is not a valid packet."""
 ECNOCMD: Final = "ECNOCMD"
-"""No such command here."""
+"""Unknown command."""
 ECARGS: Final = "ECARGS"
-"""The data is not what the command takes."""
+"""The data is not valid for the command."""
 ECTIMEOUT: Final = "ECTIMEOUT"
-"""It took longer than the timeout."""
+"""The deadline passed."""
 ECCANCEL: Final = "ECCANCEL"
-"""The one who asked no longer wants it."""
+"""The requester cancelled the request."""
 ECDENIED: Final = "ECDENIED"
-"""The person, or their policy, said no."""
+"""The person or their policy denied the command."""
 ECLIMIT: Final = "ECLIMIT"
-"""Larger, or more, than what is taken."""
+"""A limit of size or number was exceeded."""
 ECBUSY: Final = "ECBUSY"
-"""Something else has the only one of what it needs."""
+"""A needed resource is in use, or there are too many requests."""
 ECROUTE: Final = "ECROUTE"
-"""What it should go to cannot be reached."""
+"""The destination cannot be reached."""
 ECINTERNAL: Final = "ECINTERNAL"
-"""A mistake on this side."""
+"""An internal error of the terminal's side."""
 ECUNSUP: Final = "ECUNSUP"
-"""A known command that cannot be done here: the terminal lacks what it needs."""
+"""A known command that this terminal does not support."""
 ECCLOSED: Final = "ECCLOSED"
-"""The other side is gone, or going."""
+"""The peer has disconnected, or is about to."""
 
 
 END: Final = r"(?![\s\S])"
@@ -80,13 +80,13 @@ FileName = Annotated[
     str,
     Meta(
         pattern=rf"^(?!\.)[^/\\\x00-\x1f\x7f-\x9f]{{1,255}}{END}",
-        description="A file's name: no directory, no control characters, no dot at its beginning.",
+        description="A file name: no directory, no control characters, no dot at the beginning.",
     ),
 ]
 Row = Annotated[int, Meta(ge=1, le=65535, description="A row, counted from 1.")]
 Col = Annotated[int, Meta(ge=1, le=65535, description="A column, counted from 1.")]
-Times = Annotated[int, Meta(ge=1, le=65535, description="How many.")]
-Signed = Annotated[int, Meta(ge=-65535, le=65535, description="How many, and which way.")]
+Times = Annotated[int, Meta(ge=1, le=65535, description="A count.")]
+Signed = Annotated[int, Meta(ge=-65535, le=65535, description="A count; its sign is a direction.")]
 Extent = Annotated[int, Meta(ge=1, le=1000, description="Rows or columns of a whole terminal.")]
 Byte = Annotated[int, Meta(ge=0, le=255, description="0 to 255.")]
 Pixels = Annotated[int, Meta(ge=0, le=65535, description="Pixels.")]
@@ -94,61 +94,61 @@ Hex = Annotated[str, Meta(pattern=rf"^#[0-9A-Fa-f]{{6}}{END}", description="`#rr
 
 
 class Payload(Struct, frozen=True, omit_defaults=True):
-    """The base of every payload: frozen, and members with their default are left out."""
+    """The base of every payload: frozen, and members with default values are omitted in JSON."""
 
 
 class NoData(Payload, frozen=True):
-    """No data."""
+    """An empty payload, without any member."""
 
 
 class Guard(Enum):
-    """What stands between a command and its effect."""
+    """The default permission of a command: when the person is asked."""
 
     FREE = "free"
-    """Nothing: any program may do this to its terminal anyway."""
+    """Never: any program may do this to its terminal by ANSI."""
     REMOTE = "remote"
-    """The person, where the program is not on this machine."""
+    """If the program is not on this machine."""
     PERSON = "person"
-    """The person, always: it reads what is theirs, or leaves the terminal."""
+    """Always: the command reads the person's data, or has an effect outside the terminal."""
 
 
 @dataclass(frozen=True, slots=True)
 class EscapeCommand:
-    """Something a program may ask of its terminal."""
+    """A command that a program may send to its terminal."""
 
     name: str
     about: str
-    """One sentence."""
+    """A description in one sentence."""
     payload: type[Struct]
-    """What its data is. With defaults for all that may be left out."""
+    """The type of its data, with defaults for optional members."""
     level: int | None
-    """1 is the VT100 core, 2 what xterm made common; None is an extension, by its namespace."""
+    """1 is the VT100 core, 2 is common since xterm; None is an extension with its own namespace."""
     lower: Callable[[Any], bytes] | None = None
-    """The ANSI bytes that do it, given the payload. None if it is no output: queries, streams."""
+    """Returns the ANSI bytes for a payload. None if the command is not output: queries, streams."""
     returns: type[Struct] | None = None
-    """What it answers; None for a command that needs no answer."""
+    """The type of its result; None for a command without a result."""
     guard: Guard = Guard.FREE
     each_time: bool = False
-    """Whether a person's yes is to this once, and never to the next: each file is another."""
+    """Whether the person is asked each time, because a yes is for one request: one file."""
     streamed: bool = False
-    """Whether its request may come in parts. Of any other that is an error, and nothing is done."""
+    """Whether its request may have parts. Parts of any other command are an error."""
     deed: str = ""
-    """What a person is asked to allow, after "wants to": `read your clipboard`."""
+    """The action in the question to the person, after "wants to": `read your clipboard`."""
     wants: str = ""
-    """What a person is told of it, if not that it is asked for: `wants to …. Do it?`"""
+    """A whole question instead: `wants to …. Do it?`"""
 
     @property
     def system(self) -> str:
-        """What stands before the first colon: `term` of `term:cursormove`."""
+        """The part of the name before the first colon: `term` of `term:cursormove`."""
         return self.name.partition(":")[0]
 
 
 @dataclass(frozen=True, slots=True)
 class EscapeEvent:
-    """Something a terminal may tell a program that subscribed to it."""
+    """An event that a terminal sends to programs that subscribed to it."""
 
     name: str
     about: str
     payload: type[Struct]
     modes: tuple[int, ...] = ()
-    """The private modes that the person's terminal needs, for it to be told of this at all."""
+    """The private modes in which a terminal reports the event."""

@@ -1,14 +1,14 @@
 """The terminal's side of JSON escapes: a handler for every command, and the surface it acts on.
 
-Commands that are output are applied at once, as the ANSI they lower to: after what stood before
-them in the program's output, and before what follows. Where the person has to be asked, the command
-is applied when they said yes. Errors are fixed sentences: they are typed into the program, and must
-never repeat text that it chose.
+Output commands are applied at once, as ANSI: after the output before them, and before the output
+after them. If the person has to be asked, the command is applied after their yes. Error messages
+are fixed sentences: they are written into the program's input, and must never repeat text that the
+program chose.
 
     service = TerminalService(surface, gate)
     peer = Peer(channel, dialect, service.methods)
 
-The same service answers in band, on the socket and on the web. There are two surfaces: a session's
+The same service responds in band, on a socket and on the web. There are two surfaces: a session's
 screen (`session_responder`) and the person's terminal (`passthrough.person_surface`).
 """
 
@@ -42,14 +42,15 @@ if TYPE_CHECKING:
 
 
 SurfaceHandler = Callable[..., Any]
-"""Given the payload and the `CallContext`: a function, a coroutine, or an async generator."""
+"""Called with the payload and the `CallContext`: a function, a coroutine function, or an async
+generator function."""
 
 
 class Surface(Protocol):
-    """Where commands take effect."""
+    """The terminal or screen on which commands take effect."""
 
     def apply(self, ansi: bytes) -> None:
-        """Do this, now: after all that the program printed before, and before all that follows."""
+        """Apply ANSI now: after the program's earlier output, and before its later output."""
         ...
 
     @property
@@ -57,77 +58,79 @@ class Surface(Protocol):
 
     @property
     def title(self) -> str | None:
-        """What the window is called. Never told to a program, which may have chosen it."""
+        """The title of the window. It is never sent to a program, which may have chosen it."""
         ...
 
     def report(self, what: str, asked: TermReport | QueryMode) -> Any:
-        """The answer to `term:report` or `term:querymode`, which is `what`; or an awaitable of it,
-        where it takes time. Raises `unsupported()` where there is none."""
+        """Return the result of `term:report` or `term:querymode` (`what`), or an awaitable of it.
+        Raises `unsupported()` if there is none.
+        """
         ...
 
     def set_modes(self, numbers: frozenset[int]) -> None:
-        """Have these private modes set as well, for events, and no others."""
+        """Set exactly these private modes for events, in addition to the program's own."""
         ...
 
     @property
     def lacks(self) -> frozenset[str]:
-        """Commands that are output, and yet change nothing here, and events that nobody tells; all
-        that is known of it once `probe` is done."""
+        """Output commands that have no effect here, and events that are not sent here. Complete
+        once `probe` is done.
+        """
         ...
 
     @property
     def unverified(self) -> tuple[str, ...]:
-        """Commands and events, or globs of them, that are passed on to whatever effect."""
+        """Commands and events, or globs of them, with unknown effect."""
         ...
 
     @property
     def probe(self) -> Callable[[], Awaitable[None]] | None:
-        """Finds out what there is; None once that is known."""
+        """Finds out the abilities of the surface; None once they are known."""
         ...
 
     def refusal(self, asked: Any) -> RpcError | None:
-        """Why this cannot be done here, if that is known: its payload tells what it is."""
+        """Return an error if the command of this payload is known not to work here."""
         ...
 
     @property
     def handlers(self) -> Mapping[str, SurfaceHandler]:
-        """How commands are done here that are no output: `clip:read`, files. By name."""
+        """Handlers of commands that are not output, by name: `clip:read`, files."""
         ...
 
 
 def unsupported(why: str = "This terminal cannot do that.") -> RpcError:
-    """A known command that cannot be done here. The sentence is ours, and fixed."""
+    """Make the error of a known command that does not work here. `why` is a fixed sentence."""
     return RpcError(ECUNSUP, why)
 
 
 FallbackHandler = Callable[[Raw, CallContext], AsyncIterator[object]]
-"""Serves commands that are not in the table; `call.method` names them. An async generator."""
+"""An async generator that serves unknown commands; `call.method` is the command."""
 
-_WRONG: Final = "The data is not what the command takes."
+_WRONG: Final = "The data is not valid for this command."
 _TYPED: Final = frozenset({"event:key", "event:paste"})
-"""Whoever hears these has the keyboard: what is typed goes to them, a password too."""
+"""A subscriber to these events gets all keys, also those of a password."""
 
 
 class CommandGate(Protocol):
-    """Decides whether a command may be done. `gate.Gate` is one."""
+    """Decides whether a command is allowed. `gate.Gate` implements it."""
 
     def settled(self, command: EscapeCommand, origin: RequestOrigin, summary: str) -> bool | None:
-        """Whether this may be done; None if somebody has to be asked."""
+        """Whether a command is allowed; None if the person has to be asked."""
         ...
 
     async def allow(self, command: EscapeCommand, origin: RequestOrigin, summary: str) -> bool: ...
 
 
 class EventSource(Protocol):
-    """Where events are subscribed to; it knows who a caller is, and for how long."""
+    """Keeps subscriptions to events, and their lifetimes."""
 
     @property
     def known(self) -> Collection[str]:
-        """The events that can be told here."""
+        """The events that can be sent here."""
         ...
 
     def subscribe(self, events: tuple[str, ...], call: CallContext) -> Collection[str]:
-        """What the caller is subscribed to then."""
+        """Subscribe the requester. Return all its subscriptions."""
         ...
 
     def unsubscribe(self, events: tuple[str, ...], call: CallContext) -> Collection[str]: ...
@@ -138,7 +141,7 @@ def _local(call: CallContext) -> RequestOrigin:
 
 
 class TerminalService:
-    """One for each terminal."""
+    """Serves the commands of one terminal: its `methods` are for a `Peer`."""
 
     def __init__(
         self,
@@ -152,8 +155,17 @@ class TerminalService:
         maxframe: int = wire_limits.CONTROL_STRING_BYTES,
         htty: bool = False,
     ) -> None:
-        """With `keyboard`, a person types here, and is asked who may hear that. Without, whoever
-        subscribes to keys is like any other subscriber.
+        """
+        Args:
+            surface: The terminal or screen on which commands take effect.
+            gate: Decides about guarded commands.
+            origin: Returns the origin of a request.
+            events: Keeps subscriptions; None if there are no events.
+            keyboard: Whether a person types here. Then the person is asked before a program may
+                subscribe to keys; otherwise keys are like other events.
+            extra: Serves unknown commands.
+            maxframe: The most bytes of JSON in a frame, for `detect`.
+            htty: Whether `detect` reports that pages are shown.
         """
         self._surface = surface
         self._gate = gate
@@ -166,7 +178,7 @@ class TerminalService:
 
     @property
     def capabilities(self) -> dict[str, object]:
-        """What `detect` answers, once the surface was probed."""
+        """The result of `detect`, complete once the surface was probed."""
         lacks = self._surface.lacks
         known = self._events.known if self._events else ()
         events: list[EscapeEvent] = [EVENTS[name] for name in sorted(known)]
@@ -187,12 +199,12 @@ class TerminalService:
         return self.capabilities
 
     def _serve(self, command: EscapeCommand) -> bool:
-        """Give it a handler. Whether that can do it."""
+        """Add a handler for a command. Return whether the surface can execute the command."""
         handler = self._handler(command)
-        known = self._surface.probe is None  # else it shows when somebody wants it
+        known = self._surface.probe is None  # else the probe decides with the first request
         able = handler is not None and not (known and command.name in self._surface.lacks)
         served = handler if able and handler is not None else _at_once(_unable, command)
-        # What `Methods` reads: each handler is a function of its own, for the types of its command.
+        # `Methods` reads these: each handler is a function of its own, with its command's types.
         served.__annotations__ = {"asked": command.payload, "call": CallContext, "return": Any}
         served.__doc__ = command.about
         self.methods.add(command.name, served)
@@ -207,7 +219,8 @@ class TerminalService:
             return self._output(command)
         if (other := self._surface.handlers.get(command.name)) is not None:
             return self._other(command, other)
-        # What only says that the terminal is there, and what gives a yes back, pass no gate.
+        # `detect` and `ping` pass no gate, since they only show that the terminal is there.
+        # `term:unsubscribe` passes none, since it gives a permission back.
         known: dict[str, Callable[[Any, CallContext], Any]] = {
             "detect": self._detect,
             "ping": lambda asked, call: protocol.NoData(),
@@ -219,7 +232,7 @@ class TerminalService:
         work = known.get(command.name)
         return None if work is None else _at_once(work, command)
 
-    # What is output.
+    # Output commands.
 
     def _output(self, command: EscapeCommand) -> Callable[..., Any]:
         def output(asked: Any, call: CallContext) -> Any:
@@ -235,15 +248,19 @@ class TerminalService:
                 or not isinstance(asked, terminal_extensions.ImageShow)
                 or asked.data64
             ):
-                _check_whole(call)  # its bytes are here, or in the parts, and not in both
+                _check_whole(call)  # the bytes are in the payload or in the parts, not in both
                 return self._apply(command, asked, call)
             return self._gathered(command, asked, call)
 
         return picture
 
     def _if_possible(self, work: Callable[..., Any]) -> Callable[..., Any]:
-        """What would do nothing, without a word, is an error instead. Only the first, of a program
-        that never asked what there is, is done later than where it stood."""
+        """Fail instead of having no effect, if the surface is known not to support the command.
+
+        If the surface has not been probed, the probe runs first, and the command is applied later
+        than its place in the output. That happens only to the first such command of a program that
+        has not called `detect`.
+        """
 
         def checked(asked: Any, call: CallContext) -> Any:
             if (refusal := self._surface.refusal(asked)) is not None:
@@ -274,7 +291,7 @@ class TerminalService:
         return await done if inspect.isawaitable(done) else done
 
     def _apply(self, command: EscapeCommand, asked: Any, call: CallContext) -> Any:
-        """The data is looked at first: nobody is asked in vain."""
+        """Apply a command. The data is checked first, so that the person is not asked in vain."""
         if command.lower is None or not isinstance(asked, command.payload):
             raise RpcError(Condition.PARAMS, _WRONG)
         try:
@@ -288,7 +305,7 @@ class TerminalService:
 
         return self._once_allowed(command, asked, call, show)
 
-    # What is asked.
+    # Queries and subscriptions.
 
     def _report(self, asked: Any, call: CallContext) -> Any:
         if not isinstance(asked, (core.TermReport, dec_modes.QueryMode)):
@@ -319,7 +336,7 @@ class TerminalService:
         return core.Subscribed(tuple(sorted(getattr(self._events, what)(asked.events, call))))
 
     def _other(self, command: EscapeCommand, other: Callable[..., Any]) -> Callable[..., Any]:
-        """A surface's own way, behind the gate."""
+        """Put a surface's own handler behind the gate."""
         if inspect.isasyncgenfunction(other):
 
             async def parts(asked: Any, call: CallContext) -> AsyncIterator[object]:
@@ -338,13 +355,13 @@ class TerminalService:
 
         return whole
 
-    # Who may.
+    # Permission.
 
     def _once_allowed(
         self, command: EscapeCommand, asked: Any, call: CallContext, work: Callable[[], Any]
     ) -> Any:
-        """Now, or once somebody said yes."""
-        _check_heard(command, call)
+        """Do the work now, or after the person's yes."""
+        _check_answerable(command, call)
         settled = self._gate.settled(command, self._origin(call), _summary(command, asked))
         if settled is False:
             raise _denied()
@@ -360,20 +377,20 @@ class TerminalService:
     async def _allowed(self, command: EscapeCommand, asked: Any, call: CallContext) -> None:
         if not isinstance(asked, command.payload):
             raise RpcError(Condition.PARAMS, _WRONG)
-        _check_heard(command, call)
+        _check_answerable(command, call)
         if command.name == "clip:read" and (probe := self._surface.probe) is not None:
             await probe()
         if (refusal := self._surface.refusal(asked)) is not None:
-            raise refusal  # nobody is asked in vain
+            raise refusal  # first, so that the person is not asked in vain
         summary = _summary(command, asked)
-        with call.clock_stopped():  # a person reads at their own pace, whatever the caller's is
+        with call.clock_stopped():  # the request's timeout must not limit the person
             allowed = await self._gate.allow(command, self._origin(call), summary)
         if not allowed:
             raise _denied()
 
 
 class _MethodsWithFallback(Methods):
-    """A method table with a handler for every name, if there is a fallback."""
+    """A method table that serves unknown names by the fallback handler, if there is one."""
 
     positional = False
 
@@ -386,7 +403,7 @@ class _MethodsWithFallback(Methods):
             self._extra = others.get("*")
 
     def foreign(self, name: str) -> bool:
-        """Whether a command is for those others, and not in the table."""
+        """Whether a command is unknown here, and served by the fallback."""
         return self._extra is not None and super().get(name) is None
 
     def get(self, name: str) -> Method | None:
@@ -400,12 +417,12 @@ def _unable(asked: Any, call: CallContext) -> None:
     raise unsupported()
 
 
-def _check_heard(command: EscapeCommand, call: CallContext) -> None:
-    """Nobody is asked for an answer that goes nowhere: that would only wear them out."""
+def _check_answerable(command: EscapeCommand, call: CallContext) -> None:
+    """Refuse a guarded query without an id: the person must not be asked for a result that cannot
+    be sent.
+    """
     if call.id is None and command.returns is not None and command.guard is not Guard.FREE:
-        raise RpcError(
-            protocol.ECPROTO, "It is sent with an id, for there is nothing but its answer."
-        )
+        raise RpcError(protocol.ECPROTO, "This command needs an id: it only returns a result.")
 
 
 def _check_parts(command: EscapeCommand, call: CallContext) -> None:
@@ -414,17 +431,17 @@ def _check_parts(command: EscapeCommand, call: CallContext) -> None:
 
 
 def _check_whole(call: CallContext) -> None:
-    """To do what the first part says, and drop the others, would be half of what was asked."""
+    """Refuse a request in parts: to execute only its first part would be half of the request."""
     if call.in_parts:
-        raise RpcError(protocol.ECPROTO, "It is sent in one packet: the command takes no parts.")
+        raise RpcError(protocol.ECPROTO, "This command takes no parts: send it in one packet.")
 
 
 def _denied() -> RpcError:
-    return RpcError(protocol.ECDENIED, "The person, or their policy, said no.")
+    return RpcError(protocol.ECDENIED, "The person or their policy denied this.")
 
 
 def _summary(command: EscapeCommand, asked: msgspec.Struct) -> str:
-    """What exactly is to be done, for the person and the audit. What is free needs none."""
+    """Return the exact action, for the person and the audit; empty for a free command."""
     return "" if command.guard is Guard.FREE else msgspec.json.encode(asked).decode()
 
 

@@ -1,12 +1,12 @@
-"""JSON escapes in a session: its screen is the terminal that answers, and so may its clients.
+"""Answers JSON escapes in a session, by its screen, or by its clients for unknown commands.
 
-`session.create {escapes: true}` gives a session this. Known commands take effect on its screen and
-transcript as if the program had printed the ANSI for them. Every packet is sent to the clients that
-follow the session (`session.escape`), and any of them may answer a command that is not known here
-(`session.escape_reply`): the first answer counts, and if none comes in time there is no such
-command. Without `escapes`, nothing of this is there.
+`session.create {escapes: true}` adds this to a session. Known commands take effect on its screen
+and transcript as if the program had printed the ANSI for them. Every packet is sent to the clients
+that follow the session (`session.escape`), and each of them may reply to a command that is not
+known here (`session.escape_reply`): the first reply counts, and if none comes in time the command
+is unknown. Without `escapes`, a session handles no escapes.
 
-`terminal` does not know of it: `escape_sessions` adds it.
+The package `terminal` does not know this module: `escape_sessions` adds it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,6 @@ from telex.rpc.handler_tasks import CallContext
 from telex.rpc.inbox import Inbox
 from telex.rpc.messages import Last, Notification
 from telex.rpc.peer import Peer
-from telex.terminal.pty import InputQueueFull
 from telex.wire import json_escape
 from telex.wire.events import Claimed, Frame
 
@@ -64,7 +63,7 @@ _CODED: Final = re.compile(r"(EC[A-Z0-9]+):\s*(.*)", re.DOTALL)
 
 
 class SessionSurface:
-    """A session's screen."""
+    """The screen of a session, as the `Surface` of a `TerminalService`."""
 
     lacks: Final = frozenset(
         {"term:resize", "term:window", "image:show", "image:delete", "notify:close"}
@@ -88,23 +87,25 @@ class SessionSurface:
         return self._session.screen.title
 
     def report(self, what: str, asked: TermReport | QueryMode) -> object:
-        """Asked of the screen as a program would ask it: on the spot, where the question stood."""
-        said = self._session.screen.feed(core.report_question(asked))
-        if not said and isinstance(asked, TermReport) and asked.what == "terminfo":
-            return TermReported(value=None)  # it has none to tell: programs read terminfo for these
-        if (answer := core.report_answer(asked, said)) is None:
+        """Query the screen as a program would, at the place of the command in the output."""
+        reply = self._session.screen.feed(core.report_question(asked))
+        if not reply and isinstance(asked, TermReport) and asked.what == "terminfo":
+            return TermReported(value=None)  # the screen has none; programs read terminfo instead
+        if (answer := core.report_answer(asked, reply)) is None:
             raise unsupported()
         return answer
 
     def refusal(self, asked: object) -> None:
-        """What it lacks is not served at all."""
+        """Return None: commands in `lacks` have no handler here."""
 
     def set_modes(self, numbers: frozenset[int]) -> None:
-        """`escape_sessions` does this, which knows the program's own modes."""
+        """Do nothing: `SessionEvents` sets modes, because it knows the program's own modes."""
 
 
 class SessionResponder:
-    """The peer of one session's program, and its clients' answers to unknown commands."""
+    """Serves the program of one session, and passes its clients' replies to unknown commands. A
+    `SessionExtension`: `opened` starts it.
+    """
 
     attributes: Final = (ATTRIBUTE,)
     environment: Final[Mapping[str, str]] = {}
@@ -121,9 +122,9 @@ class SessionResponder:
         self._listeners = automation.listeners
         self._sessions = sessions
         self._open: dict[str, Inbox[spec.EscapeReply]] = {}
-        """The commands that wait for a client's answer, by their id."""
+        """The commands that wait for a client's reply, by id."""
         self._missed: WeakSet[Notices] = WeakSet()
-        """Who was not told all."""
+        """The clients that missed a notification."""
         self.claimants: Mapping[Claim, Callable[[Claimed], None]] = {
             json_escape.TO_TERMINAL: self._claimed,
             json_escape.TO_PROGRAM: self._claimed,
@@ -134,7 +135,7 @@ class SessionResponder:
         self._sessions[id] = self
         pty = session.pty
         self.channel = InBandChannel(
-            self._type,
+            pty.write,
             lambda: answerable_group(pty.foreground()),
             echoes=lambda: pty.line_settings().echo,
             unread=lambda: pty.unsent,
@@ -158,7 +159,7 @@ class SessionResponder:
         self.channel.fault(fault)
 
     def reply(self, asked: spec.EscapeReply) -> bool:
-        """A client's answer. Whether it is the one that counts."""
+        """Pass a client's reply on. Return whether it is the first, which counts."""
         inbox = self._open.get(asked.resid)
         if inbox is None:
             return False
@@ -172,18 +173,12 @@ class SessionResponder:
     async def close(self) -> None:
         await self.peer.close()
 
-    def _type(self, data: bytes) -> None:
-        try:
-            self._session.pty.write(data)
-        except InputQueueFull:
-            self.channel.undelivered += 1
-
     def _claimed(self, string: Claimed) -> None:
         if string.claim == json_escape.TO_TERMINAL and (listeners := self._listeners(self._id)):
-            self._tell(string, listeners)
+            self._notify(string, listeners)
         self.channel.claimed(string)
 
-    def _tell(self, string: Claimed, listeners: tuple[Notices, ...]) -> None:
+    def _notify(self, string: Claimed, listeners: tuple[Notices, ...]) -> None:
         frame = json_escape.parse(string)
         if not isinstance(frame, Frame) or (packet := _redacted(frame.body, self._redact)) is None:
             return
@@ -196,7 +191,7 @@ class SessionResponder:
                 self._missed.add(notices)
 
     async def _ask_clients(self, data: Raw, call: CallContext) -> AsyncIterator[object]:
-        """Wait for what clients answer. The peer stops this when the time is up."""
+        """Yield the replies of a client. The peer cancels this at the deadline."""
         if call.id is None or not self._listeners(self._id):
             raise RpcError.carrying(self._methods.unknown(call.method))
         id = str(call.id)
@@ -211,12 +206,12 @@ class SessionResponder:
 
 
 def _decided(decided: GateDecision) -> None:
-    """A server has a log, and no person whose audit this would be."""
+    """Log a decision: a server has no person with an audit file."""
     log.info("%s: %s", decided.command, "allowed" if decided.allowed else "denied")
 
 
 def _reply_data(reply: spec.EscapeReply) -> object:
-    """What the program is told: bytes, JSON, or nothing. Raises the error, if it is one."""
+    """Return a reply's data for the program: bytes, JSON, or nothing. Raise an error reply."""
     if isinstance(reply.error, str):
         coded = _CODED.fullmatch(reply.error)
         raise RpcError(coded[1], coded[2]) if coded else RpcError("", reply.error)
@@ -225,7 +220,7 @@ def _reply_data(reply: spec.EscapeReply) -> object:
 
 
 def _redacted(body: bytes, redact: Callable[[str], str]) -> Raw | None:
-    """A packet without secrets; None for what is no packet. Its ids stay, to be answered by."""
+    """Return a packet without secrets; None if it is not a packet. Its ids stay, for replies."""
     try:
         packet = strict_json.decode(body, _PACKET)
     except (strict_json.NotStrictJson, msgspec.ValidationError):
@@ -236,7 +231,7 @@ def _redacted(body: bytes, redact: Callable[[str], str]) -> Raw | None:
     ids = {name: packet[name] for name in ("rpcid", "reqid", "resid") if name in packet}
     try:
         return Raw(msgspec.json.encode({**_PACKET.decode(masked), **ids}))
-    except msgspec.DecodeError:  # what was masked was part of the JSON: then each text by itself
+    except msgspec.DecodeError:  # the mask broke the JSON: redact each string by itself
         whole = _each_text(msgspec.json.decode(body), redact)
         return Raw(msgspec.json.encode({**whole, **ids}))
 
@@ -255,17 +250,17 @@ def _each_text(value: Any, redact: Callable[[str], str]) -> Any:
 
 RESIZE: Final = "event:resize"
 _AFTER: Final = 60.0
-"""Seconds after which nothing typed is unfinished: what a caller types, it types whole."""
+"""Seconds after which the parser holds nothing back: clients send input whole."""
 _MODES: Final = (9, 1000, 1002, 1003, 1005, 1006, 1015, 1016, 2004)
-"""That events may need, or that keep one of these from being what the program set."""
+"""Modes that events need, or that exclude one of these."""
 
 
 class SessionEvents:
-    """The events of one session: input from clients, and its size, for the program that subscribed.
+    """Sends input from clients, and the size of a session, as events to the subscribed program.
 
     A subscribed event replaces its bytes. A subscription ends with `term:unsubscribe`, with the
-    process that asked, and when another process group is in the foreground; the screen modes that
-    it needed are switched with it.
+    exit of the process that subscribed, and when another process group is in the foreground. The
+    screen modes that the events need are switched with it.
     """
 
     known: Final = frozenset(
@@ -276,16 +271,16 @@ class SessionEvents:
         self._session = session
         self._channel = channel
         self._subscriptions = Subscriptions()
-        self._typed = InputParser()
+        self._parser = InputParser()
         self._size = session.size
         self._own: frozenset[int] = frozenset()
-        """The modes that the program had set itself, when it subscribed first."""
+        """The modes that the program had set itself when it first subscribed."""
         self._needed: frozenset[int] = frozenset()
 
     def subscribe(self, events: tuple[str, ...], call: CallContext) -> frozenset[str]:
         asker = self._channel.dialect.asker(call.id)
         group = self._session.pty.foreground()
-        if call.id is None or asker is None or asker != group:  # it would not hear them
+        if call.id is None or asker is None or asker != group:  # it would not receive events
             return frozenset()
         self._subscriptions.set_foreground(group)
         if not self._subscriptions.names:
@@ -303,32 +298,32 @@ class SessionEvents:
     def _begin(self) -> None:
         session = self._session
         asked = b"".join([b"\x1b[?%d$p" % mode for mode in _MODES])
-        said = re.findall(rb"\x1b\[\?(\d+);1\$y", session.screen.feed(asked))
-        self._own = frozenset(map(int, said))
+        set_modes = re.findall(rb"\x1b\[\?(\d+);1\$y", session.screen.feed(asked))
+        self._own = frozenset(map(int, set_modes))
         self._size = session.size
-        session.input_filter = self._pass
-        session.watchers.add(self._look)
+        session.input_filter = self._filter_input
+        session.watchers.add(self._check)
 
     def _switch(self) -> None:
-        """Have the screen tell what is needed, and no more."""
+        """Switch the screen to the modes that the subscriptions need."""
         needed = self._subscriptions.needed_modes()
         switch, self._needed = mode_switches(self._needed, needed, self._own), needed
         if not self._subscriptions.names:
             self._session.input_filter = None
-            self._session.watchers.discard(self._look)
+            self._session.watchers.discard(self._check)
         if switch:
             self._session.inject_output(switch)
 
     def _wanted(self) -> frozenset[str]:
-        """What the program in the foreground is subscribed to."""
+        """Return the subscriptions of the program in the foreground."""
         group = self._session.pty.foreground()
         self._subscriptions.set_foreground(group)
         if self._subscriptions.needed_modes() != self._needed or not self._subscriptions.names:
             self._switch()
         return self._subscriptions.names_of(group)
 
-    def _look(self) -> None:
-        """Something changed: the size, or who is there."""
+    def _check(self) -> None:
+        """Handle a change of the session: send a new size, and update the subscriptions."""
         wanted, size = self._wanted(), self._session.size
         if size != self._size:
             self._size = size
@@ -336,23 +331,23 @@ class SessionEvents:
                 resized = TerminalResizeEvent(
                     size.rows, size.cols, size.pixel_width, size.pixel_height
                 )
-                self._tell(Notification(RESIZE, resized))
+                self._send(Notification(RESIZE, resized))
 
-    def _pass(self, data: bytes) -> bytes:
-        """What is left for the program to read as bytes, after what it was told came before it."""
+    def _filter_input(self, data: bytes) -> bytes:
+        """Send subscribed events, with the bytes before them. Return the bytes after them."""
         if not (wanted := self._wanted()):
             return data
-        happened = self._typed.feed(data, 0.0) + self._typed.feed(b"", _AFTER)
+        parsed = self._parser.feed(data, 0.0) + self._parser.feed(b"", _AFTER)
         left = b""
-        for item in to_notifications(happened, wanted, self._own):
+        for item in to_notifications(parsed, wanted, self._own):
             if isinstance(item, bytes):
                 left += item
                 continue
             if left:
                 self._session.pty.write(left)
                 left = b""
-            self._tell(item)
+            self._send(item)
         return left
 
-    def _tell(self, event: Notification) -> None:
+    def _send(self, event: Notification) -> None:
         self._channel.send(self._channel.dialect.encode(event))

@@ -1,10 +1,10 @@
-"""Who subscribed to which events at a terminal, for how long, and which modes the terminal needs.
+"""Keeps the subscriptions to a terminal's events, and computes the modes that they need.
 
-The terminal's side; the program's is in `client`. A subscription ends with `term:unsubscribe`, when
-its process group leaves the foreground, or with that group's end: the next program gets plain
-bytes. A subscriber to `event:revoked` is informed of the second when it is in the foreground again.
-A group can outlive the program that asked, as in `sh -c "editor; cat"`: so the process counts too.
-Pure, but for looks at processes.
+This is the terminal's side; the program's side is in `client`. A subscription ends with
+`term:unsubscribe`, when its process group leaves the foreground, or when that group exits: the next
+program gets plain bytes. A subscriber to `event:revoked` is notified when it is in the foreground
+again. A group can outlive the program that subscribed, as in `sh -c "editor; cat"`, so the exit of
+the process ends a subscription too. Pure, except that it reads processes.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from telex.processes.tree import Process
 
 _TRACKING: Final = (1003, 1002, 1000, 9)
-"""How much of the mouse is told, most first. To many terminals these are one setting."""
-_SPELLING: Final = (1016, 1006, 1015, 1005)
-"""How it is told: in pixels or cells, of which `events` understands both; and the old ways."""
+"""Modes of mouse tracking, the most detailed first. In many terminals they are one setting."""
+_ENCODING: Final = (1016, 1006, 1015, 1005)
+"""Encodings of mouse reports: in pixels and in cells, which `input_events` parses, and old ones."""
 
 
 REVOKED: Final = "event:revoked"
@@ -34,62 +34,63 @@ class Subscriptions:
     def __init__(self) -> None:
         self._names: dict[Hashable, frozenset[str]] = {}
         self._processes: dict[Hashable, Process | None] = {}
-        """Which process of a group asked; None if there is none to be seen."""
-        self._taken_back: dict[Hashable, frozenset[str]] = {}
+        """The process of a group that subscribed; None if it cannot be seen."""
+        self._revoked: dict[Hashable, frozenset[str]] = {}
 
     def subscribe(self, asker: Hashable, names: Iterable[str]) -> frozenset[str]:
-        """What it is subscribed to now; an event that is not known is not in it."""
+        """Subscribe to events, except unknown ones. Return all subscriptions of the asker."""
         known = frozenset(names) & EVENTS.keys()
         if known and isinstance(asker, int) and asker not in self._processes:
             self._processes[asker] = _newest(asker)
         return self._set(asker, self.names_of(asker) | known)
 
     def unsubscribe(self, asker: Hashable, names: Iterable[str] = ()) -> frozenset[str]:
-        """What it is subscribed to now. Without names, nothing."""
+        """Unsubscribe from these events, or from all. Return the remaining subscriptions."""
         gone = frozenset(names) or self.names_of(asker)
         return self._set(asker, self.names_of(asker) - gone)
 
     def set_foreground(self, group: int | None) -> None:
-        """This process group is in the foreground now: no other one is told anything more, and it
-        only while the process that asked is there."""
+        """End the subscriptions of all other process groups, and of a group whose subscribed
+        process has exited.
+        """
         for asker in [one for one in self._names if isinstance(one, int)]:
             if not _lives(self._processes[asker]):
                 self.remove(asker)
             elif asker != group:
-                self._take_back(asker)
+                self._revoke(asker)
 
-    def _take_back(self, asker: Hashable) -> None:
-        """All of it; but who wants to know of that is told when it is back, and is kept for it."""
+    def _revoke(self, asker: Hashable) -> None:
+        """Revoke all subscriptions. A subscriber to `event:revoked` is kept, to be notified."""
         names = self.names_of(asker) - {REVOKED}
         if names == self.names_of(asker):
             self.remove(asker)
         elif names:
             self._names[asker] = frozenset({REVOKED})
-            self._taken_back[asker] = self._taken_back.get(asker, frozenset()) | names
+            self._revoked[asker] = self._revoked.get(asker, frozenset()) | names
 
     def take_revoked(self, asker: Hashable) -> frozenset[str]:
-        """What it is to be told that it lost, once."""
-        return self._taken_back.pop(asker, frozenset())
+        """Return and forget the revoked subscriptions of which the asker is to be notified."""
+        return self._revoked.pop(asker, frozenset())
 
     def remove(self, asker: Hashable) -> None:
         self._names.pop(asker, None)
         self._processes.pop(asker, None)
-        self._taken_back.pop(asker, None)
+        self._revoked.pop(asker, None)
 
     def names_of(self, asker: Hashable) -> frozenset[str]:
         return self._names.get(asker, frozenset())
 
     def askers(self, name: str) -> list[Hashable]:
-        """Who is told of this event."""
+        """Return the subscribers of an event."""
         return [asker for asker, names in self._names.items() if name in names]
 
     @property
     def names(self) -> frozenset[str]:
-        """What anybody is subscribed to."""
+        """All events that have a subscriber."""
         return frozenset().union(*self._names.values())
 
     def needed_modes(self) -> frozenset[int]:
-        """The private modes without which the terminal would not tell."""
+        """Return the private modes in which the terminal reports these events."""
         return frozenset([mode for name in self.names for mode in EVENTS[name].modes])
 
     def _set(self, asker: Hashable, names: frozenset[str]) -> frozenset[str]:
@@ -101,8 +102,10 @@ class Subscriptions:
 
 
 def _newest(group: int) -> Process | None:
-    """Who of a group asks, as well as that can be told: a shell starts a program and waits for it.
-    If it is a helper of who asks, the subscription ends early, which is the safe side."""
+    """Return the newest process of a group, as the probable subscriber: a shell starts a program
+    and waits for it. If the newest one is a child of the subscriber, the subscription ends early,
+    which is safe.
+    """
     found = proc.scan().rows.values()
     members = [one for one in found if one.pgid == group and one.alive]
     return max(members, key=lambda one: (one.started, one.pid), default=None)
@@ -113,11 +116,14 @@ def _lives(process: Process | None) -> bool:
 
 
 def mode_switches(old: frozenset[int], new: frozenset[int], own: frozenset[int]) -> bytes:
-    """The bytes from what was needed to what is needed now, where the program has modes of its own:
-    these stay, or come back. After the program changed one of its own, `old` is nothing."""
-    singles = (old | new) - own - {*_TRACKING, *_SPELLING}
+    """Return the bytes that switch from the old needed modes to the new ones.
+
+    The modes that the program has set (`own`) stay, or are set again. After the program changed one
+    of its own modes, pass an empty `old`.
+    """
+    singles = (old | new) - own - {*_TRACKING, *_ENCODING}
     parts = [f"\x1b[?{mode}{'h' if mode in new else 'l'}" for mode in sorted(singles & (old ^ new))]
-    for group in (_TRACKING, _SPELLING):
+    for group in (_TRACKING, _ENCODING):
         parts += _switched(_first(group, old | own), _first(group, new | own))
     return "".join(parts).encode("ascii")
 
@@ -127,6 +133,6 @@ def _first(group: tuple[int, ...], modes: frozenset[int]) -> int | None:
 
 
 def _switched(was: int | None, now: int | None) -> Iterator[str]:
-    """Off before on. Some terminals need only one of them, and none minds both."""
+    """Yield off before on. Some terminals need only one of them, and both do no harm."""
     if was != now:
         yield from [f"\x1b[?{mode}{end}" for mode, end in ((was, "l"), (now, "h")) if mode]

@@ -1,9 +1,9 @@
-"""Finds who answers a program's JSON escapes: its terminal, or the socket beside it.
+"""Finds the peer of a program's JSON escapes: its terminal, or the socket beside it.
 
-The terminal is asked first (DA1, then `detect`); in tmux or screen, which answer DA1 themselves,
-`detect` is sent through to the terminal behind. If nothing comes back that way, `TELEX_SOCKET` is a
+The terminal is tried first (DA1, then `detect`). In tmux or screen, which reply to DA1 themselves,
+`detect` is passed through to the terminal around them. If no response comes, `TELEX_SOCKET` names a
 socket with the same protocol as JSON lines. The terminal stays taken in each case, so that keys are
-read in the same way however the answers come.
+read in the same way.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 SOCKET: Final = "TELEX_SOCKET"
 NOTHING: Final = "nothing"
 SOCKET_VIA: Final = "socket"
-ADVICE: Final = "start one that answers with: telex run -- bash"
+ADVICE: Final = "start a terminal with JSON escapes by: telex run -- bash"
 _TMUX_ADVICE: Final = (
     f"{ADVICE} (or, where telex runs around tmux: tmux set -g allow-passthrough on)"
 )
@@ -52,7 +52,7 @@ class TtyLine:
     round_trip: RoundTrip
 
     async def close(self) -> None:
-        """After all that still comes has come: the next program is not to find it."""
+        """Wait for outstanding responses, which the next program must not read, and close."""
         try:
             settled = await self._settled()
             await self.peer.close()
@@ -64,10 +64,10 @@ class TtyLine:
     async def _settled(self) -> bool:
         patience = self.round_trip.patience
         if self.round_trip.seconds is None:
-            return False  # it answers nothing, and a further question would only add to that
+            return False  # the terminal does not respond, so a further query would be useless
         if self.channel.wrap is None:
             return await self.channel.attributes(patience) is not None
-        try:  # a multiplexer would answer DA1 itself, before the answers from behind it
+        try:  # a multiplexer would reply to DA1 itself, before responses of the outer terminal
             await self.peer.call("ping", timeout=patience)
         except CallError as error:
             return isinstance(error, RpcError)
@@ -76,7 +76,7 @@ class TtyLine:
 
 @dataclass(frozen=True, slots=True)
 class EscapeConnection:
-    """The peer that answers and the way to it; or why there is none."""
+    """The peer and the way to it; without a peer, the reason why there is none."""
 
     via: str
     dialect: ProgramDialect
@@ -85,14 +85,14 @@ class EscapeConnection:
     peer: Peer | None = None
     channel: Channel | None = None
     detected: dict[str, Any] = field(default_factory=dict)
-    """What `detect` answered, whatever that is."""
+    """The response to `detect`, unchecked."""
     why: str = ""
     advice: str = ADVICE
-    """What to do where nobody answers."""
+    """What the person can do if there is no peer."""
 
     @contextlib.contextmanager
     def awaiting(self) -> Iterator[None]:
-        """While an answer is due, an ESC is sooner its beginning than a key."""
+        """Count a due response: meanwhile an ESC is more likely its beginning than a key."""
         if self.line is None:
             yield
             return
@@ -117,114 +117,131 @@ async def discover(
     *,
     needed: bool,
 ) -> EscapeConnection:
-    """Take the terminal and find who answers. If `needed`, nobody is `NotSupported`."""
-    nobody = EscapeConnection(NOTHING, ProgramDialect(), RoundTrip(timeout))
+    """Take the terminal and find the peer.
+
+    Args:
+        take: Takes the terminal.
+        environ: The environment.
+        methods: Methods that the peer may call.
+        timeout: Seconds that the terminal may take to reply to the first query.
+        needed: Whether to raise if there is no peer.
+
+    Raises:
+        NotSupported: There is no peer, and `needed` is true; `NoTerminal` without a terminal.
+    """
+    unconnected = EscapeConnection(NOTHING, ProgramDialect(), RoundTrip(timeout))
     try:
-        nobody = replace(nobody, line=_taken(take(), nobody, methods))
-    except NoTerminal as none:
-        nobody = replace(nobody, why=str(none))
+        unconnected = replace(unconnected, line=_tty_line(take(), unconnected, methods))
+    except NoTerminal as error:
+        unconnected = replace(unconnected, why=str(error))
     try:
-        reached = await _answering(nobody, environ, methods, timeout)
+        found = await _find_peer(unconnected, environ, methods, timeout)
     except BaseException:
-        await run_shielded(nobody.close())
+        await run_shielded(unconnected.close())
         raise
-    if reached.peer is None and needed:
-        await reached.close()
-        raise (NotSupported if reached.line else NoTerminal)(reached.why, reached.advice)
-    return reached
+    if found.peer is None and needed:
+        await found.close()
+        raise (NotSupported if found.line else NoTerminal)(found.why, found.advice)
+    return found
 
 
-def _taken(tty: OwnTty, nobody: EscapeConnection, methods: Methods) -> TtyLine:
-    channel = TtyChannel(tty.fd, nobody.round_trip)
-    return TtyLine(tty, channel, Peer(channel, nobody.dialect, methods), nobody.round_trip)
+def _tty_line(tty: OwnTty, unconnected: EscapeConnection, methods: Methods) -> TtyLine:
+    channel = TtyChannel(tty.fd, unconnected.round_trip)
+    peer = Peer(channel, unconnected.dialect, methods)
+    return TtyLine(tty, channel, peer, unconnected.round_trip)
 
 
-async def _answering(
-    nobody: EscapeConnection, environ: Mapping[str, str], methods: Methods, timeout: float
+async def _find_peer(
+    unconnected: EscapeConnection, environ: Mapping[str, str], methods: Methods, timeout: float
 ) -> EscapeConnection:
-    reached = nobody
-    if nobody.line is not None:
-        reached = await _by_terminal(nobody, nobody.line, multiplexer(environ), timeout)
-    if reached.peer is None and (path := environ.get(SOCKET)):
-        return await _by_socket(reached, path, methods)
-    return reached
+    found = unconnected
+    if unconnected.line is not None:
+        found = await _by_terminal(unconnected, unconnected.line, multiplexer(environ), timeout)
+    if found.peer is None and (path := environ.get(SOCKET)):
+        return await _by_socket(found, path, methods)
+    return found
 
 
 async def _by_terminal(
-    nobody: EscapeConnection, line: TtyLine, wrap: MultiplexerWrap | None, timeout: float
+    unconnected: EscapeConnection, line: TtyLine, wrap: MultiplexerWrap | None, timeout: float
 ) -> EscapeConnection:
     attributes = await line.channel.attributes(timeout)
     if attributes is None:
-        return replace(nobody, why=f"the terminal answers nothing within {timeout:g} s")
-    reached = replace(nobody, via="terminal", peer=line.peer, channel=line.channel)
+        return replace(unconnected, why=f"the terminal does not respond within {timeout:g} s")
+    connection = replace(unconnected, via="terminal", peer=line.peer, channel=line.channel)
     if ATTRIBUTE in attributes.numbers:
         try:
-            return await with_detected(reached, line.peer, timeout=DEFAULT_TIMEOUT)
+            return await with_detected(connection, line.peer, timeout=DEFAULT_TIMEOUT)
         except CallError as error:
-            return replace(nobody, why=f"the terminal names {ATTRIBUTE}, but: {error}")
+            return replace(
+                unconnected, why=f"the terminal reports {ATTRIBUTE}, but detect failed: {error}"
+            )
     if wrap is None:
-        return replace(nobody, why=f"the terminal does not speak JSON escapes (no {ATTRIBUTE})")
-    return await _through(replace(reached, via=wrap.name), line, wrap, timeout)
+        why = f"the terminal does not speak JSON escapes (no {ATTRIBUTE})"
+        return replace(unconnected, why=why)
+    return await _through(replace(connection, via=wrap.name), line, wrap, timeout)
 
 
 async def _through(
-    reached: EscapeConnection, line: TtyLine, wrap: MultiplexerWrap, timeout: float
+    connection: EscapeConnection, line: TtyLine, wrap: MultiplexerWrap, timeout: float
 ) -> EscapeConnection:
     line.channel.wrap = wrap
     try:
-        return await with_detected(reached, line.peer, timeout=timeout)
+        return await with_detected(connection, line.peer, timeout=timeout)
     except CallError:
         line.channel.wrap = None
         return replace(
-            reached,
+            connection,
             via=NOTHING,
             peer=None,
             channel=None,
-            why=f"nothing comes back through {wrap.name}; it may not be allowed to pass it on",
+            why=f"no response came through {wrap.name}, which may not pass escapes on",
             advice=_TMUX_ADVICE if wrap is TMUX else ADVICE,
         )
 
 
-async def _by_socket(nobody: EscapeConnection, path: str, methods: Methods) -> EscapeConnection:
+async def _by_socket(
+    unconnected: EscapeConnection, path: str, methods: Methods
+) -> EscapeConnection:
     try:
         channel = await unix.connect(Path(path))
     except (CannotConnect, unix.SocketError, OSError) as error:
-        return replace(nobody, why=f"{nobody.why}; {SOCKET}: {error}")
-    there = EscapeConnection(
-        SOCKET_VIA, ProgramDialect(), RoundTrip(), nobody.line, channel=channel
+        return replace(unconnected, why=f"{unconnected.why}; {SOCKET}: {error}")
+    by_socket = EscapeConnection(
+        SOCKET_VIA, ProgramDialect(), RoundTrip(), unconnected.line, channel=channel
     )
-    there.dialect.json_bytes = limits.LINE_BYTES
-    peer = Peer(channel, there.dialect, methods)
-    reached = replace(there, peer=peer)
+    by_socket.dialect.json_bytes = limits.LINE_BYTES
+    peer = Peer(channel, by_socket.dialect, methods)
+    connection = replace(by_socket, peer=peer)
     try:
-        return await with_detected(reached, peer, timeout=DEFAULT_TIMEOUT)
+        return await with_detected(connection, peer, timeout=DEFAULT_TIMEOUT)
     except CallError as error:
         await peer.close()
-        return replace(nobody, why=f"{nobody.why}; {SOCKET}: {error}")
+        return replace(unconnected, why=f"{unconnected.why}; {SOCKET}: {error}")
     except BaseException:
         await peer.close()
         raise
 
 
 async def with_detected(
-    reached: EscapeConnection, peer: Peer, *, timeout: float
+    connection: EscapeConnection, peer: Peer, *, timeout: float
 ) -> EscapeConnection:
-    """With what `detect` answers. That there is no such command is an answer too."""
+    """Call `detect`, and add its response to the connection. An error is a response too."""
     ask = {"maxframe": limits.CONTROL_STRING_BYTES}
     loop = asyncio.get_running_loop()
     began = loop.time()
     try:
-        with reached.awaiting():
+        with connection.awaiting():
             answer: Any = await peer.call("detect", ask, timeout=timeout)
     except RpcError:
-        return reached
-    reached.round_trip.took(loop.time() - began)
+        return connection
+    connection.round_trip.took(loop.time() - began)
     if not isinstance(answer, dict):
-        return reached
-    if reached.via != SOCKET_VIA and type(most := answer.get("maxframe")) is int:
-        wrap = reached.line.channel.wrap if reached.line else None
+        return connection
+    if connection.via != SOCKET_VIA and type(most := answer.get("maxframe")) is int:
+        wrap = connection.line.channel.wrap if connection.line else None
         passed = wrap.frame_bytes if wrap is not None else None
-        reached.dialect.json_bytes = (
+        connection.dialect.json_bytes = (
             most if passed is None else min(most, passed - json_escape.AROUND)
         )
-    return replace(reached, detected=answer)
+    return replace(connection, detected=answer)

@@ -1,11 +1,10 @@
 """The channel through a program's own terminal: 23198 frames out, 23199 frames in among keystrokes.
 
-Each byte of input goes to one place: frames to the peer, answers to DA1 to their query, and the
-rest is what a person typed, kept for the reader of keys. Our own frames, sent back by a terminal
-that echoes, are counted and dropped.
+Input is separated: frames go to the peer, replies to DA1 to their query, and all other bytes are
+keys, kept until they are read. Our own frames, echoed by the terminal, are counted and dropped.
 
-A lone ESC may be a key or the beginning of an answer. It is released as a key after 25 ms, or, if
-an answer is due, after the time that the answer may take.
+A lone ESC may be a key or the beginning of a response. It is released as a key after 25 ms, or, if
+a response is due, after the time that the response may take.
 """
 
 from __future__ import annotations
@@ -39,14 +38,15 @@ if TYPE_CHECKING:
 KEY_SECONDS: Final = 0.025
 """How long a lone ESC is held: less than a person notices."""
 LOST_SECONDS: Final = 5.0
-"""How late an answer of the terminal may be, before another question is asked."""
+"""A reply that is so late counts as lost when the next query is sent."""
 FINISH_SECONDS: Final = 2.0
-"""How long a program that is told to stop waits for a terminal to take the rest of a frame. A busy
-machine takes half a second for a large one; a terminal that takes nothing is not worth more."""
+"""How long a program that is being stopped waits until the terminal has taken the rest of a frame.
+A busy machine takes half a second for a large frame; a terminal that takes nothing is not worth a
+longer wait."""
 
 
 class TypedKeys:
-    """Keys that were typed and not read yet. Beyond the limit the newest are lost, and counted."""
+    """A queue of keys that were not read yet. Beyond the limit the newest are lost, and counted."""
 
     def __init__(self) -> None:
         self.lost = 0
@@ -65,7 +65,7 @@ class TypedKeys:
         self._more.set()
 
     async def take(self) -> bytes:
-        """All there is, at least a byte; empty once there will be no more."""
+        """Wait for keys and return all, at least one byte; empty once no more will come."""
         while not self._waiting and not self._ended:
             self._more.clear()
             await self._more.wait()
@@ -75,18 +75,20 @@ class TypedKeys:
 
 
 class TtyChannel:
-    """On a non-blocking descriptor of a terminal that does not echo. Reads from the start."""
+    """A channel on a non-blocking descriptor of a terminal that does not echo. It reads from its
+    construction on, and does not own the descriptor.
+    """
 
     binary = False
 
     def __init__(self, fd: int, round_trip: RoundTrip) -> None:
         self.keys = TypedKeys()
         self.wrap: MultiplexerWrap | None = None
-        """How frames get through to who answers."""
+        """The form in which frames pass a multiplexer."""
         self.echoes = 0
-        """Frames of ours that came back."""
+        """Frames of ours that the terminal echoed."""
         self.awaiting = 0
-        """Answers that somebody waits for."""
+        """The number of due responses."""
         self._fd = fd
         self._round_trip = round_trip
         self._loop = asyncio.get_running_loop()
@@ -97,14 +99,14 @@ class TtyChannel:
         self._release_timer: asyncio.TimerHandle | None = None
         self._queue = bytearray()
         self._wholes: deque[int] = deque()
-        """How many bytes of the queue are left of each thing that was written."""
+        """The remaining bytes in the queue of each `write`."""
         self._cut = False
         """Whether the first of them has been sent in part."""
         self._writes = threading.Lock()
-        """Held during a write, since a signal handler may want to write too, in any thread."""
+        """Held during a write, since a signal handler may write too, in any thread."""
         self._finish_asked = False
         self.finished: Callable[[], None] = lambda: None
-        """Called after a write during which `finish` answered False."""
+        """Called after a write during which `finish` returned False."""
         self._room = asyncio.Event()
         self._room.set()
         self._empty = asyncio.Event()
@@ -123,13 +125,13 @@ class TtyChannel:
         self.write(sent if self.wrap is None else self.wrap.around(sent))
 
     def write(self, data: bytes) -> None:
-        """Bytes for the terminal as they are."""
+        """Write bytes to the terminal unchanged."""
         if self._why is not None or not data:
             return
-        waits = bool(self._queue)
+        waiting = bool(self._queue)
         self._queue += data
         self._wholes.append(len(data))
-        if not waits:
+        if not waiting:
             self._write()
             if self._queue and self._why is None:
                 self._empty.clear()
@@ -141,7 +143,7 @@ class TtyChannel:
         await self._room.wait()
 
     async def flushed(self) -> None:
-        """Until the terminal has taken all of it, or is gone."""
+        """Wait until the terminal has taken all bytes, or has hung up."""
         await self._empty.wait()
 
     def _write(self) -> None:
@@ -156,11 +158,11 @@ class TtyChannel:
     def _write_queue(self) -> None:
         try:
             while self._queue:
-                self._taken(os.write(self._fd, self._queue[: terminal_limits.WRITE_BYTES]))
+                self._remove_sent(os.write(self._fd, self._queue[: terminal_limits.WRITE_BYTES]))
         except BlockingIOError:
             pass
         except OSError as error:
-            self._end(f"the terminal is gone: {error.strerror}")
+            self._end(f"cannot write to the terminal: {error.strerror}")
             return
         if len(self._queue) <= rpc_limits.OUTBOUND_BYTES // 4:
             self._room.set()
@@ -168,7 +170,7 @@ class TtyChannel:
             self._loop.remove_writer(self._fd)
             self._empty.set()
 
-    def _taken(self, count: int) -> None:
+    def _remove_sent(self, count: int) -> None:
         del self._queue[:count]
         while count and count >= self._wholes[0]:
             count -= self._wholes.popleft()
@@ -178,9 +180,12 @@ class TtyChannel:
             self._cut = True
 
     def finish(self) -> bool:
-        """From a signal handler, before we stop: no frame is left in half, or what the shell prints
-        then is taken for the rest of it. Not for long. False in the middle of a write, which may
-        be the very code that the signal interrupted: `finished` is called after it."""
+        """Write the rest of a frame before we stop, in a signal handler: the shell's output must
+        not be taken for that rest. Wait at most `FINISH_SECONDS`.
+
+        Returns False during a write, which may be the very code that the signal interrupted;
+        `finished` is called after that write.
+        """
         self._finish_asked = True
         if not self._writes.acquire(blocking=False):
             return False
@@ -190,7 +195,7 @@ class TtyChannel:
             while self._cut and (left := until - time.monotonic()) > 0:
                 if select.select([], [self._fd], [], left)[1]:
                     with contextlib.suppress(BlockingIOError):
-                        self._taken(os.write(self._fd, self._queue[: self._wholes[0]]))
+                        self._remove_sent(os.write(self._fd, self._queue[: self._wholes[0]]))
         finally:
             self._writes.release()
         return True
@@ -218,19 +223,19 @@ class TtyChannel:
         except OSError as error:
             if error.errno != errno.EIO:
                 raise
-            data = b""  # how Linux says that a terminal has hung up
+            data = b""  # Linux reports a hang-up by EIO
         if not data:
             self._end("the terminal hung up")
             return
-        self._sort(self._demux.feed(data))
-        self._hold()
+        self._dispatch(self._demux.feed(data))
+        self._restart_timer()
 
-    def _sort(self, events: list[Event]) -> None:
+    def _dispatch(self, events: list[Event]) -> None:
         frames: list[Event] = []
         for event in events:
             match event:
                 case Visible(visible):
-                    self._typed(self._answers.feed(visible))
+                    self._take_input(self._answers.feed(visible))
                 case Claimed(json_escape.TO_PROGRAM):
                     frames.append(json_escape.parse(event))
                 case Claimed() | Fault(claim=json_escape.TO_TERMINAL):
@@ -240,15 +245,15 @@ class TtyChannel:
         if frames and self._receiver is not None:
             self._receiver.received(frames)
 
-    def _typed(self, pieces: list[DeviceAttributes | bytes]) -> None:
+    def _take_input(self, pieces: list[DeviceAttributes | bytes]) -> None:
         for piece in pieces:
             if isinstance(piece, bytes):
                 self.keys.add(piece)
             elif not (asked := self._asked.popleft()[1]).done():
                 asked.set_result(piece)
 
-    def _hold(self) -> None:
-        """Have the clock let go of what may be a key, if nothing comes after it."""
+    def _restart_timer(self) -> None:
+        """Release held input as keys later, if nothing follows it."""
         if self._release_timer is not None:
             self._release_timer.cancel()
         due = self.awaiting or any(not asked.done() for _, asked in self._asked)
@@ -257,16 +262,16 @@ class TtyChannel:
 
     def _release(self) -> None:
         self._release_timer = None
-        self._sort(self._demux.flush())
+        self._dispatch(self._demux.flush())
         if released := self._answers.release():
             self.keys.add(released)
 
     # --- the sentinel
 
     async def attributes(self, seconds: float) -> DeviceAttributes | None:
-        """What the terminal answers to DA1: all that was asked before is answered by then.
+        """Send DA1 and wait for the reply. After it, all earlier queries have their replies.
 
-        None if it does not within the time. Its answer is still taken out when it comes later.
+        None if no reply came in time. A later reply is still removed from the input.
         """
         if self._why is not None:
             return None
@@ -286,7 +291,7 @@ class TtyChannel:
         return found
 
     def _forget(self, before: float) -> None:
-        """An answer that is so late was lost, and the next one answers the next question."""
+        """Forget queries whose reply counts as lost: the next reply belongs to the next query."""
         while self._asked and self._asked[0][0] < before and self._asked[0][1].done():
             self._asked.popleft()
             self._answers.due -= 1
@@ -294,12 +299,12 @@ class TtyChannel:
     # --- the end
 
     async def close(self) -> None:
-        """Send what is unsent, if the terminal takes it soon. The descriptor is its owner's."""
+        """Send the queue, if the terminal takes it soon. The descriptor stays open."""
         try:
             async with asyncio.timeout(transports_limits.CLOSE_SECONDS):
                 await self.flushed()
         except TimeoutError:
-            pass  # it takes nothing any more, and what it was told last does not matter then
+            pass  # the terminal takes nothing any more, so the rest of the queue is lost
         self._end("closed here")
 
     def _end(self, why: str) -> None:

@@ -1,21 +1,21 @@
 """Pages through a terminal: an HTTP/2 connection in chunks that no terminal shows.
 
 A program serves a page by `htty.serve(app)`, or `htty.run(app)` without an event loop, while it
-goes on printing; the bytes alone are `htty.open_stream()`. The program is the HTTP/2 server, the
-terminal the client.
+continues to print; `htty.open_stream()` gives the byte stream alone. The program is the HTTP/2
+server, the terminal is the client.
 
     protocol        pages in terminal automation: parameters and notifications
     server          the program's side: `serve`, `run`
-    support         may this program send a page through its terminal?
+    support         whether this program may send a page through its terminal
     tty_stream      the program's end of the byte stream; page_tty: its terminal
     asgi            the ASGI server; asgi_messages: scopes and responses
     static_files reverse_proxy key_filter   for `telex htty serve`
     client          the terminal's side: where a connection begins and ends
-    tty_writer      bytes into the program's terminal; process_group: is the program alive?
+    tty_writer      bytes into the program's terminal; process_group: whether the program is alive
     session_pages   the terminal's side in an automation session
-    byte_stream chunk_stream   what HTTP/2 runs on
+    byte_stream chunk_stream   the byte streams below HTTP/2
     errors          exceptions
-    h2/ gateway/ tools/        HTTP/2; where a browser opens pages; `telex htty check|bridge|dump`
+    h2/ gateway/ tools/        HTTP/2; the web server for browsers; `telex htty check|bridge|dump`
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from telex.htty.tty_stream import TtyStream as TtyStream
     from telex.htty.tty_stream import open_stream as open_stream
 
-_PLACES = {
+_MODULES = {
     "Ended": "h2.http2_connection",
     "NoPages": "support",
     "TtyStream": "tty_stream",
@@ -39,12 +39,16 @@ _PLACES = {
     "run": "server",
     "serve": "server",
 }
-"""What a program needs, loaded when it is first used."""
+"""The public names, loaded on first use."""
 
 __all__ = ["Ended", "NoPages", "TtyStream", "open_stream", "run", "serve"]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
+    if name not in _MODULES:
         raise AttributeError(f"module 'telex.htty' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"telex.htty.{_PLACES[name]}"), name)
+    return getattr(importlib.import_module(f"telex.htty.{_MODULES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

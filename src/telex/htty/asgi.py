@@ -1,8 +1,9 @@
 """An ASGI server on one byte stream: lifespan, requests and WebSockets of one app.
 
-There is one task for each request. Bodies are passed piece by piece: the peer sends only what the
-app has asked for, and the app waits while the peer has no room. An app that does not implement
-lifespan is served without it. Nothing here knows of sockets or terminals. Used by `server`.
+There is one task for each request. Bodies are passed piece by piece: the peer sends only as much as
+the app has read, and the app waits while the peer has no room. An app that does not implement
+lifespan is served without it. This module does not depend on sockets or terminals. Used by
+`server`.
 """
 
 from __future__ import annotations
@@ -41,29 +42,29 @@ log = logging.getLogger("telex.htty")
 
 
 class Lifespan:
-    """One app, from `begin` to `end`."""
+    """Runs the lifespan of one app, from `begin` to `end`."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.state: dict[str, Any] = {}
-        """What the app wants each of its requests to know."""
+        """The state that the app shares with each of its requests."""
         self._app = app
         self._to_app: asyncio.Queue[Message] = asyncio.Queue()
-        self._began: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._startup: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._ended = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     async def begin(self) -> None:
-        """Until the app is ready, or has shown that it takes no part. Raises StartupFailed."""
+        """Wait until the app is ready, or does not support lifespan. Raises StartupFailed."""
         self._task = asyncio.create_task(self._run(), name="htty lifespan")
         self._to_app.put_nowait({"type": "lifespan.startup"})
         try:
-            await self._began
+            await self._startup
         except BaseException:
             await self._cancel(self._task)
             raise
 
     async def end(self) -> None:
-        """Let it take down what it set up, as long as `HTTY_GRACE_SECONDS`."""
+        """Let the app shut down, for at most `HTTY_GRACE_SECONDS`."""
         task = self._task
         if task is None:
             return
@@ -83,37 +84,37 @@ class Lifespan:
             "state": self.state,
         }
         try:
-            await self._app(scope, self._to_app.get, self._take)
+            await self._app(scope, self._to_app.get, self._receive)
         except Exception as error:
-            if self._began.done() and self._began.exception() is None:
+            if self._startup.done() and self._startup.exception() is None:
                 log.error("the app failed outside of any request", exc_info=error)
         finally:
             self._ended.set()
-            if not self._began.done():
-                self._began.set_result(None)
+            if not self._startup.done():
+                self._startup.set_result(None)
 
-    async def _take(self, message: Message) -> None:
+    async def _receive(self, message: Message) -> None:
         match message["type"]:
             case "lifespan.startup.complete":
-                self._answer(None)
+                self._started(None)
             case "lifespan.startup.failed":
-                said = str(message.get("message", "")).strip()
-                self._answer(StartupFailed(f"the app could not start: {said or 'it did not say'}"))
+                why = str(message.get("message", "")).strip()
+                self._started(StartupFailed(f"the app could not start: {why or 'no reason given'}"))
             case "lifespan.shutdown.complete":
                 self._ended.set()
             case "lifespan.shutdown.failed":
                 log.error("the app could not shut down: %s", message.get("message", ""))
                 self._ended.set()
             case other:
-                raise RuntimeError(f"{other!r} is no message of a lifespan")
+                raise RuntimeError(f"{other!r} is not a lifespan message")
 
-    def _answer(self, failure: StartupFailed | None) -> None:
-        if self._began.done():
+    def _started(self, failure: StartupFailed | None) -> None:
+        if self._startup.done():
             return
         if failure is None:
-            self._began.set_result(None)
+            self._startup.set_result(None)
         else:
-            self._began.set_exception(failure)
+            self._startup.set_exception(failure)
 
     async def _cancel(self, task: asyncio.Task[None]) -> None:
         task.cancel()
@@ -133,13 +134,15 @@ class AsgiServer:
         self._room = asyncio.Semaphore(limits.HTTY_REQUESTS_RUNNING)
 
     async def serve(self, byte_stream: ByteStream) -> Ended:
-        """Until the connection is over, and the app with it. Raises StartupFailed, with nothing
-        written, when the app cannot begin."""
+        """Serve until the connection has ended, and shut the app down.
+
+        Raises StartupFailed, with nothing written, if the app cannot start.
+        """
         lifespan = Lifespan(self._app)
         if self._lifespan:
             await lifespan.begin()
         try:
-            if self._closed is not None:  # while the app began
+            if self._closed is not None:  # closed while the app started
                 return Ended(True, self._closed)
             return await self._serve(byte_stream, lifespan.state)
         finally:
@@ -152,10 +155,10 @@ class AsgiServer:
             return await self._http.run()
         finally:
             self._http = None
-            await self._settle()
+            await self._end_requests()
 
     def close(self, sentence: str = "") -> None:
-        """No new requests; `serve` returns when those under way are done, or soon after."""
+        """Accept no new requests; `serve` returns when the open ones are done, or soon after."""
         self._closed = sentence
         if self._http is not None:
             self._http.close(sentence)
@@ -166,8 +169,8 @@ class AsgiServer:
         task.add_done_callback(self._tasks.discard)
 
     async def _answer(self, http_stream: HttpStream) -> None:
-        # A stream that was reset is free again, though its app may still be busy: without a bound
-        # of our own, resets would start any number of them.
+        # The slot of a reset stream is free again, although its app may still run. Without this
+        # limit, resets could start any number of them.
         async with self._room:
             if http_stream.gone.is_set():
                 return
@@ -181,8 +184,8 @@ class AsgiServer:
                 case _:
                     await _refuse(http_stream, 501)
 
-    async def _settle(self) -> None:
-        """Requests that are still running learn that nobody listens, then they are cancelled."""
+    async def _end_requests(self) -> None:
+        """Wait for the running requests, which were disconnected, and then cancel them."""
         if self._tasks:
             _ = await asyncio.wait(self._tasks, timeout=limits.HTTY_GRACE_SECONDS)
         for task in self._tasks:
@@ -190,22 +193,22 @@ class AsgiServer:
         if self._tasks:
             _ = await asyncio.wait(self._tasks, timeout=limits.HTTY_GRACE_SECONDS)
         for task in self._tasks:
-            log.error("%s will not end, although it was cancelled", task.get_name())
+            log.error("%s does not end, although it was cancelled", task.get_name())
 
 
 class _RequestConversation:
-    """One request and its answer."""
+    """One request and its response."""
 
     def __init__(self, app: ASGIApp, http_stream: HttpStream, state: dict[str, Any]) -> None:
         self._app = app
         self._http_stream = http_stream
         self._scope = request_scope(http_stream.headers, state)
         self._response = AsgiResponse(http_stream, head=self._scope["method"] == "HEAD")
-        self._asked_whole = False
+        self._request_read = False
         self._continue_expected = header_values(http_stream.headers, b"expect") == [b"100-continue"]
 
     async def serve(self) -> None:
-        """Until the app is done with it, and the stream is free."""
+        """Run the app until it is done with the request, and free the stream."""
         try:
             await self._run()
         except ClientGone:
@@ -218,26 +221,26 @@ class _RequestConversation:
         try:
             await self._app(self._scope, self._receive, self._send)
         except Exception as error:
-            if self._http_stream.gone.is_set():  # which each framework says in its own way
-                log.info("the client left at %s: %r", what, error)
+            if self._http_stream.gone.is_set():  # each framework reports that differently
+                log.info("the client disconnected at %s: %r", what, error)
                 return
             log.error("the app failed at %s", what, exc_info=error)
             await self._response.fail()
         else:
             if not self._response.whole.is_set() and not self._http_stream.gone.is_set():
-                log.error("the app did not finish its answer to %s", what)
+                log.error("the app did not complete its response to %s", what)
                 await self._response.fail()
 
     def _release(self) -> None:
-        """RFC 9113 §8.1: an answer may be whole before the question is, and the rest of the
-        question is then declined without harm to the answer."""
+        """End the stream. RFC 9113 §8.1: a response may be complete before the request is; the
+        rest of the request is then declined without harm to the response."""
         if not self._response.whole.is_set():
             self._http_stream.reset(ErrorCodes.CANCEL)
-        elif not self._asked_whole:
+        elif not self._request_read:
             self._http_stream.reset(ErrorCodes.NO_ERROR)
 
     async def _receive(self) -> Message:
-        if self._asked_whole or self._response.whole.is_set():
+        if self._request_read or self._response.whole.is_set():
             await _either(self._http_stream.gone, self._response.whole)
             return {"type": "http.disconnect"}
         try:
@@ -245,11 +248,11 @@ class _RequestConversation:
             data = await self._http_stream.read()
         except (StreamReset, ConnectionOver):
             return {"type": "http.disconnect"}
-        self._asked_whole = not data
+        self._request_read = not data
         return {"type": "http.request", "body": data, "more_body": bool(data)}
 
     async def _send_continue(self) -> None:
-        """They wait with the body until somebody wants it (RFC 9110 §10.1.1)."""
+        """Send 100, because the client waits for it before it sends the body (RFC 9110 §10.1.1)."""
         if self._continue_expected and not self._response.started:
             await self._http_stream.send_headers([(b":status", b"100")])
         self._continue_expected = False
@@ -261,7 +264,7 @@ class _RequestConversation:
             case "http.response.body":
                 await self._response.body(message)
             case other:
-                raise RuntimeError(f"{other!r} is no message of a response")
+                raise RuntimeError(f"{other!r} is not a response message")
 
 
 async def _either(one: asyncio.Event, other: asyncio.Event) -> None:
@@ -277,7 +280,7 @@ async def _either(one: asyncio.Event, other: asyncio.Event) -> None:
 
 
 async def _refuse(http_stream: HttpStream, status: int) -> None:
-    """What leads to somewhere else (RFC 9110 §9.3.6), or to something nobody here speaks."""
+    """Refuse a request for another host (RFC 9110 §9.3.6), or for an unknown protocol."""
     response = AsgiResponse(http_stream)
     try:
         await response.start({"status": status})
@@ -291,7 +294,7 @@ _VERSION: Final = b"13"
 
 
 class WebSocketConversation:
-    """One WebSocket: connecting, then accepted or refused, then over."""
+    """One WebSocket: connecting, then accepted or refused, then closed."""
 
     def __init__(self, app: ASGIApp, http_stream: HttpStream, state: dict[str, Any]) -> None:
         self._app = app
@@ -299,12 +302,12 @@ class WebSocketConversation:
         self._scope = websocket_scope(http_stream.headers, state)
         self._refusal = AsgiResponse(http_stream)
         self._wire: WebSocketStream | None = None
-        self._greeted = False
+        self._connect_received = False
         self._closed = False
-        self._left = False
+        self._disconnected = False
 
     async def serve(self) -> None:
-        """Until the app is done with it, and the stream is free."""
+        """Run the app until it is done with the WebSocket, and free the stream."""
         try:
             if header_values(self._http_stream.headers, b"sec-websocket-version") in (
                 [],
@@ -325,23 +328,23 @@ class WebSocketConversation:
             await self._app(self._scope, self._receive, self._send)
         except Exception as error:
             code = CloseCode.INTERNAL_ERROR
-            if self._left:  # which each framework says in its own way
-                log.info("the client left WebSocket %r: %r", self._scope["path"], error)
+            if self._disconnected:  # each framework reports that differently
+                log.info("the client disconnected WebSocket %r: %r", self._scope["path"], error)
             else:
                 log.error("the app failed at WebSocket %r", self._scope["path"], exc_info=error)
         if self._wire is not None:
             await self._wire.close(code)
         elif not self._refusal.whole.is_set() and not self._http_stream.gone.is_set():
-            log.error("the app gave no answer to WebSocket %r", self._scope["path"])
+            log.error("the app did not respond to WebSocket %r", self._scope["path"])
             await self._refusal.fail()
 
     async def _receive(self) -> Message:
-        if not self._greeted:
-            self._greeted = True
+        if not self._connect_received:
+            self._connect_received = True
             return {"type": "websocket.connect"}
         if self._wire is None:
             _ = await self._http_stream.gone.wait()
-            self._left = True
+            self._disconnected = True
             return {"type": "websocket.disconnect", "code": int(CloseCode.ABNORMAL_CLOSURE)}
         match await self._wire.receive():
             case str(text):
@@ -349,7 +352,7 @@ class WebSocketConversation:
             case bytes(data):
                 return {"type": "websocket.receive", "text": None, "bytes": data}
             case WebSocketClose(code, reason):
-                self._left = True
+                self._disconnected = True
                 return {"type": "websocket.disconnect", "code": int(code), "reason": reason}
 
     async def _send(self, message: Message) -> None:
@@ -360,13 +363,13 @@ class WebSocketConversation:
             return
         match message["type"]:
             case "websocket.send":
-                await self._speak(self._wire, message)
+                await self._send_message(self._wire, message)
             case "websocket.close":
                 self._closed = True
                 code = message.get("code") or CloseCode.NORMAL_CLOSURE
                 await self._wire.close(code, message.get("reason") or "")
             case other:
-                raise RuntimeError(f"{other!r} is no message of an open WebSocket")
+                raise RuntimeError(f"{other!r} is not a message of an open WebSocket")
 
     async def _decide(self, message: Message) -> None:
         match message["type"]:
@@ -381,7 +384,7 @@ class WebSocketConversation:
                 await self._refusal.body(message)
                 self._closed = self._refusal.whole.is_set()
             case other:
-                raise RuntimeError(f"{other!r} is no message of a WebSocket that is connecting")
+                raise RuntimeError(f"{other!r} is not a message of a connecting WebSocket")
 
     async def _accept(self, message: Message) -> None:
         fields = end_to_end_headers(message.get("headers", ()))
@@ -390,17 +393,17 @@ class WebSocketConversation:
         try:
             await self._http_stream.send_headers([(b":status", b"200"), *fields])
         except (StreamReset, ConnectionOver) as gone:
-            self._left = True
+            self._disconnected = True
             raise ClientGone(str(gone)) from gone
         self._wire = WebSocketStream(self._http_stream, Side.SERVER)
 
-    async def _speak(self, wire: WebSocketStream, message: Message) -> None:
+    async def _send_message(self, wire: WebSocketStream, message: Message) -> None:
         data = message.get("bytes")
         text = message.get("text")
         try:
             await wire.send(text if data is None and text is not None else bytes(data or b""))
         except WebSocketOver as over:
-            self._left = True
+            self._disconnected = True
             raise ClientGone(str(over)) from over
 
     async def _refuse(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:

@@ -1,7 +1,7 @@
 """HTTP/2 requests as ASGI scopes, and ASGI responses as HTTP/2 header fields and data.
 
-The HTTP/2 layer has already refused malformed requests. An app's mistakes are raised in the app and
-do not reach the wire: there, a body of another length than announced breaks the whole connection,
+The HTTP/2 layer has already refused malformed requests. Mistakes of an app raise in the app and do
+not reach the wire: there, a body of another length than announced would break the whole connection,
 and a terminal has no second one.
 """
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 
 _SPEC: Final = "2.3"
-"""Of ASGI's HTTP part. From 2.4 on, frameworks learn that a client left only by sending to it, and
-a stream of events that has nothing to say would outlive its tab."""
+"""The version of ASGI's HTTP part. From 2.4 on, frameworks notice a disconnected client only when
+they send to it, so an idle event stream would outlive its tab."""
 
 _SOCKET_SCHEMES: Final = {"https": "wss", "wss": "wss"}
 
 
 def request_scope(headers: Headers, state: dict[str, Any]) -> Scope:
-    """The scope of a plain request."""
+    """Return the scope of a plain request."""
     pseudo = _pseudo(headers)
     scope = _common(headers, pseudo, state)
     scope["type"] = "http"
@@ -42,7 +42,7 @@ def request_scope(headers: Headers, state: dict[str, Any]) -> Scope:
 
 
 def websocket_scope(headers: Headers, state: dict[str, Any]) -> Scope:
-    """The scope of an extended CONNECT (RFC 8441 §5)."""
+    """Return the scope of an extended CONNECT (RFC 8441 §5)."""
     scope = _common(headers, _pseudo(headers), state)
     scope["type"] = "websocket"
     scope["scheme"] = _SOCKET_SCHEMES.get(scope["scheme"], "ws")
@@ -57,14 +57,16 @@ def websocket_scope(headers: Headers, state: dict[str, Any]) -> Scope:
 
 
 def protocol_of(headers: Headers) -> bytes | None:
-    """What a CONNECT is to become; None for a request that is none, empty for one to nowhere."""
+    """Return the protocol of an extended CONNECT; empty for a plain CONNECT, None for others."""
     pseudo = _pseudo(headers)
     return pseudo.get(b":protocol", b"") if pseudo[b":method"] == b"CONNECT" else None
 
 
 def has_target(headers: Headers) -> bool:
-    """Whether it says where on this server (RFC 9113 §8.3.1). Apps put what stands there behind a
-    host of their own, and `@elsewhere/` would then lead to another."""
+    """Whether the path is one on this server (RFC 9113 §8.3.1).
+
+    Apps append the path to a host of their own, and `@elsewhere/` would then lead to another host.
+    """
     pseudo = _pseudo(headers)
     path = pseudo.get(b":path", b"")
     return path.startswith(b"/") or (path == b"*" and pseudo[b":method"] == b"OPTIONS")
@@ -86,14 +88,14 @@ def _common(headers: Headers, pseudo: dict[bytes, bytes], state: dict[str, Any])
         "query_string": query,
         "root_path": "",
         "headers": _plain(headers, authority),
-        "client": None,  # a person at the other end of a terminal, with no address
+        "client": None,  # the other end of a terminal has no address
         "server": _server(authority),
-        "state": state.copy(),  # shallow, as ASGI has it
+        "state": state.copy(),  # a shallow copy, as ASGI requires
     }
 
 
 def _plain(headers: Headers, authority: bytes) -> list[tuple[bytes, bytes]]:
-    """As HTTP/1.1 would have said it: a host, and one cookie header (RFC 9113 §8.2.3)."""
+    """Return the fields as in HTTP/1.1: with a host, and one cookie header (RFC 9113 §8.2.3)."""
     fields = [(b"host", authority)] if authority and not header_values(headers, b"host") else []
     fields += [(n, v) for n, v in headers if n[0] != 0x3A and n != b"cookie"]
     if cookies := header_values(headers, b"cookie"):
@@ -106,12 +108,12 @@ def _server(authority: bytes) -> tuple[str, int | None] | None:
     try:
         parts = urlsplit(f"//{authority.decode('latin-1')}")
         return (parts.hostname, parts.port) if parts.hostname else None
-    except ValueError:  # a port that is no number; nothing depends on it
+    except ValueError:  # a port that is not a number; nothing depends on it
         return None
 
 
 def _pseudo(headers: Headers) -> dict[bytes, bytes]:
-    """Each of them is there once at most, and they stand first."""
+    """Return the pseudo-header fields. Each occurs at most once, and they come first."""
     found: dict[bytes, bytes] = {}
     for name, value in headers:
         if name[0] != 0x3A:
@@ -126,16 +128,16 @@ _OF_THE_CONNECTION: Final = frozenset(
         *(b"transfer-encoding", b"upgrade", b"te", b"http2-settings"),
     )
 )
-"""RFC 9113 §8.2.2: HTTP/1.1 needed them."""
+"""The fields of RFC 9113 §8.2.2, which only HTTP/1.1 uses."""
 _BODILESS: Final = (204, 304)
 
 
 class ClientGone(OSError):
-    """Nobody is there to send to. ASGI wants an OSError."""
+    """The client has disconnected. An OSError, as ASGI requires."""
 
 
 class AsgiResponse:
-    """One answer: `start`, then `body` until it is whole."""
+    """One response: `start`, then `body` until it is complete."""
 
     def __init__(self, http_stream: HttpStream, *, head: bool = False) -> None:
         self.started = False
@@ -145,15 +147,15 @@ class AsgiResponse:
         self._left: int | None = None
 
     async def start(self, message: Message) -> None:
-        """Take `http.response.start`, or the WebSocket's form of it."""
+        """Send `http.response.start`, or the WebSocket's form of it."""
         if self.started:
-            raise RuntimeError("the response was started already")
+            raise RuntimeError("the response was already started")
         status = int(message["status"])
         if not 200 <= status <= 599:
-            raise ValueError(f"{status} is no status of a response")
+            raise ValueError(f"{status} is not a valid response status")
         fields = end_to_end_headers(message.get("headers", ()))
         if status in _BODILESS:
-            # A 304 may name the length of what it does not send, and libraries then wait for it.
+            # A 304 may name the length of the body that it omits, and libraries then wait for it.
             fields = [(name, value) for name, value in fields if name != b"content-length"]
         self._left = _announced(fields)
         self._mute |= status in _BODILESS
@@ -164,16 +166,16 @@ class AsgiResponse:
             self.whole.set()
 
     async def body(self, message: Message) -> None:
-        """Take `http.response.body`. Returns when the other side has room for it."""
+        """Send `http.response.body`. Returns when the other side has room for it."""
         if not self.started:
             raise RuntimeError("the response was not started")
         data = bytes(message.get("body", b""))
         end = not message.get("more_body", False)
         if self._mute:
-            await asyncio.sleep(0)  # dropped, though an endless one not in one breath
+            await asyncio.sleep(0)  # dropped; an endless body must not block the loop
             return
         if self.whole.is_set():
-            raise RuntimeError("the response was whole already")
+            raise RuntimeError("the response was already complete")
         self._count(len(data), end=end)
         if data or end:
             await self._sending(self._http_stream.write(data, end=end))
@@ -181,7 +183,7 @@ class AsgiResponse:
             self.whole.set()
 
     async def fail(self) -> None:
-        """The app has failed: say so, if there is still a way to."""
+        """Report a failure of the app to the client, if that is still possible."""
         if self.whole.is_set():
             return
         if self.started:
@@ -197,7 +199,7 @@ class AsgiResponse:
             return
         self._left -= size
         if self._left < 0 or (end and self._left):
-            raise ValueError("the body is not as long as its content-length says")
+            raise ValueError("the length of the body differs from its content-length")
 
     async def _sending(self, sent: Awaitable[None]) -> None:
         try:
@@ -207,7 +209,7 @@ class AsgiResponse:
 
 
 def end_to_end_headers(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
-    """Names in lower case, and nothing that was meant for one connection."""
+    """Return the fields with names in lower case, without those for a single connection."""
     fields = [(bytes(name).strip().lower(), bytes(value).strip()) for name, value in headers]
     named = {
         word.strip().lower()
@@ -224,5 +226,5 @@ def _announced(fields: Headers) -> int | None:
     if not lengths:
         return None
     if len(lengths) > 1 or not (length := lengths.pop()).isdigit():
-        raise ValueError("a response has one content-length, and it is a number")
+        raise ValueError("a response must have one content-length, which is a number")
     return int(length)

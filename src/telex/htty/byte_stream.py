@@ -1,7 +1,8 @@
-"""`ByteStream`, what an HTTP/2 connection runs on: bytes in order, both ways, and an end.
+"""`ByteStream`, the transport of an HTTP/2 connection: ordered bytes in both directions, and an
+end.
 
 Implemented by a terminal on either side (`tty_stream`, `tty_writer`), by TCP (`tools.tcp_bridge`)
-and in memory (`memory_streams`, for tests). Nothing here knows of chunks or of HTTP/2.
+and in memory (`memory_streams`, for tests). This module does not depend on chunks or HTTP/2.
 """
 
 from __future__ import annotations
@@ -17,27 +18,27 @@ class ByteStream(Protocol):
     """One end of a byte stream."""
 
     async def read(self) -> bytes:
-        """What came, at most `HTTY_READ_BYTES` of it. Nothing is the end, however it came about."""
+        """Return received bytes, at most `HTTY_READ_BYTES`; empty at the end of the stream."""
         ...
 
     def write(self, data: bytes) -> None:
-        """Send it, in order. After the end it goes nowhere."""
+        """Queue bytes to be sent, in order. Does nothing after the end."""
         ...
 
     async def drained(self) -> None:
-        """Until less than `HTTY_UNSENT_BYTES` waits to be sent, or the end."""
+        """Wait until fewer than `HTTY_UNSENT_BYTES` are unsent, or the stream has ended."""
         ...
 
     def close(self) -> None:
-        """Write no more, and no wait is left waiting. Any number of times."""
+        """Write no more, and wake every waiting call. Idempotent."""
         ...
 
 
 class MemoryStream:
-    """One of two ends that are joined. Made by `memory_streams`."""
+    """A `ByteStream` in memory: one of two connected ends. Created by `memory_streams`."""
 
     def __init__(self) -> None:
-        self._came: deque[bytes] = deque()
+        self._received: deque[bytes] = deque()
         self._size = 0
         self._ended = False
         self._more = asyncio.Event()
@@ -46,14 +47,14 @@ class MemoryStream:
         self._other = self
 
     async def read(self) -> bytes:
-        while not self._came and not self._ended:
+        while not self._received and not self._ended:
             self._more.clear()
             await self._more.wait()
-        if not self._came:
+        if not self._received:
             return b""
-        data = self._came.popleft()
+        data = self._received.popleft()
         if len(data) > limits.HTTY_READ_BYTES:
-            self._came.appendleft(data[limits.HTTY_READ_BYTES :])
+            self._received.appendleft(data[limits.HTTY_READ_BYTES :])
             data = data[: limits.HTTY_READ_BYTES]
         self._size -= len(data)
         if self._size < limits.HTTY_UNSENT_BYTES:
@@ -64,7 +65,7 @@ class MemoryStream:
         other = self._other
         if not data or other._ended:
             return
-        other._came.append(data)
+        other._received.append(data)
         other._size += len(data)
         if other._size >= limits.HTTY_UNSENT_BYTES:
             other._room.clear()
@@ -81,7 +82,7 @@ class MemoryStream:
 
 
 def memory_streams() -> tuple[MemoryStream, MemoryStream]:
-    """Two ends: what is written to one is read from the other, slow readers and all."""
+    """Return two connected ends with backpressure: bytes written to one are read from the other."""
     one, two = MemoryStream(), MemoryStream()
     one._other, two._other = two, one
     return one, two

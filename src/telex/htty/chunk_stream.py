@@ -1,14 +1,14 @@
-"""A page's connection in chunks: the bytes they carry, and where a connection begins and ends.
+"""A page's connection in chunks: its bytes, and where a connection begins and ends.
 
 `ChunkReceiver` turns the chunks of one direction back into bytes, by the rules of the spec for
-receivers. Either side of a terminal has one for each session, and feeds it what its `Demux` claimed
-for `htty_chunk.CHUNK`. Sending is `htty_chunk.encode`.
+receivers. Either side of a terminal has one for each session, and feeds it the strings that its
+`Demux` claimed for `htty_chunk.CHUNK`. `htty_chunk.encode` is the sending side.
 
-`begins_connection` and `GoAwayWatch` look at those bytes, for the terminal's side. A server's first
-frame is SETTINGS without ACK. Chunks between two connections belong to nobody: a killed program
-left them, or somebody prints a log. So a connection begins with a chunk that begins with such a
-frame (two programs never share a chunk), and everything before it is dropped. GOAWAY is looked for
-because nothing may be written after it. Neither keeps bytes or parses HTTP/2.
+`begins_connection` and `GoAwayWatch` inspect those bytes, for the terminal's side. A server's first
+frame is SETTINGS without ACK. Chunks between two connections belong to no connection: a killed
+program left them, or a log is printed. So a connection begins with a chunk that begins with such a
+frame (two programs never share a chunk), and everything before it is dropped. GOAWAY is detected
+because nothing may be written after it. Neither buffers bytes or parses HTTP/2.
 
 No I/O.
 """
@@ -26,7 +26,7 @@ from telex.wire.events import Claimed, Fault, Reason
 
 @dataclass(frozen=True, slots=True)
 class StreamAborted:
-    """The carried connection is over, for a reason of the framing. The terminal goes on."""
+    """The framing of the carried connection is broken, so it has ended. The terminal continues."""
 
     sentence: str
 
@@ -36,20 +36,20 @@ class ChunkReceiver:
 
     def __init__(self) -> None:
         self.begun = False
-        """Whether a valid chunk has come: from then on a fault ends the session."""
+        """Whether a valid chunk was received: from then on a fault ends the session."""
         self.answering = False
-        """Whether chunks go the other way already. Their version is the session's, and so another
-        one here is a fault even as the first thing that comes."""
+        """Whether chunks were already sent in the other direction. Their version is the session's,
+        so another version here is a fault even in the first chunk."""
         self.aborted: StreamAborted | None = None
         self.ignored = 0
-        """Faults before the first valid chunk: anybody may print such a thing, and no connection
-        is there to be harmed by it."""
+        """Faults before the first valid chunk: any program may print such strings, and there is no
+        connection that they could break."""
 
     def take(self, event: Claimed | Fault) -> bytes | StreamAborted | None:
-        """The bytes of a chunk (there may be none), the end of the session, or nothing at all.
+        """Return the bytes of a chunk (maybe none), the end of the session, or None.
 
-        The end is told once; after it everything is swallowed. A string that the input ended in is
-        a fault like any other.
+        The end is returned once; everything after it is dropped. A string that was cut off by the
+        end of the input is a fault like any other.
         """
         if self.aborted is not None:
             return None
@@ -58,14 +58,14 @@ class ChunkReceiver:
             self.begun = True
             return found.body
         if self.begun or (self.answering and found.reason is Reason.VERSION):
-            self.aborted = StreamAborted(f"the page's connection was broken off: {found.detail}")
+            self.aborted = StreamAborted(f"the page's connection was aborted: {found.detail}")
             return self.aborted
         self.ignored += 1
         return None
 
 
 _SETTINGS: Final = bytes([FrameType.SETTINGS, 0, 0, 0, 0, 0])
-"""What follows the length: the type, no flags, and stream 0."""
+"""The rest of the header after the length: the type, no flags, and stream 0."""
 _SETTING_BYTES: Final = 6
 _LAST_STREAM_BYTES: Final = 4
 
@@ -82,10 +82,10 @@ def begins_connection(data: bytes) -> bool:
 
 
 class GoAwayWatch:
-    """Follows what a server sends, and sees its last GOAWAY.
+    """Follows the frames of a server, and detects its final GOAWAY.
 
-    One that excludes no stream yet is only the announcement of another (RFC 9113 §6.8): until then
-    the server waits for what is under way, and for our answer to a PING.
+    A GOAWAY that excludes no stream only announces another (RFC 9113 §6.8): until then the server
+    waits for frames under way, and for our response to a PING.
     """
 
     def __init__(self) -> None:
@@ -96,7 +96,7 @@ class GoAwayWatch:
 
     @property
     def between(self) -> bool:
-        """Whether what came so far ends with a whole frame."""
+        """Whether the bytes so far end with a whole frame."""
         return not self._head and not self._skip
 
     def feed(self, data: bytes) -> None:
@@ -110,7 +110,7 @@ class GoAwayWatch:
         self._skip = max(0, at - len(data))
 
     def _begun(self, head: bytes) -> int:
-        """How much of the frame, if any, need not be looked at."""
+        """Handle the header of a frame. Return how many bytes of the frame can be skipped."""
         size = int.from_bytes(head[:3])
         if head[3] == FrameType.GOAWAY and size >= _LAST_STREAM_BYTES and len(head) == HEADER_BYTES:
             self._wanted += _LAST_STREAM_BYTES

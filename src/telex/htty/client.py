@@ -1,21 +1,30 @@
 """Pages, from the terminal's side: where a program's connection begins, and where it ends.
 
-One for each terminal. It is given the chunks that the program printed, makes a connection of them
-and offers it: `opened` is called with an `Offer`, which is accepted or refused. Until it is
-accepted not a byte goes to the program.
+There is one `HttyClient` for each terminal. It gets the chunks that the program printed, builds a
+connection from them, and offers it: `opened` is called with an `Offer`, which is accepted or
+refused.
 
-A connection begins with a chunk that opens with SETTINGS (`chunk_stream`), printed while a program
-other than an idle shell is in the foreground of a terminal that neither echoes nor edits lines;
-`cat` of a hostile file is not. All other chunks are swallowed and counted. It ends with GOAWAY,
-with the terminal, when those of the process group that announced it are gone, when the framing is
-broken, and, if somebody elsewhere or on a terminal within this one serves it, when a PING is not
-answered. From then on nothing is written but our GOAWAY, if it is HTTP/2 that was broken, and not
-for long. What was written and not read is thrown away then, and when they go or stop: else a shell
-would find it, or a question that the program asks its person.
+Theory. Any program can print a chunk, and every byte that is written to the terminal is typed into
+whatever program reads it. So a connection goes through these states, and only one of them writes:
 
-At one time there is one connection, as the spec has it. Another begins in its place when it has
-said GOAWAY, when somebody else is in the foreground, or when a PING waits for its answer: that is a
-program started anew on another machine.
+- None. Chunks are dropped and counted. A connection begins with a chunk that opens with SETTINGS
+  (`chunk_stream`), printed while a program other than an idle shell is in the foreground of a
+  terminal that neither echoes nor edits lines; `cat` of a hostile file does not meet that.
+- Offered. `opened` was called; no byte is written to the program. (With `eager`, HTTP/2 begins
+  before that, for servers that wait for the client's preface.)
+- Accepted (`accept`). HTTP/2 runs, and `TtyWriter` writes while the program reads. If the program
+  is on another machine, or on a terminal inside this one, its exit cannot be seen here, so PINGs
+  check whether it is alive.
+- Ended (`Offer.sentence`). It ends with GOAWAY, with the terminal, when the processes of the group
+  that announced it have exited, when the framing is broken, or when a PING is not answered. From
+  then on nothing is written, except our own GOAWAY if HTTP/2 itself was violated, for a short time.
+
+Bytes that were written and not read are discarded at the end, and whenever the program exits or
+stops: otherwise a shell would read them, or a prompt of the program.
+
+There is one connection at a time, as the spec requires. Another begins in its place when it has
+sent GOAWAY, when another program is in the foreground, or while a PING waits for its answer: then
+a program was restarted on another machine.
 """
 
 from __future__ import annotations
@@ -31,7 +40,7 @@ from telex.htty.h2.http2_connection import Http2Connection
 from telex.htty.h2.http2_frames import HEADER_BYTES
 from telex.htty.h2.http2_state import Http2Side
 from telex.htty.process_group import ProcessGroup
-from telex.htty.tty_writer import LOOK_SECONDS, TtyWriter, reads_raw_input
+from telex.htty.tty_writer import POLL_SECONDS, TtyWriter, reads_raw_input
 from telex.processes import proc
 from telex.processes.group_exit import gone
 from telex.processes.proc import answerable_group
@@ -44,11 +53,11 @@ if TYPE_CHECKING:
 
 _PING_BYTES: Final = HEADER_BYTES + 8
 FRESH_SECONDS: Final = 1.0
-"""What was written so long ago a program that reads has read."""
+"""A program that reads has read everything that was written longer ago."""
 
 
 class Offer:
-    """A program's connection, which somebody may accept."""
+    """A program's connection, which can be accepted or refused."""
 
     def __init__(
         self,
@@ -60,10 +69,16 @@ class Offer:
         *,
         eager: bool = False,
     ) -> None:
-        """`gone` is called when the program is, `lost` when it left the foreground with something
-        unread."""
+        """Begin the connection.
+
+        Args:
+            gone: Called when the program has exited.
+            lost: Called when the program left the foreground with unread bytes.
+            written: Called with each chunk that is written to the program.
+            eager: Write before the program has announced a page.
+        """
         self.group: Final = group
-        """The process group that announced it."""
+        """The process group that announced the connection."""
         self._gone = gone
         self.process_group = ProcessGroup(group, partial(gone, self))
         self.writer = TtyWriter(pty, group, self._alive, partial(lost, self), written)
@@ -71,19 +86,19 @@ class Offer:
         self.receiver = ChunkReceiver()
         self.goaway = GoAwayWatch()
         self.announced = False
-        """Whether its SETTINGS came."""
-        self.asked = False
+        """Whether its SETTINGS were received."""
+        self.pinged = False
         """Whether a PING waits for its answer."""
         self.sentence: str | None = None
         """How it ended, once it has."""
         self.faulty = False
-        """Whether it ended as none should."""
+        """Whether it ended with an error."""
         if eager:
             self.receiver.answering = True
             self.writer.allow_writes()
 
     def refresh_process_group(self) -> None:
-        """At who is there, now that it is known that one of them serves the page."""
+        """Watch the processes that exist now, when one of them is known to serve the page."""
         self.process_group.close()
         self.process_group = ProcessGroup(self.group, partial(self._gone, self))
 
@@ -92,7 +107,7 @@ class Offer:
 
 
 class HttyClient:
-    """One terminal's. Close it before the terminal."""
+    """The pages of one terminal. Close it before the terminal."""
 
     def __init__(
         self,
@@ -103,47 +118,47 @@ class HttyClient:
         eager: bool = False,
         written: Callable[[bytes], None] | None = None,
     ) -> None:
-        """`written` is told each chunk that goes to a program."""
+        """Begin to accept chunks. `written` is called with each chunk that is sent to a program."""
         self._pty = pty
         self._opened, self._ended, self._written = opened, ended, written
         self._loop = asyncio.get_running_loop()
         self._offer: Offer | None = None
         self._beginning = b""
-        """Too little to tell whether it begins a connection."""
-        self.swallowed = 0
-        """Chunks that belonged to no connection, and broken ones."""
+        """Bytes that are too few to decide whether they begin a connection."""
+        self.dropped = 0
+        """Dropped chunks: outside any connection, or broken."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._last: Offer | None = None
-        """The latest, ended or not."""
+        """The latest offer, ended or not."""
         self._groups: set[int] = set()
-        """Whose end is waited for."""
+        """The process groups whose end is awaited."""
         self._tried: tuple[int, int | None] | None = None
         if eager:
-            self._start(self._look_for_servers())
+            self._start(self._find_servers())
 
-    # What the program prints.
+    # From the program
 
     def receive_chunk(self, event: Claimed | Fault) -> None:
-        """A chunk, or what was to be one."""
+        """Handle a chunk, or a faulty one."""
         if self._offer is None:
             self._outside(event)
         else:
             self._inside(self._offer, event)
 
     def poke(self) -> None:
-        """Something was printed or typed."""
+        """Check the foreground after something was printed or typed."""
         if self._last is not None:
             self._last.writer.poke()
 
     def _outside(self, event: Claimed | Fault) -> None:
-        """Between two connections nothing is broken off by a fault: there is nothing."""
+        """Handle a chunk between two connections, where a fault has nothing to abort."""
         data = ChunkReceiver().take(event)
         if not isinstance(data, bytes):
-            self.swallowed += 1
+            self.dropped += 1
             return
         begun = self._beginning + data
         if not begins_connection(begun):
-            self.swallowed += 1 + bool(self._beginning)
+            self.dropped += 1 + bool(self._beginning)
             begun = data if begins_connection(data) else b""
         self._beginning = begun if len(begun) < HEADER_BYTES else b""
         if len(begun) >= HEADER_BYTES:
@@ -152,7 +167,7 @@ class HttyClient:
     def _begin(self, data: bytes) -> None:
         group = answerable_group(self._pty.foreground())
         if group is None or not reads_raw_input(self._pty, group):
-            self.swallowed += 1
+            self.dropped += 1
             return
         offer = self._offered(group)
         offer.receiver.begun = True
@@ -162,33 +177,33 @@ class HttyClient:
         match offer.receiver.take(event):
             case StreamAborted(sentence):
                 self._end(offer, sentence, faulty=True)
-            case bytes(data) if self._is_anew(offer, data):
+            case bytes(data) if self._begins_another(offer, data):
                 self._end(offer, "another program took its place")
                 self._begin(data)
             case bytes(data):
                 self._take(offer, data)
             case None:
-                self.swallowed += 1
+                self.dropped += 1
 
-    def _is_anew(self, offer: Offer, data: bytes) -> bool:
-        """A server may send SETTINGS again: there must be a reason to take them for another's."""
+    def _begins_another(self, offer: Offer, data: bytes) -> bool:
+        """Whether SETTINGS begin another connection: a server may also send them again."""
         if not offer.goaway.between or len(data) < HEADER_BYTES or not begins_connection(data):
             return False
-        return offer.goaway.seen or offer.asked or self._pty.foreground() != offer.group
+        return offer.goaway.seen or offer.pinged or self._pty.foreground() != offer.group
 
     def _take(self, offer: Offer, data: bytes) -> None:
         offer.goaway.feed(data)
         if offer.goaway.seen:
             offer.writer.mute()
         if not offer.writer.feed(data):
-            self._end(offer, "the page's program sent more than it may", faulty=True)
+            self._end(offer, "the page's program sent more than its windows allow", faulty=True)
         elif not offer.announced and data:
             offer.announced = True
-            if offer.receiver.answering:  # before, there may have been none but a shell
+            if offer.receiver.answering:  # eager: at that time there may have been only a shell
                 offer.refresh_process_group()
             self._opened(offer)
 
-    # Beginnings and ends.
+    # Beginning and end
 
     def _offered(self, group: int, *, eager: bool = False) -> Offer:
         if self._last is not None:
@@ -199,33 +214,37 @@ class HttyClient:
         self._start(self._run(offer))
         if group not in self._groups:
             self._groups.add(group)
-            self._start(self._until_gone(group))
+            self._start(self._wait_for_exit(group))
         return offer
 
     def accept(self, offer: Offer, *, remote: bool) -> None:
-        """Let it begin. Of a program on another machine (`remote`), or on another terminal, the end
-        is not seen here: so it is asked whether it is there."""
+        """Let the connection begin.
+
+        Args:
+            remote: Whether the program is on another machine, so that its exit cannot be seen here.
+                PINGs then check whether it is alive, as for a program on another terminal.
+        """
         offer.writer.allow_writes()
         if remote or offer.process_group.relays:
-            self._start(self._ask_again(offer))
+            self._start(self._ping_periodically(offer))
 
     def refuse(self, offer: Offer) -> None:
-        """Nobody wants it. Nothing is said to the program, which may be none."""
-        self._end(offer, "the page was not wanted")
+        """End the connection without a byte to the program, which may not be a server."""
+        self._end(offer, "the page was refused")
 
     def hang_up(self) -> None:
-        """The terminal has ended, and what was on it is over."""
+        """End the connection, because the terminal has ended."""
         if self._offer is not None:
             self._end(self._offer, "the terminal ended")
 
     def _end(
-        self, offer: Offer, sentence: str, *, faulty: bool = False, last_words: bool = False
+        self, offer: Offer, sentence: str, *, faulty: bool = False, flushing: bool = False
     ) -> None:
-        """`last_words` may be on their way still."""
+        """End an offer. `flushing` lets the last bytes still be written."""
         if offer.sentence is not None:
             return
         offer.sentence, offer.faulty = sentence, faulty
-        if not last_words:
+        if not flushing:
             offer.writer.abort()
         if self._offer is offer:
             self._offer = None
@@ -234,60 +253,61 @@ class HttyClient:
 
     async def _run(self, offer: Offer) -> None:
         ended = await offer.http.run()
-        self._end(offer, ended.sentence, faulty=not ended.graceful, last_words=True)
+        self._end(offer, ended.sentence, faulty=not ended.graceful, flushing=True)
         await offer.writer.closed()
 
-    async def _until_gone(self, group: int) -> None:
+    async def _wait_for_exit(self, group: int) -> None:
         await gone(group)
         self._groups.remove(group)
         if self._last is not None and self._last.group == group:
             self._gone(self._last)
 
     def _lost(self, offer: Offer) -> None:
-        sentence = "the page's program left the terminal before it had read what was said to it"
+        sentence = "the page's program left the terminal before it had read all requests"
         self._end(offer, sentence, faulty=True)
 
     def _gone(self, offer: Offer) -> None:
-        """What the program has not read must not be read by who comes after it."""
+        """Discard the bytes that the program has not read, before the next program reads them."""
         if offer is not self._last:
             return
         wrote = offer.writer.last_write
         abrupt = offer.sentence is None
-        # Before anything else: the shell was told at the same time as we, and goes to its prompt.
+        # First of all: the shell was notified at the same time, and goes to its prompt.
         if wrote is not None and (abrupt or self._loop.time() - wrote < FRESH_SECONDS):
             offer.writer.last_write = None
             self._pty.discard()
             offer.writer.abort()
         self._end(offer, "the program that served the page has ended")
 
-    async def _ask_again(self, offer: Offer) -> None:
-        """With a PING, while something is said to it: without, one would type at a shell there."""
+    async def _ping_periodically(self, offer: Offer) -> None:
+        """Check with PINGs whether the program is alive while data is sent to it; otherwise the
+        data might be typed into a shell there."""
         sent_before = 0
         while offer.sentence is None:
             await asyncio.sleep(limits.HTTY_PING_SECONDS)
             writer = offer.writer
-            # If something waits, it is not in the foreground, or does not read.
+            # Waiting bytes mean that it is not in the foreground, or does not read.
             if writer.written == sent_before or writer.waiting:
                 continue
             sent_before = writer.written + _PING_BYTES
-            offer.asked = True
+            offer.pinged = True
             hold = self._loop.call_later(limits.HTTY_PING_SECONDS, setattr, writer, "held", True)
             try:
                 async with asyncio.timeout(limits.HTTY_PONG_SECONDS):
                     await offer.http.ping()
             except TimeoutError:
                 if not self._pty.paused and reads_raw_input(self._pty, offer.group):
-                    self._end(offer, "the page's program does not answer any more", faulty=True)
+                    self._end(offer, "the page's program no longer responds", faulty=True)
             except ConnectionOver:
                 return
             finally:
                 hold.cancel()
-                offer.asked = writer.held = False
+                offer.pinged = writer.held = False
 
-    async def _look_for_servers(self) -> None:
-        """Those that wait to be spoken to say nothing that could be an event."""
+    async def _find_servers(self) -> None:
+        """Poll for servers that wait for the client's preface, and so cause no event."""
         while True:
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)
             group, offer = answerable_group(self._pty.foreground()), self._offer
             if (
                 group is None
@@ -298,7 +318,7 @@ class HttyClient:
             tried, self._tried = self._tried, (group, proc.started(group))
             if self._tried != tried:
                 if offer is not None:
-                    self._end(offer, "it was no server")
+                    self._end(offer, "it was not a server")
                 self._offered(group, eager=True)
 
     def _start(self, work: Coroutine[object, object, None]) -> None:
@@ -307,7 +327,7 @@ class HttyClient:
         task.add_done_callback(self._tasks.discard)
 
     async def close(self) -> None:
-        """The terminal ends, and with it the connection: nothing more is said to the program."""
+        """End the connection because the terminal ends, without a byte to the program."""
         self.hang_up()
         if self._last is not None:
             self._last.writer.abort()

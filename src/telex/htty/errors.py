@@ -1,14 +1,14 @@
-"""What can go wrong with a page, named for the condition."""
+"""The errors of pages, named for the condition."""
 
 from __future__ import annotations
 
 
 class ConnectionOver(Exception):
-    """The HTTP/2 connection has ended; the sentence says how."""
+    """The HTTP/2 connection has ended; the message says how."""
 
 
 class StreamReset(Exception):
-    """One stream was given up; the connection goes on."""
+    """One stream was reset; the connection continues."""
 
     def __init__(self, code: int, *, ours: bool = False) -> None:
         who = "this side" if ours else "the other side"
@@ -18,16 +18,16 @@ class StreamReset(Exception):
 
 
 class BadHeaders(ValueError):
-    """Header fields that HTTP/2 does not allow, or more of them than the other side takes."""
+    """The header fields are not allowed in HTTP/2, or exceed the other side's limit."""
 
 
 class StartupFailed(Exception):
-    """The app could not begin. The sentence holds what it said."""
+    """The app could not start. The message contains the app's own message."""
 
 
 class WebSocketOver(Exception):
-    """The WebSocket has ended, and nothing can be sent on it any more."""
+    """The WebSocket has ended, and nothing can be sent any more."""
 
 
 class NoUpstream(ValueError):
-    """What was given names no server that can be served."""
+    """The given address is not a server that can be proxied."""

@@ -1,13 +1,14 @@
-"""What a person typed, without what their terminal said by itself and without what they pasted.
+"""Finds the keys that a person typed, among terminal responses and pasted text.
 
-A program that has a key of its own must not take it from an answer of the terminal: the usual one
-to DECRQSS has a `q` in it, and so may a clipboard, or a paste. So keys are looked for outside of
-control strings (DCS, OSC, APC, PM, SOS), of CSI and SS3 sequences, and of bracketed pastes,
-wherever the reads cut them. A key held with alt is a sequence too.
+A program with a key of its own must not take it from a response of the terminal: the usual response
+to DECRQSS contains a `q`, and so may a clipboard or a paste. So only bytes outside of control
+strings (DCS, OSC, APC, PM, SOS), of CSI and SS3 sequences, and of bracketed pastes count as keys,
+wherever the reads cut them. A key held with Alt is a sequence too.
 
-An ESC may also be a key, and Alt+P begins like a DCS. Time tells them apart: what has not gone on
-for `SEQUENCE_SECONDS` was a key, and a string or a paste that has not for `STRING_SECONDS` will not
-end. Sans-IO: bytes and the time go in. Used by `telex htty serve`.
+An ESC may also be a key, and Alt+P begins like a DCS. Time distinguishes them: a sequence that does
+not continue within `SEQUENCE_SECONDS` was a key, and a string or a paste that does not continue
+within `STRING_SECONDS` will not end. Sans-IO: bytes and the time are arguments. Used by
+`telex htty serve`.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from typing import Final
 from telex.terminal.keys import PASTE_BEGINS, PASTE_ENDS
 
 SEQUENCE_SECONDS: Final = 0.5
-"""As long as the rest of a sequence may be away on a slow line; short, as ESC is a key."""
+"""How long the rest of a sequence may take on a slow line; short, because ESC is a key."""
 STRING_SECONDS: Final = 10.0
-"""Strings are long, and nobody types one."""
+"""Strings are long, and no person types one."""
 
 _ESC, _BEL, _CAN, _SUB = 0x1B, 0x07, 0x18, 0x1A
 _STRINGS: Final = b"PX^_"
@@ -37,7 +38,7 @@ class _State(Enum):
     STRING = auto()
     OSC = auto()
     ENDING = auto()
-    """An ESC stands within a string: `ESC \\` ends it, and any other begins a sequence."""
+    """An ESC inside a string: `ESC \\` ends it, and any other ESC begins a sequence."""
     MOUSE = auto()
     PASTE = auto()
 
@@ -46,20 +47,20 @@ _LONG: Final = frozenset({_State.STRING, _State.OSC, _State.ENDING, _State.PASTE
 
 
 class KeyFilter:
-    """The keys of one terminal."""
+    """Extracts the keys from the input of one terminal."""
 
     def __init__(self) -> None:
         self._state = _State.GROUND
         self._sequence = bytearray()
-        """The CSI so far, or the end of the paste so far."""
+        """The CSI so far, or the last bytes of the paste so far."""
         self._left = 0
-        """Bytes of an old mouse report that are still to come."""
+        """How many bytes of an old mouse report are still missing."""
         self._last = 0.0
 
     def feed(self, data: bytes, now: float) -> bytes:
-        """Of these bytes, those that are keys by themselves."""
-        patience = STRING_SECONDS if self._state in _LONG else SEQUENCE_SECONDS
-        if now - self._last > patience:
+        """Return the bytes that are keys by themselves."""
+        limit = STRING_SECONDS if self._state in _LONG else SEQUENCE_SECONDS
+        if now - self._last > limit:
             self._state = _State.GROUND
         self._last = now
         return bytes([byte for byte in data if self._is_key(byte)])
@@ -94,7 +95,7 @@ class KeyFilter:
         return False
 
     def _begin(self, byte: int) -> None:
-        """What follows an ESC."""
+        """Handle the byte after an ESC."""
         if byte == _ESC:
             self._state = _State.ESCAPE
         elif byte == ord("["):

@@ -1,4 +1,4 @@
-"""The maximums of `htty`, each with its unit and its reason."""
+"""The limits of `htty`, each with its unit and its reason."""
 
 from __future__ import annotations
 
@@ -11,125 +11,125 @@ HTTY_READ_BYTES: Final = limit(
     128 * KIB,
     "bytes",
     "Read of a page's connection in one turn: enough to be fast, little enough that keys and text "
-    "have their turn.",
+    "get their turn.",
 )
 HTTY_UNSENT_BYTES: Final = limit(
     "HTTY_UNSENT_BYTES",
     64 * KIB,
     "bytes",
-    "Of a page's connection that may wait to be written: text and keys stand in the same queue.",
+    "Unsent bytes of a page's connection: text and keys wait in the same queue.",
 )
 HTTY_UNREAD_BYTES: Final = limit(
     "HTTY_UNREAD_BYTES",
     1 * MIB,
     "bytes",
-    "Of a page's connection that came and nobody took. HTTP/2 takes what its windows allow at "
-    "once, so that only a flood comes here; beyond it the terminal is not read.",
+    "Received and unread bytes of a page's connection. HTTP/2 reads what its windows allow at "
+    "once, so only a flood reaches this limit; above it the terminal is not read.",
 )
 HTTY_CHUNK_BYTES: Final = limit(
     "HTTY_CHUNK_BYTES",
     12 * KIB,
     "bytes",
-    "Payload of one chunk that a program prints: in four of `CHUNK_BYTES` it took a fifth longer. "
-    "What is typed, or goes through a multiplexer, keeps to those.",
+    "Payload of one chunk that a program prints: four of `CHUNK_BYTES` took a fifth longer. Typed "
+    "chunks, and those through a multiplexer, use `CHUNK_BYTES`.",
 )
 HTTY_PAGES: Final = limit(
-    "HTTY_PAGES", 64, "pages", "On one terminal, one for each command; then old ones are forgotten."
+    "HTTY_PAGES", 64, "pages", "On one terminal, one for each command; then the oldest is dropped."
 )
 HTTY_BEHIND_BYTES: Final = limit(
     "HTTY_BEHIND_BYTES",
     24 * MIB,
     "bytes",
-    "Of a page's connection, come by the terminal and not looked at yet. The windows allow less; "
-    "who sends more is broken off.",
+    "Bytes of a page's connection that were received by the terminal and not processed yet. The "
+    "windows allow less; a program that sends more is disconnected.",
 )
 HTTY_PING_SECONDS: Final = limit(
     "HTTY_PING_SECONDS",
     1,
     "seconds",
-    "Between two PINGs to a page's program on another machine, whose end is not seen here, while "
-    "something is said to it; and how long one waits for its answer before nothing more is said.",
+    "Between two PINGs to a page's program on another machine, whose exit cannot be seen here, "
+    "while data is sent to it; and how long an unanswered PING may last before sending pauses.",
 )
 HTTY_PONG_SECONDS: Final = limit(
     "HTTY_PONG_SECONDS",
     10,
     "seconds",
-    "For the answer to one. Then the page is taken for gone, and nothing more is typed there.",
+    "Deadline for the answer to a PING. Then the page counts as ended, and nothing more is typed.",
 )
 HTTY_CLOSE_SECONDS: Final = limit(
     "HTTY_CLOSE_SECONDS",
     5,
     "seconds",
-    "For exchanges under way to end after GOAWAY.",
+    "How long open streams may take to end after GOAWAY.",
 )
 HTTY_BRIDGE_COMMANDS: Final = limit(
     "HTTY_BRIDGE_COMMANDS",
     64,
     "commands",
-    "That `telex htty bridge` runs at once. Each is a program on a terminal; a tool that opens "
-    "more connections wants to know that they are refused.",
+    "Commands that `telex htty bridge` runs at once. Each is a program on a terminal; a tool that "
+    "opens more connections should see them refused.",
 )
 HTTY_STREAM_WINDOW: Final = limit(
     "HTTY_STREAM_WINDOW",
     1 * MIB,
     "bytes",
-    "Of one body that its reader has not taken. HTTP/2's own 64 KiB make 1.3 MB/s of a 50 ms link.",
+    "Unread bytes of one body. HTTP/2's default of 64 KiB limits a 50 ms link to 1.3 MB/s.",
 )
 HTTY_CONNECTION_WINDOW: Final = limit(
     "HTTY_CONNECTION_WINDOW",
     16 * MIB,
     "bytes",
-    "The same of all bodies of a page together.",
+    "Unread bytes of all bodies of a page together.",
 )
 HTTY_STREAMS: Final = limit(
     "HTTY_STREAMS",
     128,
     "streams",
-    "Exchanges of one page at a time. A client of ours queues; the next of another's is refused.",
+    "Open streams of one page. Our client queues further ones; those of other clients are refused.",
 )
 HTTY_FRAME_BYTES: Final = limit(
     "HTTY_FRAME_BYTES",
     64 * KIB,
     "bytes",
-    "One HTTP/2 frame, theirs or ours. A longer one is refused by its header, before its body.",
+    "One HTTP/2 frame, in either direction. A longer one is refused by its header.",
 )
 HTTY_HEADER_BYTES: Final = limit(
     "HTTY_HEADER_BYTES",
     32 * KIB,
     "bytes",
-    "Of all header fields of a request or response: twice what web servers allow.",
+    "All header fields of a request or response: twice the limit of web servers.",
 )
 HTTY_BACKLOG_BYTES: Final = limit(
     "HTTY_BACKLOG_BYTES",
     256 * KIB,
     "bytes",
-    "That we owe a peer who does not read. Bodies wait at a quarter of it, so that only what the "
-    "peer provoked (acknowledgements) comes near; beyond it nothing of the peer's is read.",
+    "Unsent responses to a peer that does not read. Bodies stop at a quarter of it, so only "
+    "responses that the peer provoked (acknowledgements) come near; above it the peer is not read.",
 )
 HTTY_BUDGET_SECONDS: Final = limit(
-    "HTTY_BUDGET_SECONDS", 10, "seconds", "In which a spent budget of the following is full again."
+    "HTTY_BUDGET_SECONDS", 10, "seconds", "Time in which a spent budget of the following refills."
 )
 HTTY_RESETS: Final = limit(
     "HTTY_RESETS",
     1_000,
     "resets",
-    "Of streams, theirs or provoked. Leaving a page with a hundred pictures is a hundred of them.",
+    "Stream resets by the peer, or provoked by it. Leaving a page with a hundred pictures is 100.",
 )
-HTTY_PINGS: Final = limit("HTTY_PINGS", 200, "pings", "Of the peer, and each is answered.")
+HTTY_PINGS: Final = limit("HTTY_PINGS", 200, "pings", "From the peer; each must be answered.")
 HTTY_SETTINGS: Final = limit(
-    "HTTY_SETTINGS", 50, "frames", "SETTINGS of the peer. One is usual, and each is answered."
+    "HTTY_SETTINGS", 50, "frames", "SETTINGS of the peer. One is usual, and each is acknowledged."
 )
 HTTY_SETTINGS_ENTRIES: Final = limit(
     "HTTY_SETTINGS_ENTRIES",
     64,
     "settings",
-    "Of different kinds that a peer may name. There are eight; the library remembers all it hears.",
+    "Different settings that a peer may name. There are eight; the library remembers all of them.",
 )
 HTTY_EMPTY_FRAMES: Final = limit(
-    "HTTY_EMPTY_FRAMES", 1_000, "frames", "DATA without a byte or an end, and responses before one."
+    "HTTY_EMPTY_FRAMES", 1_000, "frames", "Empty DATA without END_STREAM, and 1xx responses."
 )
 HTTY_UNKNOWN_FRAMES: Final = limit(
-    "HTTY_UNKNOWN_FRAMES", 1_000, "frames", "Priorities and extensions, which are not heeded."
+    "HTTY_UNKNOWN_FRAMES", 1_000, "frames", "Priorities and extensions, which are ignored."
 )
 HTTY_WINDOW_UPDATES: Final = limit(
     "HTTY_WINDOW_UPDATES",
@@ -141,88 +141,88 @@ HTTY_STALL_SECONDS: Final = limit(
     "HTTY_STALL_SECONDS",
     120,
     "seconds",
-    "That a server waits for a body's next byte, or for room to send one.",
+    "How long a server waits for a body's next byte, or for room to send one.",
 )
 HTTY_HEADER_SECONDS: Final = limit(
     "HTTY_HEADER_SECONDS",
     10,
     "seconds",
-    "That header fields may take from first frame to last: nothing else can come between.",
+    "How long a header block may take from first frame to last: no other frame may come between.",
 )
 HTTY_WAITING_REQUESTS: Final = limit(
     "HTTY_WAITING_REQUESTS",
     2_000,
     "requests",
-    "Of a page that wait for the program to have room for them. A browser opens six connections "
-    "to a page; more than this is a flood, and is told to come back.",
+    "Requests of a page that wait because the program has no room. A browser opens six connections "
+    "to a page; more than this is a flood, and gets 503.",
 )
 HTTY_WAITING_SECONDS: Final = limit(
-    "HTTY_WAITING_SECONDS", 30, "seconds", "That such a request waits before it is told so."
+    "HTTY_WAITING_SECONDS", 30, "seconds", "How long such a request waits before it gets 503."
 )
 HTTY_ANSWER_SECONDS: Final = limit(
     "HTTY_ANSWER_SECONDS",
     120,
     "seconds",
-    "For a program to begin its answer, since it last took a piece of the request. Web servers "
-    "give one minute; an answer that has begun may take for ever.",
+    "How long a program may take to begin its response, since it last read a piece of the request. "
+    "Web servers allow one minute; a response that has begun may take any time.",
 )
 HTTY_UNREAD_SECONDS: Final = limit(
     "HTTY_UNREAD_SECONDS",
     300,
     "seconds",
-    "That a browser may leave an answer unread. A paused video does; it asks again for the rest.",
+    "How long a browser may leave a response unread, as for a paused video; it requests the rest.",
 )
 HTTY_SLOW_READERS: Final = limit(
     "HTTY_SLOW_READERS",
     8,
     "answers",
-    "Of a page that may be left unread for so long. Each holds a stream's window of the "
-    "connection's, and half of that is for those who read.",
+    "Responses of a page that may be unread for so long. Each occupies a stream's window of the "
+    "connection's, and half of that is for readers that keep up.",
 )
 HTTY_SLOW_READER_SECONDS: Final = limit(
-    "HTTY_SLOW_READER_SECONDS", 5, "seconds", "That any further answer may be left unread."
+    "HTTY_SLOW_READER_SECONDS", 5, "seconds", "How long any further response may be unread."
 )
 HTTY_RETURN_SECONDS: Final = limit(
     "HTTY_RETURN_SECONDS",
     25,
     "seconds",
-    "That a page without a program waits in one request for the next program.",
+    "How long a page without a program waits, in one request, for the next program.",
 )
 HTTY_REFUSAL_BYTES: Final = limit(
     "HTTY_REFUSAL_BYTES",
     64 * KIB,
     "bytes",
-    "Of a program's answer to a WebSocket that it does not take. Browsers show none of it.",
+    "Size of a program's response to a refused WebSocket. Browsers show none of it.",
 )
 HTTY_MESSAGE_BYTES: Final = limit(
     "HTTY_MESSAGE_BYTES",
     16 * MIB,
     "bytes",
-    "One WebSocket message of a page, which is held whole. As much as uvicorn takes.",
+    "One WebSocket message of a page, which is buffered whole. The same as uvicorn's limit.",
 )
 HTTY_GRACE_SECONDS: Final = limit(
     "HTTY_GRACE_SECONDS",
     2,
     "seconds",
-    "For an app's requests to end by themselves when their page is over, before they are "
-    "cancelled; and for the app to shut down.",
+    "How long an app's requests may take to end when their page has ended, before they are "
+    "cancelled; and how long the app may take to shut down.",
 )
 HTTY_NAMES_LISTED: Final = limit(
     "HTTY_NAMES_LISTED",
     10_000,
     "names",
-    "On the page that lists a directory. More is no page to read.",
+    "Names on the page that lists a directory. More would not be readable.",
 )
 HTTY_UPSTREAM_SECONDS: Final = limit(
     "HTTY_UPSTREAM_SECONDS",
     60,
     "seconds",
-    "For the server behind `--to` to begin its answer, once it has the whole request.",
+    "How long the server behind `--to` may take to begin its response to a whole request.",
 )
 HTTY_REQUESTS_RUNNING: Final = limit(
     "HTTY_REQUESTS_RUNNING",
     256,
     "requests",
-    "Of one page in an app at once. Streams are limited by HTTP/2; work for those that were reset "
-    "is not.",
+    "Requests of one page that run in an app at once. HTTP/2 limits streams, but not the work for "
+    "streams that were reset.",
 )

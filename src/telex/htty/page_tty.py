@@ -1,17 +1,19 @@
-"""A program's terminal while it serves a page, or the pipes in its place, and atomic writes to it.
+"""A program's terminal while it serves a page, or pipes in its place, and atomic writes to it.
 
 `PageTty` takes the terminal as `escapes` does (no echo, no line editing, Ctrl-C still a signal) and
-gives it back on every way out. It adds two things. Before the program stops or ends, the chunk that
-is being written is finished: half a chunk would swallow the shell's prompt. And since a page is
-served for long, it handles every signal that would end the program, and a kill by the guardian.
+restores it on every exit path. It adds two things. Before the program stops or exits, the chunk
+that is being written is completed: half a chunk would swallow the shell's prompt. And because a
+page is served for long, it handles every signal that would end the program; after a kill, the
+guardian restores the terminal.
 
-`AtomicWriter` writes pieces so that no other output lands inside one. The kernel keeps others out
-for the length of one `write()`: on a terminal of any size, on a pipe up to `PIPE_BUF`. That holds
-only for a blocking write; a non-blocking one takes what fits, and the next `print()` of the program
-lands in the middle of a chunk. So each piece is one blocking `write()`, in a thread, on a
-descriptor of its own: blocking mode belongs to the open file, and the program may have changed it
-on its stdout. That thread handles no signals, since a signal would cut a write short. A stop or the
-end of the process would too; `hold` waits for the end of the piece before either.
+`AtomicWriter` writes pieces so that no other output lands inside one. The kernel keeps other
+writers out for the length of one `write()`: on a terminal of any size, on a pipe up to `PIPE_BUF`.
+That is true only for a blocking write; a non-blocking one writes as much as fits, and the next
+`print()` of the program lands in the middle of a chunk. So each piece is one blocking `write()`, in
+a thread, on a descriptor of its own: blocking mode belongs to the open file, and the program may
+have changed it on its stdout. That thread handles no signals, because a signal would cut a write
+short. A stop or the exit of the process would too; `hold` waits for the end of the piece before
+either.
 """
 
 from __future__ import annotations
@@ -38,12 +40,12 @@ if TYPE_CHECKING:
 
 
 HOLD_SECONDS: Final = 0.5
-"""For a terminal that is slow to take the rest of a chunk. Ctrl-Z must not seem to be ignored."""
+"""Deadline for a slow terminal to accept the rest of a chunk. Ctrl-Z must not seem ignored."""
 ENVELOPE_BYTES: Final = len(b"\x1bPHTTY;1;\x1b\\")
 
-_OPENED: Final = os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC  # not to wait for who is not there
+_OPENED: Final = os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC  # open without waiting for a reader
 _ALSO_ENDING: Final = (
-    signal.SIGINT,  # which is Python's own, unless the program wants it to end it at once
+    signal.SIGINT,  # Python handles it, unless the program restored the default action
     signal.SIGALRM,
     signal.SIGUSR1,
     signal.SIGUSR2,
@@ -57,7 +59,7 @@ _END: Final = b"\x1b\\"
 
 
 class PageTty(OwnTty):
-    """The terminal, with what is written to it."""
+    """The terminal of a page, with the writer that must finish its chunk before a stop."""
 
     writes: AtomicWriter | None = None
     _held = False
@@ -81,7 +83,7 @@ class PageTty(OwnTty):
             guardian.drop_terminal()
 
     def _taking(self, found: list[Any], wanted: list[Any]) -> None:
-        """Killed in the middle of a chunk, its end is written too."""
+        """Have the guardian restore the terminal; its note also ends a half-written chunk."""
         with contextlib.suppress(guardian.GuardianFailed):
             if not self._held:
                 guardian.hold_terminal(self.fd)
@@ -100,20 +102,20 @@ class PageTty(OwnTty):
 
 @dataclass(frozen=True, slots=True)
 class TtyEnds:
-    """Where chunks come from and go to."""
+    """The descriptors that chunks are read from and written to."""
 
     reading: int
     writing: int
-    """Writes wait here, whatever the program made of its stdout."""
+    """Writes block here, whatever mode the program gave its stdout."""
     chunk_bytes: int
     piece_bytes: int
-    """What one write may carry so that nobody else's stands inside it."""
+    """How many bytes one write may carry without another write landing inside it."""
     tty: PageTty | None
     """None for pipes."""
 
 
 def open_tty_ends(fd: int | None) -> TtyEnds:
-    """The terminal of `fd`, taken; without one, stdin and stdout."""
+    """Take the terminal of `fd`; without one, use stdin and stdout."""
     if fd is None:
         return _open_pipes()
     tty = PageTty(fd)
@@ -129,7 +131,7 @@ def open_tty_ends(fd: int | None) -> TtyEnds:
 def _open_pipes() -> TtyEnds:
     kind = os.fstat(STDIN).st_mode
     if not (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)):
-        raise NoPages("standard input is neither a terminal nor a pipe, and no request comes by it")
+        raise NoPages("standard input is neither a terminal nor a pipe, so no request can arrive")
     size = (select.PIPE_BUF - ENVELOPE_BYTES) // 4 * 3
     try:
         writing = _open_blocking(f"/proc/self/fd/{STDOUT}")
@@ -145,7 +147,7 @@ def _open_blocking(path: str) -> int:
 
 
 class AtomicWriter:
-    """Takes the descriptor over: the thread closes it when it ends."""
+    """Writes pieces in a thread. It owns the descriptor, and closes it when the thread ends."""
 
     def __init__(
         self, fd: int, loop: asyncio.AbstractEventLoop, settled: Callable[[], None]
@@ -155,12 +157,12 @@ class AtomicWriter:
         self._settled = settled
         self._queue: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._put = 0
-        self._done = 0  # written by the thread alone, as _put is by everybody else: no lock
+        self._done = 0  # written by the thread alone, as `_put` is by all others: no lock needed
         self._writing = threading.Lock()
         self._held = False
         self._dropping = False
         self.awaited = False
-        """Whether somebody wants to be told (`settled`, in the loop) that there is room."""
+        """Whether `settled` should be called, in the loop, when there is room."""
         self.failure: OSError | None = None
         self.ended = threading.Event()
         self._thread = threading.Thread(target=self._main, name="telex page", daemon=True)
@@ -171,15 +173,15 @@ class AtomicWriter:
         return self._put - self._done
 
     def put(self, piece: bytes) -> None:
-        """One write."""
+        """Queue one piece, which is one write."""
         self._put += len(piece)
         self._queue.put(piece)
 
     def hold(self, seconds: float) -> None:
-        """Come to the end of a piece and stay there until `resume`.
+        """Wait for the end of the current piece, and pause until `resume`.
 
-        For a signal handler too: it waits for nothing that the interrupted code could have. If the
-        terminal takes nothing for so long, a piece is cut; the other side finds that out.
+        It may be called in a signal handler: it needs no lock that the interrupted code could hold.
+        If the terminal accepts nothing for so long, a piece is cut; the other side detects that.
         """
         if not self._held:
             self._held = self._writing.acquire(timeout=seconds)
@@ -190,7 +192,7 @@ class AtomicWriter:
             self._writing.release()
 
     def close(self) -> None:
-        """End when all is written."""
+        """End when all pieces are written."""
         self._queue.put(None)
 
     def drop(self) -> None:
@@ -218,7 +220,7 @@ class AtomicWriter:
             with self._writing:
                 while left:
                     left = left[self._taken(left) :]
-        except OSError as error:  # the terminal hung up, or nobody reads the pipe
+        except OSError as error:  # the terminal hung up, or the pipe has no reader
             self.failure = error
             self._dropping = True
             self._notify()
@@ -226,10 +228,10 @@ class AtomicWriter:
     def _taken(self, data: memoryview) -> int:
         try:
             return os.write(self._fd, data)
-        except BlockingIOError:  # a socket, which cannot be opened again, and somebody made it so
+        except BlockingIOError:  # a non-blocking socket, which cannot be opened again
             select.select([], [self._fd], [])
             return 0
 
     def _notify(self) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is closed, and nobody is left to tell
+        with contextlib.suppress(RuntimeError):  # the loop is closed, so there is nothing to notify
             self._loop.call_soon_threadsafe(self._settled)

@@ -1,16 +1,16 @@
-"""The processes of a group that may serve a page, and the moment in which the last of them ends.
+"""The processes of a group that may serve a page, and the moment in which the last of them exits.
 
-`processes.group_exit` knows it for certain, after a look at all processes; a shell takes no longer
-to be back at its prompt and read what was written for another. So those who are there at the
-beginning are waited for by descriptors, and their end is acted on in the turn in which it is told,
-or asked for. (A thread that waits for nothing else was no sooner there: the shell and it are woken
-together.) And one that was killed takes a millisecond to be gone, in which it reads nothing: that
-it is on its way out can be asked. Where the system has no such descriptors nobody is known here.
+`processes.group_exit` detects the end of a group reliably, after a scan of all processes. In the
+same time a shell is back at its prompt and reads the bytes that were written for another program.
+So the processes that exist at the beginning are watched by descriptors, and their exit is handled
+in the same turn of the event loop. (A dedicated thread was not faster: the shell and the thread are
+woken together.) A killed process takes a millisecond to exit, in which it reads nothing: `alive`
+also checks whether a process is exiting. On systems without such descriptors no process is watched.
 
-Which of them serves the page nobody tells. A shell in the same group (`sh -c "serve; bash"`, or one
-without job control) goes on when the program has ended, and reads; so shells count only where there
-is nobody else. And one that has a terminal for others shows what they print: then it is those in
-the foreground there, if there are any but shells.
+It is unknown which of them serves the page. A shell in the same group (`sh -c "serve; bash"`, or
+one without job control) continues when the program has exited, and reads; so shells count only if
+there is no other process. A process that has a terminal for others (a relay) shows their output:
+then the processes in the foreground of that terminal count, if there are any but shells.
 """
 
 from __future__ import annotations
@@ -30,39 +30,39 @@ _MASTERS: Final = frozenset({"/dev/ptmx", "/dev/pts/ptmx"})
 
 
 class ProcessGroup:
-    """Those of one group who were there when this was made. Close it."""
+    """The processes of one group that existed when this was created. Close it afterwards."""
 
-    def __init__(self, group: int, left: Callable[[], None]) -> None:
-        """`left` is called when all of them have."""
-        self._left = left
+    def __init__(self, group: int, on_exit: Callable[[], None]) -> None:
+        """Watch the group; `on_exit` is called when all of its processes have exited."""
+        self._on_exit = on_exit
         self._loop = asyncio.get_running_loop()
         rows = [one for one in proc.scan().rows.values() if one.alive]
         found = [one.pid for one in rows if one.pgid == group]
         relays = {pid for pid in found if _relays(pid)}
         self.relays = bool(relays)
-        """Whether one of them has a terminal for others, whose end is not seen here: `script`,
-        `sudo`, `expect`; or hides what it has."""
+        """Whether one of them has a terminal for other processes, whose exit cannot be seen here
+        (`script`, `sudo`, `expect`), or hides its descriptors."""
         near = [pid for pid in (*found, *_on_terminals_of(relays, rows)) if pid not in relays]
         serving = [pid for pid in near if not proc.is_shell(pid)] or found
         self._fds = {fd: proc.open_stat(pid) for pid in serving if (fd := _pidfd(pid))}
-        """Of those who have not left; with what tells how they are."""
+        """The pidfds of the running processes, each with a descriptor of its stat file."""
         self._known = bool(self._fds)
         for fd in self._fds:
-            self._loop.add_reader(fd, self._one_left, fd)
+            self._loop.add_reader(fd, self._exited, fd)
 
     def alive(self) -> bool:
-        """Whether one of them is left that may still read, though no end may have been told."""
+        """Whether a process is left that may still read, even if its exit was not reported yet."""
         if not self._known:
-            return True  # for all that is known
+            return True  # nothing is known, so assume it
         return not all(_is_exiting(stat) for stat in self._fds.values())
 
     def close(self) -> None:
         for fd in [*self._fds]:
             self._forget(fd)
 
-    def _one_left(self, fd: int) -> None:
+    def _exited(self, fd: int) -> None:
         if self._fds.keys() == {fd}:
-            self._left()
+            self._on_exit()
         self._forget(fd)
 
     def _forget(self, fd: int) -> None:
@@ -87,29 +87,29 @@ def _relays(pid: int) -> bool:
         return False
     try:
         opened = proc.descriptors(pid)
-    except PermissionError:  # another user's
+    except PermissionError:  # a process of another user
         return True
-    except OSError:  # it ended
+    except OSError:  # it has exited
         return False
     return any(_leads_to(pid, fd) in _MASTERS for fd in opened)
 
 
 def _on_terminals_of(relays: set[int], rows: list[Process]) -> Iterator[int]:
-    """Who descends from them, and is in the foreground of a terminal."""
+    """Yield the descendants of the relays that are in the foreground of a terminal."""
     above, unseen = {one.pid: one.ppid for one in rows}, set(relays)
     below: set[int] = set()
     while unseen:
         below |= unseen
         unseen = {pid for pid, parent in above.items() if parent in unseen} - below
     for one in rows:
-        if one.pid in below - relays and one.pgid == _foreground_where_it_is(one.pid):
+        if one.pid in below - relays and one.pgid == _foreground_group(one.pid):
             yield one.pid
 
 
-def _foreground_where_it_is(pid: int) -> int | None:
+def _foreground_group(pid: int) -> int | None:
     try:
         return proc.stat(pid).foreground
-    except OSError:  # it ended
+    except OSError:  # it has exited
         return None
 
 

@@ -1,7 +1,7 @@
-"""Pages in terminal automation: what a session's program shows in a browser, and who opens it.
+"""Pages in terminal automation: the methods and notifications about pages of a session's program.
 
-`session.create {pages: true}` lets a program serve pages through its terminal; these are told as
-`session.page`, and opened by `session.page_open` and nothing else.
+`session.create {pages: true}` lets a program serve pages through its terminal. They are announced
+by `session.page`, and opened only by `session.page_open`.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from msgspec import Struct
 
 
 class OpenPage(Struct, frozen=True):
-    """Which page of a session."""
+    """Names one page of a session."""
 
     session: str
     page: str
-    """Its id, as `session.page` told it."""
+    """The page's id, from `session.page`."""
 
 
 class PageOpened(Struct, frozen=True):
-    """Where it is."""
+    """The address of an opened page."""
 
     url: str
-    """On this machine, for a browser. It works once, and only for some minutes."""
+    """A URL on this machine, for a browser. It works once, and only for some minutes."""
 
 
 class SessionPage(Struct, frozen=True, omit_defaults=True):
-    """The program on a session serves a page, or does so no more; or it wants to, and cannot."""
+    """The program of a session serves a page, or has stopped; or its form is not supported."""
 
     session: str
     page: str
@@ -38,9 +38,9 @@ class SessionPage(Struct, frozen=True, omit_defaults=True):
     title: str
     """The command that serves it."""
     state: Literal["opened", "closed", "unsupported"]
-    """`unsupported`: the program speaks a form of HTTY that telex does not. There is no page."""
+    """`unsupported`: the program uses a form of HTTY that telex does not support; no page."""
     why: str = ""
-    """Of `unsupported`: a sentence."""
+    """For `unsupported`: the reason, as a sentence."""
 
 
 NOTIFICATIONS: Final = ("session.page",)

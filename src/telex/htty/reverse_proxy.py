@@ -1,10 +1,10 @@
-"""An ASGI app that forwards every request to an HTTP/1.1 server nearby. For `--to`.
+"""An ASGI app that forwards every request to a local HTTP/1.1 server. For `--to`.
 
-Both bodies are forwarded piece by piece. A client that leaves cancels its request. Redirects are
-left to the browser to follow, cookies to the browser to keep. The server sees requests to itself,
-and the browser sees responses of the page: `Upstream` replaces each side's name by the other's
-where a header field holds one. A WebSocket is a handshake with the server and then messages both
-ways; how one side closes is passed to the other. No TLS, no HTTP/2 and no cache upstream.
+Both bodies are forwarded piece by piece. A client that disconnects cancels its request. The browser
+follows redirects and keeps cookies. The server sees requests to itself, and the browser sees
+responses of the page: `Upstream` replaces each side's name by the other's in header fields. A
+WebSocket is a handshake with the server and then messages in both directions; the close of one side
+is passed to the other. No TLS, no HTTP/2 and no cache upstream.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _PORTS: Final = {"http": 80}
 
 @dataclass(frozen=True, slots=True)
 class Upstream:
-    """`http://HOST:PORT`, or `unix:PATH`, with the name that it is asked by."""
+    """The server behind the page: `http://HOST:PORT`, or `unix:PATH` with the host localhost."""
 
     host: str
     port: int | None = None
@@ -52,7 +52,7 @@ class Upstream:
 
     @classmethod
     def parse(cls, to: str) -> Upstream:
-        """Raises NoUpstream."""
+        """Parse an address. Raises NoUpstream."""
         if to.startswith("unix:"):
             if path := to.removeprefix("unix:"):
                 return cls("localhost", None, path)
@@ -61,14 +61,14 @@ class Upstream:
             parts = urlsplit(to)
             host, port = parts.hostname, parts.port
         except ValueError as error:
-            raise NoUpstream(f"{to!r} is no address: {error}") from None
+            raise NoUpstream(f"{to!r} is not an address: {error}") from None
         if parts.scheme != "http" or not host or parts.path not in ("", "/") or parts.query:
-            raise NoUpstream(f"{to!r} is no server; write http://HOST:PORT or unix:PATH")
+            raise NoUpstream(f"{to!r} is not a server; use http://HOST:PORT or unix:PATH")
         return cls(host, port)
 
     @property
     def authority(self) -> str:
-        """As the Host header has it."""
+        """The value of the Host header."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port in (None, 80) else f"{host}:{self.port}"
 
@@ -80,19 +80,19 @@ class Upstream:
         return self.origin if self.unix is None else f"unix:{self.unix}"
 
     def request_headers(self, scope: Scope) -> Fields:
-        """As it should see the request."""
+        """Return the header fields of a request, as the server should see them."""
         fields = end_to_end_headers(scope["headers"])
         host = next(iter(header_values(fields, b"host")), b"")
         passed = [
-            (name, self._for_it(name, value, host))
+            (name, self._for_server(name, value, host))
             for name, value in fields
             if name not in _NOT_PASSED_ON
         ]
         forwarded = [(b"x-forwarded-host", host)] if host else []
         return [(b"host", self.authority.encode()), *passed, *forwarded]
 
-    def _for_it(self, name: bytes, value: bytes, host: bytes) -> bytes:
-        """Servers compare the Origin with the Host to tell their own pages from others'."""
+    def _for_server(self, name: bytes, value: bytes, host: bytes) -> bytes:
+        """Replace the page's origin: servers compare Origin with Host to recognise their pages."""
         if name not in (b"origin", b"referer") or not host:
             return value
         for scheme in (b"http://", b"https://"):
@@ -102,7 +102,7 @@ class Upstream:
         return value
 
     def response_headers(self, headers: Fields) -> Fields:
-        """As the browser should see the answer."""
+        """Return the header fields of a response, as the browser should see them."""
         return [
             (name, self._for_browser(name, value)) for name, value in end_to_end_headers(headers)
         ]
@@ -112,12 +112,12 @@ class Upstream:
             case b"location" | b"content-location":
                 return self._local(value)
             case b"set-cookie":
-                return _DOMAIN.sub(self._without, value)
+                return _DOMAIN.sub(self._without_own_domain, value)
             case _:
                 return value
 
     def _local(self, location: bytes) -> bytes:
-        """A path, if it leads to the server itself."""
+        """Return a path, if the location is on the server itself."""
         try:
             parts = urlsplit(location.decode("latin-1"))
             port = parts.port or _PORTS.get(parts.scheme)
@@ -130,8 +130,8 @@ class Upstream:
         # `http://host//elsewhere` must not become `//elsewhere`, which is another host.
         return b"/" + path.lstrip(b"/") if path.startswith(b"/") else b"/" + path
 
-    def _without(self, domain: re.Match[bytes]) -> bytes:
-        """A cookie for the server's own name is one for the page's name, which is another."""
+    def _without_own_domain(self, domain: re.Match[bytes]) -> bytes:
+        """Drop the Domain of a cookie for the server's own name: the page has another name."""
         own = domain[1].strip().lower().decode("latin-1")
         return b"" if self.host == own or self.host.endswith(f".{own}") else domain[0]
 
@@ -140,7 +140,7 @@ _OF_THE_HANDSHAKE: Final = (b"sec-websocket-", b"host", b"content-length")
 
 
 async def proxy_websocket(upstream: Upstream, scope: Scope, receive: Receive, send: Send) -> None:
-    """Dial, accept, and carry messages until it is over."""
+    """Connect to the server, accept, and forward messages until either side closes."""
     _ = await receive()
     try:
         connection = await _dial(upstream, scope)
@@ -161,7 +161,7 @@ async def proxy_websocket(upstream: Upstream, scope: Scope, receive: Receive, se
         return
     async with connection:
         await _accept(upstream, connection, send)
-        await _carry(connection, receive, send)
+        await _forward(connection, receive, send)
 
 
 async def _dial(upstream: Upstream, scope: Scope) -> ClientConnection:
@@ -177,7 +177,7 @@ async def _dial(upstream: Upstream, scope: Scope) -> ClientConnection:
         ],
         "subprotocols": [Subprotocol(name) for name in scope["subprotocols"]] or None,
         "user_agent_header": None,
-        "compression": None,  # the page's side has none, and would pay for it here
+        "compression": None,  # the page's side has none, so it would only cost time
         "open_timeout": limits.HTTY_UPSTREAM_SECONDS,
         "close_timeout": limits.HTTY_CLOSE_SECONDS,
         "ping_interval": None,
@@ -185,7 +185,7 @@ async def _dial(upstream: Upstream, scope: Scope) -> ClientConnection:
         "max_queue": 1,
         "logger": quiet_logger(),
     }
-    # Where to is said beside the address, whose target is a stranger's.
+    # The address to connect to is given separately, because the target comes from a client.
     place: dict[str, Any] = {"host": upstream.host, "port": upstream.port or 80}
     if upstream.unix is not None:
         place = {"unix": True, "path": upstream.unix}
@@ -193,7 +193,7 @@ async def _dial(upstream: Upstream, scope: Scope) -> ClientConnection:
 
 
 class _Dial(connect):
-    """Redirects are the browser's to follow: the library would go wherever the server says."""
+    """A dial without redirects: the browser follows them, and only to where it may."""
 
     def process_redirect(self, exc: Exception) -> Exception:
         return exc
@@ -212,7 +212,7 @@ async def _accept(upstream: Upstream, connection: ClientConnection, send: Send) 
     await send({"type": "websocket.accept", "subprotocol": accepted, "headers": fields})
 
 
-async def _carry(connection: ClientConnection, receive: Receive, send: Send) -> None:
+async def _forward(connection: ClientConnection, receive: Receive, send: Send) -> None:
     ways = {
         asyncio.create_task(_to_server(connection, receive)),
         asyncio.create_task(_to_client(connection, send)),
@@ -231,9 +231,9 @@ async def _carry(connection: ClientConnection, receive: Receive, send: Send) -> 
 async def _to_server(connection: ClientConnection, receive: Receive) -> None:
     while (message := await receive())["type"] == "websocket.receive":
         text = message.get("text")
-        with contextlib.suppress(ConnectionClosed):  # the other way hears how, and tells
+        with contextlib.suppress(ConnectionClosed):  # the other direction reports the close
             await connection.send(message["bytes"] if text is None else text)
-    await connection.close(_spoken(message.get("code", 1005)), message.get("reason") or "")
+    await connection.close(_sendable(message.get("code", 1005)), message.get("reason") or "")
 
 
 async def _to_client(connection: ClientConnection, send: Send) -> None:
@@ -243,15 +243,15 @@ async def _to_client(connection: ClientConnection, send: Send) -> None:
             kind = "text" if isinstance(message, str) else "bytes"
             await send({"type": "websocket.send", kind: message})
     except ConnectionClosed as closed:
-        told = closed.rcvd or Close(CloseCode.INTERNAL_ERROR, "")  # it left without a goodbye
-        code = _spoken(told.code)
-        await send({"type": "websocket.close", "code": code, "reason": told.reason})
+        close = closed.rcvd or Close(CloseCode.INTERNAL_ERROR, "")  # closed without a close frame
+        code = _sendable(close.code)
+        await send({"type": "websocket.close", "code": code, "reason": close.reason})
 
 
-def _spoken(code: int) -> int:
-    """Libraries report these two where nobody said a code."""
-    unspoken = (CloseCode.NO_STATUS_RCVD, CloseCode.ABNORMAL_CLOSURE)
-    return int(CloseCode.NORMAL_CLOSURE if code in unspoken else code)
+def _sendable(code: int) -> int:
+    """Replace the codes that libraries report for a missing code, and that cannot be sent."""
+    reserved = (CloseCode.NO_STATUS_RCVD, CloseCode.ABNORMAL_CLOSURE)
+    return int(CloseCode.NORMAL_CLOSURE if code in reserved else code)
 
 
 async def _refuse(send: Send, status: int, headers: Fields, body: bytes) -> None:
@@ -264,7 +264,7 @@ _AGAIN: Final = '<meta http-equiv="refresh" content="2">'
 
 
 class ReverseProxy:
-    """Serves what the server at `to` serves. Connections are kept from lifespan to lifespan."""
+    """Serves the pages of the server at `to`. Connections are pooled within one lifespan."""
 
     def __init__(self, to: str) -> None:
         self._upstream = Upstream.parse(to)
@@ -291,13 +291,13 @@ class ReverseProxy:
         await send({"type": "lifespan.shutdown.complete"})
 
     async def _pass(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Forward it, until it is done or nobody waits for it."""
+        """Forward a request, until it is done or the client has disconnected."""
         if self._transport is None:
             raise RuntimeError("a reverse proxy needs its lifespan to be run")
-        question = _RequestBody(receive)
-        exchange = _ProxiedRequest(self._upstream, self._transport, scope, question, send)
+        body = _RequestBody(receive)
+        exchange = _ProxiedRequest(self._upstream, self._transport, scope, body, send)
         forwarding = asyncio.create_task(exchange.run(), name="htty forward")
-        leaving = asyncio.create_task(question.client_left(), name="htty client")
+        leaving = asyncio.create_task(body.client_left(), name="htty client")
         tasks = {forwarding, leaving}
         try:
             _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -310,11 +310,11 @@ class ReverseProxy:
 
 
 class _ClientLeft(Exception):
-    """The request broke off."""
+    """The client disconnected before its request was complete."""
 
 
 class _RequestBody:
-    """The request's body, as it comes."""
+    """The body of a request, as it arrives."""
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive
@@ -322,12 +322,12 @@ class _RequestBody:
         self._whole = asyncio.Event()
 
     async def begin(self) -> bool:
-        """Whether there is a body, which HTTP/2 does not say in the headers."""
+        """Whether there is a body, which HTTP/2 does not state in the headers."""
         self._first = await self._next()
         return bool(self._first.get("body")) or not self._whole.is_set()
 
     async def pieces(self, deadline: asyncio.Timeout) -> AsyncIterator[bytes]:
-        """The deadline is the server's: it does not run while we wait for the client."""
+        """Yield the body. The server's deadline is suspended while we wait for the client."""
         message = self._first
         while message is not None:
             deadline.reschedule(_soon())
@@ -339,7 +339,7 @@ class _RequestBody:
             message = await self._next()
 
     async def client_left(self) -> None:
-        """Until they are gone; they cannot be seen to go while the body is on its way."""
+        """Wait for the disconnect, which cannot be noticed before the body is complete."""
         _ = await self._whole.wait()
         while (await self._receive())["type"] != "http.disconnect":
             pass
@@ -354,76 +354,76 @@ class _RequestBody:
 
 
 class _ProxiedRequest:
-    """One request to the server, and its answer."""
+    """One request to the server, and its response."""
 
     def __init__(
         self,
         upstream: Upstream,
         transport: httpx.AsyncHTTPTransport,
         scope: Scope,
-        question: _RequestBody,
+        body: _RequestBody,
         send: Send,
     ) -> None:
         self._upstream = upstream
         self._transport = transport
         self._scope = scope
-        self._question = question
+        self._body = body
         self._send = send
 
     async def run(self) -> None:
         try:
-            response = await self._ask()
+            response = await self._request()
         except _ClientLeft:
             return
         except TimeoutError:
-            await self._send_error(504, "is there, and does not answer.")
+            await self._send_error(504, "accepts connections but does not respond.")
             return
         except httpx.LocalProtocolError as error:
-            await self._send_error(400, f"cannot be asked this: {error}.")
+            await self._send_error(400, f"cannot get this request: {error}.")
             return
         except httpx.ConnectTimeout:
             await self._send_error(504, "cannot be reached.")
             return
         except httpx.TransportError as error:
-            await self._send_error(502, f"does not answer: {error}.")
+            await self._send_error(502, f"does not respond: {error}.")
             return
         try:
-            await self._answer(response)
+            await self._respond(response)
         finally:
             await response.aclose()
 
-    async def _ask(self) -> httpx.Response:
+    async def _request(self) -> httpx.Response:
         headers = self._upstream.request_headers(self._scope)
         target = self._scope.get("raw_path") or b"/"
         if query := self._scope["query_string"]:
             target += b"?" + query
-        has_body = await self._question.begin()
+        has_body = await self._body.begin()
         async with asyncio.timeout_at(_soon()) as deadline:
             request = httpx.Request(
                 self._scope["method"],
                 self._upstream.origin,
                 headers=headers,
-                content=self._question.pieces(deadline) if has_body else None,
-                # The target as it came: to parse and write it anew would change some.
+                content=self._body.pieces(deadline) if has_body else None,
+                # The target as received: parsing and encoding it again would change some targets.
                 extensions={"target": target, "timeout": {"connect": _CONNECT_SECONDS}},
             )
             return await self._transport.handle_async_request(request)
 
-    async def _answer(self, response: httpx.Response) -> None:
+    async def _respond(self, response: httpx.Response) -> None:
         headers = self._upstream.response_headers(list(response.headers.raw))
         await self._send(
             {"type": "http.response.start", "status": response.status_code, "headers": headers}
         )
         assert isinstance(response.stream, httpx.AsyncByteStream)
-        async for piece in response.stream:  # as it came: what is compressed stays so
+        async for piece in response.stream:  # as received: compressed data stays compressed
             await self._send({"type": "http.response.body", "body": piece, "more_body": True})
         await self._send({"type": "http.response.body", "body": b""})
 
     async def _send_error(self, status: int, what: str) -> None:
-        """A page that tries again, for one who opened it before the server was there."""
+        """Send a page that reloads itself, for a browser that was faster than the server."""
         shown = escape(f"{self._upstream}")
         body = html_page(
-            f"{status}: no answer from the server behind this page",
+            f"{status}: no response from the server behind this page",
             f"<p><code>{shown}</code> {escape(what)}</p>"
             "<p>Is it running? This page tries again every two seconds.</p>",
             head=_AGAIN if self._scope["method"] == "GET" else "",

@@ -1,10 +1,10 @@
-"""A page, served by a program through its own terminal.
+"""Serves a page from a program, through its own terminal.
 
     async def main():
         await htty.serve(app, keys=typed)
 
-`app` is any ASGI app. Meanwhile the program prints what it likes to the same terminal, and Ctrl-C
-still interrupts it. `run` is the same without an event loop.
+`app` is any ASGI app. Meanwhile the program may print to the same terminal, and Ctrl-C still
+interrupts it. `run` does the same without an event loop.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from telex.htty.tty_stream import TtyStream
 
 STOP_SECONDS: Final = 1.0
-"""For requests under way, when the page is stopped. Live updates never end by themselves, and the
-person who pressed the key is waiting."""
-STOPPED: Final = Ended(True, "it was ended here", 0)
+"""How long open requests may take when the page is stopped. Live updates never end by themselves,
+and the person who pressed the key is waiting."""
+STOPPED: Final = Ended(True, "the program stopped the page", 0)
 INTERRUPTED: Final = Ended(True, "it was interrupted", 0)
 
 
@@ -41,10 +41,21 @@ async def serve(
     environ: Mapping[str, str] | None = None,
     opened: Callable[[TtyStream], None] | None = None,
 ) -> Ended:
-    """Until the terminal ends it, or `stop` is set, or this is cancelled. How it ended is returned.
+    """Serve the app until the terminal ends it, `stop` is set, or this is cancelled.
 
-    `keys` is called with what the person types. With `stop`, requests under way get a moment to be
-    done. Raises `NoPages` where nobody would show a page, unless `force` is given.
+    Args:
+        app: Any ASGI app.
+        keys: Called with the bytes that the person types.
+        stop: Ends the page when it is set; open requests get a moment to complete.
+        force: Serve even if it is unknown whether the terminal shows pages.
+        environ: The environment to use; by default the process's own.
+        opened: Called with the byte stream once the terminal is taken.
+
+    Returns:
+        How the connection ended.
+
+    Raises:
+        NoPages: The terminal does not show pages.
     """
     async with open_stream(keys=keys, force=force, environ=environ) as stream:
         if opened is not None:
@@ -63,7 +74,7 @@ async def _served(server: AsgiServer, stream: TtyStream, stop: asyncio.Event) ->
         if stopping.done():
             server.close(STOPPED.sentence)
             await asyncio.wait({serving}, timeout=STOP_SECONDS)
-            if serving.cancel():  # it still says GOAWAY
+            if serving.cancel():  # it still sends GOAWAY
                 await asyncio.wait({serving})
         return STOPPED if serving.cancelled() else await serving
     finally:
@@ -73,13 +84,24 @@ async def _served(server: AsgiServer, stream: TtyStream, stop: asyncio.Event) ->
 
 
 def run(app: ASGIApp, *, keys: Callable[[bytes], None] | None = None, force: bool = False) -> Ended:
-    """The same, for a program without an event loop: it blocks, and other threads may print.
+    """Serve the app in a program without an event loop. It blocks; other threads may print.
 
-    Ctrl-C ends the page, and this returns, as web servers do. Raises `NoPages`.
+    Ctrl-C ends the page, and this returns, as web servers do.
+
+    Args:
+        app: Any ASGI app.
+        keys: Called with the bytes that the person types.
+        force: Serve even if it is unknown whether the terminal shows pages.
+
+    Returns:
+        How the connection ended.
+
+    Raises:
+        NoPages: The terminal does not show pages.
     """
     try:
         return asyncio.run(serve(app, keys=keys, force=force))
     except KeyboardInterrupt:
         return INTERRUPTED
-    except NoPages as why:  # the way through the event loop says nothing, and the sentence all
+    except NoPages as why:  # the traceback through the event loop is useless; the message is enough
         raise why.with_traceback(None) from None

@@ -1,14 +1,14 @@
 """Pages of sessions: `session.create {pages: true}`, `session.page` and `session.page_open`.
 
-`PagesExtension(automation)` adds them to an automation server, which knows nothing of them. Each
-session that asks for pages gets a `SessionPages`; HTTP/2 is loaded with the first, so that a server
+`PagesExtension(automation)` adds them to an automation server, which does not depend on them. Each
+session that requests pages gets a `SessionPages`; HTTP/2 is loaded with the first one, so a server
 starts without it.
 
 There is no person to ask. So a page is announced (`session.page`), and until a client opens it
-(`session.page_open`) not a byte is sent to the program. Opening the page of a command also opens it
-for the next run of the same command on the same session: a browser that waits for it goes on. A
-page that nobody opened is forgotten when another is announced, so programs cannot fill a session
-with them.
+(`session.page_open`) no byte is sent to the program. Opening the page of a command also opens it
+for the next run of the same command on the same session: a browser that waits for the page then
+shows it. A page that no client opened is forgotten when another is announced, so programs cannot
+fill a session with pages.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Final, Literal
 
-from telex.automation.errors import maps_errors
+from telex.automation.error_map import maps_errors
 from telex.automation.notices import Connection
 from telex.escapes.policy import origin_of
 from telex.htty import protocol as spec
@@ -45,17 +45,17 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _KnownPage:
-    """A page of the session."""
+    """A page of the session, with its id and its current offer."""
 
     id: str
     page: Page
     wanted: bool = False
-    """Whether somebody opened it."""
+    """Whether a client opened it."""
     offer: Offer | None = None
 
 
 class SessionPages:
-    """One session's pages: an `Addition` to it."""
+    """The pages of one session: a `SessionExtension`."""
 
     attributes: Final = ()
     environment: Final[Mapping[str, str]] = {"HTTY": htty_chunk.VERSION.decode()}
@@ -68,7 +68,7 @@ class SessionPages:
         self._pages = pages
         self._sessions = sessions
         self._known: dict[str, _KnownPage] = {}
-        """By id."""
+        """The pages by id."""
         self._numbers = count(1)
         self._loop = asyncio.get_running_loop()
         self._remote_programs = RemotePrograms()
@@ -79,7 +79,7 @@ class SessionPages:
             htty_chunk.RAW: self._raw_form,
         }
         self._named_raw: tuple[int | None] | None = None
-        """The process group that announced the raw form last, if any did."""
+        """The process group that last announced the raw form, if any did."""
 
     def opened(self, id: str, session: PtySession) -> None:
         from telex.htty.client import HttyClient  # loads HTTP/2
@@ -94,7 +94,7 @@ class SessionPages:
             self._side.receive_chunk(fault)
 
     def _raw_form(self, announced: Claimed) -> None:
-        """Said once of each process group, as anybody may print it any number of times."""
+        """Report it once for each process group, because a program may print it repeatedly."""
         group = self._session.pty.foreground()
         if self._named_raw == (group,):
             return
@@ -115,7 +115,7 @@ class SessionPages:
             self._side.hang_up()
 
     async def open(self, id: str) -> str:
-        """Where it is. Raises LookupError if there is no such page."""
+        """Open a page and return its URL. Raises LookupError if there is no such page."""
         known = self._known[id]
         url = await self._pages.url(known.page)
         known.wanted = True
@@ -152,7 +152,7 @@ class SessionPages:
         for known in [*self._known.values()]:
             if not known.wanted:
                 self._pages.drop(known.page)
-            if known.page not in self._pages:  # or it made room
+            if known.page not in self._pages:  # dropped now, or to make room
                 del self._known[known.id]
 
     def _accept(self, known: _KnownPage) -> None:
@@ -163,7 +163,7 @@ class SessionPages:
             task.add_done_callback(self._tasks.discard)
 
     async def _show(self, known: _KnownPage, offer: Offer) -> None:
-        with contextlib.suppress(ConnectionOver):  # then it has ended, which is told
+        with contextlib.suppress(ConnectionOver):  # it has ended, which `_ended` reports
             await offer.http.ready()
             if known.offer is offer:
                 known.page.http = offer.http
@@ -180,15 +180,15 @@ class SessionPages:
         title = self._redact(known.page.title)
         self._notify(SessionPage(self._id, known.id, known.page.name, title, state))
 
-    def _notify(self, told: SessionPage) -> None:
+    def _notify(self, page: SessionPage) -> None:
         for notices in self._listeners(self._id):
-            notices.add(self._id, "session.page", told)
+            notices.add(self._id, "session.page", page)
 
 
 def _new_link(session: str, page: str) -> str:
-    asked = json.dumps({"session": session, "page": page})
-    command = f"telex call session.page_open '{asked}'"
-    return f"A link lets one browser in, once and soon. For another: `{command}`"
+    params = json.dumps({"session": session, "page": page})
+    command = f"telex call session.page_open '{params}'"
+    return f"A link admits one browser, once and for a short time. For another: `{command}`"
 
 
 def _is_remote(command: str) -> bool:
@@ -212,7 +212,7 @@ class PagesExtension:
 
     @maps_errors
     async def page_open(self, asked: spec.OpenPage, who: Connection) -> spec.PageOpened:
-        """Let a page be looked at: an address that opens it in a browser, once."""
+        """Open a page: return an address that opens it in a browser, once."""
         self._automation.writable(asked.session, who, "session.page_open")
         serving = self._serving.get(asked.session)
         if serving is None:
@@ -223,7 +223,7 @@ class PagesExtension:
             return spec.PageOpened(await serving.open(asked.page))
         except LookupError:
             raise RpcError(
-                Condition.PARAMS, f"unknown page: {asked.page}; `session.page` tells them"
+                Condition.PARAMS, f"unknown page: {asked.page}; `session.page` announces them"
             ) from None
         except CannotListen as problem:
             raise RpcError(Condition.INTERNAL, str(problem)) from problem

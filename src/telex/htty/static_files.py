@@ -1,9 +1,9 @@
 """An ASGI app that serves a directory: its files, and a page that lists them. For `--dir`.
 
-Nothing outside the directory is ever opened, whatever paths and links say, also while somebody
-renames: files are opened relative to it and checked by their descriptor. Names that begin with a
-dot are neither listed nor served, unless asked for, and the target of a link is checked like a
-named file. Read only.
+No file outside the directory is ever opened, whatever paths and links contain, even while files are
+renamed: files are opened relative to the directory and checked by their descriptor. Names that
+begin with a dot are neither listed nor served, unless that is enabled, and the target of a link is
+checked like a named file. Read only.
 
 Conditions are RFC 9110 §13, ranges §14. Several ranges in one request are ignored, as the RFC
 allows: only attackers would use them here.
@@ -58,7 +58,7 @@ code { font: .95em ui-monospace, monospace; }
 
 @dataclass(frozen=True, slots=True)
 class DirectoryEntry:
-    """One name in a directory."""
+    """One name in a directory listing."""
 
     name: str
     folder: bool
@@ -67,7 +67,7 @@ class DirectoryEntry:
 
 
 def listing_page(path: str, entries: Sequence[DirectoryEntry], *, cut: bool = False) -> bytes:
-    """Folders first, then by name. `path` ends with a slash."""
+    """Return the page of a directory: folders first, then by name. `path` ends with a slash."""
     ordered = sorted(entries, key=lambda entry: (not entry.folder, entry.name.casefold()))
     rows = [_row("../", "..", "", "")] if path != "/" else []
     rows += [_entry_row(entry) for entry in ordered]
@@ -78,19 +78,19 @@ def listing_page(path: str, entries: Sequence[DirectoryEntry], *, cut: bool = Fa
 
 
 def html_page(title: str, body: str, *, head: str = "") -> bytes:
-    """A page like all of ours. The body is HTML, the title is text."""
+    """Return a page in our style. The body is HTML, the title is text."""
     shown = escape(title)
     text = (
         '<!doctype html><html lang="en"><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width">'
         f"<title>{shown}</title>{head}<style>{STYLE}</style><h1>{shown}</h1>{body}</html>\n"
     )
-    return text.encode(errors="replace")  # names that are no UTF-8
+    return text.encode(errors="replace")  # names may not be UTF-8
 
 
 def _entry_row(entry: DirectoryEntry) -> str:
     slash = "/" if entry.folder else ""
-    # A name with a colon would be read as a scheme.
+    # A name with a colon would be parsed as a scheme.
     link = f"./{quote(os.fsencode(entry.name))}{slash}"
     changed = datetime.fromtimestamp(entry.changed, UTC).strftime("%Y-%m-%d %H:%M")
     return _row(link, entry.name + slash, "" if entry.folder else _readable(entry.size), changed)
@@ -118,7 +118,7 @@ _TAG: Final = re.compile(rb'(?:W/)?("[^"]*")')
 
 @dataclass(frozen=True, slots=True)
 class FilePart:
-    """Bytes of a file, and the status that says which."""
+    """A range of a file, and the status of the response with it."""
 
     status: int
     start: int
@@ -127,7 +127,7 @@ class FilePart:
 
 @dataclass(frozen=True, slots=True)
 class Validators:
-    """What tells one version of a file from another."""
+    """The values that identify a version of a file, for conditional requests."""
 
     tag: bytes
     changed: int
@@ -145,19 +145,19 @@ class Validators:
 
 
 def requested_part(headers: Mapping[bytes, bytes], size: int, now: Validators) -> FilePart:
-    """Which part of it to send. 304 and 416 have none."""
+    """Return the part of a file to send. 304 and 416 have none."""
     if _unchanged(headers, now):
         return FilePart(304, 0, 0)
     asked = _RANGE.fullmatch(headers.get(b"range", b"").strip())
     if asked is None or asked[0] == b"bytes=-" or not _same(headers.get(b"if-range"), now):
         return FilePart(200, 0, size)
     first, last = asked.groups()
-    if not first:  # the last so many bytes
+    if not first:  # a suffix range
         start, end = max(0, size - int(last)), size
     else:
         start, end = int(first), min(size, int(last) + 1 if last else size)
         if last and int(last) < start:
-            return FilePart(200, 0, size)  # no range at all, §14.1.1
+            return FilePart(200, 0, size)  # an invalid range is ignored, §14.1.1
     return FilePart(206, start, end - start) if start < end else FilePart(416, 0, 0)
 
 
@@ -170,7 +170,7 @@ def _unchanged(headers: Mapping[bytes, bytes], now: Validators) -> bool:
 
 
 def _same(condition: bytes | None, now: Validators) -> bool:
-    """Whether the part asked for continues what they have."""
+    """Whether the client's version of the file is the current one."""
     return condition is None or condition.strip() == now.tag or _date(condition) == now.changed
 
 
@@ -192,13 +192,13 @@ _OURS: Final = [
     (b"content-security-policy", b"default-src 'none'; style-src 'unsafe-inline'"),
     (b"content-type", _HTML),
 ]
-"""For pages of our own making."""
+"""The headers of pages that this module generates."""
 _PLAIN: Final = [(b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-cache")]
-"""Files change: a browser asks each time, and is told that nothing did."""
+"""Files change: a browser revalidates each time, and gets 304 if nothing changed."""
 
 
 class DirectoryApp:
-    """Serves what lies beneath `root`."""
+    """Serves the files beneath `root`."""
 
     def __init__(self, root: Path, *, hidden: bool = False) -> None:
         self._root = root
@@ -209,10 +209,10 @@ class DirectoryApp:
             await send({"type": "websocket.close"})
             return
         if scope["type"] != "http":
-            raise RuntimeError(f"a directory knows nothing of {scope['type']!r}")
+            raise RuntimeError(f"a directory does not serve {scope['type']!r}")
         answer = _FileResponse(send)
         if scope["method"] not in ("GET", "HEAD"):
-            await answer.error(405, "A directory is for reading.", [(b"allow", b"GET, HEAD")])
+            await answer.error(405, "A directory can only be read.", [(b"allow", b"GET, HEAD")])
             return
         try:
             await self._find(scope, answer)
@@ -262,11 +262,11 @@ class DirectoryApp:
         await answer.whole(200, listing_page(path, entries, cut=cut), _OURS)
 
     def _open(self, path: str) -> int:
-        """Not in a thread: a request that is cancelled meanwhile would leave it open."""
+        """Open a file. Not in a thread: a cancelled request would leave the descriptor open."""
         root = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             found = open_beneath(root, path)
-            if not self._hidden and not _in_sight(root, found):
+            if not self._hidden and not _is_visible(root, found):
                 os.close(found)
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
             return found
@@ -337,11 +337,11 @@ async def _send_file(
 
 
 async def _send_part(file: int, start: int, length: int, answer: _FileResponse) -> None:
-    """Piece by piece; a file that is cut meanwhile ends the exchange, not with a false end."""
+    """Send a part piece by piece. If the file is truncated meanwhile, abort the response."""
     end = start + length
     while start < end:
         size = min(_PIECE, end - start)
-        data = _at_hand(file, size, start)
+        data = _read_cached(file, size, start)
         if data is None:
             data = await asyncio.to_thread(os.pread, file, size, start)
         if not data:
@@ -352,28 +352,30 @@ async def _send_part(file: int, start: int, length: int, answer: _FileResponse) 
         await answer.piece(b"", more=False)
 
 
-def _at_hand(file: int, size: int, start: int) -> bytes | None:
-    """What the system has in memory, read without a thread, which costs more than all the rest of a
-    small file; None where it would have to wait for a disk, or cannot tell."""
-    if (without_waiting := getattr(os, "RWF_NOWAIT", None)) is None:
+def _read_cached(file: int, size: int, start: int) -> bytes | None:
+    """Read from the page cache without a thread, which would cost more than a small file.
+
+    Returns None if the read would wait for a disk, or if that is unknown.
+    """
+    if (no_wait := getattr(os, "RWF_NOWAIT", None)) is None:
         return None
     data = bytearray(size)
     try:
-        count = os.preadv(file, [data], start, without_waiting)
-    except OSError:  # it would wait, or this file system has no such read; a thread says which
+        count = os.preadv(file, [data], start, no_wait)
+    except OSError:  # it would block, or the file system does not support it; a thread will tell
         return None
     return bytes(data[:count])
 
 
-def _in_sight(root: int, found: int) -> bool:
-    """Whether no name on the way to it is hidden: a link with a plain name may lead there."""
+def _is_visible(root: int, found: int) -> bool:
+    """Whether no name on its path is hidden: a visible link may lead to a hidden file."""
     above, there = _place(root), _place(found)
     inner = os.path.relpath(there, above).split(os.sep)
     return inner == [os.curdir] or not any(name.startswith(os.curdir) for name in inner)
 
 
 def _place(descriptor: int) -> str:
-    if get_path := getattr(fcntl, "F_GETPATH", None):  # macOS has it, and no /proc
+    if get_path := getattr(fcntl, "F_GETPATH", None):  # macOS has this instead of /proc
         return os.fsdecode(fcntl.fcntl(descriptor, get_path, bytes(1024)).rstrip(b"\0"))
     return os.readlink(f"/proc/self/fd/{descriptor}")
 
@@ -381,7 +383,7 @@ def _place(descriptor: int) -> str:
 def _entry(entry: os.DirEntry[str]) -> DirectoryEntry | None:
     try:
         status = entry.stat(follow_symlinks=False)
-    except FileNotFoundError:  # it went while we looked
+    except FileNotFoundError:  # it was removed meanwhile
         return None
     folder = stat.S_ISDIR(status.st_mode)
     return DirectoryEntry(entry.name, folder, status.st_size, status.st_mtime)
@@ -389,7 +391,7 @@ def _entry(entry: os.DirEntry[str]) -> DirectoryEntry | None:
 
 def _type(name: str) -> bytes:
     kind, encoding = mimetypes.guess_type(name)
-    if encoding is not None or kind is None:  # an archive is sent as it lies there
+    if encoding is not None or kind is None:  # compressed files are sent as they are
         return b"application/gzip" if encoding == "gzip" else b"application/octet-stream"
     text = kind.startswith("text/") or kind in ("application/json", "application/javascript")
     return f"{kind}; charset=utf-8".encode() if text else kind.encode()
@@ -398,7 +400,7 @@ def _type(name: str) -> bytes:
 def _refusal(error: OSError) -> tuple[int, str, Fields]:
     match error.errno:
         case errno.EACCES | errno.EPERM:
-            return 403, "This may not be read.", []
+            return 403, "This file may not be read.", []
         case errno.EMFILE | errno.ENFILE:
             return 503, "Too many files are open at the moment.", []
         case _:

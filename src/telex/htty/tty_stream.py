@@ -6,14 +6,14 @@
 
 Inside the block the terminal is taken: text may still be printed, and typed keys arrive by
 `stream.typed()` or at the `keys` callback. `stream.close()` is local: no more is written, reading
-is over, and the terminal stays taken. The end of the block gives it back (`finish`), after
+ends, and the terminal stays taken. The end of the block restores the terminal (`finish`), after
 everything that the terminal still had under way has arrived: the shell must not read it as a
 command. Another block may follow.
 
-Out: what is written in one turn of the event loop goes out together, in chunks that no other output
-can land inside (`page_tty.AtomicWriter`). In: every byte is read as it comes, even while we cannot
-write (two sides that both write first would wait for ever), and sorted: chunks belong to the
-stream, bytes between them were typed, for the program. HTTP/2 is not known here.
+Output: bytes written in one turn of the event loop are sent together, in chunks that no other
+output can land inside (`page_tty.AtomicWriter`). Input: every byte is read as it arrives, even
+while we cannot write (two sides that both write first would deadlock), and sorted: chunks belong to
+the stream, bytes between them were typed, for the program. HTTP/2 is not used here.
 """
 
 from __future__ import annotations
@@ -46,20 +46,25 @@ if TYPE_CHECKING:
 
 
 HELD_SECONDS: Final = 0.5
-"""How long what may be a key is held while chunks come: the rest of one may be a lost packet away.
-Long for a key, and no key at all would be worse: without its ESC a chunk is typed text."""
+"""How long a possible key is held while chunks arrive: the rest of a chunk may be delayed by a lost
+packet. It is long for a key, but without its ESC a chunk would be typed text."""
 RECENT_SECONDS: Final = 0.1
-"""How long after a chunk an ESC is sooner the next one than a key."""
+"""How long after a chunk an ESC is more likely the next chunk than a key."""
 
 CLOSED: Final = "closed here"
 
 _GONE: Final = (errno.EIO, errno.ECONNRESET)
-"""How Linux says that a terminal has hung up; and a socket, where stdin is one."""
+"""How Linux reports that a terminal has hung up; and a socket, where stdin is one."""
 _INTRODUCER: Final = len(htty_chunk.CHUNK.introducer)
 
 
 class TtyStream:
-    """A `ByteStream`. It reads from the start; typed keys go to `keys`, or wait for `typed`."""
+    """A program's end of a page's byte stream; it implements `ByteStream`.
+
+    It reads from the start. Typed keys are passed to `keys`, or wait for `typed`.
+    """
+
+    __module__ = "telex.htty"
 
     def __init__(
         self,
@@ -71,7 +76,7 @@ class TtyStream:
         typed: bytes = b"",
     ) -> None:
         self.why: str | None = None
-        """What ended it, a sentence; None while it lasts."""
+        """Why the stream ended, as a sentence; None while it is open."""
         self.tty = ends.tty
         self._ends = ends
         self._wrap = wrap
@@ -82,11 +87,11 @@ class TtyStream:
         self._demux = Demux((htty_chunk.CHUNK,))
         self._receiver = ChunkReceiver()
         self._answers = DA1Answers()
-        self._letting_go: asyncio.TimerHandle | None = None
+        self._release_timer: asyncio.TimerHandle | None = None
         self._tail = b""
-        """What came last: an ESC in it may be held."""
+        """The last received bytes: an ESC in them may be held."""
         self._chunk_came = -RECENT_SECONDS
-        self._came = bytearray()
+        self._received = bytearray()
         self._more = asyncio.Event()
         self._reading = False
         self._hung_up = asyncio.Event()
@@ -100,22 +105,28 @@ class TtyStream:
         if ends.tty is not None:
             ends.tty.writes = self._writes
         if typed:
-            self._hand_on(typed)
+            self._pass_keys(typed)
         self._arm()
 
-    # --- the stream
+    # --- the byte stream
 
     async def read(self) -> bytes:
-        while not self._came and self.why is None:
+        """Return received bytes, at least one; empty when the stream has ended."""
+        while not self._received and self.why is None:
             self._more.clear()
             await self._more.wait()
-        taken = bytes(self._came[: limits.HTTY_READ_BYTES])
-        del self._came[: limits.HTTY_READ_BYTES]
-        if len(self._came) < limits.HTTY_UNREAD_BYTES:
+        taken = bytes(self._received[: limits.HTTY_READ_BYTES])
+        del self._received[: limits.HTTY_READ_BYTES]
+        if len(self._received) < limits.HTTY_UNREAD_BYTES:
             self._arm()
         return taken
 
     def write(self, data: bytes) -> None:
+        """Queue bytes to be sent. Does nothing after the stream has ended.
+
+        Args:
+            data: The bytes.
+        """
         if self.why is not None or not data:
             return
         if not self._pending:
@@ -125,25 +136,28 @@ class TtyStream:
 
     @property
     def unsent(self) -> int:
+        """The number of bytes that are queued and not sent yet."""
         return self._pending_size + self._writes.unsent
 
     async def drained(self) -> None:
+        """Wait until there is room in the queue, or the stream has ended."""
         while self.why is None and self.unsent >= limits.HTTY_UNSENT_BYTES:
             self._room.clear()
             self._writes.awaited = True
-            if self.unsent >= limits.HTTY_UNSENT_BYTES:  # else it was told before it was asked
+            if self.unsent >= limits.HTTY_UNSENT_BYTES:  # else there was room before `awaited`
                 await self._room.wait()
 
     def close(self) -> None:
+        """Send the queued bytes, and end the stream."""
         self._flush()
         self._end(CLOSED)
 
     async def typed(self) -> bytes:
-        """What was typed, at least a byte of it; empty once no more will come."""
+        """Return typed bytes, at least one; empty when the stream has ended."""
         return await self._unread_keys.take()
 
     def _flush(self) -> None:
-        """What was written in this turn, in pieces that are a write each."""
+        """Queue the bytes of this turn, in pieces that are one write each."""
         data = memoryview(b"".join(self._pending))
         self._pending, self._pending_size = [], 0
         if self.why is not None or not data:
@@ -160,15 +174,15 @@ class TtyStream:
         return b"".join(self._wrap.around(htty_chunk.encode(piece)) for piece in pieces)
 
     def _settled(self) -> None:
-        """From the writing thread: there is room, or it failed, or it has ended."""
-        self._writes.awaited = False  # whoever still waits asks again
+        """Called by the writing thread: there is room, or it failed, or it has ended."""
+        self._writes.awaited = False  # a caller that still waits sets it again
         self._room.set()
         if self._writes.failure is not None:
-            self._end(f"nobody takes what is written: {self._writes.failure.strerror}")
+            self._end(f"the output is closed: {self._writes.failure.strerror}")
         if self._writes.ended.is_set():
             self._written.set()
 
-    # --- what comes in
+    # --- input
 
     def _arm(self) -> None:
         if not self._reading and not self._hung_up.is_set() and not self._finished:
@@ -188,17 +202,17 @@ class TtyStream:
         if ended:
             self._disarm()
             self._hung_up.set()
-            self._let_go()
+            self._release_held()
             self._sort(self._demux.eof())
             self._end("the terminal hung up" if self.tty else "standard input has ended")
             self._unread_keys.end()
             return
         self._hold(data)
-        if len(self._came) >= limits.HTTY_UNREAD_BYTES:
+        if len(self._received) >= limits.HTTY_UNREAD_BYTES:
             self._disarm()
 
     def _taken(self) -> tuple[bytes, bool]:
-        """All there is, within a turn's measure, and whether that was the last."""
+        """Read what is available, up to the limit of a turn; also return whether it was the end."""
         pieces: list[bytes] = []
         left = limits.HTTY_READ_BYTES
         try:
@@ -208,7 +222,7 @@ class TtyStream:
                 pieces.append(data)
                 left -= len(data)
                 if self.tty is None:
-                    break  # a pipe that others read too: a second read might wait
+                    break  # another process may read the pipe too, so a second read could block
         except BlockingIOError:
             pass
         except OSError as error:
@@ -231,7 +245,7 @@ class TtyStream:
         if isinstance(found, StreamAborted):
             self._end(found.sentence)
         elif found and self.why is None:
-            self._came += found
+            self._received += found
             self._more.set()
 
     def _typed(self, data: bytes) -> None:
@@ -239,35 +253,35 @@ class TtyStream:
             if isinstance(piece, DeviceAttributes):
                 self._answered.set()
             else:
-                self._hand_on(piece)
+                self._pass_keys(piece)
 
-    def _hand_on(self, typed: bytes) -> None:
-        """In a turn of its own: a fault of the program's must not cost us the chunks behind it."""
+    def _pass_keys(self, typed: bytes) -> None:
+        """Pass keys to the program in a later turn, so that its errors do not lose chunks."""
         if self._keys is None:
             self._unread_keys.add(typed)
         else:
             self._loop.call_soon(self._keys, typed)
 
     def _hold(self, data: bytes) -> None:
-        """Have the clock let go of what may be a key, if nothing comes after it."""
-        if self._letting_go is not None:
-            self._letting_go.cancel()
-            self._letting_go = None
+        """Set a timer that releases a possible key, if nothing follows it."""
+        if self._release_timer is not None:
+            self._release_timer.cancel()
+            self._release_timer = None
         self._tail = (self._tail + data)[-_INTRODUCER:]
         if ESC not in self._tail:
             return
         recent = self._loop.time() - self._chunk_came < RECENT_SECONDS or self._answers.due
         alone = self._tail.endswith(ESC) and not recent
         seconds = KEY_SECONDS if alone else HELD_SECONDS
-        self._letting_go = self._loop.call_later(seconds, self._let_go)
+        self._release_timer = self._loop.call_later(seconds, self._release_held)
 
-    def _let_go(self) -> None:
-        if self._letting_go is not None:
-            self._letting_go.cancel()
-            self._letting_go = None
+    def _release_held(self) -> None:
+        if self._release_timer is not None:
+            self._release_timer.cancel()
+            self._release_timer = None
         self._sort(self._demux.flush())
         if released := self._answers.release():
-            self._hand_on(released)
+            self._pass_keys(released)
 
     # --- the end
 
@@ -278,20 +292,20 @@ class TtyStream:
             self._room.set()
 
     async def finish(self) -> None:
-        """Close it, wait until nothing is under way either way, and give the terminal back."""
+        """Close, wait until no data is under way in either direction, and restore the terminal."""
         self.close()
-        self._came.clear()
-        self._arm()  # for what still comes, if it was more than anybody took
+        self._received.clear()
+        self._arm()  # read the rest, even if the buffer was full
         try:
             settled = await self._quiet()
         finally:
             self._finished = True
             self._disarm()
-            self._let_go()
+            self._release_held()
             self._unread_keys.end()
-            self._writes.drop()  # the thread ends, and closes its descriptor, once it can
+            self._writes.drop()  # the thread ends and closes its descriptor when it can
         self._release(settled)
-        await asyncio.sleep(0)  # the last key has its turn
+        await asyncio.sleep(0)  # so that the last key is passed on
 
     def _release(self, settled: bool) -> None:
         if self.tty is None:
@@ -302,10 +316,10 @@ class TtyStream:
         self.tty.close()
 
     async def _quiet(self) -> bool:
-        """Whether all that was under way has surely come.
+        """Return whether all data under way has certainly arrived.
 
-        The terminal answers DA1 after everything before it, and so after the last chunk it was
-        given is dealt with. A multiplexer would answer for itself, and too soon.
+        The terminal responds to DA1 after everything before it, and so after the last chunk it got.
+        A multiplexer would respond by itself, and too soon.
         """
         asks = self.tty is not None and self._wrap is None and not self._hung_up.is_set()
         if asks:
@@ -322,7 +336,7 @@ class TtyStream:
 
 
 async def _any_event_within(seconds: float, *events: asyncio.Event) -> bool:
-    """Whether one of them came."""
+    """Wait for one of the events. Returns whether one occurred in time."""
     waits = [asyncio.ensure_future(event.wait()) for event in events]
     try:
         done, _ = await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
@@ -340,10 +354,16 @@ async def open_stream(
     fd: int | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> AsyncIterator[TtyStream]:
-    """Raises `NoPages` where nobody would show one; `force` sends it all the same.
+    """Take the terminal, and open a byte stream to the program that shows pages.
 
-    `keys` is called with what is typed. `fd` is a descriptor of another terminal than this
-    program's own.
+    Args:
+        keys: Called with typed bytes.
+        force: Open even if it is unknown whether the terminal shows pages.
+        fd: A descriptor of a terminal other than this program's own.
+        environ: The environment to use; by default the process's own.
+
+    Raises:
+        NoPages: Pages are not shown here.
     """
     fd = standard_terminal() if fd is None else fd
     found = await find_support(os.environ if environ is None else environ, fd, force=force)

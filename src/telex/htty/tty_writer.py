@@ -1,20 +1,21 @@
 """`TtyWriter`: a page's connection, written to a program's terminal only while the program reads.
 
-Bytes written into a terminal are typed at whoever reads it, a shell's prompt too once the program
-is gone. So each chunk is written by itself, right after a check that the process group that
-announced the page is in the foreground of a terminal that neither echoes nor edits lines, and is
-not an idle shell. While it is not, nothing is written; it may come back (Ctrl-Z, then `fg`).
-Nothing is written before `allow_writes`.
+Bytes written into a terminal are typed at whatever program reads it, including a shell's prompt
+after the program has exited. So each chunk is written separately, right after a check that the
+process group that announced the page is in the foreground of a terminal that neither echoes nor
+edits lines, and is not an idle shell. Otherwise nothing is written; the program may come back
+(Ctrl-Z, then `fg`). Nothing is written before `allow_writes`.
 
-The next chunk follows when the one before it is read, or nearly: what is unread when a program is
-stopped or killed is read by the shell, if the shell is quicker than we are to discard it. So at
-most two chunks are unread at a time, and no line ends in them.
+The next chunk follows when the previous one was read, or nearly. Bytes that are unread when a
+program is stopped or killed are read by the shell, if the shell is faster than our discard. So at
+most two chunks are unread at a time, and they contain no line end.
 
-There is no event for a program's return to the foreground, nor, except on Linux, for its reads. So
-this polls, at first after a millisecond and then ten times a second, while something waits for
-that, and at once when the terminal is active (`poke`).
+No event reports a program's return to the foreground, nor, except on Linux, its reads. So this
+polls while something waits for that, at first after a millisecond and then ten times a second, and
+at once when the terminal is active (`poke`).
 
-A `ByteStream` for `Http2Connection`. Made by `client`, which knows where a connection ends.
+It is a `ByteStream` for `Http2Connection`. Created by `client`, which detects where a connection
+ends.
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ if TYPE_CHECKING:
     from telex.terminal.line_discipline import LineSettings
     from telex.terminal.pty import ReadNotifier
 
-LOOK_SECONDS: Final = 0.1
+POLL_SECONDS: Final = 0.1
 _SOON_SECONDS: Final = 0.001
 LAST_SECONDS: Final = 0.25
-"""For what is said last. A program that reads takes less, and another may ask its person next."""
+"""Deadline of the final bytes. A program that reads needs less, and another may prompt next."""
 
 
 class PtyLike(Protocol):
-    """A program's terminal, as `terminal.pty.Pty` is one."""
+    """A program's terminal; `terminal.pty.Pty` is one."""
 
     @property
     def unsent(self) -> int: ...
@@ -57,16 +58,16 @@ class PtyLike(Protocol):
 
 
 def reads_raw_input(pty: PtyLike, group: int) -> bool:
-    """Whether that group reads what is typed, byte by byte and unseen."""
+    """Whether that group reads the typed bytes, unbuffered and without echo."""
     if pty.foreground() != group or answerable_group(group) is None:
         return False
     now = pty.line_settings()
-    # Another look, for they are two questions: the shell that came between them made it raw.
+    # Check the group again: between the two calls a shell may have come and made the terminal raw.
     return not now.canonical and not now.echo and pty.foreground() == group
 
 
 class TtyWriter:
-    """One connection's bytes, both ways."""
+    """The bytes of one connection, in both directions."""
 
     def __init__(
         self,
@@ -76,20 +77,24 @@ class TtyWriter:
         lost: Callable[[], None],
         on_write: Callable[[bytes], None] | None = None,
     ) -> None:
-        """`alive` looks whether the program is. Until its parent has seen its end, the terminal
-        still names it, and what is written then is for who comes after it. `lost` is called when
-        something was taken back that the program had not read. `on_write` gets each chunk that is
-        written."""
+        """Begin to write as soon as it is allowed.
+
+        Args:
+            alive: Checks whether the program still runs. Until its parent has noticed its exit, the
+                terminal still reports its group, and bytes written then are for its successor.
+            lost: Called when bytes were discarded that the program had not read.
+            on_write: Called with each chunk that is written.
+        """
         self.group: Final = group
         self._pty = pty
         self._alive = alive
         self._lost = lost
         self._on_write = on_write
-        self._came = bytearray()
+        self._received = bytearray()
         self._more = asyncio.Event()
         self._unsent = bytearray()
         self._wanted = asyncio.Event()
-        """Something may be there to be written."""
+        """Set when there may be something to write."""
         self._room = asyncio.Event()
         self._room.set()
         self._poked = asyncio.Event()
@@ -97,39 +102,39 @@ class TtyWriter:
         self._pending = False
         """Whether the latest chunk may not have been read."""
         self.last_write: float | None = None
-        """When something was written into the terminal last."""
+        """When bytes were last written into the terminal."""
         self.written = 0
-        """Bytes of the connection, so far."""
+        """How many bytes of the connection were written so far."""
         self.held = False
-        """Whether to wait with what is to be written, for a reason that is known elsewhere."""
-        self._pump = asyncio.create_task(self._write_on())
+        """Whether writing is paused, for a reason known to the owner."""
+        self._pump = asyncio.create_task(self._write_loop())
         if (reading := pty.notify_read(self._poked.set)) is not None:
             self._pump.add_done_callback(lambda _: reading.close())
 
-    # What the program sent.
+    # From the program
 
     def feed(self, data: bytes) -> bool:
-        """Whether there was room for it. A program that keeps to the windows never has too much."""
-        if len(self._came) + len(data) > limits.HTTY_BEHIND_BYTES:
+        """Add received bytes. Returns False if the buffer is full, which the windows prevent."""
+        if len(self._received) + len(data) > limits.HTTY_BEHIND_BYTES:
             return False
         if not self._closed:
-            self._came += data
+            self._received += data
             self._more.set()
         return True
 
     async def read(self) -> bytes:
-        while not self._came and not self._closed:
+        while not self._received and not self._closed:
             self._more.clear()
             await self._more.wait()
-        data = bytes(self._came[: limits.HTTY_READ_BYTES])
-        del self._came[: len(data)]
+        data = bytes(self._received[: limits.HTTY_READ_BYTES])
+        del self._received[: len(data)]
         return data
 
-    # What goes to it.
+    # To the program
 
     @property
     def waiting(self) -> bool:
-        """Whether something was not written yet."""
+        """Whether some bytes are not written yet."""
         return bool(self._unsent)
 
     def allow_writes(self) -> None:
@@ -137,14 +142,14 @@ class TtyWriter:
         self._wanted.set()
 
     def mute(self) -> None:
-        """Write no more, from this moment on; what comes is still read."""
+        """Write no more, from now on; received bytes are still read."""
         self._mute = True
         self._unsent.clear()
         self._room.set()
 
     def poke(self) -> None:
-        """Something happened at the terminal: perhaps somebody else is in the foreground."""
-        # Not in a turn of its own: a shell that has said that a job was stopped reads next.
+        """Check the foreground after activity on the terminal: another program may have come."""
+        # At once, not in a later turn: a shell that reported a stopped job reads next.
         self._check_foreground()
         self._poked.set()
 
@@ -160,7 +165,10 @@ class TtyWriter:
         await self._room.wait()
 
     def close(self) -> None:
-        """What was written before this still goes, if the program takes it soon: a GOAWAY."""
+        """Close.
+
+        Bytes written before, such as a GOAWAY, are sent if the program reads them soon.
+        """
         if not self._closed:
             self._closed = True
             self._more.set()
@@ -171,7 +179,7 @@ class TtyWriter:
             self._pump.add_done_callback(lambda _: last.cancel())
 
     def abort(self) -> None:
-        """End it now, and take back what was not read."""
+        """End now, and discard unread bytes."""
         self._closed = True
         self.mute()
         self._more.set()
@@ -180,8 +188,8 @@ class TtyWriter:
             self._discard_unread()
 
     def unread(self) -> int:
-        """How much was written that the program has not read, for all that is known: of what was
-        typed into a line that is not ended, the kernel does not tell."""
+        """Return how many written bytes the program has not read, as far as that is known: the
+        kernel does not count an unfinished line."""
         if not self._pending:
             return 0
         pty = self._pty
@@ -194,10 +202,10 @@ class TtyWriter:
         self._pty.discard()
 
     async def closed(self) -> None:
-        """Until nothing of it runs any more."""
+        """Wait until its task has ended."""
         await asyncio.wait({self._pump})
 
-    async def _write_on(self) -> None:
+    async def _write_loop(self) -> None:
         while True:
             while not (self._permitted and self._unsent):
                 if self._closed:
@@ -205,13 +213,13 @@ class TtyWriter:
                 self._wanted.clear()
                 await self._wanted.wait()
             if self._pty.unsent:
-                await self._pty.drained()  # keys stand before this
+                await self._pty.drained()  # typed keys come first
             elif not self.held and reads_raw_input(self._pty, self.group) and self._alive():
                 self._write_chunk()
-                await self._until_read()
+                await self._wait_until_read()
             else:
                 self._check_foreground()
-                await self._poke_or(LOOK_SECONDS)
+                await self._wait_for_poke(POLL_SECONDS)
 
     def _write_chunk(self) -> None:
         piece = bytes(self._unsent[: wire_limits.CHUNK_BYTES])
@@ -222,24 +230,27 @@ class TtyWriter:
         self._pty.write(chunk)
         self._pending = True
         if not self._alive():
-            self._discard_unread()  # it was killed meanwhile, which will be told
+            self._discard_unread()  # it was killed meanwhile, which is reported elsewhere
         if self._on_write is not None:
             self._on_write(chunk)
         if len(self._unsent) < limits.HTTY_UNSENT_BYTES:
             self._room.set()
 
-    async def _until_read(self) -> None:
-        """All of it, or so much that another chunk may follow."""
+    async def _wait_until_read(self) -> None:
+        """Wait until all of it was read, or so much that another chunk may follow."""
         pause = _SOON_SECONDS
-        await asyncio.sleep(0)  # text and keys have their turn, in any case
+        await asyncio.sleep(0)  # so that text and keys get their turn
         while self.unread() >= (wire_limits.CHUNK_BYTES if self._unsent else 1):
             self._check_foreground()
-            await self._poke_or(pause)
-            pause = min(2 * pause, LOOK_SECONDS)
+            await self._wait_for_poke(pause)
+            pause = min(2 * pause, POLL_SECONDS)
 
     def _check_foreground(self) -> None:
-        """Who would read what the program has not? Another, or the same that now reads lines: as
-        long as the connection lasts it may be back, but not after that."""
+        """Discard unread bytes that another program would read.
+
+        That is another foreground group, or, after the close, the same group once it reads lines:
+        before the close, the group may still return to the connection.
+        """
         if not self._pending:
             return
         pty = self._pty
@@ -248,7 +259,7 @@ class TtyWriter:
             self._discard_unread()
             self._lost()
 
-    async def _poke_or(self, seconds: float) -> None:
+    async def _wait_for_poke(self, seconds: float) -> None:
         self._poked.clear()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):

@@ -37,8 +37,8 @@ EVIDENCE_ROWS: Final = 2
 
 
 class TryPanel:
-    """Shows what a plugin says of the program above: state, confidence, rule, evidence, metadata.
-    A `panel_view.Panel`.
+    """Shows a plugin's classification of the program above: state, confidence, rule, evidence and
+    metadata. A `panel_view.Panel`.
     """
 
     height = 2 + EVIDENCE_ROWS
@@ -47,50 +47,50 @@ class TryPanel:
     def __init__(self, plugin: LuaPlugin, key: str) -> None:
         self._plugin = plugin
         self._key = key
-        self._said: Classified | None = None
+        self._classified: Classified | None = None
         self._view: PanelView | None = None
 
     async def live(self, view: PanelView) -> None:
         self._view = view
-        nursery = WorkerPool()
+        pool = WorkerPool()
         try:
-            await watch_state(view.session, nursery.instance(self._plugin), self._told)
+            await watch_state(view.session, pool.instance(self._plugin), self._update)
         finally:
-            await nursery.close()
+            await pool.close()
 
     def pressed(self) -> None:
         if self._view is not None:
             self._view.leave()
 
     def typed(self, data: bytes) -> bytes:
-        return data  # it asks nothing
+        return data  # this panel asks nothing
 
     def lines(self) -> list[PanelLine]:
-        name, said = self._plugin.name, self._said
-        if said is None or self._view is None:
-            return [PanelLine(f" {name} · not asked yet", f"{self._key} ends it ", HEAD)]
-        hint = f"{_time(said.seconds)} · {self._key} ends it "
-        head = PanelLine(f" {name} · {summary(said)}", hint, BROKEN if said.problem else HEAD)
-        if said.problem is not None:
-            text = f"{said.problem.function}: {said.problem.problem}"
+        name, found = self._plugin.name, self._classified
+        if found is None or self._view is None:
+            return [PanelLine(f" {name} · not asked yet", f"{self._key} quits ", HEAD)]
+        hint = f"{_time(found.seconds)} · {self._key} quits "
+        head = PanelLine(f" {name} · {summary(found)}", hint, BROKEN if found.problem else HEAD)
+        if found.problem is not None:
+            text = f"{found.problem.function}: {found.problem.problem}"
             return [head, *_wrapped(text, self._view.cols, RED, self.height - 1)]
-        body = _wrapped(said.state.evidence, self._view.cols, "", EVIDENCE_ROWS)
-        if isinstance(said.state.metadata, dict):
-            shown = json.dumps(said.state.metadata, ensure_ascii=False, sort_keys=True)
+        body = _wrapped(found.state.evidence, self._view.cols, "", EVIDENCE_ROWS)
+        if isinstance(found.state.metadata, dict):
+            shown = json.dumps(found.state.metadata, ensure_ascii=False, sort_keys=True)
             body += _wrapped(shown, self._view.cols, DIM, self.height - 1 - len(body))
         return [head, *body]
 
-    def _told(self, said: Classified) -> None:
-        self._said = said
+    def _update(self, found: Classified) -> None:
+        self._classified = found
         if self._view is not None:
             self._view.changed()
 
 
-def summary(said: Classified) -> str:
-    """A state in a few words."""
-    state = said.state
-    if said.problem is not None:
-        return f"{state.state} ({said.problem.kind})"
+def summary(found: Classified) -> str:
+    """Summarize a classification: state, confidence and rule, or the problem."""
+    state = found.state
+    if found.problem is not None:
+        return f"{state.state} ({found.problem.kind})"
     rule = f" · rule {state.rule}" if isinstance(state.rule, str) else ""
     return f"{state.state} {state.confidence:.2f}{rule}"
 
@@ -100,7 +100,7 @@ def _time(seconds: float) -> str:
 
 
 def _wrapped(text: str, cols: int, style: str, rows: int) -> list[PanelLine]:
-    """At most so many rows; the last one says whether there would be more."""
+    """Wrap a text into at most so many rows. The last row gets the rest, and is cut when drawn."""
     found = textwrap.wrap(" ".join(text.split()), max(8, cols - 2))
     shown = [*found[: rows - 1], " ".join(found[rows - 1 :])] if found[rows:] else found
     return [PanelLine(f" {line}", style=style) for line in shown]
@@ -109,93 +109,98 @@ def _wrapped(text: str, cols: int, style: str, rows: int) -> list[PanelLine]:
 UNKNOWN: Final = "unknown"
 _PROMPT: Final = " save as: "
 _KEY: Final = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.)|.", re.DOTALL)
-"""A key as a terminal types it: a sequence, or a byte."""
+"""The bytes of one key: an escape sequence, or a single byte."""
 _ENTER, _RUB_OUT = (b"\r", b"\n"), (b"\x7f", b"\b")
 _NO: Final = (b"\x1b", b"\x03")
 
 
 @dataclass(frozen=True, slots=True)
 class CapturedScreen:
-    """A moment of a session, without its secrets, and as the plugin was shown it."""
+    """The state of a session at one moment, redacted, and as the plugin receives it."""
 
     text: str
-    looks: dict[str, Any]
-    """What belongs to the screen and is not in its text."""
+    attributes: dict[str, Any]
+    """Attributes of the screen beside its text: cursor, size, title."""
     transcript: str
-    seen: dict[str, Any]
+    context: dict[str, Any]
+    """The context that the plugin received."""
 
 
 def capture_screen(
     session: PtySession, redactor: Redactor, plugin: LuaPlugin | None, now: float
 ) -> CapturedScreen:
-    """This moment."""
+    """Capture the session now."""
     shown = Masker(redactor).snapshot(session.snapshot(), session.rows_above())
     permissions = frozenset() if plugin is None else plugin.permissions
     cursor, size = shown.cursor, shown.size
-    looks: dict[str, Any] = {
+    attributes: dict[str, Any] = {
         "screen_cursor": {"row": cursor.row, "col": cursor.col, "visible": cursor.visible},
         "size": {"rows": size.rows, "cols": size.cols},
     }
     if shown.alternate_screen:
-        looks["alternate_screen"] = True
+        attributes["alternate_screen"] = True
     if shown.title is not None:
-        looks["title"] = shown.title
+        attributes["title"] = shown.title
     transcript = session.transcript
     first = max(transcript.start, transcript.cursor - limits.TRANSCRIPT_TAIL_CHARS)
-    printed = transcript.redacted(redactor, first).text if _reads(plugin) else ""
+    recent = transcript.redacted(redactor, first).text if _reads_transcript(plugin) else ""
     return CapturedScreen(
-        shown.plain_text, looks, printed, session_context(session, permissions, now)
+        shown.plain_text, attributes, recent, session_context(session, permissions, now)
     )
 
 
-def _reads(plugin: LuaPlugin | None) -> bool:
+def _reads_transcript(plugin: LuaPlugin | None) -> bool:
     return plugin is not None and "transcript.read" in plugin.permissions
 
 
 async def expectation(taken: CapturedScreen, instance: Instance | None) -> Expected:
-    """What is written beside a screen."""
+    """Return the expectation that is saved with a captured screen."""
     if instance is None:
-        return _unsaid(taken)
-    bare = Expected(state=UNKNOWN, context=taken.looks)
-    live, kept = await classify(instance, taken.seen), await _of(taken, bare, instance)
-    if _words(live) != _words(kept):
-        # It was not the screen alone that decided. Only then: a transcript makes a long fixture.
-        bare = structs.replace(bare, context=taken.looks | _beyond(taken))
-        kept = await _of(taken, bare, instance)
-    if kept.problem is not None:
-        return structs.replace(_unsaid(taken), context=bare.context)
-    return structs.replace(bare, state=kept.state.state, rule=kept.state.rule)
+        return _unknown(taken)
+    bare = Expected(state=UNKNOWN, context=taken.attributes)
+    live = await classify(instance, taken.context)
+    saved = await _classify_saved(taken, bare, instance)
+    if _state_and_rule(live) != _state_and_rule(saved):
+        # The screen alone did not decide. Only then save more: a transcript makes a long fixture.
+        bare = structs.replace(bare, context=taken.attributes | _more_context(taken))
+        saved = await _classify_saved(taken, bare, instance)
+    if saved.problem is not None:
+        return structs.replace(_unknown(taken), context=bare.context)
+    return structs.replace(bare, state=saved.state.state, rule=saved.state.rule)
 
 
-def _unsaid(taken: CapturedScreen) -> Expected:
-    """Nobody could say it."""
+def _unknown(taken: CapturedScreen) -> Expected:
+    """Return an expectation for the person to edit: no plugin classified the screen."""
     note = "edit: name the state that this screen shows"
-    return Expected(state=UNKNOWN, context=taken.looks, note=note)
+    return Expected(state=UNKNOWN, context=taken.attributes, note=note)
 
 
-async def _of(taken: CapturedScreen, expected: Expected, instance: Instance) -> Classified:
-    return await classify(instance, Fixture("", taken.text, expected).shown())
+async def _classify_saved(
+    taken: CapturedScreen, expected: Expected, instance: Instance
+) -> Classified:
+    """Classify the screen as it will be read from the fixture."""
+    return await classify(instance, Fixture("", taken.text, expected).context())
 
 
-def _words(said: Classified) -> tuple[object, object]:
-    return said.state.state, said.state.rule
+def _state_and_rule(found: Classified) -> tuple[object, object]:
+    return found.state.state, found.state.rule
 
 
-def _beyond(taken: CapturedScreen) -> dict[str, Any]:
-    """What a plugin may also have looked at."""
+def _more_context(taken: CapturedScreen) -> dict[str, Any]:
+    """Return context beside the screen that the plugin may have used."""
     found: dict[str, Any] = {}
-    if (stable := taken.seen["stable_ms"]) < COMPLETED_TURN_STABLE_MS:
+    if (stable := taken.context["stable_ms"]) < COMPLETED_TURN_STABLE_MS:
         found["stable_ms"] = stable
     return {**found, "transcript": taken.transcript} if taken.transcript else found
 
 
 class RecordPanel:
-    """A key saves the screen above it as a fixture. A `panel_view.Panel`.
+    """Saves the screen above as a fixture when its key is pressed. A `panel_view.Panel`.
 
-    The screen is captured when the key is pressed, whatever the program does while its name is
-    typed. Secrets are masked before anything is written, and the expected state is what the plugin
-    says of the masked screen, read as `telex adapter test` will read it: so that the test passes,
-    and the person corrects what is wrong with it.
+    The screen is captured when the key is pressed, whatever the program does while the person types
+    a name. Secrets are masked before anything is written. The expected state is the plugin's
+    classification of the masked screen, read as `telex adapter test` will read it: the test then
+    passes, and the person corrects a wrong state.
     """
 
     height = 2
@@ -210,7 +215,7 @@ class RecordPanel:
         problem: str,
     ) -> None:
         self.saved: list[str] = []
-        """The names of those that were written."""
+        """The names of the fixtures that were written."""
         self._name = name
         self._key = key
         self._directory = directory
@@ -220,9 +225,9 @@ class RecordPanel:
         self._news = PanelLine(f" fixtures go to {directory}")
         self._typed: str | None = None
         self._taken: CapturedScreen | None = None
-        self._said: Classified | None = None
+        self._classified: Classified | None = None
         self._view: PanelView | None = None
-        self._wanted: deque[tuple[str, CapturedScreen]] = deque()
+        self._unsaved: deque[tuple[str, CapturedScreen]] = deque()
         self._more = asyncio.Event()
 
     @property
@@ -234,10 +239,10 @@ class RecordPanel:
             hint = f"enter saves as {self._typed or free_name(self._directory)} · esc does not "
             return [PanelLine(_PROMPT + self._typed, hint, HEAD), self._news]
         style, now = HEAD, ""
-        if self._said is not None:
-            style, now = BROKEN if self._said.problem else HEAD, f" · now {summary(self._said)}"
+        if (found := self._classified) is not None:
+            style, now = BROKEN if found.problem else HEAD, f" · now {summary(found)}"
         count = f"{len(self.saved)} saved"
-        head = PanelLine(f" {self._name} · {count}{now}", f"{self._key} keeps this screen ", style)
+        head = PanelLine(f" {self._name} · {count}{now}", f"{self._key} saves this screen ", style)
         return [head, PanelLine(f" {self._problem}", style=RED) if self._problem else self._news]
 
     # Keys.
@@ -258,7 +263,7 @@ class RecordPanel:
     def _press(self, key: bytes) -> None:
         typed = self._typed or ""
         if key in _ENTER:
-            self._keep(typed)
+            self._enqueue(typed)
         elif key in _NO:
             self._typed = self._taken = None
         elif key in _RUB_OUT:
@@ -268,37 +273,37 @@ class RecordPanel:
         elif len(key) == 1 and NAME.fullmatch(more := typed + key.decode("latin-1")):
             self._typed = more
 
-    def _keep(self, typed: str) -> None:
+    def _enqueue(self, typed: str) -> None:
         if self._taken is not None:
-            self._wanted.append((typed, self._taken))
+            self._unsaved.append((typed, self._taken))
             self._more.set()
         self._typed = self._taken = None
 
-    # Life.
+    # Background work.
 
     async def live(self, view: PanelView) -> None:
         self._view = view
-        nursery = WorkerPool()
-        instance = None if self._plugin is None else nursery.instance(self._plugin)
+        pool = WorkerPool()
+        instance = None if self._plugin is None else pool.instance(self._plugin)
         try:
             async with asyncio.TaskGroup() as both:
                 both.create_task(self._save_all(instance))
                 if instance is not None:
-                    both.create_task(watch_state(view.session, instance, self._told))
+                    both.create_task(watch_state(view.session, instance, self._update))
         finally:
-            while self._wanted:  # the program ended before the plugin had an answer
-                self._save_next(_unsaid(self._wanted[0][1]))
-            await nursery.close()
+            while self._unsaved:  # the program exited before the plugin had classified it
+                self._save_next(_unknown(self._unsaved[0][1]))
+            await pool.close()
 
     async def _save_all(self, instance: Instance | None) -> None:
         while True:
             await self._more.wait()
             self._more.clear()
-            while self._wanted:
-                self._save_next(await expectation(self._wanted[0][1], instance))
+            while self._unsaved:
+                self._save_next(await expectation(self._unsaved[0][1], instance))
 
     def _save_next(self, expected: Expected) -> None:
-        typed, taken = self._wanted.popleft()
+        typed, taken = self._unsaved.popleft()
         self._save(typed or free_name(self._directory), taken, expected)
         if self._view is not None:
             self._view.changed()
@@ -317,7 +322,7 @@ class RecordPanel:
             note = "" if expected.note is UNSET else " (edit its state)"
             self._news = PanelLine(f" saved {name} as {expected.state}{note}")
 
-    def _told(self, said: Classified) -> None:
-        self._said = said
+    def _update(self, found: Classified) -> None:
+        self._classified = found
         if self._view is not None:
             self._view.changed()

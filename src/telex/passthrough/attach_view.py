@@ -1,69 +1,64 @@
-"""`telex attach`: a session of a running server in the person's terminal.
+"""`telex attach`: shows a session of a running server in the person's terminal.
 
-Its screen is drawn first, then the bytes as `session.attach` sends them, at the pace that this
-terminal takes them; input goes back in order. The person's terminal is restored on every way out,
-without the modes that the program had set.
+The view draws the chunks of `AsyncTerminal.attach`: the screen first, then the output, as fast as
+the person's terminal takes it. Input is sent in order. The person's terminal is restored on every
+way out, without the modes that the program had set.
 """
 
 from __future__ import annotations
 
 import asyncio
-import base64
 import re
 import signal
 from codecs import getincrementaldecoder
 from typing import TYPE_CHECKING, Final
 
-from telex.automation import protocol as spec
-from telex.automation.dialer import dial
+from telex.automation.client import connect
+from telex.automation.errors import Refused, ServerGone, SessionClosed, SessionProblem
 from telex.passthrough.person_terminal import PersonTerminal, terminal_size
 from telex.passthrough.terminal_io import InputReader, OutputWriter
-from telex.rpc.errors import CallError, Condition, RpcError
-from telex.rpc.methods import Methods
 from telex.terminal import actions
-from telex.terminal.waits import matchers
 
 if TYPE_CHECKING:
-    from telex.rpc.peer import Peer
+    from telex.automation.client import AsyncAttachment, AsyncTerminal
 
 _MOUSE: Final = (9, 1000, 1002, 1003, 1005, 1006, 1015, 1016)
 _OFF: Final = (1, 5, 6, 69, *_MOUSE, 1004, 2004, 2026, 2031, 2048)
 """Private modes that a program may have set and no shell expects: keys, reverse video, origin and
-margins, mouse, focus, paste, held updates, reports."""
+margins, mouse, focus, paste, synchronized updates, reports."""
 PLAIN: Final = (
     b"\x1b[<99u\x1b[?1049l\x1b[<99u\x1b[!p\x1b[4l\x1b[20l\x1b[r\x1b>\x1b[>4m\x1b(B\x0f\x1b[m"
     + b"".join(b"\x1b[?%dl" % mode for mode in _OFF)
     + b"\x1b[?7h\x1b[?25h\x1b[0 q"
 )
-"""A terminal as it was, whatever a program made of it, and wherever its bytes were cut. Not RIS,
-which in many terminals clears the scrollback, the person's own. The cursor stands anywhere after
-this, so that whoever writes it moves it."""
+"""Resets a terminal, whatever modes a program has set, and wherever its bytes were cut. Not RIS,
+which in many terminals clears the person's scrollback. The cursor may be anywhere afterwards, so
+the caller must move it."""
 BLANK: Final = PLAIN + b"\x1b[H\x1b[2J"
 LAST_ROW: Final = b"\x1b[999;1H\r\n"
 
-FOR_A_DAY: Final = 86_400_000
-CREDIT: Final = 256 * 1024
 HURRY_SECONDS: Final = 1.0
-"""How long a person who leaves, or a signal, waits for a terminal or a server that does not."""
+"""How long a detach or a signal waits for a terminal or a server that does not respond."""
 LARGEST: Final = 1000
-"""Rows and columns that a session can have."""
+"""The most rows and columns of a session."""
 
 
 class NoSuchKey(ValueError):
-    """A detach key that is no control character."""
+    """The detach key is not a control character."""
 
 
 class CannotAttach(Exception):
-    """The server said no."""
+    """The server refused the attachment, or the connection was lost."""
 
 
 def control_key(name: str) -> re.Pattern[bytes]:
-    """`ctrl_]` as the bytes it types: the control character, or what a keyboard says that the
-    program told to be precise (kitty's protocol, xterm's modifyOtherKeys)."""
+    """Return a pattern for the bytes of a key such as `ctrl_]`: the control character, or its
+    report by kitty's keyboard protocol or xterm's modifyOtherKeys, if the program enabled one.
+    """
     letter = name.lower().replace("-", "_").removeprefix("ctrl_")
     code = ord(letter.upper()) - 64 if len(letter) == 1 else 0
     if not 0 < code < 32:
-        raise NoSuchKey(f"{name!r} is no control character; use ctrl_ and one of a–z [ \\ ] ^ _")
+        raise NoSuchKey(f"{name!r} is not a control character; use ctrl_ and one of a–z [ \\ ] ^ _")
     key = ord(letter)
     # Ctrl is 5; caps lock and num lock add 64 and 128. Pressed or repeated, not released.
     precise = rb"\x1b\[%d(?::\d*)*;(?:5|69|133|197)(?::[12])?(?:;[\d:]*)?u" % key
@@ -73,8 +68,10 @@ def control_key(name: str) -> re.Pattern[bytes]:
 def attach(
     address: str, session: str, leave: re.Pattern[bytes], *, read_only: bool = False
 ) -> int | None:
-    """Until the program ends, the detach key, or a signal. The program's exit code, else 0; None
-    if the person left it running."""
+    """Show a session until the program exits, the detach key, or a signal.
+
+    Returns the program's exit code, or 0; None if the person left the program running.
+    """
     with PersonTerminal() as own, asyncio.Runner() as runner:
         return runner.run(_attached(own, address, session, leave, read_only))
 
@@ -82,19 +79,23 @@ def attach(
 async def _attached(
     own: PersonTerminal, address: str, session: str, leave: re.Pattern[bytes], read_only: bool
 ) -> int | None:
-    view = AttachView(own, session, leave, read_only)
-    async with await dial(address, methods=view.methods()) as peer:
-        return await view.show(peer)
+    async with connect(address) as server:
+        view = AttachView(own, server.terminal(session), leave, read_only)
+        return await view.show()
 
 
 class AttachView:
-    """One session in one person's terminal."""
+    """Shows one session in the person's terminal. Call `show` once."""
 
     def __init__(
-        self, own: PersonTerminal, session: str, leave: re.Pattern[bytes], read_only: bool
+        self,
+        own: PersonTerminal,
+        terminal: AsyncTerminal,
+        leave: re.Pattern[bytes],
+        read_only: bool,
     ) -> None:
         self._own = own
-        self._session = session
+        self._terminal = terminal
         self._leave = leave
         self._read_only = read_only
         self._decoder = getincrementaldecoder("utf-8")("replace")
@@ -104,156 +105,90 @@ class AttachView:
         self._hurry = asyncio.Event()
         self._flowing = asyncio.Event()
         self._flowing.set()
-        self._drawn = asyncio.Event()
-        self._whole = asyncio.Event()
-        self._past = ""
-        """An attachment whose bytes are of no interest any more."""
         self._dirty = False
         """Whether anything was drawn on the person's terminal."""
-        self._owed = 0
-        self._outlet = OutputWriter(
+        self._writer = OutputWriter(
             own.writing,
             full=self._flowing.clear,
             empty=self._flowing.set,
             broken=lambda _: self._end(0),
         )
-        self._inlet = InputReader(own.reading, self._keys, lambda: self._end(0))
+        self._reader = InputReader(own.reading, self._keys, lambda: self._end(0))
 
-    def methods(self) -> Methods:
-        methods = Methods()
-        methods.add("session.bytes", self._bytes)
-        return methods
-
-    async def show(self, peer: Peer) -> int | None:
-        """Join the two until it is over."""
+    async def show(self) -> int | None:
+        """Connect the session and the person's terminal until one of them ends."""
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-            self._loop.add_signal_handler(number, self._told_to_end, 128 + number)
-        self._own.take()  # before anything is drawn: a terminal that is not raw adds to newlines
-        living = self._loop.create_task(self._live(peer))
+            self._loop.add_signal_handler(number, self._signalled, 128 + number)
+        self._own.take()  # first: a terminal that is not raw adds carriage returns to newlines
+        living = self._loop.create_task(self._live())
         try:
             return await self._over
         finally:
-            self._inlet.close()
+            self._reader.close()
             living.cancel()
             await asyncio.wait({living})
-            await self._leave_it_plain()
+            await self._restore_terminal()
 
-    async def _live(self, peer: Peer) -> None:
+    async def _live(self) -> None:
         begun = False
         try:
-            await self._begin(peer)
-            begun = True
-            self._inlet.resume()
-            self._follow_size()
-            await asyncio.gather(self._send(peer), self._grant(peer), self._watch(peer))
-        except RpcError as refused:
-            # A session that was there and is unknown now was closed between two questions.
-            gone = begun and refused.problem.code == spec.CODES[Condition.PARAMS]
-            said = "the session was closed" if gone else refused.problem.message
-            self._end_with(CannotAttach(said))
-        except CallError as gone:
-            self._end_with(CannotAttach(f"the server is gone: {gone}"))
+            async with self._terminal.attach(redact=False) as output:
+                begun = True
+                self._reader.resume()
+                self._follow_size()
+                await asyncio.gather(self._send(), self._draw(output))
+        except Refused as refused:
+            # A session that existed and is unknown now was closed between two requests.
+            self._end_with(CannotAttach("the session was closed" if begun else str(refused)))
+        except SessionProblem as problem:
+            self._end_with(CannotAttach(problem.args[0]))
 
-    async def _begin(self, peer: Peer) -> None:
-        asked = spec.Attach(session=self._session, credit=CREDIT, redact=False)
-        self._attachment: spec.Attached = await peer.call(
-            "session.attach", asked, returns=spec.Attached
-        )
-
-    async def _leave_it_plain(self) -> None:
-        """All was drawn, unless there is hurry; and then the terminal is the person's."""
+    async def _restore_terminal(self) -> None:
+        """Reset the terminal after all output, or after a second if a signal or a detach came."""
         if self._dirty:
-            self._outlet.write(PLAIN + LAST_ROW)
-        flushed = self._loop.create_task(self._outlet.flushed())
+            self._writer.write(PLAIN + LAST_ROW)
+        flushed = self._loop.create_task(self._writer.flushed())
         hurried = self._loop.create_task(self._hurry.wait())
         await asyncio.wait({flushed, hurried}, return_when=asyncio.FIRST_COMPLETED)
         await asyncio.wait({flushed}, timeout=HURRY_SECONDS)
         flushed.cancel()
         hurried.cancel()
-        self._outlet.close()
+        self._writer.close()
         self._own.give_back()
 
-    # From the program.
+    # Output of the program.
 
-    def _bytes(self, got: spec.SessionBytes) -> None:
-        """Draw. What was drawn is owed as credit, once the terminal has taken it."""
-        if got.attachment == self._past:
-            return
-        data = base64.b64decode(got.data64)
-        self._own.undone_by(PLAIN + LAST_ROW)
-        if got.reset:
-            self._outlet.write(BLANK if self._dirty else self._first())
-        self._outlet.write(data)
-        self._dirty = True
-        self._owed += len(data)
-        self._drawn.set()
-        if not got.more:
-            self._whole.set()
+    async def _draw(self, output: AsyncAttachment) -> None:
+        """Draw chunks as fast as the person's terminal takes them, until the program has ended."""
+        async for chunk in output:
+            self._own.undone_by(PLAIN + LAST_ROW)
+            if chunk.reset:
+                self._writer.write(BLANK if self._dirty else self._first_clear())
+            self._writer.write(chunk.data)
+            self._dirty = True
+            await self._flowing.wait()
+        code = output.exit_code
+        self._end(128 + (output.exit_signal or 0) if code is None else code)
 
-    def _first(self) -> bytes:
-        """What the person had before scrolls away and is not lost."""
+    def _first_clear(self) -> bytes:
+        """Return bytes that scroll the person's screen into the scrollback, and clear it."""
         return b"\r\n" * terminal_size().rows + BLANK if self._own.shown else b""
 
-    async def _grant(self, peer: Peer) -> None:
-        """As much more may come as this terminal has taken."""
-        while True:
-            await self._drawn.wait()
-            self._drawn.clear()
-            await self._flowing.wait()
-            owed, self._owed = self._owed, 0
-            if owed:
-                asked = spec.Credit(self._attachment.attachment, owed)
-                # Told, not asked: the session may be over by now, and says so itself.
-                await peer.notify("session.credit", asked)
+    # Input of the person.
 
-    async def _watch(self, peer: Peer) -> None:
-        """Until the program ends; then its last screen is drawn, and its exit code is ours."""
-        ended = await self._ended(peer)
-        await self._last_look(peer)
-        code, by = ended.evidence["exit_code"], ended.evidence["signal"]
-        self._end(128 + (by or 0) if code is None else code)
-
-    async def _ended(self, peer: Peer) -> spec.Matched:
-        """A wait lasts a day at most, an attachment does not."""
-        asked = spec.Wait(
-            session=self._session,
-            matcher=matchers.ProcessExited(),
-            timeout_ms=FOR_A_DAY,
-            cells="none",
-        )
-        while True:
-            try:
-                ended: spec.Matched = await peer.call(
-                    "session.wait", asked, returns=spec.Matched, timeout=None
-                )
-            except RpcError as refused:
-                if refused.problem.code != spec.TIMED_OUT:
-                    raise
-            else:
-                return ended
-
-    async def _last_look(self, peer: Peer) -> None:
-        """A new attachment begins with the whole screen, however far the old one has come.
-
-        The old one stays, so that credit on its way to it is no mistake.
-        """
-        self._past = self._attachment.attachment
-        self._whole.clear()
-        await self._begin(peer)
-        await self._whole.wait()
-
-    # From the person.
-
-    async def _send(self, peer: Peer) -> None:
-        """What is typed, in order; then, if the person leaves, the end."""
+    async def _send(self) -> None:
+        """Send input in order. End when the person detaches."""
         while (action := await self._typed.get()) is not None:
             try:
-                await peer.call("session.input", spec.Input(self._session, action), timeout=None)
-            except RpcError as refused:
-                # A program that has ended reads nothing. Else it is what a terminal rings for:
-                # nobody reads, or somebody else has the keyboard.
-                if refused.problem.code != spec.SESSION_CLOSED and isinstance(action, actions.Text):
-                    self._outlet.write(b"\a")
+                await self._terminal.act(action)
+            except SessionClosed:
+                pass  # the program has exited, and reads nothing
+            except ServerGone:
+                raise
+            except SessionProblem:
+                # Ring the bell: the program does not read, or another client holds the lease.
+                if isinstance(action, actions.Text):
+                    self._writer.write(b"\a")
         self._end(None)
 
     def _keys(self, data: bytes) -> None:
@@ -262,7 +197,7 @@ class AttachView:
         if before and not self._read_only:
             self._typed.put_nowait(actions.Text(self._decoder.decode(before)))
         if left:
-            self._inlet.close()
+            self._reader.close()
             self._hurry.set()
             self._typed.put_nowait(None)
             self._loop.call_later(HURRY_SECONDS, self._end, None)
@@ -280,7 +215,7 @@ class AttachView:
 
     # The end.
 
-    def _told_to_end(self, code: int) -> None:
+    def _signalled(self, code: int) -> None:
         self._hurry.set()
         self._end(code)
 

@@ -1,14 +1,14 @@
 """The filter for JSON escapes between a program and the person's terminal.
 
-The program's output passes `program_output`, and the terminal's input `person_input`. As long as
-the output has no frame, little is done: a search for the beginning of one, and the output is kept,
-for a model of the screen (`OutputBacklog`) and for queries to the terminal in it
-(`UnscannedOutput`), which may never be looked at. The rest is `escape_responder`. It is imported
-during a pause, so that the first answer does not wait for that.
+The program's output passes `program_output`, and the terminal's input `person_input`. Before the
+first frame the filter does little: it searches the output for a frame, and keeps the output for a
+model of the screen (`OutputBacklog`) and for a later search for queries (`UnscannedOutput`). Both
+may never be used. The rest is `escape_responder`, which is imported while the program is idle, so
+that the first response does not wait for the import.
 
-Beside the program's own terminal there are other ways to the same service: a socket, named in
-TELEX_SOCKET, for programs behind something that swallows escapes, and the listeners that the
-person asked for.
+Programs can reach the same service in two other ways: by a socket, named in TELEX_SOCKET, for
+programs behind another program that swallows escapes; and by the listeners that the person asked
+for.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import sys
 import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from telex.passthrough import run_socket
 from telex.passthrough.foreground_history import ForegroundHistory
@@ -39,22 +39,22 @@ if TYPE_CHECKING:
 
     from telex.escapes.policy import Policy
     from telex.passthrough.escape_responder import EscapeResponder
+    from telex.passthrough.joined_terminals import JoinedTerminals
     from telex.passthrough.page_opener import PageOpener
     from telex.rpc.channel import Channel
     from telex.terminal.cells import Size
-    from telex.terminal.pty import Pty
 
 SOCKET: Final = "TELEX_SOCKET"
 _ATTRIBUTE: Final = 23198
-"""As `escapes.protocol.ATTRIBUTE`, which takes a while to load."""
+"""The same as `escapes.protocol.ATTRIBUTE`, a module that is slow to import."""
 _RESPONDER: Final = "telex.passthrough.escape_responder"
 _UNSEEN: Final = "unseen"
 _SLICE_BYTES: Final = 3 * limits.TURN_BYTES
-"""Some 4 ms of an emulator's time."""
+"""An emulator parses this in about 4 ms."""
 _SWITCH_SECONDS: Final = 0.00005
 _USUAL_SECONDS: Final = sys.getswitchinterval()
 IDLE_SECONDS: Final = 0.1
-"""So long without output, and there is time for other things."""
+"""Without output for so long, the program counts as idle."""
 
 ServeChannel = Callable[["Channel"], Awaitable[None]]
 ExtraListener = Callable[[ServeChannel], "AbstractAsyncContextManager[None]"]
@@ -62,67 +62,30 @@ ExtraListener = Callable[[ServeChannel], "AbstractAsyncContextManager[None]"]
 
 @dataclass(frozen=True, slots=True)
 class EscapeOptions:
-    """Whether and how a program may use JSON escapes and pages."""
+    """How a program may use JSON escapes and pages."""
 
     policy: Policy | None = None
-    """Rules of the person's; without, what is usual."""
+    """The person's rules; None stands for the defaults."""
     listeners: tuple[ExtraListener, ...] = ()
     pages: PageOptions | None = None
-    """How the pages of programs are shown; None if they are not."""
-
-
-class JoinedTerminals(Protocol):
-    """The person's terminal and the program's, joined: `program_run.ProgramRun`."""
-
-    @property
-    def pty(self) -> Pty: ...
-
-    @property
-    def size(self) -> Size: ...
-
-    @property
-    def person(self) -> bool:
-        """Whether there is a terminal, and somebody at it."""
-        ...
-
-    def write_to_terminal(self, data: bytes) -> None:
-        """Output for the person to see."""
-        ...
-
-    def write_control(self, data: bytes) -> None:
-        """Queries and mode switches for the person's terminal: nothing to see, or to record."""
-        ...
-
-    def write_to_program(self, data: bytes) -> None:
-        """Input for the program."""
-        ...
-
-    def page_input_written(self, data: bytes) -> None:
-        """A page's bytes were written to the program just now."""
-        ...
-
-    async def flushed(self) -> None:
-        """Until the person's terminal has all of it."""
-        ...
-
-    def pause_output(self, why: str) -> None:
-        """Read no more of the program's output, until `resume_output` for the same reason."""
-        ...
-
-    def resume_output(self, why: str) -> None: ...
+    """How pages of programs are shown; None if they are not shown."""
 
 
 class EscapeFilter:
-    """The filter of one program."""
+    """Filters the output and input of one program: a frame loads `escape_responder`.
 
-    def __init__(self, terminals: JoinedTerminals, wanted: EscapeOptions) -> None:
+    `ProgramRun` calls `begin` when the program runs, `suspend` and `resume` around a stop, and
+    `close` when the program has exited.
+    """
+
+    def __init__(self, terminals: JoinedTerminals, options: EscapeOptions) -> None:
         self._terminals = terminals
-        self._wanted = wanted
+        self._options = options
         self._loop = asyncio.get_running_loop()
         self._demux = Demux(
             (json_escape.TO_TERMINAL, json_escape.TO_PROGRAM, htty_chunk.CHUNK, htty_chunk.RAW)
         )
-        self._pages = PageFilter(wanted.pages, self._page_opener)
+        self._pages = PageFilter(options.pages, self._page_opener)
         self._unscanned = UnscannedOutput()
         self._attributes = AttributeFilter(_ATTRIBUTE)
         self._query_timer: asyncio.TimerHandle | None = None
@@ -131,7 +94,7 @@ class EscapeFilter:
         self._foreground = ForegroundHistory()
         self._queries = TerminalQueries()
         self._responder: EscapeResponder | None = None
-        self._printed = 0
+        self._reads = 0
         self._idle: asyncio.TimerHandle | None = None
         self._catching_up = False
         self._tasks: set[asyncio.Task[None]] = set()
@@ -141,12 +104,13 @@ class EscapeFilter:
     # The program's output.
 
     def program_output(self, data: bytes) -> None:
+        """Remove frames and chunks from the output, and write the rest to the terminal."""
         now = self._loop.time()
         self._foreground.sample(self._terminals.pty, now)
-        self._take_events(self._pages.filter_events(self._demux.feed(data)), now)
+        self._handle_events(self._pages.filter_events(self._demux.feed(data)), now)
         self._foreground.note_read(len(data), now)
 
-    def _take_events(self, events: list[Event], now: float) -> None:
+    def _handle_events(self, events: list[Event], now: float) -> None:
         if self._responder is None:
             events = self._write_before_frame(events, now)
         if events:
@@ -155,18 +119,18 @@ class EscapeFilter:
                 if isinstance(event, Visible):
                     self._unscanned.add(event.data, now)
             responder.program_output(events)
-        self._printed += 1
+        self._reads += 1
         if self._backlog.above_soft_limit and not self._catching_up:
-            # Once the model is there, sooner: whoever then looks at it should not have to wait.
+            # Earlier if the screen model exists: a question that needs it should not have to wait.
             if self._backlog.above_hard_limit or self._responder is not None:
                 self._start_catching_up()
             elif self._idle is None:
-                self._look_when_idle()
+                self._check_when_idle()
         if self._backlog.full and self._catching_up:
             self._terminals.pause_output(_UNSEEN)
 
     def _write_before_frame(self, events: list[Event], now: float) -> list[Event]:
-        """Writes what stands before the first frame. Returns the rest."""
+        """Write the output before the first frame. Return the events from that frame on."""
         for number, event in enumerate(events):
             if not isinstance(event, Visible):
                 return events[number:]
@@ -176,24 +140,24 @@ class EscapeFilter:
         return []
 
     def _scan_for_queries(self) -> None:
-        """For questions of the program's, whose replies may come now."""
+        """Search the program's recent output for queries, whose replies may arrive now."""
         now = self._loop.time()
-        if not (printed := self._unscanned.take(now)):
+        if not (output := self._unscanned.take(now)):
             return
         if self._terminals.person:
-            self._attributes.program_output(printed, now)
-        if self._responder is None:  # which looks itself
-            self._queries.program_output(printed, now)
+            self._attributes.program_output(output, now)
+        if self._responder is None:  # once loaded, the responder scans all output itself
+            self._queries.program_output(output, now)
 
-    def _look_when_idle(self) -> None:
-        self._idle = self._loop.call_later(IDLE_SECONDS, self._maybe_idle, self._printed)
+    def _check_when_idle(self) -> None:
+        self._idle = self._loop.call_later(IDLE_SECONDS, self._check_idle, self._reads)
 
-    def _maybe_idle(self, printed: int) -> None:
+    def _check_idle(self, reads: int) -> None:
         self._idle = None
-        if printed != self._printed:
-            self._look_when_idle()
+        if reads != self._reads:
+            self._check_when_idle()
         elif not self._backlog.above_soft_limit:
-            if self._responder is None:  # as a daemon, for which no program's end has to wait
+            if self._responder is None:  # a daemon thread: the exit of telex does not wait for it
                 threading.Thread(target=_load_responder, daemon=True).start()
         elif not self._catching_up:
             self._start_catching_up()
@@ -203,8 +167,9 @@ class EscapeFilter:
         self._start(self._catch_up())
 
     async def _catch_up(self) -> None:
-        """A little in each turn, and more than is read in one, so that this comes to an end while
-        keys and output are passed on."""
+        """Parse the backlog in slices, so that input and output pass between them. A slice is more
+        than one read brings, so that the backlog shrinks.
+        """
         try:
             if self._responder is None:
                 await asyncio.to_thread(_load_responder)
@@ -228,15 +193,15 @@ class EscapeFilter:
                 self._backlog,
                 self._foreground,
                 self._queries,
-                self._wanted.policy,
-                htty=self._wanted.pages is not None,
+                self._options.policy,
+                htty=self._options.pages is not None,
             )
         return self._responder
 
-    def _page_opener(self, wanted: PageOptions) -> PageOpener:
+    def _page_opener(self, options: PageOptions) -> PageOpener:
         from telex.passthrough.page_opener import PageOpener
 
-        return PageOpener(self._terminals, self._foreground, self._loaded_responder, wanted)
+        return PageOpener(self._terminals, self._foreground, self._loaded_responder, options)
 
     def resized(self, size: Size) -> None:
         (self._backlog if self._responder is None else self._responder).resized(size)
@@ -244,7 +209,7 @@ class EscapeFilter:
     # The person's input.
 
     def person_input(self, data: bytes) -> None:
-        """Takes out replies to our queries and adds our attribute to DA1 answers."""
+        """Remove replies to our queries, add our attribute to a DA1 reply, and pass the rest on."""
         if b"\x1b" in data:
             self._scan_for_queries()
         data = self._queries.person_input(data, self._loop.time())
@@ -264,13 +229,13 @@ class EscapeFilter:
             self._attribute_timer = self._rearmed(
                 self._attribute_timer, self._attributes.held_until, self._release_attributes
             )
-        self._pass_on(data)
+        self._forward_input(data)
 
     def _release_attributes(self) -> None:
         self._attribute_timer = None
-        self._pass_on(self._attributes.release())
+        self._forward_input(self._attributes.release())
 
-    def _pass_on(self, data: bytes) -> None:
+    def _forward_input(self, data: bytes) -> None:
         if self._responder is not None:
             self._responder.person_input(data)
         elif data:
@@ -279,35 +244,38 @@ class EscapeFilter:
     def _rearmed(
         self, timer: asyncio.TimerHandle | None, when: float | None, release: Callable[[], None]
     ) -> asyncio.TimerHandle | None:
-        """The timer that releases held input at that time."""
+        """Replace the timer that releases held input."""
         if timer is not None:
             timer.cancel()
         return None if when is None else self._loop.call_at(when, release)
 
-    # Beginnings, stops and ends.
+    # Start, stop and exit of the program.
 
     def begin(self) -> None:
-        """The program runs."""
+        """Start serving: the program runs."""
         self._begun.set()
-        self._look_when_idle()
+        self._check_when_idle()
         self._pages.begin()
 
     async def suspend(self) -> None:
-        """The terminal will be somebody else's for a while."""
+        """Remove questions and modes of ours: the program has stopped, and the shell gets the
+        terminal.
+        """
         if self._responder is not None:
             await self._responder.suspend()
 
     def ask_again(self) -> None:
-        """The person came back to a program that was stopped: it may ask them once more."""
+        """Allow questions that were refused: the person has continued the stopped program."""
         if self._responder is not None:
             self._responder.gate.ask_again()
 
     def resume(self) -> None:
+        """Set our modes again: the program continues."""
         if self._responder is not None:
             self._responder.events.check_foreground()
 
     async def close(self) -> None:
-        """The program has ended, and its terminal is still there."""
+        """Write the last output and stop serving. The program has exited; its terminal is open."""
         self._closed = True
         last = self._pages.filter_events(self._demux.eof())
         await self._pages.close()
@@ -333,9 +301,9 @@ class EscapeFilter:
 
     @contextlib.asynccontextmanager
     async def listeners(self) -> AsyncIterator[dict[str, str]]:
-        """While they are open; yields the variables that name them, for the program."""
+        """Open the socket and the listeners. Yields environment variables for the program."""
         async with contextlib.AsyncExitStack() as open_listeners:
-            for listener in self._wanted.listeners:
+            for listener in self._options.listeners:
                 await open_listeners.enter_async_context(listener(self._serve))
             socket = run_socket.listen_for_run(self._accepted)
             path = await open_listeners.enter_async_context(socket)
@@ -352,9 +320,13 @@ class EscapeFilter:
 
 
 def _load_responder() -> None:
-    """What answers, in a thread: it takes a third of a second, in which output and keys must pass.
-    Whoever wants to run then has its turn at once, and not after the usual 5 ms. The collector
-    would find nothing, and hold everybody up while it looks."""
+    """Import the responder, in a thread, because output and keys must pass during the third of a
+    second that it takes.
+
+    The switch interval is shortened, so that the main thread gets its turn at once and not after
+    the usual 5 ms. The garbage collector is off: it would find nothing, and block all threads
+    while it searches.
+    """
     sys.setswitchinterval(_SWITCH_SECONDS)
     gc.disable()
     try:
@@ -362,8 +334,8 @@ def _load_responder() -> None:
         from telex.terminal.cells import Size
         from telex.terminal.screen import Screen
 
-        Screen(Size(1, 1), scrollback=0).close()  # the first one takes longer than all others
+        Screen(Size(1, 1), scrollback=0).close()  # the first screen takes longest to make
     finally:
-        gc.freeze()  # what was loaded stays
+        gc.freeze()  # imported modules stay, so collections need not visit them
         gc.enable()
         sys.setswitchinterval(_USUAL_SECONDS)

@@ -1,7 +1,7 @@
 """Answers a program's JSON escapes on the person's terminal, under `telex run`.
 
-Importing this takes a quarter of a second, so `escape_filter` does it with the first frame, the
-first caller on a socket, or when the output is too much to keep for later.
+Importing this module takes a quarter of a second. So `escape_filter` imports it when it is needed:
+with the first frame, with the first client on a socket, or when the backlog of output is too large.
 """
 
 from __future__ import annotations
@@ -32,12 +32,13 @@ from telex.processes.proc import answerable_group
 from telex.rpc import limits as rpc_limits
 from telex.rpc.dialects.json_escapes import JsonEscapes
 from telex.rpc.peer import Peer
-from telex.terminal.pty import InputQueueFull
 from telex.wire.events import Claimed, Event, Fault, Visible
 
 if TYPE_CHECKING:
-    from telex.passthrough.escape_filter import JoinedTerminals
+    from collections.abc import Callable
+
     from telex.passthrough.foreground_history import ForegroundHistory
+    from telex.passthrough.joined_terminals import JoinedTerminals
     from telex.passthrough.output_backlog import OutputBacklog
     from telex.rpc.channel import Channel
     from telex.rpc.handler_tasks import CallContext
@@ -47,13 +48,60 @@ if TYPE_CHECKING:
 _CURSOR: Final = b"\x1b[6n"
 _ALTERNATE: Final = (47, 1047, 1049)
 _PIECE: Final = (escapes_limits.SENT_CONTROL_STRING_BYTES - 256) // 4 * 3
-"""Bytes of a file in one frame that every program takes, in base64 and with all around them."""
+"""Bytes of a file that fit, in base64 and with the rest of the packet, into a frame that every
+program accepts."""
 _SOCKET_PIECE: Final = 48 * 1024
-"""The same on a socket, where only memory counts."""
+"""The same on a socket, where only memory limits it."""
+
+
+class OutputMerger:
+    """Merges the ANSI of commands into the program's output, between two escape sequences.
+
+    Args:
+        forward: Receives the merged output.
+        unfinished: The beginning of a sequence that the program has already printed.
+    """
+
+    def __init__(self, forward: Callable[[bytes], None], unfinished: bytes) -> None:
+        self._forward = forward
+        self._boundary = SequenceBoundary(unfinished)
+        self._pending_ansi = b""
+        """Inserted at the next boundary."""
+
+    @property
+    def at_boundary(self) -> bool:
+        return not self._boundary.open
+
+    def program_output(self, data: bytes) -> None:
+        if self._pending_ansi and (end := self._boundary.next(data)) is not None:
+            ansi, self._pending_ansi = self._pending_ansi, b""
+            self._write(data[:end] + ansi)
+            data = data[end:]
+        self._write(data)
+
+    def insert(self, ansi: bytes) -> None:
+        """Insert the ANSI of a command here; within a sequence or character, right after it."""
+        if self.at_boundary:
+            self._write(ansi)
+        elif len(self._pending_ansi) + len(ansi) <= limits.PERSON_BYTES:
+            self._pending_ansi += ansi
+
+    def _write(self, data: bytes) -> None:
+        self._boundary.feed(data)
+        self._forward(data)
 
 
 class EscapeResponder:
-    """The terminal's side of JSON escapes, for one program in one person's terminal."""
+    """Serves the JSON escapes of one program on the person's terminal, and of socket clients.
+
+    Args:
+        terminals: The two terminals.
+        backlog: The output so far, for the model of the screen.
+        foreground: The history of foreground process groups, for the origin of a request.
+        queries: Queries to the person's terminal; `EscapeFilter` passes the input through it.
+        policy: The person's rules; None stands for the defaults.
+        htty: Whether `detect` reports that pages are shown.
+    """
 
     def __init__(
         self,
@@ -65,7 +113,7 @@ class EscapeResponder:
         *,
         htty: bool = False,
     ) -> None:
-        # Its standard error is the person's screen, on which a program is drawn.
+        # Standard error is the person's screen, on which the program draws.
         logging.getLogger("telex").addHandler(logging.NullHandler())
         self._terminals = terminals
         self._loop = asyncio.get_running_loop()
@@ -73,19 +121,15 @@ class EscapeResponder:
         self.screen = ScreenModel(backlog.began, backlog)
         self._row = QuestionRow(
             self.screen,
-            show=self._write,
+            write=terminals.write_to_terminal,
             flushed=terminals.flushed,
             pause=lambda: terminals.pause_output("question"),
             resume=lambda: terminals.resume_output("question"),
+            unfinished=backlog.boundary.open,
         )
-        self._boundary = SequenceBoundary()
-        self._pending_ansi = b""
-        """What is to be applied at the next place between two sequences or characters."""
-        self._written: list[bytes] | None = None
-        """What is shown at the end of this read."""
-        self._begin(backlog.boundary.open)
+        self._output = OutputMerger(self._row.program_output, backlog.boundary.open)
         self._asked: asyncio.Future[PersonAnswer] | None = None
-        """The question that stands."""
+        """The question that is on the last row now."""
         self._foreground = foreground
         pty = terminals.pty
 
@@ -93,7 +137,7 @@ class EscapeResponder:
             return answerable_group(pty.foreground())
 
         self._in_band = InBandChannel(
-            self._type,
+            pty.write,
             group,
             echoes=lambda: pty.line_settings().echo,
             unread=lambda: pty.unsent,
@@ -102,7 +146,7 @@ class EscapeResponder:
         self.events = EventDelivery(
             foreground=group,
             own_modes=lambda: self.screen.modes(MODES),
-            write_control=self._write_control,
+            write_control=terminals.write_control,
             is_plain=self._is_plain,
             write_to_program=terminals.write_to_program,
             send=self._send_event,
@@ -112,12 +156,12 @@ class EscapeResponder:
         self._files = FileTransfers(self._piece)
         self._flow = InputFlow(pty)
         self._behind: bytes | None = None
-        """What is typed while a key waits."""
+        """A key that waits until a file has been read, and the input after that key."""
         self._clear_task: asyncio.Task[None] | None = None
         gate = self.gate = Gate(policy or Policy(), person, _audit)
-        ask = self._ask if terminals.person else None
+        query = self._query if terminals.person else None
         surface = self._surface = PersonSurface(
-            self._apply, lambda: terminals.size, ask, self._files.handlers
+            self._output.insert, lambda: terminals.size, query, self._files.handlers
         )
         service = TerminalService(
             surface,
@@ -129,76 +173,37 @@ class EscapeResponder:
         )
         self._methods = service.methods
         self._peer = Peer(
-            self._in_band, self._in_band.dialect, service.methods, still=self._is_away
+            self._in_band, self._in_band.dialect, service.methods, deadline_paused=self._is_away
         )
-
-    def _begin(self, within: bytes) -> None:
-        """In the middle of what the program prints, or of nothing."""
-        self.screen.muted = True
-        self._print(within)
-        self.screen.muted = False
-
-    def _write(self, data: bytes) -> None:
-        if self._written is not None:
-            self._written.append(data)
-        elif not self.screen.muted:
-            self._terminals.write_to_terminal(data)
-
-    def _write_control(self, data: bytes) -> None:
-        self._flush_written()
-        self._terminals.write_control(data)
-
-    def _flush_written(self) -> None:
-        if self._written:
-            self._terminals.write_to_terminal(b"".join(self._written))
-            self._written.clear()
 
     # The program's output.
 
     def program_output(self, events: list[Event]) -> None:
-        """What one read brought: shown in one write, as many commands as there are in it."""
-        self._written = []
-        try:
+        """Handle the events of one read, and write their output at once, however many commands are
+        among them.
+        """
+        with self._terminals.batched_output():
             for event in events:
                 match event:
                     case Visible(data):
-                        self._output(data)
+                        self._queries.program_output(data, self._loop.time())
+                        self._output.program_output(data)
                     case Claimed():
                         self._in_band.claimed(event)
                     case Fault():
                         self._in_band.fault(event)
             self.events.check_foreground()
-            self._files.look(self._is_alive)
-        finally:
-            self._flush_written()
-            self._written = None
-
-    def _output(self, data: bytes) -> None:
-        self._queries.program_output(data, self._loop.time())
-        if self._pending_ansi and (end := self._boundary.next(data)) is not None:
-            late, self._pending_ansi = self._pending_ansi, b""
-            self._print(data[:end] + late)
-            data = data[end:]
-        self._print(data)
-
-    def _apply(self, ansi: bytes) -> None:
-        """A command, where it stood: but whatever it stood in the middle of is whole."""
-        if not self._boundary.open:
-            self._print(ansi)
-        elif len(self._pending_ansi) + len(ansi) <= limits.PERSON_BYTES:
-            self._pending_ansi += ansi
+            self._files.abandon_dead(self._is_alive)
 
     def print_notice(self, text: str) -> bool:
-        """A line of ours, after what the program printed; False where it draws a whole screen."""
+        """Print a line of ours after the program's output. False, and nothing is printed, if the
+        program draws the whole screen.
+        """
         if self.screen.modes(_ALTERNATE):
             return False
         begins = b"\r\n" if self.screen.cursor.col else b""
-        self._apply(begins + text.encode() + b"\r\n")
+        self._output.insert(begins + text.encode() + b"\r\n")
         return True
-
-    def _print(self, data: bytes) -> None:
-        self._boundary.feed(data)
-        self._row.program_output(data)
 
     def resized(self, size: Size) -> None:
         self._row.resized(size)
@@ -207,31 +212,29 @@ class EscapeResponder:
     # The person's input.
 
     def person_input(self, data: bytes) -> None:
-        """Keys, and replies to the program: for a question, for subscribers, or for the program."""
+        """Give keys to the question, if there is one; deliver the rest as events or as bytes."""
         if not (rest := self._row.person_input(data)):
             return
         if self._behind is not None:
             self._behind += rest
-        elif self._files.giving and self._flow.ends_with(rest):
+        elif self._files.sending and self._flow.ends_with(rest):
             self._behind = rest
-            self._clear_task = self._loop.create_task(self._clear())
+            self._clear_task = self._loop.create_task(self._deliver_behind())
         else:
             self.events.person_input(rest)
 
-    async def _clear(self) -> None:
-        """A key that ends or stops a program that is given a file, and what is typed after it."""
+    async def _deliver_behind(self) -> None:
+        """Deliver a key that ends or stops a program, and the input after it, once the program has
+        read the parts of a file that were sent to it.
+        """
         await self._flow.clear()
-        typed, self._behind = self._behind, None
-        self.events.person_input(typed or b"")
-
-    def _type(self, data: bytes) -> None:
-        try:
-            self._terminals.pty.write(data)
-        except InputQueueFull:
-            self._in_band.undelivered += 1
+        behind, self._behind = self._behind, None
+        self.events.person_input(behind or b"")
 
     def _is_plain(self, data: bytes) -> bool:
-        """A program that lets its terminal echo does not listen, and a signal must stay one."""
+        """Whether this input must stay bytes: the terminal echoes, so the program does not read
+        events; or it is a key that the line discipline turns into a signal.
+        """
         now = self._terminals.pty.line_settings()
         return now.echo or (now.signals and data in (now.interrupt, now.quit, now.suspend))
 
@@ -240,109 +243,118 @@ class EscapeResponder:
         self._in_band.send(packet)
         return bool(packet)
 
-    # Who asks.
+    # The origin of a request.
 
     def _origin(self, call: CallContext) -> RequestOrigin:
-        """Of who is in the foreground; on a socket, of nobody in particular on this machine."""
+        """Return the program in the foreground; for a client on a socket, only "local"."""
         if call.peer is not self._peer:
             return RequestOrigin("local")
         origin = self._foreground.origin(self._terminals.pty, self._loop.time())
-        if call.id is None:  # what is told and not asked is told, whoever leaves then
+        if call.id is None:  # a notification stays valid when its sender has exited
             return origin
         return replace(origin, waiting=self._in_band.dialect.asker(call.id))
 
     def _is_alive(self, call: CallContext) -> bool:
-        """Whether who asked has not ended, in the foreground or not. Doors tell that themselves."""
+        """Whether the program that sent a request still runs, in the foreground or not. A client
+        on a socket counts as alive: its disconnect is reported by the channel.
+        """
         if call.peer is not self._peer:
             return True
         group = self._in_band.dialect.asker(call.id)
         return group is not None and group_exists(group)
 
     def _is_away(self, id: Id) -> bool:
-        """Whether who asked is stopped, or behind: then its time stands still."""
+        """Whether the program that sent a request is stopped or in the background, where it cannot
+        read a response: then the deadline is paused.
+        """
         group = self._in_band.dialect.asker(id)
         return group is not None and not self._flow.reads(group) and group_exists(group)
 
     async def _piece(self, call: CallContext) -> int | None:
-        """How many bytes of a file fit into a part, once whoever asked can read it."""
+        """Wait until the requester can read a part of a file; return the bytes that fit into it."""
         if call.peer is not self._peer:
             return _SOCKET_PIECE
         asker = self._in_band.dialect.asker(call.id)
         return _PIECE if asker is not None and await self._flow.open(asker) else None
 
-    # What the person's terminal and the person are asked.
+    # Queries to the person's terminal, and questions to the person.
 
-    def _ask(self, question: bytes) -> asyncio.Future[bytes | None]:
-        answer: asyncio.Future[bytes | None] = self._loop.create_future()
+    def _query(self, query: bytes) -> asyncio.Future[bytes | None]:
+        """Send a query to the person's terminal; the result is its reply, None if none came."""
+        reply: asyncio.Future[bytes | None] = self._loop.create_future()
 
-        def answered(said: bytes | None) -> None:
-            if not answer.done():
-                answer.set_result(said)
+        def received(data: bytes | None) -> None:
+            if not reply.done():
+                reply.set_result(data)
 
-        free = not self._row.standing and not self._boundary.open
-        sent = self._queries.ask(question, answered, self._loop.time()) if free else None
+        free = not self._row.standing and self._output.at_boundary
+        sent = self._queries.ask(query, received, self._loop.time()) if free else None
         if sent is None:
-            answered(None)
+            received(None)
         else:
-            self._write_control(sent)
-            timer = self._loop.call_later(reply_seconds(question), answered, None)
-            answer.add_done_callback(lambda _: timer.cancel())
-        return answer
+            self._terminals.write_control(sent)
+            timer = self._loop.call_later(reply_seconds(query), received, None)
+            reply.add_done_callback(lambda _: timer.cancel())
+        return reply
 
     async def ask(self, question: GateQuestion) -> PersonAnswer:
-        """As the gate's `Person`. When who asked is gone, or all of it, so is the question."""
-        ends = [self._loop.create_task(self._all_gone())]
+        """Ask the person, as the gate's `Person`. The question is withdrawn when the process group
+        that asked exits, or the whole program.
+        """
+        exits = [self._loop.create_task(self._program_exit())]
         if (group := question.origin.waiting) is not None:
-            ends.append(self._loop.create_task(gone(group)))
+            exits.append(self._loop.create_task(gone(group)))
         try:
             await self._align()
-            if any(end.done() for end in ends):
+            if any(one.done() for one in exits):
                 return PersonAnswer.NOT_NOW
             self._asked = asyncio.ensure_future(self._row.ask(question))
-            for end in ends:
-                end.add_done_callback(self._left)
+            for one in exits:
+                one.add_done_callback(self._withdraw)
             return await self._asked
         finally:
             self._asked = None
-            for end in ends:
-                end.cancel()
+            for one in exits:
+                one.cancel()
 
-    async def _all_gone(self) -> None:
+    async def _program_exit(self) -> None:
         await self._terminals.pty.child.wait()
 
-    def _left(self, end: asyncio.Task[None]) -> None:
-        if not end.cancelled():
+    def _withdraw(self, exited: asyncio.Task[None]) -> None:
+        if not exited.cancelled():
             self._row.withdraw()
 
     async def _align(self) -> None:
-        """The program began wherever the cursor stood, and the model at its top."""
+        """Move the screen model down to the real cursor: the program began at the row where the
+        cursor stood, and the model at the top.
+        """
         row = self.screen.cursor.row + 1
-        said = core.report_answer(TermReport("cursor"), await self._ask(_CURSOR) or b"")
-        if isinstance(said, TermReported) and isinstance(said.row, int):
-            self.screen.lower(said.row - row)
+        report = core.report_answer(TermReport("cursor"), await self._query(_CURSOR) or b"")
+        if isinstance(report, TermReported) and isinstance(report.row, int):
+            self.screen.lower(report.row - row)
 
-    # Callers on a socket.
+    # Clients on a socket.
 
     async def serve(self, channel: Channel) -> None:
-        """Serves a caller on a socket, to its end."""
+        """Serve a client on a socket until it disconnects."""
         dialect = JsonEscapes()
-        # Whoever sends a file while the person is asked for it waits for them, as in band.
-        peer = Peer(channel, dialect, self._methods, hold_up=True)
+        # A client that sends a file while the person is asked waits for the answer, as in band.
+        peer = Peer(channel, dialect, self._methods, pause_reading=True)
 
         def send(event: Notification) -> bool:
-            if channel.unsent <= rpc_limits.OUTBOUND_BYTES:  # who does not listen misses something
+            if channel.unsent <= rpc_limits.OUTBOUND_BYTES:  # a client that does not read loses it
                 channel.send(dialect.encode(event))
             return True
 
-        self.events.add_caller(peer, send)
+        self.events.add_client(peer, send)
         try:
             await peer.closed()
         finally:
-            self.events.remove_caller(peer)
+            self.events.remove_client(peer)
             await peer.close()
 
     async def suspend(self) -> None:
-        """The terminal is somebody else's for a while: nothing of ours stays on it."""
+        """Withdraw the question and switch our modes off: the shell gets the terminal."""
         if self._asked is not None:
             self._row.withdraw()
             await asyncio.wait({self._asked})

@@ -1,10 +1,10 @@
-"""Delivers events of the person's terminal to the subscribers.
+"""Delivers events of the person's terminal to their subscribers.
 
-While there is a subscriber, all input passes here: a subscribed event takes the place of its bytes,
-and all else goes on as it is. The modes that the terminal needs for it are switched on for so long,
-beside those that the program has set itself. A program is subscribed while it runs and its process
-group is in the foreground, a caller on a socket until it leaves. Input that can be delivered to
-nobody goes to the program as it is.
+While there is a subscriber, input is parsed here: a subscribed event replaces its bytes, and all
+other bytes are written to the program unchanged. The modes that the terminal needs to report the
+events are switched on during a subscription, in addition to the modes that the program has set. A
+program is subscribed while its process group is in the foreground, a client on a socket until it
+disconnects. The bytes of an event that could not be delivered are written to the program.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
     from telex.terminal.cells import Size
 
 SendNotification = Callable[[Notification], bool]
-"""Tells it, or says that nobody is there to hear it."""
+"""Sends a notification. Returns False if no process was there to receive it."""
 
 MODES: Final = frozenset({9, 1000, 1002, 1003, 1004, 1005, 1006, 1015, 1016, 2004, 2031, 2048})
-"""Those of which a program's own setting matters here."""
+"""Modes that events need or depend on, so that the program's own setting matters."""
 _RESIZE: Final = EVENT_NAMES[TerminalResizeEvent]
 _LEFT: Final = "It ended when the program left the foreground."
 _NONE: Final[frozenset[int]] = frozenset()
 
 
 class EventDelivery:
-    """At one terminal. The `Desk` of its service."""
+    """Delivers the events of one terminal: the `EventSource` of its `TerminalService`."""
 
     known: Final = frozenset({*EVENT_NAMES.values(), MOUSE_CLICK, REVOKED})
 
@@ -52,36 +52,42 @@ class EventDelivery:
         send: SendNotification,
         asker: Callable[[CallContext], int | None],
     ) -> None:
-        """`foreground` is the process group in the foreground, None if it would not read events;
-        `asker` says which group sent a request, and may be there no more; `own_modes` are the modes
-        that the program has set; `write_control` writes to the person's terminal,
-        `write_to_program` types into the program, `send` sends it a notification, and `is_plain`
-        says which input belongs to the line discipline rather than the program.
+        """
+        Args:
+            foreground: Returns the foreground process group, None if it would not read events.
+            own_modes: Returns the modes that the program has set itself.
+            write_control: Writes to the person's terminal.
+            is_plain: Whether input belongs to the line discipline rather than the program.
+            write_to_program: Writes input to the program.
+            send: Sends a notification to the program.
+            asker: Returns the process group that sent a request, which may have exited.
         """
         self._foreground, self._own_modes, self._is_plain = foreground, own_modes, is_plain
         self._write_control, self._write_to_program = write_control, write_to_program
         self._send = send
-        self._asked_by = asker
+        self._group_of = asker
         self._subscriptions = Subscriptions()
-        self._callers: dict[Peer, SendNotification] = {}
+        self._clients: dict[Peer, SendNotification] = {}
         self._parser = InputParser()
-        self._look: asyncio.TimerHandle | None = None
+        self._parse_timer: asyncio.TimerHandle | None = None
         self._needed = self._owned = _NONE
         self._loop = asyncio.get_running_loop()
 
-    # Who listens.
+    # Subscribers.
 
-    def add_caller(self, peer: Peer, send: SendNotification) -> None:
-        """A caller on a socket, which may subscribe until `remove_caller`."""
-        self._callers[peer] = send
+    def add_client(self, peer: Peer, send: SendNotification) -> None:
+        """Let a client on a socket subscribe, until `remove_client`."""
+        self._clients[peer] = send
 
-    def remove_caller(self, peer: Peer) -> None:
-        del self._callers[peer]
+    def remove_client(self, peer: Peer) -> None:
+        del self._clients[peer]
         self._subscriptions.remove(peer)
         self._changed()
 
     def subscribe(self, events: tuple[str, ...], call: CallContext) -> tuple[str, ...]:
-        """Only for whoever waits for the answer: keys must not go where nobody listens."""
+        """Subscribe a requester that waits for the response; else keys would go to a process that
+        does not read them.
+        """
         asker = None if call.id is None else self._asker(call)
         if asker is None:
             return ()
@@ -97,14 +103,16 @@ class EventDelivery:
         return tuple(sorted(now))
 
     def _asker(self, call: CallContext) -> Hashable | None:
-        """Nobody, if who asked is not there when the answer comes: a person may take their time."""
-        if call.peer in self._callers:
+        """Return the subscriber, None if the requester has left the foreground: it may do so while
+        the person decides.
+        """
+        if call.peer in self._clients:
             return call.peer
-        asker = self._asked_by(call)
+        asker = self._group_of(call)
         return asker if asker == self._foreground() else None
 
     def check_foreground(self) -> None:
-        """The program printed something: it may have gone, or have set a mode."""
+        """Update subscriptions and modes after output: the program may have exited or set one."""
         if self._subscriptions.names:
             self._update_foreground()
 
@@ -112,11 +120,11 @@ class EventDelivery:
         group = self._foreground()
         self._subscriptions.set_foreground(group)
         self._changed()
-        if group is not None and not self._is_plain(b""):  # else it does not listen yet
+        if group is not None and not self._is_plain(b""):  # else it does not read events yet
             for name in sorted(self._subscriptions.take_revoked(group)):
                 self._send(Notification(REVOKED, RevokedEvent(name, _LEFT)))
 
-    # What the terminal needs.
+    # Modes of the terminal.
 
     def _changed(self) -> None:
         needed, own = self._subscriptions.needed_modes(), self._own_modes()
@@ -131,18 +139,19 @@ class EventDelivery:
             self._release()
 
     def suspend(self) -> None:
-        """The terminal is somebody else's for a while; `check_foreground` makes it ours again."""
+        """Switch our modes off, for the shell. `check_foreground` switches them on again."""
         self._write_control(mode_switches(self._needed, _NONE, self._owned))
         self._needed = _NONE
 
     def close(self) -> None:
         self.suspend()
-        if self._look is not None:
-            self._look.cancel()
+        if self._parse_timer is not None:
+            self._parse_timer.cancel()
 
     # Events.
 
     def person_input(self, data: bytes) -> None:
+        """Send input as events to subscribers, or write it to the program."""
         if self._subscriptions.names:
             self._update_foreground()
         if self._subscriptions.names and not self._is_plain(data):
@@ -156,24 +165,24 @@ class EventDelivery:
             self._deliver(Notification(_RESIZE, resized))
 
     def _feed(self, data: bytes) -> None:
-        self._pass(self._parser.feed(data, self._loop.time()))
-        if self._look is not None:
-            self._look.cancel()
-            self._look = None
+        self._dispatch(self._parser.feed(data, self._loop.time()))
+        if self._parse_timer is not None:
+            self._parse_timer.cancel()
+            self._parse_timer = None
         if self._parser.deadline is not None:
-            self._look = self._loop.call_at(self._parser.deadline, self._feed, b"")
+            self._parse_timer = self._loop.call_at(self._parser.deadline, self._feed, b"")
 
     def _release(self) -> None:
-        """Nobody listens any more: what was held back was typed to the program."""
+        """Write held input to the program: the last subscription has ended."""
         held = self._parser.feed(b"", float("inf"))
-        for one in held:
-            self._write_to_program(one if isinstance(one, bytes) else one.raw)
+        for item in held:
+            self._write_to_program(item if isinstance(item, bytes) else item.raw)
 
-    def _pass(self, happened: Iterable[ParsedInput | bytes]) -> None:
-        """Each as an event, or as its bytes, in the order in which they were typed."""
+    def _dispatch(self, items: Iterable[ParsedInput | bytes]) -> None:
+        """Send each item as an event, or write its bytes, in the order of the input."""
         plain = bytearray()
-        for one in happened:
-            for part in to_notifications((one,), self._subscriptions.names, self._owned):
+        for item in items:
+            for part in to_notifications((item,), self._subscriptions.names, self._owned):
                 if isinstance(part, bytes):
                     plain += part
                     continue
@@ -181,15 +190,15 @@ class EventDelivery:
                     self._write_to_program(bytes(plain))
                     plain.clear()
                 if not self._deliver(part):
-                    plain += one if isinstance(one, bytes) else one.raw
+                    plain += item if isinstance(item, bytes) else item.raw
                     break
         if plain:
             self._write_to_program(bytes(plain))
 
-    def _deliver(self, one: Notification) -> bool:
-        """Whether anybody received it."""
+    def _deliver(self, event: Notification) -> bool:
+        """Send an event to its subscribers. Return whether any of them received it."""
         received = False
-        for asker in self._subscriptions.askers(one.method):
-            send = self._callers.get(asker, self._send) if isinstance(asker, Peer) else self._send
-            received = send(one) or received
+        for asker in self._subscriptions.askers(event.method):
+            send = self._clients.get(asker, self._send) if isinstance(asker, Peer) else self._send
+            received = send(event) or received
         return received

@@ -1,17 +1,19 @@
 """Files between a program and the person under `telex run`: `file:download` and `file:upload`.
 
-A file from the program goes to the person's download directory, or where telex was started if there
-is none. It has a temporary name until all of it is there, and then one that no other file has. A
-file to the program is one in the directory where telex was started: programs name no paths. A name
-comes from a program that may mean harm, so it is one part of a path, not hidden, no option, and no
-character in it acts on its reader (`is_acceptable_name`).
+A file from the program is saved in the person's download directory, or, if there is none, in the
+directory where telex was started. The file has a temporary name until it is complete, and then a
+name that no other file has. A file for the program is read from the directory where telex was
+started: programs cannot name paths. A name comes from a program that may be hostile, so it must be
+one path component, not hidden, not like an option, and without characters that act on the reader's
+terminal (`is_acceptable_name`).
 
-The person is asked about one file. So it is found before the question (`FileTransfers.guarded`),
-held open while that stands, and it is what is used after a yes, whatever has its name by then.
-Errors are fixed sentences, as everywhere in JSON escapes.
+The person is asked about one particular file. So the file is found before the question
+(`FileTransfers.guarded`) and held open during it; after a yes this open file is used, whichever
+file has its name by then. Errors are fixed sentences, as everywhere in JSON escapes.
 
-Reads and writes are done at once, not in a thread: a program that sends faster than the disk takes
-it is then not read meanwhile, and there is nothing else to hold it back with.
+Reads and writes block, instead of running in a thread: telex then does not read the program's
+output meanwhile, which is the only backpressure for a program that sends faster than the disk
+writes.
 """
 
 from __future__ import annotations
@@ -54,19 +56,19 @@ _OLD: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 @dataclass(frozen=True, slots=True)
 class SaveLocation:
-    """Where a file from the program is to be kept."""
+    """The place where a file from the program will be saved."""
 
     directory: Path
     name: str
     summary: str
 
     def close(self) -> None:
-        """Nothing is open before the first byte is there."""
+        """Do nothing: no file is open before the first byte arrives."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileToSend:
-    """A file for the program; without a descriptor there is none of that name."""
+    """A file for the program. Without a descriptor, no such file exists."""
 
     name: str
     summary: str
@@ -79,32 +81,35 @@ class FileToSend:
 
 
 _ALLOWED: ContextVar[SaveLocation | FileToSend] = ContextVar("telex_file_allowed")
-"""What the person said yes to, from the gate to the handler: both run in the request's own task."""
+"""The allowed file, from the gate to the handler: both run in the task of the request."""
 
 
 class FileTransfers:
-    """For one program in one person's terminal."""
+    """Transfers files between one program and the person.
+
+    Args:
+        piece: Waits until a part can be sent, and returns how many bytes fit into it; None if the
+            program will not read it.
+    """
 
     def __init__(self, piece: Callable[[CallContext], Awaitable[int | None]]) -> None:
-        """`piece` waits until a part can be sent, and says how many bytes fit into it; None if
-        nobody will read it."""
         self._piece = piece
-        self.giving = 0
-        """How many files are on their way to a program."""
+        self.sending = 0
+        """How many files are being sent to programs."""
         self._arriving: set[CallContext] = set()
-        self.handlers: Mapping[str, SurfaceHandler] = {DOWNLOAD: self._keep, UPLOAD: self._give}
+        self.handlers: Mapping[str, SurfaceHandler] = {DOWNLOAD: self._save, UPLOAD: self._send}
 
     def guarded(self, gate: CommandGate) -> CommandGate:
-        """The gate, where what is asked about a file is about that file."""
+        """Wrap the gate, so that its question about a file shows the file that was found."""
         return _FileGate(gate)
 
-    def look(self, alive: Callable[[CallContext], bool]) -> None:
-        """Give up the files of programs that have ended: no more of them will come."""
+    def abandon_dead(self, alive: Callable[[CallContext], bool]) -> None:
+        """Fail the downloads of programs that have exited: no further parts will come."""
         for call in self._arriving:
             if not alive(call):
-                call.parts.end(RpcError(ECCLOSED, "The program that sent the file is gone."))
+                call.parts.end(RpcError(ECCLOSED, "The program that sent the file has exited."))
 
-    async def _keep(self, asked: FileDownload, call: CallContext) -> FileSaved:
+    async def _save(self, asked: FileDownload, call: CallContext) -> FileSaved:
         place = _ALLOWED.get()
         assert isinstance(place, SaveLocation)
         self._arriving.add(call)
@@ -112,19 +117,19 @@ class FileTransfers:
             with contextlib.closing(_IncomingFile(place, asked.size)) as file:
                 async for part in call.parts:
                     file.add(part.data)
-                return FileSaved(file.keep())
+                return FileSaved(file.finish())
         except OSError:
-            raise RpcError(ECINTERNAL, "The file could not be kept.") from None
+            raise RpcError(ECINTERNAL, "The file could not be saved.") from None
         finally:
             self._arriving.discard(call)
 
-    async def _give(self, asked: FileUpload, call: CallContext) -> AsyncIterator[object]:
+    async def _send(self, asked: FileUpload, call: CallContext) -> AsyncIterator[object]:
         found = _ALLOWED.get()
         assert isinstance(found, FileToSend)
         with contextlib.closing(found):
             if found.fd is None:
                 raise RpcError(ECARGS, "There is no such file.")
-            self.giving += 1
+            self.sending += 1
             try:
                 yield FileSent(found.name, found.size)
                 at = 0
@@ -132,13 +137,13 @@ class FileTransfers:
                     data = _read(found.fd, at, min(found.size - at, await self._room(call)))
                     at += len(data)
                     yield data
-                await self._room(call)  # for the end, which is a part too
+                await self._room(call)  # for the last part, which marks the end of the stream
             finally:
-                self.giving -= 1
+                self.sending -= 1
 
     async def _room(self, call: CallContext) -> int:
         if (piece := await self._piece(call)) is None:
-            raise RpcError(ECCLOSED, "The program that asked for the file is gone.")
+            raise RpcError(ECCLOSED, "The program that asked for the file has exited.")
         return piece
 
 
@@ -153,7 +158,7 @@ def _read(fd: int, at: int, count: int) -> bytes:
 
 
 class _FileGate:
-    """A gate before another."""
+    """Replaces the summary of a file command by one of the file itself, for another gate."""
 
     def __init__(self, gate: CommandGate) -> None:
         self._gate = gate
@@ -162,7 +167,7 @@ class _FileGate:
         return self._gate.settled(command, origin, summary)
 
     async def allow(self, command: EscapeCommand, origin: RequestOrigin, summary: str) -> bool:
-        """The service's summary is the payload as JSON; the person's is of the file itself."""
+        """Find the file, and ask about it: the service's summary is only the payload as JSON."""
         if command.name not in (DOWNLOAD, UPLOAD):
             return await self._gate.allow(command, origin, summary)
         file = _find(msgspec.json.decode(summary, type=command.payload))
@@ -185,12 +190,12 @@ def _find(asked: msgspec.Struct) -> SaveLocation | FileToSend:
         case FileUpload(str(name)):
             _check(name)
             return _found(Path.cwd(), name)
-    raise RpcError(ECUNSUP, "This terminal cannot have a file chosen: name one.")
+    raise RpcError(ECUNSUP, "This terminal cannot let the person choose a file: name one.")
 
 
 def _check(name: str) -> None:
     if not is_acceptable_name(name):
-        raise RpcError(ECARGS, "A file cannot have that name here.")
+        raise RpcError(ECARGS, "This file name is not allowed.")
 
 
 def _downloads() -> Path:
@@ -201,7 +206,7 @@ def _downloads() -> Path:
 
 
 def _place(directory: Path, name: str, size: int | None) -> SaveLocation:
-    """With the name that is free now. Should it be taken later, the next one is used."""
+    """Choose the name that is free now. If it is taken later, the next free one is used."""
     free = next((one for one in numbered_names(name) if not _taken(directory / one)), name)
     return SaveLocation(directory, name, keep_summary(str(directory / free), size))
 
@@ -211,7 +216,9 @@ def _taken(path: Path) -> bool:
 
 
 def _found(directory: Path, name: str) -> FileToSend:
-    """Asked for also if it is not there: else a quick no would tell which files are."""
+    """Find a file. The person is asked even if it does not exist: a quick refusal would let the
+    program find out which files exist.
+    """
     path = directory / name
     fd = _opened(path)
     if fd is None:
@@ -224,7 +231,7 @@ def _found(directory: Path, name: str) -> FileToSend:
 
 
 def _opened(path: Path) -> int | None:
-    """A regular file itself: no link to one, no pipe, nothing that acts when it is opened."""
+    """Open a regular file: no link, no pipe, no device that acts when it is opened."""
     try:
         if not stat.S_ISREG(path.lstat().st_mode):
             return None
@@ -238,7 +245,7 @@ def _opened(path: Path) -> int | None:
 
 
 class _IncomingFile:
-    """A file that is not whole yet. Closed before it is kept, nothing is left of it."""
+    """An incomplete file under a temporary name. `close` removes it unless `finish` was called."""
 
     def __init__(self, place: SaveLocation, size: int | None) -> None:
         self._place = place
@@ -267,16 +274,16 @@ class _IncomingFile:
         while view:
             view = view[os.write(self._fd, view) :]
 
-    def keep(self) -> int:
-        """Its size, once it has a name that no other file had."""
+    def finish(self) -> int:
+        """Give the file a name that no other file has. Return its size."""
         if self._expected is not None and self._size != self._expected:
             raise _other_size()
-        self._close()  # some file systems say only here that there was no room
+        self._close()  # some file systems report a full disk only here
         self._rename()
         return self._size
 
     def _rename(self) -> None:
-        """Over an empty file of ours, as a rename alone would replace what is there."""
+        """Rename over an empty file that we created: a plain rename could replace another file."""
         assert self._temporary is not None
         name = self._reserve()
         here = self._directory
@@ -309,19 +316,19 @@ class _IncomingFile:
 
 
 def _other_size() -> RpcError:
-    return RpcError(ECARGS, "The file is not as long as it was said to be.")
+    return RpcError(ECARGS, "The file does not have the announced size.")
 
 
 NAME_BYTES: Final = 240
-"""File systems take 255; a number may have to fit beside it."""
+"""File systems allow 255 bytes; a number may have to fit into the name too."""
 NUMBERS: Final = 999
-"""So many files of one name; whoever sends more does not do it for the person."""
+"""The most files of one name. No useful program sends more."""
 _ACTING: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
-"""Controls, what turns the direction of writing or is not seen, and what is no character."""
+"""Categories of controls, invisible or bidirectional formatting, and unassigned code points."""
 
 
 def is_acceptable_name(name: str) -> bool:
-    """Whether a file may be called this, wherever the name is from."""
+    """Whether a file name from an untrusted program is safe to use and to show."""
     return (
         name != ""
         and name[0] not in ".-"
@@ -333,7 +340,7 @@ def is_acceptable_name(name: str) -> bool:
 
 
 def numbered_names(name: str) -> Iterator[str]:
-    """The name, and what to call the file where there is one of that name."""
+    """Yield the name, and then numbered names for when that name is taken."""
     yield name
     stem, suffix = PurePath(name).stem, PurePath(name).suffix
     for number in range(1, NUMBERS + 1):
@@ -341,8 +348,10 @@ def numbered_names(name: str) -> Iterator[str]:
 
 
 def keep_summary(path: str, size: int | None) -> str:
-    """For the question. Our words stand first: nothing in a name can change what they say."""
-    return f"keep {_bytes(size)} as {_shown(path)}"
+    """Summarize a download for the question. Our words stand first, so that nothing in the name can
+    change their meaning.
+    """
+    return f"save {_bytes(size)} as {_shown(path)}"
 
 
 def send_summary(path: str, size: int) -> str:
@@ -350,7 +359,7 @@ def send_summary(path: str, size: int) -> str:
 
 
 def missing_summary(path: str) -> str:
-    return f"send what is not there as a file: {_shown(path)}"
+    return f"send nothing (not a file that can be sent): {_shown(path)}"
 
 
 def _bytes(size: int | None) -> str:
@@ -358,26 +367,27 @@ def _bytes(size: int | None) -> str:
 
 
 def _shown(path: str) -> str:
-    """Directories need not be text; the audit, and a terminal, take nothing else."""
+    """Escape bytes that are not UTF-8: a directory may have them, the audit and a terminal not."""
     return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
-FLOW_LOOK_SECONDS: Final = 0.1
+FLOW_POLL_SECONDS: Final = 0.1
 _READ_SECONDS: Final = 0.3
-"""So long a key waits for a program that does not read. Then what was sent is thrown away."""
-_READ_LOOK_SECONDS: Final = 0.005
+"""How long a key waits for a program that does not read. Then the sent bytes are discarded."""
+_READ_POLL_SECONDS: Final = 0.005
 _LEAVING_SECONDS: Final = 0.5
-"""After such a key, a program that has not left the foreground will not leave it for that key."""
+"""A program that is still in the foreground so long after a key does not leave because of it."""
 
 
 class InputFlow:
-    """Parts of files on their way into the programs of one terminal, and the keys that stop these.
+    """Decides when parts of files may be written into a terminal, around keys that stop programs.
 
-    A part is typed, and goes to whatever process reads the terminal then. Ctrl-Z and Ctrl-C change
-    that process: the kernel throws away what the program has not read, and what follows comes to
-    the shell, as if the person had typed it. So such a key waits a moment until the program has
-    read what was sent, and nothing follows it until the program is back: in the foreground, and
-    without echo. The kernel reports neither, so both are polled, only while a stream waits.
+    A part is written as terminal input, and the process that reads the terminal then receives it.
+    Ctrl-Z and Ctrl-C change that process: the kernel discards unread input, and the next part would
+    reach the shell, as if the person had typed it. So such a key waits a moment until the program
+    has read the parts that were sent, and no part follows until the program is in the foreground
+    again and the terminal does not echo. The kernel reports neither, so both are polled, but only
+    while a stream waits.
     """
 
     def __init__(self, pty: Pty) -> None:
@@ -386,36 +396,36 @@ class InputFlow:
         self._not_before = float("-inf")
 
     def ends_with(self, data: bytes) -> bool:
-        """Whether a key in this is a signal, with which the program may leave."""
+        """Whether this input has a key that sends a signal, by which the program may leave."""
         now = self._pty.line_settings()
         signals = (now.interrupt, now.quit, now.suspend) if now.signals else ()
         return any(one and one in data for one in signals)
 
     async def clear(self) -> None:
-        """Send no more. Returns when all that was sent is read, or thrown away."""
+        """Stop sending. Return when the program has read all bytes, or they were discarded."""
         self._not_before = float("inf")
         try:
             async with asyncio.timeout(_READ_SECONDS):
                 await self._pty.drained()
-                await self._read()
+                await self._all_read()
         except TimeoutError:
             self._pty.discard()
         finally:
             self._not_before = self._loop.time() + _LEAVING_SECONDS
 
-    async def _read(self) -> None:
-        """Until nothing was unread for two looks: bytes may be on their way within the kernel."""
-        looks = 0
-        while looks < 2:
-            await asyncio.sleep(_READ_LOOK_SECONDS)
-            looks = 0 if self._pty.unread() else looks + 1
+    async def _all_read(self) -> None:
+        """Wait until two polls found nothing unread: bytes may still move inside the kernel."""
+        polls = 0
+        while polls < 2:
+            await asyncio.sleep(_READ_POLL_SECONDS)
+            polls = 0 if self._pty.unread() else polls + 1
 
     async def open(self, group: int) -> bool:
-        """Until something can be sent to it. False if it is gone."""
+        """Wait until a part can be sent to this process group. False if it has exited."""
         while not self._is_open(group):
             if not group_exists(group):
                 return False
-            await asyncio.sleep(FLOW_LOOK_SECONDS)
+            await asyncio.sleep(FLOW_POLL_SECONDS)
         return True
 
     def _is_open(self, group: int) -> bool:
@@ -426,7 +436,7 @@ class InputFlow:
         )
 
     def reads(self, group: int) -> bool:
-        """Whether it is in the foreground."""
+        """Whether this process group is in the foreground, and so reads the terminal."""
         return answerable_group(self._pty.foreground()) == group
 
 
@@ -435,6 +445,6 @@ def group_exists(group: int) -> bool:
         os.killpg(group, 0)
     except ProcessLookupError:
         return False
-    except PermissionError:  # it is somebody else's, as under sudo
+    except PermissionError:  # it belongs to another user, as under sudo
         return True
     return True

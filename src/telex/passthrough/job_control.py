@@ -1,10 +1,10 @@
-"""Stopping with the program, and going on with it.
+"""Stops telex when the program stops, and continues both.
 
-Ctrl-Z is a byte like any other and goes to the child's terminal, whose line discipline makes a
-signal of it. The program may ignore it, handle it, or stop. If it stops, its session leader stops
-too, and this is where we notice. Then the person's shell must get its terminal back, and it does
-that when it sees its own job stop: ours, the whole process group, so that a script we run in stops
-as well.
+Ctrl-Z is a byte like any other. It goes to the child's terminal, whose line discipline turns it
+into a signal. The program may ignore it, handle it, or stop. If the program stops, its session
+leader stops too, and SIGCHLD reports that to us. Then the person's shell must get its terminal
+back. The shell takes it when its own job stops, so we stop our whole process group: a script that
+runs telex stops as well.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def has_stopped(pid: int) -> bool:
-    """Whether this child of ours has stopped since we last asked. Takes no exit status away."""
+    """Whether a child has stopped since the last call. Does not consume its exit status."""
     try:
         return os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOHANG) is not None
     except ChildProcessError:
@@ -27,10 +27,10 @@ def has_stopped(pid: int) -> bool:
 
 
 def stop() -> None:
-    """Stop our process group; returns when it goes on.
+    """Stop our process group. Returns when it is continued.
 
-    With nobody to continue us (`xterm -e telex run …`) the kernel does not stop us, and the program
-    goes on at once, as it would have without us.
+    If no shell could continue us (`xterm -e telex run …`), the kernel does not stop us, and the
+    program continues at once, as it would without telex.
     """
     before = {number: signal.getsignal(number) for number in (signal.SIGTSTP, signal.SIGCONT)}
     try:
@@ -43,7 +43,7 @@ def stop() -> None:
 
 
 def relay(pty: Pty, number: int) -> None:
-    """Give a signal that came to us to whoever the child's terminal would have given it."""
+    """Send a signal on to the foreground process group of the child's terminal."""
     group = pty.foreground()
     if group and pty.child.exit is None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -51,7 +51,7 @@ def relay(pty: Pty, number: int) -> None:
 
 
 def wake(pty: Pty) -> None:
-    """Continue a stopped program. One that never stopped is told to draw itself again."""
+    """Continue a stopped program, and let it draw again, by a SIGWINCH."""
     if pty.child.exit is None:
         os.kill(pty.child.pid, signal.SIGCONT)
         relay(pty, signal.SIGWINCH)

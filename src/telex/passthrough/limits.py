@@ -10,20 +10,21 @@ PERSON_BYTES: Final = limit(
     "PERSON_BYTES",
     64 * KIB,
     "bytes",
-    "What `telex run` holds for a terminal, the person's or the program's, that does not take it. "
-    "Little, so that a Ctrl-C is seen to work, and enough that both sides keep busy.",
+    "Data queued by `telex run` for a terminal that does not read, the person's or the program's. "
+    "Little, so that Ctrl-C takes effect at once, and enough to keep both sides busy.",
 )
 UNSEEN_BYTES: Final = limit(
     "UNSEEN_BYTES",
     64 * MIB,
     "bytes",
-    "Printed under `telex run` without a pause and kept for a model of the screen. A sixteenth of "
-    "it is shown to the model when there is time, a quarter in any case, a little between two "
-    "reads; and all of it is waited for.",
+    "Output under `telex run` kept for a model of the screen. Above a sixteenth of this, the "
+    "model parses the output when the program is idle; above a quarter, in any case, in slices "
+    "between two reads; above all of it, the program's output is paused.",
 )
 ATTRIBUTE_QUESTIONS: Final = limit(
     "ATTRIBUTE_QUESTIONS",
     64,
     "questions",
-    "Asked of the person's terminal (`CSI c`) and not answered yet. More than any program asks.",
+    "Queries to the person's terminal, such as `CSI c`, without a reply yet. More than any program "
+    "sends.",
 )

@@ -1,7 +1,7 @@
-"""Which modes of a terminal a program has set and not taken back, and the bytes that undo them.
+"""Tracks the modes that a program has set on a terminal, and makes the bytes that undo them.
 
-It keeps no screen: output costs a search for escape sequences. The guardian writes these bytes when
-telex is killed; a program that ends in another way takes back itself what it has set, or leaves it
+It keeps no screen: output costs one search for escape sequences. The guardian writes these bytes if
+telex is killed. When telex is not killed, the program resets its modes itself, or leaves them set
 on purpose. Sans-IO; used by `person_terminal`.
 """
 
@@ -21,27 +21,27 @@ _SEQUENCE: Final = re.compile(
     rb")|(?P<short>[=>c])|\](?P<colour>4|1[0-9]|8);)"
 )
 _CUT: Final = re.compile(rb"\x1b(?:\[[0-9;:?<=>]*[ !]?|\][0-9]*)?\Z")
-"""A sequence that the next bytes go on with."""
+"""A sequence that continues in the next bytes."""
 _LONGEST: Final = 64
 _ALTERNATE: Final = (47, 1047, 1049)
 _USUALLY_ON: Final = frozenset((7, 8, 25))
 """Autowrap, autorepeat, the cursor."""
 _KEPT: Final = frozenset((3, 12, 40, 1048))
-"""Not undone: the width, which clears the screen; the blinking; what saves the cursor."""
+"""Not undone: the width, which would clear the screen; the blinking cursor; the saved cursor."""
 _MODES: Final = 64
-"""So many modes are remembered."""
+"""The most modes and titles to remember."""
 _RESETS: Final = {
     4: b"104",
     8: b"8;;",
     **{number: b"%d" % (100 + number) for number in range(10, 20)},
 }
-"""What an OSC changed is undone by another; an open hyperlink is closed."""
+"""The OSC that undoes each OSC; an open hyperlink is closed."""
 _CANCEL: Final = b"\x18"
-"""Ends whatever sequence was cut when we were killed."""
+"""Ends a sequence that was cut when telex was killed."""
 
 
 class ModeTracker:
-    """One terminal's, as it is after all that was fed."""
+    """Tracks the modes of one terminal. `feed` it all output; `undo` returns the bytes."""
 
     def __init__(self) -> None:
         self._cut = b""
@@ -51,13 +51,13 @@ class ModeTracker:
         self._private: dict[int, bool] = {}
         self._ansi: set[int] = set()
         self._pushed = {False: 0, True: 0}
-        """Keyboard flags, on the primary screen and on the alternate one: each has its own."""
+        """Pushed keyboard flags, on the primary and on the alternate screen: each has its stack."""
         self._flags = self._other_keys = self._shaped = self._keypad = self._margins = False
         self._titles: list[bytes] = []
         self._changed: set[int] = set()
 
     def feed(self, data: bytes) -> bool:
-        """What is shown. Whether `undo` may be another now."""
+        """Read output. Return whether the result of `undo` may have changed."""
         if self._cut:
             data, self._cut = self._cut + data, b""
         if b"\x1b" not in data:
@@ -71,7 +71,7 @@ class ModeTracker:
         return seen
 
     def undo(self) -> bytes:
-        """Nothing, if nothing is set."""
+        """Return the bytes that reset all set modes; empty if none is set."""
         alternate = self._alternate
         parts = [self._keyboard(alternate)]
         parts += [b"\x1b[?%dl" % mode for mode in _ALTERNATE if self._private.get(mode)]
@@ -137,15 +137,15 @@ class ModeTracker:
             case _:
                 pass
 
-    def _take_title(self, deed: bytes, which: bytes) -> None:
-        if deed == b"22":
+    def _take_title(self, action: bytes, which: bytes) -> None:
+        if action == b"22":
             self._titles = [*self._titles, which][-_MODES:]
         elif self._titles:
             self._titles.pop()
 
     def _take_short(self, letter: bytes) -> None:
         if letter == b"c":
-            self._begin()  # everything is as it was
+            self._begin()  # RIS resets everything
         else:
             self._keypad = letter == b"="
 

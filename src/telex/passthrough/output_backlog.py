@@ -1,9 +1,9 @@
-"""A program's output that no emulator has seen yet, in as few bytes as draw the same screen. Pure.
+"""Keeps a program's output until an emulator parses it, in as few bytes as draw the same. Pure.
 
-A model of the person's screen is needed only when a question is shown there, and an emulator costs
-a quarter of a second to load and as much time for each byte as all the rest. So output is kept
-until then, or until the run is idle. Of a long run of plain lines only the last are kept: they have
-scrolled everything else away.
+A model of the person's screen is needed only when a question is shown there. An emulator takes a
+quarter of a second to import, and for each byte as much time as all other work. So output is kept
+until a question needs it, or until the program is idle. Of many plain lines only the last are kept:
+they have scrolled everything else away.
 """
 
 from __future__ import annotations
@@ -21,50 +21,52 @@ if TYPE_CHECKING:
 _LINE: Final = b"\r\n"
 _REGION: Final = re.compile(rb"\x1b\[([0-9;]*)r")
 _REGION_END: Final = re.compile(rb"r(?<=[0-9;\[]r)")
-"""How one ends: far faster to look for, and mostly there is nothing that ends like one."""
+"""The end of such a sequence: far faster to search for, and mostly absent."""
 _MARGINS: Final = re.compile(rb"\x1b\[\?[0-9;]*69[0-9;]*h")
-"""That there may be some to the left and right."""
+"""Enables margins at the left and right."""
 
 
 class OutputBacklog:
-    """Of one terminal."""
+    """Keeps the output and sizes of one terminal until `take` hands them to an emulator."""
 
     def __init__(self, size: Size) -> None:
         self.size = size
-        """Now."""
+        """The size now."""
         self.began = size
-        """When the first of it was printed."""
+        """The size when the first output was printed."""
         self.boundary = SequenceBoundary()
         self._parts: deque[bytes | Size] = deque()
         self._weight = 0
         self._plain = False
-        """Whether the last part is nothing but lines, enough of them to fill the screen."""
-        self._unread: list[bytes] = []
-        """Parts in which nobody looked for a region yet."""
+        """Whether the last part consists of plain lines that fill the screen."""
+        self._unscanned: list[bytes] = []
+        """Parts that have not been searched for a scroll region."""
         self._region = self._margins = False
 
     @property
     def pending(self) -> bool:
-        """Whether there is something."""
+        """Whether there is output or a size to take."""
         return bool(self._parts)
 
     @property
     def above_soft_limit(self) -> bool:
-        """Parse it when idle."""
+        """Whether to parse when the program is idle."""
         return self._weight > limits.UNSEEN_BYTES // 16
 
     @property
     def above_hard_limit(self) -> bool:
-        """Parse it now, idle or not."""
+        """Whether to parse now, idle or not."""
         return self._weight > limits.UNSEEN_BYTES // 4
 
     @property
     def full(self) -> bool:
+        """Whether to pause the program's output until some of it has been parsed."""
         return self._weight > limits.UNSEEN_BYTES
 
     def take(self, most: int | None = None) -> list[bytes | Size]:
-        """What was printed, and the sizes that the terminal took, since last time: all of it, or
-        the first, until that is `most` bytes or more."""
+        """Return and forget output and sizes in their order: all of them, or the first parts until
+        they have `most` bytes or more.
+        """
         self._has_region()
         taken: list[bytes | Size] = []
         weight = 0
@@ -79,7 +81,7 @@ class OutputBacklog:
     def add(self, data: bytes) -> None:
         plain = not (b"\x1b" in data or b"\x0e" in data or b"\x0f" in data)
         if not plain or self.boundary.open:
-            self._unread.append(data)
+            self._unscanned.append(data)
             self._keep(data, plain=False)
         else:
             fills = self._filling(data)
@@ -94,8 +96,9 @@ class OutputBacklog:
         self._plain = False
 
     def _filling(self, lines: bytes) -> bytes:
-        """The last of these lines, enough to fill the screen wherever the cursor is: to the last
-        row, and then all that was above it away. Empty if they do not."""
+        """Return the last of these lines, enough to fill the screen wherever the cursor is: down to
+        the last row, and then enough to scroll away all rows above. Empty if there are too few.
+        """
         most = 2 * self.size.rows
         for room in (most * (self.size.cols + 2), len(lines)):
             begin = lines.find(_LINE, max(0, len(lines) - room))
@@ -114,15 +117,17 @@ class OutputBacklog:
         self._weight -= len(last)
 
     def _has_region(self) -> bool:
-        """Lines scroll all of the screen only where no part of it is set apart."""
-        if self._unread:
-            unread = b"".join(self._unread)
-            begun = unread[unread.rfind(b"\x1b") :][:64] if self.boundary.open else b""
-            self._unread = [begun] if begun else []
-            if _REGION_END.search(unread) and (found := _REGION.findall(unread)):
+        """Whether a scroll region or margins may be set, so that lines do not scroll the whole
+        screen.
+        """
+        if self._unscanned:
+            output = b"".join(self._unscanned)
+            begun = output[output.rfind(b"\x1b") :][:64] if self.boundary.open else b""
+            self._unscanned = [begun] if begun else []
+            if _REGION_END.search(output) and (found := _REGION.findall(output)):
                 self._region = bool(found[-1])
-            # Nobody uses margins, so that they may have ended is not worth a look.
-            self._margins = self._margins or (b"69" in unread and bool(_MARGINS.search(unread)))
+            # Programs hardly use margins, so their end is not worth a search.
+            self._margins = self._margins or (b"69" in output and bool(_MARGINS.search(output)))
         return self._region or self._margins
 
 
@@ -133,20 +138,22 @@ _SEQUENCE: Final = re.compile(
     rb"|[PX^_][^\x18\x1a\x1b]*[\x18\x1a]"
     rb"|(?![\[\]PX^_])[^\x18\x1a\x1b0-~]*[\x18\x1a0-~])"
 )
-"""A whole one. `ESC \\` is one of its own, after the string that it ends."""
+"""A whole sequence. `ESC \\` is a sequence of its own, after the string that it ends."""
 _PART: Final = re.compile(rb"(?:[\xc2-\xdf]|[\xe0-\xef][\x80-\xbf]?|[\xf0-\xf4][\x80-\xbf]{0,2})\Z")
 _REST: Final = re.compile(rb"[\x80-\xbf]{0,3}")
 
 
 class SequenceBoundary:
-    """Finds where something else may be written between a program's bytes: not within an escape
-    sequence, and not within a character. Right before an ESC is such a place, because an ESC ends
-    whatever was open. Only the last escape of a stream is looked at: `rfind` is what it costs.
+    """Finds places in a program's output where other bytes may be inserted.
+
+    Such a place is not within an escape sequence, and not within a character. There is one right
+    before an ESC, because an ESC ends every open sequence. Only the last ESC of the output is
+    examined, so the cost is that of `rfind`.
     """
 
-    def __init__(self) -> None:
-        self.open = b""
-        """The beginning of what is not finished; empty at a boundary."""
+    def __init__(self, unfinished: bytes = b"") -> None:
+        self.open = unfinished
+        """The beginning of an unfinished sequence or character; empty at a boundary."""
 
     def feed(self, data: bytes) -> None:
         at = data.rfind(_ESC)
@@ -156,7 +163,7 @@ class SequenceBoundary:
         self.open = _unfinished(data, at)
 
     def next(self, data: bytes) -> int | None:
-        """How much of these bytes leads to the first boundary; None if all of them do not."""
+        """Return how many of these bytes lead to the first boundary; None if there is none."""
         if not self.open:
             return 0
         if not self.open.startswith(_ESC):
@@ -171,7 +178,9 @@ class SequenceBoundary:
 
 
 def _unfinished(data: bytes, escape: int) -> bytes:
-    """The beginning of what is not finished; `escape` is where the last one stands, or -1."""
+    """Return the beginning of an unfinished sequence or character. `escape` is the position of the
+    last ESC, or -1.
+    """
     if escape >= 0:
         whole = _SEQUENCE.match(data, escape)
         if whole is None:

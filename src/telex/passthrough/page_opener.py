@@ -1,16 +1,16 @@
-"""Asks the person whether they want a page that a program offers, and opens it in their browser.
+"""Asks the person whether to show a page that a program offers, and opens it in their browser.
 
-They are asked on the last row (`question_row`), once for each run of a command, and who asks is
-named. Rules of the policy decide before that, by the name `page:open`, and the decision is in the
-audit. Until then not a byte is sent to the program. Where no browser can be opened the address is
-shown: on a line of its own, between two lines of the program's; over a program that draws the whole
-screen, on the last row. With `--open never` it is shown first, and to open it is the consent: the
-gateway reports the first visitor, and only then is anything sent to the program.
+The person is asked on the last row (`question_row`), once for each run of a command, and the
+question names the program. Policy rules for `page:open` decide before that, and the decision is in
+the audit. Until then no byte is sent to the program. If no browser can be opened, the address is
+shown: on a line of its own between two lines of the program; over a program that draws the whole
+screen, on the last row. With `--open never` the address is shown first, and opening it is the
+consent: the gateway reports the first visitor, and only then are bytes sent to the program.
 
-The browser is `$BROWSER`, as everywhere: commands separated by colons, with `%s` where the address
-goes; then what the system opens addresses with. Neither is started where nobody would see it: on a
-machine without a display, or at the other end of ssh. It gets no terminal, so that it cannot draw
-over the person's, and it is not ended with us.
+The browser is `$BROWSER`: commands separated by colons, with `%s` in place of the address. After
+these comes the command by which the system opens addresses. No browser is started where the person
+would not see it: on a machine without a display, or at the other end of ssh. The browser gets no
+terminal, so that it cannot draw over the person's, and it continues when telex exits.
 
 Imported with the first chunk, by `page_filter`.
 """
@@ -48,9 +48,9 @@ if TYPE_CHECKING:
     from telex.escapes.policy import RequestOrigin
     from telex.htty.client import Offer
     from telex.htty.gateway.pages import Page, PageProgram
-    from telex.passthrough.escape_filter import JoinedTerminals
     from telex.passthrough.escape_responder import EscapeResponder
     from telex.passthrough.foreground_history import ForegroundHistory
+    from telex.passthrough.joined_terminals import JoinedTerminals
     from telex.passthrough.page_filter import PageOptions
 
 
@@ -60,27 +60,27 @@ _TERMINAL: Final = "run"
 
 
 class PageOfferData(msgspec.Struct, frozen=True):
-    """Nothing is said of a page but who offers it."""
+    """The payload of `page:open`, without fields: a page is described by the program alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class PageAddressNotice(GateQuestion):
-    """To be read, and not to be answered: over a program that draws the whole screen."""
+    """A notice on the last row of a program that draws the whole screen. Any answer removes it."""
 
     @property
     def text(self) -> str:
-        return f"{self.summary} (n to go on)"
+        return f"{self.summary} (n to continue)"
 
 
 @dataclass(slots=True)
 class _Decision:
-    """About a run of a program."""
+    """The person's decision about one run of a program."""
 
     allowed: bool
     notified: bool = False
-    """Whether the person was sent to its page, or told of it: once is enough."""
-    came: bool = False
-    """Whether somebody came to a page that it offered."""
+    """Whether the page was opened, or its address shown: once for each run."""
+    visited: bool = False
+    """Whether a browser has opened a page of this run."""
 
 
 PAGE: Final = EscapeCommand(
@@ -95,26 +95,33 @@ PAGE: Final = EscapeCommand(
 
 
 class PageOpener:
-    """For one program's terminal under `telex run`."""
+    """Asks about and opens the pages of the programs on one terminal under `telex run`.
+
+    Args:
+        terminals: The two terminals.
+        foreground: The history of foreground process groups, for the origin of an offer.
+        responder: Returns the responder, which has the gate; it is imported on the first call.
+        options: How pages are shown.
+    """
 
     def __init__(
         self,
         terminals: JoinedTerminals,
         foreground: ForegroundHistory,
         responder: Callable[[], EscapeResponder],
-        wanted: PageOptions,
+        options: PageOptions,
     ) -> None:
         self._terminals = terminals
         self._foreground = foreground
         self._responder = responder
-        self._wanted = wanted
+        self._options = options
         self._loop = asyncio.get_running_loop()
-        self._pages = Pages(port=wanted.port)
+        self._pages = Pages(port=options.port)
         self.side = HttyClient(
             terminals.pty,
             self._offered,
             self._ended,
-            eager=wanted.eager,
+            eager=options.eager,
             written=terminals.page_input_written,
         )
         self._tasks: dict[Offer, asyncio.Task[None]] = {}
@@ -122,14 +129,14 @@ class PageOpener:
         self._far_ends = RemotePrograms()
         self._remote: dict[Offer, PageProgram] = {}
         self._decided: dict[tuple[int, int], _Decision] = {}
-        """By run: a command is asked about once."""
+        """By run: the person is asked once about each."""
         self._unseen: Page | None = None
-        """One that is offered, or was, and that nobody came to."""
+        """A page that was offered and that no browser has opened."""
         self._complained = False
         self._refused: int | None = None
-        """The process group that was last said to be refused."""
+        """The process group of the last refusal that was shown."""
         self._named_raw: tuple[tuple[int, int] | None] | None = None
-        """The run that announced the raw form last, if any did."""
+        """The run that last announced the raw form, if any did."""
         self._notices: set[asyncio.Task[None]] = set()
 
     def _offered(self, offer: Offer) -> None:
@@ -153,13 +160,13 @@ class PageOpener:
             self._notify_person(f"{whose} ended: {inert(str(offer.sentence))}")
 
     def raw_form(self) -> None:
-        """The program announced a form of HTTY that is not spoken here. Said once of each run."""
+        """Show that the program uses a form of HTTY that telex does not support: once each run."""
         origin = self._foreground.origin(self._terminals.pty, self._loop.time())
         if self._named_raw == (origin.run,):
             return
         self._named_raw = (origin.run,)
         who = f'"{inert(origin.program)}"' if origin.program else "a program"
-        text = f"{who} speaks {htty_chunk.RAW_FORM}; its page cannot be shown"
+        text = f"{who} uses {htty_chunk.RAW_FORM}; its page cannot be shown"
         if not self._notify_person(text):
             notice = PageAddressNotice(PAGE.name, origin, f"telex: {text}")
             task = self._loop.create_task(self._responder().gate.show_notice(notice))
@@ -186,7 +193,7 @@ class PageOpener:
             program = self._remote[offer] = self._far_ends.arrived(program, self._loop.time())
         decision = await self._decide(origin)
         if not decision.allowed:
-            self._say_refused(offer, program, decision)
+            self._notify_refused(offer, program, decision)
             self.side.refuse(offer)
             return
         page = self._page(program)
@@ -209,10 +216,10 @@ class PageOpener:
     ) -> None:
         url = await self._pages.url(page)
         notify = not decision.notified
-        if self._wanted.open is PageOpening.NEVER and not decision.came:
+        if self._options.open is PageOpening.NEVER and not decision.visited:
             self._unseen, decision.notified = page, True
-            await self._until_somebody_comes(page, offered, url if notify else None, origin)
-            self._unseen, decision.came = None, True
+            await self._wait_for_visitor(page, offered, url if notify else None, origin)
+            self._unseen, decision.visited = None, True
             notify = False
         await self._serve(offer, page, remote=origin.kind == "remote")
         if notify and offer in self._shown:
@@ -230,33 +237,37 @@ class PageOpener:
                 del self._decided[next(iter(self._decided))]
         if not decision.allowed and not self._terminals.person:
             self._notify_person(
-                "a program wants to show a page, and nobody can be asked; see --open"
+                "a program wants to show a page, and there is no person to ask; see --open"
             )
         return decision
 
-    def _say_refused(self, offer: Offer, program: PageProgram, decision: _Decision) -> None:
-        """Once for each run. The program hears nothing, and so cannot say itself why it waits. One
-        that draws the whole screen is left to it: it shows that it goes on."""
+    def _notify_refused(self, offer: Offer, program: PageProgram, decision: _Decision) -> None:
+        """Show once for each run that its page was refused. The program is sent nothing, so it
+        cannot show itself why it waits. Over a program that draws the whole screen nothing is
+        shown: its screen shows that it continues.
+        """
         if decision.notified or offer.group == self._refused or not self._terminals.person:
             return
         decision.notified, self._refused = True, offer.group
         self._notify_person(
-            f'no page is shown: "{inert(program.command)}" goes on without it. Ctrl-C ends it; '
+            f'no page is shown: "{inert(program.command)}" continues without it. Ctrl-C ends it; '
             "start it again to be asked again"
         )
 
     def _page(self, program: PageProgram) -> Page:
-        """In place of one that nobody came to: a program could offer any number of them."""
+        """Return the page, and drop an unseen one: a program could offer any number of pages."""
         page = self._pages.page_for(_TERMINAL, program)
         unseen, self._unseen = self._unseen, None
         if unseen is not None and unseen is not page:
             self._pages.drop(unseen)
         return page
 
-    async def _until_somebody_comes(
+    async def _wait_for_visitor(
         self, page: Page, offered: asyncio.Event, url: str | None, origin: RequestOrigin
     ) -> None:
-        """The address is shown once for each run, and stays good for what it offers later."""
+        """Show the address, once for each run, and wait until a browser opens it. The address stays
+        valid for later offers of the same run.
+        """
         showing = self._loop.create_task(self._show(page, url, origin, "offers")) if url else None
         try:
             await offered.wait()
@@ -269,14 +280,14 @@ class PageOpener:
         self.side.accept(offer, remote=remote)
         try:
             await offer.http.ready()
-        except ConnectionOver:  # it has ended, which is reported
+        except ConnectionOver:  # `_ended` reports it
             return
         if offer.sentence is None:
             self._shown[offer] = page
             page.http = offer.http
 
     async def _show(self, page: Page, url: str, origin: RequestOrigin, does: str = "shows") -> None:
-        opens = self._terminals.person and self._wanted.open is not PageOpening.NEVER
+        opens = self._terminals.person and self._options.open is not PageOpening.NEVER
         if opens and await open_in_browser(url):
             return
         text = f'"{inert(page.title)}" {does} a page: {url}'
@@ -285,7 +296,7 @@ class PageOpener:
             await self._responder().gate.show_notice(notice)
 
     def _notify_person(self, text: str) -> bool:
-        """Whether it could be said without spoiling what the program has drawn."""
+        """Show a line to the person. False if that would spoil the screen of the program."""
         if self._terminals.person:
             return self._responder().print_notice(f"telex: {text}")
         sys.stderr.write(f"telex: {text}\n")
@@ -294,11 +305,11 @@ class PageOpener:
 
 
 BROWSER_SECONDS: Final = 5.0
-"""For one that cannot open an address to say so by its exit code."""
+"""How long to wait for a browser command to fail."""
 
 
 def browser_command(url: str, environ: Mapping[str, str]) -> list[str] | None:
-    """What opens this address; None if there is nothing, or nobody to see it."""
+    """Return the command that opens this address; None if there is none, or no display."""
     for given in environ.get("BROWSER", "").split(":"):
         words = shlex.split(given)
         if words and (path := shutil.which(words[0], path=environ.get("PATH"))):
@@ -317,11 +328,11 @@ def browser_command(url: str, environ: Mapping[str, str]) -> list[str] | None:
 
 
 async def open_in_browser(url: str) -> bool:
-    """Whether a browser took it, as far as can be known."""
+    """Start a browser. Return whether it opened the address, as far as can be known."""
     argv = browser_command(url, os.environ)
     if argv is None:
         return False
-    # Without the mark by which what a run has started is found and ended with it.
+    # Without the cookie by which telex finds and kills the processes of a run.
     environment = {name: value for name, value in os.environ.items() if name != COOKIE}
     try:
         pid = launch(argv[0], argv, environment, [null(fd) for fd in (0, 1, 2)])
@@ -331,7 +342,7 @@ async def open_in_browser(url: str) -> bool:
 
 
 async def _taken(pid: int) -> bool:
-    """A browser that stays is one; what ends says by its code whether it found one."""
+    """Wait a moment for the exit code. A command that still runs is taken for a browser."""
     fd = proc.pidfd(pid)
     if fd is None:
         return True

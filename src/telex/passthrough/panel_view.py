@@ -1,12 +1,13 @@
-"""A program in the person's terminal with a panel below it: the live view of `telex adapter`.
+"""Shows a program in the person's terminal with a panel below it: the live view of `telex adapter`.
 
-The program has a terminal of its own, as high as the panel leaves room for, and is drawn from its
-screen, not from its bytes: only so can something stand beside it. Input goes to it as it is, but
-for one key, which is the panel's, and for as long as the panel asks something. The view is drawn on
-the terminal's alternate screen, so that the person's own is back afterwards.
+The program has a terminal of its own, with the rows that the panel leaves free. It is drawn from
+its screen model, not from its bytes, because only then a panel can stand beside it. Input is
+written to the program unchanged, except one key for the panel, and except while the panel asks
+something. The view is drawn on the alternate screen, so that the person's screen is restored
+afterwards.
 
-Not `program_run`, where nothing of telex is seen, and not `attach_view`, whose program is a
-server's.
+It differs from `program_run`, which shows nothing of telex, and from `attach_view`, which shows a
+program of a server.
 """
 
 from __future__ import annotations
@@ -36,64 +37,69 @@ if TYPE_CHECKING:
 
 
 FRAME_SECONDS: Final = 1 / 60
-"""Between two pictures. The first change after a pause is drawn at once."""
+"""Between two frames. The first change after a pause is drawn at once."""
 HURRY_SECONDS: Final = 1.0
-"""How long a terminal that does not take the last bytes is waited for."""
+"""How long to wait for a terminal that does not take the last bytes."""
 
 
 class NotInTerminal(Exception):
-    """There is nobody to show it to."""
+    """Stdin or stdout is not a terminal."""
 
     exit_code = 3
 
 
 @dataclass(frozen=True, slots=True)
 class PanelLine:
-    """A row of the panel. Whatever is in the texts, they are shown and not obeyed."""
+    """A row of the panel. Control characters in its texts are shown, not executed."""
 
     text: str
     hint: str = ""
-    """At the right end; the text makes room for it."""
+    """Shown at the right end; the text is shortened for it."""
     style: str = ""
     """SGR numbers, for the whole row."""
 
 
 class Panel(Protocol):
-    """What stands below the program."""
+    """The rows below the program, and their reaction to keys."""
 
     @property
     def height(self) -> int:
-        """In rows. A small terminal may show fewer, the first ones."""
+        """The number of rows. A small terminal may show only the first ones."""
 
     @property
     def answer(self) -> str | None:
-        """Its first row up to the cursor, while it asks; None while the keys are the program's."""
+        """The first row up to the cursor while the panel asks; None while the program gets keys."""
 
     def lines(self) -> Sequence[PanelLine]: ...
 
     def pressed(self) -> None:
-        """The panel's key."""
+        """Handle the panel's key."""
 
     def typed(self, data: bytes) -> bytes:
-        """Keys, while it asks; those that come after its answer."""
+        """Take keys while the panel asks. Return the keys after its answer."""
 
     async def live(self, view: PanelView) -> None:
-        """Whatever it does while the program runs. Cancelled when that has ended."""
+        """Do background work. Cancelled when the program has exited."""
 
 
 def run_with_panel(
     argv: Sequence[str], panel: Panel, key: re.Pattern[bytes], env: Mapping[str, str | None]
 ) -> int:
-    """Run it to its end; its exit code. Raises what starting a program raises."""
+    """Run a program with a panel until it exits. Return its exit code.
+
+    Raises:
+        NotInTerminal: There is no terminal to draw on.
+        StartFailed: The program cannot be started.
+    """
     if not is_shown():
         raise NotInTerminal(
-            "this shows a program and a panel: run it in a terminal, without a pipe"
+            "the program and its panel need a terminal: run this in a terminal, without a pipe"
         )
     with PersonTerminal() as own, asyncio.Runner() as runner:
-        return runner.run(_shown(own, argv, panel, key, env))
+        return runner.run(_show(own, argv, panel, key, env))
 
 
-async def _shown(
+async def _show(
     own: PersonTerminal,
     argv: Sequence[str],
     panel: Panel,
@@ -104,7 +110,7 @@ async def _shown(
 
 
 class PanelView:
-    """One program and one panel in one person's terminal."""
+    """Draws one program and one panel in the person's terminal. Call `show` once."""
 
     session: PtySession
 
@@ -114,21 +120,21 @@ class PanelView:
         self._key = key
         self._loop = asyncio.get_running_loop()
         self._over: asyncio.Future[int | None] = self._loop.create_future()
-        """The exit code, where it is not the program's."""
+        """The exit code; None stands for the program's own."""
         self._painter = Painter()
-        self._said = InputModes()
-        self._place()
+        self._modes = InputModes()
+        self._compute_size()
         self._below = Screen(Size(panel.height, self._size.cols), scrollback=0)
         self._lines: Sequence[PanelLine] = ()
         self._due: asyncio.TimerHandle | None = None
         self._drawn = 0.0
         self._flowing = True
-        """Whether the terminal takes what is drawn."""
+        """Whether the terminal takes output."""
         self._left = self._given_back = False
-        self._outlet = OutputWriter(
+        self._writer = OutputWriter(
             own.writing, full=self._full, empty=self._empty, broken=lambda _: self._end(0)
         )
-        self._inlet = InputReader(own.reading, self._keys, lambda: self._end(128 + signal.SIGHUP))
+        self._reader = InputReader(own.reading, self._keys, lambda: self._end(128 + signal.SIGHUP))
 
     # For the panel.
 
@@ -137,43 +143,44 @@ class PanelView:
         return self._size.cols
 
     def changed(self) -> None:
-        """Something is to be drawn: soon, and together with whatever else changes meanwhile."""
+        """Schedule a frame, at most `FRAME_SECONDS` later, with all changes until then."""
         if self._due is None and self._flowing and not self._given_back:
             pause = max(0.0, self._drawn + FRAME_SECONDS - self._loop.time())
             self._due = self._loop.call_later(pause, self._draw)
 
     def leave(self) -> None:
-        """The person has seen enough: the program is ended."""
+        """End the program: the person quits."""
         self._left = True
         self._end(None)
 
     # From beginning to end.
 
     async def show(self, program: Program) -> int:
-        """Until the program ends, the person leaves, or a signal comes."""
+        """Show the view until the program exits, the person quits, or a signal comes."""
         with contextlib.closing(self._below):
-            async with PtySession(Program(program.argv, env=program.env, size=self._size)) as one:
-                self.session = one
-                with self._attentive():
+            size = self._size
+            async with PtySession(Program(program.argv, env=program.env, size=size)) as session:
+                self.session = session
+                with self._signals_handled():
                     try:
                         self._own.take()
                         self._own.undone_by(LEAVE_VIEW)
-                        self._outlet.write(ENTER_VIEW)
-                        code = await self._lived()
-                        ended = await self._ended(code)
+                        self._writer.write(ENTER_VIEW)
+                        code = await self._run()
+                        ended = await self._end_program(code)
                     finally:
                         await self._give_back()
         return _exit_code(ended) if code is None else code
 
-    async def _lived(self) -> int | None:
+    async def _run(self) -> int | None:
         self.session.watchers.add(self.changed)
-        self._inlet.resume()
+        self._reader.resume()
         self.changed()
         tasks = [self._start(self._panel.live(self)), self._start(self._watch())]
         try:
             return await self._over
         finally:
-            self._inlet.close()
+            self._reader.close()
             for task in tasks:
                 task.cancel()
             await asyncio.wait(tasks)
@@ -182,25 +189,25 @@ class PanelView:
         await self.session.ended()
         self._end(None)
 
-    async def _ended(self, code: int | None) -> Exit:
+    async def _end_program(self, code: int | None) -> Exit:
         if code is None:
-            await self.session.pty.end()  # politely, as closing a window does
+            await self.session.pty.end()  # with SIGHUP first, as closing a window does
         else:
             await self.session.kill()
         return await self.session.ended()
 
     async def _give_back(self) -> None:
-        """The terminal is the person's, with what the program has left on its screen."""
+        """Restore the terminal, and print what the program has left on its screen."""
         self._given_back = True
         if self._due is not None:
             self._due.cancel()
-        self._outlet.write(LEAVE_VIEW)
+        self._writer.write(LEAVE_VIEW)
         if not self._left:
-            self._outlet.write(_last_words(self.session.screen))
+            self._writer.write(_last_screen(self.session.screen))
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(HURRY_SECONDS):
-                await self._outlet.flushed()
-        self._outlet.close()
+                await self._writer.flushed()
+        self._writer.close()
         self._own.give_back()
 
     def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -220,7 +227,7 @@ class PanelView:
         if not self._over.done():
             self._over.set_exception(error)
 
-    # What the person does.
+    # Input and signals.
 
     def _keys(self, data: bytes) -> None:
         while data and not self._over.done():
@@ -229,23 +236,23 @@ class PanelView:
                 self.changed()
                 continue
             pressed = self._key.search(data)
-            self._type(data[: pressed.start()] if pressed else data)
+            self._write_to_program(data[: pressed.start()] if pressed else data)
             data = data[pressed.end() :] if pressed else b""
             if pressed:
                 self._panel.pressed()
                 self.changed()
 
-    def _type(self, data: bytes) -> None:
-        if data := without_mouse_below(data, self._said, self._size):
+    def _write_to_program(self, data: bytes) -> None:
+        if data := without_mouse_below(data, self._modes, self._size):
             try:
                 self.session.pty.write(data)
             except InputQueueFull:
-                self._outlet.write(b"\a")  # what a terminal rings for: nobody reads
+                self._writer.write(b"\a")  # the bell: the program does not read
             else:
                 self.session.notify_input(data)
 
     @contextlib.contextmanager
-    def _attentive(self) -> Iterator[None]:
+    def _signals_handled(self) -> Iterator[None]:
         ending = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
         handlers: dict[signal.Signals, Callable[[], None]] = {
             signal.SIGWINCH: self._resized,
@@ -262,32 +269,32 @@ class PanelView:
                 self._loop.remove_signal_handler(number)
 
     def _fault(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Something of ours broke in a callback. Going on would show what is not so."""
+        """Handle an exception in a callback: to continue would show a wrong screen."""
         self._fail(context.get("exception") or RuntimeError(context["message"]))
 
     def _continued(self) -> None:
-        """Somebody stopped us and we go on: whoever had the terminal meanwhile drew on it."""
+        """Draw everything again after a stop: other programs have drawn on the terminal."""
         self._own.take()
-        self._outlet.write(ENTER_VIEW)
+        self._writer.write(ENTER_VIEW)
         self._resized()
 
     def _resized(self) -> None:
-        self._place()
+        self._compute_size()
         self.session.resize(self._size)
         self._below.resize(Size(self._panel.height, self._size.cols))
         self._lines = ()
         self._painter.forget()
         self.changed()
 
-    def _place(self) -> None:
-        """The program's size: at least a row, however small the terminal is."""
+    def _compute_size(self) -> None:
+        """Compute the program's size: at least one row, however small the terminal is."""
         whole = terminal_size()
         rows = max(1, whole.rows - self._panel.height)
         self._height = whole.rows
         high = whole.pixel_height * rows // whole.rows
         self._size = Size(rows, whole.cols, whole.pixel_width, high)
 
-    # What the person sees.
+    # Drawing.
 
     def _draw(self) -> None:
         self._due = None
@@ -295,16 +302,16 @@ class PanelView:
         screen, answer = self.session.screen, self._panel.answer
         cursor = screen.cursor
         if answer is None:
-            self._said = input_modes(screen.restore())
-        else:  # the keys are the panel's, and it understands plain ones
-            self._said = InputModes()
+            self._modes = input_modes(screen.restore())
+        else:  # the panel gets the keys, and understands plain ones only
+            self._modes = InputModes()
             cursor = Cursor(self._size.rows, min(len(answer), self._size.cols - 1))
         rows = (*screen.rows(), *self._panel_rows())[: self._height]
-        if data := self._painter.paint(rows, cursor, self._said):
-            self._outlet.write(data)
+        if data := self._painter.paint(rows, cursor, self._modes):
+            self._writer.write(data)
 
     def _panel_rows(self) -> tuple[Row, ...]:
-        """Drawn by an emulator too: it knows how wide each character is."""
+        """Draw the panel by an emulator, which knows the width of each character."""
         lines = self._panel.lines()
         if lines != self._lines:
             self._lines = lines
@@ -330,9 +337,8 @@ def _drawn(line: PanelLine, cols: int) -> str:
     return f"\x1b[{line.style}m{filled}{text}\x1b[{room + 1}G{hint}\x1b[m"
 
 
-def _last_words(screen: Screen) -> bytes:
-    """What stands on the program's screen when it has ended, as a program leaves it. One that drew
-    on the other screen leaves nothing there."""
+def _last_screen(screen: Screen) -> bytes:
+    """Return the program's last screen as lines; nothing if it drew on the alternate screen."""
     rows = () if screen.alternate_screen else screen.rows()
     lines = "\r\n".join([ansi_row(row) for row in rows]).rstrip()
     return f"{lines}\r\n".encode("utf-8", "replace") if lines else b""
@@ -346,8 +352,8 @@ KEYPAD: Final = 66
 MOUSE: Final = frozenset({9, 1000, 1002, 1003})
 PIXELS: Final = 1016
 MIRRORED: Final = frozenset({1, KEYPAD, *MOUSE, 1004, 1006, 1015, PIXELS, 2004})
-"""Private modes by which a terminal says keys, the mouse, focus and pastes differently. Not 1005, a
-way to tell of the mouse that cannot be told from text."""
+"""Private modes that change how a terminal reports keys, the mouse, focus and pastes. Not 1005,
+whose mouse reports cannot be distinguished from text."""
 
 ENTER_VIEW: Final = b"\x1b[?1049h\x1b[?7l\x1b[>0u\x1b[2J"
 LEAVE_VIEW: Final = (
@@ -355,30 +361,31 @@ LEAVE_VIEW: Final = (
     + "".join([f"\x1b[?{mode}l" for mode in sorted(MIRRORED - {KEYPAD})])
     + "\x1b>\x1b[>4m\x1b[<u\x1b[m\x1b[?7h\x1b[?25h\x1b[?1049l"
 ).encode()
-"""Not `attach.PLAIN`, which is for whatever a program may have done and moves the cursor: leaving
-the other screen puts it where the person's shell had it."""
+"""Not `attach_view.PLAIN`, which undoes any mode and moves the cursor: leaving the alternate screen
+restores the cursor of the person's shell."""
 
 _MODE: Final = re.compile(rb"\x1b\[\?(\d+)h")
 _KITTY: Final = re.compile(rb"\x1b\[=(\d+);1u")
 _OTHER_KEYS: Final = re.compile(rb"\x1b\[>4;(\d)m")
 _REPORT: Final = re.compile(rb"\x1b\[(?:<\d+;\d+;(\d+)[Mm]|\d+;\d+;(\d+)M|M..(.))", re.DOTALL)
-"""The mouse, in each of its three ways of telling a row: SGR, urxvt's, and the first one."""
+"""A mouse report, in each of its three formats: SGR, urxvt's, and X10's."""
 
 
 @dataclass(frozen=True, slots=True)
 class InputModes:
-    """How keyboard and mouse are to speak."""
+    """The modes by which a terminal reports keyboard and mouse."""
 
     modes: frozenset[int] = frozenset()
     kitty: int = 0
     """Flags of kitty's keyboard protocol."""
     other_keys: int = 0
-    """xterm's modifyOtherKeys."""
+    """The level of xterm's modifyOtherKeys."""
 
 
 def input_modes(restoring: bytes) -> InputModes:
-    """What a program asked for, from the bytes that restore its screen. No text in them can be
-    taken for a mode: it has no escapes."""
+    """Find a program's input modes in the bytes that restore its screen. Text in these bytes cannot
+    be taken for a mode, because it has no ESC.
+    """
     kitty, other = _KITTY.findall(restoring), _OTHER_KEYS.findall(restoring)
     return InputModes(
         MIRRORED & {int(number) for number in _MODE.findall(restoring)},
@@ -387,11 +394,11 @@ def input_modes(restoring: bytes) -> InputModes:
     )
 
 
-def without_mouse_below(data: bytes, said: InputModes, size: Size) -> bytes:
-    """What was typed, without what the mouse did below the first rows of the terminal."""
-    if not said.modes & MOUSE or b"\x1b[" not in data:
+def without_mouse_below(data: bytes, modes: InputModes, size: Size) -> bytes:
+    """Remove mouse reports from below the program's rows."""
+    if not modes.modes & MOUSE or b"\x1b[" not in data:
         return data
-    last = size.pixel_height if PIXELS in said.modes and size.pixel_height else size.rows
+    last = size.pixel_height if PIXELS in modes.modes and size.pixel_height else size.rows
 
     def kept(report: re.Match[bytes]) -> bytes:
         sgr, urxvt, byte = report.groups()
@@ -402,35 +409,34 @@ def without_mouse_below(data: bytes, said: InputModes, size: Size) -> bytes:
 
 
 class Painter:
-    """Knows what stands on a terminal, and the bytes that make it the next picture: the rows that
-    changed, and the modes. Pure.
+    """Makes the bytes from one frame to the next: the rows that changed, and the modes. Pure.
 
-    A picture is rows that are the same objects as long as they look the same, a cursor, and the
-    modes of keyboard and mouse. Nothing a program printed is passed on, so that what has to be
-    undone afterwards is known: what is set here.
+    A frame is rows (the same objects as long as their content is the same), a cursor, and the modes
+    of keyboard and mouse. Bytes of the program are never passed on, so only modes that are set here
+    have to be undone.
     """
 
     def __init__(self) -> None:
         self._rows: tuple[Row, ...] = ()
         self._cursor = Cursor(-1, -1)
-        self._said = InputModes()
+        self._modes = InputModes()
 
     def forget(self) -> None:
-        """The terminal has another size, or somebody else drew on it: all is to be drawn again."""
-        self._rows, self._cursor, self._said = (), Cursor(-1, -1), InputModes()
+        """Draw the whole next frame: the size changed, or another program drew on the terminal."""
+        self._rows, self._cursor, self._modes = (), Cursor(-1, -1), InputModes()
 
-    def paint(self, rows: Sequence[Row], cursor: Cursor, said: InputModes) -> bytes:
-        """The bytes; none where nothing changed."""
+    def paint(self, rows: Sequence[Row], cursor: Cursor, modes: InputModes) -> bytes:
+        """Return the bytes that draw the frame; empty if nothing changed."""
         changed = "".join(self._changed(rows))
-        spoken = "".join(_spoken(self._said, said))
-        if not changed and not spoken and cursor == self._cursor:
+        switched = "".join(_mode_changes(self._modes, modes))
+        if not changed and not switched and cursor == self._cursor:
             return b""
         fresh = "" if self._rows else "\x1b[m\x1b[2J"
-        self._rows, self._cursor, self._said = tuple(rows), cursor, said
+        self._rows, self._cursor, self._modes = tuple(rows), cursor, modes
         shown = f"\x1b[{cursor.row + 1};{cursor.col + 1}H" + ("\x1b[?25h" if cursor.visible else "")
-        # Held, where the terminal can, until it is whole; and else the cursor does not run about.
-        held = f"\x1b[?2026h\x1b[?25l{fresh}{changed}{spoken}{shown}\x1b[?2026l"
-        return held.encode("utf-8", "replace")
+        # A synchronized update; on terminals without it, the hidden cursor at least does not jump.
+        frame = f"\x1b[?2026h\x1b[?25l{fresh}{changed}{switched}{shown}\x1b[?2026l"
+        return frame.encode("utf-8", "replace")
 
     def _changed(self, rows: Sequence[Row]) -> Iterator[str]:
         before = self._rows
@@ -438,12 +444,12 @@ class Painter:
             if y >= len(before) or before[y] is not row:
                 runs = row.runs
                 wide = runs[-1].col + runs[-1].width if runs else 0
-                # In the last column the cursor stands on what it wrote: to erase would erase that.
+                # In the last column the cursor stays on the last cell: to erase would erase that.
                 rest = "\x1b[K" if wide < row.cols else ""
                 yield f"\x1b[{y + 1};1H{ansi_row(row)}{rest}"
 
 
-def _spoken(old: InputModes, new: InputModes) -> Iterator[str]:
+def _mode_changes(old: InputModes, new: InputModes) -> Iterator[str]:
     for mode in sorted(old.modes - new.modes):
         yield "\x1b>" if mode == KEYPAD else f"\x1b[?{mode}l"
     for mode in sorted(new.modes - old.modes):

@@ -1,16 +1,17 @@
-"""The person's terminal as the surface of JSON escapes, and what it can do.
+"""The person's terminal as the surface of JSON escapes, and a probe of its abilities.
 
-A program's reports are queried from the person's terminal itself: it has the colours, the cursor
-and the clipboard; a model of it has at best the cursor.
+Reports for a program are queried from the person's terminal itself: it knows the colours, the
+cursor and the clipboard, and a model of the screen knows at best the cursor.
 
-What the terminal can do is probed once, when it first matters, by two queries, each between marks
-(`query_replies`). The first is harmless anywhere: what are you, and what are you called? The second
-asks for pictures and modes. It is not put to a multiplexer, which shows no pictures of ours and
-takes kitty's query for a title; nor to a terminal that did not answer the first.
+The terminal's abilities are probed once, when they are first needed, by two queries, each between
+marks (`query_replies`). The first asks for attributes and name (DA1, XTVERSION), and is harmless
+anywhere. The second asks for pictures and modes. It is not sent to a multiplexer, which shows no
+pictures of ours and takes kitty's query for a title; nor to a terminal that did not reply to the
+first.
 
-What a terminal cannot be asked about (whether it obeys OSC 52, whether it shows notifications) is
-reported as `unverified`. The clipboard is not read to find out: it is the person's, and their
-terminal may ask them.
+Some abilities cannot be queried: whether the terminal obeys OSC 52, and whether it shows
+notifications. They are reported as `unverified`. The clipboard is not read to find out: it belongs
+to the person, and their terminal may ask them.
 """
 
 from __future__ import annotations
@@ -42,12 +43,12 @@ if TYPE_CHECKING:
     from telex.terminal.cells import Size
 
 
-AskTerminal = Callable[[bytes], Awaitable[bytes | None]]
-"""Sends a question now, whenever its answer is awaited; None if none comes."""
+QueryTerminal = Callable[[bytes], Awaitable[bytes | None]]
+"""Sends a query at once. The result is the reply, None if none came."""
 
 UNKNOWN_SECONDS: Final = 3.0
-"""For the clipboard of a terminal that does not say whether it tells it."""
-_NO_CLIPBOARD: Final = "The person's terminal does not tell what is on its clipboard."
+"""Wait for the clipboard of a terminal of which it is unknown whether it lets programs read it."""
+_NO_CLIPBOARD: Final = "The person's terminal does not let programs read its clipboard."
 _NO_REPORT: Final = "The person's terminal does not report this."
 _NO_PICTURES: Final = "The person's terminal does not show such pictures."
 _SELECTIONS: Final = {"clipboard": b"c", "primary": b"p"}
@@ -55,22 +56,30 @@ _CLIP: Final = re.compile(rb"\x1b\]52;[a-z0-9]*;([A-Za-z0-9+/=]*)")
 
 
 class PersonSurface:
-    """The surface of one person's terminal."""
+    """Does commands on the person's terminal: the `Surface` of a `TerminalService`.
+
+    Args:
+        insert: Inserts ANSI into the program's output.
+        size: Returns the size of the terminal.
+        query: Sends a query to the terminal; None if there is no terminal.
+        others: Handlers of commands that need no terminal.
+    """
 
     def __init__(
         self,
-        show: Callable[[bytes], None],
+        insert: Callable[[bytes], None],
         size: Callable[[], Size],
-        ask: AskTerminal | None,
+        query: QueryTerminal | None,
         others: Mapping[str, SurfaceHandler],
     ) -> None:
-        """`ask` is None where there is no terminal to ask. `others` are done without one."""
-        self._show, self._size, self._ask = show, size, ask
+        self._insert, self._size, self._query = insert, size, query
         self._findings = ProbeFindings()
-        self._known = ask is None
+        self._known = query is None
         self._probing: asyncio.Task[None] | None = None
-        asked: Mapping[str, SurfaceHandler] = {} if ask is None else {"clip:read": self._clipboard}
-        self.handlers: Mapping[str, SurfaceHandler] = {**others, **asked}
+        queried: Mapping[str, SurfaceHandler] = (
+            {} if query is None else {"clip:read": self._clipboard}
+        )
+        self.handlers: Mapping[str, SurfaceHandler] = {**others, **queried}
 
     @property
     def lacks(self) -> frozenset[str]:
@@ -85,21 +94,21 @@ class PersonSurface:
         return None if self._known else self._probe_once
 
     async def _probe_once(self) -> None:
-        """Whoever asks first has it done, and the others wait for it."""
+        """Start the probe with the first request; further requests wait for the same probe."""
         if self._probing is None:
             self._probing = asyncio.create_task(self._probe())
         await asyncio.shield(self._probing)
 
     async def _probe(self) -> None:
-        assert self._ask is not None  # else there is nothing to find out
+        assert self._query is not None  # else `probe` is None
         began = asyncio.get_running_loop().time()
-        said = await self._ask(FIRST_PROBE)
-        if said is None and asyncio.get_running_loop().time() < began + ANSWER_SECONDS / 2:
-            self._probing = None  # it could not be asked now; the next time
+        reply = await self._query(FIRST_PROBE)
+        if reply is None and asyncio.get_running_loop().time() < began + ANSWER_SECONDS / 2:
+            self._probing = None  # the query could not be sent now; the next request tries again
             return
-        findings = first_findings(said, os.environ)
+        findings = first_findings(reply, os.environ)
         if findings.answered and not findings.multiplexer:
-            findings = second_findings(findings, await self._ask(SECOND_PROBE))
+            findings = second_findings(findings, await self._query(SECOND_PROBE))
         self._findings, self._known = findings, True
 
     async def close(self) -> None:
@@ -113,13 +122,13 @@ class PersonSurface:
                 return unsupported(_NO_PICTURES)
             case ImageDelete() if "image:delete" in self._findings.lacks:
                 return unsupported(_NO_PICTURES)
-            case ClipRead() if self._findings.tells_clipboard is False:
+            case ClipRead() if self._findings.reads_clipboard is False:
                 return unsupported(_NO_CLIPBOARD)
             case _:
                 return None
 
     def apply(self, ansi: bytes) -> None:
-        self._show(ansi)
+        self._insert(ansi)
 
     @property
     def size(self) -> Size:
@@ -127,32 +136,32 @@ class PersonSurface:
 
     @property
     def title(self) -> str | None:
-        """Only the person's window knows."""
+        """None: only the person's terminal knows its title."""
         return None
 
     def report(self, what: str, asked: TermReport | QueryMode) -> object:
         if isinstance(asked, TermReport) and asked.what == "size-cells":
             return TermReported(rows=self.size.rows, cols=self.size.cols)
-        if self._ask is None:
+        if self._query is None:
             raise unsupported(_NO_REPORT)
-        # Asked before anything that follows in the output is shown; awaited by whoever asked.
-        return _reported(asked, self._ask(core.report_question(asked)))
+        # Sent now, before output that follows is shown; the handler's task awaits the reply.
+        return _reported(asked, self._query(core.report_question(asked)))
 
     def set_modes(self, numbers: frozenset[int]) -> None:
-        """`listeners` does that, which knows of the program's own."""
+        """Do nothing: `EventDelivery` sets modes, because it knows the program's own modes."""
 
     async def _clipboard(self, asked: ClipRead, call: CallContext) -> ClipText:
-        assert self._ask is not None  # else it is not among the others
-        answer = self._ask(b"\x1b]52;%b;?\x1b\\" % _SELECTIONS[asked.selection])
-        # One that is known to tell it may ask its user first; of others nobody knows.
-        known = self._findings.tells_clipboard
+        assert self._query is not None  # else this handler is not registered
+        pending = self._query(b"\x1b]52;%b;?\x1b\\" % _SELECTIONS[asked.selection])
+        # No timeout for a terminal known to let programs read: it may ask its user first.
+        known = self._findings.reads_clipboard
         try:
             async with asyncio.timeout(None if known else UNKNOWN_SECONDS):
-                said = await answer
+                reply = await pending
         except TimeoutError:
-            said = None
-        found = _CLIP.search(said or b"")
-        self._findings = replace(self._findings, told_clipboard=found is not None)
+            reply = None
+        found = _CLIP.search(reply or b"")
+        self._findings = replace(self._findings, clipboard_was_read=found is not None)
         if found is None:
             raise unsupported(_NO_CLIPBOARD)
         try:
@@ -162,8 +171,8 @@ class PersonSurface:
         return ClipText(data.decode("utf-8", "replace"))
 
 
-async def _reported(asked: TermReport | QueryMode, said: Awaitable[bytes | None]) -> object:
-    answer = core.report_answer(asked, await said or b"")
+async def _reported(asked: TermReport | QueryMode, reply: Awaitable[bytes | None]) -> object:
+    answer = core.report_answer(asked, await reply or b"")
     if answer is None:
         raise unsupported(_NO_REPORT)
     if (
@@ -191,13 +200,13 @@ _MODE: Final = re.compile(rb"\x1b\[\?([0-9]+);([0-4])\$y")
 _KITTY: Final = re.compile(rb"\x1b_G[^\x1b]*i=31[^\x1b]*;OK\x1b\\")
 _CELL_SIZE: Final = b"\x1b]1337;ReportCellSize="
 _CLIPBOARD: Final = 52
-"""The attribute by which a terminal says that programs may use its clipboard."""
-_TELLS_CLIPBOARD: Final = ("kitty", "iTerm2", "foot", "ghostty", "contour")
-"""Terminals that answer OSC 52, some of them after they have asked their user."""
+"""The DA1 attribute of a terminal that lets programs use its clipboard."""
+_READS_CLIPBOARD: Final = ("kitty", "iTerm2", "foot", "ghostty", "contour")
+"""Terminals that reply to OSC 52, some of them after they have asked their user."""
 _WRITES_ONLY: Final = ("WezTerm",)
 _MULTIPLEXERS: Final = ("tmux", "screen", "zellij")
 _NEVER: Final = (0, 4)
-"""How DECRQM says that a mode is not known, or that it cannot be set."""
+"""Replies to DECRQM that mean: the mode is unknown, or cannot be set."""
 KITTY_FORMATS: Final = frozenset({"png", "rgb", "rgba"})
 PICTURES: Final = frozenset({"image:show", "image:delete"})
 READ: Final = "clip:read"
@@ -217,36 +226,36 @@ _UNVERIFIABLE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ProbeFindings:
-    """What was found; without any answer, nothing is known."""
+    """The results of the two probes. Without a reply, all fields have their defaults."""
 
     answered: bool = False
     attributes: frozenset[int] = frozenset()
     version: str = ""
     multiplexer: bool = False
     kitty: bool = False
-    """Whether it shows pictures by kitty's protocol."""
+    """Whether the terminal shows pictures by kitty's protocol."""
     iterm: bool = False
-    """The same by iTerm2's."""
+    """Whether the terminal shows pictures by iTerm2's protocol."""
     modes: Mapping[int, int] = field(default_factory=dict)
-    """What it said of each mode, where it said anything."""
-    told_clipboard: bool | None = None
-    """Whether it was asked for its clipboard, and told it."""
+    """The reply to DECRQM by mode, where one came."""
+    clipboard_was_read: bool | None = None
+    """Whether the last attempt to read the clipboard succeeded; None before the first."""
 
     @property
-    def tells_clipboard(self) -> bool | None:
-        """None if that is not known: it may be tried."""
-        if self.told_clipboard is not None:
-            return self.told_clipboard
+    def reads_clipboard(self) -> bool | None:
+        """Whether programs can read the clipboard; None if unknown, so that it may be tried."""
+        if self.clipboard_was_read is not None:
+            return self.clipboard_was_read
         if not self.answered or self.multiplexer or self.version.startswith(_WRITES_ONLY):
             return False
-        known = _CLIPBOARD in self.attributes or self.version.startswith(_TELLS_CLIPBOARD)
+        known = _CLIPBOARD in self.attributes or self.version.startswith(_READS_CLIPBOARD)
         return True if known else None
 
     @property
     def lacks(self) -> frozenset[str]:
-        """Commands and events that it does not have, or that nobody has seen it have."""
+        """Commands and events that the terminal lacks, or has not shown to have."""
         lacks = set() if self.kitty or self.iterm else set(PICTURES)
-        if not self.tells_clipboard:
+        if not self.reads_clipboard:
             lacks.add(READ)
         if self.modes.get(2026) in _NEVER:
             lacks.add("term:sync")
@@ -257,8 +266,8 @@ class ProbeFindings:
 
     @property
     def unverified(self) -> tuple[str, ...]:
-        """What is passed on to it, and nobody knows to what effect."""
-        known = self.tells_clipboard or (_CLIPBOARD in self.attributes and not self.multiplexer)
+        """Commands and events that are sent to the terminal with unknown effect."""
+        known = self.reads_clipboard or (_CLIPBOARD in self.attributes and not self.multiplexer)
         writes = () if known else ("clip:write",)
         sync = () if 2026 in self.modes else ("term:sync",)
         events = tuple(
@@ -268,17 +277,17 @@ class ProbeFindings:
         return (*writes, *_UNVERIFIABLE, *reports, *sync, *events)
 
     def shows(self, kind: str) -> bool:
-        """Whether it shows pictures of this format."""
+        """Whether the terminal shows pictures of this format."""
         return self.kitty if kind in KITTY_FORMATS else self.iterm
 
 
-def first_findings(said: bytes | None, environ: Mapping[str, str]) -> ProbeFindings:
-    """From the answer to `FIRST_PROBE`; None if there was none."""
+def first_findings(reply: bytes | None, environ: Mapping[str, str]) -> ProbeFindings:
+    """Read the reply to `FIRST_PROBE`, None if there was none."""
     within = any(environ.get(name) for name in ("TMUX", "STY", "ZELLIJ"))
     within = within or environ.get("TERM", "").startswith(("screen", "tmux"))
-    if not said:
+    if not reply:
         return ProbeFindings(multiplexer=within)
-    found, version = _ATTRIBUTES.search(said), _VERSION.search(said)
+    found, version = _ATTRIBUTES.search(reply), _VERSION.search(reply)
     attributes = found[1].split(b";") if found else []
     name = version[1].decode() if version else ""
     return ProbeFindings(
@@ -289,15 +298,15 @@ def first_findings(said: bytes | None, environ: Mapping[str, str]) -> ProbeFindi
     )
 
 
-def second_findings(findings: ProbeFindings, said: bytes | None) -> ProbeFindings:
-    """With the answer to `SECOND_PROBE`."""
-    said = said or b""
+def second_findings(findings: ProbeFindings, reply: bytes | None) -> ProbeFindings:
+    """Add the reply to `SECOND_PROBE`, None if there was none."""
+    reply = reply or b""
     return ProbeFindings(
         findings.answered,
         findings.attributes,
         findings.version,
         findings.multiplexer,
-        kitty=_KITTY.search(said) is not None,
-        iterm=_CELL_SIZE in said,
-        modes={int(found[1]): int(found[2]) for found in _MODE.finditer(said)},
+        kitty=_KITTY.search(reply) is not None,
+        iterm=_CELL_SIZE in reply,
+        modes={int(found[1]): int(found[2]) for found in _MODE.finditer(reply)},
     )

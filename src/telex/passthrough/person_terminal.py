@@ -1,12 +1,12 @@
-"""The person's terminal, or the pipes and files that stand in its place; and its termios modes.
+"""The person's terminal, or the pipes and files in its place; and its termios modes.
 
-Taken (`take`) it is raw: every key is the child's. Given back (`give_back`) it is as it was found,
-and that happens on every way out, because a `PersonTerminal` is opened in a `with`. If telex is
-killed, the guardian restores it, and undoes the modes that the program set: `showing` tells it of
-these, or `undone_by` gives it the bytes to write.
+`take` makes the terminal raw, so that every key reaches the child. `give_back` restores it, on
+every way out, because a `PersonTerminal` is entered by a `with`. If telex is killed, the guardian
+restores the terminal and undoes the modes that the program has set: `showing` finds these modes in
+the output, or `undone_by` sets the bytes that the guardian writes.
 
-A mode is what `termios.tcgetattr` returns, and never changed in place: `raw_modes` are the
-person's while it is taken, `child_modes` the child's.
+Modes are lists as `termios.tcgetattr` returns them, and never changed in place: `raw_modes` are for
+the person's terminal while it is taken, `child_modes` for the child's terminal.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ STDIN, STDOUT, STDERR = 0, 1, 2
 
 
 class PersonTerminal:
-    """Our stdin and stdout. Opened by entering it; `reading` and `writing` are non-blocking."""
+    """Our stdin and stdout. Enter it; `reading` and `writing` are then non-blocking."""
 
     def __init__(self) -> None:
         self.typed = os.isatty(STDIN)
-        """Whether what comes in comes from a keyboard."""
+        """Whether stdin is a terminal."""
         self.shown = is_shown()
-        """Whether what goes out is drawn on a terminal that is raw meanwhile."""
+        """Whether output is drawn on a terminal that is raw meanwhile."""
         self.found = self._modes()
-        """How the terminal was set when we came; None where there is none."""
+        """The modes of the terminal at start; None if there is no terminal."""
         self.reading = self.writing = -1
         self._taken = False
         self._tracker = ModeTracker()
@@ -68,40 +68,40 @@ class PersonTerminal:
                 guardian.drop_terminal()
 
     def take(self) -> None:
-        """Make it raw. In the background this stops us until we are in the foreground."""
+        """Make the terminal raw. In the background this stops us until we are in the foreground."""
         if self.typed and self.found is not None:
-            self._taken = True  # before it is: a signal between the two must not leave it raw
+            self._taken = True  # first: a signal between the two must not leave the terminal raw
             wanted = raw_modes(self.found, output=self.shown)
             self._hold()
             self._note()
             termios.tcsetattr(STDIN, termios.TCSANOW, wanted)
 
     def give_back(self) -> None:
-        """Make it what it was. What was typed meanwhile stays typed; nothing here can wait."""
+        """Restore the modes. Unread input is kept, and nothing here can block."""
         if not self._taken:
             return
         self._taken = False
         guardian.note_terminal(None)
-        # A terminal that hung up needs nothing. One in whose background we are is the shell's
-        # again, with modes of the shell's own.
+        # A terminal that hung up needs no restore. If we are in the background, the terminal
+        # belongs to the shell again, which has set its own modes.
         with contextlib.suppress(OSError, termios.error):
             if self.found is not None and os.tcgetpgrp(STDIN) == os.getpgrp():
                 termios.tcsetattr(STDIN, termios.TCSANOW, self.found)
 
     def showing(self, data: bytes) -> None:
-        """What a program prints, on its way to the terminal."""
+        """Track the modes in output that is being written to the terminal."""
         if self.shown and self._tracker.feed(data):
             self.undone_by(self._tracker.undo())
 
     def undone_by(self, undo: bytes) -> None:
-        """What takes back all that was shown until now."""
+        """Set the bytes by which the guardian undoes the output so far."""
         if undo != self._undo:
             self._undo = undo
             if self._taken:
                 self._note()
 
     def _hold(self) -> None:
-        """Where there is no guardian, a kill leaves the terminal as it is, as it always did."""
+        """Hand the terminal to the guardian. Without a guardian, a kill leaves the terminal raw."""
         if not self._held:
             with contextlib.suppress(guardian.GuardianFailed):
                 guardian.hold_terminal(STDIN)
@@ -113,7 +113,9 @@ class PersonTerminal:
             guardian.note_terminal(TerminalState.of(self.found, taken, self._undo))
 
     def child_modes(self) -> str:
-        """What the child's terminal shall do, for `leader`; empty where nothing is known."""
+        """Return the modes of the child's terminal, encoded for `session_leader`; empty if there is
+        no terminal to take them from.
+        """
         if self.found is None:
             return ""
         return encode_modes(child_modes(self.found, typed=self.typed, shown=self.shown))
@@ -130,7 +132,7 @@ def is_shown() -> bool:
 
 
 def terminal_size() -> Size:
-    """The size of the terminal we are on, in whatever way we are on it; else the usual one."""
+    """Return the size of the terminal on stdout, stdin or stderr; else the default size."""
     for fd in (STDOUT, STDIN, STDERR):
         with contextlib.suppress(OSError):
             packed = fcntl.ioctl(fd, termios.TIOCGWINSZ, b"\0" * 8)
@@ -159,10 +161,10 @@ _LOCAL: Final = termios.ECHO | termios.ECHONL | termios.ICANON | termios.ISIG | 
 
 
 def raw_modes(modes: TermiosModes, *, output: bool) -> TermiosModes:
-    """Every key as it is typed, none of them special: that is for the child's terminal to say.
+    """Return raw modes: every key is passed as a byte, and the child's terminal interprets it.
 
-    With `output`, what is written is not touched either. Without it (our output goes elsewhere, and
-    whoever shares the terminal still writes plain lines) a newline keeps its carriage return.
+    With `output`, output is not processed either. Without it (our output goes elsewhere, and other
+    processes on the terminal still write plain lines), a newline keeps its carriage return.
     """
     wanted = _copied(modes)
     wanted[IFLAG] &= ~_INPUT
@@ -175,10 +177,10 @@ def raw_modes(modes: TermiosModes, *, output: bool) -> TermiosModes:
 
 
 def child_modes(modes: TermiosModes, *, typed: bool, shown: bool) -> TermiosModes:
-    """What the child's terminal does, given what the person's did before it was raw.
+    """Return the modes of the child's terminal, from those of the person's before it was raw.
 
-    Input that nobody typed is not echoed, and output that no raw terminal shows gets no carriage
-    returns: a filter gives out what the program wrote.
+    Input from a file or pipe is not echoed, and output to a file or pipe gets no carriage returns,
+    so that a pipeline receives exactly what the program wrote.
     """
     wanted = _copied(modes)
     if not typed:

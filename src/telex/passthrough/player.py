@@ -1,7 +1,7 @@
-"""`telex replay`: plays a recording in the person's terminal, in its own time or at once.
+"""`telex replay`: plays a recording in the person's terminal, at its own pace or at once.
 
-The recorded output is printed again, escape sequences and all; the terminal obeys a recording as it
-obeys any program. Space pauses and goes on, q and Ctrl-C end it.
+The recorded output is written again, with its escape sequences, which the terminal executes as it
+does for any program. Space pauses and continues, q and Ctrl-C quit.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ if TYPE_CHECKING:
 
 PAUSE, SUSPEND = b" ", b"\x1a"
 QUIT: Final = {b"q": 0, b"\x03": 130}
-"""Which keys end it, and with what exit code."""
+"""The keys that quit, with their exit codes."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlaybackPace:
-    """How fast to play."""
+    """The speed of a replay."""
 
     speed: float = 1.0
     max_pause: float | None = None
-    """No pause is longer, in seconds of the recording."""
+    """The longest pause, in seconds of the recording."""
     at_once: bool = False
 
 
 def steps(recording: Recording, pace: PlaybackPace) -> Iterator[tuple[float, str]]:
-    """How long to wait, and what to show then."""
+    """Yield the seconds to wait before each output, and that output."""
     longest = recording.header.idle_time_limit if pace.max_pause is None else pace.max_pause
     last = 0.0
     for event in recording.events:
@@ -52,7 +52,7 @@ def steps(recording: Recording, pace: PlaybackPace) -> Iterator[tuple[float, str
 
 
 def replay(recording: Recording, pace: PlaybackPace) -> int:
-    """Play it to its end, or until somebody has seen enough; the exit code."""
+    """Play a recording to its end, or until the person quits. Return the exit code."""
     with PersonTerminal() as own, asyncio.Runner() as runner:
         return runner.run(_played(own, recording, pace))
 
@@ -62,7 +62,7 @@ async def _played(own: PersonTerminal, recording: Recording, pace: PlaybackPace)
 
 
 class Player:
-    """One recording in one terminal."""
+    """Plays one recording in the person's terminal. Call `play` once."""
 
     def __init__(self, own: PersonTerminal, recording: Recording, pace: PlaybackPace) -> None:
         self._own = own
@@ -70,26 +70,27 @@ class Player:
         self._pace = pace
         self._loop = asyncio.get_running_loop()
         self._screen = Screen(recording.header.size, scrollback=0) if own.shown else None
-        """Knows in which state a terminal is left when we stop in the middle."""
+        """Tracks the state in which the terminal is left if the replay stops in the middle."""
         self._paused = False
         self._woken = asyncio.Event()
-        """A key or a signal came."""
+        """Set by a key or a signal."""
         self._ended: int | None = None
         self._broken: OSError | None = None
 
     async def play(self) -> int:
-        self._outlet = OutputWriter(
-            self._own.writing, full=lambda: None, empty=lambda: None, broken=self._unheard
+        """Play, and return the exit code."""
+        self._writer = OutputWriter(
+            self._own.writing, full=lambda: None, empty=lambda: None, broken=self._output_failed
         )
-        with self._attentive():
+        with self._input_handled():
             for pause, text in steps(self._recording, self._pace):
                 await self._wait(pause)
                 if self._ended is not None or self._broken is not None:
                     break
                 await self._show(text)
-            self._outlet.write(self._undone())
+            self._writer.write(self._undo())
             await self._flushed()
-        self._outlet.close()
+        self._writer.close()
         if self._broken is not None:
             raise self._broken
         return self._ended or 0
@@ -99,12 +100,12 @@ class Player:
         if self._screen is not None:
             self._screen.feed(data)
         self._own.showing(data)
-        self._outlet.write(data)
+        self._writer.write(data)
         await self._flushed()
 
     async def _flushed(self) -> None:
-        """Until it was taken. Who has seen enough does not wait for it."""
-        flushed = self._loop.create_task(self._outlet.flushed())
+        """Wait until the output was written, or until the person quits."""
+        flushed = self._loop.create_task(self._writer.flushed())
         while not flushed.done() and self._ended is None:
             self._woken.clear()
             woken = self._loop.create_task(self._woken.wait())
@@ -124,8 +125,8 @@ class Player:
             if paused:
                 until += self._loop.time() - since
 
-    def _undone(self) -> bytes:
-        """What brings a terminal back from where the recording has left it."""
+    def _undo(self) -> bytes:
+        """Return the bytes that reset the modes that the recording has set."""
         screen, undo = self._screen, b""
         if screen is None:
             return undo
@@ -147,8 +148,8 @@ class Player:
     # --- keys and signals
 
     @contextlib.contextmanager
-    def _attentive(self) -> Iterator[None]:
-        inlet = InputReader(
+    def _input_handled(self) -> Iterator[None]:
+        reader = InputReader(
             self._own.reading, self._pressed, lambda: self._end(128 + signal.SIGHUP)
         )
         numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -157,20 +158,20 @@ class Player:
         try:
             if self._own.shown:
                 self._own.take()
-                inlet.resume()
+                reader.resume()
             yield
         finally:
-            inlet.close()
+            reader.close()
             self._own.give_back()
             if self._own.shown:
-                # A recorded question makes the terminal answer. The shell has not asked.
+                # The terminal replies to recorded queries, and the shell must not read that.
                 with contextlib.suppress(termios.error):
                     termios.tcflush(STDIN, termios.TCIFLUSH)
             for number in numbers:
                 self._loop.remove_signal_handler(number)
 
     def _pressed(self, keys: bytes) -> None:
-        """What begins with an escape is a key we have no use for, or the terminal's answer."""
+        """Handle keys. Input that begins with ESC is an unused key, or a reply of the terminal."""
         if not keys.startswith(b"\x1b"):
             for key in keys:
                 self._press(bytes([key]))
@@ -186,7 +187,7 @@ class Player:
             job_control.stop()
             self._own.take()
 
-    def _unheard(self, error: OSError) -> None:
+    def _output_failed(self, error: OSError) -> None:
         self._broken = error
         self._woken.set()
 

@@ -1,9 +1,10 @@
 """Runs a program in the person's terminal, as if telex were not there.
 
-The program is on a terminal of its own, and `ProgramRun` joins the two. Input is passed on as it
-is; output goes through `ProgramRun.program_output`, the one place that all of it passes. Size,
-signals and stops follow. Whatever ends the run (the program, a signal to us, a hang-up, a fault of
-ours), the person's terminal is restored afterwards, and no process of the program's tree is left.
+The program has a terminal of its own, and `ProgramRun` joins the two. All output of the program
+passes `ProgramRun.program_output`, and all input `ProgramRun._person_input`; both are unchanged
+unless the escape filter is on. Size, signals and stops are passed on. The run may end by the
+program, a signal to us, a hang-up or an exception in telex: in each case the person's terminal is
+restored, and no process of the program's tree is left.
 """
 
 from __future__ import annotations
@@ -27,12 +28,13 @@ from signal import (
     SIGUSR2,
     SIGWINCH,
 )
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
-from telex.passthrough import job_control, limits, session_leader
+from telex.passthrough import job_control, session_leader
 from telex.passthrough.escape_filter import EscapeFilter, EscapeOptions
+from telex.passthrough.joined_terminals import JoinedTerminals
 from telex.passthrough.person_terminal import PersonTerminal, terminal_size
-from telex.passthrough.terminal_io import InputReader, OutputWriter
+from telex.passthrough.terminal_io import InputReader
 from telex.processes.child_environment import child_environment
 from telex.processes.spawn import resolve
 from telex.terminal.pty import open_pty
@@ -49,34 +51,22 @@ if TYPE_CHECKING:
     )
     from contextlib import AbstractAsyncContextManager
 
-    from telex.terminal.cells import Size
+    from telex.passthrough.joined_terminals import RunWitness
     from telex.terminal.pty import Pty
 
 
 KEPT: Final = ("TERM", "COLORTERM", "TERM_PROGRAM", "TERM_PROGRAM_VERSION")
-"""The program's terminal is the person's in all but name, and so it keeps that one's name."""
+"""Variables that the program inherits: its terminal behaves as the person's terminal does, so it
+keeps that terminal's name."""
 
 RELAYED: Final = (SIGINT, SIGQUIT, SIGTSTP, SIGUSR1, SIGUSR2)
-"""Meant for the program; it decides what they do, and we see the outcome."""
+"""Signals that telex sends on to the program, which decides about their effect."""
 
 SETTLE_SECONDS: Final = 0.02
-"""After a stop: so long without output, and all that the program printed before has come."""
+"""After a stop: when no output came for so long, all output from before the stop was read."""
 
 SETTLE_TURNS: Final = 10
-"""How often that is waited for, if something in the background goes on printing."""
-
-
-class RunWitness(Protocol):
-    """Sees all input and output, before the terminals do, and changes nothing."""
-
-    @property
-    def raw(self) -> bool:
-        """Whether it sees what the program prints for us, too, and what we type to it of a page."""
-        ...
-
-    def output(self, data: bytes) -> None: ...
-    def input(self, data: bytes, pty: Pty) -> None: ...
-    def resized(self, size: Size) -> None: ...
+"""How often to wait for that if a background process continues to print."""
 
 
 def run(
@@ -85,18 +75,23 @@ def run(
     witness: Callable[[], RunWitness] | None = None,
     escapes: EscapeOptions | None = None,
 ) -> int:
-    """Run it to its end; its exit code. Raises `StartFailed` if there is nothing to run.
+    """Run a command until it exits, and return its exit code.
 
-    A witness is made once there is something to see. Without `escapes`, JSON escapes are nothing
-    special.
+    Args:
+        argv: The command.
+        witness: Makes a witness of all input and output. Called after the command was found.
+        escapes: Options of JSON escapes and pages; None passes them through as ordinary output.
+
+    Raises:
+        StartFailed: The command was not found, or is not executable.
     """
     path = resolve(argv[0], child_environment(os.environ, terminal=True), os.curdir)
-    seen_by = witness and witness()
+    made_witness = witness and witness()
     with PersonTerminal() as own, asyncio.Runner() as runner:
-        return runner.run(_hosted(own, [path, *argv], seen_by, escapes))
+        return runner.run(_run(own, [path, *argv], made_witness, escapes))
 
 
-async def _hosted(
+async def _run(
     own: PersonTerminal,
     command: Sequence[str],
     witness: RunWitness | None,
@@ -106,7 +101,7 @@ async def _hosted(
 
 
 class ProgramRun:
-    """One program in one person's terminal."""
+    """Runs one program in the person's terminal. Call `run` once."""
 
     def __init__(
         self,
@@ -118,19 +113,18 @@ class ProgramRun:
         self._witness = witness
         self._loop = asyncio.get_running_loop()
         self._outcome = RunOutcome()
-        self.size = terminal_size()
-        self.person = own.shown
-        self._held: set[str] = set()
-        """Why the program's output is not read now."""
-        self._escapes = None if escapes is None else EscapeFilter(self, escapes)
+        self._terminals = JoinedTerminals(
+            own, witness, output_failed=self._output_failed, input_full=self._pause_input
+        )
+        self._escapes = None if escapes is None else EscapeFilter(self._terminals, escapes)
         self._ready = False
         self._output_seen = asyncio.Event()
         self._line_open = False
-        """Whether the last of the input was not a whole line."""
+        """Whether the input so far ends in the middle of a line."""
 
     async def run(self, command: Sequence[str]) -> int:
-        """Run `[path, *argv]` to its end."""
-        # A signal while a socket is opened or closed must not leave it behind.
+        """Run `[path, *argv]` until it exits, and return the exit code."""
+        # A signal while a socket is opened or closed must not leave the socket's file.
         end = self._outcome.end
         ending: dict[int, Callable[[], None]] = {
             n: partial(end, 128 + n) for n in (SIGHUP, SIGTERM)
@@ -153,28 +147,24 @@ class ProgramRun:
     async def _joined(
         self, command: Sequence[str], environment: dict[str, str]
     ) -> AsyncIterator[None]:
-        """The program runs, and the two terminals are one."""
-        full, empty = partial(self.pause_output, "full"), partial(self.resume_output, "full")
-        self._writer = OutputWriter(
-            self._own.writing, full=full, empty=empty, broken=self._output_failed
-        )
+        """Start the program, pass bytes between the two terminals, and end both."""
         self._reader = InputReader(self._own.reading, self._person_input, self._input_ended)
         async with contextlib.AsyncExitStack() as last, contextlib.AsyncExitStack() as ending:
-            last.callback(self._writer.close)
-            ending.push_async_callback(self._shown)
-            self.pty = self._opened(command, environment)
-            last.callback(self.pty.close)
+            last.callback(self._terminals.close)
+            ending.push_async_callback(self._flush_output)
+            pty = self._terminals.pty = self._start_program(command, environment)
+            last.callback(pty.close)
             if self._escapes is not None:
                 self._escapes.begin()
                 ending.push_async_callback(self._escapes.close)
-            ending.push_async_callback(self.pty.end)  # what it says in farewell is shown
+            ending.push_async_callback(pty.end)  # first, so that its last output is shown
             try:
                 yield
             finally:
                 self._reader.close()
                 self._outcome.stop_all()
 
-    def _opened(self, command: Sequence[str], environment: dict[str, str]) -> Pty:
+    def _start_program(self, command: Sequence[str], environment: dict[str, str]) -> Pty:
         return open_pty(
             [
                 sys.executable,
@@ -184,51 +174,32 @@ class ProgramRun:
                 self._own.child_modes(),
                 *command,
             ],
-            size=self.size,
+            size=self._terminals.size,
             env={**{name: os.environ.get(name) for name in KEPT}, **environment},
             output=self._pty_output,
             ended=lambda: self._outcome.end(None),
         )
 
-    async def _shown(self) -> None:
-        """Until the last output was taken; not for ever, once we were told to end."""
-        await self._outcome.unless_hurried(self._writer.flushed())
+    async def _flush_output(self) -> None:
+        """Wait until the terminal has taken the last output; after a signal to us, not for long."""
+        await self._outcome.unless_hurried(self._terminals.flushed())
 
     def _exit_code(self) -> int:
-        ended = self.pty.child.exit
-        assert ended is not None  # the pty said so
+        ended = self._terminals.pty.child.exit
+        assert ended is not None  # the pty has reported the exit
         return 128 + ended.signal if ended.signal is not None else ended.code or 0
 
     # --- the program's output
 
     def program_output(self, data: bytes) -> None:
-        """What the program printed, on its way to the person; what is meant for us is taken out."""
+        """Pass on the program's output. The filter removes frames and chunks from it."""
         self._output_seen.set()
         if self._witness is not None and self._witness.raw:
             self._witness.output(data)
         if self._escapes is None:
-            self.write_to_terminal(data)
+            self._terminals.write_to_terminal(data)
         else:
             self._escapes.program_output(data)
-
-    def write_to_terminal(self, data: bytes) -> None:
-        """Output for the person to see."""
-        if self._witness is not None and not self._witness.raw:
-            self._witness.output(data)
-        self._own.showing(data)
-        self._writer.write(data)
-
-    def page_input_written(self, data: bytes) -> None:
-        """A page's bytes were written to the program: nobody typed them."""
-        if self._witness is not None and self._witness.raw:
-            self._witness.input(data, self.pty)
-
-    def write_control(self, data: bytes) -> None:
-        """Queries and mode switches for the person's terminal: nothing to see."""
-        self._writer.write(data)
-
-    async def flushed(self) -> None:
-        await self._writer.flushed()
 
     def _pty_output(self, data: bytes) -> None:
         if not self._ready:
@@ -237,15 +208,6 @@ class ProgramRun:
             data = data.removeprefix(session_leader.READY)
         if data:
             self.program_output(data)
-
-    def pause_output(self, why: str) -> None:
-        self._held.add(why)
-        self.pty.pause()
-
-    def resume_output(self, why: str) -> None:
-        self._held.discard(why)
-        if not self._held:
-            self.pty.resume()
 
     def _output_failed(self, error: OSError) -> None:
         match error.errno:
@@ -260,36 +222,23 @@ class ProgramRun:
 
     def _person_input(self, data: bytes) -> None:
         if self._witness is not None:
-            self._witness.input(data, self.pty)
+            self._witness.input(data, self._terminals.pty)
         self._line_open = not data.endswith(b"\n")
         if self._escapes is None:
-            self.write_to_program(data)
+            self._terminals.write_to_program(data)
         else:
             self._escapes.person_input(data)
 
-    def write_to_program(self, data: bytes) -> None:
-        """Input for the program."""
-        if self._overtakes(data):
-            self.pty.interrupt()
-        else:
-            self.pty.write(data)
-        if self.pty.unsent > limits.PERSON_BYTES:
-            self._reader.pause()
-            self._outcome.start(self._read_on())
+    def _pause_input(self) -> None:
+        self._reader.pause()
+        self._outcome.start(self._resume_input())
 
-    def _overtakes(self, data: bytes) -> bool:
-        """A lone interrupt does not wait behind a paste that the program does not read."""
-        if len(data) > 1 or not self.pty.unsent:
-            return False
-        characters = self.pty.line_settings()
-        return characters.signals and data == characters.interrupt
-
-    async def _read_on(self) -> None:
-        await self.pty.drained()
+    async def _resume_input(self) -> None:
+        await self._terminals.pty.drained()
         self._reader.resume()
 
     def _input_ended(self) -> None:
-        """A terminal that ends has hung up. A file or pipe that ends is the end of file."""
+        """End the run if a terminal hung up; type an end of file if a file or pipe ended."""
         if self._own.typed:
             self._outcome.end(128 + SIGHUP)
         else:
@@ -297,7 +246,7 @@ class ProgramRun:
 
     async def _end_input(self) -> None:
         line_open, self._line_open = self._line_open, False
-        async for _ in type_end_of_file(self.pty, line_open=line_open):
+        async for _ in type_end_of_file(self._terminals.pty, line_open=line_open):
             self._output_seen.clear()
             await self._output_seen.wait()
             await self._settled()
@@ -306,7 +255,7 @@ class ProgramRun:
 
     @contextlib.contextmanager
     def _signals_handled(self) -> Iterator[None]:
-        """With all that can happen to us led here, so that no way out leaves the terminal raw."""
+        """Handle all signals and exceptions in this class, so that each restores the terminal."""
         handlers: dict[int, Callable[[], None]] = {
             SIGWINCH: self._resized,
             SIGCHLD: self._child_changed,
@@ -328,13 +277,13 @@ class ProgramRun:
                 self._loop.remove_signal_handler(number)
 
     def _relay(self, number: int) -> None:
-        job_control.relay(self.pty, number)
+        job_control.relay(self._terminals.pty, number)
 
     def _resized(self) -> None:
         size = terminal_size()
-        if size != self.size:
-            self.size = size
-            self.pty.resize(size)
+        if size != self._terminals.size:
+            self._terminals.size = size
+            self._terminals.pty.resize(size)
             if self._escapes is not None:
                 self._escapes.resized(size)
             if self._witness is not None:
@@ -343,15 +292,15 @@ class ProgramRun:
     # --- stops
 
     def _child_changed(self) -> None:
-        # Not when it is being ended, which stops it too, and whose end we would put off.
-        if job_control.has_stopped(self.pty.child.pid) and not self._outcome.over.done():
+        # While the child is being killed it is stopped too; to stop with it would delay its exit.
+        if job_control.has_stopped(self._terminals.pty.child.pid) and not self._outcome.over.done():
             self._outcome.start(self._stop())
 
     async def _stop(self) -> None:
         await self._settled()
         if self._escapes is not None:
             await self._escapes.suspend()
-        await self._writer.flushed()
+        await self._terminals.flushed()
         self._own.give_back()
         job_control.stop()
         if self._escapes is not None:
@@ -359,7 +308,7 @@ class ProgramRun:
         self._continued()
 
     async def _settled(self) -> None:
-        """Until what the program printed is here: the kernel passes it on in its own time."""
+        """Wait until the program's output was read, which the kernel delivers with a delay."""
         for _ in range(SETTLE_TURNS):
             self._output_seen.clear()
             await asyncio.sleep(SETTLE_SECONDS)
@@ -371,28 +320,29 @@ class ProgramRun:
         self._resized()
         if self._escapes is not None:
             self._escapes.resume()
-        job_control.wake(self.pty)
+        job_control.wake(self._terminals.pty)
 
 
 HURRY_SECONDS: Final = 1.0
-"""How long the last output may take to be shown when we are told to end."""
+"""How long to wait for the last output to be shown when a signal ends the run."""
 
 
 class RunOutcome:
-    """How one run ends: with the program, by a signal to us, or by a fault of ours.
+    """The result of one run: the program's exit, a signal to us, or an exception in telex.
 
-    Background tasks are started here: they end with the run, and a fault in one of them ends it.
+    Background tasks are started here. They are cancelled with the run, and an exception in one of
+    them ends the run.
     """
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self.over: asyncio.Future[int | None] = self._loop.create_future()
-        """The exit code, where it is not the program's."""
+        """The exit code; None stands for the program's own."""
         self._hurry = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
 
     def end(self, code: int | None) -> None:
-        """It is over; without a code, because the program is."""
+        """End the run with this exit code, or with None because the program has exited."""
         if code is not None:
             self._hurry.set()
         if not self.over.done():
@@ -404,11 +354,11 @@ class RunOutcome:
             self.over.set_exception(error)
 
     def fault(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Something of ours broke in a callback. Going on would lose output or keys."""
+        """Handle an exception in a callback: to continue would lose output or keys."""
         self.fail(context.get("exception") or RuntimeError(context["message"]))
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
-        """Beside all else, and no longer than it."""
+        """Start a background task that is cancelled when the run ends."""
         task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._done)
@@ -423,7 +373,7 @@ class RunOutcome:
             self.fail(error)
 
     async def unless_hurried(self, work: Awaitable[None]) -> None:
-        """To its end; not for ever, once we were told to end."""
+        """Wait for this work. After a signal to us, wait at most `HURRY_SECONDS` longer."""
         flushed = asyncio.ensure_future(work)
         hurried = self._loop.create_task(self._hurry.wait())
         try:
@@ -435,17 +385,18 @@ class RunOutcome:
 
 
 async def type_end_of_file(pty: Pty, *, line_open: bool) -> AsyncIterator[None]:
-    """Types the end of a file or pipe into a program's terminal: whoever reads on gets the end of
-    file. It is typed again after the program has turned the line discipline off or on, because what
-    was typed before that is not read as an end.
+    """Type an end of file into a program's terminal, for a file or pipe that has ended.
 
-    Yields when it is time to wait until the program prints something.
+    The character is typed again after the program has switched canonical mode off or on, because a
+    character typed before the switch is not read as an end of file.
+
+    Yields when the caller must wait until the program prints something.
     """
     while True:
         await pty.drained()
         characters = pty.line_settings()
         eof = characters.eof or b"\x04"
-        # The first one only hands over a line that was not finished.
+        # In an unfinished line, the first one only hands over that line.
         pty.write(eof * 2 if line_open else eof)
         line_open = False
         while pty.line_settings().canonical == characters.canonical:

@@ -1,6 +1,6 @@
-"""Replies of the person's terminal: to our queries, and to the program's DA1.
+"""Finds replies of the person's terminal among the input: to our queries, and to the program's DA1.
 
-All three are pure: bytes and time come in as arguments.
+All three classes are pure: bytes and time come in as arguments.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 QUERY_MARK: Final = b"\x1b[5n"
-"""Are you there?"""
+"""A status query (DSR), to which every terminal replies."""
 ANSWER_SECONDS: Final = 1.0
-"""So long the person's terminal may take to answer; longer only where nobody would wait."""
+"""How long the person's terminal may take to reply."""
 _MARKING: Final = re.compile(rb"\x1b(?:\[5?)?\Z")
 _THERE: Final = re.compile(rb"\x1b\[[03]n")
 _THERE_BEGUN: Final = re.compile(rb"\x1b(?:\[[03]?)?\Z")
@@ -39,17 +39,17 @@ _CLIP_ANSWER: Final = re.compile(rb"\x1b\]52;[^\x07\x18\x1a\x1b]*(?:\x07|\x1b\\)
 _CLIP_BEGUN: Final = re.compile(rb"\x1b(?:\](?:5(?:2(?:;[^\x07\x18\x1a\x1b]*\x1b?)?)?)?)?")
 _KEY_SECONDS: Final = 0.025
 _REST_SECONDS: Final = 1.0
-"""For the rest of an answer that is more than a key: a clipboard's comes in many reads."""
+"""How long to hold a beginning that is longer than a key: the clipboard comes in many reads."""
 _LATE_SECONDS: Final = 5.0
-"""So long after its time an answer still is ours, and not typed into the program."""
+"""A reply that is so late still is ours, and is not written to the program."""
 _CLIP_SECONDS: Final = 10.0 * escapes_limits.QUESTION_SECONDS
-"""The same for the clipboard, which may be a password: whoever comes back to their terminal's
-question minutes later does not mean the program that reads then."""
+"""The same for the clipboard, which may be a password: a person who answers their terminal's
+question minutes later does not mean the program that reads by then."""
 
 
-def reply_seconds(question: bytes) -> float:
-    """Seconds to wait for the answer to this: the terminal's, or its user's."""
-    return escapes_limits.QUESTION_SECONDS if question.startswith(_CLIP) else ANSWER_SECONDS
+def reply_seconds(query: bytes) -> float:
+    """Return the seconds to wait for a reply. For the clipboard, the terminal may ask its user."""
+    return escapes_limits.QUESTION_SECONDS if query.startswith(_CLIP) else ANSWER_SECONDS
 
 
 @dataclass(slots=True)
@@ -57,63 +57,65 @@ class _OpenQuery:
     reply: Callable[[bytes], None]
     until: float
     before: int
-    """Marks of the program's that are answered first."""
+    """Replies to the program's own marks that come first."""
     clip: bool
 
 
 class TerminalQueries:
-    """Our queries to one terminal, and their replies among the input.
+    """Sends our queries to one terminal, and takes their replies out of the input.
 
-    Each query goes between two others (`CSI 5 n`) that every terminal answers: what comes between
-    their answers is for us, and all else goes on to the program. A program may ask `CSI 5 n`
-    itself, so its output is watched for that, and the replies to what it asked before us are its
-    own.
+    Each query is sent between two marks (`CSI 5 n`), to which every terminal replies. Replies
+    between the replies to the marks are ours, and all other input is for the program. A program may
+    send `CSI 5 n` too, so its output is searched for it, and the replies to marks that the program
+    sent before ours belong to the program.
 
-    One reply is not bound by the marks: a terminal may ask its own user whether the clipboard may
-    be read (OSC 52), and replies when they have answered. Input is searched only while a query is
-    open.
+    One reply does not stay between the marks: a terminal may ask its user whether a program may
+    read the clipboard (OSC 52), and replies after the user has answered. Input is searched only
+    while a query is open.
     """
 
     def __init__(self) -> None:
         self._open: deque[_OpenQuery] = deque()
         self._clips: deque[_OpenQuery] = deque()
-        """Questions for the clipboard, after their marks."""
+        """Queries for the clipboard whose marks have been replied to."""
         self._inside = False
-        self._said = b""
+        self._reply = b""
         self._held = b""
         self.held_until: float | None = None
-        """When to call `release`, if something is held back."""
-        self._printed = b""
+        """When to call `release`, if input is held back."""
+        self._tail = b""
         self._theirs, self._theirs_until = 0, 0.0
-        """Marks that the program printed after our last question."""
+        """Marks that the program sent after our last query."""
         self._passed = b""
-        """The beginning of what may answer one of them."""
+        """The beginning of a possible reply to one of them, already passed on."""
 
     def program_output(self, data: bytes, now: float) -> None:
-        """The program printed this: did it ask for a mark? One cut in two is still one."""
-        seen = self._printed + data if self._printed else data
+        """Count the marks in the program's output, also one that two reads share."""
+        seen = self._tail + data if self._tail else data
         if b"\x1b" not in seen:
-            self._printed = b""
+            self._tail = b""
             return
         if asked := seen.count(QUERY_MARK):
             self._theirs = min(self._theirs + asked, limits.ATTRIBUTE_QUESTIONS)
             self._theirs_until = now + _LATE_SECONDS
         begun = _MARKING.search(seen, max(len(seen) - 3, 0))
-        self._printed = begun[0] if begun else b""
+        self._tail = begun[0] if begun else b""
 
-    def ask(self, question: bytes, reply: Callable[[bytes], None], now: float) -> bytes | None:
-        """What to send; None if too much is open. `reply` gets the terminal's whole answer, or is
-        never called."""
+    def ask(self, query: bytes, reply: Callable[[bytes], None], now: float) -> bytes | None:
+        """Return the bytes to send; None if too many queries are open.
+
+        `reply` is called with the terminal's whole reply, or never.
+        """
         self._expire(now)
         if len(self._open) + len(self._clips) >= limits.ATTRIBUTE_QUESTIONS:
             return None
-        clip = question.startswith(_CLIP)
+        clip = query.startswith(_CLIP)
         self._open.append(_OpenQuery(reply, now + _LATE_SECONDS, self._theirs, clip))
         self._theirs = 0
-        return QUERY_MARK + question + QUERY_MARK
+        return QUERY_MARK + query + QUERY_MARK
 
     def person_input(self, data: bytes, now: float) -> bytes:
-        """What of it is not for us."""
+        """Take our replies out of the input. Return the rest."""
         self._expire(now)
         data = self.release() + data
         passed, at = [], 0
@@ -130,7 +132,7 @@ class TerminalQueries:
                 at = found.end()
             elif found := answer.match(data, at):
                 at = found.end()
-                passed.append(self._take_answer(found[0], now))
+                passed.append(self._take_reply(found[0], now))
             elif begun.fullmatch(data, at) and len(data) - at < 2 * escapes_limits.CLIPBOARD_CHARS:
                 self._held = data[at:]
                 seconds = _KEY_SECONDS if len(self._held) < 3 else _REST_SECONDS
@@ -145,50 +147,50 @@ class TerminalQueries:
         return b"".join([*passed, rest])
 
     def release(self) -> bytes:
-        """Nothing followed what was held back: it was a key."""
+        """Return held input: nothing followed it in time, so it was a key."""
         held, self._held, self.held_until = self._held, b"", None
         return held
 
     def _expire(self, now: float) -> None:
         while self._open and now > self._open[0].until:
             self._open.popleft()
-            self._inside, self._said = False, b""
+            self._inside, self._reply = False, b""
         while self._clips and now > self._clips[0].until:
             self._clips.popleft()
         if now > self._theirs_until:
             self._theirs = 0
 
-    def _take_answer(self, answer: bytes, now: float) -> bytes:
-        """An answer, ours or the program's."""
+    def _take_reply(self, reply: bytes, now: float) -> bytes:
+        """Keep a reply that is ours; return one that is the program's."""
         ours = self._open[0] if self._open else None
-        clip = answer.startswith(_CLIP)
+        clip = reply.startswith(_CLIP)
         if clip and self._clips and not (self._inside and ours and ours.clip):
-            self._clips.popleft().reply(answer)
+            self._clips.popleft().reply(reply)
             return b""
         if ours is None:
-            return answer
-        mark = _THERE.fullmatch(answer)
+            return reply
+        mark = _THERE.fullmatch(reply)
         if not self._inside:
             if mark and ours.before:
                 ours.before -= 1
-                return answer
+                return reply
             self._inside = mark is not None
-            return b"" if mark else answer
+            return b"" if mark else reply
         if mark is None:
-            self._said += answer
+            self._reply += reply
             return b""
-        self._end(self._open.popleft(), now)
+        self._finish(self._open.popleft(), now)
         return b""
 
-    def _end(self, ours: _OpenQuery, now: float) -> None:
-        said, self._said, self._inside = self._said, b"", False
-        if ours.clip and _CLIP not in said:
+    def _finish(self, ours: _OpenQuery, now: float) -> None:
+        reply, self._reply, self._inside = self._reply, b"", False
+        if ours.clip and _CLIP not in reply:
             ours.until = now + _CLIP_SECONDS
             self._clips.append(ours)
         else:
-            ours.reply(said)
+            ours.reply(reply)
 
-    # Answers to the program's own, while none of ours is open: counted, and never held back.
+    # Replies to the program's own marks while no query of ours is open: counted, never held back.
 
     def _count_theirs(self, data: bytes) -> None:
         self._theirs = max(0, self._theirs - len(_THERE.findall(data)))
@@ -196,7 +198,7 @@ class TerminalQueries:
         self._passed = begun[0] if begun else b""
 
     def _finish_passed(self, data: bytes) -> int:
-        """How much of it ends the answer whose beginning has gone on already."""
+        """Return how many bytes complete the reply whose beginning was already passed on."""
         begun, self._passed = self._passed, b""
         seen = begun + data
         if found := _THERE.match(seen):
@@ -212,24 +214,24 @@ class TerminalQueries:
 
 
 _DA1_ASKED: Final = re.compile(rb"c(?:(?<=\x1b\[c)|(?<=\x1b\[0c))")
-"""From its last byte on, which is rarer than its first: four times faster."""
+"""Searched by its last byte, which is rarer than its first: four times faster."""
 _DA1_ASKING: Final = re.compile(rb"\x1b(?:\[0?)?\Z")
 _DA1_ANSWER: Final = re.compile(rb"\x1b\[\?[0-9;]{0,64}c")
 _DA1_BEGUN: Final = re.compile(rb"\x1b(?:\[(?:\?[0-9;]{0,64})?)?\Z")
-"""An answer that goes on in the next read, or a key."""
+"""A reply that continues in the next read, or a key."""
 
 _DA1_HELD_SECONDS: Final = 0.025
 _DA1_PATIENCE_SECONDS: Final = 5.0
-"""So long after a question the keyboard is looked at; over a slow line an answer takes seconds."""
+"""How long after a query the input is searched: over a slow line a reply takes seconds."""
 
 
 class AttributeFilter:
-    """Adds our attribute to the terminal's own answer to "what are you?" (DA1).
+    """Adds our attribute to the terminal's reply to DA1 (`CSI c`).
 
-    A program learns by `CSI c` what its terminal can do. The person's terminal answers for itself;
-    we add that JSON escapes are understood too, and change nothing else. Output is searched for the
-    query, and input only while one is open. An escape that may begin the answer is held back for a
-    moment, and a lone one, which is a key, for no longer than 25 ms.
+    A program asks for its terminal's abilities by `CSI c`. The person's terminal replies for
+    itself; this filter adds the attribute for JSON escapes, and changes nothing else. Output is
+    searched for the query, and input only while a query is open. An ESC that may begin the reply is
+    held back for at most 25 ms, since it may be the Escape key.
     """
 
     def __init__(self, attribute: int) -> None:
@@ -242,11 +244,11 @@ class AttributeFilter:
 
     @property
     def held_until(self) -> float | None:
-        """When to call `release`, if something is held back."""
+        """When to call `release`, if input is held back."""
         return self._release_at if self._held else None
 
     def program_output(self, data: bytes, now: float) -> None:
-        """The program printed this: did it ask? A question cut in two is still one."""
+        """Count the DA1 queries in the program's output, also one that two reads share."""
         seen = self._tail + data if self._tail else data
         if b"\x1b" not in seen:  # ten times faster than the rest
             self._tail = b""
@@ -258,7 +260,7 @@ class AttributeFilter:
         self._tail = begun[0] if begun else b""
 
     def person_input(self, data: bytes, now: float) -> bytes:
-        """What goes on to the program of what the person's terminal sent."""
+        """Add the attribute to DA1 replies in the input. Return the input for the program."""
         if not self._open and not self._held:
             return data
         data, self._held = self._held + data, b""
@@ -272,33 +274,32 @@ class AttributeFilter:
         return data
 
     def release(self) -> bytes:
-        """Nothing followed what was held back: it was a key."""
+        """Return held input: nothing followed it in time, so it was a key."""
         data, self._held = self._held, b""
         return data
 
     def _added_to(self, found: re.Match[bytes]) -> bytes:
         self._open -= 1
         reply = found[0]
-        # There already, if what we run in adds it too.
+        # An outer telex may have added the attribute already.
         return reply if reply.endswith(self._added) else reply[:-1] + self._added
 
 
 _UNSCANNED_BYTES: Final = limits.UNSEEN_BYTES // 64
-"""More than is printed before an answer comes, on a line however long."""
+"""More than a program prints between a query and its reply, on any line."""
 _UNSCANNED_SECONDS: Final = 5.0
-"""Nobody waits longer for an answer."""
+"""No program waits longer for a reply."""
 
 
 _UNSCANNED_PART_BYTES: Final = 4096
-"""Less than this is not kept by itself, since a program may print single letters."""
+"""Shorter parts are joined, since a program may print single letters."""
 
 
 class UnscannedOutput:
-    """The last output of a program, not yet searched for queries.
+    """Keeps the last output of a program until it is searched for queries.
 
-    A query in the output only matters once the terminal sends something that may be a reply, or we
-    query it ourselves. Until then, looking at every escape of a program that paints would be
-    wasted.
+    A query in the output only matters once the terminal sends a possible reply, or we send a query
+    ourselves. To search all escape sequences of a program that draws would be wasted time.
     """
 
     def __init__(self) -> None:
@@ -317,7 +318,7 @@ class UnscannedOutput:
             self._weight -= len(self._parts.popleft())
 
     def take(self, now: float) -> bytes:
-        """All of it, once."""
+        """Return the kept output, and forget it."""
         taken = b"".join(self._parts) if now <= self._last + _UNSCANNED_SECONDS else b""
         self._parts.clear()
         self._weight = 0

@@ -1,14 +1,14 @@
-"""A question on the last row of the person's terminal, over what a program shows there.
+"""A question on the last row of the person's terminal, over the program's output.
 
-While the question stands, the program's output is held back, so that nothing is drawn over it, and
-input goes to the question alone. Then the rows and the cursor are drawn again from telex's own
-model of the screen: a terminal cannot be asked what it shows, and its one place to save a cursor is
-the program's.
+While the question is shown, the program's output is held back, so that nothing is drawn over the
+question, and keys go to the question alone. Afterwards the rows and the cursor are drawn again from
+telex's own model of the screen: a terminal cannot report its screen content, and its single slot
+for a saved cursor belongs to the program.
 
-The question must withstand a program that wants a yes. So it is shown whole or not at all; whatever
-could make it unseen or unreadable is undone first; and a yes is one key, pressed alone, after the
-question was shown and the keyboard was quiet for a moment: not what was typed or pasted to the
-program. Everything else is a no.
+The question must withstand a program that wants a yes. So the question is shown whole or not at
+all. Modes that could hide it or make it unreadable are undone first. A yes is one key, pressed
+alone, after the question was shown and no key came for a moment: a key typed or pasted to the
+program is no answer. Everything else is a no.
 
 All of the program's output passes `program_output`, and all input `person_input`.
 """
@@ -34,28 +34,29 @@ if TYPE_CHECKING:
 
 
 QUIET_SECONDS: Final = 0.3
-"""Without a key, before one is an answer: nobody has read a question in less."""
+"""So long without a key before a key counts as an answer: no person reads a question faster."""
 BOUNDARY_SECONDS: Final = 1.0
 """How long a program may leave an escape sequence half written, before the answer is no."""
 
-_PLAINLY: Final = (
-    b"\x1b<"  # out of VT52, where no other sequence is understood
-    b"\x1b[?2026l"  # an update that is held would hold the question too
-    b"\x1b[0$}"  # out of the status line
+_PLAIN_MODES: Final = (
+    b"\x1b<"  # leave VT52 mode, in which no other sequence is understood
+    b"\x1b[?2026l"  # a synchronized update would hold back the question too
+    b"\x1b[0$}"  # leave the status line
     b"\x1b[?6l\x1b[?69l\x1b[r\x1b[4l\x1b[?7l"  # no origin, margins, region, insertion, wrapping
-    b'\x1b%G\x0f\x1b(B\x1b[0"q\x1b]8;;\x1b\\'  # letters are letters, not protected, and no link
+    b'\x1b%G\x0f\x1b(B\x1b[0"q\x1b]8;;\x1b\\'  # UTF-8 and ASCII letters, not protected, no link
 )
 _INK: Final = b"\x1b[0;1;7m\x1b[38:2::255:255:255m\x1b[48:2::0:0:0m"
-"""Inverse; and in colours that no palette changes, for a program that made all colours one. The
-colons are for terminals that do not know these: they skip them."""
+"""Inverse, and in RGB colours, which a program cannot change by the palette. They are written with
+colons, so that terminals that do not know RGB colours skip them."""
 _CLEAR: Final = b"\x1b[m\x1b[H\x1b[2J"
-"""With this, what draws a screen begins (`terminal.restoring`), after modes that are in force."""
+"""In the bytes that draw a screen (`Screen.restore`), this stands between the modes and the
+rows."""
 
 _ANSWERS: Final = {"y": PersonAnswer.ONCE, "a": PersonAnswer.WHILE_IT_RUNS, "n": PersonAnswer.NEVER}
 
 
 def wrap_question(text: str, size: Size) -> list[str] | None:
-    """The text in rows; None where they are more than there are."""
+    """Wrap a question at the terminal's width; None if it needs more rows than there are."""
     if len(text) > size.rows * size.cols:
         return None
     rows, room = [""], size.cols
@@ -71,34 +72,46 @@ def wrap_question(text: str, size: Size) -> list[str] | None:
 
 
 class QuestionRow:
-    """Asks the person of one terminal: a `gate.Person`. One question at a time."""
+    """Asks the person at one terminal. One question at a time; `EscapeResponder` uses it to be the
+    gate's `Person`.
+    """
 
     def __init__(
         self,
         screen: Screen,
         *,
-        show: Callable[[bytes], None],
+        write: Callable[[bytes], None],
         flushed: Callable[[], Awaitable[None]],
         pause: Callable[[], None],
         resume: Callable[[], None],
         pictures: bool = True,
         patience: float = limits.QUESTION_SECONDS,
+        unfinished: bytes = b"",
     ) -> None:
+        """
+        Args:
+            screen: The model of the person's screen. Only this object feeds it.
+            write: Writes to the person's terminal.
+            flushed: Waits until the terminal has taken all output.
+            pause: Stops reading the program's output.
+            resume: Undoes `pause`.
+            pictures: Whether the terminal may show kitty's pictures, which can cover text.
+            patience: Seconds until a question without an answer is a no.
+            unfinished: The beginning of a sequence that the program has already printed.
+        """
         self._screen = screen
-        """What the person's terminal shows. Nobody else feeds it."""
-        self._show, self._flushed = show, flushed
+        self._write, self._flushed = write, flushed
         self._pause, self._resume = pause, resume
         self._pictures = pictures
-        """Whether the terminal may have kitty's pictures, which can lie over text."""
         self._patience = patience
-        self._boundary = SequenceBoundary()
+        self._boundary = SequenceBoundary(unfinished)
         self._between: asyncio.Event | None = None
-        """Set at a boundary, while one is waited for."""
+        """Set at the next boundary, while a question waits for one."""
         self._held: list[bytes] | None = None
-        """What the program printed since the question was asked."""
+        """The program's output since the question was asked."""
         self._answer: asyncio.Future[PersonAnswer] | None = None
         self._quiet_from: float | None = None
-        """Since when no key came; None before the question is there to be read."""
+        """The time of the last key; None before the question is on the screen."""
         self._keys = InputParser()
         self._drawn = 0
         """How many rows the question has."""
@@ -106,42 +119,44 @@ class QuestionRow:
 
     @property
     def standing(self) -> bool:
+        """Whether a question has been asked and not been answered."""
         return self._answer is not None
 
     # --- the program's side
 
     def program_output(self, data: bytes) -> None:
-        """What the program printed: shown at once, or after the question."""
+        """Show the program's output at once, or hold it back until after the question."""
         if self._between is not None and (end := self._boundary.next(data)) is not None:
-            self._pass(data[:end])
+            self._show_output(data[:end])
             data = data[end:]
             self._between.set()
             self._between, self._held = None, []
             self._pause()
         if self._held is None:
-            self._pass(data)
+            self._show_output(data)
         elif data:
             self._held.append(data)
-            self._pause()  # should somebody have resumed it: this must not grow
+            self._pause()  # again, if output was resumed elsewhere: the held output must not grow
 
-    def _pass(self, data: bytes) -> None:
+    def _show_output(self, data: bytes) -> None:
         self._boundary.feed(data)
-        self._screen.feed(data)  # what it answers, the person's own terminal answers too
-        self._show(data)
+        self._screen.feed(data)  # its replies are dropped: the person's terminal sends its own
+        self._write(data)
 
     def resized(self, size: Size) -> None:
-        """The terminal has another size. What of a question stands where then, nobody knows."""
+        """Follow a new size, and withdraw the question: its rows may now be anywhere."""
         self._screen.resize(size)
         self._drawn = self._drawn and size.rows
         self._decide(PersonAnswer.NOT_NOW)
 
     def withdraw(self) -> None:
-        """Nobody wants the answer any more: it is no."""
+        """End the question with a no: the answer is not needed any more."""
         self._decide(PersonAnswer.NOT_NOW)
 
     # --- the question
 
     async def ask(self, question: GateQuestion) -> PersonAnswer:
+        """Show the question and wait for an answer. Without one, return `NOT_NOW`."""
         rows = wrap_question(question.text, self._screen.size)
         if rows is None:
             return PersonAnswer.NOT_NOW
@@ -149,7 +164,7 @@ class QuestionRow:
         self._keys, self._quiet_from = InputParser(), None
         try:
             async with asyncio.timeout(self._patience):
-                await self._hold()
+                await self._hold_output()
                 if (
                     wrap_question(question.text, self._screen.size) == rows
                     and not self._answer.done()
@@ -163,8 +178,8 @@ class QuestionRow:
         finally:
             self._remove()
 
-    async def _hold(self) -> None:
-        """Until the terminal is between two of the program's sequences, and it prints no more."""
+    async def _hold_output(self) -> None:
+        """Hold output back, from the next boundary between two escape sequences on."""
         if self._boundary.open:
             self._between = asyncio.Event()
             async with asyncio.timeout(BOUNDARY_SECONDS):
@@ -179,77 +194,80 @@ class QuestionRow:
             answer = await self._answer
             if answer is not PersonAnswer.WHILE_IT_RUNS or question.lasting:
                 return answer
-            self._answer = asyncio.get_running_loop().create_future()  # not one of the choices
+            self._answer = asyncio.get_running_loop().create_future()  # `a` was not offered
 
     def _draw(self, rows: list[str]) -> None:
         size = self._screen.size
         top = size.rows - len(rows) + 1
-        parts = [_PLAINLY, b"\x1b[?25h"]
+        parts = [_PLAIN_MODES, b"\x1b[?25h"]
         for y, row in enumerate(rows, top):
             if self._pictures:
                 parts.append(b"\x1b_Ga=d,d=y,y=%d,q=2\x1b\\" % y)
             blank = b" " * size.cols
             parts.append(b"\x1b[%d;1H\x1b#5%b%b\r%b" % (y, _INK, blank, row.encode("utf-8")))
         self._drawn = len(rows)
-        self._show(b"".join([*parts, b"\x1b[m"]))
+        self._write(b"".join([*parts, b"\x1b[m"]))
 
     def _remove(self) -> None:
-        """The rows and the cursor as they were, then what was held back."""
+        """Restore the rows and the cursor, then show the output that was held back."""
         self._answer = self._between = None
         if self._escape is not None:
             self._escape.cancel()
         if self._drawn:
-            self._show(self._restoring())
+            self._write(self._restored_rows())
             self._drawn = 0
         held, self._held = self._held, None
         for data in held or ():
-            self._pass(data)
+            self._show_output(data)
         if held is not None:
             self._resume()
 
-    def _restoring(self) -> bytes:
-        """Only from the first of the rows on: what is above was not touched."""
+    def _restored_rows(self) -> bytes:
+        """Return the bytes that draw the question's rows again. Rows above were not changed."""
         rows = self._screen.size.rows
         top = rows - self._drawn + 1
         blank = b"".join([b"\x1b[%d;1H\x1b[2K" % y for y in range(top, rows + 1)])
         drawing = self._screen.restore().partition(_CLEAR)[2]
-        return _PLAINLY + b"\x1b[?7h\x1b[m" + blank + drawing[drawing.index(b"\x1b[%dH" % top) :]
+        rows_drawn = drawing[drawing.index(b"\x1b[%dH" % top) :]
+        return _PLAIN_MODES + b"\x1b[?7h\x1b[m" + blank + rows_drawn
 
     # --- the person's side
 
     def person_input(self, data: bytes) -> bytes:
-        """What of it is the program's: all, without a question; with one, only what is no key."""
+        """Take keys for the question. Return the input that is for the program: all of it without a
+        question; with one, the reports that the terminal sends.
+        """
         now = self._now()
         if not self.standing:
             if self._keys.deadline is None or now >= self._keys.deadline:
                 self._keys.deadline = None
                 return data
-            # A key that the question saw the beginning of: it goes where the rest of it goes.
+            # The parser holds the beginning of a key: it goes to the program with its rest.
             return b"".join([_raw(event) for event in self._keys.feed(data, now)])
-        # What was typed before the question was there was typed at the program.
+        # Keys typed before the question was on the screen are for the program.
         return data if self._quiet_from is None else self._take_keys(data, now, self._quiet_from)
 
     def _take_keys(self, data: bytes, now: float, quiet_from: float) -> bytes:
         events = self._keys.feed(data, now)
-        self._look_again(now)
+        self._restart_timer(now)
         keys = [event for event in events if _is_typed(event)]
         if keys:
             self._quiet_from = now
-            if now - quiet_from >= QUIET_SECONDS and (answer := _meant(keys)):
+            if now - quiet_from >= QUIET_SECONDS and (answer := _answer_of(keys)):
                 self._decide(answer)
         return b"".join([_raw(event) for event in events if not _is_typed(event)])
 
-    def _look_again(self, now: float) -> None:
-        """An Escape is one when nothing follows it."""
+    def _restart_timer(self, now: float) -> None:
+        """Parse again at the parser's deadline: an ESC that nothing follows is the Escape key."""
         if self._escape is not None:
             self._escape.cancel()
         if self._keys.deadline is not None:
             loop = asyncio.get_running_loop()
-            self._escape = loop.call_later(self._keys.deadline - now, self._waited)
+            self._escape = loop.call_later(self._keys.deadline - now, self._parse_held)
 
-    def _waited(self) -> None:
+    def _parse_held(self) -> None:
         if self.standing and self._quiet_from is not None:
-            # Whatever else is given up now is no report: those come in one piece.
+            # No report is lost by this: a terminal sends a report in one piece.
             self._take_keys(b"", max(self._now(), self._keys.deadline or 0.0), self._quiet_from)
 
     def _decide(self, answer: PersonAnswer) -> None:
@@ -265,14 +283,14 @@ def _raw(event: ParsedInput | bytes) -> bytes:
 
 
 def _is_typed(event: ParsedInput | bytes) -> bool:
-    """Whether the person did this; what else comes, the program has asked the terminal for."""
+    """Whether the person caused this input; other reports are replies to the program's queries."""
     return isinstance(event, ParsedInput) and isinstance(
         event.payload, KeyEvent | MouseInput | PasteEvent
     )
 
 
-def _meant(events: list[ParsedInput | bytes]) -> PersonAnswer | None:
-    """The answer, if these are one. Several at once were not pressed to answer."""
+def _answer_of(events: list[ParsedInput | bytes]) -> PersonAnswer | None:
+    """Return the answer that one key gives. Several keys at once are not an answer."""
     payloads = [event.payload for event in events if isinstance(event, ParsedInput)]
     pressed = [one for one in payloads if not (isinstance(one, KeyEvent) and one.kind == "release")]
     match pressed:
@@ -286,17 +304,15 @@ def _meant(events: list[ParsedInput | bytes]) -> PersonAnswer | None:
 
 
 class ScreenModel(Screen):
-    """The person's terminal as the program sees it: a screen that is fed when it is looked at."""
+    """A model of the person's screen that parses output only when its state is read."""
 
     def __init__(self, size: Size, backlog: OutputBacklog) -> None:
         super().__init__(size, scrollback=0)
         self._backlog = backlog
-        self.muted = False
 
     def feed(self, data: bytes) -> bytes:
-        """Shown later. What it would answer, the person's own terminal answers."""
-        if not self.muted:
-            self._backlog.add(data)
+        """Keep output for later. There are no replies: the person's terminal sends them."""
+        self._backlog.add(data)
         return b""
 
     def resize(self, size: Size) -> bytes:
@@ -305,7 +321,7 @@ class ScreenModel(Screen):
         return b""
 
     def catch_up(self, most: int | None = None) -> None:
-        """See all of it, or some."""
+        """Parse the backlog, or about the first `most` bytes of it."""
         for part in self._backlog.take(most):
             if isinstance(part, Size):
                 super().resize(part)
@@ -322,12 +338,12 @@ class ScreenModel(Screen):
         return super().restore(seen)
 
     def modes(self, numbers: Iterable[int]) -> frozenset[int]:
-        """Those of these private modes that the program has set."""
+        """Return those of these private modes that the program has set."""
         self.catch_up()
         return frozenset([number for number in numbers if self._terminal.mode(number)])
 
     def lower(self, rows: int) -> None:
-        """The program began so many rows further down than at the top, as it turned out."""
+        """Move the content down: the program began so many rows below the top of the screen."""
         self.catch_up()
         if rows > 0 and not self.alternate_screen:
             super().feed(b"\x1b[%dT\x1b[%dB" % (rows, rows))

@@ -1,10 +1,10 @@
-"""`telex record`: what a person sees while a program runs, and what they type, as a file.
+"""`telex record`: writes the output of a program, and the person's input, into a file.
 
 A `RunRecorder` is a witness for `program_run.run`. Input that the terminal does not echo is not
-written, unless everything shall be: it is how passwords are typed. (Line editors such as a shell's
-turn the echo off too, and draw what is typed themselves; what they draw is in the output.) A full
-disk ends the recording with its last whole line, and not the program; where it takes not even the
-header, the program is not started.
+written, unless redaction is off: passwords are typed without echo. (Line editors, such as a
+shell's, switch the echo off too, and draw the input themselves, so it is in the output.) A full
+disk ends the recording after its last whole line, and not the program. If not even the header can
+be written, the program is not started.
 """
 
 from __future__ import annotations
@@ -31,37 +31,37 @@ if TYPE_CHECKING:
 
 
 class RecordingExists(Exception):
-    """There is a file of that name, and nobody said what shall become of it."""
+    """The file exists, and neither `--force` nor `--append` was given."""
 
 
 class CannotRecord(Exception):
-    """The file takes not even the first line."""
+    """The header could not be written."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordOptions:
-    """What shall be recorded, and where to."""
+    """The file of a recording, and its content."""
 
     path: Path
     version: Literal[2, 3] = 2
     typed: bool = False
-    """Also what the person types."""
+    """Whether the person's input is recorded too."""
     redactor: Redactor | None = None
-    """Without one everything is written as it is."""
+    """Without a redactor everything is written unchanged."""
     replaced: bool = False
-    """An older file gives way."""
+    """Whether to replace an existing file."""
     continued: bool = False
-    """An older recording goes on."""
+    """Whether to append to an existing recording."""
 
 
 class RunRecorder:
-    """An open recording. `run` tells it what happens; `finish` closes it."""
+    """An open recording, and a `RunWitness`: `run` calls it, and `finish` closes it."""
 
     def __init__(self, wanted: RecordOptions, header: Header) -> None:
         self._typed = wanted.typed
         self.raw = wanted.redactor is None
         self._bare = not is_shown()
-        """The program's terminal adds no carriage returns; a player's neither."""
+        """The program's terminal adds no carriage returns, so the recording must."""
         self._texts = {kind: _decoder() for kind in ("output", "input")}
         before = _before(wanted.path) if wanted.continued else None
         self._file = _opened(wanted)
@@ -70,7 +70,7 @@ class RunRecorder:
             self._recorder = AsciicastWriter(header, now, wanted.redactor)
             self._write(self._recorder.header())
         else:
-            # In version 3 times count from the line before, in 2 from the beginning.
+            # In version 3 times are relative to the previous line, in 2 to the beginning.
             version = before.header.version
             began = now - (before.duration if version == 2 else 0)
             self._recorder = AsciicastWriter(
@@ -83,7 +83,7 @@ class RunRecorder:
 
     @property
     def failed(self) -> OSError | None:
-        """Why it is not whole."""
+        """The error that ended the recording early."""
         return self._file.failure
 
     def output(self, data: bytes) -> None:
@@ -99,7 +99,7 @@ class RunRecorder:
         self._write(self._recorder.resize(size, time.monotonic()))
 
     def finish(self, code: int | None) -> None:
-        """The program ended, with that exit code if it ever ran."""
+        """Write the exit code, None if the program never ran, and close the file."""
         now = time.monotonic()
         last = self._recorder.finish(now) if code is None else self._recorder.exit(code, now)
         self._write(last)
@@ -114,7 +114,7 @@ def _decoder() -> codecs.IncrementalDecoder:
 
 
 def _before(path: Path) -> recording.Recording | None:
-    """The recording that goes on; a half line, left by a recorder that was killed, is cut off."""
+    """Read the recording to append to. An incomplete last line of a killed recorder is removed."""
     if not path.exists() or not path.stat().st_size:
         return None
     with path.open("r+b") as file:
@@ -125,14 +125,16 @@ def _before(path: Path) -> recording.Recording | None:
 
 
 def _opened(wanted: RecordOptions) -> RawTranscript:
-    """The file, ours alone. Unbuffered: what was recorded is there, however we end."""
+    """Open the file, with access for this user alone. It is unbuffered, so that a kill loses
+    nothing.
+    """
     how = os.O_APPEND if wanted.continued else os.O_TRUNC if wanted.replaced else os.O_EXCL
     there = wanted.path.exists()
     try:
         descriptor = os.open(wanted.path, os.O_WRONLY | os.O_CREAT | how | os.O_CLOEXEC, 0o600)
     except FileExistsError:
         raise RecordingExists(
-            f"{wanted.path} is there already; --force replaces it, --append goes on with it"
+            f"{wanted.path} already exists; --force replaces it, --append continues it"
         ) from None
     if stat.S_ISREG(os.fstat(descriptor).st_mode):  # a device keeps its mode
         os.fchmod(descriptor, 0o600)

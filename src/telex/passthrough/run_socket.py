@@ -1,8 +1,8 @@
-"""The socket of one `telex run`: in a directory of its own, for this user alone, then removed.
+"""The socket of one `telex run`: in a directory of its own, for this user alone, removed at exit.
 
-A run that is killed cannot tidy up, so each run removes what killed ones left. Whether a directory
-is still used is asked of the kernel: its owner holds a lock on it, which ends with the process
-however that ends. Used by `escape_filter`.
+A run that is killed cannot remove its directory, so each run removes the directories of killed
+runs. The owner of a directory holds a lock on it, which the kernel releases when the process exits
+in any way: a directory without a lock is not used any more. Used by `escape_filter`.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _NAME: Final = "escapes"
 
 
 @contextlib.asynccontextmanager
-async def listen_for_run(came: Callable[[Channel], None]) -> AsyncIterator[Path | None]:
-    """Where it is; None where no directory can be made."""
+async def listen_for_run(accepted: Callable[[Channel], None]) -> AsyncIterator[Path | None]:
+    """Listen on a new socket. Yields its path; None if no directory can be made."""
     from telex.transports import unix
 
     place = _place()
@@ -36,12 +36,12 @@ async def listen_for_run(came: Callable[[Channel], None]) -> AsyncIterator[Path 
         if directory is None:
             yield None
             return
-        async with unix.listen(directory / _NAME, came):
+        async with unix.listen(directory / _NAME, accepted):
             yield directory / _NAME
 
 
 def _place() -> Path:
-    """Where temporary files go; not where the socket's path would get too long for the kernel."""
+    """Return the directory for temporary files; /tmp if the socket's path would be too long."""
     usual = Path(tempfile.gettempdir())
     longest = os.fsencode(usual / f"{_PREFIX}12345678" / _NAME)
     return usual if len(longest) <= limits.SOCKET_PATH_BYTES else Path("/tmp")  # noqa: S108
@@ -49,7 +49,7 @@ def _place() -> Path:
 
 @contextlib.contextmanager
 def _held(place: Path) -> Iterator[Path | None]:
-    """A new directory there, locked while we live."""
+    """Make a new directory there, locked until we exit."""
     try:
         directory = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=place))
     except OSError:
@@ -74,16 +74,18 @@ def _opened(directory: Path) -> Iterator[int]:
 
 
 def _sweep(place: Path) -> None:
-    """Remove what runs that were killed left in it."""
+    """Remove the directories that killed runs have left."""
     for directory in place.glob(f"{_PREFIX}*"):
-        # Others' directories cannot be opened; what another run sweeps meanwhile is gone.
+        # Other users' directories cannot be opened; another run may remove one at the same time.
         with contextlib.suppress(OSError), _opened(directory) as fd:
             if os.fstat(fd).st_uid == os.geteuid() and _abandoned(directory, fd):
                 shutil.rmtree(directory)
 
 
 def _abandoned(directory: Path, fd: int) -> bool:
-    """No socket yet: its owner may be about to lock it. A socket comes after the lock."""
+    """Whether the owner of a directory has exited. Without a socket in it, the owner may be about
+    to lock it: the socket is made after the lock.
+    """
     if not (directory / _NAME).exists():
         return False
     try:

@@ -1,13 +1,13 @@
-"""The small program that leads the child's session, so that the child can stop.
+"""The small program that leads the child's session, so that Ctrl-Z can stop the child.
 
-The kernel lets no process be stopped from its keyboard whose process group nobody in its session
-looks after: a program that leads its session itself, as under `script`, does not hear Ctrl-Z. A
-shell is what usually looks after it. This is the least of a shell: it starts one program in a group
-of its own, in the foreground. When that stops, this stops; continued, it continues it; and it ends
-as the program ended.
+The kernel does not stop an orphaned process group from the keyboard: Ctrl-Z has no effect on a
+program that leads its own session, as under `script`. Usually a shell is the parent in the same
+session that prevents this. This program is the smallest such shell: it starts one program in a
+process group of its own, in the foreground. It stops when the program stops, continues the program
+when it is continued, and exits with the program's exit code.
 
-`program_run` starts it as `python -I -S session_leader.py MODES PATH ARGV…`, so it imports
-nothing of telex, and no site.
+`program_run` starts it as `python -I -S session_leader.py MODES PATH ARGV…`, so it imports nothing
+of telex, and no site.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import signal
 import sys
 import termios
 
-TYPE_CHECKING = False  # type checkers know better, and `typing` takes longer than all of the rest
+TYPE_CHECKING = False  # type checkers take it for true; to import `typing` is slower than the rest
 if TYPE_CHECKING:
     from typing import Any
 
 READY = b"\0"
-"""The first byte printed: from here on the terminal may be typed into. Earlier, keys would be
-echoed by rules that do not hold, and a Ctrl-Z would hit nobody."""
+"""The first byte printed: from now on the terminal may receive input. Earlier, keys would be echoed
+by the wrong modes, and a Ctrl-Z would have no effect."""
 
 _TERMINAL = 0
 _SPARED = {signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD}
@@ -31,24 +31,24 @@ _SPARED = {signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD}
 
 def main() -> None:
     modes, path, *argv = sys.argv[1:]
-    # Whatever ends the program ends us, a moment later and with its exit code. A leader that went
-    # first would take the terminal with it.
+    # Signals end the program, and then we exit with its exit code. If the leader exited first, the
+    # terminal would hang up.
     for number in signal.valid_signals() - _SPARED:
         signal.signal(number, signal.SIG_IGN)
     _prepare(modes)
     pid = os.fork()
     if not pid:
         _become(path, argv)
-    os._exit(_look_after(pid))
+    os._exit(_wait(pid))
 
 
 def program_argv(argv: tuple[str, ...]) -> tuple[str, ...]:
-    """The program's own, of a command that may have been started by this."""
+    """Return the program's own argv, from a command that may have been started by this file."""
     return argv[argv.index(__file__) + 3 :] if __file__ in argv else argv
 
 
 def _prepare(modes: str) -> None:
-    """The terminal as the person's was; if that is not known, as a filter needs it."""
+    """Set the modes of the person's terminal; without them, those that a pipeline needs."""
     if modes:
         numbers = [int(number) for number in modes.split(",")]
         wanted: list[Any] = [*numbers[:6], numbers[6:]]
@@ -68,28 +68,28 @@ def _become(path: str, argv: list[str]) -> None:
         os.write(_TERMINAL, READY)
         os.execv(path, argv)
     except OSError as error:
-        said = (
+        message = (
             f"telex: {path} cannot be run: {error.strerror}; check its #! line, or whether it was "
         )
-        os.write(2, f"{said}built for this system\n".encode("utf-8", "surrogateescape"))
+        os.write(2, f"{message}built for this system\n".encode("utf-8", "surrogateescape"))
     finally:
         os._exit(126)
 
 
-def _look_after(pid: int) -> int:
-    """Its exit code, with a signal counted from 128 up as shells do."""
+def _wait(pid: int) -> int:
+    """Stop and continue with the program. Return its exit code; for a signal, 128 plus it."""
     while True:
         status = os.waitpid(pid, os.WUNTRACED)[1]
         if not os.WIFSTOPPED(status):
             code = os.waitstatus_to_exitcode(status)
             return code if code >= 0 else 128 - code
         os.kill(os.getpid(), signal.SIGSTOP)
-        # Somebody continued us, and means both.
+        # We were continued: continue the program too.
         try:
             os.tcsetpgrp(_TERMINAL, pid)
             os.killpg(pid, signal.SIGCONT)
         except OSError:
-            continue  # it was killed while it was stopped; the next look says how
+            continue  # it was killed while it was stopped; `waitpid` returns how
 
 
 if __name__ == "__main__":

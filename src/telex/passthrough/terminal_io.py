@@ -1,9 +1,9 @@
 """Non-blocking reading and writing of descriptors that we share with the shell.
 
-Whether reading and writing wait belongs to the open file, not to the descriptor: a program that
-makes its stdout non-blocking makes everybody's so, and after its end `cat` fails with "resource
-temporarily unavailable". So a terminal or a pipe is opened once more. Where that cannot be
-(sockets, another user's terminal), the shared one is changed, and changed back.
+O_NONBLOCK belongs to the open file description, not to the descriptor: a program that makes its
+stdout non-blocking does so for all processes that share it, and after its exit `cat` fails with
+"resource temporarily unavailable". So a terminal or a pipe is opened again. Where that is not
+possible (sockets, another user's terminal), the shared description is changed, and changed back.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _WAITLESS = os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 @contextlib.contextmanager
 def reopened_nonblocking(fd: int, flags: int) -> Iterator[int]:
-    """The same thing under a number of our own, non-blocking; `flags` as for `os.open`."""
+    """Open the same file again, non-blocking. `flags` are those of `os.open`."""
     own = _opened_again(fd, flags)
     shared = own is None and not is_always_ready(fd) and os.get_blocking(fd)
     if own is None:
@@ -45,7 +45,7 @@ def reopened_nonblocking(fd: int, flags: int) -> Iterator[int]:
 
 
 def is_always_ready(fd: int) -> bool:
-    """Whether it is a file, or as good as one: never waits, and no event loop watches it."""
+    """Whether this is a file or a device that never blocks, and that no event loop can watch."""
     kind = os.fstat(fd).st_mode
     return stat.S_ISREG(kind) or stat.S_ISBLK(kind) or (stat.S_ISCHR(kind) and not os.isatty(fd))
 
@@ -61,7 +61,7 @@ def _paths(fd: int) -> Iterator[str]:
     if os.isatty(fd):
         with contextlib.suppress(OSError):
             yield os.ttyname(fd)
-        # After `su` the terminal is another user's. By this name it is open to whom it controls.
+        # After `su` the terminal belongs to another user, but /dev/tty can still be opened.
         with contextlib.suppress(OSError):
             os.tcgetpgrp(fd)
             yield "/dev/tty"
@@ -70,9 +70,10 @@ def _paths(fd: int) -> Iterator[str]:
 
 
 class InputReader:
-    """Reads a non-blocking descriptor from `resume` to its end, or until closed.
+    """Reads a non-blocking descriptor from `resume` until its end, or until `close`.
 
-    One read a turn and nothing kept: a key is with the program before the next thing is looked at.
+    It does one read in each turn of the loop and buffers nothing, so a key reaches the program
+    before the next event is handled.
     """
 
     def __init__(self, fd: int, got: Callable[[bytes], None], ended: Callable[[], None]) -> None:
@@ -83,7 +84,7 @@ class InputReader:
         self._flowing = False
         self._over = False
         self._always = is_always_ready(fd)
-        """No event loop watches a file; but then it never makes anybody wait."""
+        """A file is read in every turn: an event loop cannot watch it, and it never blocks."""
 
     def resume(self) -> None:
         if not self._flowing and not self._over:
@@ -112,7 +113,7 @@ class InputReader:
         except OSError as error:
             if error.errno != errno.EIO:
                 raise
-            data = b""  # a terminal that has hung up
+            data = b""  # the terminal has hung up
         if not data:
             self.close()
             self._ended()
@@ -123,11 +124,16 @@ class InputReader:
 
 
 class OutputWriter:
-    """Writes to a non-blocking descriptor. `broken` is called once if nobody takes it any more.
+    """Writes to a non-blocking descriptor.
 
-    Data is written at once, in the caller's turn. What the terminal does not take is queued, and
-    the queue is short: it calls `full` long before it calls `empty`, and so a slow terminal slows
-    the program, as it would without us.
+    Data is written at once, in the caller's turn. Data that the terminal does not take is queued.
+    The queue is short, so that a slow terminal slows the program, as it would without telex.
+
+    Args:
+        fd: The descriptor.
+        full: Called when the queue reaches its limit.
+        empty: Called when the queue is empty again.
+        broken: Called once if a write fails for good.
     """
 
     def __init__(
@@ -160,11 +166,11 @@ class OutputWriter:
             self._loop.add_writer(self._fd, self._write)
 
     async def flushed(self) -> None:
-        """Until all of it was taken, or nobody will take it."""
+        """Wait until all data was written, or writing has failed."""
         await self._flushed.wait()
 
     def close(self) -> None:
-        """What is queued is lost."""
+        """Drop the queue and write nothing more."""
         self._over = True
         self._queue.clear()
         self._settle()
@@ -191,7 +197,7 @@ class OutputWriter:
         self._empty()
 
     def _offer(self, data: bytes | memoryview) -> int:
-        """How much of it was taken."""
+        """Write, and return how many bytes were taken."""
         try:
             return os.write(self._fd, data)
         except BlockingIOError:

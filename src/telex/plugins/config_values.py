@@ -1,14 +1,15 @@
-"""The values of a plugin's config entries: from where each comes, of which type it must be.
+"""The values of a plugin's config entries: resolves their sources and checks their types.
 
-Weakest first: the entry's own default, `[plugins.NAME]` in a config file (the user's, then a
-trusted project's), the variable `TELEX_<NAME>_<KEY>`, a flag. A command's entries are one level
-deeper: `[plugins.NAME.COMMAND]`, `TELEX_<NAME>_<COMMAND>_<KEY>`. An entry may name another variable
-(`envOverride`), of those that are the plugin's: `TELEX_<NAME>_…`, and what its manifest's `needs`
-ask for. Else one entry would read any secret of the host's environment. Whoever set a value wrongly
-hears of every mistake at once, each with its key, where it was set, and what was expected.
+The sources, weakest first: the default of the entry, `[plugins.NAME]` in a config file (the user's,
+then a trusted project's), the variable `TELEX_<NAME>_<KEY>`, a flag. The entries of a command are
+one level deeper: `[plugins.NAME.COMMAND]`, `TELEX_<NAME>_<COMMAND>_<KEY>`. An entry may name
+another variable (`envOverride`), but only `TELEX_<NAME>_…` or a variable in `needs.env` of the
+manifest: otherwise an entry could read any secret of the host's environment. All wrong values are
+reported at once, each with its key, its source, and the expected type.
 
-Pure but for `sections_of`, which reads the user's file again: what plugins take is not telex's to
-know when it reads its own settings. Used by `telex plugin`, and by `plugin_manifest` for defaults.
+Pure except for `sections_of`, which reads the user's config file again: telex does not know the
+entries of plugins when it reads its own settings. Used by `telex plugin`, and by `plugin_manifest`
+for defaults.
 """
 
 from __future__ import annotations
@@ -46,12 +47,12 @@ _YES: Final = frozenset(("true", "yes", "on", "1"))
 _NO: Final = frozenset(("false", "no", "off", "0"))
 _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,19}")
 _RANGE: Final = range(-(2**63), 2**63)
-"""What every language a plugin may be written in can hold."""
+"""64-bit integers, which every language of a plugin can represent."""
 _BETWEEN_WORDS: Final = str.maketrans("-.", "__")
 
 
 class BadValues(ConfigError):
-    """Values that do not fit, all of them."""
+    """Values have the wrong type. `problems` has all of them."""
 
     def __init__(self, problems: Iterable[str]) -> None:
         self.problems = tuple(problems)
@@ -60,13 +61,13 @@ class BadValues(ConfigError):
 
 @dataclass(frozen=True, slots=True)
 class ConfigSection:
-    """All of `[plugins]` in one file."""
+    """The table `[plugins]` of one file."""
 
     plugins: Mapping[str, Any]
     origin: Origin
 
     def table(self, words: Iterable[str]) -> Mapping[str, Any]:
-        """`[plugins.A.B]`; empty where there is none."""
+        """Return the table `[plugins.A.B]`, or an empty one."""
         found: Any = self.plugins
         for word in words:
             found = found.get(word) if isinstance(found, dict) else None
@@ -75,37 +76,37 @@ class ConfigSection:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Where values may come from, besides the entries' own defaults."""
+    """The sources of values, besides the defaults of the entries."""
 
     sections: Sequence[ConfigSection] = ()
     """Weakest first."""
     environ: Mapping[str, str] = field(default_factory=dict)
     flags: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """By key, each as often as it was given."""
+    """Values by key, one for each occurrence of the flag."""
     cwd: Path = Path("/")
-    """Where relative paths begin. `~` is the environment's HOME."""
+    """The base of relative paths. `~` is HOME of `environ`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """One entry's value, and where it came from."""
+    """The value of one entry, and its source."""
 
     entry: ConfigEntry
     value: Value | None
-    """None where nobody gave one."""
+    """None if no source has one."""
     origin: Origin
 
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """Every entry once, in the entries' order; what is wrong; what may have been meant."""
+    """All entries in order with their values, and the problems and hints."""
 
     resolved: tuple[Resolved, ...]
     problems: tuple[str, ...]
     hints: tuple[str, ...]
 
     def key_values(self) -> list[KeyValue]:
-        """As the protocol wants them: without those that nobody gave. Raises BadValues."""
+        """Return the values for the protocol, without entries that have none. Raises BadValues."""
         if self.problems:
             raise BadValues(self.problems)
         given = (one for one in self.resolved if one.value is not None)
@@ -119,25 +120,27 @@ def resolve(
     command: Sequence[str] = (),
     granted: Collection[str] = (),
 ) -> Values:
-    """The values of a plugin's own entries, or of those of one of its commands. `granted` are
-    the variables of its manifest's needs."""
+    """Resolve the values of a plugin's entries, or of the entries of one of its commands.
+
+    `granted` are the variables in `needs.env` of the manifest.
+    """
     words = (plugin, *command)
     problems: list[str] = []
-    hints = list(_not_its_own(words, entries, sources, granted))
-    entries = [_without_others(plugin, entry, granted) for entry in entries]
+    hints = list(_forbidden_overrides(words, entries, sources, granted))
+    entries = [_with_allowed_override(plugin, entry, granted) for entry in entries]
     resolved = tuple(_resolved(words, entry, sources, problems) for entry in entries)
     return Values(resolved, tuple(problems), (*hints, *_hints(words, entries, sources)))
 
 
 def granted_variables(found: FoundPlugin) -> Collection[str]:
-    """The variables that a plugin's manifest asks for."""
+    """Return the variables in `needs.env` of a plugin's manifest."""
     needs = found.manifest.needs if found.manifest else None
     return (needs.env if needs else None) or ()
 
 
 def values_for_initialize(sources: Sources) -> Callable[[FoundPlugin, Introduced], list[KeyValue]]:
-    """What plugins are initialised with, for `PluginSettings.config`.
-    It raises PluginHandshakeFailed."""
+    """Return a function for `PluginSettings.config`: it resolves the values for `initialize`, and
+    raises PluginHandshakeFailed."""
 
     def values(found: FoundPlugin, introduced: Introduced) -> list[KeyValue]:
         try:
@@ -146,13 +149,13 @@ def values_for_initialize(sources: Sources) -> Callable[[FoundPlugin, Introduced
                 found.name, entries, sources, granted=granted_variables(found)
             ).key_values()
         except BadValues as bad:
-            raise PluginHandshakeFailed(found.name, f"cannot be given its values: {bad}") from bad
+            raise PluginHandshakeFailed(found.name, f"has invalid config values: {bad}") from bad
 
     return values
 
 
 def variable_name(words: Iterable[str], entry: ConfigEntry) -> str:
-    """The variable of a resolved entry. `words` are the plugin's name, and the command's."""
+    """Return the variable of a resolved entry. `words` are the names of plugin and command."""
     return entry.env_override or _spelt((*words, entry.key))
 
 
@@ -165,14 +168,16 @@ def _may_read(plugin: str, name: str, granted: Collection[str]) -> bool:
     return own and name not in NEVER_INHERITED
 
 
-def _without_others(plugin: str, entry: ConfigEntry, granted: Collection[str]) -> ConfigEntry:
+def _with_allowed_override(
+    plugin: str, entry: ConfigEntry, granted: Collection[str]
+) -> ConfigEntry:
     name = entry.env_override
     if name is None or _may_read(plugin, name, granted):
         return entry
     return replace(entry, env_override=None)
 
 
-def _not_its_own(
+def _forbidden_overrides(
     words: Sequence[str],
     entries: Sequence[ConfigEntry],
     sources: Sources,
@@ -182,7 +187,7 @@ def _not_its_own(
         name = entry.env_override
         if name and name in sources.environ and not _may_read(words[0], name, granted):
             yield (
-                f"{name} is not given to {words[0]}, whose manifest does not ask for it in "
+                f"{name} is not passed to {words[0]}, whose manifest does not have it in "
                 f"`needs.env`; set {_spelt((*words, entry.key))}"
             )
 
@@ -192,7 +197,7 @@ def flag_name(entry: ConfigEntry) -> str:
 
 
 def type_problem(value: object, kind: ValueType) -> str | None:
-    """Why a value from JSON or TOML is not of this type; None when it is."""
+    """Return why a value from JSON or TOML is not of this type, or None."""
     one = kind.removesuffix("List")
     if kind == one:
         return None if _is(value, one) else f"must be {_WORDS[one]}; it is {describe_value(value)}"
@@ -207,7 +212,7 @@ def type_problem(value: object, kind: ValueType) -> str | None:
 
 
 def sections_of(config: Config) -> list[ConfigSection]:
-    """`[plugins]` of the files a configuration was read from, weakest first."""
+    """Return `[plugins]` of the files of a configuration, weakest first."""
     user = read_file(config.user_file)
     found = [] if user is None else [_section(user, Origin(Source.USER, str(config.user_file)))]
     project = config.project_file
@@ -244,13 +249,14 @@ def _resolved(
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """As a variable or a flag writes it. What cannot be read stays text, and does not fit."""
+    """A value from a variable or a flag. Text that cannot be converted stays text, and then has the
+    wrong type."""
 
     parts: tuple[str, ...]
 
     def read(self, kind: ValueType) -> object:
         if not kind.endswith("List"):
-            return _from_text(self.parts[-1], kind)  # the last one counts, as with most programs
+            return _from_text(self.parts[-1], kind)  # the last flag wins, as in most programs
         items = [item for part in self.parts for item in _items(part)]
         return [_from_text(item, kind.removesuffix("List")) for item in items]
 
@@ -258,7 +264,8 @@ class _Text:
 def _given(
     words: Sequence[str], entry: ConfigEntry, sources: Sources
 ) -> Iterator[tuple[Any, Origin]]:
-    """What each source gave, weakest first. An empty variable is none, as everywhere in telex."""
+    """Yield the value of each source, weakest first. An empty variable counts as unset, as
+    everywhere in telex."""
     if not entry.flag_only:
         for section in sources.sections:
             if (value := section.table(words).get(entry.key)) is not None:
@@ -271,7 +278,8 @@ def _given(
 
 
 def _items(text: str) -> list[Any]:
-    """With commas, or as TOML from `[` on, for items that have commas themselves."""
+    """Split a list: a TOML list if the text starts with `[`, otherwise at commas. TOML is for items
+    that contain commas."""
     if text.startswith("["):
         try:
             items = tomllib.loads(f"list = {text}")["list"]
@@ -306,7 +314,7 @@ def _is(value: object, kind: str) -> bool:
 
 
 def _placed(value: Any, kind: ValueType, sources: Sources) -> Any:
-    """The same, with paths made absolute."""
+    """Return the value, with paths made absolute."""
     if value is None or not kind.startswith("path"):
         return value
     if isinstance(value, list):
@@ -315,8 +323,8 @@ def _placed(value: Any, kind: ValueType, sources: Sources) -> Any:
 
 
 def absolute_path(path: str, sources: Sources) -> str:
-    """A path from where the sources stand, with `~` for home."""
-    # `..` stays: what it leads to depends on the links before it.
+    """Return a path relative to `sources.cwd` as an absolute one, with `~` for home."""
+    # `..` is kept: its target depends on the links before it.
     if path == "~" or path.startswith("~/"):
         path = sources.environ.get("HOME", "/") + path[1:]
     return str(sources.cwd / path)
@@ -330,7 +338,7 @@ def _hints(words: Sequence[str], entries: Sequence[ConfigEntry], sources: Source
             if key in known:
                 if known[key].flag_only:
                     yield _no_effect(where, known[key])
-            elif not isinstance(value, dict):  # a table is a command's
+            elif not isinstance(value, dict):  # a table belongs to a command
                 near = nearest(key, known)
                 yield f"{where} is not known" + (f"; did you mean {near}?" if near else "")
     for entry in entries:

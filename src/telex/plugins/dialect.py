@@ -1,13 +1,13 @@
-"""A plugin's JSON-RPC as a host reads it, and its pipes, of which either half may end alone.
+"""A plugin's JSON-RPC as the host reads it, and its pipes, which may close independently.
 
-What a plugin does wrong goes to a `DialectListener`, in three kinds. *Stray* output between frames
-is somebody's `print`: it was not meant for us, so it is skipped, counted, and not answered. A
-response *without an id* means that the plugin could not read something of ours. Everything else is
-a *mistake*: a protocol error, of which a plugin may make few.
+Faults in a plugin's output are reported to a `DialectListener`, in three kinds. *Stray* output
+between frames comes from a `print` that was not meant for the host, so it is skipped, counted, and
+not answered. A response *without an id* means that the plugin could not read a message of the host.
+Every other fault is a *mistake*: a protocol error, of which a plugin may make few.
 
-A message that cannot be read (too large, not UTF-8, too deep) may have been the answer to a call,
-which is then *lost* and fails at once. `answered_id` finds out which call, from the members in its
-first bytes: most plugins write the id before the rest.
+A message that cannot be read (too large, not UTF-8, nested too deep) may have been the response to
+a call. This call has then *lost* its answer and fails at once. `answered_id` finds the call from
+the members in the first bytes of the message: most plugins write the id before the rest.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ CODES: Final = {
 }
 _JSON: Final = JsonRpc(CODES, cancel_method="$/cancelRequest")
 _loose: Final = msgspec.json.Decoder()
-_BEGINNING: Final = 80
+_FIRST_OUTPUT_BYTES: Final = 80
 
 
 class DialectListener(Protocol):
-    """Who is told what a plugin does wrong."""
+    """Receives the faults of a plugin's output, and the ids of the host's requests."""
 
     def on_stray(self, what: str) -> None: ...
     def on_response_without_id(self, what: str) -> None: ...
@@ -54,7 +54,7 @@ class DialectListener(Protocol):
 
 
 class PluginDialect:
-    """The dialect of one plugin."""
+    """JSON-RPC with one plugin. Reports faults in its messages to the listener."""
 
     default_timeout: float | None = None
     streams = False
@@ -62,7 +62,8 @@ class PluginDialect:
     def __init__(self, listener: DialectListener) -> None:
         self._listener = listener
         self.cancels = False
-        """Whether it announced that it heeds cancels. Its own are always heeded."""
+        """Whether to send cancels: set when the plugin has the capability. The plugin's own cancels
+        are always served."""
 
     def new_id(self, count: int) -> int | str:
         id = _JSON.new_id(count)
@@ -81,7 +82,7 @@ class PluginDialect:
             case Failure(None, problem):
                 self._listener.on_response_without_id(problem.message)
             case Malformed():
-                return self._judged(message, body)
+                return self._report(message, body)
         return message
 
     def answer_to(self, fault: Fault) -> None:
@@ -99,9 +100,9 @@ class PluginDialect:
             return
         self._listener.on_lost_answer(id, why)
 
-    def _judged(self, message: Malformed, body: bytes) -> Malformed:
-        """A message that is none. One without a method was meant as an answer: it is not answered
-        in turn, and the call whose answer it would have been fails now and not when time is up."""
+    def _report(self, message: Malformed, body: bytes) -> Malformed:
+        """Report an invalid message. A message without a method was meant as a response: it is not
+        answered, and its call fails now instead of at its deadline."""
         members = _members(message.problem, body)
         if "result" in members and members.get("id") is None:
             self._listener.on_response_without_id(message.problem.message)
@@ -112,13 +113,14 @@ class PluginDialect:
             return message
         id = members.get("id")
         if members.get("method") is None and isinstance(id, (int, str)):
-            spoilt = None if isinstance(id, bool) else id  # True would be taken for 1
-            return Malformed(message.problem, spoils=spoilt)
+            spoils = None if isinstance(id, bool) else id  # True equals 1
+            return Malformed(message.problem, spoils=spoils)
         return message
 
 
 def _members(problem: Problem, body: bytes) -> dict[str, object]:
-    """What it consists of, as far as that can be told: a number may still be out of range."""
+    """Return the members of an invalid message, as far as it can be decoded: a number may still be
+    out of range."""
     if problem.code is Condition.PARSE:
         return {}
     try:
@@ -129,65 +131,69 @@ def _members(problem: Problem, body: bytes) -> dict[str, object]:
 
 
 class PluginPipes(FramedChannel):
-    """The channel. A plugin that answers and exits closes its input and its output at once, and we
-    may hear of the first before we have read the second: that its input is closed is told, and
-    what it said is read to the end."""
+    """The channel over a plugin's standard input and output.
 
-    def __init__(self, silent: Callable[[str], None]) -> None:
+    A plugin that answers and exits closes both pipes at once, and the event loop may report the
+    closed input before it has read the output. So a closed input is reported to `on_pipe_closed`,
+    and the output is still read to its end.
+    """
+
+    def __init__(self, on_pipe_closed: Callable[[str], None]) -> None:
         super().__init__(LSP)
-        self._silent = silent
-        self._closing = self._deaf = False
+        self._on_pipe_closed = on_pipe_closed
+        self._closing = self._input_closed = False
         self._offset, self._data = 0, b""
-        """Where in the stream this read began, and what it brought."""
+        """The position in the stream where the current read began, and its bytes."""
         self.first_output = b""
-        """The first it wrote, for who has to say that it was no message."""
+        """The first bytes of output, for an error message if they are no message."""
 
     def data_received(self, data: bytes) -> None:
-        if len(self.first_output) < _BEGINNING:
-            self.first_output += data[: _BEGINNING - len(self.first_output)]
+        if len(self.first_output) < _FIRST_OUTPUT_BYTES:
+            self.first_output += data[: _FIRST_OUTPUT_BYTES - len(self.first_output)]
         self._data = data
         super().data_received(data)
         self._offset += len(data)
         self._data = b""
 
     def _deliver(self, events: list[Event]) -> None:
-        super()._deliver([self._with_its_beginning(event) for event in events])
+        super()._deliver([self._with_first_bytes(event) for event in events])
 
-    def _with_its_beginning(self, event: Event) -> Event:
-        """What is too long is not kept; how it begins mostly came with its header."""
+    def _with_first_bytes(self, event: Event) -> Event:
+        """Add the first bytes of a frame that is too long. The frame itself is dropped, but its
+        first bytes are mostly in the same read as its header."""
         if not isinstance(event, Fault) or event.reason is not Reason.TOO_LONG:
             return event
         at = max(0, event.offset - self._offset)
-        return replace(event, begins=self._data[at : at + LOOKED_AT])
+        return replace(event, begins=self._data[at : at + SEARCHED_BYTES])
 
     def eof_received(self) -> bool:
         kept = super().eof_received()
-        self._silent("closed its standard output")
+        self._on_pipe_closed("closed its standard output")
         return kept
 
     def connection_lost(self, error: Exception | None) -> None:
         if self._closing:
             super().connection_lost(error)
             return
-        self._deaf = True
-        self.resume_writing()  # who waits for room need not
-        self._silent("closed its standard input")
+        self._input_closed = True
+        self.resume_writing()  # a sender that waits for room would wait for ever
+        self._on_pipe_closed("closed its standard input")
 
     def abort_writes(self) -> None:
-        """Drop what it has not taken: it was given its time."""
+        """Drop the bytes that the plugin has not read."""
         if self._writing is not None and self.unsent:
             self._writing.abort()
 
     async def close(self) -> None:
         self._closing = True
-        if self._deaf:
-            self._deaf = False
+        if self._input_closed:
+            self._input_closed = False
             super().connection_lost(None)
         await super().close()
 
 
-LOOKED_AT: Final = 4096
-"""Bytes: a header, and the members before a result."""
+SEARCHED_BYTES: Final = 4096
+"""Enough for a header and the members before a result."""
 
 _TOKEN: Final = re.compile(
     rb'"((?:[^"\\]|\\.)*+)"(\s*:\s*(?:(-?[0-9]{1,18})\b|"([^"\\]*)")?)?|[{}\[\]]'
@@ -195,14 +201,15 @@ _TOKEN: Final = re.compile(
 
 
 class NotAnAnswer(Exception):
-    """It has a method: somebody asks or tells something."""
+    """The message has a method: it is a request or a notification."""
 
 
 def answered_id(begins: bytes) -> int | str | None:
-    """The id of what it answers; None where it cannot be told. Raises NotAnAnswer."""
+    """Return the id of a response from its first bytes; None if they do not have it. Raises
+    NotAnAnswer."""
     found: int | str | None = None
     depth = 0
-    for token in _TOKEN.finditer(begins, max(0, begins.find(b"{")), LOOKED_AT):
+    for token in _TOKEN.finditer(begins, max(0, begins.find(b"{")), SEARCHED_BYTES):
         if token[0] in b"{[":
             depth += 1
         elif token[0] in b"}]":

@@ -1,18 +1,17 @@
-"""Which plugins there are: executables in the plugin directories, looked at and not run.
+"""Finds plugins: executables in the plugin directories, which are checked here and not run.
 
-In this order, where the first of a name wins: telex's own `plugins` in its data directory, each
-directory of TELEX_PLUGIN_PATH, and `.telex/plugins` of the project, which has to be trusted first.
-In a directory a plugin is an executable file, or a directory with a `manifest.json`; a plugin
-directory with a manifest of its own is one plugin, for whoever is writing it.
+The directories are searched in this order, and the first plugin of a name wins: `plugins` in
+telex's data directory, each directory of TELEX_PLUGIN_PATH, and `.telex/plugins` of the project,
+which must be trusted first. In a directory, a plugin is an executable file, or a directory with a
+`manifest.json`. A plugin directory that has a `manifest.json` itself is one plugin, for its author.
 
-Nothing is run that another user could have written (`ownership`): the file and its manifest, what
-runs a script, and what lies where a program looks for the rest of itself. What a manifest names
-lies beneath it, links included. Looking and running are two steps; that is sound here because only
-we can change anything in between.
+A plugin is refused if another user could have written it (`ownership`): the file, its manifest, the
+interpreter of a script, or the directories from which the program loads its other files. The
+executable that a manifest names must be below the manifest, links included. The check and the run
+are two steps. That is safe, because only this user and root can change the files in between.
 
-What is wrong is told and never fatal: a plugin that cannot be run is found with its problem, and
-keeps its name from those after it, for breaking one must not put another in its place. `find` is
-for whoever starts plugins or lists them.
+A problem is reported and never fatal. A plugin that cannot be run is found with its problem and
+keeps its name: if it were left out, a later plugin of the same name would take its place.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ VARIABLE: Final = "TELEX_PLUGIN_PATH"
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _SUFFIX: Final = re.compile(r"(?<=.)\.[A-Za-z]+\Z")
-"""`hello.py` is `hello`; `tool-1.2` is `tool-1.2`."""
+"""Removed from a file name: `hello.py` is `hello`; `tool-1.2` stays `tool-1.2`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,23 +50,23 @@ class FoundPlugin:
 
     name: str
     executable: Path
-    """Absolute, links resolved, if it is there."""
+    """Absolute, with links resolved, if it exists."""
     manifest: PluginManifest | None
     where: Path
-    """Its manifest's directory, or the executable itself."""
+    """The directory of the manifest, or the executable itself."""
     problem: str | None = None
-    """What is wrong with it."""
+    """Why it cannot be run."""
     trusted: bool = True
-    """False for a project's that nobody agreed to."""
+    """False for a project's plugin that is not trusted."""
     distrust: str = ""
-    """Why, and what to do."""
+    """Why it is not trusted, and what to do."""
     project: bool = False
-    """Whether it is a project's."""
+    """Whether it is a project's plugin."""
     hints: tuple[str, ...] = ()
 
     @property
     def refusal(self) -> str | None:
-        """Why it must not be run, in one sentence; None where it may be."""
+        """Why it must not be run, as a sentence; None if it may be run."""
         if self.problem or self.trusted:
             return self.problem
         return self.distrust or f"{self.where} is a project's and not trusted"
@@ -75,7 +74,7 @@ class FoundPlugin:
 
 @dataclass(frozen=True, slots=True)
 class FoundPlugins:
-    """What was found, one of a name, and what there is to say about where we looked."""
+    """The plugins, one for each name, and messages about the search."""
 
     found: tuple[FoundPlugin, ...]
     problems: tuple[str, ...]
@@ -89,11 +88,12 @@ class _Search:
     problems: list[str] = field(default_factory=list)
     hints: list[str] = field(default_factory=list)
     path: Sequence[str] = ()
-    """Where `env` finds a script's interpreter."""
+    """PATH, in which `env` finds a script's interpreter."""
     beside: dict[Path, str | None] = field(default_factory=dict)
 
     def problem_beside(self, directory: Path) -> str | None:
-        """Of bare plugins, which share it: looked at once."""
+        """Return the problem of a directory with plugins that have no manifest. Checked once for
+        all plugins in it."""
         if directory not in self.beside:
             self.beside[directory] = ownership.writable_beside(directory)
         return self.beside[directory]
@@ -102,7 +102,7 @@ class _Search:
         self.hints += (f"{plugin.where}: {hint}" for hint in plugin.hints)
         if first := self.found.get(plugin.name):
             self.problems.append(
-                f"{plugin.where} is left out: {first.where} has the name {plugin.name} already"
+                f"{plugin.where} is left out: {first.where} already has the name {plugin.name}"
             )
         elif first := self._same_file(plugin):
             self.problems.append(
@@ -121,32 +121,33 @@ class _Search:
 
 
 def find(places: Places, environ: Mapping[str, str], project: Path | None = None) -> FoundPlugins:
-    """Look everywhere. `project` is a directory of the project, mostly the one we stand in."""
+    """Search all plugin directories. `project` is a directory of the project, mostly the current
+    one."""
     search = _Search(path=environ.get("PATH", os.defpath).split(os.pathsep))
     seen: set[Path] = set()
     for directory, wanted in _directories(places, environ, search):
-        # A directory that is listed twice is no mistake worth a word.
+        # A directory that is listed twice is harmless and not reported.
         if (real := _real(directory)) not in seen:
             seen.add(real)
-            _look(directory, real, search, wanted=wanted)
+            _search_directory(directory, real, search, wanted=wanted)
     if project is not None and (theirs := project_trust.of_project(project)) is not None:
-        _look_in_project(theirs, places, seen, search)
+        _search_project(theirs, places, seen, search)
     return FoundPlugins(tuple(search.found.values()), tuple(search.problems), tuple(search.hints))
 
 
 def _directories(
     places: Places, environ: Mapping[str, str], search: _Search
 ) -> Iterator[tuple[Path, bool]]:
-    """Each with whether somebody asked for it."""
+    """Yield each directory, and whether the person named it."""
     yield places.plugins, False
     for path in filter(None, environ.get(VARIABLE, "").split(os.pathsep)):
         if os.path.isabs(path):
             yield Path(path), True
-        else:  # it would be another one in each directory, a stranger's among them
+        else:  # it would depend on the current directory, which may be another user's
             search.problems.append(f"{VARIABLE}: {path} is left out: it is not absolute")
 
 
-def _look_in_project(directory: Path, places: Places, seen: set[Path], search: _Search) -> None:
+def _search_project(directory: Path, places: Places, seen: set[Path], search: _Search) -> None:
     real = _real(directory)
     if real in seen:
         return
@@ -156,10 +157,10 @@ def _look_in_project(directory: Path, places: Places, seen: set[Path], search: _
         refusal = f"the plugins in {directory} cannot be trusted: {error}"
     if refusal:
         search.problems.append(refusal)
-    _look(directory, real, search, wanted=True, project=True, distrust=refusal or "")
+    _search_directory(directory, real, search, wanted=True, project=True, distrust=refusal or "")
 
 
-def _look(
+def _search_directory(
     directory: Path,
     real: Path,
     search: _Search,
@@ -168,25 +169,25 @@ def _look(
     project: bool = False,
     distrust: str = "",
 ) -> None:
-    """All plugins of one directory; `distrust` is why a project's are not to be run."""
+    """Add the plugins of one directory. `distrust` is why a project's plugins must not be run."""
     try:
         names = sorted(os.listdir(real))
     except FileNotFoundError:
-        # Nobody has to have made the usual place.
-        told = search.problems if wanted else search.hints
-        told.append(f"there is no directory {directory}; plugins that are put there are found")
+        # The default directory need not exist.
+        messages = search.problems if wanted else search.hints
+        messages.append(f"there is no directory {directory}; plugins that are put there are found")
         return
     except OSError as error:
         search.problems.append(f"{directory} cannot be read: {error.strerror}")
         return
     if len(names) > PLUGIN_DIRECTORY_ENTRIES:
         search.problems.append(
-            f"{directory} holds more than {PLUGIN_DIRECTORY_ENTRIES} files and is left out"
+            f"{directory} has more than {PLUGIN_DIRECTORY_ENTRIES} files and is left out"
         )
         return
     if manifests.NAME in names:
         paths = [real]
-    else:  # a name that is not printable is not told either: it may be meant for the terminal
+    else:  # a name that is not printable is not reported: it may be an escape sequence
         paths = [real / name for name in names if name[0] != "." and name.isprintable()]
     for path in paths:
         if plugin := _plugin(path, real, search):
@@ -194,7 +195,7 @@ def _look(
 
 
 def _plugin(path: Path, top: Path, search: _Search) -> FoundPlugin | None:
-    """What is there, if that is a plugin."""
+    """Return the plugin at a path, or None if it is no plugin."""
     if os.path.lexists(path / manifests.NAME):
         return _with_manifest(path, top, search)
     name = _SUFFIX.sub("", path.name)
@@ -204,7 +205,8 @@ def _plugin(path: Path, top: Path, search: _Search) -> FoundPlugin | None:
 
 
 def _looks_executable(path: Path) -> bool:
-    """By its mode, or by its first line: then somebody forgot the mode, and is told."""
+    """Return whether a file is executable, or starts with `#!`: then the person forgot the mode,
+    which is reported."""
     try:
         if not path.is_file() or os.access(path, os.X_OK):
             return path.is_file()
@@ -218,13 +220,13 @@ def _bare(path: Path, name: str, top: Path, search: _Search) -> FoundPlugin:
     executable = _real(path)
     problem = _not_runnable(path, top, search)
     if problem is None and interpreters(executable, search.path):
-        # A script's first place to import from is the directory it really lies in.
+        # A script first imports from the directory that contains it, with links resolved.
         problem = _not_run(path, search.problem_beside(executable.parent))
     return FoundPlugin(name, executable, None, path, problem)
 
 
 def _not_run(path: Path, problem: str | None) -> str | None:
-    return problem and f"{path} is not run, for others could have changed what it uses: {problem}"
+    return problem and f"{path} is not run, other users could have changed what it uses: {problem}"
 
 
 def _with_manifest(directory: Path, top: Path, search: _Search) -> FoundPlugin:
@@ -242,28 +244,28 @@ def _with_manifest(directory: Path, top: Path, search: _Search) -> FoundPlugin:
     except OSError as error:
         return broken(f"{path} cannot be read: {error.strerror}")
     if content is None or problem:
-        return broken(problem or f"{path} cannot be read: it is gone")
+        return broken(problem or f"{path} cannot be read: it was removed")
     read = manifests.read(content)
     if read.value is None:
         bad = manifests.BadPluginManifest(path, read.problems)
         return replace(broken(str(bad)), hints=read.hints)
     named = directory / read.value.executable
     problem = leads_out(named, directory) or _not_runnable(named, top, search)
-    problem = problem or _not_run(named, ownership.writable_beneath(_real(directory)))
+    problem = problem or _not_run(named, ownership.writable_below(_real(directory)))
     return FoundPlugin(
         read.value.name, _real(named), read.value, directory, problem, hints=read.hints
     )
 
 
 def leads_out(path: Path, directory: Path) -> str | None:
-    """Whether what a manifest in a directory names lies elsewhere, and what to do."""
+    """Return a problem if the executable of a manifest is outside of the manifest's directory."""
     if _real(path).is_relative_to(_real(directory)):
         return None
     return f"the executable {path} leads out of its directory, to {_real(path)}; put a copy there"
 
 
 def _real(path: Path) -> Path:
-    # Not Path.resolve: it raises RuntimeError where links lead in a circle.
+    # Not Path.resolve: it raises RuntimeError for a loop of links.
     return Path(os.path.realpath(path))
 
 

@@ -1,21 +1,23 @@
-"""The start of a conversation: `handshake`, and for generation A `initialize`, with deadlines; and
-the answer, made the same whichever generation the plugin is of.
+"""The start of a conversation: `handshake`, and for generation A `initialize`, with deadlines. The
+answer is normalized to generation A's form.
 
-Generation A (`rpp`) tells all in its handshake and is initialised. Generation B (`reginald`) tells
-its name, has the rest in a manifest, and is not initialised. Which handshake a plugin is sent:
+Generation A (`rpp`) describes itself in the answer to `handshake` and is initialised. Generation B
+(`reginald`) answers with its name, has the rest in a manifest, and is not initialised. The host
+chooses the handshake like this:
 
-- without a manifest, or with one that tells nothing of what the plugin gives: A's
-- with a manifest of B's form (commands, tasks or config in it, and no `needs`, which is ours): B's
-- either name in the answer is understood; a plugin that refuses one name is sent the other
-- our capabilities go to A alone, and are left out for a plugin that refuses them: B takes no member
-  that it does not know
+- a plugin without a manifest, or with a manifest that describes no features, gets A's
+- a plugin with a manifest of B's form (with commands, tasks or config, and without `needs`, which
+  is
+  telex's addition) gets B's
+- the host understands both protocol names in the answer; a plugin that refuses one gets the other
+- the host's capabilities are sent to A only, and left out for a plugin that refuses them: B refuses
+  unknown members
 
-Null members are as good as omitted. A's tasks have values without a type: the type is the value's.
+A null member means absent. A's tasks have values without a type: the type is that of the value.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -25,6 +27,7 @@ from msgspec.structs import replace
 
 from telex.plugins import errors
 from telex.plugins import protocol as spec
+from telex.plugins.plugin_settings import CallDeadline
 
 if TYPE_CHECKING:
     from telex.plugins.discovery import FoundPlugin
@@ -33,82 +36,87 @@ if TYPE_CHECKING:
 
 _METHOD_NOT_FOUND: Final = -32601
 
-Ask = Callable[[str, object, float | None, Any], Awaitable[Any]]
-"""Method, params, seconds and the result's type; raises a `PluginError`."""
+SendRequest = Callable[[str, object, float | CallDeadline | None, Any], Awaitable[Any]]
+"""Takes a method, parameters, a timeout and the result's type. Raises a `PluginError`."""
 
 
 @dataclass(frozen=True, slots=True)
 class HandshakeContext:
-    """Who is asked, and how."""
+    """The plugin of a handshake, and the functions that a handshake needs."""
 
     found: FoundPlugin
     settings: PluginSettings
-    ask: Ask
+    request: SendRequest
     silence_hint: Callable[[], str]
-    """What may be behind its silence."""
+    """Returns a likely reason why no answer came."""
 
     def failed(self, what: str, hint: str = "") -> errors.PluginHandshakeFailed:
         return errors.PluginHandshakeFailed(self.found.name, what, hint)
 
 
 async def perform_handshake(asking: HandshakeContext, level: spec.Level) -> spec.Introduced:
-    """What it is. Raises PluginHandshakeFailed, or why it is over."""
-    seconds = asking.settings.deadlines.handshake
+    """Do the handshake and `initialize`; return the normalized answer.
+
+    Raises PluginHandshakeFailed, or PluginEnded if the plugin ended meanwhile.
+    """
     try:
-        async with asyncio.timeout(seconds):
-            answer = await _shake_hands(asking)
-    except TimeoutError:
-        what = f"did not answer the handshake within {seconds:g} s"
-        raise asking.failed(what, asking.silence_hint()) from None
+        answer = await _offer_handshakes(asking)
+    except errors.PluginTimedOut as failure:
+        raise asking.failed(failure.what, asking.silence_hint()) from None
     except errors.PluginBadResult as failure:
         raise asking.failed(failure.what, failure.hint) from None
     try:
-        said = normalize_handshake(answer, asking.found.manifest)
+        introduced = normalize_handshake(answer, asking.found.manifest)
     except HandshakeNotUnderstood as error:
         raise asking.failed(str(error)) from None
-    if said.protocol == spec.PROTOCOL_A:
-        await _initialize(asking, said, level)
-    return said
+    if introduced.protocol == spec.PROTOCOL_A:
+        await _initialize(asking, introduced, level)
+    return introduced
 
 
-async def _shake_hands(asking: HandshakeContext) -> object:
-    """Its answer to the first handshake that it accepts. The first refusal is what is told."""
+async def _offer_handshakes(asking: HandshakeContext) -> object:
+    """Return the answer to the first handshake that the plugin accepts. If it refuses all, the
+    error has the first refusal."""
+    deadline = CallDeadline.of(asking.settings.deadlines.handshake)
     refusals: list[errors.PluginErrorReply] = []
     for offer in handshakes(asking.found.manifest):
         try:
-            return await asking.ask("handshake", offer, None, Any)
+            return await asking.request("handshake", offer, deadline, Any)
         except errors.PluginErrorReply as refusal:
             refusals.append(refusal)
         except errors.PluginEnded:
             if not refusals:
                 raise
-            break  # it ended because of what it refused
+            break  # the plugin exited after its refusal
     raise asking.failed(refusals[0].what)
 
 
-async def _initialize(asking: HandshakeContext, said: spec.Introduced, level: spec.Level) -> None:
-    values = asking.settings.config(asking.found, said)
+async def _initialize(
+    asking: HandshakeContext, introduced: spec.Introduced, level: spec.Level
+) -> None:
+    values = asking.settings.config(asking.found, introduced)
     params = spec.Initialize(spec.LoggingConfig(enabled=True, level=level), values or None)
     try:
-        await asking.ask("initialize", params, asking.settings.deadlines.initialize, Any)
+        await asking.request("initialize", params, asking.settings.deadlines.initialize, Any)
     except errors.PluginErrorReply as refusal:
-        if refusal.code != _METHOD_NOT_FOUND:  # else it has nothing to initialise
+        if refusal.code != _METHOD_NOT_FOUND:  # a plugin may have nothing to initialise
             raise asking.failed(refusal.what) from None
     except (errors.PluginTimedOut, errors.PluginBadResult) as failure:
         raise asking.failed(failure.what, failure.hint) from None
 
 
 PROTOCOL_NAMES: Final = (spec.PROTOCOL_A, spec.PROTOCOL_B)
-_OURS: Final = spec.SideCapabilities(cancel=True, progress=True, tools=True)
+_HOST_CAPABILITIES: Final = spec.SideCapabilities(cancel=True, progress=True, tools=True)
 
 
 class HandshakeNotUnderstood(Exception):
-    """Inside this package: what a handshake says that we cannot take, as part of a sentence."""
+    """The answer to a handshake is not supported. The message is the predicate of a sentence, for
+    use in this package."""
 
 
 def handshakes(manifest: spec.PluginManifest | None) -> tuple[spec.Handshake, ...]:
-    """What the plugin is asked with, one after the other, until it accepts one."""
-    a = spec.Handshake(spec.PROTOCOL_A, spec.VERSION, _OURS)
+    """Return the handshakes to offer, one after the other, until the plugin accepts one."""
+    a = spec.Handshake(spec.PROTOCOL_A, spec.VERSION, _HOST_CAPABILITIES)
     bare_a = spec.Handshake(spec.PROTOCOL_A, spec.VERSION)
     b = spec.Handshake(spec.PROTOCOL_B, spec.VERSION)
     return (b, a, bare_a) if _is_b(manifest) else (a, b, bare_a)
@@ -121,24 +129,24 @@ def _is_b(manifest: spec.PluginManifest | None) -> bool:
 
 
 def normalize_handshake(answer: object, manifest: spec.PluginManifest | None) -> spec.Introduced:
-    """The answer to a handshake, completed from the manifest, in generation A's words."""
+    """Return the answer to a handshake in generation A's form, completed from the manifest."""
     bare = without_nulls(answer)
     _check_protocol(bare)
     try:
-        said = msgspec.convert(_typed(bare), spec.Introduced)
+        introduced = msgspec.convert(_typed(bare), spec.Introduced)
     except msgspec.ValidationError as error:
         raise HandshakeNotUnderstood(
-            f"introduced itself in a way that cannot be read: {error}"
+            f"answered the handshake with something that cannot be read: {error}"
         ) from None
-    if manifest is not None and said.name != manifest.name:
+    if manifest is not None and introduced.name != manifest.name:
         raise HandshakeNotUnderstood(
-            f"says that its name is {said.name}, which its manifest does not"
+            f"calls itself {introduced.name} in the handshake, but {manifest.name} in its manifest"
         )
-    return _completed(said, manifest)
+    return _completed(introduced, manifest)
 
 
-def _check_protocol(said: object) -> None:
-    members = said if isinstance(said, dict) else {}
+def _check_protocol(answer: object) -> None:
+    members = answer if isinstance(answer, dict) else {}
     name, version = members.get("protocol"), members.get("protocolVersion")
     if name not in PROTOCOL_NAMES:
         shown = msgspec.json.encode(name).decode()[:80]
@@ -146,12 +154,12 @@ def _check_protocol(said: object) -> None:
     if version != spec.VERSION or isinstance(version, bool):
         shown = msgspec.json.encode(version).decode()[:80]
         raise HandshakeNotUnderstood(
-            f"speaks version {shown} of {name}, and telex version {spec.VERSION}"
+            f"speaks version {shown} of {name}; telex speaks version {spec.VERSION}"
         )
 
 
 def without_nulls(value: object) -> Any:
-    """The same without members that are null."""
+    """Return the value without null members, at any depth."""
     match value:
         case dict():
             return {key: without_nulls(its) for key, its in value.items() if its is not None}
@@ -162,7 +170,7 @@ def without_nulls(value: object) -> Any:
 
 
 def _typed(value: Any) -> Any:
-    """The same, where a value without a type has the one it shows."""
+    """Add the missing `type` of a config value, derived from the value itself."""
     match value:
         case {"key": _, "value": bool() | int() as its} if "type" not in value:
             return {**value, "type": "bool" if isinstance(its, bool) else "int"}
@@ -174,16 +182,18 @@ def _typed(value: Any) -> Any:
             return value
 
 
-def _completed(said: spec.Introduced, manifest: spec.PluginManifest | None) -> spec.Introduced:
-    told = manifest or spec.PluginManifest(said.name, "")
+def _completed(
+    introduced: spec.Introduced, manifest: spec.PluginManifest | None
+) -> spec.Introduced:
+    declared = manifest or spec.PluginManifest(introduced.name, "")
     return replace(
-        said,
-        version=said.version or told.version,
-        description=said.description or told.description,
-        configs=said.configs or told.config or [],
-        commands=[_command(command) for command in said.commands or told.commands or []],
-        tasks=[_task(task) for task in said.tasks or told.tasks or []],
-        capabilities=said.capabilities or spec.SideCapabilities(),
+        introduced,
+        version=introduced.version or declared.version,
+        description=introduced.description or declared.description,
+        configs=introduced.configs or declared.config or [],
+        commands=[_command(command) for command in introduced.commands or declared.commands or []],
+        tasks=[_task(task) for task in introduced.tasks or declared.tasks or []],
+        capabilities=introduced.capabilities or spec.SideCapabilities(),
     )
 
 

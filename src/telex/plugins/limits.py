@@ -10,47 +10,47 @@ PLUGIN_HANDSHAKE_SECONDS: Final = limit(
     "PLUGIN_HANDSHAKE_SECONDS",
     5,
     "seconds",
-    "For a plugin to start and say what it is. The protocol's first host waited as long.",
+    "For a plugin to start and answer `handshake`. The protocol's first host waited as long.",
 )
 PLUGIN_INITIALIZE_SECONDS: Final = limit(
-    "PLUGIN_INITIALIZE_SECONDS", 5, "seconds", "For a plugin to take its configuration."
+    "PLUGIN_INITIALIZE_SECONDS", 5, "seconds", "For a plugin to answer `initialize`."
 )
 PLUGIN_CALL_SECONDS: Final = limit(
     "PLUGIN_CALL_SECONDS",
     60,
     "seconds",
-    "For a plugin to answer, where the caller names no time of its own.",
+    "For a plugin to answer a call, unless the caller passes another timeout.",
 )
 PLUGIN_SHUTDOWN_SECONDS: Final = limit(
     "PLUGIN_SHUTDOWN_SECONDS", 5, "seconds", "For a plugin to answer `shutdown`."
 )
 PLUGIN_EXIT_SECONDS: Final = limit(
-    "PLUGIN_EXIT_SECONDS", 2, "seconds", "For a plugin to end by itself once it was told `exit`."
+    "PLUGIN_EXIT_SECONDS", 2, "seconds", "For a plugin to exit after the notification `exit`."
 )
 PLUGIN_STDIN_SECONDS: Final = limit(
     "PLUGIN_STDIN_SECONDS",
     1,
     "seconds",
-    "For a plugin to end once its standard input is closed, and for what it said before its end "
-    "to be read.",
+    "For a plugin to exit after its standard input was closed, and for the host to read the rest "
+    "of its output.",
 )
 PLUGIN_TERM_SECONDS: Final = limit(
     "PLUGIN_TERM_SECONDS",
     3,
     "seconds",
-    "For a plugin's whole tree to end by SIGTERM. What is left is killed: 11 seconds in all.",
+    "For a plugin's process tree to end after SIGTERM. Then SIGKILL: 11 seconds in all.",
 )
 PLUGIN_PROTOCOL_ERRORS: Final = limit(
     "PLUGIN_PROTOCOL_ERRORS",
     5,
     "messages",
-    "That are no messages, of one plugin within PLUGIN_WINDOW_SECONDS; the fifth ends it.",
+    "Invalid messages of one plugin within PLUGIN_WINDOW_SECONDS; the fifth ends the plugin.",
 )
 PLUGIN_FAILURES: Final = limit(
     "PLUGIN_FAILURES",
     5,
     "failures",
-    "Of one plugin within PLUGIN_WINDOW_SECONDS, before it is left alone for the rest of them.",
+    "Of one plugin within PLUGIN_WINDOW_SECONDS, before it is suspended for the rest of the time.",
 )
 PLUGIN_WINDOW_SECONDS: Final = limit(
     "PLUGIN_WINDOW_SECONDS",
@@ -71,37 +71,37 @@ PLUGIN_IDLE_SECONDS: Final = limit(
     "PLUGIN_IDLE_SECONDS",
     300,
     "seconds",
-    "That a plugin runs on without being asked anything. The next call starts it again.",
+    "Without a call, after which a plugin is stopped. The next call starts it again.",
 )
 PLUGIN_STDERR_LINE_CHARS: Final = limit(
     "PLUGIN_STDERR_LINE_CHARS",
     64 * KIB,
     "characters",
-    "Of a line on a plugin's standard error; the rest of it is dropped, and said to be.",
+    "Of a line on a plugin's standard error. The rest is dropped, which a note in the line says.",
 )
 PLUGIN_MANIFEST_BYTES: Final = limit(
     "PLUGIN_MANIFEST_BYTES",
     256 * KIB,
     "bytes",
-    "One `manifest.json` of an executable: its commands with their manuals, and no more.",
+    "Of one `manifest.json`: room for commands with their manuals.",
 )
 PLUGIN_DIRECTORY_ENTRIES: Final = limit(
     "PLUGIN_DIRECTORY_ENTRIES",
     4096,
     "entries",
-    "Of one plugin directory, and of all that a project's is trusted with.",
+    "Of one plugin directory, and of the whole directory that is trusted for a project.",
 )
 PLUGIN_TRUSTED_BYTES: Final = limit(
     "PLUGIN_TRUSTED_BYTES",
     256 * MIB,
     "bytes",
-    "Of a project's plugins, which are all read to see that they are what was trusted: 0.6 s.",
+    "Of a project's plugins. All are read to compare them with what was trusted: 0.6 s.",
 )
 PLUGIN_LEAVING_SECONDS: Final = limit(
     "PLUGIN_LEAVING_SECONDS",
     1,
     "seconds",
-    "For what runs in a plugin of the Python SDK to finish when its host is gone.",
+    "For running calls in a plugin of the Python SDK to finish after its host disconnected.",
 )
 PLUGIN_TASKS_AT_ONCE: Final = limit(
     "PLUGIN_TASKS_AT_ONCE", 8, "tasks", "Of one `telex plugin task` that run at the same time."
@@ -110,5 +110,5 @@ PLUGIN_TOOLS: Final = limit(
     "PLUGIN_TOOLS",
     256,
     "tools",
-    "Of one plugin that are taken. A language model is told of each with every question.",
+    "Of one plugin. A language model gets the description of each with every request.",
 )

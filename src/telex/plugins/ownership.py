@@ -1,16 +1,18 @@
-"""Whether another user could have written what a plugin is, or what runs it. Reads files only.
+"""Checks whether another user could have written a plugin or its interpreter. Reads files only.
 
-The executable, its manifest, and every directory from them up to the plugin directory belong to us
-or to root, and only their owner may write to them; links are followed, and the whole way is judged.
-Above the plugin directory nobody may rename it: a directory that everybody writes to must be
-sticky, and none is another user's. So is the way to an interpreter.
+The executable, its manifest, and every directory from them up to the plugin directory must belong
+to this user or to root, and only the owner may write to them. Links are followed, and every step of
+the path is checked. Above the plugin directory no other user may be able to rename it: a directory
+that all users can write to must be sticky, and none may belong to another user. The same holds for
+the path to an interpreter.
 
-A program takes more from where it lies: a script imports what is beside it. So all of a manifest's
-directory is judged, but for `.git`; of a bare script's directory what is directly in it, but for
-other programs, whose names have no suffix and which it therefore cannot import. Not judged is what
-a link to a directory leads to, nor what a program finds elsewhere: that is the system's.
+A program loads other files from its directory: a script imports the modules beside it. So the whole
+directory of a manifest is checked, except `.git`. For a script without a manifest, the entries of
+its directory are checked, except other programs: their names have no suffix, so a script cannot
+import them. Targets of links to directories are not checked, nor files that a program finds
+elsewhere: those belong to the system.
 
-`interpreters` is what runs a script: the program of its `#!` line, as the kernel and `env` find it.
+`interpreters` returns the programs of a script's `#!` line, as the kernel and `env` find them.
 `discovery` uses both; `restrictions` lets a plugin read its interpreters.
 """
 
@@ -30,29 +32,29 @@ if TYPE_CHECKING:
 
 
 _NOBODY: Final = 65534
-"""Who owns what belongs to users that a container or a file server does not know."""
+"""The owner shown for files of users that a container or a file server does not know."""
 _LINKS_FOLLOWED: Final = 40
-"""As many as Linux follows."""
+"""The same number as in Linux."""
 _NOT_CODE: Final = ".git"
 
 
 def writable_by_others(path: Path, top: Path) -> str | None:
-    """Why another user could have written this file, and what to do; None where none could.
+    """Return why another user could have written this file, and what to do; None if none could.
 
-    `top` is the plugin directory, without links. Raises OSError where the way is broken.
+    `top` is the plugin directory, with links resolved. Raises OSError if a step does not exist.
     """
-    way = list(_way(str(path)))
-    file = way[-1][0]
-    ours = {file, os.path.dirname(file), str(top)}
-    for one, status in way:
-        strictly = one in ours or one.startswith(f"{top}{os.sep}")
-        if problem := _open_to_others(one, status, strictly=strictly):
-            return f"{path} is not run, for others could have changed it: {problem}"
+    steps = list(_steps(str(path)))
+    file = steps[-1][0]
+    strict_paths = {file, os.path.dirname(file), str(top)}
+    for step, status in steps:
+        strictly = step in strict_paths or step.startswith(f"{top}{os.sep}")
+        if problem := _open_to_others(step, status, strictly=strictly):
+            return f"{path} is not run, other users could have changed it: {problem}"
     return None
 
 
-def _way(path: str) -> Iterator[tuple[str, os.stat_result]]:
-    """Each directory and each link on the way to a file, and the file."""
+def _steps(path: str) -> Iterator[tuple[str, os.stat_result]]:
+    """Yield each directory and each link on the path to a file, and the file."""
     at = os.sep
     yield at, os.lstat(at)
     rest = path.split(os.sep)[::-1]
@@ -76,35 +78,36 @@ def _way(path: str) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def _open_to_others(path: str, status: os.stat_result, *, strictly: bool) -> str | None:
-    """Whether another user may change what a name on the way stands for.
+    """Return why another user may replace a step of a path, or None.
 
-    Not strictly, above the plugin directory: it may be nobody's, as the root of a container often
-    is; a group may write, as it often may to a home's parents; a sticky one keeps what is in it.
+    Above the plugin directory the check is not strict: the owner may be `nobody`, as for the root
+    of a container; a group may write, as often to the parents of a home directory; a sticky
+    directory is accepted, because other users cannot rename its entries.
     """
     link = stat.S_ISLNK(status.st_mode)
     if status.st_uid not in (os.geteuid(), 0) and (strictly or status.st_uid != _NOBODY):
-        return f"{path} belongs to user {status.st_uid}; put your own in its place"
+        return f"{path} belongs to user {status.st_uid}; replace it by a copy of your own"
     if link or (not strictly and status.st_mode & stat.S_ISVTX):
         return None
     if status.st_mode & (0o022 if strictly else 0o002):
         mode = f"{stat.S_IMODE(status.st_mode):04o}"
-        return f"{path} is open to them ({mode}); close it: chmod go-w {quote(path)}"
+        return f"{path} is writable for them ({mode}); run: chmod go-w {quote(path)}"
     return None
 
 
 def first_writable(paths: Iterable[str]) -> str | None:
-    """The first of these files, of the system's mostly, that others could have written. Their
-    directories are judged as those above a plugin directory. Raises OSError."""
+    """Return a problem for the first of these files that another user could have written. They are
+    mostly files of the system; their directories are not checked strictly. Raises OSError."""
     for path in paths:
-        way = list(_way(path))
-        for one, status in way:
-            if problem := _open_to_others(one, status, strictly=one == way[-1][0]):
+        steps = list(_steps(path))
+        for step, status in steps:
+            if problem := _open_to_others(step, status, strictly=step == steps[-1][0]):
                 return problem
     return None
 
 
-def writable_beneath(directory: Path) -> str | None:
-    """What of a directory, all the way down, others could have written."""
+def writable_below(directory: Path) -> str | None:
+    """Return a problem for the first entry at any depth that another user could have written."""
     found = 0
     for at, directories, files in os.walk(directory):
         directories[:] = [name for name in directories if name != _NOT_CODE]
@@ -118,7 +121,7 @@ def writable_beneath(directory: Path) -> str | None:
 
 
 def writable_beside(directory: Path) -> str | None:
-    """What of a directory, directly in it, others could have written."""
+    """Return a problem for the first direct entry that another user could have written."""
     try:
         names = sorted(os.listdir(directory))
     except OSError as error:
@@ -129,14 +132,15 @@ def writable_beside(directory: Path) -> str | None:
 
 
 def _is_a_program(path: str) -> bool:
-    """Another plugin, judged by itself, and by its name no module: it spoils none beside it."""
+    """Return whether this is another plugin: it is checked itself, and by its name no script can
+    import it."""
     return "." not in os.path.basename(path) and os.path.isfile(path) and os.access(path, os.X_OK)
 
 
 def _too_many(count: int, directory: Path) -> str | None:
     if count <= PLUGIN_DIRECTORY_ENTRIES:
         return None
-    return f"{directory} holds more than {PLUGIN_DIRECTORY_ENTRIES} files, too many to look at"
+    return f"{directory} has more than {PLUGIN_DIRECTORY_ENTRIES} files, too many to check"
 
 
 def _entry(path: str) -> str | None:
@@ -144,29 +148,30 @@ def _entry(path: str) -> str | None:
         status = os.lstat(path)
         if stat.S_ISLNK(status.st_mode):
             return first_writable([path])
-    except OSError:  # it is gone, or leads nowhere: nothing is taken from it
+    except OSError:  # removed, or a link without a target: a program cannot load it
         return None
     return _open_to_others(path, status, strictly=True)
 
 
 _LINE_BYTES: Final = 256
-"""As much as Linux looks at."""
-_DEEP: Final = 4
-"""As often as Linux takes a script for the interpreter of a script."""
+"""As many bytes as Linux reads for a `#!` line."""
+_DEPTH: Final = 4
+"""How many scripts Linux accepts in a chain in which each is the interpreter of the one before."""
 
 
 def interpreters(executable: Path, path: Sequence[str]) -> list[str]:
-    """All that run it, the innermost last; none for what is no script. `path` is PATH's."""
+    """Return the interpreters of a script, the innermost last; an empty list for other files.
+    `path` is the split PATH."""
     found: list[str] = []
     program: str | None = str(executable)
-    while program is not None and len(found) < 2 * _DEEP:
-        programs = list(_named(program, path))
+    while program is not None and len(found) < 2 * _DEPTH:
+        programs = list(_first_line_programs(program, path))
         found += programs
         program = programs[-1] if programs else None
     return found
 
 
-def _named(script: str, path: Sequence[str]) -> Iterator[str]:
+def _first_line_programs(script: str, path: Sequence[str]) -> Iterator[str]:
     words = _first_line(script)
     if not words or not os.access(words[0], os.X_OK):
         return

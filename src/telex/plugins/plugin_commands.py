@@ -1,10 +1,10 @@
-"""A plugin's commands: which one a person means, how it is run, and its result as text.
+"""A plugin's commands: find one by name, run it, and convert its result to text.
 
-Generation A is told what comes (`setupCommand`) and then runs it; B gets all of it at once, and
-takes no arguments but values. A nested command is named by its path, `remote.add`; an alias is for
-people, and the plugin is sent the name.
+Generation A gets the arguments in `setupCommand` and then `runCommand`; B gets everything in
+`runCommand`, and takes values but no arguments. A nested command is named by its path,
+`remote.add`. An alias is for people: the plugin is sent the name.
 
-Words come from `cli`, values from `config_values`.
+`cli` parses the arguments, and `config_values` resolves the values.
 """
 
 from __future__ import annotations
@@ -26,19 +26,20 @@ if TYPE_CHECKING:
     from telex.plugins.client import RunningPlugin
 
 
-_TOLD = 5
-"""Problems of one introduction, in the sentence about it."""
+_SHOWN_PROBLEMS = 5
+"""How many problems of a handshake the error lists."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChosenCommand:
-    """A command, and everything it is to be run with."""
+    """A command with its arguments and values."""
 
     path: tuple[str, ...]
     args: tuple[str, ...] = ()
     config: tuple[spec.KeyValue, ...] = ()
     plugin_config: tuple[spec.KeyValue, ...] = ()
-    """The plugin's own values. A was initialised with them; B hears them with each command."""
+    """The values of the plugin itself. A received them in `initialize`; B gets them with each
+    command."""
 
     @property
     def name(self) -> str:
@@ -48,27 +49,28 @@ class ChosenCommand:
 def find_command(
     commands: Iterable[spec.CommandEntry] | None, word: str
 ) -> spec.CommandEntry | None:
-    """The command of this name or alias. A name counts before any alias."""
-    there = list(commands or ())
-    by_name = (one for one in there if one.name == word)
-    by_alias = (one for one in there if word in (one.aliases or ()))
+    """Return the command with this name or alias. A name has precedence over aliases."""
+    candidates = list(commands or ())
+    by_name = (one for one in candidates if one.name == word)
+    by_alias = (one for one in candidates if word in (one.aliases or ()))
     return next(by_name, next(by_alias, None))
 
 
 def check(plugin: str, introduced: spec.Introduced) -> None:
-    """Check what it declared as commands and values. Raises PluginHandshakeFailed."""
+    """Check the declared commands and values. Raises PluginHandshakeFailed."""
     problems = [
         *entry_problems(introduced.configs, "configs"),
         *command_problems(introduced.commands, "commands"),
     ]
     if problems:
-        told = "; ".join(map(str, problems[:_TOLD]))
-        more = f"; and {len(problems) - _TOLD} more" if len(problems) > _TOLD else ""
-        raise PluginHandshakeFailed(plugin, f"introduced itself wrongly: {told}{more}")
+        shown = "; ".join(map(str, problems[:_SHOWN_PROBLEMS]))
+        rest = len(problems) - _SHOWN_PROBLEMS
+        more = f"; and {rest} more" if rest > 0 else ""
+        raise PluginHandshakeFailed(plugin, f"declared invalid entries: {shown}{more}")
 
 
 def takes_arguments(introduced: spec.Introduced) -> bool:
-    """Whether there is a member for them."""
+    """Return whether the plugin's generation has a member for arguments."""
     return introduced.protocol == spec.PROTOCOL_A
 
 
@@ -77,16 +79,17 @@ async def run(
     chosen: ChosenCommand,
     on_progress: Callable[[spec.ProgressNotice], None] | None = None,
 ) -> str | None:
-    """Run it, as long as it takes. The text it answered with, if any. Raises a `PluginError`."""
+    """Run a command without a deadline, and return the text of its result, if any. Raises a
+    `PluginError`."""
     try:
         if takes_arguments(plugin.introduced):
-            answer = await _run_a(plugin, chosen, on_progress)
+            result = await _run_a(plugin, chosen, on_progress)
         else:
-            answer = await _run_b(plugin, chosen, on_progress)
+            result = await _run_b(plugin, chosen, on_progress)
     except asyncio.CancelledError:
         plugin.interrupt()
         raise
-    return text_of(answer)
+    return text_of(result)
 
 
 async def _run_a(
@@ -112,7 +115,8 @@ async def _run_b(
 
 
 def text_of(result: Any) -> str | None:
-    """The text of a result that has some: itself, its `content`, or the parts of that."""
+    """Return the text of a result: itself, its `content`, or the text parts of `content`; None if
+    there is no text."""
     match result:
         case str() as text:
             return text or None
@@ -126,7 +130,7 @@ def text_of(result: Any) -> str | None:
 
 
 def content_text(content: object) -> str:
-    """Any content: its text, or what it is as JSON."""
+    """Return the text of any content, or else its JSON."""
     text = text_of(content)
     return json.dumps(content, ensure_ascii=False) if text is None else text
 

@@ -1,8 +1,8 @@
-"""`log` notifications, in either generation's spelling, as records of a logger. Pure but for that.
+"""`log` notifications of either generation, written as records of a logger. Otherwise pure.
 
-A says `fields`, B `attrs`: a list of pairs whose groups are lists of pairs again. Levels are words
-in any case, to which Go's logger adds an offset where a level lies between two: its trace is
-`DEBUG-4`. An unknown one is `info`.
+A has `fields`, B has `attrs`: a list of pairs, in which a group is again a list of pairs. Levels
+are words in upper or lower case. Go's logger adds an offset to a level between two words: its trace
+is `DEBUG-4`. An unknown level is `info`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _IN_ORDER: Final = (("error", 8), ("warn", 4), ("info", 0), ("debug", -4))
 
 
 def level_number(level: str) -> int:
-    """A level of the protocol as one of Python's: `TRACE`, `warn`, `INFO+2`."""
+    """Return the Python level of a protocol level, such as `TRACE`, `warn`, `INFO+2`."""
     spelt = _SPELT.fullmatch(level)
     base = _GO_NUMBERS.get(spelt[1].lower()) if spelt else None
     if spelt is None or base is None:
@@ -43,7 +43,7 @@ def level_number(level: str) -> int:
 
 
 def write_log(logger: logging.Logger, line: spec.Log, redact: Callable[[str], str]) -> None:
-    """Write one."""
+    """Write a log notification to the logger, redacted."""
     level = level_number(line.level)
     if not logger.isEnabledFor(level):
         return
@@ -53,14 +53,14 @@ def write_log(logger: logging.Logger, line: spec.Log, redact: Callable[[str], st
 
 
 def level_of_logger(logger: logging.Logger) -> spec.Level:
-    """The least that the logger takes, in the protocol's words."""
+    """Return the lowest level that the logger accepts, as a level of the protocol."""
     least = logger.getEffectiveLevel()
     words: tuple[spec.Level, ...] = ("trace", "debug", "info", "warn")
     return next((word for word in words if least <= LEVELS[word]), "error")
 
 
 def _plain(value: object) -> object:
-    """B's groups as mappings. A group that holds one group is a pair, without a list around it."""
+    """Convert B's groups to dicts. A group with one group in it is a pair without a list."""
     match value:
         case {"key": str() as key, **rest} if rest.keys() <= {"value"}:
             return {key: _plain(rest.get("value"))}

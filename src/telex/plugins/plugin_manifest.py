@@ -1,13 +1,13 @@
 """A plugin's `manifest.json`: read from bytes, with every problem by its field.
 
-The form is `protocol.PluginManifest`; checked here is what its types cannot say: where an
-executable may lie, that a default fits its type, that no two things have one name. Where the file
-is, and who may write to it, is for `discovery`. Pure but for `read_manifest`.
+The types are in `protocol.PluginManifest`. This module checks the rules that types cannot express:
+the path of the executable, that a default has its declared type, that names are unique. `discovery`
+checks where the file is and which users can write to it. Pure except for `read_manifest`.
 
-`declared_entries` is what a task takes. Generation A declares plain entries (`configs`), B also
-tables of tables and unions (`config`). They are told apart by their members, as the original does:
-`alternatives` is a union, `keyType` with `values` a table, and a `key` a plain entry. Anything else
-is a problem of the manifest.
+`declared_entries` returns the values that a task takes. Generation A declares plain entries
+(`configs`), B also tables of tables and unions (`config`). Their members distinguish them, as in
+the original host: `alternatives` is a union, `keyType` with `values` a table, and a `key` alone a
+plain entry. Anything else is a problem of the manifest.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 
 NAME: Final = "manifest.json"
 
-_TOLD: Final = 50
-"""Problems of one manifest, in the sentence about it."""
+_SHOWN_PROBLEMS: Final = 50
+"""How many problems the message of a `BadPluginManifest` lists."""
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _FLAG: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _SHORTHAND: Final = re.compile(r"[A-Za-z0-9]")
@@ -52,29 +52,29 @@ _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
 
 class BadPluginManifest(ValueError):
-    """A manifest that cannot be used, with everything that is wrong with it."""
+    """A manifest cannot be used. `problems` has all its problems."""
 
     def __init__(self, path: Path, problems: Sequence[FieldProblem]) -> None:
         self.problems = tuple(problems)
-        more = len(problems) - _TOLD
-        told = [*map(str, problems[:_TOLD]), *([f"and {more} more"] if more > 0 else [])]
-        super().__init__(f"{path}: {'; '.join(told)}")
+        more = len(problems) - _SHOWN_PROBLEMS
+        shown = [*map(str, problems[:_SHOWN_PROBLEMS]), *([f"and {more} more"] if more > 0 else [])]
+        super().__init__(f"{path}: {'; '.join(shown)}")
 
 
 def read_manifest(path: Path) -> PluginManifest:
-    """The manifest in a file. Raises BadManifest."""
+    """Read a manifest from a file. Raises BadPluginManifest."""
     try:
         content = read_file(path)
     except ConfigError as error:
         raise BadPluginManifest(path, [FieldProblem(WHOLE, str(error))]) from error
-    read_now = _bad("is not there") if content is None else read(content)
-    if read_now.value is None:
-        raise BadPluginManifest(path, read_now.problems)
-    return read_now.value
+    validated = _bad("does not exist") if content is None else read(content)
+    if validated.value is None:
+        raise BadPluginManifest(path, validated.problems)
+    return validated.value
 
 
 def read(content: bytes) -> Validated[PluginManifest]:
-    """What the file says, or what is wrong with it."""
+    """Parse and check the bytes of a manifest."""
     if len(content) > PLUGIN_MANIFEST_BYTES:
         return _bad(f"is larger than {PLUGIN_MANIFEST_BYTES} bytes")
     try:
@@ -82,19 +82,20 @@ def read(content: bytes) -> Validated[PluginManifest]:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return _bad(f"is not JSON: {error}")
     result = validate(PluginManifest, document)
-    sound = result.value or _sound_part(document, result.problems)
-    problems = (*result.problems, *_problems(sound))
-    return Validated(None if problems else sound, problems, result.hints)
+    manifest = result.value or _valid_part(document, result.problems)
+    problems = (*result.problems, *_problems(manifest))
+    return Validated(None if problems else manifest, problems, result.hints)
 
 
-def _sound_part(document: object, problems: Iterable[FieldProblem]) -> PluginManifest:
-    """Of a manifest with problems, the members without: they may have others, all to be told."""
+def _valid_part(document: object, problems: Iterable[FieldProblem]) -> PluginManifest:
+    """Return the members of a manifest that have valid types. They are checked further, so that all
+    problems are reported at once."""
     members = document if isinstance(document, dict) else {}
     bad = {re.split(r"[.\[]", problem.field)[0] for problem in problems}
     rest = {name: its for name, its in members.items() if name not in bad}
-    sound = validate(PluginManifest, {"name": "it", "executable": "it", **rest}).value
-    assert sound is not None
-    return sound
+    manifest = validate(PluginManifest, {"name": "it", "executable": "it", **rest}).value
+    assert manifest is not None
+    return manifest
 
 
 def _bad(problem: str) -> Validated[PluginManifest]:
@@ -123,11 +124,12 @@ def _problems(manifest: PluginManifest) -> Iterator[FieldProblem]:
 
 
 def executable_problem(path: str) -> str | None:
-    """Why this cannot name a file in the manifest's directory. Links are for `discovery`."""
+    """Return why this path cannot name a file in the manifest's directory, or None. `discovery`
+    checks links."""
     if not path or path.endswith("/"):
         return f"must name the file to run; it is {describe_value(path)}"
     if not path.isprintable():
-        return "holds a control character; rename the file"
+        return "contains a control character; rename the file"
     if path.startswith("/"):
         return f"must be relative to the manifest, not absolute; it is {describe_value(path)}"
     if ".." in path.split("/"):
@@ -136,7 +138,7 @@ def executable_problem(path: str) -> str | None:
 
 
 def command_problems(commands: list[CommandEntry] | None, place: str) -> Iterator[FieldProblem]:
-    """What is wrong with commands and all below them, of a manifest or of a handshake."""
+    """Yield the problems of commands and their subcommands, of a manifest or of a handshake."""
     names = [name for one in commands or () for name in (one.name, *(one.aliases or ()))]
     yield from _twice(names, place)
     for at, command in enumerate(commands or ()):
@@ -146,7 +148,7 @@ def command_problems(commands: list[CommandEntry] | None, place: str) -> Iterato
 
 
 def task_problems(task: Task, place: str) -> Iterator[FieldProblem]:
-    """What is wrong with everything that a task takes, in tables and unions too."""
+    """Yield the problems of a task's entries, also within tables and unions."""
     of_task = declared_entries(task, f"{place}.config")
     yield from of_task.problems
     for where, entries in plain_entries(of_task.entries, f"{place}.config"):
@@ -154,12 +156,12 @@ def task_problems(task: Task, place: str) -> Iterator[FieldProblem]:
         for at, entry in enumerate(entries):
             for name, problem in _of_entry(entry):
                 yield FieldProblem(f"{where}[{at}].{name}", problem)
-        if not in_union:  # there, one key may have several types
+        if not in_union:  # in a union, alternatives may share a key
             yield from _twice((entry.key for entry in entries), where)
 
 
 def entry_problems(entries: list[ConfigEntry] | None, place: str) -> Iterator[FieldProblem]:
-    """What is wrong with config entries, of a manifest or of a handshake."""
+    """Yield the problems of config entries, of a manifest or of a handshake."""
     yield from _twice((entry.key for entry in entries or ()), place)
     for at, entry in enumerate(entries or ()):
         for name, problem in _of_entry(entry):
@@ -194,7 +196,7 @@ def _twice(names: Iterable[str], place: str) -> Iterator[FieldProblem]:
 
 @dataclass(frozen=True, slots=True)
 class UnionOfEntries:
-    """Entries of which one is given."""
+    """Entries of which a person sets at most one."""
 
     alternatives: tuple[ConfigEntry | MappedEntry, ...]
 
@@ -204,14 +206,14 @@ Entry = ConfigEntry | MappedEntry | UnionOfEntries
 
 @dataclass(frozen=True, slots=True)
 class DeclaredEntries:
-    """Everything a task takes, and what is wrong with how that is said."""
+    """The entries of a task, and the problems of their declaration."""
 
     entries: tuple[Entry, ...]
     problems: tuple[FieldProblem, ...]
 
 
 def declared_entries(task: Task, place: str = "config") -> DeclaredEntries:
-    """The entries of a task. `place` is where its manifest has them."""
+    """Return the entries of a task. `place` is their field in the manifest, for problems."""
     problems: list[FieldProblem] = []
     plain = [_without_flag(entry) for entry in task.configs or ()]
     forms = [
@@ -222,14 +224,14 @@ def declared_entries(task: Task, place: str = "config") -> DeclaredEntries:
 
 
 def entry_keys(entry: Entry) -> tuple[str, ...]:
-    """The names under which a value may be given: several for a union."""
+    """Return the keys under which a value may be set: several for a union."""
     if isinstance(entry, UnionOfEntries):
         return tuple(one.key for one in entry.alternatives)
     return (entry.key,)
 
 
 def plain_entries(entries: Iterable[Entry], place: str) -> Iterator[tuple[str, list[ConfigEntry]]]:
-    """Every group of plain entries with its place: the task's own, each union's, each table's."""
+    """Yield each group of plain entries with its place: of the task, each union, each table."""
     entries = list(entries)
     yield place, [entry for entry in entries if isinstance(entry, ConfigEntry)]
     for entry in entries:
@@ -279,5 +281,5 @@ def _within(place: str, problem: FieldProblem) -> FieldProblem:
 
 
 def _without_flag(entry: ConfigEntry) -> ConfigEntry:
-    """No flag and no variable sets a task's values."""
+    """Return the entry without flag and variable: neither sets a value of a task."""
     return replace(entry, flag_only=None, env_override=None)

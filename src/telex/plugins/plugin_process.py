@@ -1,12 +1,13 @@
-"""A plugin's process and its three pipes: opened together, watched, and ended with its whole tree.
+"""A plugin's process and its three pipes: start, watch, and end the whole process tree.
 
-No tasks of its own and no protocol: `client` has one task that calls these in order. Starting and
-ending is `telex.processes`' work, which also sees to it that nothing is left when we are killed.
+This module has no task and no protocol: the owner task in `client` calls it, and `plugin_shutdown`
+calls `end`. `telex.processes` starts and ends the process; its guardian ends the process tree if
+the host is killed.
 
-Standard error is always read, to its end, and shown line by line. Nothing here waits for a reader,
-so a plugin can never block on it, and a line that is too long is cut. Secrets are redacted before
-lines are made, so that one that spans lines is hidden too. Control characters are escaped: a
-plugin's output must not act on a person's terminal.
+Standard error is always read to EOF and shown line by line. The lines are never queued for a slow
+reader, so a plugin cannot block on standard error; a line that is too long is cut. Secrets are
+redacted before the text is split into lines, so that a secret of several lines is hidden too.
+Control characters are escaped: a plugin's output must not control a person's terminal.
 """
 
 from __future__ import annotations
@@ -33,11 +34,12 @@ if TYPE_CHECKING:
 
 _KILL_SECONDS = 5.0
 _QUOTED = 200
-"""Characters of its last line in a sentence of ours."""
+"""How many characters of the last line of standard error an error message quotes."""
 
 
 class PluginProcess:
-    """Started by making one, which raises `spawn.StartFailed`. Whoever made it ends it."""
+    """A plugin's process. The constructor starts it and raises `spawn.StartFailed`; the caller must
+    call `end`."""
 
     def __init__(
         self, command: Sequence[str], env: Mapping[str, str], cwd: str | None, stderr: StderrReader
@@ -46,17 +48,17 @@ class PluginProcess:
         self._stderr = stderr
         self._reading: asyncio.ReadTransport | None = None
         self._attached = False
-        self._silence = ""
-        self._silent = asyncio.Event()
-        self.pipes = PluginPipes(self._fell_silent)
+        self._closed_pipe = ""
+        self._pipe_closed = asyncio.Event()
+        self.pipes = PluginPipes(self._on_pipe_closed)
 
     @property
     def pid(self) -> int:
         return self._child.pid
 
     async def attach(self) -> None:
-        """Have the event loop read and write the pipes."""
-        source, sink, errors = map(_taken, self._files())
+        """Connect the pipes to the event loop."""
+        source, sink, errors = map(_detach, self._files())
         loop = asyncio.get_running_loop()
         file = os.fdopen(errors, "rb", buffering=0)
         try:
@@ -70,13 +72,14 @@ class PluginProcess:
         self._attached = True
 
     async def wait_over(self, seconds: float) -> tuple[str, str]:
-        """Wait until it has ended, or has closed a pipe: how, and its last words.
+        """Wait until the process has exited or has closed a pipe. Return how, and its last line.
 
-        The one mostly follows the other, and its last words may still be in a pipe, so there is
-        a moment for the rest: no longer, because what it left behind may hold its pipes open.
+        An exit and a closed pipe mostly follow each other, and the last line may still be unread in
+        a pipe. So this waits `seconds` for the rest, and no longer: processes that the plugin left
+        behind may keep its pipes open.
         """
-        exited, silent = self._child.wait(), self._silent.wait()
-        tasks = [asyncio.create_task(_until(it)) for it in (exited, silent)]
+        exited, pipe_closed = self._child.wait(), self._pipe_closed.wait()
+        tasks = [asyncio.create_task(_until(it)) for it in (exited, pipe_closed)]
         drained = asyncio.create_task(_until(self._stderr.ended.wait()))
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -85,13 +88,13 @@ class PluginProcess:
             for task in (*tasks, drained):
                 task.cancel()
             await asyncio.wait([*tasks, drained])
-        return self._told(), self._last_words()
+        return self._how_it_ended(), self._last_line()
 
     async def exited(self) -> None:
         await self._child.wait()
 
     async def exits_within(self, seconds: float) -> bool:
-        """Whether it ends by itself, soon."""
+        """Return whether the process exits by itself within this time."""
         try:
             async with asyncio.timeout(seconds):
                 await self.exited()
@@ -100,14 +103,15 @@ class PluginProcess:
         return True
 
     async def end(self, term_seconds: float, drain_seconds: float) -> None:
-        """End the tree, read what it still said, close our ends. Raises `TreeSurvived`."""
+        """End the process tree, read the rest of standard error, close the pipes. Raises
+        `TreeSurvived`."""
         try:
             await self._child.end((Rung(SIGTERM, term_seconds), Rung(SIGKILL, _KILL_SECONDS)))
             if self._reading is not None:
                 async with asyncio.timeout(drain_seconds):
                     await self._stderr.ended.wait()
         except TimeoutError:
-            pass  # somebody whom we may not end holds it open
+            pass  # a process of another user has standard error open
         finally:
             await self._release()
 
@@ -120,24 +124,24 @@ class PluginProcess:
         for file in self._files():
             file.close()
 
-    def _fell_silent(self, how: str) -> None:
-        self._silence = self._silence or how
-        self._silent.set()
+    def _on_pipe_closed(self, how: str) -> None:
+        self._closed_pipe = self._closed_pipe or how
+        self._pipe_closed.set()
 
-    def _told(self) -> str:
-        return str(self._child.exit) if self._child.exit else f"{self._silence} and ran on"
+    def _how_it_ended(self) -> str:
+        return str(self._child.exit) if self._child.exit else f"{self._closed_pipe} and ran on"
 
-    def _last_words(self) -> str:
-        said = next((line for line in reversed(self._stderr.last) if line.strip()), "")
-        return f"its last words: {said.strip()[:_QUOTED]}" if said else ""
+    def _last_line(self) -> str:
+        line = next((line for line in reversed(self._stderr.last) if line.strip()), "")
+        return f"its last words: {line.strip()[:_QUOTED]}" if line else ""
 
     def _files(self) -> list[FileIO]:
         child = self._child
         return [cast("FileIO", file) for file in (child.stdout, child.stdin, child.stderr)]
 
 
-def _taken(file: FileIO) -> int:
-    """The descriptor, no longer the file's: a transport closes it."""
+def _detach(file: FileIO) -> int:
+    """Return a descriptor that does not belong to the file any more: a transport closes it."""
     fd = os.dup(file.fileno())
     file.close()
     return fd
@@ -153,13 +157,14 @@ _LAST_LINES: Final = 20
 
 
 class StderrLines:
-    """Bytes to lines, bounded. Sans-IO."""
+    """Splits bytes into redacted lines of limited length. Sans-IO."""
 
     def __init__(self, redactor: Redactor) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
         self._line: Callable[[str], str] = str
         if redactor.extra_regexes:
-            # They are for whole texts, so each line is one; all else is hidden across lines too.
+            # These patterns are for whole texts, so they are applied to each line. Everything else
+            # is also redacted across lines.
             self._line = redactor.redact
             redactor = Redactor(redactor.extra_literals, replacement=redactor.replacement)
         self._redacting = redactor.stream()
@@ -192,28 +197,28 @@ class StderrLines:
 
 
 def escape_controls(text: str) -> str:
-    """Text that a terminal shows and does not obey."""
+    """Escape control characters, so that a terminal shows the text and does not execute it."""
     return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
 class StderrReader(asyncio.Protocol):
-    """Reads to the end, whoever listens."""
+    """Reads standard error to EOF and passes each line to `show`."""
 
     def __init__(self, name: str, show: Callable[[str], None], redactor: Redactor) -> None:
         self._name, self._show = name, show
         self._lines = StderrLines(redactor)
         self.last: deque[str] = deque(maxlen=_LAST_LINES)
-        """The last lines, for who has to say why the plugin ended."""
+        """The last lines, for the message about the plugin's end."""
         self.ended = asyncio.Event()
 
     def data_received(self, data: bytes) -> None:
-        self._tell(self._lines.feed(data))
+        self._show_lines(self._lines.feed(data))
 
     def connection_lost(self, error: Exception | None) -> None:
-        self._tell(self._lines.eof())
+        self._show_lines(self._lines.eof())
         self.ended.set()
 
-    def _tell(self, lines: list[str]) -> None:
+    def _show_lines(self, lines: list[str]) -> None:
         for line in lines:
             self.last.append(line)
             self._show(f"[{self._name}] {line}")

@@ -1,9 +1,9 @@
-"""A plugin's tasks: all looked at before any is run, then run in the order they need.
+"""A plugin's tasks: validate all of them, then run them in the order of their requirements.
 
-A task begins when those it requires have ended well, and at the same time as others; one that fails
-stops those that need it, and no others. Generation A is asked whether values are valid; for B
-`task_plan` has judged them. A plugin that ends while tasks run is started again for the next ones,
-by its supervisor. `task_plan.TaskSchedule` is the order; `cli` tells people.
+A task starts when the tasks it requires have succeeded, at the same time as others. A failed task
+stops the tasks that require it, and no others. A plugin of generation A validates the values
+itself; for B `task_plan` has checked them. If a plugin ends while tasks run, its supervisor starts
+it again for the next tasks. `task_plan.TaskSchedule` has the order; `cli` prints the progress.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _METHOD_NOT_FOUND: Final = -32601
 
 @dataclass(frozen=True, slots=True)
 class TasksOutcome:
-    """How all of them ended."""
+    """The results of all tasks."""
 
     done: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
-    """With the reason."""
+    """The failed tasks with the reason."""
     stopped: Mapping[str, str] = field(default_factory=dict)
-    """With what each required and did not get."""
+    """The tasks that did not start, each with a required task that failed or was stopped."""
 
     @property
     def ok(self) -> bool:
@@ -46,50 +46,55 @@ class TasksOutcome:
 async def validate(
     supervisor: PluginSupervisor, introduced: spec.Introduced, plan: TaskPlan
 ) -> None:
-    """Have the plugin look at all of them, if it is of the generation that does."""
+    """Send `validateTask` for each task to a plugin of generation A. Raises BadTasks."""
     if introduced.protocol != spec.PROTOCOL_A:
         return
-    wrong: list[str] = []
+    problems: list[str] = []
 
-    async def look(task: Planned) -> None:
+    async def validate_one(task: Planned) -> None:
         try:
             await supervisor.call("validateTask", spec.ValidateTask(task.type, task.config or None))
         except errors.PluginErrorReply as refused:
-            if refused.code != _METHOD_NOT_FOUND:  # else it has nothing to object
-                wrong.append(f"task {task.id}: {refused.message}")
+            if refused.code != _METHOD_NOT_FOUND:  # a plugin need not validate
+                problems.append(f"task {task.id}: {refused.message}")
 
     for start in range(0, len(plan.tasks), PLUGIN_TASKS_AT_ONCE):
         some = plan.tasks[start : start + PLUGIN_TASKS_AT_ONCE]
-        await asyncio.gather(*map(look, some))
-    if wrong:
-        raise BadTasks(supervisor.name, wrong)
+        await asyncio.gather(*map(validate_one, some))
+    if problems:
+        raise BadTasks(supervisor.name, problems)
 
 
 @dataclass(frozen=True, slots=True)
 class TaskObserver:
-    """Who hears how it goes: the progress of each, and its end with why it failed."""
+    """Callbacks for the progress of each task, and for its end, with the reason if it failed."""
 
     progress: Callable[[str, spec.ProgressNotice], None]
     ends: Callable[[str, str | None], None]
 
 
 async def run(
-    supervisor: PluginSupervisor, introduced: spec.Introduced, plan: TaskPlan, told: TaskObserver
+    supervisor: PluginSupervisor,
+    introduced: spec.Introduced,
+    plan: TaskPlan,
+    observer: TaskObserver,
 ) -> TasksOutcome:
-    """Run all that can be, as long as it takes. What fails is an outcome."""
+    """Run all tasks, without a deadline. A failed task is in the outcome and not raised."""
     by_id = {task.id: task for task in plan.tasks}
     schedule = task_plan.TaskSchedule(plan.requires)
     outcome = TasksOutcome(stopped=schedule.stopped)
 
     async def do(one: str) -> None:
         params = _params(by_id[one], introduced, plan.directory)
-        failure = await _done(supervisor, params, lambda progress: told.progress(one, progress))
+        failure = await _run_task(
+            supervisor, params, lambda progress: observer.progress(one, progress)
+        )
         if failure is None:
             outcome.done.append(one)
         else:
             outcome.failed[one] = failure
         schedule.finished(one, ok=failure is None)
-        told.ends(one, failure)
+        observer.ends(one, failure)
 
     try:
         await _in_order(schedule, do)
@@ -106,12 +111,12 @@ def _params(task: Planned, introduced: spec.Introduced, directory: Path) -> spec
     return spec.RunTask(task_type=task.type, config=task.config)
 
 
-async def _done(
+async def _run_task(
     supervisor: PluginSupervisor,
     params: spec.RunTask,
     progress: Callable[[spec.ProgressNotice], None],
 ) -> str | None:
-    """None, or why it failed."""
+    """Run a task. Return None, or why it failed."""
     try:
         await supervisor.call("runTask", params, timeout=None, on_progress=progress)
     except errors.PluginErrorReply as refused:
@@ -122,7 +127,7 @@ async def _done(
 
 
 async def _in_order(schedule: task_plan.TaskSchedule, do: Callable[[str], Awaitable[None]]) -> None:
-    """Each when it may begin, and not too many at once."""
+    """Run each task as soon as it may start, at most PLUGIN_TASKS_AT_ONCE at a time."""
     waiting: deque[str] = deque()
     running: set[asyncio.Future[None]] = set()
     try:

@@ -1,9 +1,9 @@
-"""The tools of all plugins, for an agent: listed, and called by name.
+"""The tools of all plugins, for an agent: list them, and call one by name.
 
-Every plugin that can be run is started for that, and those that announce the capability `tools` are
-asked. One that fails costs its own tools and nothing else: that is a sentence in `problems`, and
-the others are there. A call never raises: what goes wrong is an answer, for the model to read and
-try something else. What a tool takes is passed through as the plugin wrote it.
+To list tools, every plugin that may be run is started, and plugins with the capability `tools` are
+called. If a plugin fails, only its own tools are missing, and `problems` has a message. A call
+never raises: a failure is a result, so that the model can read it and try something else. The input
+schema of a tool is passed on as the plugin wrote it.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from telex.plugins import errors
 from telex.plugins import protocol as spec
 from telex.plugins.limits import PLUGIN_CALL_SECONDS, PLUGIN_TOOLS
+from telex.plugins.plugin_settings import CallDeadline
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -25,20 +26,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PluginTool:
-    """One tool, and whose it is."""
+    """One tool, with the supervisor of its plugin."""
 
     supervisor: PluginSupervisor
     tool: spec.ToolEntry
 
     @property
     def name(self) -> str:
-        """Unlike that of any other tool of any plugin."""
+        """The name of the tool among all plugins."""
         return f"{self.supervisor.name}.{self.tool.name}"
 
 
 @dataclass(frozen=True, slots=True)
 class PluginTools:
-    """All there are, by `plugin.tool`, and what is wrong with the rest."""
+    """The tools by `plugin.tool`, and a message for each plugin whose tools are missing."""
 
     by_name: Mapping[str, PluginTool]
     problems: tuple[str, ...] = ()
@@ -48,75 +49,83 @@ class PluginTools:
         name: str,
         arguments: dict[str, Any] | None = None,
         *,
-        timeout: float | None = PLUGIN_CALL_SECONDS,
+        timeout: float | CallDeadline | None = PLUGIN_CALL_SECONDS,
         on_progress: Callable[[spec.ProgressNotice], None] | None = None,
     ) -> spec.ToolOutput:
-        """Its answer, or what went wrong, which is an answer too."""
+        """Call a tool. A failure is a result with `is_error`."""
         if (found := self.by_name.get(name)) is None:
             there = ", ".join(self.by_name) or "none"
             return spec.ToolOutput(f"There is no tool {name}; there are: {there}.", is_error=True)
         params = spec.ToolsCall(found.tool.name, arguments)
         try:
-            answer: Any = await found.supervisor.call(
+            result: Any = await found.supervisor.call(
                 "tools/call", params, timeout=timeout, on_progress=on_progress
             )
+        except errors.PluginErrorReply as reply:
+            return spec.ToolOutput(reply.message, is_error=True)
         except errors.PluginError as failure:
-            said = failure.message if isinstance(failure, errors.PluginErrorReply) else str(failure)
-            return spec.ToolOutput(said, is_error=True)
-        return _result(name, answer)
+            return spec.ToolOutput(str(failure), is_error=True)
+        return _output(name, result)
 
 
 async def list_tools(
-    supervisors: Iterable[PluginSupervisor], *, timeout: float | None = PLUGIN_CALL_SECONDS
+    supervisors: Iterable[PluginSupervisor],
+    *,
+    timeout: float | CallDeadline | None = PLUGIN_CALL_SECONDS,
 ) -> PluginTools:
-    """Ask all plugins at once. Those that may not be run are left out without a word."""
-    asked = [supervisor for supervisor in supervisors if supervisor.found.refusal is None]
-    answers = await asyncio.gather(*(_list_supervised(supervisor, timeout) for supervisor in asked))
+    """List the tools of all plugins at once. Plugins that may not be run are left out without a
+    message."""
+    deadline = CallDeadline.of(timeout)
+    runnable = [supervisor for supervisor in supervisors if supervisor.found.refusal is None]
+    listings = await asyncio.gather(
+        *(_list_supervised(supervisor, deadline) for supervisor in runnable)
+    )
     by_name: dict[str, PluginTool] = {}
-    wrong: list[str] = []
-    for supervisor, answer in zip(asked, answers, strict=True):
-        if isinstance(answer, errors.PluginError):
-            wrong.append(str(answer))
+    problems: list[str] = []
+    for supervisor, listing in zip(runnable, listings, strict=True):
+        if isinstance(listing, errors.PluginError):
+            problems.append(str(listing))
             continue
-        for tool in answer:
-            _add(PluginTool(supervisor, tool), by_name, wrong)
-    return PluginTools(by_name, tuple(wrong))
+        for tool in listing:
+            _add(PluginTool(supervisor, tool), by_name, problems)
+    return PluginTools(by_name, tuple(problems))
 
 
 async def list_plugin_tools(
-    plugin: RunningPlugin, timeout: float | None = PLUGIN_CALL_SECONDS
+    plugin: RunningPlugin, timeout: float | CallDeadline | None = PLUGIN_CALL_SECONDS
 ) -> list[spec.ToolEntry]:
-    """The tools of one that runs; none if it announces none. Raises a `PluginError`."""
+    """Return the tools of a running plugin, none without the capability `tools`. Raises a
+    `PluginError`."""
     can = plugin.introduced.capabilities
     if can is None or not can.tools:
         return []
-    answer: spec.ToolsList = await plugin.call(
+    listing: spec.ToolsList = await plugin.call(
         "tools/list", returns=spec.ToolsList, timeout=timeout
     )
-    if len(answer.tools) > PLUGIN_TOOLS:
-        what = f"has {len(answer.tools)} tools; {PLUGIN_TOOLS} are taken, and so none is"
+    if len(listing.tools) > PLUGIN_TOOLS:
+        what = f"has {len(listing.tools)} tools, and more than {PLUGIN_TOOLS} are not accepted"
         raise errors.PluginBadResult(plugin.name, what)
-    return answer.tools
+    return listing.tools
 
 
 async def _list_supervised(
-    supervisor: PluginSupervisor, timeout: float | None
+    supervisor: PluginSupervisor, deadline: CallDeadline
 ) -> list[spec.ToolEntry] | errors.PluginError:
     try:
-        async with supervisor.acquire(timeout) as plugin:
-            return await list_plugin_tools(plugin, timeout)
+        async with supervisor.acquire(deadline) as plugin:
+            return await list_plugin_tools(plugin, deadline)
     except errors.PluginError as failure:
         return failure
 
 
-def _add(one: PluginTool, by_name: dict[str, PluginTool], wrong: list[str]) -> None:
-    # `a.b` of the plugin c, or `b` of the plugin c.a: names may have dots.
+def _add(one: PluginTool, by_name: dict[str, PluginTool], problems: list[str]) -> None:
+    # Names may have dots: `c.a.b` is `a.b` of the plugin c, or `b` of the plugin c.a.
     if (first := by_name.setdefault(one.name, one)) is not one:
-        whose = first.supervisor.name
-        wrong.append(f"the plugin {one.supervisor.name} has a tool {one.name}, and so has {whose}")
+        name, other = one.supervisor.name, first.supervisor.name
+        problems.append(f"the plugin {name} has a tool {one.name}, and so has {other}")
 
 
-def _result(name: str, answer: Any) -> spec.ToolOutput:
-    if not isinstance(answer, dict):
-        return spec.ToolOutput(f"{name} gave an answer that is no object.", is_error=True)
-    return spec.ToolOutput(answer.get("content"), is_error=answer.get("isError") is True)
+def _output(name: str, result: Any) -> spec.ToolOutput:
+    if not isinstance(result, dict):
+        return spec.ToolOutput(f"{name} returned a result that is no object.", is_error=True)
+    return spec.ToolOutput(result.get("content"), is_error=result.get("isError") is True)

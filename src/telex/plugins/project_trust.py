@@ -1,14 +1,13 @@
-"""A project's own plugins, `.telex/plugins`: where they are, and whether they are what was trusted.
+"""The plugins of a project, `.telex/plugins`: finds them, and compares them with what was trusted.
 
-Changing into a directory must not make its programs run, so they run only once their reader said
-so: `telex plugin trust`. What is trusted is the whole directory as it is, names, contents and which
-of it is executable, and not one plugin of it: a Python script imports from the directory it lies
-in, so a file beside it that nobody looked at is as good as a change to it. The answers are kept
-where `config.project` keeps those about config files.
+To change into a directory must not run its programs. So they run only after the person has read and
+trusted them: `telex plugin trust`. The person trusts the whole directory, with names, contents and
+executable bits, and not one plugin in it: a Python script imports from its directory, so a new file
+beside the script can change what the script does. The decisions are stored with those about config
+files (`config.load`).
 
-A link is trusted as what it says, and only where it leads to something beneath, whose content is
-looked at there. Between this look and the start of a plugin its owner can still change it; nobody
-else can, see `discovery`.
+A link is trusted by its target path, and only if the target is in the directory, where its content
+is read. Between this check and the start of a plugin only the owner can change it; see `discovery`.
 """
 
 from __future__ import annotations
@@ -32,43 +31,44 @@ NAME: Final = ".telex/plugins"
 
 
 class NotTrustable(Exception):
-    """A project's plugins that cannot be trusted as they are, and why."""
+    """A project's plugins cannot be trusted; the message has the reason."""
 
 
 def of_project(start: Path) -> Path | None:
-    """The plugins of the project a directory is in: its own, or a parent's in the repository."""
-    candidates = (directory / NAME for directory in load.speaking_for(start))
+    """Return the plugin directory of a project: in `start`, or in a parent within the
+    repository."""
+    candidates = (directory / NAME for directory in load.project_directories(start))
     return next((path for path in candidates if os.path.lexists(path)), None)
 
 
 def read(directory: Path, places: Places) -> ProjectFile:
-    """The directory as it is now, and what was said of it. Raises NotTrustable."""
+    """Read the directory, and whether it is trusted as it is now. Raises NotTrustable."""
     directory = Path(os.path.realpath(directory))
     listing = "\n".join(_listing(directory)).encode("utf-8", "surrogateescape")
     return ProjectFile(directory, listing, load.judge(directory, listing, places.trusted))
 
 
 def trust(seen: ProjectFile, places: Places) -> None:
-    """From now on what was seen may run."""
+    """Trust the directory as it was read."""
     load.trust(seen, places.trusted)
 
 
 def untrust(directory: Path, places: Places) -> bool:
-    """Forget what was said of this directory; False if nothing was."""
+    """Remove the decision about this directory. Return False if there was none."""
     return load.untrust(directory, places.trusted)
 
 
 def refusal(seen: ProjectFile) -> str | None:
-    """Why these plugins are not run, and what to do; None where they may be."""
+    """Return why these plugins are not run, and what to do; None if they are trusted."""
     if seen.trust is Trust.TRUSTED:
         return None
     changed = seen.trust is Trust.CHANGED
     why = "changed since you trusted them" if changed else "are the project's and not trusted"
-    return f"the plugins in {seen.path} {why}; look at them, then: telex plugin trust"
+    return f"the plugins in {seen.path} {why}; read them, then run: telex plugin trust"
 
 
 def _listing(directory: Path) -> Iterator[str]:
-    """A line for each entry beneath, in one order, that changes whenever the entry does."""
+    """Yield a line for each entry at any depth, in a fixed order. A line changes with its entry."""
     room = PLUGIN_TRUSTED_BYTES
     for path in _entries(directory):
         status = path.lstat()
@@ -76,7 +76,7 @@ def _listing(directory: Path) -> Iterator[str]:
         if stat.S_ISDIR(status.st_mode):
             yield f"directory {name}"
         elif stat.S_ISLNK(status.st_mode):
-            yield f"link {name} {_beneath(path, directory)!a}"
+            yield f"link {name} {_link_target(path, directory)!a}"
         elif stat.S_ISREG(status.st_mode):
             digest, size = _digest(path, room)
             room -= size
@@ -96,29 +96,29 @@ def _entries(directory: Path) -> list[Path]:
         found += inside
         if len(found) > PLUGIN_DIRECTORY_ENTRIES:
             raise NotTrustable(
-                f"{directory} holds more than {PLUGIN_DIRECTORY_ENTRIES} files; put what the "
+                f"{directory} has more than {PLUGIN_DIRECTORY_ENTRIES} files; move files that the "
                 "plugins need elsewhere"
             )
         waiting += (path for path in inside if path.is_dir() and not path.is_symlink())
     return sorted(found)
 
 
-def _beneath(link: Path, directory: Path) -> str:
+def _link_target(link: Path, directory: Path) -> str:
     target = os.path.realpath(link)
     if not target.startswith(f"{directory}{os.sep}"):
-        raise NotTrustable(f"{link} leads out of {directory}; put a copy in its place")
+        raise NotTrustable(f"{link} leads out of {directory}; replace it by a copy")
     return os.readlink(link)
 
 
 def _digest(path: Path, room: int) -> tuple[str, int]:
-    """Of what a file holds, and how much that is."""
+    """Return the digest and the size of a file."""
     digest, size = hashlib.sha256(), 0
     try:
         with open(path, "rb", opener=_no_link) as file:
             while block := file.read(1 << 20):
                 size += len(block)
                 if size > room:
-                    raise NotTrustable(f"{path}: there is more to trust than telex reads")
+                    raise NotTrustable(f"{path}: the directory is larger than telex reads")
                 digest.update(block)
     except OSError as error:
         raise NotTrustable(f"{path} cannot be read: {error.strerror}") from error

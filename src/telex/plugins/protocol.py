@@ -1,13 +1,13 @@
 """The plugin protocol, version 0, as data: methods with params and results, errors, manifest.
 
 The published text (`docs/specs/plugin_v0.md`) ends before its methods. There are two generations of
-the original, which differ in names and numbers: A says `rpp`, tells all about itself in its
-handshake and is initialised; B says `reginald`, has a manifest beside it, is not initialised, and
-refuses members that it does not know. We speak A, understand both, and add what has to be announced
-as a capability before it is used. The chapter in words is `docs/reference/plugin-protocol.md`, with
-schemas that come from here.
+the original, which differ in names and numbers: A is named `rpp`, describes itself in the handshake
+and is initialised; B is named `reginald`, has a manifest file, is not initialised, and refuses
+unknown members. telex speaks A and understands both. Its additions must be announced as a
+capability before they are used. `docs/reference/plugin-protocol.md` describes the protocol, with
+schemas that are rendered from this module.
 
-`null` is as good as omitted everywhere, as the text says. Unknown members are tolerated.
+`null` means absent everywhere, as the text says. Unknown members are tolerated.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PROTOCOL_A: Final = "rpp"
 PROTOCOL_B: Final = "reginald"
 VERSION: Final = 0
 
-# Error codes beyond JSON-RPC's own.
+# Error codes beyond those of JSON-RPC.
 
 HANDSHAKE: Final = -32001
 INVALID_COMMAND: Final = -32002
@@ -34,7 +34,7 @@ NOT_INITIALIZED: Final = -32802
 SHUTTING_DOWN: Final = -32803
 
 ERRORS: Final[dict[int, str]] = {
-    -32700: "Parse error: what came is not JSON.",
+    -32700: "Parse error: the message is not JSON.",
     -32600: "Invalid request: the JSON is not a message.",
     -32601: "Method not found.",
     -32602: "Invalid params.",
@@ -67,12 +67,12 @@ _CONDITIONS_OF_B: Final = {
 
 
 def number_of(condition: int, protocol: str) -> int:
-    """The number that a generation has for one of the conditions above."""
+    """Return the number that a generation uses for one of the conditions above."""
     return _NUMBERS_OF_B.get(condition, condition) if protocol == PROTOCOL_B else condition
 
 
 def condition_of(number: int, protocol: str) -> int:
-    """Which of the conditions above a generation means by a number; others stay as they are."""
+    """Return the condition above that a generation means by a number; other numbers unchanged."""
     return _CONDITIONS_OF_B.get(number, number) if protocol == PROTOCOL_B else number
 
 
@@ -82,19 +82,19 @@ ValueType = Literal[
     "bool", "int", "string", "path", "boolList", "intList", "stringList", "pathList"
 ]
 CONFIGS: Final = "configs"
-"""The type of a value that is a list of values itself: a table. No entry has it."""
+"""The type of a value that is itself a list of values: a table. No entry declares this type."""
 Value = bool | int | str | list[bool | int | str]
 
 
 class Flag(Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """How a value is given on the command line."""
+    """The flag that sets a value on the command line."""
 
     name: str | None = None
-    """Without one, the key."""
+    """By default the key."""
     shorthand: str | None = None
     description: str | None = None
     usage: str | None = None
-    """Generation A's word for `description`."""
+    """Generation A's name for `description`."""
 
 
 class ConfigEntry(Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -106,13 +106,13 @@ class ConfigEntry(Struct, frozen=True, omit_defaults=True, rename="camel"):
     description: str | None = None
     flag: Flag | None = None
     env_override: str | None = None
-    """The whole name of a variable, in place of the usual one."""
+    """The whole name of a variable, instead of the default name."""
     flag_only: bool | None = None
 
 
 class MappedEntry(Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """A table of tables that a task takes. The person chooses the keys of the outer one, and each
-    inner table holds `values`."""
+    """A table of tables that a task takes. The person chooses the keys of the outer table; each
+    inner table has `values`."""
 
     key: Name
     key_type: Literal["string", "path"]
@@ -121,19 +121,19 @@ class MappedEntry(Struct, frozen=True, omit_defaults=True, rename="camel"):
 
 
 class UnionEntry(Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """Values of which a task takes one. If none is given, the first of them has its default."""
+    """Values of which a task takes one. If none is set, the first one has its default."""
 
     alternatives: list[Any]
-    """Each a `ConfigEntry` or a `MappedEntry`."""
+    """Each is a `ConfigEntry` or a `MappedEntry`."""
 
 
 class KeyValue(Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """A value, as a plugin gets it. A host always says its type."""
+    """A value, as it is sent to a plugin. A host always sends its type."""
 
     key: str
     value: Any
     type: str | None = None
-    """A `ValueType`, or `configs`: then the value is a list of these again."""
+    """A `ValueType`, or `configs`: then the value is a list of `KeyValue`."""
 
 
 class CommandEntry(Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -142,12 +142,12 @@ class CommandEntry(Struct, frozen=True, omit_defaults=True, rename="camel"):
     description: str | None = None
     help: str | None = None
     doc: str | None = None
-    """Generation B's word for `help`."""
+    """Generation B's name for `help`."""
     manual: str | None = None
     aliases: list[Name] | None = None
     configs: list[ConfigEntry] | None = None
     config: list[ConfigEntry] | None = None
-    """Generation B's word for `configs`."""
+    """Generation B's name for `configs`."""
     args: Any = None
     commands: list[CommandEntry] | None = None
 
@@ -155,16 +155,16 @@ class CommandEntry(Struct, frozen=True, omit_defaults=True, rename="camel"):
 class Task(Struct, frozen=True, omit_defaults=True, rename="camel"):
     type: str | None = None
     task_type: str | None = None
-    """Generation B's word for `type`."""
+    """Generation B's name for `type`."""
     description: str | None = None
     provides: str | None = None
     configs: list[ConfigEntry] | None = None
     config: list[Any] | None = None
-    """Generation B's: each a `ConfigEntry`, a `MappedEntry` or a `UnionEntry`."""
+    """Generation B only: each is a `ConfigEntry`, a `MappedEntry` or a `UnionEntry`."""
 
 
 class SideCapabilities(Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """What one side can do beyond the rest; telex's addition. Absent is no."""
+    """Optional features that one side supports; telex's addition. Absent means false."""
 
     cancel: bool = False
     progress: bool = False
@@ -175,7 +175,7 @@ class SideCapabilities(Struct, frozen=True, omit_defaults=True, rename="camel"):
 
 
 class Handshake(Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """Host to plugin, first of all."""
+    """The first request from host to plugin."""
 
     protocol: str
     protocol_version: int
@@ -183,7 +183,7 @@ class Handshake(Struct, frozen=True, omit_defaults=True, rename="camel"):
 
 
 class Introduced(Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """What a plugin says of itself."""
+    """The answer to `handshake`: the plugin's description of itself."""
 
     protocol: str
     protocol_version: int
@@ -199,7 +199,7 @@ class Introduced(Struct, frozen=True, omit_defaults=True, rename="camel"):
 class LoggingConfig(Struct, frozen=True, rename="camel"):
     enabled: bool
     level: str = "info"
-    """In any case, also with an offset as in `DEBUG-4`. A level that is not known is `info`."""
+    """In upper or lower case, also with an offset as in `DEBUG-4`. An unknown level is `info`."""
 
 
 class Initialize(Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -217,7 +217,7 @@ class SetupCommand(Struct, frozen=True, rename="camel"):
 
 
 class RunCommand(Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """Generation A names the command that was set up; B says all of it here."""
+    """Generation A uses `name`, of the command that was set up; B uses all other members."""
 
     name: str | UnsetType = UNSET
     cmd: str | UnsetType = UNSET
@@ -240,10 +240,10 @@ class RunTask(Struct, frozen=True, omit_defaults=True, rename="camel"):
 
 
 class Done(Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """The result of what has none of its own."""
+    """An empty object, for methods without parameters or without a result."""
 
 
-# Tools, progress, cancel: each a capability.
+# Tools, progress, cancel: each is a capability.
 
 
 class ToolEntry(Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -269,7 +269,7 @@ class ToolOutput(Struct, frozen=True, omit_defaults=True, rename="camel"):
 
 
 class ProgressNotice(Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """`$/progress`, plugin to host: of a request that carried this token."""
+    """`$/progress`, plugin to host: the progress of the request with this token."""
 
     token: int | str
     message: str | None = None
@@ -278,12 +278,12 @@ class ProgressNotice(Struct, frozen=True, omit_defaults=True, rename="camel"):
 
 
 class CancelNotice(Struct, frozen=True, rename="camel"):
-    """`$/cancelRequest`, either way."""
+    """`$/cancelRequest`, in either direction: cancel the request with this id."""
 
     id: int | str
 
 
-# log, either spelling.
+# log, in the form of either generation.
 
 
 class Attribute(Struct, frozen=True, rename="camel"):
@@ -292,14 +292,16 @@ class Attribute(Struct, frozen=True, rename="camel"):
 
 
 class Log(Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """Plugin to host. `fields` are generation A's; `attrs`, `time` and `source` are B's."""
+    """A log record, plugin to host. `fields` is generation A's; `attrs`, `time` and `source` are
+    B's."""
 
     level: str = "info"
-    """In any case, also with an offset: `INFO`, `DEBUG-4`. One that is not known is `info`."""
+    """In upper or lower case, also with an offset: `INFO`, `DEBUG-4`. An unknown level is
+    `info`."""
     msg: str | None = None
     fields: dict[str, Any] | None = None
     message: str | None = None
-    """Read as `msg`."""
+    """Generation B's name for `msg`."""
     attrs: list[Attribute] | None = None
     time: str | None = None
     source: dict[str, Any] | None = None
@@ -315,15 +317,15 @@ class PluginRuntime(Struct, frozen=True, omit_defaults=True, rename="camel"):
 
 
 class Needs(Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """What a plugin needs of the machine; telex's addition. What it does not name it cannot reach,
-    where the kernel can see to that."""
+    """The files, variables and limits that a plugin needs; telex's addition. Everything else is
+    inaccessible, if the kernel can enforce that."""
 
     read: list[str] | None = None
     """Directories and files, `~` for home, relative to the working directory."""
     write: list[str] | None = None
     network: bool = False
     env: list[str] | None = None
-    """Names of variables passed on from ours."""
+    """Names of variables that are passed on from the host's environment."""
     memory: Annotated[int, Meta(ge=1)] | None = None
     """MiB."""
 
@@ -336,7 +338,7 @@ class PluginManifest(Struct, frozen=True, omit_defaults=True, rename="camel"):
     description: str | None = None
     help: str | None = None
     doc: str | None = None
-    """Generation B's word for `help`."""
+    """Generation B's name for `help`."""
     runtime: PluginRuntime | None = None
     config: list[ConfigEntry] | None = None
     commands: list[CommandEntry] | None = None

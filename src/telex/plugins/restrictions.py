@@ -1,20 +1,22 @@
-"""What a plugin is kept from, where Linux can see to it.
+"""The restrictions of a plugin's process, on Linux.
 
-Every plugin: no privileges beyond ours (`no_new_privs`: a setuid program it runs gains nothing),
-and limits on memory, open files, processes, the size of a file, no core dumps. One whose manifest
-has `needs` is held to them by Landlock: it reads the system's programs and libraries, its own
-directory, what runs it, and what it declared; it writes where it declared to; it signals only its
-own; and without `network` it makes no TCP connections. What Landlock does not cover is said: UDP
-and named local sockets.
+Every plugin gets no new privileges (`no_new_privs`: a setuid program that it runs gains nothing),
+limits on memory, open files, processes and the size of a file, and no core dumps. A plugin whose
+manifest has `needs` is also restricted by Landlock: it can read the system's programs and
+libraries, its own directory, its interpreter, and the paths it declared; it can write the paths it
+declared for that; it can signal only its own processes; and without `network` it cannot make TCP
+connections. Landlock does not cover UDP and named local sockets, which `telex plugin describe`
+reports.
 
-A plugin whose restrictions cannot be applied starts all the same, and that is said: by `telex
-plugin describe` where the kernel lacks them, on its standard error where they fail. They are no
-licence to run strangers' programs: a plugin was installed by its user, or trusted, and without them
-is as free as any other program. To refuse would make the same plugin work on one kernel and not on
-another, and teach people to leave `needs` out.
+A plugin whose restrictions cannot be applied starts all the same, and this is reported: by `telex
+plugin describe` if the kernel lacks them, on standard error if applying them fails. The
+restrictions are not meant for untrusted programs: a person installed or trusted the plugin, and
+without restrictions it can do as much as any other program of that person. To refuse the start
+would make the same plugin work on one kernel and not on another, and teach authors to leave out
+`needs`.
 
-`restrictions` is data, for `telex plugin describe`; `restricted_command` is what a host runs.
-`shim` applies them, by the means of `telex.processes.sandbox`.
+`restrictions` returns them as data, for `telex plugin describe`; `restricted_command` returns the
+command that a host runs. `shim` applies them, by `telex.processes.sandbox`.
 """
 
 from __future__ import annotations
@@ -51,87 +53,89 @@ if TYPE_CHECKING:
 
 _SYSTEM: Final = (
     *(*PROGRAMS, "/etc", "/run/systemd/resolve"),
-    # What runtimes ask at their start. Of other processes they learn no secret: Landlock keeps
-    # /proc/PID/environ and its like to a plugin's own, unless it runs as root.
+    # Runtimes read these at their start. A plugin finds no secret of other processes there:
+    # Landlock limits /proc/PID/environ and the like to the plugin's own processes, unless it runs
+    # as root.
     *("/proc", "/sys/devices/system/cpu", "/sys/fs/cgroup"),
 )
 _PROGRAMS: Final = ("bin", "sbin", "shims")
-"""Names of directories whose programs have their libraries beside it."""
+"""Names of directories of programs whose libraries are beside this directory."""
 
 
 _ESCAPES: Final = (
-    "A process that it detaches, with an environment of its own, is not ended with it if the one "
-    "that started it is gone."
+    "A process that it detaches, with another environment, is not ended with the plugin if the "
+    "parent of that process has exited."
 )
-"""A subreaper would find it, and be the parent of every orphan; see decision 0031."""
+"""A subreaper would find such a process, but would become the parent of every orphan; see decision
+0031."""
 
 
 @dataclass(frozen=True, slots=True)
 class Restrictions:
-    """What is asked of the kernel for one plugin, and what it can do of that."""
+    """The restrictions of one plugin, and the features of the kernel that decide which apply."""
 
     kernel: Kernel
     limits: tuple[ResourceLimit, ...]
     needs: Needs | None
     rules: tuple[PathRule, ...] = ()
     declared: tuple[PathRule, ...] = ()
-    """Those of the manifest; the others everybody gets."""
+    """The rules from the manifest; every plugin gets the other rules."""
     absent: tuple[str, ...] = ()
-    """Declared, and not there."""
+    """Declared paths that do not exist."""
 
     @property
-    def held_to_needs(self) -> bool:
+    def enforces_needs(self) -> bool:
         return self.needs is not None and self.kernel.landlock > 0
 
     def command(self, argv: Sequence[str]) -> list[str]:
-        """What to run, so that this program runs restricted. `argv[0]` is its path."""
+        """Return the command that runs this program restricted. `argv[0]` is its path."""
         if not self.kernel.linux:
             return list(argv)
         words = [*self._words(), "--", argv[0], *argv]
         return [sys.executable, "-I", "-S", shim.__file__, *words]
 
     def enforced(self) -> list[str]:
-        """Sentences for a person: what the plugin is kept from here."""
+        """Return the restrictions that apply, as sentences for a person."""
         if not self.kernel.linux:
             return []
-        said = ["It gains no privileges by programs that are setuid."]
-        said += (limit.sentence for limit in self.limits)
-        return [*said, *self._held()] if self.held_to_needs else said
+        sentences = ["It gains no privileges by programs that are setuid."]
+        sentences += (limit.sentence for limit in self.limits)
+        return [*sentences, *self._landlock()] if self.enforces_needs else sentences
 
     def lacking(self) -> list[str]:
-        """And what it is not kept from, with the reason."""
+        """Return what is not restricted, with the reason, as sentences for a person."""
         if not self.kernel.linux:
-            return ["Nothing restricts it: telex restricts plugins on Linux only."]
-        return [*self._unheld(), _ESCAPES]
+            return ["It is not restricted: telex restricts plugins on Linux only."]
+        return [*self._not_enforced(), _ESCAPES]
 
-    def _unheld(self) -> Iterator[str]:
+    def _not_enforced(self) -> Iterator[str]:
         if self.needs is None:
-            yield "It reaches every file and the network, as you do: its manifest has no `needs`."
+            yield "It can use every file and the network, as you can: its manifest has no `needs`."
         elif not self.kernel.landlock:
             yield "Its `needs` are not enforced: this kernel has no Landlock, or it is off."
         else:
             for path in self.absent:
-                yield f"It needs {path}, which is not there; make it first."
+                yield f"It needs {path}, which does not exist; create it first."
             yield from self._beyond_landlock()
 
-    def _held(self) -> Iterator[str]:
+    def _landlock(self) -> Iterator[str]:
         for verb, access in (("reads", Access.READ), ("writes to", Access.WRITE)):
             paths = [rule.path for rule in self.declared if rule.access is access]
             yield f"It {verb} {', '.join(paths) or 'nothing'} of yours, by its manifest."
-        yield "It reads the system's programs and libraries, what runs it, and its own directory."
+        yield "It reads the system's programs and libraries, its interpreter, its own directory."
         if self._no_network and self.kernel.landlock >= WITH_TCP:
-            yield "It makes and takes no TCP connections."
+            yield "It makes and accepts no TCP connections."
         if self.kernel.landlock >= WITH_SCOPES:
             yield "It signals no processes but its own."
 
     def _beyond_landlock(self) -> Iterator[str]:
         if self._no_network and self.kernel.landlock < WITH_TCP:
-            yield "The network is open to it: this kernel's Landlock does not know TCP."
+            yield "It can use the network: this kernel's Landlock does not restrict TCP."
         elif self._no_network:
-            yield "UDP and named local sockets are open to it: Landlock does not know them."
+            yield "It can use UDP and named local sockets: Landlock does not restrict them."
         if self.kernel.landlock < WITH_SCOPES:
-            yield "It can signal your other processes: this kernel's Landlock cannot see to it."
-        yield "It can change the mode, owner and times of your files: Landlock does not know them."
+            yield "It can signal your other processes: this kernel's Landlock cannot restrict that."
+        yield "It can change mode, owner and times of your files: Landlock does not restrict that."
         if os.geteuid() == 0:
             yield "It runs as root, and can read the environment of other processes in /proc."
 
@@ -142,7 +146,7 @@ class Restrictions:
     def _words(self) -> Iterator[str]:
         yield from (f"default={number:d}" for number in (signal.SIGPIPE, signal.SIGXFSZ))
         yield from Confinement(
-            self.rules if self.held_to_needs else None,
+            self.rules if self.enforces_needs else None,
             Sockets.NONE if self._no_network else Sockets.ALL,
             self.limits,
             kernel=self.kernel,
@@ -150,7 +154,7 @@ class Restrictions:
 
 
 def restricted_command(found: FoundPlugin) -> list[str]:
-    """What a host runs for a plugin, in our environment and directory."""
+    """Return the command that starts a plugin restricted, for this environment and directory."""
     return restrictions(found).command([str(found.executable)])
 
 
@@ -160,13 +164,14 @@ def restrictions(
     cwd: Path | None = None,
     kernel: Kernel | None = None,
 ) -> Restrictions:
-    """What holds for a plugin. Paths of its needs begin in `cwd`, by default ours."""
+    """Return the restrictions of a plugin. Paths in its needs are relative to `cwd`, by default
+    the current directory."""
     needs = found.manifest.needs if found.manifest else None
     kernel = kernel or asked_kernel()
     if needs is None:
         return Restrictions(kernel, usual_limits(), None)
     declared = list(_declared(needs, environ.get("HOME", "/"), cwd or Path.cwd()))
-    rules = [*_given(found, environ), *declared]
+    rules = [*_granted_to_all(found, environ), *declared]
     there = tuple(rule for rule in dict.fromkeys(rules) if os.path.exists(rule.path))
     found_there = tuple(rule for rule in declared if rule in there)
     absent = tuple(rule.path for rule in declared if rule not in there)
@@ -180,23 +185,25 @@ def _declared(needs: Needs, home: str, cwd: Path) -> Iterator[PathRule]:
             yield PathRule(str(cwd / (home + path[1:] if at_home else path)), access)
 
 
-def _given(found: FoundPlugin, environ: Mapping[str, str]) -> Iterator[PathRule]:
-    """What every plugin reaches: the system, the programs it can call, itself, and what runs it."""
+def _granted_to_all(found: FoundPlugin, environ: Mapping[str, str]) -> Iterator[PathRule]:
+    """Yield the rules that every plugin gets: the system, the programs in PATH, its own directory,
+    and its interpreters."""
     yield from map(PathRule, _SYSTEM)
     yield from (PathRule(device, Access.WRITE) for device in DEVICES)
     yield PathRule(str(found.where))
-    # A plugin in Python may be made with telex.plugins.sdk.
+    # A plugin in Python may use telex.plugins.sdk.
     telex = Path(__file__).parents[2]
     yield from map(PathRule, (sys.prefix, sys.base_prefix, str(telex)))
     path = environ.get("PATH", os.defpath).split(os.pathsep)
     home = Path(environ.get("HOME", "/"))
-    runs_it = interpreters(found.executable, path)
-    places = [*path, *(place for program in runs_it for place in _around(program))]
+    programs = interpreters(found.executable, path)
+    places = [*path, *(place for program in programs for place in _library_places(program))]
     yield from (PathRule(place) for place in places if _harmless(place, home))
 
 
-def _around(program: str) -> Iterator[str]:
-    """Where a program's libraries are: where it is called, and where it really is."""
+def _library_places(program: str) -> Iterator[str]:
+    """Yield the directories of a program's libraries: beside its path, and beside its target if
+    the path is a link."""
     for directory in {os.path.dirname(program), os.path.dirname(os.path.realpath(program))}:
         yield directory
         if os.path.basename(directory) in _PROGRAMS:
@@ -204,5 +211,5 @@ def _around(program: str) -> Iterator[str]:
 
 
 def _harmless(place: str, home: Path) -> bool:
-    """Whether a directory can be given without giving all of a home: `~/bin` must not."""
+    """Return whether a rule for this directory does not include the whole home directory."""
     return os.path.isabs(place) and not home.is_relative_to(place)

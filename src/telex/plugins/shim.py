@@ -1,10 +1,10 @@
-"""The small program that restricts itself and becomes a plugin.
+"""The program that applies restrictions to its own process and then executes the plugin.
 
-`restrictions` decides everything and passes it as words: `python -I -S shim.py WORD… -- PATH
-ARGV…`. This only applies it, by `telex.processes.restrict`, in the child, where it counts, and
-imports nothing else of telex: every module here is paid for with each start of a plugin. What fails
-is said on standard error, which the host shows, and the plugin starts all the same; `restrictions`
-says why.
+`restrictions` decides the restrictions and passes them as words: `python -I -S shim.py WORD… --
+PATH ARGV…`. This program applies them by `telex.processes.restrict`, in the child process. It
+imports nothing else of telex, because each import slows every start of a plugin. A failure is
+reported on standard error, which the host shows, and the plugin starts all the same; `restrictions`
+has the reason.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ def main() -> None:
     end = sys.argv.index("--")
     words, (path, *argv) = restrict.split(sys.argv[1:end]), sys.argv[end + 1 :]
     for word, *rest in words:
-        if word == "default":  # Python ignores some signals, and exec keeps what is ignored
+        if word == "default":  # Python ignores some signals, and ignored signals survive exec
             ctypes.CDLL(None).signal(int(rest[0]), None)
     try:
         restrict.restrict(words)
     except OSError as error:
-        restrict.say(f"this plugin runs with fewer restrictions than it asks for: {error.strerror}")
+        restrict.say(f"this plugin runs without all of its restrictions: {error.strerror}")
     try:
         os.execve(path, argv, restrict.environment())
     except OSError as error:

@@ -1,15 +1,15 @@
-"""Plugins over time: each is started when somebody needs it, started again when it failed, and
-stopped when nobody needed it for long.
+"""Supervisors of plugins: start a plugin at the first call, restart it after a failure, stop it
+when it is idle.
 
-A plugin that failed is not started again at once: each failure of late doubles the wait. One that
-failed too often of late is suspended until its failures are old: a window that slides and not a
-count, so that a plugin which fails once a week is never given up. Nothing is called twice: the
-caller whose call was lost is told, and decides.
+A plugin that failed is started again after a wait, which doubles with each recent failure. A plugin
+that failed too often within a sliding window is suspended until the failures are old. A plain count
+would in time disable a plugin that fails once a week. A call is never repeated: the caller of a
+lost call gets an error and decides.
 
     async with PluginSupervisors(discovery.find(…).found, settings) as supervisors:
         await supervisors["hello"].call("runCommand", …)
 
-What one plugin does touches none of the others. `client` is one life of one of them.
+A failing plugin does not affect the others. `client` has one run of one plugin.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from telex.plugins import errors, limits
 from telex.plugins.client import RunningPlugin, start
-from telex.plugins.conversation import SlidingWindow
-from telex.plugins.plugin_settings import PluginSettings
+from telex.plugins.plugin_faults import SlidingWindow
+from telex.plugins.plugin_settings import CallDeadline, PluginSettings
 from telex.rpc.messages import ABSENT
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class RestartPolicy:
-    """When a plugin is started again, and when it is stopped. Seconds."""
+    """When a plugin is started again, and when it is stopped. All times are in seconds."""
 
     failures: int = limits.PLUGIN_FAILURES
     window: float = limits.PLUGIN_WINDOW_SECONDS
@@ -47,12 +47,12 @@ class RestartPolicy:
     idle: float = limits.PLUGIN_IDLE_SECONDS
 
     def wait(self, failures: int) -> float:
-        """From the last of so many failures to the next start."""
+        """Return the wait from the last of so many failures to the next start."""
         return min(self.longest, self.backoff * 2 ** (failures - 1)) if failures else 0.0
 
 
 class PluginSupervisor:
-    """One plugin over time. Belongs to the event loop it is used in; call `close()` at the end."""
+    """Runs one plugin, and restarts it. For one event loop; call `close()` at the end."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class PluginSupervisor:
 
     @property
     def running(self) -> RunningPlugin | None:
-        """The plugin, if it runs now."""
+        """The running plugin, or None."""
         return self._plugin if self._plugin and self._plugin.end_reason is None else None
 
     async def call(
@@ -81,33 +81,35 @@ class PluginSupervisor:
         params: object = ABSENT,
         *,
         returns: type[T] | Any = Any,
-        timeout: float | None = limits.PLUGIN_CALL_SECONDS,
+        timeout: float | CallDeadline | None = limits.PLUGIN_CALL_SECONDS,
         on_progress: Callable[[spec.ProgressNotice], None] | None = None,
     ) -> T:
-        """As `RunningPlugin.call`, of a plugin started for it if need be. The time is for both."""
-        loop = asyncio.get_running_loop()
-        until = None if timeout is None else loop.time() + timeout
-        async with self.acquire(timeout) as plugin:
-            left = None if until is None else max(0.0, until - loop.time())
+        """Call as `RunningPlugin.call`, after starting the plugin if it does not run. The timeout
+        includes the start."""
+        deadline = CallDeadline.of(timeout)
+        async with self.acquire(deadline) as plugin:
             answer: T = await plugin.call(
-                method, params, returns=returns, timeout=left, on_progress=on_progress
+                method, params, returns=returns, timeout=deadline, on_progress=on_progress
             )
             return answer
 
     @asynccontextmanager
-    async def acquire(self, timeout: float | None = None) -> AsyncIterator[RunningPlugin]:
-        """The running plugin, which is not stopped for being idle meanwhile."""
+    async def acquire(
+        self, timeout: float | CallDeadline | None = None
+    ) -> AsyncIterator[RunningPlugin]:
+        """Start the plugin if it does not run, and keep it from being stopped as idle within this
+        context."""
         self._users += 1
         if self._idle is not None:
             self._idle.cancel()
         try:
-            yield await self._within(timeout)
+            yield await self._within(CallDeadline.of(timeout))
         finally:
             self._users -= 1
-            self._watch_idleness()
+            self._start_idle_timer()
 
     async def close(self) -> None:
-        """Have it end, and wait for that. Whoever calls it afterwards is told so."""
+        """End the plugin and wait. Later calls raise PluginEnded."""
         self._closed = True
         if self._idle is not None:
             self._idle.cancel()
@@ -117,34 +119,34 @@ class PluginSupervisor:
         if self._plugin is not None:
             await self._plugin.close()
 
-    async def _within(self, timeout: float | None) -> RunningPlugin:
+    async def _within(self, deadline: CallDeadline) -> RunningPlugin:
         try:
-            async with asyncio.timeout(timeout):
+            async with deadline.clock():
                 return await self._ready()
         except TimeoutError:
-            what = f"could not be started within {errors.seconds(timeout or 0)}"
-            raise errors.PluginTimedOut(self.name, what, str(self._last or "")) from None
+            hint = str(self._last or "")
+            raise deadline.missed(self.name, "could not be started", hint) from None
 
     async def _ready(self) -> RunningPlugin:
-        """The plugin that runs, or one that is started now, for all who ask at the same time."""
+        """Return the running plugin, or start it. Concurrent callers share one start."""
         if self._closed:
             raise errors.PluginEnded(self.name, "was closed by its host")
         if (plugin := self.running) is not None:
             return plugin
         if self._starting is None or self._starting.done():
             self._starting = asyncio.create_task(self._start(), name=f"start {self.name}")
-            self._starting.add_done_callback(_seen)
+            self._starting.add_done_callback(_retrieve_exception)
         try:
             return await asyncio.shield(self._starting)
         except asyncio.CancelledError:
-            if self._starting.cancelled():  # by `close`, and not we by our caller
+            if self._starting.cancelled():  # by `close`, and not this task by its caller
                 raise errors.PluginEnded(self.name, "was closed by its host") from None
             raise
 
     async def _start(self) -> RunningPlugin:
         loop = asyncio.get_running_loop()
-        await self._settle()
-        self._refuse_if_hopeless(loop.time())
+        await self._finish_previous()
+        self._raise_if_suspended(loop.time())
         if (last := self._failures.last()) is not None:
             wait = self._pace.wait(self._failures.count(loop.time()))
             await asyncio.sleep(last + wait - loop.time())
@@ -152,51 +154,52 @@ class PluginSupervisor:
         try:
             await plugin.begin()
         except errors.PluginError as failure:
-            self._fail(failure, loop.time())
+            self._record_failure(failure, loop.time())
             raise
         self._plugin = plugin
         return plugin
 
-    async def _settle(self) -> None:
-        """The one before is gone, and if it failed, that counts from when it did."""
+    async def _finish_previous(self) -> None:
+        """Wait for the end of the previous process. Record its failure at the time it happened."""
         if (plugin := self._plugin) is None:
             return
         await plugin.wait_ended()
         self._plugin = None
         if plugin.failed and plugin.ended is not None and plugin.ended_at is not None:
-            self._fail(plugin.ended, plugin.ended_at)
+            self._record_failure(plugin.ended, plugin.ended_at)
 
-    def _fail(self, failure: errors.PluginError, when: float) -> None:
+    def _record_failure(self, failure: errors.PluginError, when: float) -> None:
         self._last = failure
         self._failures.add(when)
 
-    def _refuse_if_hopeless(self, now: float) -> None:
+    def _raise_if_suspended(self, now: float) -> None:
         if (until := self._failures.full_until(now)) is None or self._last is None:
             return
         what = (
-            f"failed {self._pace.failures} times within {self._pace.window:g} s and is left alone "
+            f"failed {self._pace.failures} times within {self._pace.window:g} s and is suspended "
             f"for {until - now:.0f} s"
         )
         raise errors.PluginSuspended(self.name, what, f"the last time it {self._last.reason}")
 
-    def _watch_idleness(self) -> None:
+    def _start_idle_timer(self) -> None:
         if self._users == 0 and not self._closed:
             loop = asyncio.get_running_loop()
-            self._idle = loop.call_later(self._pace.idle, self._stop)
+            self._idle = loop.call_later(self._pace.idle, self._stop_idle)
 
-    def _stop(self) -> None:
+    def _stop_idle(self) -> None:
         if self.running is not None:
             self.running.signal_close()
 
 
-def _seen(starting: asyncio.Task[RunningPlugin]) -> None:
-    """Those who waited were told; if none is left, nobody needs to be."""
+def _retrieve_exception(starting: asyncio.Task[RunningPlugin]) -> None:
+    """Mark the exception as retrieved: if all callers were cancelled, asyncio would log it."""
     if not starting.cancelled():
         starting.exception()
 
 
 class PluginSupervisors:
-    """A host's plugins by name; nothing is started by this. A context manager."""
+    """The supervisors of a host's plugins, by name. A context manager that ends all at its exit; it
+    starts no plugin."""
 
     def __init__(
         self,
@@ -211,7 +214,7 @@ class PluginSupervisors:
             return self._supervisors[name]
         except KeyError:
             there = ", ".join(sorted(self._supervisors)) or "none"
-            raise errors.PluginNotStarted(name, "is not there", f"there are: {there}") from None
+            raise errors.PluginNotStarted(name, "does not exist", f"there are: {there}") from None
 
     def __iter__(self) -> Iterator[PluginSupervisor]:
         return iter(self._supervisors.values())
@@ -220,11 +223,11 @@ class PluginSupervisors:
         return len(self._supervisors)
 
     async def close(self) -> None:
-        """End all at once. Each goes down its own ladder, however long the others take."""
+        """End all plugins at the same time. A slow plugin does not delay the others."""
         ends = (supervisor.close() for supervisor in self._supervisors.values())
         outcomes = await asyncio.gather(*ends, return_exceptions=True)
-        if mistakes := [outcome for outcome in outcomes if isinstance(outcome, Exception)]:
-            raise ExceptionGroup("plugins could not be closed", mistakes)
+        if failures := [outcome for outcome in outcomes if isinstance(outcome, Exception)]:
+            raise ExceptionGroup("plugins could not be closed", failures)
 
     async def __aenter__(self) -> Self:
         return self

@@ -1,4 +1,4 @@
-"""A plugin's tasks as a file says them, made into what the plugin is sent, and their order. Pure.
+"""A file of tasks, read and converted into the values that a plugin is sent, and their order. Pure.
 
     [[task]]
     id = "motd"
@@ -6,13 +6,13 @@
     requires = ["folder"]
     config = { path = "motd", text = "Good morning" }
 
-Relative paths are the file's: they begin in its directory. Values are typed by what the plugin
-declares. What it does not declare is a mistake with generation B, whose manifest is all there is to
-judge by, and with A a hint: there the plugin is asked, and the type is the one that TOML shows. A
-table is sent as a list of values with their types, and so is what it holds.
+Relative paths are relative to the file's directory. Values have the types that the plugin declares.
+A value that is not declared is an error for generation B, because only its manifest can be checked.
+For A it is a hint: the plugin validates the task, and the type is that of the TOML value. A table
+is sent as a list of values with their types, at every depth.
 
-`TaskSchedule` says what may begin when: a failure stops what needs it, at any distance, and nothing
-else. `plugin_tasks` asks the plugin, and runs them.
+`TaskSchedule` decides which tasks may start: a failed task stops the tasks that require it,
+directly or indirectly, and no others. `plugin_tasks` validates and runs the tasks.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class BadTasks(ValueError):
-    """Tasks that cannot be run, with everything that is wrong with them."""
+    """Tasks cannot be run. `problems` has all their problems."""
 
     exit_code = 2
 
@@ -49,7 +49,7 @@ class BadTasks(ValueError):
 
 
 class RequestedTask(Struct, frozen=True):
-    """One `[[task]]`, as it was written."""
+    """One `[[task]]` of a file."""
 
     id: spec.Name
     type: str
@@ -59,7 +59,7 @@ class RequestedTask(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """One that the plugin knows, with all its values."""
+    """One task with all its values, of a type that the plugin has."""
 
     id: str
     type: str
@@ -68,7 +68,7 @@ class Planned:
 
 
 def read(content: bytes, where: str) -> list[RequestedTask]:
-    """The tasks of a file, whose order can be kept. Raises BadTasks."""
+    """Read the tasks of a file, and check that there is an order. Raises BadTasks."""
     try:
         document = tomllib.loads(content.decode())
     except (ValueError, RecursionError) as error:
@@ -80,7 +80,7 @@ def read(content: bytes, where: str) -> list[RequestedTask]:
     tasks = [task for at, table in enumerate(tables, 1) for task in _one(at, table, wrong)]
     ids = Counter(task.id for task in tasks)
     wrong += (f"{count} tasks have the id {one}" for one, count in ids.items() if count > 1)
-    if not wrong:  # an id that could not be read is not an unknown one
+    if not wrong:  # otherwise the id of an unreadable task would be reported as unknown
         wrong += order_problems({task.id: task.requires for task in tasks})
     if wrong:
         raise BadTasks(where, wrong)
@@ -90,17 +90,17 @@ def read(content: bytes, where: str) -> list[RequestedTask]:
 def _one(at: int, table: object, wrong: list[str]) -> Iterator[RequestedTask]:
     result = validate(RequestedTask, table)
     name = table.get("id") if isinstance(table, dict) else None
-    said = f"task {name if isinstance(name, str) and name.isprintable() else at}"
-    wrong += (f"{said}: {problem}" for problem in result.problems)
-    # Not merely a hint: `require` for `requires` would run things in the wrong order.
-    wrong += (f"{said}: {hint}" for hint in result.hints)
+    label = f"task {name if isinstance(name, str) and name.isprintable() else at}"
+    wrong += (f"{label}: {problem}" for problem in result.problems)
+    # An unknown member is an error here: `require` for `requires` would change the order.
+    wrong += (f"{label}: {hint}" for hint in result.hints)
     if result.value is not None:
         yield result.value
 
 
 @dataclass(frozen=True, slots=True)
 class TaskPlan:
-    """The tasks of one plugin. `hints` are what may have been meant."""
+    """The tasks of one plugin, and hints about undeclared values."""
 
     tasks: tuple[Planned, ...]
     hints: tuple[str, ...]
@@ -118,8 +118,10 @@ def plan(
     where: Path,
     home: str,
 ) -> TaskPlan:
-    """What is wanted, in the plugin's own words. `where` is the file, and `home` what `~` is in it.
-    Raises BadTasks."""
+    """Convert tasks into the values that the plugin is sent. Raises BadTasks.
+
+    `where` is the path of the file, and `home` the meaning of `~` in it.
+    """
     wrong: list[str] = []
     hints: list[str] = []
     planning = _Planning(found, introduced, where, home, wrong, hints)
@@ -178,11 +180,12 @@ class _Planning:
     def _one_of(
         self, place: _TaskPlace, union: plugin_manifest.UnionOfEntries
     ) -> Iterable[spec.KeyValue]:
-        """Of several alternatives for the same key, the first that fits what was given counts."""
+        """Resolve a union. Of several alternatives with the same key, use the first whose type
+        fits the value."""
         given = [one for one in union.alternatives if one.key in place.wanted.config]
         if len(keys := {one.key for one in given}) > 1:
             names = ", ".join(sorted(keys))
-            problem = f"{place.type} takes one of {names}, and all of them are given"
+            problem = f"{place.type} takes one of {names}, and all of them are set"
             self.wrong.append(f"task {place.wanted.id}: {problem}")
             return ()
         fitting = [one for one in given if _fits(place.wanted.config[one.key], one)]
@@ -199,7 +202,7 @@ class _Planning:
         values: list[spec.KeyValue] = []
         for key, table in tables.items():
             inner = place.below(entry.key, key)
-            self._tell_unknown(inner, table.keys(), {one.key for one in entry.values})
+            self._report_unknown(inner, table.keys(), {one.key for one in entry.values})
             name = absolute_path(key, self._sources()) if entry.key_type == "path" else key
             config = self._resolved(inner, entry.values, table)
             values.append(spec.KeyValue(name, config, spec.CONFIGS))
@@ -208,14 +211,14 @@ class _Planning:
     def _resolved(
         self, place: _TaskPlace, entries: list[spec.ConfigEntry], table: dict[str, Any]
     ) -> list[spec.KeyValue]:
-        """The values of plain entries, and their defaults."""
+        """Return the values of plain entries, with their defaults."""
         section = place.section(self.found.name, table)
         values = resolve(self.found.name, entries, self._sources(section), command=place.words)
         self.wrong.extend(values.problems)
         return [] if values.problems else values.key_values()
 
     def _sources(self, *sections: ConfigSection) -> Sources:
-        # No variable has a say in a file of tasks; HOME is there for `~` alone.
+        # Variables do not set values of a file of tasks; HOME is only for `~`.
         return Sources(sections, {"HOME": self.home}, cwd=self.where.parent)
 
     @property
@@ -226,35 +229,35 @@ class _Planning:
         self, wanted: RequestedTask, its: spec.Task, declared: set[str]
     ) -> Iterator[spec.KeyValue]:
         if declared or self._by_manifest:
-            self._tell_unknown(_TaskPlace(wanted, its.type or ""), wanted.config, declared)
+            self._report_unknown(_TaskPlace(wanted, its.type or ""), wanted.config, declared)
         for key in wanted.config:
             if key in declared:
                 continue
-            if (value := _as_shown(key, wanted.config[key])) is not None:
+            if (value := _typed_value(key, wanted.config[key])) is not None:
                 yield value
             else:
                 kinds = "true or false, a whole number, text, a table, or a list of the first three"
                 self.wrong.append(f"task {wanted.id}: {its.type}: {key} must be {kinds}")
 
-    def _tell_unknown(self, place: _TaskPlace, given: Iterable[str], declared: set[str]) -> None:
-        """What is given and not declared: a mistake where the manifest is all there is."""
+    def _report_unknown(self, place: _TaskPlace, given: Iterable[str], declared: set[str]) -> None:
+        """Report undeclared values: as problems for generation B, as hints for A."""
         for key in given:
             if key not in declared:
                 near = nearest(key, declared)
                 meant = f"; did you mean {near}?" if near else ""
                 taker = ".".join(place.words)
-                said = f"task {place.wanted.id}: {taker} does not say that it takes {key}{meant}"
-                (self.wrong if self._by_manifest else self.hints).append(said)
+                message = f"task {place.wanted.id}: {taker} does not declare {key}{meant}"
+                (self.wrong if self._by_manifest else self.hints).append(message)
 
 
 @dataclass(frozen=True, slots=True)
 class _TaskPlace:
-    """Where in a file of tasks a value stands."""
+    """The position of a value in a file of tasks."""
 
     wanted: RequestedTask
     type: str
     within: tuple[str, ...] = ()
-    """The keys of the tables around it."""
+    """The keys of the tables that contain the value."""
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -264,7 +267,7 @@ class _TaskPlace:
         return _TaskPlace(self.wanted, self.type, (*self.within, *keys))
 
     def only(self, key: str) -> dict[str, Any]:
-        """Of what is given, the value of one key."""
+        """Return a table with this key alone, or an empty one."""
         config = self.wanted.config
         return {key: config[key]} if key in config else {}
 
@@ -287,22 +290,22 @@ def _fits(value: object, entry: spec.ConfigEntry | spec.MappedEntry) -> bool:
     return type_problem(value, entry.type) is None
 
 
-def _as_shown(key: str, value: object) -> spec.KeyValue | None:
-    """A value with the type that it shows; None if it shows one that plugins do not know."""
+def _typed_value(key: str, value: object) -> spec.KeyValue | None:
+    """Return a value with the type of its TOML form; None if the protocol has no such type."""
     match value:
         case dict():
-            inner = [_as_shown(name, its) for name, its in value.items()]
+            inner = [_typed_value(name, its) for name, its in value.items()]
             known = [one for one in inner if one is not None]
             return spec.KeyValue(key, known, spec.CONFIGS) if len(known) == len(inner) else None
         case []:
             return spec.KeyValue(key, value, "stringList")
-    for kind in _SHOWN:
+    for kind in _TOML_TYPES:
         if type_problem(value, kind) is None:
             return spec.KeyValue(key, value, kind)
     return None
 
 
-_SHOWN: Final[tuple[spec.ValueType, ...]] = (
+_TOML_TYPES: Final[tuple[spec.ValueType, ...]] = (
     "bool",
     "int",
     "string",
@@ -314,33 +317,34 @@ _SHOWN: Final[tuple[spec.ValueType, ...]] = (
 
 if TYPE_CHECKING:
     Requires = Mapping[str, Sequence[str]]
-    """What each needs, by id."""
+    """The ids that each task requires, by its id."""
 
 
 def order_problems(requires: Requires) -> Iterator[str]:
-    """Why there is no order, by id; nothing where there is one."""
+    """Yield why the tasks have no order."""
     for one, needed in requires.items():
         for other in needed:
             if other not in requires:
                 near = nearest(other, requires)
                 meant = f"; did you mean {near}?" if near else ""
-                yield f"{one} requires {other}, which is not there{meant}"
+                yield f"{one} requires {other}, which does not exist{meant}"
     if (path := cycle(requires)) is not None:
         yield f"these require each other in a circle: {' → '.join(path)}"
 
 
 def cycle(requires: Requires) -> list[str] | None:
-    """A circle, from one id over what it requires back to itself."""
+    """Return a cycle of ids, each followed by one that it requires; None if there is none."""
     try:
         TopologicalSorter(requires).prepare()
     except CycleError as error:
         path: list[str] = error.args[1]
-        return path[::-1]  # told the other way round, as what comes before what
+        return path[::-1]  # `graphlib` has the order of execution, which is the reverse
     return None
 
 
 def stages(requires: Requires) -> list[list[str]]:
-    """All ids: first those that need nothing, then those that need only these, and so on."""
+    """Return all ids: first the tasks that require none, then those that require only these, and so
+    on."""
     schedule = TaskSchedule(requires)
     found = []
     while ready := schedule.ready():
@@ -351,33 +355,33 @@ def stages(requires: Requires) -> list[list[str]]:
 
 
 class TaskSchedule:
-    """What may begin, as things finish. There must be an order."""
+    """Returns the tasks that may start, while others finish. `requires` must have no cycle."""
 
     def __init__(self, requires: Requires) -> None:
         self.stopped: dict[str, str] = {}
-        """What will not begin, each with what it requires and does not have."""
+        """The tasks that will not start, each with a required task that failed or was stopped."""
         self._requires = requires
         self._failed: set[str] = set()
         self._sorter = TopologicalSorter(requires)
         self._sorter.prepare()
 
     def ready(self) -> list[str]:
-        """What may begin now and was not told yet."""
+        """Return the tasks that may start now and were not returned before."""
         found: list[str] = []
-        while told := self._sorter.get_ready():
-            found += (one for one in told if not self._stop(one))
+        while candidates := self._sorter.get_ready():
+            found += (one for one in candidates if not self._stop(one))
         return found
 
     def finished(self, one: str, *, ok: bool) -> None:
-        """What was begun has ended."""
+        """Record that a task has ended."""
         if not ok:
             self._failed.add(one)
         self._sorter.done(one)
 
     def _stop(self, one: str) -> bool:
-        lacks = (need for need in self._requires[one] if need in self._failed)
-        if (lack := next(lacks, None)) is None:
+        failed = (need for need in self._requires[one] if need in self._failed)
+        if (missing := next(failed, None)) is None:
             return False
-        self.stopped[one] = lack
+        self.stopped[one] = missing
         self.finished(one, ok=False)
         return True

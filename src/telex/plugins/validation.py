@@ -1,10 +1,9 @@
-"""Data against a struct, field by field: everything that is wrong with it, by the names its writer
-used.
+"""Checks JSON values against a struct, field by field, and returns all problems at once.
 
-msgspec stops at the first mistake; whoever wrote a manifest wants to hear of all. So each field is
-looked at by itself, down to where msgspec can judge one value. Members that nobody knows are told
-as hints, with the name that was probably meant, and are no problem: they may be for a newer host.
-Null is as good as omitted. Pure; `plugin_manifest` uses it.
+msgspec stops at the first problem, but the author of a manifest wants all of them, with the names
+as written. So each field is checked separately, down to single values, which msgspec checks. An
+unknown member is a hint, with the most similar known name, and not a problem: it may be for a newer
+host. Null means absent. Pure; used by `plugin_manifest` and `task_plan`.
 """
 
 from __future__ import annotations
@@ -33,18 +32,18 @@ from telex.config.limits import MANIFEST_ITEMS
 S = TypeVar("S", bound=msgspec.Struct)
 
 WHOLE: Final = "(manifest)"
-"""Stands for a field's name where the problem is in none."""
+"""Used as the field's name if the problem is in no field."""
 _SHOWN: Final = 60
 _HINTS: Final = 50
-"""To look for what was meant takes its time, and nobody reads more."""
+"""Maximum number of hints: the search for a similar name takes time, and more are not read."""
 
 
 @dataclass(frozen=True, slots=True)
 class FieldProblem:
-    """What is wrong with one field, and what to do."""
+    """A problem of one field, with the remedy."""
 
     field: str
-    """As the person wrote it: `needs.memory`, `config[2].type`."""
+    """The field as written: `needs.memory`, `config[2].type`."""
     problem: str
 
     def __str__(self) -> str:
@@ -53,7 +52,7 @@ class FieldProblem:
 
 @dataclass(frozen=True, slots=True)
 class Validated(Generic[S]):
-    """The struct, or None and why."""
+    """The struct, or None with the problems."""
 
     value: S | None
     problems: tuple[FieldProblem, ...] = ()
@@ -65,12 +64,12 @@ class _Notes:
     problems: list[FieldProblem] = field(default_factory=list)
     hints: list[str] = field(default_factory=list)
 
-    def say(self, place: str, problem: str) -> None:
+    def add(self, place: str, problem: str) -> None:
         self.problems.append(FieldProblem(place or WHOLE, problem))
 
 
 def validate(kind: type[S], document: object) -> Validated[S]:
-    """The document as this struct, with all problems and hints."""
+    """Convert a document to a struct, with all problems and hints."""
     notes = _Notes()
     known = _of_struct(kind, document, "", notes)
     problems, hints = tuple(notes.problems), tuple(notes.hints)
@@ -78,7 +77,7 @@ def validate(kind: type[S], document: object) -> Validated[S]:
 
 
 def describe_value(value: object) -> str:
-    """A value in a sentence: as it was written, or what it is where that is long."""
+    """Return a value for a message: as written, or its kind if that is long."""
     if isinstance(value, (str, bool, int, float)):
         text = json.dumps(value, ensure_ascii=False)
         if len(text) <= _SHOWN and text.isprintable():
@@ -98,7 +97,7 @@ def describe_value(value: object) -> str:
 
 def _of_struct(kind: type[msgspec.Struct], value: object, place: str, notes: _Notes) -> object:
     if not isinstance(value, dict):
-        notes.say(place, f"must be an object; it is {describe_value(value)}")
+        notes.add(place, f"must be an object; it is {describe_value(value)}")
         return value
     fields = _fields(kind)
     known: dict[str, object] = {}
@@ -107,7 +106,7 @@ def _of_struct(kind: type[msgspec.Struct], value: object, place: str, notes: _No
         if given is not None:
             known[name] = _of_type(its_type, given, where, notes)
         elif required:
-            notes.say(where, "is missing")
+            notes.add(where, "is missing")
     for name in [name for name in value if name not in fields][: _HINTS - len(notes.hints)]:
         where = f"{place}.{name}" if place else name
         near = nearest(name, fields)
@@ -119,14 +118,14 @@ def _of_struct(kind: type[msgspec.Struct], value: object, place: str, notes: _No
 
 @cache
 def _fields(kind: type[msgspec.Struct]) -> dict[str, tuple[Any, bool]]:
-    """By the name on the wire: its type, and whether it is required."""
+    """Return the type of each field and whether it is required, by the name on the wire."""
     types = get_type_hints(kind, include_extras=True)
     fields = msgspec.structs.fields(kind)
     return {one.encode_name: (types[one.name], one.required) for one in fields}
 
 
 def _of_type(kind: Any, value: object, place: str, notes: _Notes) -> object:
-    """The part of a value that the type knows; what does not fit is noted."""
+    """Return the value without unknown members, and note problems."""
     if get_origin(kind) in (Union, types.UnionType):
         options = [option for option in get_args(kind) if option is not type(None)]
         if len(options) == 1:
@@ -138,16 +137,16 @@ def _of_type(kind: Any, value: object, place: str, notes: _Notes) -> object:
     try:
         msgspec.convert(value, kind)
     except msgspec.ValidationError:
-        notes.say(place, f"must be {_in_words(kind)}; it is {describe_value(value)}")
+        notes.add(place, f"must be {_in_words(kind)}; it is {describe_value(value)}")
     return value
 
 
 def _of_list(kind: Any, value: object, place: str, notes: _Notes) -> object:
     if not isinstance(value, list):
-        notes.say(place, f"must be a list; it is {describe_value(value)}")
+        notes.add(place, f"must be a list; it is {describe_value(value)}")
         return value
     if len(value) > MANIFEST_ITEMS:
-        notes.say(place, f"has {len(value)} items; {MANIFEST_ITEMS} are allowed")
+        notes.add(place, f"has {len(value)} items; {MANIFEST_ITEMS} are allowed")
         return value
     return [_of_type(kind, its, f"{place}[{at}]", notes) for at, its in enumerate(value)]
 

@@ -1,23 +1,23 @@
-"""Start a child, own its whole tree, end it. No other package starts or ends a process.
+"""Starts children, tracks their whole process trees, and ends them.
 
-`spawn.start` is the way in: it gives a `child.Child`, which can be waited for and ended. Whoever
-starts a child ends it, also after it has exited: what it left in the background is still its tree.
-`guardian` sees to it when nobody can, because we were killed.
+No other package starts or ends a process. `spawn.start` returns a `child.Child`, which can be
+awaited and ended. The code that starts a child must also end it, even after the child has exited,
+because its descendants may still run. If this process is killed, `guardian` ends the trees instead.
 
-    spawn        start a child on pipes or on a terminal
-    environment  what a child inherits
-    child        wait for it; end it
-    ending       the ladder: which signal goes to whom, and when the next
-    tree         who belongs to a child (pure)
-    table        one look at the system's processes; a signal that cannot miss
-    guardian     the small process that outlives us by a moment
-    ledger       what we leave written for it
-    terminal_note  how it is to leave the person's terminal
-    reaper       the small process between us and a command, which loses no orphan
-    sandbox      what the kernel can hold a child to (`syscall_filter` is a part of it)
-    restrict     does that, in the child
-    launch       the one call that makes a process
+    spawn              start a child on pipes or on a terminal
+    child_environment  the environment that a child inherits
+    child              wait for a child; end it
+    termination        the ladder: which signal is sent to which process, and when the next one
+    tree               which processes belong to a child (pure)
+    proc               a scan of all processes; signals that cannot hit a recycled pid
+    guardian           the small process that outlives this one and ends its trees
+    ledger             the shared memory in which the guardian finds the children
+    terminal_restore   how the guardian restores the person's terminal
+    reaper             the small process between us and a command, which adopts all its orphans
+    sandbox            the restrictions that the kernel enforces (with `syscall_filter`)
+    restrict           applies them, in the child
+    launch             the one call that creates a process
 
-Importing the package imports none of them: the guardian uses all below `child` in this list, and
-must start fast and stay small, without asyncio.
+Importing the package imports none of them. The guardian imports several of them and must start fast
+and stay small, so they do not use asyncio.
 """

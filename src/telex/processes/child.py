@@ -1,10 +1,10 @@
-"""A child of ours: wait for it, and end it with everything that came of it.
+"""A child process: wait for it, and end it with its whole tree.
 
-The kernel says when it exits (a pidfd in the event loop): no thread, no SIGCHLD handler, nothing
-global that a host program could trip over. It is reaped then and there, whether or not anybody
-waits. Where there are no pidfds, one thread per child waits in its stead.
+The kernel reports its exit (a pidfd in the event loop): there is no thread, no SIGCHLD handler, and
+no global state that could disturb a host program. The child is reaped at once, whether or not
+a task waits for it. Without pidfds, one thread per child waits instead.
 
-`spawn.start` makes them. A child belongs to the event loop it was started in.
+`spawn.start` creates children. A child belongs to the event loop in which it was started.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from signal import Signals
 from typing import TYPE_CHECKING
 
 from telex.processes import guardian, proc
-from telex.processes.termination import LOOK_AGAIN_SECONDS, POLITE, TreeTermination
+from telex.processes.termination import POLITE, RESCAN_SECONDS, TreeTermination
 from telex.processes.tree import Root, Tree
 
 if TYPE_CHECKING:
     from io import FileIO
     from types import TracebackType
 
-    from telex.processes.termination import Ladder, Told
+    from telex.processes.termination import Ladder, SentSignals
     from telex.processes.tree import Table
 
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 class Exit:
     """How a child ended: with a code, or by a signal.
 
-    Neither is known if something else in this program reaped it, by waiting for any child or by
+    Neither is known if other code in this program reaped it, by waiting for any child or by
     ignoring SIGCHLD.
     """
 
@@ -48,7 +48,7 @@ class Exit:
 
 
 class Child:
-    """A started child. Whoever started it ends it, by `end` or by leaving `async with`."""
+    """A started child. Its owner must end it, by `end` or by leaving `async with`."""
 
     def __init__(
         self,
@@ -60,12 +60,12 @@ class Child:
     ) -> None:
         self.pid = pid
         self.stdin, self.stdout, self.stderr = stdin, stdout, stderr
-        """Our ends of its pipes, non-blocking. Whoever wraps one in a transport closes that."""
+        """Our ends of its pipes, non-blocking. A transport that wraps one must close it."""
         self.exit: Exit | None = None
-        """How it ended, once it has."""
+        """How it ended, once it has exited."""
         self._mark = mark
         self._root = Root(pid, proc.started(pid) or proc.now())
-        self._told: Told = {}
+        self._sent: SentSignals = {}
         self._loop = asyncio.get_running_loop()
         self._exited: asyncio.Future[Exit] = self._loop.create_future()
         guardian.enter(self._root)
@@ -81,27 +81,30 @@ class Child:
 
     @property
     def started(self) -> int:
-        """When it started, on the system's own clock; with `pid` it names the child for ever."""
+        """When it started, on the system's clock; together with `pid` it is unique."""
         return self._root.started
 
     @property
     def tree(self) -> Tree:
-        """What to look for when looking for its members."""
+        """The description of its tree, for finding its members."""
         return Tree((self._root,), self._mark, self._root.started)
 
     async def wait(self) -> Exit:
-        """How the child itself ended. Any number may wait; a cancelled wait takes nothing away."""
+        """Wait for the child's own exit.
+
+        Several tasks may wait; cancelling one affects no other.
+        """
         return await asyncio.shield(self._exited)
 
     async def end(self, ladder: Ladder = POLITE) -> Exit:
-        """End the child's whole tree, also if the child itself is gone already.
+        """End the child's whole tree, even if the child itself has already exited.
 
-        Returns when no member is left, or raises `TreeSurvived`. It may be called again and at the
-        same time, with another ladder or the same: no member gets a signal twice. A cancelled end
-        leaves the rest to the next one, or to the guardian.
+        Returns when no member is left, or raises `TreeSurvived`. It may be called again and
+        concurrently, with the same or another ladder: no member gets a signal twice. After a
+        cancelled call, the next call or the guardian ends the rest.
         """
-        with TreeTermination(ladder, self._told) as ending:
-            while ending.proceed(await _look(), self.tree, self._loop.time()):
+        with TreeTermination(ladder, self._sent) as ending:
+            while ending.proceed(await _scan(), self.tree, self._loop.time()):
                 await _wait(ending)
         ended = await self.wait()
         guardian.leave(self._root)
@@ -124,7 +127,7 @@ class Child:
                     pipe.close()
 
     def _watch(self) -> int | None:
-        with contextlib.suppress(ProcessLookupError):  # reaped behind our back; the thread sees
+        with contextlib.suppress(ProcessLookupError):  # already reaped by others; the thread sees
             if (fd := proc.pidfd(self.pid)) is not None:
                 self._loop.add_reader(fd, self._reap)
                 return fd
@@ -132,8 +135,8 @@ class Child:
         return None
 
     def _reap(self) -> None:
-        """Take the exit status, if there is one yet."""
-        reaped_at = proc.now()  # before it is: until then the number cannot be another's
+        """Collect the exit status, if there is one yet."""
+        reaped_at = proc.now()  # taken before: until it is reaped, its pid cannot be reused
         try:
             done, status = os.waitpid(self.pid, os.WNOHANG)
         except ChildProcessError:
@@ -148,7 +151,7 @@ class Child:
         except ChildProcessError:
             ended = Exit()
         reaped_at = proc.now()
-        with contextlib.suppress(RuntimeError):  # the loop is closed, and so nobody waits
+        with contextlib.suppress(RuntimeError):  # the loop is closed, so no task waits
             self._loop.call_soon_threadsafe(self._finish, ended, reaped_at)
 
     def _finish(self, ended: Exit, reaped_at: int) -> None:
@@ -177,9 +180,9 @@ _unreaped: dict[asyncio.AbstractEventLoop, set[Child]] = {}
 
 
 def reap_abandoned() -> None:
-    """Reap the children of loops that were closed over them; nobody else will ever look."""
+    """Reap the children of closed event loops, which no other code reaps."""
     for loop in [loop for loop in list(_unreaped) if loop.is_closed()]:
-        children = _unreaped.pop(loop, set())  # of several threads here at once, one gets them
+        children = _unreaped.pop(loop, set())  # of several threads here, only one gets them
         for child in children:
             child._unwatch()
             child._reap()
@@ -187,30 +190,32 @@ def reap_abandoned() -> None:
             _unreaped[loop] = alive
 
 
-_looks: dict[asyncio.AbstractEventLoop, asyncio.Future[Table]] = {}
+_scans: dict[asyncio.AbstractEventLoop, asyncio.Future[Table]] = {}
 
 
-async def _look() -> Table:
-    """The table at some moment after this call. All who ask in one turn of the loop share a look:
-    ending a thousand children at once would otherwise read the whole table a thousand times.
+async def _scan() -> Table:
+    """Return a scan of the process table made after this call.
+
+    All callers in one turn of the loop share a scan: otherwise ending a thousand children at once
+    would read the whole table a thousand times.
     """
     loop = asyncio.get_running_loop()
-    if loop not in _looks:
-        _looks[loop] = loop.create_future()
-        loop.call_soon(_take_look, loop)
-    return await asyncio.shield(_looks[loop])
+    if loop not in _scans:
+        _scans[loop] = loop.create_future()
+        loop.call_soon(_make_scan, loop)
+    return await asyncio.shield(_scans[loop])
 
 
-def _take_look(loop: asyncio.AbstractEventLoop) -> None:
-    look = _looks.pop(loop)
+def _make_scan(loop: asyncio.AbstractEventLoop) -> None:
+    scan = _scans.pop(loop)
     try:
-        look.set_result(proc.scan(guardian.living()))
+        scan.set_result(proc.scan(guardian.living()))
     except OSError as error:
-        look.set_exception(error)
+        scan.set_exception(error)
 
 
 async def _wait(ending: TreeTermination) -> None:
-    """Until all that are waited for have ended, or it is time to proceed."""
+    """Wait until all watched members have exited, or it is time to proceed."""
     loop = asyncio.get_running_loop()
     left = set(ending.waited_for)
     all_ended = loop.create_future()
@@ -232,5 +237,5 @@ async def _wait(ending: TreeTermination) -> None:
     finally:
         for fd in left:
             loop.remove_reader(fd)
-    if ending.blind:
-        await asyncio.sleep(LOOK_AGAIN_SECONDS)
+    if ending.needs_polling:
+        await asyncio.sleep(RESCAN_SECONDS)

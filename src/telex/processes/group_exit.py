@@ -1,8 +1,8 @@
-"""When a process group that is not ours is gone: its last process has ended.
+"""Waits for the end of a foreign process group: for the exit of its last process.
 
-The kernel tells of the end of a process (a pidfd), and of no group's. So one member is waited for,
-and then the next, until none is left. A zombie is none: it asks nothing and reads nothing. Where
-there are no pidfds, or none left, there is a look each second.
+The kernel reports the exit of a process (a pidfd) but not of a group. So the wait is for one
+member, and then for the next, until none is left. Zombies do not count: they neither send nor read.
+Without pidfds, or without a free descriptor, the group is checked once a second.
 """
 
 from __future__ import annotations
@@ -16,33 +16,33 @@ from telex.processes import proc
 if TYPE_CHECKING:
     from telex.processes.tree import Process
 
-_LOOK_SECONDS: Final = 1.0
+_POLL_SECONDS: Final = 1.0
 
 
 async def gone(group: int) -> None:
-    """Returns when nobody is left in it, which may be at once."""
+    """Wait until no process is left in the group. Returns at once if there is none."""
     while (member := _member(group)) is not None:
         await _ended(member)
     if _hidden(group):
-        await asyncio.get_running_loop().create_future()  # we shall never know
+        await asyncio.get_running_loop().create_future()  # its end cannot be observed
 
 
 def _member(group: int) -> Process | None:
-    """The leader while it lives: mostly it is the last to leave."""
+    """Return a living member: the leader while it lives, because it usually exits last."""
     found = proc.scan().rows.values()
     members = [one for one in found if one.pgid == group and one.alive]
     return min(members, key=lambda one: one.pid != group, default=None)
 
 
 def _hidden(group: int) -> bool:
-    """Whether somebody is there whom we may not see: another user's, where /proc hides them."""
+    """Whether a member exists that we cannot see: another user's, where /proc is restricted."""
     try:
         os.killpg(group, 0)
     except ProcessLookupError:
         return False
     except PermissionError:
         return True
-    return False  # zombies
+    return False  # only zombies are left
 
 
 async def _ended(process: Process) -> None:
@@ -51,14 +51,14 @@ async def _ended(process: Process) -> None:
     except ProcessLookupError:
         return
     if fd is None:
-        await asyncio.sleep(_LOOK_SECONDS)
+        await asyncio.sleep(_POLL_SECONDS)
         return
     loop = asyncio.get_running_loop()
-    told = asyncio.Event()
+    exited = asyncio.Event()
     try:
-        if proc.started(process.pid) == process.started:  # else the number is another's by now
-            loop.add_reader(fd, told.set)
-            await told.wait()
+        if proc.started(process.pid) == process.started:  # otherwise the pid was recycled
+            loop.add_reader(fd, exited.set)
+            await exited.wait()
     finally:
         loop.remove_reader(fd)
         os.close(fd)

@@ -1,13 +1,14 @@
-"""The guardian: a small process that outlives us by a moment and ends what we started.
+"""The guardian: a small process that outlives this one and ends the processes that it started.
 
-It does nothing until our end of a pipe closes, which the kernel does for us however we die. Then
-it makes the person's terminal what it was, if we had taken it (`hold_terminal`), reads the ledger
-and ends the trees of the children in it; children we had no time to write down carry our token in
-their environment.
+It does nothing until our end of a pipe closes, which the kernel does however we die. Then it
+restores the person's terminal, if we had taken it (`hold_terminal`), reads the ledger and ends the
+trees of the children in it. Children that we had no time to record carry our token in their
+environment.
 
-Sharing a ledger makes the two independent. Starting a child costs one small write and wakes nobody,
-no message can be lost or block us, and a guardian that was killed is replaced by one that reads the
-same ledger. What no guardian helps against: somebody killing it and us together.
+Sharing a ledger makes the two processes independent. Starting a child costs one small write and
+wakes no process, no message can be lost or block us, and a guardian that was killed is replaced by
+one that reads the same ledger. The guardian cannot help in one case: when it and we are killed
+together.
 
 `spawn` and `child` report through the functions here; `main` is the guardian itself. It runs
 isolated (`python -I -S`), in a session of its own and with every signal blocked.
@@ -27,7 +28,7 @@ from typing import TYPE_CHECKING, Final
 from telex.processes import ledger, proc
 from telex.processes.launch import clear_of_stdio, dup, launch, null
 from telex.processes.terminal_restore import TerminalState, restore
-from telex.processes.termination import BRISK, LOOK_AGAIN_SECONDS, TreeTermination
+from telex.processes.termination import BRISK, RESCAN_SECONDS, TreeTermination
 from telex.processes.tree import Tree, members
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ _SOURCE: Final = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath
 _PIPE_FD, _LEDGER_FD, _TERMINAL_FD = 0, 1, 2
 
 _UNRESOLVED: Final = 64
-"""So many exited children may stay written down before we look which of them left nobody behind."""
+"""After so many exited children are recorded, we check which of them left no process behind."""
 
 
 class GuardianFailed(Exception):
@@ -50,12 +51,12 @@ class GuardianFailed(Exception):
 
 
 class _Watch:
-    """Our side: who we are, whom we have, and the process that will see to them."""
+    """Our side: our token, our children, and the guardian process."""
 
     def __init__(self) -> None:
         self.token = os.urandom(8).hex()
         self.numbers = itertools.count(1)
-        # Both ends are ours to keep: a guardian that was killed gets a successor on the same pipe.
+        # We keep both ends: if the guardian is killed, its successor gets the same pipe.
         self.pipe = tuple(map(clear_of_stdio, os.pipe()))
         try:
             self.ledger = ledger.Ledger(clear_of_stdio(ledger.memory()))
@@ -65,7 +66,7 @@ class _Watch:
             raise
         self.pid: int | None = None
         self.terminal: int | None = None
-        """The person's terminal, while we have it."""
+        """The person's terminal, while we have taken it."""
         self._living: set[Identity] = set()
         self._since = proc.now()
         self._exited: dict[Identity, Tree] = {}
@@ -75,19 +76,19 @@ class _Watch:
         code = self.reap()
         if code > 0:
             raise GuardianFailed(
-                f"it ended with code {code}; if telex was changed or removed while it runs, "
-                "start it again"
+                f"it exited with code {code}; if telex was updated or removed while it runs, "
+                "restart it"
             )
         if self.pid is None:
             self.pid = self._start()
 
     def reap(self) -> int:
-        """Notice that the guardian has ended; its exit code, where it had a say in that."""
+        """Check whether the guardian has exited. Returns its exit code; negative for a signal."""
         if self.pid is None:
             return 0
         try:
             done, status = os.waitpid(self.pid, os.WNOHANG)
-        except ChildProcessError:  # somebody else in this program waits for any child
+        except ChildProcessError:  # other code in this program waits for any child
             done, status = self.pid, 0
         if done:
             self.pid = None
@@ -104,12 +105,12 @@ class _Watch:
                 dup(self.ledger.fd, _LEDGER_FD),
                 null(_TERMINAL_FD) if self.terminal is None else dup(self.terminal, _TERMINAL_FD),
             ],
-            # Blocked from its first instruction on: there is no moment at which to hit it.
+            # Blocked from its first instruction on, so that no signal can hit it.
             blocked=signal.valid_signals(),
         )
 
     def hold(self, terminal: int) -> None:
-        """One that runs already cannot be given a terminal: another takes its place."""
+        """Give the terminal to a new guardian: a running one cannot get another descriptor."""
         self.drop_terminal()
         self.terminal = clear_of_stdio(os.dup(terminal))
         if self.pid is not None:
@@ -140,10 +141,10 @@ class _Watch:
             self._resolve()
 
     def _resolve(self) -> None:
-        """Strike out the exited whose trees are gone, seldom enough that it costs nothing."""
+        """Remove exited children whose trees have ended, rarely enough to cost nothing."""
         moment = proc.scan(self.living())
-        gone = [name for name, tree in self._exited.items() if not members(moment, tree)]
-        for identity in gone if moment.settled else ():
+        ended = [name for name, tree in self._exited.items() if not members(moment, tree)]
+        for identity in ended if moment.settled else ():
             self.leave(identity)
         self._resolve_at = _UNRESOLVED + 2 * len(self._exited)
 
@@ -157,86 +158,86 @@ _lock = threading.Lock()
 _watch: _Watch | None = None
 
 
-def _ours() -> _Watch:
+def _current() -> _Watch:
     global _watch
     _watch = _watch or _Watch()
     return _watch
 
 
-def _begin_anew() -> None:
-    """In a forked copy of us: the children are not its own, and it must not keep the pipe open."""
+def _reset_after_fork() -> None:
+    """Reset a forked copy of us: it has no children, and must not keep the pipe open."""
     global _lock, _watch
     for fd in fds():
         os.close(fd)
     _lock, _watch = threading.Lock(), None
 
 
-os.register_at_fork(after_in_child=_begin_anew)
+os.register_at_fork(after_in_child=_reset_after_fork)
 
 
 def ensure() -> str:
-    """Have a living guardian, and a mark for one more child (see `tree.Tree`).
+    """Make sure that a guardian runs, and return a mark for one more child (see `tree.Tree`).
 
-    Comes before each start, so that a guardian that was killed is replaced.
+    Called before each start, so that a guardian that was killed is replaced.
     """
     with _lock:
         try:
-            watch = _ours()
+            watch = _current()
             watch.ensure()
         except OSError as error:
-            raise GuardianFailed(f"the system did not start it: {error.strerror}") from error
+            raise GuardianFailed(f"the system cannot start it: {error.strerror}") from error
         return f":{watch.token}.{next(watch.numbers)}:"
 
 
 def hold_terminal(terminal: int) -> None:
-    """Have a guardian that can reach this terminal too. Raises GuardianFailed."""
+    """Start a guardian that has this terminal open too. Raises GuardianFailed."""
     with _lock:
         try:
-            _ours().hold(terminal)
+            _current().hold(terminal)
         except OSError as error:
-            raise GuardianFailed(f"the system did not start it: {error.strerror}") from error
+            raise GuardianFailed(f"the system cannot start it: {error.strerror}") from error
 
 
 def note_terminal(note: TerminalState | None) -> None:
-    """How the terminal is to be left from now on if we are killed; None: as it is."""
+    """Set how the guardian restores the terminal if we are killed; None leaves it as it is."""
     with _lock:
         if _watch is not None:
             _watch.ledger.note(b"" if note is None else note.encode())
 
 
 def drop_terminal() -> None:
-    """The terminal is the person's again."""
+    """Give the terminal back to the person: the guardian will not restore it."""
     with _lock:
         if _watch is not None:
             _watch.drop_terminal()
 
 
 def enter(root: Root) -> None:
-    """A child was started."""
+    """Record a child that was started."""
     with _lock:
-        _ours().enter(root)
+        _current().enter(root)
 
 
 def exited(tree: Tree) -> None:
-    """The root has exited and was reaped; what came of it may live on."""
+    """Record that the root has exited and was reaped; its descendants may still run."""
     with _lock:
-        _ours().exited(tree)
+        _current().exited(tree)
 
 
 def leave(root: Root) -> None:
-    """Nobody of its tree is left."""
+    """Forget a child: no process of its tree is left."""
     with _lock:
-        _ours().leave(root.identity)
+        _current().leave(root.identity)
 
 
 def living() -> frozenset[int]:
-    """The pids of children not yet reaped."""
+    """Return the pids of children that are not reaped yet."""
     with _lock:
-        return _ours().living()
+        return _current().living()
 
 
 def pids() -> set[int]:
-    """The guardians alive for this process: one, or none before the first start."""
+    """Return the pids of this process's guardians: one, or none before the first start."""
     with _lock:
         if _watch is not None:
             _watch.reap()
@@ -244,7 +245,7 @@ def pids() -> set[int]:
 
 
 def fds() -> set[int]:
-    """The descriptors that stay open for the guardian, from the first start to our end."""
+    """Return the descriptors that stay open for the guardian, from the first start on."""
     if _watch is None:
         return set()
     terminal = set() if _watch.terminal is None else {_watch.terminal}
@@ -254,33 +255,35 @@ def fds() -> set[int]:
 def _interpreter() -> str:
     if not sys.executable or getattr(sys, "frozen", False):
         raise GuardianFailed(
-            "it needs to know which Python this is; run telex with an installed one, not from "
-            "a frozen program"
+            "the path of Python is unknown; run telex with an installed Python, not from a frozen "
+            "program"
         )
     return sys.executable
 
 
 def main() -> None:
-    """The guardian's whole life."""
+    """Run the guardian: wait for the end of the parent, then clean up."""
     token, since = sys.argv[2], int(sys.argv[3])
     os.chdir("/")
     terminal = os.dup(_TERMINAL_FD)
     nowhere = os.open(os.devnull, os.O_RDWR)
-    os.dup2(nowhere, _TERMINAL_FD)  # whatever goes wrong here is not for the person's screen
+    os.dup2(nowhere, _TERMINAL_FD)  # error messages must not appear on the person's screen
     os.close(nowhere)
-    os.read(_PIPE_FD, 1)  # nobody ever writes: this returns when the last writer is gone
+    os.read(_PIPE_FD, 1)  # nothing is ever written: it returns when the last writer has closed
     if (note := TerminalState.decode(ledger.read_note(_LEDGER_FD))) is not None:
         restore(terminal, note)
     os.close(terminal)
     tree = Tree(ledger.read(_LEDGER_FD, now=proc.now()), f":{token}.", since)
     with TreeTermination(BRISK, {}) as ending:
-        while proceeded(ending, lambda moment: tree):
+        while advance(ending, lambda moment: tree):
             pass
 
 
-def proceeded(ending: TreeTermination, tree: Callable[[Table], Tree]) -> bool:
-    """One look and what it asks for, in a process without an event loop; False when nobody is left.
-    Also for `reaper`, whose tree is another at each look."""
+def advance(ending: TreeTermination, tree: Callable[[Table], Tree]) -> bool:
+    """Scan once, proceed and wait, without an event loop. Returns False when no member is left.
+
+    Also used by `reaper`, whose tree differs at each scan.
+    """
     moment = proc.scan()
     if not ending.proceed(moment, tree(moment), time.monotonic()):
         return False
@@ -289,7 +292,7 @@ def proceeded(ending: TreeTermination, tree: Callable[[Table], Tree]) -> bool:
 
 
 def _wait(ending: TreeTermination) -> None:
-    """Until all that are waited for have ended, or it is time to proceed."""
+    """Wait until all watched members have exited, or it is time to proceed."""
     poll = select.poll()
     left = ending.waited_for
     for fd in left:
@@ -298,5 +301,5 @@ def _wait(ending: TreeTermination) -> None:
         for fd, _ in poll.poll(seconds * 1000):
             poll.unregister(fd)
             left.remove(fd)
-    if ending.blind:
-        time.sleep(LOOK_AGAIN_SECONDS)
+    if ending.needs_polling:
+        time.sleep(RESCAN_SECONDS)

@@ -1,9 +1,9 @@
-"""The one call that makes a process. `spawn`, `guardian` and `proc` are its only users, and
-`passthrough.page_opener`, whose child is not to end with us.
+"""The one call that creates a process.
 
-`posix_spawn` and not `fork`: its cost does not grow with our memory, and no Python runs between
-fork and exec, where threads make it unsafe. A new process is clean: a session of its own, no
-inherited signal dispositions, and no descriptor beyond the three it is given.
+Used only by `spawn`, `guardian` and `proc`, and by `passthrough.page_opener`, whose child must
+survive us. It uses `posix_spawn` and not `fork`: its cost does not grow with our memory, and no
+Python runs between fork and exec, where threads make it unsafe. The new process has a session of
+its own, default signal dispositions, and no descriptor besides the three it is given.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
 Action = tuple[Any, ...]
-"""A file action as `os.posix_spawn` takes it."""
+"""A file action in the form of `os.posix_spawn`."""
 
 _LOW: Final = frozenset(range(3, 64))
-# Python ignores SIGPIPE, `nohup` ignores SIGHUP, and exec keeps what is ignored.
+# Python ignores SIGPIPE, `nohup` ignores SIGHUP, and ignored signals stay ignored across exec.
 _DEFAULT: Final = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
 
 
@@ -33,9 +33,14 @@ def launch(
     *,
     blocked: Collection[int] = (),
 ) -> int:
-    """The pid of a new process, which has already become the program at `path`.
+    """Start the program at `path` and return its pid; exec has already succeeded.
 
-    The actions may set descriptors 0, 1 and 2. Raises what the kernel said, as OSError.
+    Args:
+        actions: May set descriptors 0, 1 and 2.
+        blocked: The signals that are blocked in the new process.
+
+    Raises:
+        OSError: The kernel's error.
     """
     return os.posix_spawn(
         path,
@@ -57,9 +62,10 @@ def null(target: int) -> Action:
 
 
 def clear_of_stdio(fd: int) -> int:
-    """The same open file under a number that no action overwrites; the given one is closed.
+    """Return the same open file with a number above 2, and close the given one.
 
-    Programs started with descriptors 0 to 2 closed get those very numbers for their first pipe.
+    No file action overwrites such a number. A program started with descriptors 0 to 2 closed gets
+    just these numbers for its first pipe.
     """
     if fd > 2:
         return fd
@@ -70,16 +76,17 @@ def clear_of_stdio(fd: int) -> int:
 
 
 def _inheritable() -> list[int]:
-    """What would leak. Python's own descriptors never do; those our parent left to us would.
+    """Return the descriptors that would leak into a child.
 
-    Low numbers are asked each time, all others once, at the first start: with thousands of sessions
-    open, asking every one cost several times what starting a process costs.
+    Python's own descriptors are never inheritable; those inherited from our parent are. Low numbers
+    are checked each time, all others once, at the first start: with thousands of open sessions,
+    checking every descriptor took several times as long as starting a process.
     """
-    return [fd for fd in _left_to_us() | _LOW if _is_inheritable(fd)]
+    return [fd for fd in _inherited() | _LOW if _is_inheritable(fd)]
 
 
 @lru_cache(maxsize=1)
-def _left_to_us() -> frozenset[int]:
+def _inherited() -> frozenset[int]:
     numbers = map(int, os.listdir("/dev/fd"))
     return frozenset(fd for fd in numbers if fd > 2 and _is_inheritable(fd))
 
@@ -88,4 +95,4 @@ def _is_inheritable(fd: int) -> bool:
     try:
         return os.get_inheritable(fd)
     except OSError:
-        return False  # the descriptor of the listing itself
+        return False  # the descriptor of the directory listing itself

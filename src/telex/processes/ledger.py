@@ -1,8 +1,9 @@
-"""The ledger: which children we have, written where the guardian can still read it after us.
+"""The ledger: the list of our children, in memory that the guardian shares and can read after us.
 
-A little anonymous memory, one record of fixed size per child, each written with one call. It
-survives us because the guardian holds it too, and a write is never half done when we are killed.
-Before the records there is a page for a note about the person's terminal (`terminal_restore`).
+It is a small anonymous memory file with one fixed-size record per child, each written with one
+system call. It survives us because the guardian has it open too, and a record is never half written
+when we are killed. A page before the records holds a note about the person's terminal
+(`terminal_restore`).
 """
 
 from __future__ import annotations
@@ -17,56 +18,59 @@ if TYPE_CHECKING:
     from telex.processes.tree import Identity
 
 _RECORD: Final = struct.Struct("=qqq")
-"""A pid, when it started, and when it was reaped (0: not yet). All zero is a free place."""
+"""A pid, its start time, and when it was reaped (0: not yet). All zero is a free slot."""
 
 
 NOTE_BYTES: Final = 4096
-"""Of a note. Longer ones are not written."""
+"""Maximum size of a note. A longer note is not written."""
 
 
 class Ledger:
-    """Our side, which writes."""
+    """The writing side, in this process."""
 
     def __init__(self, fd: int) -> None:
         self.fd = fd
-        self._places: dict[Identity, int] = {}
+        self._slots: dict[Identity, int] = {}
         self._free: list[int] = []
 
     def write(self, root: Root) -> None:
-        """Add the child, or say anew what is known of it."""
-        place = self._places.get(root.identity)
-        if place is None:
-            place = self._free.pop() if self._free else len(self._places)
-            self._places[root.identity] = place
-        self._put(place, _RECORD.pack(root.pid, root.started, root.ended or 0))
+        """Add the child, or update its record."""
+        slot = self._slots.get(root.identity)
+        if slot is None:
+            slot = self._free.pop() if self._free else len(self._slots)
+            self._slots[root.identity] = slot
+        self._put(slot, _RECORD.pack(root.pid, root.started, root.ended or 0))
 
     def erase(self, identity: Identity) -> None:
-        place = self._places.pop(identity, None)
-        if place is not None:
-            self._free.append(place)
-            self._put(place, bytes(_RECORD.size))
+        slot = self._slots.pop(identity, None)
+        if slot is not None:
+            self._free.append(slot)
+            self._put(slot, bytes(_RECORD.size))
 
     def note(self, note: bytes) -> None:
-        """In the place of the note before; an empty one is none."""
+        """Replace the note. An empty note means none."""
         if len(note) <= NOTE_BYTES:
             os.pwrite(self.fd, note.ljust(NOTE_BYTES, b"\0"), 0)
 
-    def _put(self, place: int, record: bytes) -> None:
-        os.pwrite(self.fd, record, NOTE_BYTES + place * _RECORD.size)
+    def _put(self, slot: int, record: bytes) -> None:
+        os.pwrite(self.fd, record, NOTE_BYTES + slot * _RECORD.size)
 
 
 def memory() -> int:
-    """A descriptor of nameless memory, or of a nameless file where that is all there is."""
+    """Return a descriptor of anonymous memory, or of an unnamed file where there is no memfd."""
     if hasattr(os, "memfd_create"):
         return os.memfd_create("telex-ledger")
-    import tempfile  # not where it is not needed: the guardian imports this module
+    import tempfile  # here, because the guardian imports this module and must stay small
 
     with tempfile.TemporaryFile() as file:
         return os.dup(file.fileno())
 
 
 def read(fd: int, *, now: int) -> tuple[Root, ...]:
-    """The guardian's side, when the writer is gone: who was not reaped yet, was so until now."""
+    """Read all records, in the guardian after the writer died.
+
+    Children that were not reaped by then count as reaped at `now`.
+    """
     written = os.pread(fd, os.fstat(fd).st_size, NOTE_BYTES)
     return tuple(
         Root(pid, started, ended or now)
@@ -76,5 +80,5 @@ def read(fd: int, *, now: int) -> tuple[Root, ...]:
 
 
 def read_note(fd: int) -> bytes:
-    """The note, with what fills its place."""
+    """Return the note, with its padding."""
     return os.pread(fd, NOTE_BYTES, 0)

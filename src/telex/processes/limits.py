@@ -1,4 +1,4 @@
-"""The maximums of `processes`, each with its unit and its reason."""
+"""The limits of `processes`, each with its unit and its reason."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ PLUGIN_MEMORY_MIB: Final = limit(
     "PLUGIN_MEMORY_MIB",
     4096,
     "MiB",
-    "Of memory for each process of a plugin whose manifest does not say how much it needs.",
+    "Memory for each process of a plugin whose manifest does not declare how much it needs.",
 )
 PLUGIN_OPEN_FILES: Final = limit(
-    "PLUGIN_OPEN_FILES", 4096, "descriptors", "Open at once in one process of a plugin."
+    "PLUGIN_OPEN_FILES", 4096, "descriptors", "Open files in one process of a plugin."
 )
 PLUGIN_PROCESSES: Final = limit(
     "PLUGIN_PROCESSES",
     8192,
     "processes",
-    "And threads, of the user in all, beyond which a plugin cannot make another: the kernel counts "
-    "by user, and a desktop has 3000. It ends a fork bomb, and nothing smaller.",
+    "Processes and threads of the user in total, beyond which a plugin cannot create another. The "
+    "kernel counts per user, and a desktop has 3000. It stops a fork bomb, and nothing smaller.",
 )
 PLUGIN_FILE_BYTES: Final = limit(
-    "PLUGIN_FILE_BYTES", 16 * 1024 * MIB, "bytes", "Of one file that a plugin writes."
+    "PLUGIN_FILE_BYTES", 16 * 1024 * MIB, "bytes", "Size of one file that a plugin writes."
 )

@@ -1,15 +1,16 @@
-"""Opening a file beneath a directory, and nowhere else, whatever the path and the links in it say.
+"""Opens a file beneath a directory, and nowhere else, whatever its path and links contain.
 
-Looking first and opening afterwards is not enough: between the two, a file can become a link. So
-the way is taken and judged in one go. On Linux the kernel does it (`openat2`); elsewhere, and where
-that is forbidden or too old, we take one step at a time and read each link ourselves. Both ways
-agree: a link may lead to another place beneath, never through an absolute path, never above the
-root. Used for adapters' entrypoints, directories that are served, and the files of agents' tools.
+Checking first and opening afterwards is not enough: between the two, a file can become a link. So
+the path is resolved and checked in one operation. On Linux the kernel does it (`openat2`);
+elsewhere, and where that call is forbidden or too old, this module resolves one name at a time and
+reads each link itself. Both follow the same rules: a link may lead to another place beneath the
+root, never through an absolute path, never above the root. Used for adapters' entrypoints,
+directories that are served, and the files of the agent's tools.
 
-A caller that looked before may have every link refused: what it looked at had none.
+A caller that checked the path before can have every link refused, because it saw none.
 
-Opening never waits: a named pipe is opened without its writer. What was opened is for the caller
-to look at, by the descriptor.
+Opening never blocks: a named pipe is opened without its writer. The caller checks the type of the
+opened file by its descriptor.
 """
 
 from __future__ import annotations
@@ -32,21 +33,27 @@ _OPENAT2: Final = 437
 _NUMBERED_SO: Final = ("x86_64", "aarch64")
 _BENEATH: Final = 0x08
 _NO_MAGICLINKS: Final = 0x02
-"""Today's kernels imply it in the other, and do not promise to."""
+"""Current kernels include it in RESOLVE_BENEATH, but do not promise to."""
 _NO_SYMLINKS: Final = 0x04
 _LINKS_FOLLOWED: Final = 40
-"""As many as Linux follows."""
+"""The same number as Linux follows."""
 
 _NOT_BY_THE_KERNEL: Final = (errno.ENOSYS, errno.EPERM, errno.EAGAIN, errno.EINTR)
-"""A kernel before 5.6; a container that forbids what it does not know; a `..` on the way while
-anything anywhere was renamed; a signal. The steps serve as well."""
+"""The kernel is older than 5.6; a container forbids unknown calls; the path has a `..` while any
+file on the system was renamed; a signal arrived. Resolving by steps works in all these cases."""
 
 
 def open_beneath(root: int, path: str, *, links: bool = True) -> int:
-    """A descriptor to read from. `OSError` as from `open`; EXDEV where the path leads out. Without
-    `links`, ELOOP where anything on the way is one."""
-    if "\0" in path:  # the kernel would see the part before it
-        raise OSError(errno.EINVAL, "the path holds a NUL", path)
+    """Open the file for reading and return its descriptor.
+
+    Args:
+        links: False refuses every symbolic link on the path, with ELOOP.
+
+    Raises:
+        OSError: As from `open`; EXDEV where the path leads out of the root.
+    """
+    if "\0" in path:  # the kernel would use only the part before it
+        raise OSError(errno.EINVAL, "the path contains a NUL", path)
     if not path:
         raise OSError(errno.ENOENT, os.strerror(errno.ENOENT), path)
     if path.startswith("/"):
@@ -60,7 +67,7 @@ def open_beneath(root: int, path: str, *, links: bool = True) -> int:
 
 
 def _by_the_kernel(root: int, path: str, *, links: bool = True) -> int:
-    import ctypes  # here: a server is ready before it needs this
+    import ctypes  # here, because a server should be ready before it needs this
 
     call = _system_call()
     if call is None:
@@ -91,8 +98,11 @@ def _system_call() -> _Call | None:
 
 
 def _by_steps(root: int, path: str, most_links: int = _LINKS_FOLLOWED) -> int:
-    """One name at a time, from descriptors we hold. `..` lets go of one: the kernel is not asked
-    what lies above, and cannot be misled about it."""
+    """Resolve one name at a time, from descriptors that we hold open.
+
+    `..` closes the last descriptor: the kernel is not asked for the parent directory, so a rename
+    cannot mislead us.
+    """
     held: list[int] = []
     rest = _names(path)
     links = 0
@@ -116,7 +126,7 @@ def _by_steps(root: int, path: str, most_links: int = _LINKS_FOLLOWED) -> int:
 
 
 def _names(path: str) -> list[str]:
-    """The next one last. A slash at the end asks for a directory, as `.` does."""
+    """Return the names in reverse order. A slash at the end requires a directory, as `.` does."""
     return [name or "." for name in reversed(path.split("/"))]
 
 
@@ -127,7 +137,7 @@ def _up(held: list[int], path: str) -> None:
 
 
 def _step(at: int, name: str, *, last: bool) -> int | str:
-    """What stands there: a descriptor, or what a link says."""
+    """Open one name: return a descriptor, or the target if the name is a link."""
     flags = _FLAGS | os.O_NOFOLLOW | (0 if last else os.O_DIRECTORY)
     try:
         return os.open(name, flags, dir_fd=at)
@@ -137,7 +147,7 @@ def _step(at: int, name: str, *, last: bool) -> int | str:
         try:
             return os.readlink(name, dir_fd=at)
         except OSError:
-            raise error from None  # it was no link
+            raise error from None  # it was not a link
 
 
 def _further(target: str, path: str, links_left: int) -> list[str]:

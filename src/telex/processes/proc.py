@@ -1,13 +1,13 @@
-"""The system's processes: one look at all of them, and a signal that cannot miss.
+"""The system's processes: a scan of all of them, and signals that cannot hit a recycled pid.
 
-Everything here touches the world; what it means is `tree`'s business. On Linux a look is one pass
-over /proc and a grip is a pidfd. Elsewhere `ps` and plain pids do, best effort: start times have
-whole seconds, exits are noticed by looking again, and cookies are read with `ps -E`.
+This module does the system calls; `tree` interprets the results. On Linux a scan is one pass over
+/proc and a handle is a pidfd. Elsewhere `ps` and plain pids are used, best effort: start times have
+whole seconds, exits are noticed by scanning again, and cookies are read with `ps -E`.
 
-This is the one reader of /proc/PID. `read`, `stat`, `children`, `link` and `descriptors` raise
-OSError when the process has ended, is hidden from us, or where there is no /proc.
+This is the only reader of /proc/PID. `read`, `stat`, `children`, `link` and `descriptors` raise
+OSError when the process has exited, is hidden from us, or where there is no /proc.
 
-Imported by the guardian, so it imports little and never asyncio.
+The guardian imports it, so it imports little and never asyncio.
 """
 
 from __future__ import annotations
@@ -31,55 +31,55 @@ HAS_PROC: Final = os.path.exists("/proc/self/stat")
 _EXITING: Final = 0x4
 """PF_EXITING of the kernel."""
 _LISTINGS: Final = 4
-"""Enough for a quiet system; on another it is better to act on what was seen and look again."""
+"""Enough for a quiet system; on a busy one it is better to act on the result and scan again."""
 _GONE: Final = (FileNotFoundError, ProcessLookupError, PermissionError)
-"""It ended while we looked, or it is another user's and hidden from us: not ours either way."""
+"""It exited during the scan, or it is another user's and hidden: in either case not ours."""
 
 
 def scan(accounted: Collection[int] = ()) -> Table:
-    """The table as it is now; `accounted` as in `tree.Table`."""
+    """Scan the process table now; `accounted` as in `tree.Table`."""
     rows, settled = _proc_rows() if HAS_PROC else (list(ps_rows()), True)
     cookie = _proc_cookie if HAS_PROC else _ps_cookie
     return Table(rows, observer=os.getpid(), cookie=cookie, accounted=accounted, settled=settled)
 
 
 def started(pid: int) -> int | None:
-    """When the process of that number started; None if there is none."""
+    """Return the start time of the process with that pid; None if there is none."""
     row = _proc_row(pid) if HAS_PROC else next(ps_rows("-p", str(pid)), None)
     return row.started if row else None
 
 
 def now() -> int:
-    """The present, on the clock that `started` uses."""
+    """Return the current time, on the clock that `started` uses."""
     if HAS_PROC:
         return int(time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK"))
     return int(time.time())
 
 
 class Stat(NamedTuple):
-    """/proc/PID/stat: the program's name, which may hold anything, and the fields after it."""
+    """/proc/PID/stat: the program's name, which may contain any bytes, and the fields after it."""
 
     name: str
     fields: list[bytes]
 
     @property
     def group(self) -> int:
-        """Its process group."""
+        """The process group of the process."""
         return int(self.fields[2])
 
     @property
     def foreground(self) -> int:
-        """The process group in the foreground of its terminal; -1 without one."""
+        """The foreground process group of its terminal; -1 without a terminal."""
         return int(self.fields[5])
 
     @property
     def is_exiting(self) -> bool:
-        """Whether it is inside exit(2), though nobody was notified yet."""
+        """Whether it is inside exit(2), although no process was notified yet."""
         return bool(int(self.fields[6]) & _EXITING)
 
     @property
     def stack_start(self) -> int:
-        """Where its stack begins: chosen anew by each exec. 0 if we may not know."""
+        """The address of its stack: each exec chooses a new one. 0 if we may not read it."""
         return int(self.fields[25])
 
     @classmethod
@@ -89,12 +89,12 @@ class Stat(NamedTuple):
 
 
 def stat(pid: int) -> Stat:
-    """The process's row."""
+    """Return the fields of /proc/PID/stat."""
     return Stat.parse(read(pid, "stat"))
 
 
 def open_stat(pid: int) -> int | None:
-    """A descriptor of its row, to be read again by `Stat.parse(os.pread(...))` while it lives."""
+    """Open its stat file, to be read repeatedly by `Stat.parse(os.pread(...))` while it lives."""
     try:
         return os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -102,30 +102,30 @@ def open_stat(pid: int) -> int | None:
 
 
 def read(pid: int, name: str) -> bytes:
-    """A file of /proc/PID, whole: `comm`, `cmdline`, `status`."""
+    """Return the whole content of a file of /proc/PID: `comm`, `cmdline`, `status`."""
     return _read(f"/proc/{pid}/{name}")
 
 
 def link(pid: int, name: str) -> str:
-    """Where a link of /proc/PID leads: `exe`, `cwd`, `fd/N`."""
+    """Return the target of a link of /proc/PID: `exe`, `cwd`, `fd/N`."""
     return os.readlink(f"/proc/{pid}/{name}")
 
 
 def executable(pid: int) -> os.stat_result:
-    """The file that it runs, also when that was removed."""
+    """Return the status of the file that it runs, even if the file was removed."""
     return os.stat(f"/proc/{pid}/exe")
 
 
 def descriptors(pid: int) -> list[str]:
-    """The numbers of its open files."""
+    """Return the numbers of its open files."""
     return os.listdir(f"/proc/{pid}/fd")
 
 
 def children(pid: int) -> list[int]:
-    """Its children, whichever of its threads started them."""
+    """Return its children, whichever of its threads started them."""
     found: list[bytes] = []
     for thread in os.listdir(f"/proc/{pid}/task"):
-        with contextlib.suppress(OSError):  # that thread ended
+        with contextlib.suppress(OSError):  # that thread has exited
             found += _read(f"/proc/{pid}/task/{thread}/children").split()
     return [int(child) for child in found]
 
@@ -141,7 +141,7 @@ _TMUX: Final = b"Name:\ttmux: client\n"
 
 
 def is_shell(pid: int) -> bool:
-    """Whether its program has a shell's name, at a prompt or running a script."""
+    """Whether its program has the name of a shell, at a prompt or running a script."""
     try:
         return read(pid, "comm").strip() in _SHELLS
     except OSError:
@@ -149,12 +149,12 @@ def is_shell(pid: int) -> bool:
 
 
 def is_idle_shell(pid: int) -> bool:
-    """Whether a process is a shell at its prompt: what is typed now is its command line.
+    """Whether a process is a shell at its prompt, so that typed input is its command line.
 
-    A shell with job control, of any name, is known by the signals it ignores: SIGTSTP and SIGTTOU,
-    both (bash and zsh SIGTTIN too, fish and dash not). It is not idle while something else runs in
-    its own process group, as in `$(telex detect)`. tmux ignores the same signals, and is known by
-    the name that it sets itself.
+    A shell with job control, of any name, is recognised by the signals it ignores: both SIGTSTP and
+    SIGTTOU (bash and zsh also SIGTTIN, fish and dash not). It is not idle while another process
+    runs in its own process group, as in `$(telex detect)`. tmux ignores the same signals, and is
+    recognised by the name that it sets itself.
     """
     try:
         status = read(pid, "status")
@@ -164,17 +164,17 @@ def is_idle_shell(pid: int) -> bool:
         if status.startswith(_TMUX):
             return False
         below = _read(f"/proc/{pid}/task/{pid}/children").split()
-    except OSError:  # it is gone and others of its group are left, or there is no /proc
+    except OSError:  # it has exited and others of its group are left, or there is no /proc
         return False
     return not any(_group_of(int(child)) == pid for child in below)
 
 
 def answerable_group(group: int | None) -> int | None:
-    """A terminal's foreground process group, unless it is an idle shell.
+    """Return a terminal's foreground process group, unless it is an idle shell.
 
-    When `cat` has shown a file full of requests and ended, the shell is back in the foreground
-    before the requests are read, and answers would land on its command line. Without /proc (macOS)
-    a shell is answered like any other program.
+    When `cat` has printed a file full of requests and exited, the shell is back in the foreground
+    before the requests are read, and responses would be typed into its command line. Without /proc
+    (macOS) a shell gets responses like any other program.
     """
     return None if group is None or is_idle_shell(group) else group
 
@@ -182,12 +182,12 @@ def answerable_group(group: int | None) -> int | None:
 def _group_of(pid: int) -> int | None:
     try:
         return stat(pid).group
-    except OSError:  # it ended
+    except OSError:  # it has exited
         return None
 
 
 def pidfd(pid: int) -> int | None:
-    """A descriptor that becomes readable when the process ends; None where there is none to have.
+    """Return a descriptor that becomes readable when the process exits; None if not supported.
 
     Raises ProcessLookupError if there is no such process.
     """
@@ -198,14 +198,14 @@ def pidfd(pid: int) -> int | None:
     except OSError as error:
         if error.errno == errno.ESRCH:
             raise
-        return None  # an old kernel, a sandbox that forbids it, or no descriptor left
+        return None  # an old kernel, a sandbox that forbids it, or no free descriptor
 
 
-class Grip:
-    """A hold on one process, so that a signal never reaches another one that got its number."""
+class ProcessHandle:
+    """A handle on one process, so that a signal never reaches another process with its pid."""
 
     def __init__(self, process: Process) -> None:
-        """Raises ProcessLookupError if the process has ended."""
+        """Open the handle. Raises ProcessLookupError if the process has exited."""
         self._process = process
         self.fd = pidfd(process.pid)
         try:
@@ -215,13 +215,16 @@ class Grip:
             raise
 
     def _verify(self) -> None:
-        # After the pidfd was opened, on purpose: if the number is still this process's now, it
-        # was then, and the pidfd holds it for good.
+        # Deliberately after the pidfd was opened: if the pid still belongs to this process now, it
+        # did then, and the pidfd refers to this process for good.
         if started(self._process.pid) != self._process.started:
-            raise ProcessLookupError(errno.ESRCH, "that process has ended")
+            raise ProcessLookupError(errno.ESRCH, "that process has exited")
 
     def send(self, number: signal.Signals) -> None:
-        """Raises ProcessLookupError if it has ended, PermissionError if we may not signal it."""
+        """Send a signal.
+
+        Raises ProcessLookupError if it has exited, PermissionError if we may not signal it.
+        """
         if self.fd is not None:
             signal.pidfd_send_signal(self.fd, number)
         else:
@@ -235,10 +238,11 @@ class Grip:
 
 
 def _proc_rows() -> tuple[list[Process], bool]:
-    """Everyone alive at the last of a few listings, and whether it found nobody new.
+    """Return all processes alive at the last of a few listings, and whether it had no new ones.
 
-    Whoever ends between being listed and being read may have forked just before, and the child is
-    in no listing yet: one pass would overlook both, and a chain of such processes for ever.
+    A process that exits between being listed and being read may have forked just before, and its
+    child is in no listing yet: a single pass would miss both, and a chain of such processes
+    forever.
     """
     rows: list[Process] = []
     seen: set[str] = set()
@@ -257,7 +261,7 @@ def _proc_row(pid: int) -> Process | None:
         fields = stat(pid).fields
     except _GONE:
         return None
-    # A process whose first thread has ended shows as a zombie while the others run on.
+    # A process whose first thread has exited is shown as a zombie while its other threads run.
     alive = fields[0] not in (b"Z", b"X") or int(fields[17]) > 1
     return Process(pid, int(fields[1]), int(fields[2]), int(fields[3]), int(fields[19]), alive)
 
@@ -277,13 +281,13 @@ def _proc_cookie(pid: int) -> str | None:
 
 
 def _is_empty_for_good(pid: int) -> bool:
-    """Whether its environment has no room in memory; in exec and exit it only has no memory."""
+    """Whether the environment has no memory range; during exec and exit it is only unreadable."""
     begins, ends = map(int, stat(pid).fields[47:49])
     return begins == ends > 0
 
 
 def _read(path: str) -> bytes:
-    # Not `open()`: a look reads hundreds of these, and a file object doubles the cost of each.
+    # Not `open()`: a scan reads hundreds of files, and a file object doubles the cost of each.
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         data = b""
@@ -295,8 +299,8 @@ def _read(path: str) -> bytes:
 
 
 def ps_rows(*which: str) -> Iterator[Process]:
-    """The same rows by way of `ps`, for systems without /proc."""
-    import calendar  # only here: the guardian imports this module
+    """Return the same rows by way of `ps`, for systems without /proc."""
+    import calendar  # here, because the guardian imports this module
 
     fields = "pid=,ppid=,pgid=,stat=,lstart="
     for line in _ps(*(which or ("-ax",)), "-o", fields).splitlines():
@@ -306,8 +310,8 @@ def ps_rows(*which: str) -> Iterator[Process]:
 
 
 def _sid(pid: int) -> int:
-    # Not from `ps`: what it prints for a session is an address on some systems and 0 on others,
-    # and a 0 shared by all would make everyone a member.
+    # Not from `ps`: its session field is an address on some systems and 0 on others, and a 0 shared
+    # by all would make every process a member.
     try:
         return os.getsid(pid)
     except _GONE:
@@ -321,7 +325,7 @@ def _ps_cookie(pid: int) -> str:
 
 
 def _ps(*arguments: str) -> str:
-    """What `ps` prints. It ends by itself at once, so it needs neither owner nor event loop."""
+    """Return the output of `ps`. It exits by itself at once, so it needs no owner or event loop."""
     reading, writing = map(clear_of_stdio, os.pipe())
     with open(reading, encoding="utf-8", errors="replace") as output:
         try:

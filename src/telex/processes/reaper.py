@@ -1,23 +1,25 @@
-"""The small program that stands between us and a command, so that none of its orphans is lost.
+"""The small program between us and a command, which adopts all orphans of the command.
 
-It is a subreaper (Linux): whoever loses its parent below it becomes its child, also one that left
-its session and cleared its environment, which nothing else would find (see `tree`). It starts the
-command in a session of its own and waits; when the command has ended, it ends what that left, and
-then ends as the command did. So its tree is the command's whole tree for as long as it lives, and
-it lives until nobody else does.
+It is a subreaper (Linux): a process below it that loses its parent becomes its child, even one that
+left its session and cleared its environment, which nothing else would find (see `tree`). It starts
+the command in a session of its own and waits. When the command has exited, it ends the processes
+that the command left behind, and then exits with the command's status. So its tree is the command's
+whole tree for as long as it lives, and it lives until every other process of the tree has exited.
 
-What it does not help against is a command that kills it first (`kill -9 $PPID`): that one is looked
-for as others are.
+It cannot help against a command that kills it first (`kill -9 $PPID`): such a tree is searched for
+in the usual way.
 
 `spawn` starts it, with every signal blocked: `python -I -S reaper.py SIGNALS WORD… -- PATH ARGV…`.
-Who was told to end before there is a command starts none, and passes it on in the command's first
-moments; afterwards whoever ends our tree tells the command itself. Unless there is somebody to end
-it imports next to nothing: each command waits for its start. (`_signal` is there anyway, and
-`signal` takes as long as the rest of Python.)
+If a terminating signal arrives before the command is started, the command is not started. If one
+arrives in the command's first moments, it is passed on to the command. Later, the process that ends
+our tree signals the command itself. The reaper imports almost nothing unless it has processes to
+end, because each command waits for its start. (`_signal` is loaded anyway, and `signal` takes as
+long as the rest of Python.)
 
-With words, the command is restricted by them (`restrict`) or is not started: between fork and exec,
-so that the reaper itself stays free to end what it started, and so that one Python does for both.
-Its directory for temporary files is the reaper's to make, and to remove when nobody is left.
+With words, the command is restricted by them (`restrict`) or is not started. The restrictions are
+applied between fork and exec, so that the reaper itself can still end what it started, and so that
+one Python serves both. The reaper creates the command's directory for temporary files, and removes
+it when no process is left.
 """
 
 from __future__ import annotations
@@ -28,17 +30,17 @@ import sys
 import time
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:  # said so that `typing` is not loaded
+if TYPE_CHECKING:  # defined here, so that `typing` is not loaded
     from typing import Any, NoReturn
 
-_ENDING = {_signal.SIGHUP, _signal.SIGINT, _signal.SIGTERM}
+_TERMINATING = {_signal.SIGHUP, _signal.SIGINT, _signal.SIGTERM}
 _SET_CHILD_SUBREAPER = 36
-_YOUNG_SECONDS = 0.3
+_STARTUP_SECONDS = 0.3
 _CANNOT_BE_RUN = 126
 _TEMPORARY = (b"TMPDIR", b"TMP", b"TEMP")
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _NO_MARK = "\0"
-"""Nobody carries it: who belongs is known by being a child."""
+"""A mark that no process carries: members are found only as children."""
 
 
 def main() -> None:
@@ -46,8 +48,8 @@ def main() -> None:
     (signals, *words), (path, *argv) = sys.argv[1:end], sys.argv[end + 1 :]
     defaults = [int(number) for number in signals.split(",")]
     _become_subreaper()
-    for number in _told():
-        _end_as(-number)
+    for number in _pending_signals():
+        _exit_like(-number)
     temporary = None
     try:
         if words:
@@ -55,18 +57,18 @@ def main() -> None:
         else:
             command = _start(path, argv, defaults)
     except OSError as error:
-        _cannot(f"{path} cannot be run: {error.strerror}")
-    _let_go_of_stdio()
-    status = _young(command)
+        _fail(f"{path} cannot be run: {error.strerror}")
+    _release_stdio()
+    status = _watch_startup(command)
     if status is None:
-        status = _waited_for(command)
+        status = _wait_for(command)
     if _has_children():
-        _end_the_rest()
+        _end_leftovers()
     try:
         if temporary is not None:
             _remove(temporary)
-    finally:  # whatever becomes of the directory, we end as the command did
-        _end_as(os.waitstatus_to_exitcode(status))
+    finally:  # exit with the command's status even if the directory cannot be removed
+        _exit_like(os.waitstatus_to_exitcode(status))
 
 
 def _start(path: str, argv: list[str], defaults: list[int]) -> int:
@@ -77,8 +79,11 @@ def _start(path: str, argv: list[str], defaults: list[int]) -> int:
 def _start_restricted(
     path: str, argv: list[str], defaults: list[int], words: list[str]
 ) -> tuple[int, str | None]:
-    """The command, and the directory for its temporary files. `fork` and not `posix_spawn`, which
-    runs nothing of ours in the child; there is one thread here, so that it may."""
+    """Start the command. Return its pid and its directory for temporary files.
+
+    It uses `fork` and not `posix_spawn`, which runs no code of ours in the child. That is safe,
+    because there is only one thread here.
+    """
     restrict = _restrict()
     environment, wanted = restrict.environment(), restrict.split(words)
     temporary = None
@@ -99,34 +104,34 @@ def _start_restricted(
             os.setsid()
             for number in defaults:
                 _signal.signal(number, _signal.SIG_DFL)
-            _become(restrict, path, argv, environment, wanted)
-        finally:  # never up into what is the parent's
-            _cannot(f"{path} cannot be run: {sys.exc_info()[1]!r}")
+            _exec_restricted(restrict, path, argv, environment, wanted)
+        finally:  # the child must never return into the parent's code
+            _fail(f"{path} cannot be run: {sys.exc_info()[1]!r}")
     return command, temporary
 
 
-def _become(
+def _exec_restricted(
     restrict: Any, path: str, argv: list[str], environment: dict[bytes, bytes], words: Any
 ) -> None:
     try:
         restrict.restrict(words)
     except OSError as error:
-        _cannot(f"the kernel did not take the sandbox ({error.strerror}), so nothing was run")
+        _fail(f"the kernel refused the sandbox ({error.strerror}); the command was not run")
     _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
     try:
         os.execve(path, argv, environment)
     except OSError as error:
-        _cannot(f"{path} cannot be run: {error.strerror}")
+        _fail(f"{path} cannot be run: {error.strerror}")
 
 
-def _cannot(what: str) -> NoReturn:
+def _fail(what: str) -> NoReturn:
     os.write(2, f"{what}\n".encode("utf-8", "surrogateescape"))
     os._exit(_CANNOT_BE_RUN)
 
 
 def _restrict() -> Any:
-    """The module beside this file, by its own name: as telex's it would bring the package, which
-    takes half as long as Python itself."""
+    """Import the module beside this file by its own name. By its name in telex it would import the
+    package, which takes half as long as Python itself."""
     sys.path.append(os.path.dirname(os.path.abspath(__file__)))
     import restrict  # type: ignore[import-not-found]  # unknown to mypy by this name
 
@@ -134,9 +139,12 @@ def _restrict() -> Any:
 
 
 def _remove(directory: str) -> None:
-    """Nobody is left who could put something there, or something else in its place. Directories are
-    entered by descriptor, one at a time: they may be deeper than a path can say, than Python calls
-    itself, and than there are descriptors. What cannot be removed stays."""
+    """Remove a directory tree, as far as possible.
+
+    No process is left that could add or replace a file there. Directories are entered by
+    descriptor, one at a time, because they may be deeper than a path can be long, than Python can
+    recurse, and than there are descriptors.
+    """
     at = _entered(directory, None)
     if at is None:
         return
@@ -161,7 +169,7 @@ def _remove(directory: str) -> None:
 
 
 def _entered(name: str, beside: int | None) -> int | None:
-    """A descriptor of a directory, which may have been made without the right to enter it."""
+    """Return a descriptor of a directory, even if its mode does not allow entering it."""
     try:
         found = os.open(name, os.O_PATH | os.O_NOFOLLOW | _DIRECTORY, dir_fd=beside)
     except OSError:
@@ -176,7 +184,7 @@ def _entered(name: str, beside: int | None) -> int | None:
 
 
 def _emptied(directory: int) -> list[str]:
-    """The names that are left in it: of directories that are not empty."""
+    """Remove the entries of a directory. Return the names of directories that are not empty."""
     return [
         name
         for name in os.listdir(directory)
@@ -195,40 +203,43 @@ def _removed(remove: Any, name: str, directory: int) -> bool:
 def _become_subreaper() -> None:
     import ctypes
 
-    # Where a sandbox forbids it, the command has what it has without us.
+    # Where a sandbox forbids it, the command runs as it would without a reaper.
     ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, *map(ctypes.c_ulong, (1, 0, 0, 0)))
 
 
-def _told() -> set[int]:
+def _pending_signals() -> set[int]:
     pending: set[int] = _signal.sigpending()
-    return _ENDING & pending
+    return _TERMINATING & pending
 
 
-def _let_go_of_stdio() -> None:
-    """Pipes end with the command, not with us."""
+def _release_stdio() -> None:
+    """Close our copies of the pipes, so that they reach EOF when the command exits."""
     null = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1, 2):
         os.dup2(null, fd)
 
 
-def _young(command: int) -> int | None:
-    """Its status, if it ends in its first moments. Who ends us then may have looked before there
-    was a command, so it hears of it through us; one that was seen hears it twice. Later it was
-    seen for sure, and is left to say its farewell."""
-    until = time.monotonic() + _YOUNG_SECONDS
+def _watch_startup(command: int) -> int | None:
+    """Return the command's status, if it exits in its first moments.
+
+    A process that ends our tree in this time may have scanned before the command existed. So a
+    signal that we get is passed on to the command; a command that was in the scan gets it twice.
+    Later every scan contains the command, so it gets each signal once and can exit cleanly.
+    """
+    until = time.monotonic() + _STARTUP_SECONDS
     while (left := until - time.monotonic()) > 0:
-        told = _signal.sigtimedwait({_signal.SIGCHLD, *_ENDING}, left)
-        if told is None:
+        received = _signal.sigtimedwait({_signal.SIGCHLD, *_TERMINATING}, left)
+        if received is None:
             return None
-        if told.si_signo in _ENDING:
-            os.killpg(command, told.si_signo)
+        if received.si_signo in _TERMINATING:
+            os.killpg(command, received.si_signo)
         done, status = os.waitpid(command, os.WNOHANG)
         if done:
             return status
     return None
 
 
-def _waited_for(command: int) -> int:
+def _wait_for(command: int) -> int:
     while True:
         done, status = os.waitpid(-1, 0)
         if done == command:
@@ -236,7 +247,7 @@ def _waited_for(command: int) -> int:
 
 
 def _has_children() -> bool:
-    """Whether somebody is left; who has ended is reaped."""
+    """Whether a child is left; exited children are reaped."""
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
@@ -245,9 +256,9 @@ def _has_children() -> bool:
     return True
 
 
-def _end_the_rest() -> None:
+def _end_leftovers() -> None:
     sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-    from telex.processes.guardian import proceeded
+    from telex.processes.guardian import advance
     from telex.processes.termination import BRISK, TreeSurvived, TreeTermination
     from telex.processes.tree import Root, Table, Tree
 
@@ -258,18 +269,18 @@ def _end_the_rest() -> None:
     try:
         while _has_children():
             with TreeTermination(BRISK, {}) as ending:
-                while proceeded(ending, ours):
+                while advance(ending, ours):
                     _has_children()
     except TreeSurvived:
-        return  # whoever started us looks again, and says so
+        return  # the process that started us scans again, and reports them
 
 
-def _end_as(code: int) -> None:
+def _exit_like(code: int) -> None:
     if code >= 0:
         os._exit(code)
     import resource
 
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the command has left its own
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the command has written its own core dump
     if -code != _signal.SIGKILL:
         _signal.signal(-code, _signal.SIG_DFL)
         _signal.pthread_sigmask(_signal.SIG_UNBLOCK, [-code])

@@ -1,8 +1,8 @@
-"""What a child does to itself before it becomes a program. In the child, where it counts.
+"""Applies the restrictions of a sandbox to the calling process, before it execs a program.
 
-`sandbox` decides everything and writes it as words; this only does it. It imports nothing of telex
-and as little else as it can: every module here is paid for with each start. Two small programs use
-it: `reaper`, which starts a command restricted, and the shim that becomes a plugin.
+`sandbox` decides everything and encodes it as words; this module, in the child, only applies them.
+It imports nothing of telex and little else, because every import delays each start. Two small
+programs use it: `reaper`, which starts a restricted command, and the shim that execs a plugin.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sys
 _SET_SECCOMP, _FILTER = 22, 2
 _NO_NEW_PRIVS = 38
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
-"""The same numbers on every architecture."""
+"""These numbers are the same on every architecture."""
 _PATH_BENEATH = 1
 _CAPABILITY_VERSION = 0x20080522
 _INSTRUCTION_BYTES = 8
@@ -23,13 +23,13 @@ Words = list[list[str]]
 
 
 def split(words: list[str]) -> Words:
-    """A path is the last of its word, and may hold `=`."""
+    """Split each word at `=`. A path is the last part of its word, and may contain `=`."""
     return [word.split("=", 2) for word in words]
 
 
 def restrict(words: Words) -> None:
-    """Raises `OSError`, and what was done until then holds."""
-    import resource  # before Landlock, which may keep it from us; not at all, where nothing is held
+    """Apply all restrictions. Raises `OSError`; restrictions applied before the error remain."""
+    import resource  # before Landlock, which may block the import; not needed without words
 
     libc = ctypes.CDLL(None, use_errno=True)
     _check(libc.prctl(_NO_NEW_PRIVS, *map(ctypes.c_ulong, (1, 0, 0, 0))))
@@ -40,7 +40,7 @@ def restrict(words: Words) -> None:
         resource.setrlimit(int(number), held)
     for (kept,) in _of("capabilities", words):
         _keep_capabilities(libc, int(kept))
-    for (program,) in _of("filter", words):  # last: what it refuses may have been needed before
+    for (program,) in _of("filter", words):  # last: the filter may refuse calls made above
         _filter(libc, bytes.fromhex(program))
 
 
@@ -49,14 +49,17 @@ def _of(name: str, words: Words) -> Words:
 
 
 def _landlock(libc: ctypes.CDLL, handled: str, paths: Words) -> None:
-    """The three calls of landlock(7). `handled` is struct landlock_ruleset_attr, as numbers."""
+    """Make the three calls of landlock(7).
+
+    `handled` is struct landlock_ruleset_attr, as numbers.
+    """
     attributes = b"".join(map(_u64, map(int, handled.split(","))))
     size = ctypes.c_size_t(len(attributes))
     ruleset = _check(libc.syscall(_CREATE_RULESET, attributes, size, 0))
     for access, path in paths:
         try:
             beneath = os.open(path, os.O_PATH | os.O_CLOEXEC)
-        except OSError:  # it was there when `sandbox` looked: less is reachable, not more
+        except OSError:  # removed since `sandbox` checked: less is reachable, not more
             continue
         # struct landlock_path_beneath_attr is packed.
         rule = _u64(int(access)) + beneath.to_bytes(4, sys.byteorder)
@@ -67,13 +70,16 @@ def _landlock(libc: ctypes.CDLL, handled: str, paths: Words) -> None:
 
 
 def _lower(wanted: int, now: tuple[int, int], unlimited: int) -> tuple[int, int]:
-    """Never higher than it was."""
+    """Return the new limits, never higher than the current ones."""
     soft, hard = (wanted if its == unlimited else min(wanted, its) for its in now)
     return soft, hard
 
 
 def _keep_capabilities(libc: ctypes.CDLL, kept: int) -> None:
-    """Of those it has. `no_new_privs` keeps exec from giving root the others again."""
+    """Drop all capabilities but these.
+
+    `no_new_privs` prevents exec from giving them back to root.
+    """
     header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0)
     sets = (ctypes.c_uint32 * 6)()
     _check(libc.capget(header, sets))
@@ -83,7 +89,7 @@ def _keep_capabilities(libc: ctypes.CDLL, kept: int) -> None:
 
 
 def _filter(libc: ctypes.CDLL, program: bytes) -> None:
-    """struct sock_fprog: how many instructions, in two bytes of eight, and where they are."""
+    """Install a filter by struct sock_fprog: a 2-byte count padded to 8 bytes, and a pointer."""
     instructions = ctypes.create_string_buffer(program, len(program))
     count = len(program) // _INSTRUCTION_BYTES
     both = (ctypes.c_uint64 * 2)(count, ctypes.addressof(instructions))
@@ -103,12 +109,12 @@ def _check(result: int) -> int:
 
 
 def environment() -> dict[bytes, bytes]:
-    """As it was given to us: where the locale says nothing, Python sets LC_CTYPE for itself."""
+    """Return the environment we were given: without a locale, Python sets LC_CTYPE for itself."""
     ours = dict(os.environb)
     try:
         with open("/proc/self/environ", "rb") as file:
             whole = file.read().split(b"\0")
-    except OSError:  # no /proc here: a locale too much is better than no program
+    except OSError:  # no /proc: an extra locale variable is better than no program
         return ours
     ours.pop(b"LC_CTYPE", None)
     for given in whole:

@@ -1,19 +1,21 @@
-"""What the kernel can hold a child to, and the words by which a child is told.
+"""The restrictions that the kernel can enforce on a child, and their encoding for the child.
 
-Linux has three means, and each covers what the others do not:
+Linux has three mechanisms, and each covers what the others do not:
 
-- Landlock: which files are opened, made, renamed and removed; TCP; signals to other processes.
-- A seccomp filter: which system calls are made at all. It closes what Landlock does not know:
-  sockets of other kinds, changes of a file's mode, owner, times and attributes, the keyring, shared
+- Landlock: which files can be opened, created, renamed and removed; TCP; signals to other
+processes.
+- A seccomp filter: which system calls can be made at all. It covers what Landlock does not: other
+  kinds of sockets, changes of a file's mode, owner, times and attributes, the keyring, shared
   memory, queues and limits of other processes, and `io_uring`, which opens sockets in another way.
-- Capabilities, resource limits and `no_new_privs`: what root could do beside all that is dropped,
-  and no setuid program gives anything back.
+- Capabilities, resource limits and `no_new_privs`: root's other powers are dropped, and no setuid
+  program gives them back.
 
-`Confinement` says what is wanted, `Confinement.words` puts it as this kernel understands it, and
-`restrict` does it, in the child. What was done cannot be taken off again, by it or its children.
+`Confinement` describes the restrictions, `Confinement.words` encodes them as far as this kernel
+supports them, and `restrict` applies them, in the child. Neither the child nor its descendants can
+remove them.
 
-Used for plugins (`telex.plugins.restrictions`) and for commands of an agent that nobody was asked
-about (`telex.agent.permissions.confinement`). Imports little: the doctor uses it too.
+Used for plugins (`telex.plugins.restrictions`) and for commands of an agent that ran without a
+question (`telex.agent.permissions.confinement`). Imports little, because the doctor uses it too.
 """
 
 from __future__ import annotations
@@ -35,9 +37,9 @@ if TYPE_CHECKING:
 
 _MIB: Final = 1024 * 1024
 _ALL_MEMORY_MIB: Final = 1 << 40
-"""More than there is anywhere, and still a number for the kernel."""
+"""More memory than any machine has, and still a valid number for the kernel."""
 
-# landlock(7): access rights, by the version of the kernel's interface that brought them.
+# landlock(7): access rights, by the version of the kernel interface that added them.
 _CREATE_RULESET, _ASK_VERSION = 444, 1
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 _MAKE_FILE: Final = 1 << 8
@@ -49,45 +51,45 @@ _OF_FILES: Final = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
 _TCP: Final = 1 << 0 | 1 << 1
 _ABSTRACT_SOCKETS, _SIGNALS = 1 << 0, 1 << 1
 WITH_TCP, WITH_SCOPES = 4, 6
-"""Versions of Landlock that know TCP, and signals with abstract sockets."""
+"""The versions of Landlock that added TCP, and signals with abstract sockets."""
 
 _GET_SECCOMP: Final = 21
 _KEPT_CAPABILITIES: Final = 1 << 1 | 1 << 2
-"""To read and write files of any owner, as root does (DAC_OVERRIDE, DAC_READ_SEARCH)."""
+"""The capabilities to read and write files of any owner (DAC_OVERRIDE, DAC_READ_SEARCH)."""
 
 PROGRAMS: Final = (
     *("/bin", "/sbin", "/usr", "/opt", "/nix/store", "/gnu/store"),
     *("/lib", "/lib32", "/lib64", "/libx32"),
 )
-"""The system's programs and libraries."""
+"""The directories of the system's programs and libraries."""
 DEVICES: Final = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """What this system offers."""
+    """The sandbox mechanisms that this system offers."""
 
     linux: bool
     landlock: int
-    """The version of its interface; 0 is none."""
+    """The version of the Landlock interface; 0 means none."""
     machine: str = ""
-    """Whose system calls a filter would name; empty where there are no filters, or none of ours."""
+    """The architecture whose system calls a filter names; empty if filters are not supported."""
 
     @property
     def is_whole(self) -> bool:
-        """Whether files and sockets are both held."""
+        """Whether both files and sockets can be restricted."""
         return bool(self.landlock and self.machine)
 
 
 class Access(Enum):
-    """What may be done at or beneath a path."""
+    """The rights of a child at or beneath a path."""
 
     READ = _READING
-    """Read, and run."""
+    """Read files, and run them."""
     MAKE_FILES = _READING | _MAKE_FILE | _WRITE_FILE | _TRUNCATE
-    """The same, and write files, also new ones. Nothing is removed or renamed."""
+    """READ, and write files, also new ones. No removing and no renaming."""
     WRITE = -1 & ~_MAKE_DEVICES
-    """Everything but making devices."""
+    """Everything except creating devices."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,7 @@ class PathRule:
     access: Access = Access.READ
 
     def rights(self, version: int) -> int:
-        """As a number for the kernel. Of a file some rights make no sense, and are refused."""
+        """Return the rights as a number for the kernel, without those that a file cannot have."""
         every = all_rights(version)
         return self.access.value & every & (-1 if os.path.isdir(self.path) else _OF_FILES)
 
@@ -110,10 +112,10 @@ class ResourceLimit:
 
 @cache
 def asked_kernel() -> Kernel:
-    """What the kernel says. It does not change while we run."""
+    """Return what the kernel offers. It does not change while we run."""
     if sys.platform != "linux":
         return Kernel(linux=False, landlock=0)
-    import ctypes  # here: whoever confines nothing should not pay for it
+    import ctypes  # here, because most processes confine nothing
 
     libc = ctypes.CDLL(None)
     version = max(0, libc.syscall(_CREATE_RULESET, None, 0, _ASK_VERSION))
@@ -123,14 +125,14 @@ def asked_kernel() -> Kernel:
 
 
 def lacking(kernel: Kernel) -> list[str]:
-    """Sentences for a person: what of this it cannot hold a command to."""
+    """Return sentences for a person: the restrictions that this kernel cannot enforce."""
     if not kernel.linux:
         return ["there is no kernel sandbox on this system: telex has one on Linux only"]
     found = []
     if not kernel.landlock:
-        found.append("this kernel has no Landlock, or it is off: it keeps commands from no file")
+        found.append("this kernel has no Landlock, or it is off: access to files is not restricted")
     if not kernel.machine:
-        found.append("there is no seccomp filter here: it keeps commands from no local socket")
+        found.append("this kernel has no seccomp filter: access to local sockets is not restricted")
     if kernel.landlock < WITH_SCOPES:
         found.append("this kernel lets commands signal your other processes")
     return found
@@ -138,17 +140,18 @@ def lacking(kernel: Kernel) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Confinement:
-    """What a child and everything that comes of it are held to."""
+    """The restrictions of a child and all its descendants."""
 
     rules: tuple[PathRule, ...] | None = None
-    """The files it reaches; None is all."""
+    """The files that it can reach; None means all."""
     sockets: Sockets = Sockets.ALL
     limits: tuple[ResourceLimit, ...] = ()
     filtered: bool = False
-    """By a seccomp filter, and without root's capabilities. If not, only TCP is kept from it."""
+    """Whether a seccomp filter applies and root's capabilities are dropped. Otherwise only TCP can
+    be denied."""
     temporary: str | None = None
-    """Where a directory of its own is made for it, to be TMPDIR and to be gone with it. Only a
-    child behind a reaper has one."""
+    """Where a private temporary directory is created: it becomes TMPDIR and is removed after the
+    child. Only a child behind a reaper has one."""
     kernel: Kernel = field(default_factory=asked_kernel)
 
     @property
@@ -156,7 +159,7 @@ class Confinement:
         return self.rules is not None and self.kernel.landlock > 0
 
     def words(self) -> list[str]:
-        """For `restrict`, as far as this kernel knows it; none where it knows nothing."""
+        """Return the words for `restrict`, as far as this kernel supports them; else none."""
         return list(self._words()) if self.kernel.linux else []
 
     def _words(self) -> Iterator[str]:
@@ -173,7 +176,7 @@ class Confinement:
             yield f"filter={filter_of(self.kernel.machine, self.sockets).hex()}"
 
     def _handled(self) -> list[int]:
-        """struct landlock_ruleset_attr, as far as this kernel knows it."""
+        """Return struct landlock_ruleset_attr, as far as this kernel supports it."""
         version = self.kernel.landlock
         handled = [all_rights(version)]
         if version >= WITH_TCP:
@@ -184,18 +187,19 @@ class Confinement:
 
 
 def all_rights(version: int) -> int:
-    """Those about files that a version of Landlock knows."""
+    """Return all rights about files that a version of Landlock knows."""
     added = {2: _REFER, 3: _TRUNCATE, 5: _IOCTL_DEV}
     return _FIRST_RIGHTS | sum(right for since, right in added.items() if version >= since)
 
 
 def usual_limits(memory: int | None = None) -> tuple[ResourceLimit, ...]:
-    """RLIMIT_DATA and not RLIMIT_AS: Node and others reserve much more space than they use."""
+    """Return the default limits. RLIMIT_DATA and not RLIMIT_AS, because Node and others reserve
+    much more address space than they use."""
     mib = min(memory or limits.PLUGIN_MEMORY_MIB, _ALL_MEMORY_MIB)
     files, processes = limits.PLUGIN_OPEN_FILES, limits.PLUGIN_PROCESSES
     size = limits.PLUGIN_FILE_BYTES
     return (
-        ResourceLimit(resource.RLIMIT_CORE, 0, "It leaves no core dumps."),
+        ResourceLimit(resource.RLIMIT_CORE, 0, "It writes no core dumps."),
         ResourceLimit(resource.RLIMIT_NOFILE, files, f"Each process has up to {files} open files."),
         ResourceLimit(
             resource.RLIMIT_NPROC, processes, f"You and it have up to {processes} processes."

@@ -1,8 +1,8 @@
-"""Finish even if cancelled: work that a cancellation waits for.
+"""Work that finishes even if its caller is cancelled.
 
-A file half written, a tree of processes half ended: a thread cannot be stopped, and an ending that
-is cut short leaves processes behind. So a cancelled caller waits until the work is over, and the
-cancellation is raised then.
+A file may be half written, or a process tree half ended: a thread cannot be stopped, and a
+termination that is cut short leaves processes behind. So a cancelled caller waits until the work is
+done, and only then raises the cancellation.
 """
 
 from __future__ import annotations
@@ -18,8 +18,11 @@ T = TypeVar("T")
 
 
 async def run_shielded(work: Awaitable[T], on_cancel: Callable[[], None] | None = None) -> T:
-    """The work's result. However often this is cancelled meanwhile, the work goes on to its end;
-    `on_cancel` may let it know that nobody wants the result."""
+    """Return the result of the work, which runs to completion however often this is cancelled.
+
+    Args:
+        on_cancel: Called at each cancellation, to signal that the result is no longer wanted.
+    """
     task = asyncio.ensure_future(work)
     cancelled: asyncio.CancelledError | None = None
     while not task.done():
@@ -35,7 +38,7 @@ async def run_shielded(work: Awaitable[T], on_cancel: Callable[[], None] | None 
 
 
 async def run_in_thread(work: Callable[[threading.Event], T]) -> T:
-    """The same for work that blocks, in a thread. Its event is set when nobody wants the result."""
+    """Run blocking work in a thread, shielded; its event is set when the caller is cancelled."""
     unwanted = threading.Event()
     running = asyncio.get_running_loop().run_in_executor(None, work, unwanted)
     return await run_shielded(running, unwanted.set)

@@ -1,10 +1,10 @@
-"""Start a child, on pipes or on a terminal: fast, clean, and owned from its first moment.
+"""Starts a child, on pipes or on a terminal, and registers it with the guardian from the start.
 
-What can be known beforehand is checked beforehand: a missing program, a program that may not be
-run, a missing directory are exceptions named for it, and nothing was started then. No descriptor
-leaks on any way out.
+Errors that can be detected beforehand are checked beforehand: a missing program, a program that is
+not executable and a missing directory each raise their own exception, and nothing is started. No
+descriptor leaks on any path.
 
-`start` does not await: between the start and its entry in the ledger nothing can cancel it.
+`start` does not await, so it cannot be cancelled between the start and the entry in the ledger.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ if TYPE_CHECKING:
 
 
 class StartFailed(Exception):
-    """No child was started."""
+    """No child was started; the subclasses say why."""
 
 
 class NoSuchProgram(StartFailed):
     """There is no program of that name."""
 
     exit_code = 127
-    """What a shell gives for it, and so does a command of ours."""
+    """The exit code of a shell in this case, and of our own commands."""
 
 
 class NotExecutable(StartFailed):
-    """There is something of that name, and it cannot be run."""
+    """The name exists, but it cannot be run."""
 
     exit_code = 126
 
@@ -55,35 +55,35 @@ class NoSuchDirectory(StartFailed):
 
 
 class NoSuchTerminal(StartFailed):
-    """The path is not a terminal's."""
+    """The path is not a usable terminal."""
 
 
 class StartRefused(StartFailed):
-    """The system has no room for another process, or for this one."""
+    """The system has no resources for another process, or refuses this one."""
 
 
 class PipeEnd(enum.Enum):
-    """Where one of a child's standard streams leads, if not to a descriptor we have already."""
+    """Where a standard stream of a child leads, if not to an open descriptor."""
 
     PIPE = "pipe"
-    """To us, through a pipe."""
+    """To this process, through a pipe."""
     NULL = "null"
-    """Nowhere."""
+    """To /dev/null."""
 
 
 Plug = PipeEnd | int
 _Command = tuple[str, list[str]]
-"""What is run, and the arguments it sees."""
+"""The path of the program to run, and the argv that it gets."""
 
 _IS_LINUX: Final = sys.platform == "linux"
 _GNU_ENV: Final = "/usr/bin/env"
 _HAS_GNU_ENV: Final = _IS_LINUX and os.path.basename(os.path.realpath(_GNU_ENV)) == "env"
-"""Whether `env` is a program of its own, not a busybox, whose `env` cannot change directory."""
+"""Whether `env` is a real `env` and not busybox, whose `env` cannot change the directory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pipes:
-    """The child talks through pipes, or through descriptors the caller keeps and closes."""
+    """Standard streams on pipes, or on descriptors that the caller keeps and closes."""
 
     stdin: Plug = PipeEnd.PIPE
     stdout: Plug = PipeEnd.PIPE
@@ -95,10 +95,10 @@ PIPED: Final = Pipes()
 
 @dataclass(frozen=True, slots=True)
 class ControllingTerminal:
-    """The child is on a terminal, and in control of it."""
+    """A terminal that becomes the child's controlling terminal."""
 
     path: str
-    """The slave of a PTY whose master the caller holds."""
+    """The slave of a PTY whose master the caller has open."""
 
 
 def start(
@@ -110,19 +110,22 @@ def start(
     reaping: bool = False,
     confinement: Confinement | None = None,
 ) -> Child:
-    """A new child of the running event loop. Raises `StartFailed` in one of its kinds.
+    """Start a child of the running event loop.
 
-    `argv[0]` is looked up as the child would: in its own PATH, from its own directory. Without
-    an environment it gets ours by the rules of `child_environment`.
+    `argv[0]` is searched as the child would do it: in the child's PATH, from its directory.
 
-    With `reaping`, on Linux, the child is a `reaper` that runs the command: it ends as that does,
-    some milliseconds later, and nobody of the command's tree gets lost while it lives. A program
-    that does not know its Python starts the command itself.
+    Args:
+        env: The environment; None means ours, by the rules of `child_environment`.
+        reaping: On Linux, run the command behind a `reaper`. The reaper exits with the command's
+            status, some milliseconds later, and no process of the command's tree is lost while it
+            lives. A program that does not know its Python starts the command directly.
+        confinement: Run the command behind a reaper too, restricted as far as this kernel supports
+            it (`sandbox`). If the kernel supports a restriction but refuses it, nothing runs.
 
-    With a confinement the command is behind a reaper too, and held to it as far as this kernel can
-    (`sandbox`); what it can and then does not do is an error, and nothing runs.
+    Raises:
+        StartFailed: No child was started; the subclass says why.
     """
-    asyncio.get_running_loop()  # without one to watch the child, nothing is started
+    asyncio.get_running_loop()  # raises without a loop, before anything is started
     if env is None:
         env = child_environment(os.environ, terminal=isinstance(stdio, ControllingTerminal))
     path, argv = _command(argv, env, cwd)
@@ -130,19 +133,19 @@ def start(
     words = confinement.words() if confinement else []
     if words and not sys.executable:
         raise StartRefused(
-            f"{path} is not started: its sandbox needs Python, and has no path to it"
+            f"{path} is not started: its sandbox needs Python, and the path of Python is unknown"
         )
     if (reaping or words) and _IS_LINUX and sys.executable:
         path, argv = _reaped(path, argv, words)
         blocked = signal.valid_signals()
-    told = dict(env) if cwd is None else {**env, "PWD": os.path.abspath(cwd)}
+    given = dict(env) if cwd is None else {**env, "PWD": os.path.abspath(cwd)}
     reap_abandoned()
     mark = _guarded()
-    told[COOKIE] = os.environ.get(COOKIE, "") + mark.removesuffix(":")
+    given[COOKIE] = os.environ.get(COOKIE, "") + mark.removesuffix(":")
     try:
         with ExitStack() as theirs, ExitStack() as ours:
             actions, files = _wire(stdio, theirs, ours)
-            child = _adopted(launch(path, argv, told, actions, blocked=blocked), mark, files)
+            child = _adopted(launch(path, argv, given, actions, blocked=blocked), mark, files)
             ours.pop_all()
     except OSError as error:
         raise _refusal(path, error) from error
@@ -162,7 +165,7 @@ def _refusal(path: str, error: OSError) -> StartFailed:
             f"{path} cannot be run: {error.strerror}; check its #! line, or whether it was built "
             "for this system"
         )
-    return StartRefused(f"the system did not start {path}: {error.strerror}")
+    return StartRefused(f"the system cannot start {path}: {error.strerror}")
 
 
 def _adopted(pid: int, mark: str, files: list[FileIO | None]) -> Child:
@@ -175,9 +178,9 @@ def _adopted(pid: int, mark: str, files: list[FileIO | None]) -> Child:
 
 
 def _command(argv: Sequence[str], env: Mapping[str, str], cwd: str | None) -> _Command:
-    """What to run so that the program runs in its directory."""
+    """Return the command that runs the program in its directory."""
     if not argv or not argv[0]:
-        raise NoSuchProgram("no program was named; give at least its name")
+        raise NoSuchProgram("the command is empty; give at least the name of a program")
     if cwd is None:
         return resolve(argv[0], env, os.curdir), list(argv)
     directory = _directory(cwd)
@@ -195,10 +198,11 @@ def _reaped(path: str, argv: Sequence[str], words: Sequence[str]) -> _Command:
 
 
 def _from(directory: str, path: str, argv: Sequence[str]) -> _Command:
-    """The same command by way of a program that changes directory: `posix_spawn` cannot.
+    """Return a command that first changes the directory, which `posix_spawn` cannot do.
 
-    `env` hands every variable on untouched. A shell drops those whose names it cannot hold, such as
-    exported functions, so it is second best. (`env` would take a path with `=` for a variable.)
+    `env` passes every variable on unchanged. A shell drops variables with names that it does not
+    support, such as exported functions, so it is the second choice. (`env` would take a path with
+    `=` for a variable.)
     """
     if _HAS_GNU_ENV and "=" not in path:
         return _GNU_ENV, ["env", "-C", directory, path, *argv[1:]]
@@ -210,12 +214,12 @@ def _directory(cwd: str) -> str:
     if not os.path.isdir(cwd):
         raise NoSuchDirectory(f"the child cannot start in {cwd}: there is no such directory")
     if not os.access(cwd, os.X_OK):
-        raise NoSuchDirectory(f"the child cannot start in {cwd}: we may not enter it")
+        raise NoSuchDirectory(f"the child cannot start in {cwd}: permission denied")
     return os.path.abspath(cwd)
 
 
 def resolve(program: str, env: Mapping[str, str], directory: str) -> str:
-    """The program's path, found as a shell in that directory would find it."""
+    """Return the program's path, searched as a shell in that directory would."""
     places = [""] if os.sep in program else env.get("PATH", os.defpath).split(os.pathsep)
     paths = [os.path.join(directory, place, program) for place in places]
     there = [path for path in paths if os.path.exists(path)]
@@ -223,18 +227,18 @@ def resolve(program: str, env: Mapping[str, str], directory: str) -> str:
         if os.path.isfile(path) and os.access(path, os.X_OK):
             return path
     if there:
-        raise NotExecutable(f"{there[0]} cannot be run: it is not a file we may execute")
-    looked = "" if os.sep in program else ", nor anywhere in its PATH"
+        raise NotExecutable(f"{there[0]} cannot be run: it is not an executable file")
+    searched = "" if os.sep in program else " in its PATH"
     remedy = "check its name, or install it"
     if " " in program:
-        remedy = "its arguments are given apart from its name"
-    raise NoSuchProgram(f"there is no program {program}{looked}; {remedy}")
+        remedy = "pass its arguments separately from its name"
+    raise NoSuchProgram(f"there is no program {program}{searched}; {remedy}")
 
 
 def _wire(
     stdio: Pipes | ControllingTerminal, theirs: ExitStack, ours: ExitStack
 ) -> tuple[list[Action], list[FileIO | None]]:
-    """What the child does to its descriptors, and our ends of what leads to us."""
+    """Return the file actions of the child, and our ends of its pipes."""
     match stdio:
         case ControllingTerminal(path):
             return _take_control(path), [None, None, None]
@@ -251,15 +255,15 @@ def _take_control(path: str) -> list[Action]:
     except OSError:
         usable = False
     if not usable:
-        raise NoSuchTerminal(f"{path} is not a terminal of ours; keep its master open meanwhile")
-    # On Linux the leader of a session without a terminal gets the first one it opens as its own.
+        raise NoSuchTerminal(f"{path} is not a usable terminal; keep its master open")
+    # On Linux, a session leader without a terminal gets the first one it opens as its own.
     return [(os.POSIX_SPAWN_OPEN, 0, path, os.O_RDWR, 0), dup(0, 1), dup(0, 2)]
 
 
 def _plug(
     target: int, plug: Plug, theirs: ExitStack, ours: ExitStack
 ) -> tuple[Action, FileIO | None]:
-    """One standard stream."""
+    """Connect one standard stream. Return its file action, and our end of the pipe."""
     match plug:
         case PipeEnd.NULL:
             return null(target), None
@@ -274,6 +278,6 @@ def _plug(
 
 
 def _given(source: int, target: int, theirs: ExitStack) -> Action:
-    source = clear_of_stdio(source)  # where one action would undo another
+    source = clear_of_stdio(source)  # so that no action overwrites the source of another
     theirs.callback(os.close, source)
     return dup(source, target)

@@ -1,8 +1,8 @@
 """The seccomp filter of a confined child: which system calls it cannot make. Pure.
 
-A filter is a program of classic BPF that the kernel runs before each call, over the call's number,
-the kind of machine it was made for, and its six arguments. It cannot follow a pointer, so that it
-decides by kinds of calls and of sockets, and paths are Landlock's affair. Used by `sandbox`.
+A filter is a program of classic BPF that the kernel runs before each call, with the call's number,
+the architecture it was made for, and its six arguments. It cannot follow a pointer, so it decides
+by kinds of calls and of sockets; paths are checked by Landlock. Used by `sandbox`.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _EQUAL, _AT_LEAST = 0x15, 0x35
 _ALLOW, _KILL, _REFUSE = 0x7FFF0000, 0x80000000, 0x00050000
 _EPERM, _EACCES = 1, 13
 _OTHER_CALLS: Final = 0x40000000
-"""Where x86_64 has a second set of calls under other numbers (x32)."""
+"""From here on, x86_64 has a second set of calls under other numbers (x32)."""
 _STREAM, _PACKETS, _TYPE = 1, 5, 0xF
-"""Kinds of pairs that stay connected to each other. A datagram socket may be connected anew."""
+"""Types of pairs that stay connected to each other. A datagram socket can be connected again."""
 _IPV4, _IPV6, _NETLINK, _ROUTES = 2, 10, 16, 0
 _FAMILY: Final = 0xFF00
-"""Of an ioctl's number: the driver or file system that it is for."""
+"""The bits of an ioctl's number that name its driver or file system."""
 _FILE_FAMILIES: Final = {
     "f": ord("f") << 8,  # flags, ext4, fscrypt, fsverity
     "v": ord("v") << 8,  # the version of a file
@@ -34,7 +34,7 @@ _FILE_FAMILIES: Final = {
     "btrfs": 0x94 << 8,
     "f2fs": 0xF5 << 8,
 }
-"""Families that change what is known of a file, by a descriptor that is open for reading only."""
+"""Families that change the metadata of a file, by a descriptor that is open for reading only."""
 _FILE_READING: Final = {
     "FS_IOC_GETFLAGS": 0x80086601,
     "FS_IOC32_GETFLAGS": 0x80046601,
@@ -42,36 +42,37 @@ _FILE_READING: Final = {
     "FS_IOC32_GETVERSION": 0x80047601,
     "FS_IOC_FSGETXATTR": 0x801C581F,
     "FS_IOC_FIEMAP": 0xC020660B,
-    # A copy that shares its blocks. The descriptor is open for writing, so Landlock has judged it.
+    # A copy that shares its blocks. The descriptor is open for writing, so Landlock has checked it.
     "FICLONE": 0x40049409,
     "FICLONERANGE": 0x4020940D,
 }
-"""Those of these families that change nothing. What is not here is refused."""
+"""The calls of these families that change nothing. All others are refused."""
 
 
 class Sockets(Enum):
-    """Which sockets may be made."""
+    """The kinds of sockets that a child may create."""
 
     ALL = "all"
     INTERNET = "internet"
-    """IPv4 and IPv6, and the kernel's own about interfaces, which name lookup asks. No others: by a
-    local one a container engine, a session bus or a key agent would do what the child may not."""
+    """IPv4 and IPv6, and the kernel's own about interfaces, which name lookup uses. No others:
+    through a local socket, a container engine, a session bus or a key agent would do what the child
+    may not."""
     NONE = "none"
     """Only pairs that are connected to each other."""
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """The numbers of system calls, which differ."""
+    """The numbers of system calls of one architecture."""
 
     kind: int
-    """AUDIT_ARCH_*: another one's calls have other numbers, so that they are not made at all."""
+    """AUDIT_ARCH_*. Calls of another architecture have other numbers, so they are not allowed."""
     socket: int
     socketpair: int
     refused: Mapping[str, int]
     own_only: Mapping[str, tuple[int, int]]
     """Calls about a process, by the argument that names it: 0 is the caller. They change another
-    one's limits, processors or turn, where a signal to it is refused."""
+    process's limits, processors or scheduling, although a signal to it is refused."""
     own_kind: Mapping[str, tuple[int, int]]
     """Calls about a process, a group or all processes of a user, by the first argument's value for
     a process. The second argument names it, and 0 is the caller, its group or its user."""
@@ -80,7 +81,7 @@ class Machine:
 
 
 _EVERYWHERE: Final = {
-    # Its queues open sockets, and no filter sees what is in them.
+    # Its queues open sockets, and a filter cannot see the entries in them.
     "io_uring_setup": 425,
     "fchmodat2": 452,
     "setxattrat": 463,
@@ -100,7 +101,7 @@ _GENERIC: Final = {
     "removexattr": 14,
     "lremovexattr": 15,
     "fremovexattr": 16,
-    # Landlock before its version 3 does not see it.
+    # Landlock before version 3 does not check it.
     "truncate": 45,
     "add_key": 217,
     "request_key": 218,
@@ -110,7 +111,7 @@ _GENERIC: Final = {
     "semget": 190,
     "msgget": 186,
     "mq_open": 180,
-    # An object of another program has a number that is easily guessed: it need not be opened.
+    # The id of another program's object is easily guessed, so the object need not be opened.
     "shmctl": 195,
     "semop": 193,
     "semtimedop": 192,
@@ -156,7 +157,7 @@ _X86_64: Final = {
     "semget": 64,
     "msgget": 68,
     "mq_open": 240,
-    # An object of another program has a number that is easily guessed: it need not be opened.
+    # The id of another program's object is easily guessed, so the object need not be opened.
     "shmctl": 31,
     "semop": 65,
     "semtimedop": 220,
@@ -204,8 +205,10 @@ MACHINES: Final = {
 
 
 def filter_of(machine: str, sockets: Sockets) -> bytes:
-    """The program that refuses what no confined child may call. All these machines are
-    little-endian, and so an argument's low half comes first."""
+    """Return the program that refuses the calls that no confined child may make.
+
+    All these architectures are little-endian, so an argument's low half comes first.
+    """
     here = MACHINES[machine]
     refuse, deny, kill = _REFUSE | _EPERM, _REFUSE | _EACCES, _KILL
     program = [
@@ -290,7 +293,7 @@ def _sockets(sockets: Sockets, deny: int) -> list[bytes]:
 
 
 def _bpf(code: int, operand: int, *, yes: int = 0, no: int = 0) -> bytes:
-    """struct sock_filter. A jump goes over so many instructions, by what was found."""
+    """Encode struct sock_filter. A jump skips `yes` or `no` instructions, by its comparison."""
     return b"".join(
         number.to_bytes(size, "little")
         for number, size in ((code, 2), (yes, 1), (no, 1), (operand, 4))

@@ -1,10 +1,9 @@
-"""How a person's terminal is to be left: written by who has taken it, read by the guardian if that
-one is killed.
+"""Restores a person's terminal after the process that took it over was killed.
 
-A note says how the terminal was set when we came, how we have set it, and which bytes undo what was
-shown on it. It is a few lines of text in the memory that both share (`ledger`). Whoever has the
-terminal next may have set it already, as most shells do: then its modes are no longer those of the
-note, and are left alone.
+A process that takes the terminal writes a note: the modes it found, the modes it set, and the bytes
+that undo its output. The note is a few lines of text in the memory shared with the guardian
+(`ledger`), and the guardian applies it. The next owner of the terminal may already have set its
+modes, as most shells do: the modes then differ from those in the note, and are not changed.
 """
 
 from __future__ import annotations
@@ -17,15 +16,15 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 Modes = list[Any]
-"""As `termios.tcgetattr` returns them."""
+"""Terminal modes, as returned by `termios.tcgetattr`."""
 
 _WRITE_SECONDS: Final = 1.0
-"""A terminal that takes nothing for so long gets nothing more."""
+"""If the terminal accepts no output for this long, the rest is dropped."""
 
 
 @dataclass(frozen=True, slots=True)
 class TerminalState:
-    """Modes as `encode_modes` writes them."""
+    """The note: modes as `encode_modes` writes them, and the bytes that undo our output."""
 
     found: str
     taken: str
@@ -44,7 +43,7 @@ class TerminalState:
 
     @classmethod
     def decode(cls, written: bytes) -> TerminalState | None:
-        """None if there is none."""
+        """Return the decoded note, or None if there is none."""
         lines = written.rstrip(b"\0").decode("ascii").splitlines()
         if len(lines) != 3:
             return None
@@ -52,7 +51,7 @@ class TerminalState:
 
 
 def restore(terminal: int, note: TerminalState) -> None:
-    """Make it what it was. One that hung up needs nothing."""
+    """Restore the terminal. A terminal that hung up needs no restore."""
     with contextlib.suppress(OSError, termios.error):
         if encode_modes(termios.tcgetattr(terminal)) == note.taken:
             termios.tcsetattr(terminal, termios.TCSANOW, _decoded(note.found))
@@ -70,7 +69,7 @@ def _write(terminal: int, data: bytes) -> None:
 
 
 def encode_modes(modes: Modes) -> str:
-    """For a note, and for one argument of `host.leader`, which decodes it."""
+    """Encode modes for a note, and as an argument of `passthrough.session_leader`."""
     numbers = [*modes[:6], *(one if isinstance(one, int) else ord(one) for one in modes[6])]
     return ",".join(map(str, numbers))
 

@@ -1,8 +1,8 @@
-"""Ending a tree: which signal goes to whom, and when the next one.
+"""Terminates a process tree: which signal is sent to which process, and when the next one.
 
-A ladder is data: signals, and how long each may take. A `TreeTermination` climbs down one.
-It gets the process table and the time, sends the signals that are due, and returns the processes to
-wait for: `child` waits in the event loop, `guardian` in a plain loop.
+A ladder is data: a sequence of signals, each with its longest wait. A `TreeTermination` goes
+through one ladder. It gets the process table and the time, sends the signals that are due, and
+returns descriptors to wait on: `child` waits in the event loop, `guardian` in a plain loop.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from signal import SIGCONT, SIGHUP, SIGKILL, SIGSTOP, SIGTERM, Signals
 from typing import TYPE_CHECKING, Final
 
-from telex.processes.proc import Grip
+from telex.processes.proc import ProcessHandle
 from telex.processes.tree import Identity, members
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Rung:
-    """One signal to every member, and the longest wait for them to go."""
+    """One signal to every member, and the longest wait for their exit."""
 
     signal: Signals
     seconds: float
@@ -34,71 +34,75 @@ class Rung:
 Ladder = tuple[Rung, ...]
 
 POLITE: Final[Ladder] = (Rung(SIGHUP, 0.5), Rung(SIGTERM, 1.5), Rung(SIGKILL, 5.0))
-"""What closing a terminal does, what stopping a service does, and then what cannot be refused.
-Interactive shells ignore SIGTERM and heed SIGHUP, most servers the other way round. The waits add
-up to less than the three seconds after which nobody may be left."""
+"""First the signal of a closed terminal, then that of a stopped service, then the one that cannot
+be ignored. Interactive shells ignore SIGTERM and obey SIGHUP; for most servers it is the other way
+round. The first two waits add up to less than three seconds, after which no process may be left."""
 
 BRISK: Final[Ladder] = (Rung(SIGTERM, 0.5), Rung(SIGKILL, 10.0))
-"""For those whose owner is gone."""
+"""For trees whose owner has died."""
 
 AT_ONCE: Final[Ladder] = (Rung(SIGKILL, 5.0),)
 
-LOOK_AGAIN_SECONDS: Final = 0.02
-"""Where the kernel does not tell of exits (see `TreeTermination.blind`), how soon to look."""
+RESCAN_SECONDS: Final = 0.02
+"""Interval of scans without pidfds, when the kernel does not report exits."""
 
-DOUBTS: Final = 50
-"""How many unsettled looks in a row that show nobody are taken to mean nobody."""
+UNSETTLED_SCANS: Final = 50
+"""After so many unsettled scans in a row without a member, the tree counts as ended."""
 
-Told = dict[Identity, set[Signals]]
-"""Who was sent what. Shared by all endings of one child, so that a second one, more impatient than
-the first, adds its own signals and repeats none."""
+SentSignals = dict[Identity, set[Signals]]
+"""The signals that each process was sent. All terminations of one child share it, so that a second
+one with a faster ladder adds its own signals and repeats none."""
 
 
 class TreeSurvived(Exception):
-    """The ladder is at its end and members are left: deaf, not ours to signal, or stuck."""
+    """The ladder has ended, and members are left: they ignore signals, are not ours, or hang."""
 
     def __init__(self, left: Sequence[Process]) -> None:
         self.pids = sorted(process.pid for process in left)
         listed = ", ".join(map(str, self.pids))
         super().__init__(
-            f"processes {listed} did not end: they ignore what they were sent, run as another "
-            "user, or wait for a device; end them again, or by hand"
+            f"processes {listed} did not exit: they ignore signals, run as another user, or wait "
+            "for a device; try again, or kill them by hand"
         )
 
 
 class TreeTermination:
-    """One climb down a ladder. A context manager: it holds a descriptor for each member."""
+    """One pass through a ladder. A context manager, because it holds a descriptor per member."""
 
-    def __init__(self, ladder: Ladder, told: Told) -> None:
+    def __init__(self, ladder: Ladder, sent: SentSignals) -> None:
         self._rungs = iter(ladder)
-        self._rung = Rung(SIGCONT, 0.0)  # the ground we start from, left at once
-        self._told = told
-        self._grips: dict[Identity, Grip] = {}
-        self._doubts = 0
+        self._rung = Rung(SIGCONT, 0.0)  # before the first rung; its wait is over at once
+        self._sent = sent
+        self._handles: dict[Identity, ProcessHandle] = {}
+        self._unsettled = 0
         self.until = float("-inf")
-        """When to proceed at the latest, even if those waited for are still there."""
+        """When to proceed at the latest, even if some members still run."""
 
     @property
     def waited_for(self) -> list[int]:
-        """Descriptors that become readable as members end."""
-        return [grip.fd for grip in self._grips.values() if grip.fd is not None]
+        """The descriptors that become readable when members exit."""
+        return [handle.fd for handle in self._handles.values() if handle.fd is not None]
 
     @property
-    def blind(self) -> bool:
-        """Whether some member has no such descriptor, so that only looking again tells."""
-        return any(grip.fd is None for grip in self._grips.values())
+    def needs_polling(self) -> bool:
+        """Whether some member has no such descriptor, so that only another scan shows its exit."""
+        return any(handle.fd is None for handle in self._handles.values())
 
     def proceed(self, table: Table, tree: Tree, now: float) -> bool:
-        """Send what is due. False when nobody is left; `TreeSurvived` when nothing helped."""
-        left = members(table, tree, self._told)
-        self._let_go({member.identity for member in left})
+        """Send the signals that are due. Returns False when no member is left.
+
+        Raises:
+            TreeSurvived: The ladder has ended and members are left.
+        """
+        left = members(table, tree, self._sent)
+        self._release_except({member.identity for member in left})
         if not left:
-            self._doubts += 1
-            return not table.settled and self._doubts < DOUBTS
-        self._doubts = 0
+            self._unsettled += 1
+            return not table.settled and self._unsettled < UNSETTLED_SCANS
+        self._unsettled = 0
         if now >= self.until:
             self._step(left, now)
-        self._tell_all(left)
+        self._signal_all(left)
         if self._rung.signal is SIGKILL:
             _kill_groups(left)
         return True
@@ -109,41 +113,42 @@ class TreeTermination:
             raise TreeSurvived(left)
         self._rung, self.until = rung, now + rung.seconds
 
-    def _tell_all(self, left: list[Process]) -> None:
-        """The rung's signal to all who have not had it, as if at one moment.
+    def _signal_all(self, left: list[Process]) -> None:
+        """Send the rung's signal to all members that have not had it, as if at one moment.
 
-        One by one would not do: a shell whose child ends before it is told itself goes on with its
-        next command, and a reader takes what its writer left unfinished for the whole. So all are
-        stopped first, and go on when each has its signal. SIGKILL needs that no less. The
-        youngest goes on first, mostly a child: a parent that has an eye on its children's stops
-        (a shell, our own `host.leader`) must not find one that is still stopped.
+        Sending it one by one would cause races: a shell whose child exits before the shell itself
+        gets the signal runs its next command, and a reader takes the unfinished output of its
+        writer for complete. So all members are stopped first, and are resumed when each has its
+        signal. The same is true of SIGKILL. Stopped members are resumed newest first, because the
+        newest is usually a child: a parent that watches its children's stops (a shell, our own
+        `passthrough.session_leader`) must not find one that is still stopped.
         """
         number = self._rung.signal
         left = sorted(left, key=lambda member: (member.started, member.pid))
-        told = [self._told.setdefault(member.identity, set()) for member in left]
+        sent = [self._sent.setdefault(member.identity, set()) for member in left]
         due = [
-            (grip, had)
-            for member, had in zip(left, told, strict=True)
-            if (grip := self._grip(member)) and (number not in had or number is SIGKILL)
+            (handle, had)
+            for member, had in zip(left, sent, strict=True)
+            if (handle := self._handle(member)) and (number not in had or number is SIGKILL)
         ]
         for _, had in due:
             had.add(number)
-        grips = [grip for grip, _ in due]
-        _send(SIGSTOP, grips)
-        _send(number, grips)
-        _send(SIGCONT, grips[::-1])  # who is stopped hears it only when it goes on
+        handles = [handle for handle, _ in due]
+        _send(SIGSTOP, handles)
+        _send(number, handles)
+        _send(SIGCONT, handles[::-1])  # a stopped process gets its signal only when it is resumed
 
-    def _grip(self, member: Process) -> Grip | None:
-        if member.identity not in self._grips:
+    def _handle(self, member: Process) -> ProcessHandle | None:
+        if member.identity not in self._handles:
             try:
-                self._grips[member.identity] = Grip(member)
+                self._handles[member.identity] = ProcessHandle(member)
             except ProcessLookupError:
                 return None
-        return self._grips[member.identity]
+        return self._handles[member.identity]
 
-    def _let_go(self, keep: set[Identity]) -> None:
-        for identity in self._grips.keys() - keep:
-            self._grips.pop(identity).release()
+    def _release_except(self, keep: set[Identity]) -> None:
+        for identity in self._handles.keys() - keep:
+            self._handles.pop(identity).release()
 
     def __enter__(self) -> TreeTermination:
         return self
@@ -154,21 +159,21 @@ class TreeTermination:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._let_go(set())
+        self._release_except(set())
 
 
-def _send(number: Signals, grips: Sequence[Grip]) -> None:
-    for grip in grips:
-        # It has ended since the look, or it is not ours: the next look will say which.
+def _send(number: Signals, handles: Sequence[ProcessHandle]) -> None:
+    for handle in handles:
+        # It has exited since the scan, or is not ours: the next scan will show which.
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            grip.send(number)
+            handle.send(number)
 
 
 def _kill_groups(left: list[Process]) -> None:
-    """Kill the members' groups too: one by one, those that fork faster than we look would win.
+    """Kill the members' process groups too, because some processes fork faster than we scan.
 
-    A group is killed whole, with whoever is just being forked into it. It is a member's, so it is
-    the tree's; our own is spared whatever the table said.
+    A group is killed as a whole, including processes that are just being forked into it. It is a
+    member's group, so it belongs to the tree; our own group is spared whatever the table says.
     """
     for pgid in {member.pgid for member in left} - {0, 1, os.getpgrp()}:
         with contextlib.suppress(ProcessLookupError, PermissionError):

@@ -1,19 +1,21 @@
-"""Who belongs to a tree: a pure question about one moment of the process table.
+"""Decides which processes belong to a tree: a pure function of one scan of the process table.
 
-A tree is a child we started and everything that came of it. Any one of four signs makes a member:
+A tree is a child that we started and all its descendants. A process with any of four signs is a
+member:
 
 - its parent is a member;
-- a member shares its session or process group. Every root leads a session of its own, and sessions
-  are only ever inherited, so no stranger can be in one;
-- it carries the tree's mark in its environment. That finds what left both its parent and its
-  session, as daemons do;
-- an earlier look already knew it (`known`), which keeps those that have moved since.
+- a member shares its session or process group. Every root leads a session of its own, and a session
+  can only be inherited, so no foreign process can be in it;
+- its environment carries the tree's mark. This finds processes that left both their parent and
+  their session, as daemons do;
+- an earlier scan already found it (`known`), which keeps members that have moved since.
 
-What escapes all four: a process that cleared its environment, left its session and lost its parent,
-all before anybody looked. Behind a `reaper` it loses no parent for good. Being the subreaper
-ourselves would make every orphan of the host program ours to reap: too much for a library.
+One kind of process has none of the four signs: it cleared its environment, left its session and
+lost its parent, all before the first scan. Behind a `reaper` it still has a parent. If this process
+were the subreaper itself, it would have to reap every orphan of the host program: too much for a
+library.
 
-Used by `ending` and `guardian`; `table` fills in the facts.
+Used by `termination` and `guardian`; `proc` fills in the facts.
 """
 
 from __future__ import annotations
@@ -26,12 +28,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
 
 Identity = tuple[int, int]
-"""A pid and when it started. Numbers are used again; the two together never are."""
+"""A pid and its start time. Pids are recycled; the pair is unique."""
 
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """One row of the table. Times are the table's own: they compare, and mean nothing else."""
+    """One row of the table. Times are in the table's own unit, and are only compared."""
 
     pid: int
     ppid: int
@@ -39,7 +41,7 @@ class Process:
     sid: int
     started: int
     alive: bool = True
-    """False for a zombie: it still says who was whose, and there is nothing left to end."""
+    """False for a zombie: it still shows relationships, but there is nothing left to end."""
 
     @property
     def identity(self) -> Identity:
@@ -48,12 +50,12 @@ class Process:
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """A child we started."""
+    """The process of a child that we started; the root of its tree."""
 
     pid: int
     started: int
     ended: int | None = None
-    """When we gave its number back by reaping it; until then nobody else can have the number."""
+    """When it was reaped, which frees its pid. Until then no other process can have the pid."""
 
     @property
     def identity(self) -> Identity:
@@ -62,19 +64,19 @@ class Root:
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """What to look for: one root for a child, all of ours for the guardian."""
+    """The description of a tree to search for: one root for a child, all roots for the guardian."""
 
     roots: tuple[Root, ...]
     mark: str
     """`:<token>.<number>:` for one child, `:<token>.` for all children of one process. A cookie is
-    a run of such entries, each telex adding its own to its parent's, so that a tree inside a tree
-    belongs to both."""
+    a sequence of such entries: each telex appends its own to its parent's, so that a tree inside a
+    tree belongs to both."""
     since: int
-    """Nothing that started earlier belongs."""
+    """Processes that started earlier do not belong."""
 
 
 class Table:
-    """One moment of the process table, indexed for walking down."""
+    """One scan of the process table, indexed by parent, session and group."""
 
     def __init__(
         self,
@@ -85,26 +87,30 @@ class Table:
         accounted: Collection[int] = (),
         settled: bool = True,
     ) -> None:
-        """`cookie` reads one process's cookie, None if it has ended. It is asked seldom: it is
-        the expensive part. `accounted` are live roots: nobody's orphans, however they look.
+        """Index the rows.
+
+        Args:
+            cookie: Reads the cookie of a process; None if the process has exited. It is called
+                rarely, because it is expensive.
+            accounted: Pids of live roots, which are never orphans, whatever their parent is.
         """
         self.rows = {row.pid: row for row in rows}
         self._children: defaultdict[int, list[Process]] = defaultdict(list)
-        self._circles: defaultdict[int, list[Process]] = defaultdict(list)
+        self._by_group: defaultdict[int, list[Process]] = defaultdict(list)
         for row in self.rows.values():
             self._children[row.ppid].append(row)
-            for circle in {row.sid, row.pgid}:
-                self._circles[circle].append(row)
-        self.forebears = self._line(observer)
+            for number in {row.sid, row.pgid}:
+                self._by_group[number].append(row)
+        self.ancestors = self._line(observer)
         self._accounted = accounted
         self._read_cookie = cookie
         self._cookies: dict[Identity, str] = {}
         self.settled = settled
-        """False if someone may have been overlooked, or has ended before it could be asked. That
-        one may have been a member and may have forked: then nobody found does not mean nobody."""
+        """False if a process may have been missed, or exited before its cookie was read. It may
+        have been a member and may have forked, so an empty result is then not final."""
 
     def _line(self, pid: int) -> frozenset[int]:
-        """The observer and its ancestors. They adopt orphans, and they are never members."""
+        """Return the observer and its ancestors. They adopt orphans, and are never members."""
         line = {0, 1}
         while pid not in line:
             line.add(pid)
@@ -115,24 +121,24 @@ class Table:
         row = self.rows.get(identity[0])
         return row if row and row.started == identity[1] else None
 
-    def circle(self, number: int) -> list[Process]:
-        """The session and the group of that number; 0 is where the kernel shows what it hides."""
-        return self._circles.get(number, []) if number > 1 else []
+    def in_group(self, number: int) -> list[Process]:
+        """Return the session and the group of that number; the kernel shows 0 for hidden ones."""
+        return self._by_group.get(number, []) if number > 1 else []
 
-    def kin(self, one: Process) -> Iterator[Process]:
-        """Its children, and everyone in its session or group."""
-        # Rows are read one after another, and a number may change hands in between: a process
-        # older than its parent is the child of the number's previous owner.
+    def relatives(self, one: Process) -> Iterator[Process]:
+        """Return its children, and every process in its session or group."""
+        # Rows are read one after another, and a pid may be recycled in between: a process that is
+        # older than its parent is the child of the pid's previous owner.
         yield from (row for row in self._children.get(one.pid, ()) if row.started >= one.started)
-        yield from self.circle(one.sid)
-        yield from self.circle(one.pgid)
+        yield from self.in_group(one.sid)
+        yield from self.in_group(one.pgid)
 
     def orphans(self, mark: str, since: int) -> Iterator[Process]:
-        """Those with the mark that no parent explains.
+        """Return the processes with the mark whose parent is not a member.
 
-        A lost process is adopted by an ancestor of whoever lost it: by a member, or by one of our
-        own line. So only the children of our line are candidates, and only the young ones: a scan
-        of thousands of processes reads the environments of a few.
+        An orphan is adopted by an ancestor of the parent that it lost: by a member, or by one of
+        our own ancestors. So only children of our ancestors are candidates, and only those that
+        are young enough: a scan of thousands of processes reads the environments of a few.
         """
         adopted = (row for parent in self._adopters() for row in self._children.get(parent, ()))
         for row in adopted:
@@ -140,7 +146,7 @@ class Table:
                 yield row
 
     def _adopters(self) -> Iterator[int]:
-        yield from self.forebears
+        yield from self.ancestors
         yield from (pid for pid in self._children if pid not in self.rows and pid > 1)
 
     def _cookie(self, row: Process) -> str:
@@ -154,33 +160,33 @@ class Table:
 
 
 def members(table: Table, tree: Tree, known: Iterable[Identity] = ()) -> list[Process]:
-    """The living members of the tree, in no order. Never ourselves, nor an ancestor of ours."""
+    """Return the living members of the tree, unordered. Never ourselves or an ancestor of ours."""
     found: dict[int, Process] = {}
     unvisited = list(_certain(table, tree, known))
     while unvisited:
         one = unvisited.pop()
-        if one.pid not in found and one.pid not in table.forebears:
+        if one.pid not in found and one.pid not in table.ancestors:
             found[one.pid] = one
-            unvisited.extend(table.kin(one))
+            unvisited.extend(table.relatives(one))
     return [one for one in found.values() if one.alive]
 
 
 def _certain(table: Table, tree: Tree, known: Iterable[Identity]) -> Iterator[Process]:
-    """Where the walk begins: roots, what is left of their sessions, marked orphans, the known."""
+    """Return where the search begins: roots, the rest of their sessions, orphans, known members."""
     for root in tree.roots:
         if row := table.find(root.identity):
             yield row
-        yield from _left_by(root, table.circle(root.pid))
+        yield from _left_by(root, table.in_group(root.pid))
     yield from table.orphans(tree.mark, tree.since)
     yield from filter(None, map(table.find, known))
 
 
-def _left_by(root: Root, circle: list[Process]) -> list[Process]:
-    """The circle of the root's number, if it is still the root's own.
+def _left_by(root: Root, group: list[Process]) -> list[Process]:
+    """Return the session and group with the root's number, if they are still the root's own.
 
-    A number is not given out again while a session or group has it. So a circle with anyone from
-    before the root was reaped is the root's; one where all are younger may be a stranger's.
+    A pid is not reused while a session or group has it. So a group with any process from before the
+    root was reaped is the root's; a group in which all are younger may be a foreign one.
     """
-    if root.ended is None or any(row.started <= root.ended for row in circle):
-        return circle
+    if root.ended is None or any(row.started <= root.ended for row in group):
+        return group
     return []

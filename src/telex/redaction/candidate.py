@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 from telex.redaction.shapes import LINE_ENDS, run_of
 
 if TYPE_CHECKING:
-    import re
     from collections.abc import Generator
 
     from telex.redaction.lane import Lane
@@ -130,16 +129,6 @@ class Candidate:
             if not literal.startswith(ahead) or self._lane.ended:
                 return False
             yield
-
-    def at_once(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        """A match of what comes next, if all of it is there; nothing is read."""
-        return self._lane.match(pattern, self.position)
-
-    def hide_group(self, found: re.Match[str], group: str) -> None:
-        """Hide a group of such a match, and read on after it."""
-        start = self.position - found.start() + found.start(group)
-        self.position = start + len(found[group])
-        self._lane.hide(start, self.position)
 
     def word(self, characters: str, most: int) -> Generator[None, None, tuple[str, str]]:
         """The run of these characters that comes next and, unless it is cut at `most`, the

@@ -9,6 +9,7 @@ where everything is settled. It forgets all but the unsettled end and the length
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from enum import Enum
 from heapq import heappop, heappush
 from itertools import accumulate, islice
@@ -21,13 +22,15 @@ from telex.redaction.rules import (
     PREFIX_CHARACTERS,
     UNFINISHED_CHARS,
     UNFINISHED_LEADS,
+    WORD_START,
     RedactionRule,
+    ends_in_word,
 )
 from telex.redaction.shapes import Token
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from telex.redaction.rules import Rulebook
 
@@ -93,6 +96,7 @@ class Lane:
         "_hiding",
         "_limit",
         "_literals",
+        "_passed",
         "base",
         "book",
         "emitted",
@@ -119,6 +123,7 @@ class Lane:
         self._breaks: list[int] = []  # where an escape sequence stands, which parts words too
         self._candidates: list[Candidate] = []
         self._literals = [_Literal(text) for text in book.literals]
+        self._passed: dict[int, int] = {}  # by rule, up to where it has read at a glance
         self._hidden = sorted(hidden)  # a heap
         self._hiding = False
 
@@ -130,6 +135,17 @@ class Lane:
     def idle(self) -> bool:
         return not self._candidates and not self._hidden and self.emitted == self.end
 
+    def context(self) -> str:
+        """What is remembered of the text, when idle: enough to recognise a lead begun in it."""
+        if len(self.text) > LEAD_CHARS:
+            self._forget()
+        return self.text
+
+    @property
+    def breaks(self) -> list[int]:
+        """Where sequences stood in the text that is remembered."""
+        return [each - self.base for each in self._breaks] if self._breaks else []
+
     # What the stream says.
 
     def add(self, runs: Sequence[str]) -> None:
@@ -137,30 +153,29 @@ class Lane:
         self._forget()
         before = len(self.text)
         self._append(runs)
-        breaks = [each - self.base for each in self._breaks]
         begin = max(0, before - LEAD_CHARS)
-        for end, start, rule in self.book.leads(self.text, begin, before, breaks):
+        for end, start, rule in self.book.leads(self.text, begin, before, self.breaks):
             self._read_to(self.base + end)
             self._begin(rule, self.base + start)
         self._read_to(self.end)
         self._settle()
 
-    def skip(self, runs: Sequence[str], most: int) -> int | None:
+    def skip(self, runs: Sequence[str], may_wait: Callable[[int], bool]) -> int | None:
         """Pass over a text without a secret, given the last runs of it, when idle; but for its end,
         which may begin one. How many characters that are.
 
-        None, and nothing is done, if they are more than `most`, or if what begins a secret is to be
-        shown, so that it must be read.
+        None, and nothing is done, if they are too many, which `may_wait` tells, or if a word at the
+        end must be read.
         """
-        text, breaks, emitted = self.text, self._breaks, self.emitted
+        text, breaks = self.text, self._breaks
         looked = [literal.at for literal in self._literals]
         self._append(runs)
-        self._settle()
-        late = self._late_lead()
-        start = self.settled if late is None else min(self.settled, late)
-        undecided = self.end - start
-        if late is None or undecided > most:
-            self.text, self._breaks, self.settled = text, breaks, emitted
+        start = self._undecided()
+        undecided = self.base + len(self.text) - start
+        if (undecided and not may_wait(undecided)) or (
+            ends_in_word(self.text) and self.book.is_word_begun(self.text, self.breaks)
+        ):
+            self.text, self._breaks = text, breaks
             for literal, at in zip(self._literals, looked, strict=True):
                 literal.at = at
             return None
@@ -169,8 +184,8 @@ class Lane:
             self._breaks = [each for each in self._breaks if each <= start]
             for literal in self._literals:
                 literal.at = min(literal.at, start)
+        self._hiding = self._hiding and start == self.emitted
         self.emitted = self.settled = start
-        self._hiding = self._hiding and start == emitted
         self._forget()
         return undecided
 
@@ -211,8 +226,8 @@ class Lane:
         self._read_to(self.end)
         self._settle()
 
-    def verdicts(self, text: str) -> Iterator[tuple[str, LaneVerdict]]:
-        """Over the next characters, which are settled."""
+    def tell(self, text: str, told: list[tuple[str, LaneVerdict]]) -> None:
+        """Give the verdicts over the next characters, which are settled."""
         first, stop = self.emitted, self.emitted + len(text)
         here = first
         self.emitted = stop
@@ -222,14 +237,21 @@ class Lane:
                 heappush(self._hidden, (stop, end))
                 end = stop
             if start > here:
-                yield text[here - first : start - first], LaneVerdict.SHOWN
+                told.append((text[here - first : start - first], LaneVerdict.SHOWN))
                 self._hiding, here = False, start
             if end > here:
-                yield text[here - first : end - first], _HIDDEN[self._hiding]
+                told.append((text[here - first : end - first], _HIDDEN[self._hiding]))
                 self._hiding, here = True, end
         if here < stop:
-            yield text[here - first :], LaneVerdict.SHOWN
+            told.append((text[here - first :], LaneVerdict.SHOWN))
             self._hiding = False
+
+    def show_all(self) -> bool:
+        """Give one verdict over all text there is, if all of it is shown; false if it is not."""
+        if self._hidden or self.settled < self.end or self.emitted == self.end:
+            return False
+        self.emitted, self._hiding = self.end, False
+        return True
 
     # What the candidates say.
 
@@ -249,21 +271,21 @@ class Lane:
         found = run.match(self.text, position - base, min(self._limit, stop) - base)
         return base + found.end() if found else position
 
-    def match(self, pattern: re.Pattern[str], position: int) -> re.Match[str] | None:
-        return pattern.match(self.text, position - self.base, self._limit - self.base)
-
     def waits_at(self, position: int) -> bool:
         return position >= self._limit and not self.ended
 
     # Its own.
 
     def _append(self, runs: Sequence[str]) -> None:
-        breaks = accumulate(map(len, runs[:-1]), initial=self.end)
-        self._breaks = [*self._breaks, *islice(breaks, 1, None)]
+        if len(runs) > 1:
+            breaks = accumulate(map(len, runs[:-1]), initial=self.end)
+            self._breaks = [*self._breaks, *islice(breaks, 1, None)]
         self.text += "".join(runs)
 
     def _read_to(self, limit: int) -> None:
         self._limit = limit
+        if not self._candidates:
+            return
         reading: list[Candidate] = []
         rules: set[int] = set()  # that are being read to the end of a value already
         for each in self._candidates:
@@ -279,21 +301,35 @@ class Lane:
         for each in self._candidates:
             if each.rule is rule and each.exclusive:
                 return
+        if self._limit <= self._passed.get(id(rule), -1):
+            return
         held = (start if start >= self.let_go else self._limit) if rule.hides_prefix else None
-        self._candidates.append(Candidate(self, rule, self._limit, held))
+        verdict = self.book.glance(rule, self.text, self._limit - self.base)
+        if verdict is None or (verdict[0] == verdict[1] and self._breaks[-1:] > [self._limit]):
+            self._candidates.append(Candidate(self, rule, self._limit, held))
+            return
+        first, end, passed = verdict
+        if end > first:
+            self.hide(self.base + first if held is None else held, self.base + end)
+        self._passed[id(rule)] = self.base + passed
 
     def _settle(self) -> None:
-        settled = self._unfinished_lead()
+        settled = self._undecided()
         for each in self._candidates:
             if each.start is not None and each.start < settled:
                 settled = each.start
-        for literal in self._literals:
-            literal.look(self)
-            if literal.at < settled and (literal.at >= self.let_go or literal.is_likely(self)):
-                settled = literal.at
         self.settled = max(self.emitted, settled)
         if settled < self.end:
             self._pass_hidden()
+
+    def _undecided(self) -> int:
+        """Where the end of the text may begin a hidden lead or a literal, or the end itself."""
+        start = self._unfinished_lead()
+        for literal in self._literals:
+            literal.look(self)
+            if literal.at < start and (literal.at >= self.let_go or literal.is_likely(self)):
+                start = literal.at
+        return max(self.emitted, start)
 
     def _pass_hidden(self) -> None:
         """What one rule hides is settled, whatever another still waits for."""
@@ -303,26 +339,19 @@ class Lane:
 
     def _unfinished_lead(self) -> int:
         """Where the end of the text may be the beginning of a hidden lead, or the end itself."""
-        if not self.ended and self.text[-1:] in PREFIX_CHARACTERS:
-            begin = max(self.emitted, self.let_go, self.end - UNFINISHED_CHARS)
-            for offset in range(begin, self.end):
-                if self.text[offset - self.base :] in UNFINISHED_LEADS and self._opens_word(offset):
-                    return offset
-        return self.end
-
-    def _late_lead(self) -> int | None:
-        """Where a hidden prefix stands so near the end that it cannot be told what it leads to, or
-        the end; None if another lead does. What must come next comes in the same line."""
-        line = max(self.text.rfind("\n") + 1, len(self.text) - LEAD_CHARS, 0)
-        first = self.end
-        if line < len(self.text):
-            breaks = [each - self.base for each in self._breaks]
-            for end, start, rule in self.book.leads(self.text, line, 0, breaks):
-                if rule.waits_after(self.text[end:]) and self._may_lead(rule, self.base + start):
-                    if not rule.hides_prefix:
-                        return None
-                    first = min(first, self.base + start)
-        return first
+        end = self.base + len(self.text)
+        if self.ended or self.text[-1:] not in PREFIX_CHARACTERS:
+            return end
+        begin = max(self.emitted, self.let_go, end - UNFINISHED_CHARS)
+        starts = [
+            self.base + word.start() for word in WORD_START.finditer(self.text, begin - self.base)
+        ]
+        if self._breaks:
+            starts = sorted([*starts, *self._breaks[bisect_left(self._breaks, begin) :]])
+        for start in starts:
+            if self.text[start - self.base :] in UNFINISHED_LEADS:
+                return start
+        return end
 
     def _may_lead(self, rule: RedactionRule, start: int) -> bool:
         if not (rule.prefixes or rule.whole_word) or self._opens_word(start):
@@ -339,7 +368,7 @@ class Lane:
 
     def _forget(self) -> None:
         """Drop what was emitted and is no longer needed to recognise a lead."""
-        keep = min(self.emitted, self.end - LEAD_CHARS)
+        keep = min(self.emitted, self.base + len(self.text) - LEAD_CHARS)
         if keep > self.base:
             self.text = self.text[keep - self.base :]
             self.base = keep

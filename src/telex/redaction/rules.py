@@ -17,7 +17,8 @@ from __future__ import annotations
 import re
 import string
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final
 
 import re2
@@ -37,6 +38,7 @@ from telex.redaction.shapes import (
     Dotted,
     Element,
     FieldShape,
+    KeyShape,
     Lines,
     PhraseShape,
     QuotedOnly,
@@ -48,18 +50,21 @@ from telex.redaction.shapes import (
     UrlPassword,
     UrlUser,
     ValueShape,
+    at_least,
     run_of,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+
+    from telex.redaction.shapes import Verdict
 
 LEAD_CHARS: Final = 96
 """No lead is longer; this much text is remembered, so that one cut across feeds is recognised."""
+_NEAR_CHARS: Final = 64
+"""So far ahead of a lead a marker makes a difference."""
 LITERAL_LEAD: Final = 4
 """So much of a caller's literal is looked for first, or all of it where it is shorter."""
-_QUICK_CHARS: Final = 48
-"""No `quick` pattern goes on further after its lead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,18 +83,13 @@ class RedactionRule:
     whole_word: bool = False
     """So does the lead."""
     quick: str = ""
-    """What to look for first, if not the lead and what its shape says comes next."""
+    """What to look for first, if not the lead and what its shape says comes next. It matches too
+    where the text ends before that can be told."""
 
     @property
     def is_weak(self) -> bool:
         """Its prefixes are common, so that much must follow."""
         return isinstance(self.shape, Token) and self.shape.mixed
-
-    def waits_after(self, text: str) -> bool:
-        """Whether after this text it is not told yet if the lead before it leads to a secret."""
-        if isinstance(self.shape, Token | Scheme | Dotted | SuffixShape | UrlUser):
-            return self.shape.may_go_on(text)
-        return bool(self.quick) and len(text) < _QUICK_CHARS
 
     @property
     def pattern(self) -> str:
@@ -116,19 +116,16 @@ _STRANGE_NAMES: Final = (
     *("Hasło", "hasło", "Parolă", "parolă", "Şifre", "şifre", "Mật khẩu", "mật khẩu"),
     *("Пароль", "пароль", "Κωδικός", "κωδικός", "パスワード", "密码", "密碼", "비밀번호", "암호"),
 )
-"""Those that Latin-1 cannot spell. The searches over bytes do not see them."""
-_STRANGE: Final = "łăŞşậьωワ码碼밀암"
-"""Each of them has one of these."""
 _ESCAPED_NAMES: Final = "|".join(re.escape(ascii(name)[1:-1]) for name in _STRANGE_NAMES)
 """As source code, JSON and errors write them."""
 _FOREIGN_NAME: Final = (
-    r"(?i:passwor[dt]|kennwort|mot de passe|contrase(?:[ñn]|\\xf1|\\u00f1)a|senha|palavra-passe"
+    r"(?i:passwor[dt]|kennwort|mot de passe|contrase(?:ñ|n|\\xf1|\\u00f1)a|senha|palavra-passe"
     r"|wachtwoord|l(?:ö|\\xf6|\\u00f6)senord|passord|adgangskode|salasana|heslo|parola|kata sandi"
     rf"|jelsz(?:ó|\\xf3|\\u00f3)|{_ESCAPED_NAMES})"
 )
 """A password in another language; in English too, for what is said of one: `Passwort ist …`."""
 _FOREIGN_ASSIGNED: Final = r"""["']?[ \t]{0,4}(?:[:=]|\\uff1a)"""
-_IS: Final = "(?:is|was|ist|lautet|est|es|[ée])"
+_IS: Final = "(?:is|was|ist|lautet|est|es|é|e)"
 _UPPER_NAME: Final = "(?:API_?KEY|TOKEN|PASSW(?:OR)?D|PASSPHRASE|SECRET(?:_KEY)?)"
 _VARIANTS: Final = (
     "(?:OLD|NEW|PROD(?:UCTION)?|DEV(?:ELOPMENT)?|STAGING|STAGE|LIVE|TEST|PREV(?:IOUS)?|CURRENT"
@@ -203,9 +200,14 @@ _LABELS: Final = (
     RedactionRule("connection string", FieldShape(), lead="(?i:pwd)[ ]?=", whole_word=True),
     RedactionRule(
         "key",
-        RandomValue(),
+        KeyShape(),
         lead=f"{_SOMETIMES}{_ASSIGNED}",
-        quick=rf"[A-Z0-9]_(?:KEYS?|SK|TOKENS|SECRETS|PASSWORDS)=[^\s]|{_SOMETIMES}{_ASSIGNED}{_OPENED}[A-Za-z0-9+/_.~=-]{{12}}",
+        quick=f"{_SOMETIMES}{_ASSIGNED}{_OPENED}{at_least(KeyShape.begun, KeyShape.alphabet)}",
+    ),
+    RedactionRule(
+        "key variable",
+        RandomValue(),
+        lead="[A-Z0-9]_(?:KEYS?|SK|TOKENS|SECRETS|PASSWORDS)=",
     ),
     RedactionRule(
         "registry credentials",
@@ -236,7 +238,7 @@ _LABELS: Final = (
         "statement",
         QuotedOnly(),
         lead=_STATEMENT,
-        quick=f"""{_STATEMENT}["']""",
+        quick=rf"""{_STATEMENT}(?:["']|\z)""",
         whole_word=True,
     ),
     RedactionRule(
@@ -272,7 +274,7 @@ _LABELS: Final = (
         "URL user",
         UrlUser(_BEGUN_USER),
         lead=f"//[A-Za-z0-9_-]{{{_BEGUN_USER}}}",
-        quick="//[A-Za-z0-9_-]{20}[A-Za-z0-9_-]*[@:]",
+        quick=rf"//[A-Za-z0-9_-]{{{_BEGUN_USER}}}(?:[A-Za-z0-9_-]{{8}}[A-Za-z0-9_-]*[@:]|[A-Za-z0-9_-]*\z)",
     ),
     RedactionRule("JSON web token", Dotted(), prefixes=("eyJ",), hides_prefix=True),
 )
@@ -281,7 +283,7 @@ _LABELS: Final = (
 _STRANGE_RULE: Final = RedactionRule(
     "password in another script",
     ValueShape(),
-    lead=rf"(?:{'|'.join(_STRANGE_NAMES)})[ \t]{{0,4}}[:=：]",
+    lead=rf"(?:{'|'.join(_STRANGE_NAMES)})[ \t]{{0,4}}(?:[:=]|：)",
 )
 
 
@@ -299,10 +301,6 @@ def _alternatives(words: Sequence[str]) -> str:
     return branches[0] if len(branches) == 1 else f"(?:{'|'.join(branches)})"
 
 
-_MANY_FIRST: Final = re.compile(r"\A(\[[^]]*\])\{[0-9]{2}\}")
-"""So many of a kind, with nothing before them: each count is a state of a search."""
-
-
 def _families() -> Iterator[RedactionRule]:
     """One rule for all beginnings after which the same must come."""
     alike: dict[tuple[Token, bool], list[Family]] = {}
@@ -310,8 +308,7 @@ def _families() -> Iterator[RedactionRule]:
         shape = Token(family.rest, family.least, mixed=family.whole)
         if family.lead:
             whole = family.lead[0].isalnum()
-            quick = _MANY_FIRST.sub(r"\1{4}", family.lead) + shape.ahead
-            yield RedactionRule(family.id, shape, lead=family.lead, whole_word=whole, quick=quick)
+            yield RedactionRule(family.id, shape, lead=family.lead, whole_word=whole)
         elif not _is_covered(family):
             alike.setdefault((shape, family.is_hidden_whole), []).append(family)
     for (shape, hidden), families in alike.items():
@@ -346,17 +343,18 @@ _ENDINGS: Final = tuple(
     )
 )
 
-RULES: Final = (*_LABELS, _PROGRAMS, *_families(), *_ENDINGS, _STRANGE_RULE)
+RULES: Final = (*_LABELS, _PROGRAMS, *_families(), _STRANGE_RULE, *_ENDINGS)
 
-_BY_PREFIX: Final[dict[str, list[RedactionRule]]] = {}
-for _rule in RULES:
+_BY_PREFIX: Final[dict[str, list[int]]] = {}
+for _number, _rule in enumerate(RULES):
     for _prefix in _rule.prefixes:
-        _BY_PREFIX.setdefault(_prefix, []).append(_rule)
+        _BY_PREFIX.setdefault(_prefix, []).append(_number)
 _HEAD: Final = 2
 _BY_HEAD: Final[dict[str, list[str]]] = {}
 for _prefix in _BY_PREFIX:
     _BY_HEAD.setdefault(_prefix[:_HEAD], []).append(_prefix)
-_LED: Final = tuple(rule for rule in RULES[: -len(_ENDINGS) - 1] if rule.lead)
+_ENDINGS_FROM: Final = len(RULES) - len(_ENDINGS)
+_LED: Final = [(number, rule) for number, rule in enumerate(RULES[:_ENDINGS_FROM]) if rule.lead]
 _HIDDEN: Final = [prefix for rule in RULES if rule.hides_prefix for prefix in rule.prefixes]
 UNFINISHED_LEADS: Final = frozenset(
     prefix[:length] for prefix in _HIDDEN for length in range(1, len(prefix))
@@ -364,45 +362,59 @@ UNFINISHED_LEADS: Final = frozenset(
 PREFIX_CHARACTERS: Final = frozenset("".join(_HIDDEN))
 UNFINISHED_CHARS: Final = max(map(len, UNFINISHED_LEADS))
 
-_ANY_REST: Final = r"[A-Za-z0-9_.~%+/=|:@*$,\-]"
+_ANY_REST: Final = r"A-Za-z0-9_.~%+/=|:@*$,\-"
 """Whatever may follow a prefix."""
-_NO_LEAD: Final = "\u0100"
-"""No lead begins with this, or with what comes after it."""
 _WIDE: Final = re.compile(r"\{([01]),[0-9]{2}\}")
-_WORD_BEGINS: Final = "(?:^|[^A-Za-z0-9])"
+_ESCAPED_BREAKS: Final = (b"\\n", b"\\r", b"\\t")
+_MARK: Final = r"(?:\\[nrt]|[^A-Za-z0-9])"
+"""What stands before a word. Source code and errors write a line break as `\\n`."""
 _SEARCH_BYTES: Final = 32 << 20
 """So much the states of one search may take before RE2 throws them away and begins anew."""
 
 
-def _search(pattern: str) -> Any:
+def _options() -> Any:
     options = re2.Options()
     options.log_errors = False
     options.never_capture = True
+    options.longest_match = True
     options.max_mem = _SEARCH_BYTES
     options.encoding = re2.Options.Encoding.LATIN1
-    return re2.compile(pattern.encode("latin-1"), options)
+    return options
 
 
-def _one_byte_each(text: str) -> bytes:
-    """The text with every character one byte, so that offsets agree. What Latin-1 lacks becomes
-    `?`, which no lead may exclude; lone surrogates are nothing special."""
-    return text.encode("latin-1", "replace")
+def _search(pattern: bytes) -> Any:
+    """Compile a pattern that is searched in the bytes of an encoded text."""
+    return re2.compile(pattern, _options())
 
 
-def _quick_pattern(before_prefix: str) -> str:
-    """A pattern for every secret, and for little else: its lead and what must follow. It is wider
-    than the rules are, so that it stays small."""
+@cache
+def _quick_patterns() -> tuple[str, str]:
+    """Patterns for every secret, and for little else: its lead and what must follow, as far as the
+    text goes. The first is for leads that count where a word begins, the second for all others.
+    They are wider than the rules are, so that they stay small."""
+    words: list[str] = []
+    anywhere = [_SIGNS]
     strong = {prefix for rule in RULES for prefix in rule.prefixes if not rule.is_weak}
-    prefixed = [f"{_alternatives(sorted(strong))}{_ANY_REST}{{{FEW}}}"]
-    prefixed += [
+    for prefixes, patterns in zip(_by_place(strong), (words, anywhere), strict=True):
+        patterns.append(f"{_alternatives(prefixes)}{at_least(FEW, _ANY_REST)}")
+    words += [
         f"{_alternatives(sorted(rule.prefixes))}{rule.shape.ahead}"
         for rule in RULES
         if rule.prefixes and rule.is_weak
     ]
-    led = [rule.quick or f"(?:{rule.lead}){rule.shape.ahead}" for rule in _LED]
-    led.append(_SIGNS)
-    loose = _loosened("|".join(led))
-    return f"{before_prefix}(?:{'|'.join(prefixed)})|{loose}"
+    for _, rule in _LED:
+        quick = rule.quick or f"(?:{rule.lead}){rule.shape.ahead}"
+        (words if rule.whole_word else anywhere).append(_loosened(quick))
+    return "|".join(words), "|".join(anywhere)
+
+
+def _by_place(prefixes: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Those that count where a word begins, and those that begin with a mark and count anywhere."""
+    ordered = sorted(prefixes)
+    return (
+        [prefix for prefix in ordered if prefix[0].isalnum()],
+        [prefix for prefix in ordered if not prefix[0].isalnum()],
+    )
 
 
 def _loosened(pattern: str) -> str:
@@ -412,34 +424,79 @@ def _loosened(pattern: str) -> str:
 
 @cache
 def _plain_search() -> Any:
-    """Secrets in text without control characters, and the first control character."""
-    return _search(f"{_quick_pattern(_WORD_BEGINS)}|{visible.ANY_CONTROL}")
+    """Secrets in UTF-8 text without invisible characters, and the first invisible character."""
+    words, anywhere = _quick_patterns()
+    pattern = f"(?:^|{_MARK})(?:{words})|{anywhere}"
+    return _search(pattern.encode() + b"|" + visible.INVISIBLE)
 
 
 @cache
 def _bare_search() -> Any:
-    """Secrets in text from which escape sequences were taken, so that a word may begin anywhere."""
-    return _search(_quick_pattern(""))
+    """Secrets in UTF-8 text from which escape sequences were taken, so that a word may begin
+    anywhere."""
+    return _search("|".join(_quick_patterns()).encode())
 
 
 @cache
-def _lead_search() -> Any:
-    """Leads alone, in visible text."""
-    led = _loosened("|".join([*(rule.lead for rule in _LED), _SIGNS]))
-    return _search(f"{led}|{_WORD_BEGINS}{_alternatives(sorted(_BY_PREFIX))}")
+def _anywhere_search() -> Any:
+    """Secrets that may begin in the middle of a word."""
+    return _search(_quick_patterns()[1].encode())
 
 
 @cache
-def _sign_search() -> Any:
-    """The fixed parts of words known by their end."""
-    return _search(_SIGNS)
+def _invisible_search() -> Any:
+    return _search(visible.INVISIBLE_BEYOND_ASCII)
 
 
 @cache
-def _ranges() -> tuple[tuple[str, str], ...]:
-    """Between which characters each lead of `_LED` begins."""
-    ranges = (_search(rule.lead).possiblematchrange(1) for rule in _LED)
-    return tuple((first.decode("latin-1"), last.decode("latin-1")) for first, last in ranges)
+def _invisible() -> re.Pattern[bytes]:
+    return re.compile(visible.INVISIBLE)
+
+
+@cache
+def _lead_set() -> Any:
+    """The leads of `_LED`, then all prefixes and at last the fixed parts of words known by their
+    end, to be told which of them stand at a place, or after the mark at that place."""
+    leads = re2.Set.MatchSet(_options())
+    mark = rf"(?:{_MARK}[\x80-\xbf]*)?"  # all bytes of it
+    for _, rule in _LED:
+        leads.Add(rf"{mark}(?:{_loosened(rule.lead)})".encode())
+    leads.Add(f"{mark}{_alternatives(sorted(_BY_PREFIX))}".encode())
+    leads.Add(f"{mark}(?:{_SIGNS})".encode())
+    leads.Compile()
+    return leads
+
+
+def _find_leads(text: str, start: int, found: set[tuple[int, int, int]]) -> bool:
+    """Add (end, start, number of its rule) of each lead that starts here or after the mark here: of
+    the leads of `_LED` at one place only the first one counts.
+
+    Returns:
+        Whether the fixed part of a word known by its end starts here.
+    """
+    numbers = _lead_set().Match(text[start : start + 2 * LEAD_CHARS].encode("utf-8", "replace"))
+    if numbers is None:
+        return False
+    first = text[start]
+    stop = start + (1 if first in _ALPHANUMERIC else 3 if first == "\\" else 2)
+    numbers.sort()
+    for place in range(start, stop):
+        for each in numbers:
+            if each >= len(_LED):
+                break
+            number, rule = _LED[each]
+            if lead := _compiled(rule.lead).match(text, place):
+                found.add((lead.end(), place, number))
+                break
+        for prefix in _BY_HEAD.get(text[place : place + _HEAD], ()):
+            if text.startswith(prefix, place):
+                end = place + len(prefix)
+                found.update([(end, place, number) for number in _BY_PREFIX[prefix]])
+    return bool(numbers[-1] > len(_LED))
+
+
+_ALPHANUMERIC: Final = frozenset(string.ascii_letters + string.digits)
+_INSIDE_WORD: Final = re.compile("(?<=[A-Za-z0-9])[A-Za-z0-9-]")
 
 
 @cache
@@ -447,63 +504,44 @@ def _compiled(lead: str) -> re.Pattern[str]:
     return re.compile(lead, re.ASCII)
 
 
-@cache
-def _leads_with(
-    first: str,
-) -> tuple[tuple[Callable[[str, int], re.Match[str] | None], RedactionRule], ...]:
-    """The leads that may begin with this character, the first of which that matches counts."""
-    return tuple(
-        (_compiled(rule.lead).match, rule)
-        for rule, (least, most) in zip(_LED, _ranges(), strict=True)
-        if least <= first <= most
-    )
-
-
-@cache
-def _strange_lead() -> re.Pattern[str]:
-    return re.compile(_STRANGE_RULE.lead)
-
-
-def _is_strange(text: str) -> bool:
-    """Whether a secret may begin with a name that Latin-1 cannot spell."""
-    if not any(each in text for each in _STRANGE):
-        return False
-    shown = "".join(visible.split(visible.without_zero_width(text))[0][::2])
-    return any(name in shown for name in _STRANGE_NAMES)
-
-
 def _words_begun(text: str, begin: int, breaks: Iterable[int], may_end: bool) -> list[int]:
     """Where a word known by its end may begin: anywhere, if such an end is in the text, else in the
     word that is not over yet."""
-    if not may_end or _sign_search().search(_one_byte_each(text), begin) is None:
+    if not may_end:
+        if not ends_in_word(text):
+            return []
         begin = max(
             begin, len(text.rstrip(_WORD_CHARACTERS)), len(text) - _BEGUN - SuffixShape.most
         )
-        if len(text) - begin < _BEGUN_HEX:
-            return []
-    starts = [each.start() for each in _WORD_START.finditer(text, begin)]
+    starts = [each.start() for each in WORD_START.finditer(text, begin)]
     return starts + [each for each in breaks if each >= begin and text[each - 1 : each].isalnum()]
 
 
-def _word_begun(text: str, start: int) -> tuple[int, RedactionRule] | None:
-    """A word that may be one of those known by their end: up to where it is shown, and its rule.
+def ends_in_word(text: str) -> bool:
+    """Whether the word at the end of the text is long enough to be known by its end."""
+    return _WORD.match(text, len(text) - _BEGUN_HEX) is not None
+
+
+def _word_begun(text: str, start: int) -> tuple[int, int, int] | None:
+    """A word that may be one of those known by their end: up to where it is shown, its start and
+    the number of its rule.
 
     None if it is over, and is no such word.
     """
     word = _WORD.match(text, start)
     if word is None or (word.end() < len(text) and not _whole_ending().fullmatch(word[0])):
         return None
-    for rule, is_likely in zip(_ENDINGS, (is_hexadecimal, is_jumbled), strict=True):
-        begun = re.match(rule.lead, word[0])
+    for number, is_likely in enumerate((is_hexadecimal, is_jumbled), _ENDINGS_FROM):
+        begun = _compiled(RULES[number].lead).match(word[0])
         if begun and is_likely(begun[0]):
-            return start + begun.end(), rule
+            return start + begun.end(), start, number
     return None
 
 
 _WORD: Final = re.compile(rf"[A-Za-z0-9+/=_\-]{{{_BEGUN_HEX},{SuffixShape.most}}}+")
 
 
-_WORD_START: Final = re.compile(r"(?<![A-Za-z0-9])[A-Za-z0-9]")
+WORD_START: Final = re.compile(r"(?<![A-Za-z0-9])[A-Za-z0-9]")
 _WORD_CHARACTERS: Final = string.ascii_letters + string.digits + "+/=_-"
 
 
@@ -513,8 +551,9 @@ def _whole_ending() -> re.Pattern[str]:
 
 
 def _literal_search(literals: tuple[str, ...]) -> Any:
-    leads = {re.escape(_one_byte_each(text[:LITERAL_LEAD]).decode("latin-1")) for text in literals}
-    return _search("|".join(visible.permeable(lead) for lead in sorted(leads)))
+    """The beginnings of these literals, in UTF-8 text with sequences anywhere."""
+    leads = {text[:LITERAL_LEAD].encode("utf-8", "replace") for text in literals}
+    return _search(b"|".join(map(visible.permeable, sorted(leads))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -529,21 +568,68 @@ class Rulebook:
         search = _literal_search(self.literals) if self.literals else None
         object.__setattr__(self, "_literal_search", search)
 
-    def quiet(self, text: str) -> bool:
-        """Whether no secret begins in this text, which has no control strings in it.
+    def quiet_until(self, text: str, breaks: Collection[int] = (), seen: int = 0) -> int:
+        """Return how many characters can be passed over, because no secret begins in them.
 
-        What begins near its end, and is not long enough yet to be told, does not count.
+        A secret that begins near the end, and is not long enough yet to be told, does not count.
+        The text has no control strings in it. Words begin at `breaks` too, where sequences stood
+        that were taken from the text. Leads that end in the text that was `seen` do not count.
         """
-        shown = visible.without_zero_width(text)
-        data = _one_byte_each(shown)
-        if self._literal_search and self._literal_search.search(data) is not None:
+        end = visible.end_of_finished(text) if "\x1b" in text else None
+        data = text[:end].encode("utf-8", "replace")
+        literal = self._literal_search.search(data) if self._literal_search else None
+        quiet = len(text) if literal is None else _line_before(data, literal.start())
+        past = seen if len(data) == len(text) else len(text[:seen].encode("utf-8", "replace"))
+        if end is None and not breaks:
+            at = self._first_secret(_matches(_plain_search(), data, past), text, data)
+            if at is None:
+                return quiet
+            if not _invisible().match(data, at):
+                return min(quiet, _line_before(data, at))
+        marked = _marked(data)
+        bare = marked.replace(b"\0", b"")
+        counts = _Places(bare, marked, text, breaks)
+        matches = _matches(_bare_search(), bare, past, counts=counts)
+        at = self._first_secret(matches, bare.decode(), bare)
+        if at is None:
+            return quiet
+        return min(quiet, visible.place(visible.split(text[:end])[0], _line_before(bare, at)))
+
+    def glance(self, rule: RedactionRule, text: str, position: int) -> Verdict | None:
+        """As `Shape.glance`, for text that may have been redacted before."""
+        verdict = rule.shape.glance(text, position)
+        if verdict is None or verdict[0] < verdict[1] or not self.marker:
+            return verdict
+        is_near = text.find(self.marker, position, position + _NEAR_CHARS) >= 0
+        return None if is_near else verdict
+
+    def _first_secret(self, matches: Iterable[int], text: str, data: bytes) -> int | None:
+        """Where the first match is that cannot be dismissed, or the first invisible character.
+
+        What was dismissed in the same line counts with it: a lane has to read that, too.
+        """
+        line = -1
+        for start in matches:
+            if line < 0 or data.find(b"\n", line, start) >= 0:
+                line = start
+            if _invisible().match(data, start):
+                return start
+            if not self._is_nothing(text, data, start):
+                return line
+        return None
+
+    def _is_nothing(self, text: str, data: bytes, start: int) -> bool:
+        """Whether a match of the search can be dismissed at a glance: no lead there leads to a
+        secret."""
+        leads: set[tuple[int, int, int]] = set()
+        place = start if len(data) == len(text) else _count(data, start)
+        if _find_leads(text, place, leads):
             return False
-        has_breaks = "\x1b" in text or len(shown) < len(text)
-        if (has_breaks or _plain_search().search(data) is not None) and (
-            _bare_search().search(visible.without_sequences(data)) is not None
-        ):
-            return False
-        return text.isascii() or not _is_strange(text)
+        for end, _, number in leads:
+            verdict = self.glance(RULES[number], text, end)
+            if verdict is None or verdict[0] < verdict[1]:
+                return False
+        return bool(leads)
 
     def leads(
         self, text: str, begin: int, after: int, breaks: Iterable[int] = ()
@@ -552,40 +638,109 @@ class Rulebook:
 
         Words begin at `breaks` too.
         """
-        found: list[tuple[int, int, RedactionRule]] = []
-        words = {each for each in breaks if each >= begin}
-        begun = len(words)
-        for start in self.starts(text, begin):
-            for match, rule in _leads_with(min(text[start], _NO_LEAD)):
-                if lead := match(text, start):
-                    if lead.end() > after and start >= begin:
-                        found.append((lead.end(), start, rule))
-                    break
-            words.update((start, start + 1))  # with the end of the word before, or without
-        for start in words:
-            for prefix in _BY_HEAD.get(text[start : start + _HEAD], ()):
-                end = start + len(prefix)
-                if end > after and start >= begin and text.startswith(prefix, start):
-                    found += [(end, start, rule) for rule in _BY_PREFIX[prefix]]
-        is_hit = len(words) > begun
-        if is_hit or text[-1:] in _WORD_CHARACTERS:
-            for start in _words_begun(text, begin, breaks, is_hit):
-                if (word := _word_begun(text, start)) and word[0] > after:
-                    found.append((word[0], start, word[1]))
-        if not text.isascii() and any(each in text for each in _STRANGE):
-            for lead in _strange_lead().finditer(text, begin):
-                if lead.end() > after:
-                    found.append((lead.end(), lead.start(), _STRANGE_RULE))
-        return sorted(found, key=_place)
+        found: set[tuple[int, int, int]] = set()
+        may_end = False
+        for start in self.starts(text, begin, after):
+            may_end |= _find_leads(text, start, found)
+        for start in breaks:
+            if start >= begin and _INSIDE_WORD.match(text, start):
+                _find_leads(text, start, found)
+        for start in _words_begun(text, begin, breaks, may_end):
+            if word := _word_begun(text, start):
+                found.add(word)
+        return [
+            (end, start, RULES[number])
+            for end, start, number in sorted(found)
+            if end > after and start >= begin
+        ]
 
-    def starts(self, text: str, begin: int) -> Iterator[int]:
-        """Where a lead may start, or the end of the word before it: every place where one does, and
-        few others."""
-        data, search, at = _one_byte_each(text), _lead_search().search, max(0, begin - 1)
-        while hit := search(data, at):
-            at = hit.start() + 1
-            yield at - 1
+    def is_word_begun(self, text: str, breaks: Iterable[int]) -> bool:
+        """Whether the text ends in a word that may turn out to be one known by its end."""
+        starts = _words_begun(text, 0, breaks, may_end=False)
+        return any(_word_begun(text, start) for start in starts)
+
+    def starts(self, text: str, begin: int, after: int) -> Iterator[int]:
+        """Where a lead may start that ends past `after` and leads to a secret, in visible text, or
+        the mark before it: every place where one does, and few others."""
+        data = text.encode("utf-8", "replace")
+        if len(data) == len(text):
+            return _matches(_plain_search(), data, after, max(0, begin - 2))
+        at, past = (len(text[:each].encode("utf-8", "replace")) for each in (begin, after))
+        matches = _matches(_plain_search(), data, past, max(0, at - 2))
+        return (_count(data, start) for start in matches)
 
 
-def _place(lead: tuple[int, int, RedactionRule]) -> tuple[int, int]:
-    return lead[:2]
+_AFTER_MARK: Final = re.compile(rb"(?<=[^A-Za-z0-9\\])[A-Za-z0-9]")
+"""The first character of a word: no search needs to begin here if it began before."""
+
+
+class _Places:
+    """Tells whether a match counts in a text from which sequences were taken.
+
+    Words may begin where a sequence stood, so the search finds leads in the middle of words too.
+    """
+
+    def __init__(self, bare: bytes, marked: bytes, text: str, breaks: Iterable[int]) -> None:
+        self._bare = bare
+        self._marked = marked
+        self._text = text
+        self._breaks = breaks
+
+    @cached_property
+    def _begins(self) -> set[int]:
+        before = (len(self._text[:each].encode("utf-8", "replace")) for each in self._breaks)
+        return {*before, *accumulate(map(len, self._marked.split(b"\0")))}
+
+    def __call__(self, start: int) -> bool:
+        return (
+            _opens_word(self._bare, start)
+            or start in self._begins
+            or _anywhere_search().match(self._bare, start) is not None
+        )
+
+
+def _matches(
+    search: Any,
+    data: bytes,
+    past: int,
+    at: int = 0,
+    counts: Callable[[int], bool] | None = None,
+) -> Iterator[int]:
+    """Where each match starts that ends past a place, and counts. What comes right after a mark
+    that is told is not told again."""
+    while (found := search.search(data, at)) is not None:
+        start, end = found.span()
+        at = start + 1
+        if end > past and (counts is None or counts(start)):
+            yield start
+            if _AFTER_MARK.match(data, at):
+                at += 1
+
+
+def _opens_word(data: bytes, start: int) -> bool:
+    """Whether a word may begin here: see `Lane`."""
+    inside = data[start - 1 : start].isalnum() if start else False
+    here = data[start : start + 1]
+    return not (inside and (here.isalnum() or here == b"-")) or (
+        data[max(0, start - 2) : start] in _ESCAPED_BREAKS
+    )
+
+
+def _count(data: bytes, end: int) -> int:
+    """Return the number of characters in UTF-8 up to a place, the last of which may be cut."""
+    return len(data[:end].decode("utf-8", "ignore"))
+
+
+def _marked(data: bytes) -> bytes:
+    """Return UTF-8 text with a NUL in the place of each sequence and invisible character."""
+    data = visible.marked(data)
+    if data.isascii() or _invisible_search().search(data) is None:
+        return data
+    return visible.marked_beyond_ascii(data)
+
+
+def _line_before(data: bytes, position: int) -> int:
+    """Return the characters of UTF-8 before the line of a position, or before the last part of a
+    long line."""
+    start = max(data.rfind(b"\n", 0, position) + 1, position - LEAD_CHARS)
+    return _count(data, start)

@@ -315,14 +315,28 @@ def is_hexadecimal(value: str) -> bool:
     return 0 < _digits(value) < len(value)
 
 
+class _Kinds(dict[int, str | None]):
+    """The kind of each character, for `str.translate`: `0` a digit, `a` a small letter, `A` any
+    other letter; what is neither is left out."""
+
+    def __missing__(self, code: int) -> str | None:
+        character = chr(code)
+        kind = "0" if character.isdigit() else "a" if character.islower() else "A"
+        self[code] = kind if character.isalnum() else None
+        return self[code]
+
+
+_KINDS: Final = _Kinds()
+_CHANGES: Final = ("0a", "a0", "0A", "A0", "aA", "Aa")
+
+
 def _changes(value: str) -> int:
     """How often small letters, capitals and digits follow on one another."""
-    kinds = [c.islower() + 2 * c.isdigit() for c in value if c.isalnum()]
-    return sum(a != b for a, b in pairwise(kinds))
+    return sum(map(value.translate(_KINDS).count, _CHANGES))
 
 
 def _digits(text: str) -> int:
-    return sum(map(str.isdigit, text))
+    return text.translate(_KINDS).count("0")
 
 
 def _repeats(name: str, value: str) -> bool:

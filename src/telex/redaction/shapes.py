@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from telex.redaction.candidate import Candidate
 
     Reading = Generator[None, None, None]
+    Verdict = tuple[int, int, int]
 
 
 class Shape(Protocol):
@@ -62,9 +63,26 @@ class Shape(Protocol):
 
     @property
     def ahead(self) -> str:
-        """A pattern for what must come next; empty if anything may."""
+        """A pattern for what must come next, as far as the text goes; empty if anything may."""
+
+    def glance(self, text: str, position: int) -> Verdict | None:
+        """Decide without a candidate, if the whole secret is in sight from this position on.
+
+        Returns:
+            Where the hidden characters start and end, and up to where the shape has read: leads of
+            the same rule that end there or earlier mean nothing new. None if a candidate must read.
+        """
 
     def read(self, candidate: Candidate) -> Reading: ...
+
+
+class _ReadOnly:
+    """A shape that leaves everything to a candidate."""
+
+    __slots__ = ()
+
+    def glance(self, text: str, position: int) -> Verdict | None:
+        return None
 
 
 @cache
@@ -73,9 +91,18 @@ def run_of(characters: str) -> re.Pattern[str]:
     return re.compile(f"[{characters}]*+")
 
 
+def at_least(count: int, characters: str) -> str:
+    """Return a pattern for so many of these characters, or for fewer at the end of the text."""
+    pattern = ""
+    for _ in range(count):
+        pattern = rf"(?:[{characters}]{pattern}|\z)"
+    return pattern
+
+
 WORD: Final = r"A-Za-z0-9_\-"
 _BLANKS: Final = r" \t"
 _BLANK: Final = frozenset(" \t")
+_FEW_BLANKS: Final = re.compile(r"[ \t]{0,8}+")
 _QUOTES: Final = frozenset("\"'")
 _UNQUOTED: Final = r"""^\s,'"\]}"""
 _SEPARATORS: Final = ";&|)`"
@@ -88,10 +115,29 @@ LINE_ENDS: Final = frozenset({"", "\r", "\n"})
 _ENDS: Final = LINE_ENDS | _BLANK
 _OPENING: Final = re.compile(r"(?:[(:=>]|(?<![A-Za-z0-9])[bBfFrRuU]{1,2})(\\{0,3})\Z")
 """After `b`, `Some(` or another label's `=` a quote opens the value instead of ending it."""
+_VALUE_ENDS: Final = rf"(?=[\n\r\t,]|[ ][^\r{_SEPARATORS}])"
+"""The end of a bare value, if nothing else may come of it: see `Candidate.run_out`."""
 _PLAIN_VALUE: Final = re.compile(
-    r"""[=>]?[ \t]{0,24}(?P<quote>["'])?(?P<value>[A-Za-z0-9]++)(?(quote)(?P=quote)|[\n,])"""
+    r"""[=>]?[ \t]{0,24}(?P<quote>["'])?(?P<value>[A-Za-z0-9]++)"""
+    rf"(?(quote)(?P=quote)|{_VALUE_ENDS})"
 )
 """A value that needs no closer look: most have letters and digits and nothing else."""
+_MENTION: Final = re.compile(
+    r"""
+    (?P<operator>[=>~]?+)(?P<blanks>[ \t]{0,24}+)
+    (?: [\r\n\f\v,;)\]}]
+      | (?P<quote>["'])(?P<quoted>[^\\\r\n"']{1,47})(?P=quote)
+      | (?P<word>[^\s,;'"\\)\]}:][^\s,;'"\\]{0,46})(?P<after>[\s,;])
+    )
+    """,
+    re.VERBOSE,
+)
+"""A short value of which all is in sight, or none."""
+_PLAIN_CREDENTIALS: Final = re.compile(
+    r"[ \t]{0,24}(?i:apikey|basic|bearer|digest|negotiate|token)[ \t]{1,8}(?P<value>[A-Za-z0-9]++)"
+    rf"{_VALUE_ENDS}",
+    re.ASCII,
+)
 _STRING_PREFIX: Final = re.compile(r"[bBfFrRuU]{1,2}")
 _FIELD: Final = re.compile(r"[A-Za-z][A-Za-z _]{1,30}=")
 _SCHEME: Final = "A-Za-z"
@@ -101,6 +147,25 @@ FEW: Final = 8
 MANY: Final = 16
 """So many characters of a secret are looked for before any closer look: few after a lead that is
 hardly ever anything else, many after a common one."""
+
+
+_SIGHT_CHARS: Final = 1024
+"""A longer value is left to a candidate, because it may be too long to be held."""
+
+
+def _end_of_run(text: str, position: int, characters: str) -> int | None:
+    """Return where a run of these characters ends, or None if the end is not in sight."""
+    run = run_of(characters).match(text, position)
+    end = run.end() if run else position
+    return end if end < len(text) and end - position < _SIGHT_CHARS else None
+
+
+def _may_wrap(text: str, end: int) -> bool:
+    """Return whether a value that ends here may continue in the next row: see `run_out`."""
+    return text[end] == " " and text[end + 1 : end + 2] in _WRAPS
+
+
+_WRAPS: Final = frozenset({"", "\r"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +179,17 @@ class Token:
 
     @property
     def ahead(self) -> str:
-        return f"[{self.rest}]{{{min(self.least, MANY if self.mixed else FEW)}}}"
+        return at_least(min(self.least, MANY if self.mixed else FEW), self.rest)
 
-    def may_go_on(self, text: str) -> bool:
-        """Whether this may be the beginning of one, too short to be told."""
-        told = min(self.least, MANY if self.mixed else FEW)
-        return len(text) < told and run_of(self.rest).fullmatch(text) is not None
+    def glance(self, text: str, position: int) -> Verdict | None:
+        end = _end_of_run(text, position, self.rest)
+        if end is None:
+            return None
+        if end - position < self.least:
+            return position, position, end
+        if self.mixed and not is_mixed(text[position : position + self.least]):
+            return position, position, position + self.least - 1
+        return None if _may_wrap(text, end) else (position, end, end)
 
     def read(self, candidate: Candidate) -> Reading:
         if not candidate.holds:
@@ -140,11 +210,19 @@ class Scheme:
 
     @property
     def ahead(self) -> str:
-        return rf"[ \t]{{0,8}}[{self.rest}]{{{FEW}}}"
+        return rf"[ \t]{{0,8}}{at_least(FEW, self.rest)}"
 
-    def may_go_on(self, text: str) -> bool:
-        """Whether this may be the beginning of one, too short to be told."""
-        return run_of(self.rest).fullmatch(text.lstrip(" \t")) is not None
+    def glance(self, text: str, position: int) -> Verdict | None:
+        blanks = _FEW_BLANKS.match(text, position)
+        start = blanks.end() if blanks else position
+        end = _end_of_run(text, start, self.rest)
+        if end is None:
+            return None
+        first = text[start : start + self.least]
+        if end - start < self.least:
+            return start, start, end
+        is_word = first.isalpha() and first[1:].islower()
+        return None if is_word or _may_wrap(text, end) else (start, end, end)
 
     def read(self, candidate: Candidate) -> Reading:
         yield from candidate.run(_BLANKS, 8)
@@ -161,7 +239,7 @@ class Scheme:
 
 
 @dataclass(frozen=True, slots=True)
-class SuffixShape:
+class SuffixShape(_ReadOnly):
     """The rest of a word that a pattern knows by its end, after so many of its characters."""
 
     pattern: str
@@ -169,10 +247,6 @@ class SuffixShape:
     rest: str = r"A-Za-z0-9+/=_\-"
     ahead: str = ""
     most: ClassVar[int] = 128
-
-    def may_go_on(self, text: str) -> bool:
-        """Whether the word is not over yet."""
-        return run_of(self.rest).fullmatch(text) is not None
 
     def read(self, candidate: Candidate) -> Reading:
         candidate.hold()
@@ -187,15 +261,11 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Dotted:
+class Dotted(_ReadOnly):
     """A JWT or a JWE: three or more base64url parts, joined by dots."""
 
     rest: str = WORD + "."
-    ahead: str = f"[{WORD}]{{{FEW}}}"
-
-    def may_go_on(self, text: str) -> bool:
-        """Whether this may be the beginning of one, too short to be told."""
-        return len(text) < FEW and run_of(WORD).fullmatch(text) is not None
+    ahead: str = at_least(FEW, WORD)
 
     def read(self, candidate: Candidate) -> Reading:
         for least in (8, 2):
@@ -211,6 +281,15 @@ class Dotted:
             yield from candidate.run(WORD)
 
 
+def _glance_plain(pattern: re.Pattern[str], text: str, position: int) -> Verdict | None:
+    """Decide about a value of letters and digits."""
+    found = pattern.match(text, position)
+    if found is None or not is_plain(found["value"]) or text[position - 1 : position + 1] == "==":
+        return None
+    start, end = found.span("value")
+    return start, end, end
+
+
 @dataclass(frozen=True, slots=True)
 class ValueShape:
     """What a label names: bare up to a separator, or everything between quotes."""
@@ -218,16 +297,32 @@ class ValueShape:
     rest: str = _UNQUOTED
     ahead: str = ""
     is_plain: ClassVar[bool] = True
-    """Whether what is plainly a secret need not be judged."""
+    """Whether a value of letters and digits is a secret without being judged."""
+
+    def glance(self, text: str, position: int) -> Verdict | None:
+        if self.is_plain and (verdict := _glance_plain(_PLAIN_VALUE, text, position)):
+            return verdict
+        seen = _MENTION.match(text, position)
+        if seen is None:
+            return None
+        operator = text[position - 1] + seen["operator"]
+        word, quoted = seen["word"], seen["quoted"]
+        if word and operator != "==":
+            label = SecretLabel(
+                text[max(0, position - LABEL_CHARS) : position], bool(seen["blanks"])
+            )
+            if self.is_secret(label, word, seen["after"]):
+                return None
+        if quoted and quoted[0] not in _NEVER_FIRST:
+            label = SecretLabel(
+                text[max(0, position - LABEL_CHARS) : position], bool(seen["blanks"])
+            )
+            shape = self.compared if operator == "==" else self
+            if shape.is_quoted_secret(label, quoted):
+                return None
+        return position, position, position - 1
 
     def read(self, candidate: Candidate) -> Reading:
-        if (
-            self.is_plain
-            and (plain := candidate.at_once(_PLAIN_VALUE))
-            and is_plain(plain["value"])
-        ):
-            candidate.hide_group(plain, "value")
-            return
         candidate.exclusive = False  # of what only mentions a secret, a part may be one
         before = candidate.behind(LABEL_CHARS)
         if (yield from candidate.peek()) == ":" == before[-1:]:  # `Token::new`
@@ -246,8 +341,13 @@ class ValueShape:
         quotes = yield from candidate.run(quote, 3)
         candidate.show()
         if quotes != 2:  # two are the empty string, three are Python's
-            compared = operator == "=="
-            yield from (_RANDOM if compared else self).quoted(candidate, label, quote, slashes)
+            shape = self.compared if operator == "==" else self
+            yield from shape.quoted(candidate, label, quote, slashes)
+
+    @property
+    def compared(self) -> ValueShape:
+        """The shape of a value that is only compared: `token == "…"`."""
+        return _RANDOM
 
     def bare(self, candidate: Candidate, label: SecretLabel) -> Reading:
         if (yield from candidate.peek()) in _NEVER_FIRST:
@@ -362,6 +462,37 @@ class RandomValue(ValueShape):
         return looks_random(value)
 
 
+@dataclass(frozen=True, slots=True)
+class KeyShape(RandomValue):
+    """The value of `key`, `auth` or `login`: it must begin like a random one, which can be told
+    before any closer look."""
+
+    begun: ClassVar[int] = 12
+    alphabet: ClassVar[str] = "A-Za-z0-9+/_.~=-"
+
+    @property
+    def compared(self) -> ValueShape:
+        return self
+
+    def bare(self, candidate: Candidate, label: SecretLabel) -> Reading:
+        value, _ = yield from candidate.word(_JUDGED, JUDGED_CHARS)
+        if _KEY_BEGINS.match(value):
+            yield from ValueShape.bare(self, candidate, label)
+
+    def quoted(self, candidate: Candidate, label: SecretLabel, quote: str, slashes: int) -> Reading:
+        candidate.hold()
+        value, _ = yield from candidate.word(rf"^\r\n{quote}", JUDGED_CHARS)
+        if _KEY_BEGINS.match(value):
+            yield from ValueShape.quoted(self, candidate, label, quote, slashes)
+
+    def is_secret(self, label: SecretLabel, value: str, after: str) -> bool:
+        return bool(_KEY_BEGINS.match(value)) and RandomValue.is_secret(self, label, value, after)
+
+    def is_quoted_secret(self, label: SecretLabel, value: str) -> bool:
+        return bool(_KEY_BEGINS.match(value)) and RandomValue.is_quoted_secret(self, label, value)
+
+
+_KEY_BEGINS: Final = re.compile(f"[{KeyShape.alphabet}]{{{KeyShape.begun}}}")
 _RANDOM: Final = RandomValue()
 _OPEN_NAMES: Final = re.compile(
     r"(?i)(?:public|pub|primary|foreign|sort|partition|cache|gpg|host|registry|hot|idempotency"
@@ -393,6 +524,9 @@ class FieldShape(ValueShape):
     """`Pwd=…;Server=…`: a password only where another field follows, else a directory; but a
     shell's variable has no such capital, and a password in quotes is no directory."""
 
+    def glance(self, text: str, position: int) -> Verdict | None:
+        return None
+
     def read(self, candidate: Candidate) -> Reading:
         label = SecretLabel(candidate.behind(LABEL_CHARS), spaced=False)
         yield from candidate.run(" ", 1)
@@ -417,6 +551,9 @@ class FieldShape(ValueShape):
 @dataclass(frozen=True, slots=True)
 class Argument(ValueShape):
     """What follows an option, after a blank: `--token …`."""
+
+    def glance(self, text: str, position: int) -> Verdict | None:
+        return None
 
     def read(self, candidate: Candidate) -> Reading:
         yield from candidate.run(_BLANKS, 8)
@@ -446,14 +583,16 @@ class PhraseShape(Argument):
 class QuotedOnly(ValueShape):
     """A value in quotes after a word: SQL's `IDENTIFIED BY '…'`."""
 
-    is_plain: ClassVar[bool] = False
+    def glance(self, text: str, position: int) -> Verdict | None:
+        return None
 
-    def bare(self, candidate: Candidate, label: SecretLabel) -> Reading:
-        yield from ()
+    def read(self, candidate: Candidate) -> Reading:
+        if (yield from candidate.peek()) in _QUOTES:
+            yield from ValueShape.read(self, candidate)
 
 
 @dataclass(frozen=True, slots=True)
-class Element:
+class Element(_ReadOnly):
     """The text of an element, up to its closing tag: `<password>…</password>`.
 
     It may be CDATA, or one word on a line of its own, or between blanks as in a title, if the
@@ -512,7 +651,7 @@ _OPENED: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Cookies:
+class Cookies(_ReadOnly):
     """The values of a `Cookie` header; of `Set-Cookie`, all but the attributes."""
 
     rest: str = r"""^\s;,'\""""
@@ -550,7 +689,8 @@ class Credentials(ValueShape):
     A first word that is no scheme we know may be either, so the second is hidden with it.
     """
 
-    is_plain: ClassVar[bool] = False
+    def glance(self, text: str, position: int) -> Verdict | None:
+        return _glance_plain(_PLAIN_CREDENTIALS, text, position)
 
     def bare(self, candidate: Candidate, label: SecretLabel) -> Reading:
         known = yield from self._scheme(candidate)
@@ -589,6 +729,15 @@ class UrlPassword:
     rest: str = r"""^\s/?#"'<>`\\"""
     ahead: str = ""
 
+    def glance(self, text: str, position: int) -> Verdict | None:
+        end = _end_of_run(text, position, self.rest)
+        if end is None:
+            return None
+        first, last = text.find("@", position, end), text.rfind("@", position, end)
+        is_short = 0 <= first < position + JUDGED_CHARS
+        is_secret = last >= 0 and not (is_short and is_example(text[position:first]))
+        return position, last if is_secret else position, end
+
     def read(self, candidate: Candidate) -> Reading:
         candidate.hold()
         password, after = yield from candidate.word(self.rest + "@", JUDGED_CHARS)
@@ -598,7 +747,7 @@ class UrlPassword:
 
 
 @dataclass(frozen=True, slots=True)
-class UrlUser:
+class UrlUser(_ReadOnly):
     """A token in the place of a user, after its first characters: `https://TOKEN@host`."""
 
     begun: int
@@ -606,10 +755,6 @@ class UrlUser:
     ahead: str = ""
     least: ClassVar[int] = 20
     most: ClassVar[int] = 256
-
-    def may_go_on(self, text: str) -> bool:
-        """Whether neither its end nor that of a host has come."""
-        return run_of(WORD + ":").fullmatch(text) is not None
 
     def read(self, candidate: Candidate) -> Reading:
         candidate.hold()
@@ -629,7 +774,7 @@ _NO_PASSWORDS: Final = ("", "x", "X", "x-oauth-basic")
 
 
 @dataclass(frozen=True, slots=True)
-class Lines:
+class Lines(_ReadOnly):
     """So many lines of base64 as the lead says: PuTTY's `Private-Lines: 14`.
 
     A title has blanks for line breaks; source code and errors write them as escapes.
@@ -657,7 +802,7 @@ _KEY_LINE_ENDS: Final = _ENDS | {"\\"}
 
 
 @dataclass(frozen=True, slots=True)
-class Armour:
+class Armour(_ReadOnly):
     """The body of a private key block, between its BEGIN and END lines, on however many lines.
 
     Anything may stand between the lines of a key (the prefix of a log, a diff's `+`), so anything
@@ -705,7 +850,7 @@ _COMMAND_ENDS: Final = frozenset(";|&`)\n") | {""}
 
 
 @dataclass(frozen=True, slots=True)
-class CommandShape:
+class CommandShape(_ReadOnly):
     """The arguments of a program that takes a secret as one: `sshpass -p …`, `curl -u user:…`.
 
     It reads word by word to the end of the command, and shows all but the secret.
@@ -714,12 +859,17 @@ class CommandShape:
     rest: str = r"""^\s'";|&"""
     ahead: str = ""
 
+    def glance(self, text: str, position: int) -> Verdict | None:
+        line = _REST_OF_LINE.match(text, position)
+        if line is None or not _PROGRAM_HEADS.isdisjoint(_ALNUM.findall(line[0])):
+            return None
+        options = _options_of(text[max(0, position - LABEL_CHARS) : position])
+        if _taken(frozenset(options)).search(text, position, line.end()):
+            return None
+        return position, position, position
+
     def read(self, candidate: Candidate) -> Reading:
-        before = candidate.behind(LABEL_CHARS)
-        options: dict[str, str] = {}
-        for program, its in COMMANDS.items():
-            if before.rstrip().endswith(program):
-                options |= its
+        options = _options_of(candidate.behind(LABEL_CHARS))
         place, switched = 0, False
         while (yield from self._next_word(candidate)):
             candidate.hold()
@@ -816,6 +966,40 @@ class CommandShape:
             yield from self._skip_word(candidate)
 
 
+_REST_OF_LINE: Final = re.compile(r"[^\\\r\n]*+(?=\r?\n)")
+"""A line after which no command goes on."""
+_ALNUM: Final = re.compile("[A-Za-z0-9]+")
+_PROGRAM_HEADS: Final = frozenset(
+    _ALNUM.findall(program)[0] for program in WITHOUT_SECRETS.union(COMMANDS)
+)
+
+
+def _options_of(before: str) -> dict[str, str]:
+    """The options of the programs that this text ends with."""
+    before = before.rstrip()
+    options: dict[str, str] = {}
+    for program in _PROGRAMS_BY_END.get(before[-2:], ()):
+        if before.endswith(program):
+            options |= COMMANDS[program]
+    return options
+
+
+@cache
+def _taken(options: frozenset[str]) -> re.Pattern[str]:
+    """A pattern for any of these options, alone or with other flags before it."""
+    if any(option.startswith("#") for option in options):
+        return re.compile("")
+    flags = "".join(option[1] for option in options if _FLAG.fullmatch(option))
+    forms = [re.escape(option) for option in sorted(options)]
+    if flags:
+        forms.append(rf"-[A-Za-z]{{1,6}}[{flags}](?:[\s'\"\\;|&`=]|\Z)")
+    return re.compile(rf"(?<!\S)(?:{'|'.join(forms)})")
+
+
+_FLAG: Final = re.compile("-[A-Za-z]")
+_PROGRAMS_BY_END: Final[dict[str, list[str]]] = {}
+for _program in COMMANDS:
+    _PROGRAMS_BY_END.setdefault(_program[-2:], []).append(_program)
 _MARKS: Final = {USER: ":", PERCENT: "%", COMMA: ","}
 _UNGLUED: Final = frozenset({APART, COUNTED})
 _TOGETHER: Final = frozenset({SAME, APART, COUNTED})

@@ -18,6 +18,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import re2
@@ -28,13 +29,15 @@ from telex.redaction.limits import HELD_SECRET_CHARS
 from telex.redaction.rules import LEAD_CHARS, LITERAL_LEAD, Rulebook
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 MARKER: Final = "[REDACTED]"
+PLAIN_CHARS: Final = 4 * HELD_SECRET_CHARS
+"""So much text is searched at once, if there are no sequences in it."""
 CLOSE_LOOK_CHARS: Final = 512
-"""A longer text with something in it is halved first: most of it can be passed over after all."""
-LOOK_ON_CHARS: Final = 2048
-"""While something is undecided, so much is looked at before passing over text is tried again."""
+"""So much is looked at, if a secret may begin in it, before passing over text is tried again."""
+DENSE_CHARS: Final = 128
+"""If there was a secret in so many characters, twice as much is looked at before that."""
 
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
@@ -125,16 +128,18 @@ class Redactor:
             raise RegexesNeedWholeText("a redactor with extra_regexes works on whole texts only")
         return StreamRedactor(self._book)
 
-    def _fragments(self, text: str) -> Iterator[Fragment]:
+    def _fragments(self, text: str) -> list[Fragment]:
         if not self._patterns and self._is_quiet(text):
-            return iter(((text, LaneVerdict.SHOWN),))
+            return [(text, LaneVerdict.SHOWN)]
         return StreamRedactor(self._book, self._matches(text)).whole(text)
 
     def _is_quiet(self, text: str) -> bool:
         if len(text) > HELD_SECRET_CHARS and "\x1b" in text:
             return False  # a flood of sequences would have to be told from a few
         apart = visible.apart(text)
-        return apart is not None and all(map(self._book.quiet, apart))
+        return apart is not None and all(
+            self._book.quiet_until(each) == len(each) for each in apart
+        )
 
     def _matches(self, text: str) -> list[Ranges]:
         """What the regexes match, on the screen and in each control string."""
@@ -192,51 +197,60 @@ class StreamRedactor:
         """Go on from a text that was told elsewhere, or is not to be told: of a secret that began
         in it the rest is hidden. Of the text itself nothing is said, but for a sequence cut off at
         its end, which means nothing without what follows."""
-        deque(self._read(text), maxlen=0)
+        self._read(text)
         self._untold = self._queued + len(self._tail)
 
     def finish(self) -> str:
         """The text has ended: everything held back, decided."""
         return _rendered(self._told(self._end()), self._book.marker)
 
-    def whole(self, text: str) -> Iterator[Fragment]:
+    def whole(self, text: str) -> list[Fragment]:
         """All of it at once, piece by piece with its verdict."""
-        yield from self._read(text)
-        yield from self._end()
+        return self._read(text) + self._end()
 
-    def _read(self, text: str) -> Iterator[Fragment]:
-        for at in range(0, len(text), HELD_SECRET_CHARS):
-            yield from self._step(text[at : at + HELD_SECRET_CHARS])
+    def _read(self, text: str) -> list[Fragment]:
+        told: list[Fragment] = []
+        size = HELD_SECRET_CHARS if "\x1b" in text else PLAIN_CHARS
+        for at in range(0, len(text), size):
+            self._step(text[at : at + size], told)
+        return told
 
-    def _told(self, fragments: Iterator[Fragment]) -> Iterator[Fragment]:
+    def _told(self, fragments: list[Fragment]) -> Iterator[Fragment]:
         """All but what `follow` read; a secret that began there has its marker here."""
         for text, verdict in fragments:
             passed = min(self._untold, len(text))
             self._untold -= passed
             yield (text[passed:], verdict) if verdict is LaneVerdict.SHOWN else (text, verdict)
 
-    def _step(self, text: str) -> Iterator[Fragment]:
-        pieces = [text]
-        while pieces:
-            text = self._waiting() + pieces.pop()
-            passed = None
-            most = CLOSE_LOOK_CHARS
-            if self._idle:
-                passed = self._pass(text)
-                cut = len(text) // 2
-            else:
-                cut = most = min(LOOK_ON_CHARS, HELD_SECRET_CHARS - self.held)
-            if passed is not None:
-                yield text[:passed], LaneVerdict.SHOWN
-            elif len(text) > most:
-                pieces += text[cut:], text[:cut]
-            else:
-                yield from self._look(text)
+    def _step(self, text: str, told: list[Fragment]) -> None:
+        most = CLOSE_LOOK_CHARS
+        is_dense = False
+        while text:
+            text = self._waiting() + text
+            if not is_dense and self._idle:
+                quiet = self._quiet_until(text)
+                for stop in (quiet, text.rfind("\n", 0, quiet) + 1):
+                    passed = self._pass(text[:stop]) if stop else None
+                    if passed is not None:
+                        told.append((text[:passed], LaneVerdict.SHOWN))
+                        if stop == len(text):
+                            return
+                        text = self._waiting() + text[stop:]
+                        break
+            cut = most = min(most, HELD_SECRET_CHARS - self.held)
+            if most < len(text):
+                cut = text.rfind("\n", 0, most) + 1 or most
+            read = self._look(text[:cut])
+            told += read
+            text = text[cut:]
+            secrets = sum(verdict is LaneVerdict.HIDDEN for _, verdict in read)
+            is_dense = secrets * DENSE_CHARS > cut
+            most = 2 * most if is_dense else CLOSE_LOOK_CHARS
 
     def _look(self, text: str) -> list[Fragment]:
         """Read closely, rule by rule, no more than may be held."""
-        self._route(text)
-        told = [*self._release()]
+        told = self._route(text)
+        told += self._release()
         while self.held >= HELD_SECRET_CHARS:
             lane, _ = self._queue[0]
             if lane is not None:
@@ -247,7 +261,9 @@ class StreamRedactor:
 
     def _waiting(self) -> str:
         """What waits for more text, outside of any lane."""
-        text, self._tail, self._unfinished = self._tail + self._unfinished, "", ""
+        text = self._tail + self._unfinished
+        if text:
+            self._tail = self._unfinished = ""
         return text
 
     def _take_back(self) -> None:
@@ -264,21 +280,34 @@ class StreamRedactor:
     def _idle(self) -> bool:
         return not self._queue and self._lane is self._ground and self._ground.idle
 
-    def _pass(self, text: str) -> int | None:
-        """How much of the text can be shown as it is: nearly always all, without a closer look.
+    def _quiet_until(self, text: str) -> int:
+        """How much of the text has no secret in it, as far as can be told without a closer look."""
+        apart = visible.apart(text)
+        if apart is None:
+            return 0
+        screen, bodies = apart
+        if bodies and (self._hidden or self._book.quiet_until(bodies) < len(bodies)):
+            return 0
+        before = self._ground.context()
+        seen = len(before)
+        quiet = self._book.quiet_until(before + screen, self._ground.breaks, seen) - seen
+        if quiet == len(screen):
+            return len(text)
+        return max(0, quiet) if screen is text else 0
 
-        The end of it, which may begin a secret, waits for what comes next. None if there is a
-        secret, or if that end is long.
+    def _pass(self, text: str) -> int | None:
+        """Pass over a text without a secret; how much of it can be shown: nearly always all.
+
+        The end of it, which may begin a secret, waits for what comes next. None if that end is
+        long, or in a control string.
         """
         apart = visible.apart(text)
-        if apart is None or (apart[1] and (self._hidden or not self._book.quiet(apart[1]))):
+        if apart is None:
             return None
-        screen = apart[0]
-        if not self._book.quiet(self._ground.text + screen):
-            return None
+        screen, bodies = apart
         parts, unfinished = visible.last_parts(screen, LEAD_CHARS)
-        last = parts[-1:] if apart[1] else parts  # what stands before a control string is decided
-        undecided = self._ground.skip(parts[::2], visible.count_at_end(last, LEAD_CHARS))
+        last = parts[-1:] if bodies else parts  # what stands before a control string is decided
+        undecided = self._ground.skip(parts[::2], partial(visible.ends_within, last, LEAD_CHARS))
         if undecided is None:
             return None
         length = visible.length_of_end(parts, undecided) if undecided else 0
@@ -286,13 +315,23 @@ class StreamRedactor:
         self._tail, self._unfinished = text[stop : stop + length], unfinished
         return stop
 
-    def _route(self, text: str) -> None:
-        """Give each run to the lane it belongs to, and queue everything in its order."""
+    def _route(self, text: str) -> list[Fragment]:
+        """Give each run to the lane it belongs to, and queue everything in its order; unless all of
+        it can be shown at once."""
         parts, self._unfinished = visible.split(text)
         if parts == [""]:
-            return
+            return []
+        lane, sequences = self._lane, parts[1::2]
+        if lane is self._ground and not visible.opens_string(sequences):
+            lane.add(parts[::2])
+            end = len(text) - len(self._unfinished)
+            if not self._queue and lane.show_all():
+                return [(text[:end], LaneVerdict.SHOWN)]
+            self._queue += [(None if n % 2 else lane, part) for n, part in enumerate(parts) if part]
+            self._queued += end
+            return []
         runs: list[str] = []
-        for run, sequence in zip(parts[::2], [*parts[1::2], ""], strict=True):
+        for run, sequence in zip(parts[::2], [*sequences, ""], strict=True):
             runs.append(run)
             self._enqueue(self._lane, run)
             self._enqueue(None, sequence)
@@ -301,6 +340,7 @@ class StreamRedactor:
                 self._change_lane()
                 runs = [""]  # the sequence that changed it parts words like any other
         self._lane.add(runs)
+        return []
 
     def _enqueue(self, lane: Lane | None, text: str) -> None:
         if text:
@@ -316,42 +356,42 @@ class StreamRedactor:
         number = self._owner.number
         return Lane(self._book, self._hidden[number] if number < len(self._hidden) else ())
 
-    def _release(self) -> Iterator[Fragment]:
+    def _release(self) -> list[Fragment]:
         """Everything up to the first character that is undecided."""
+        told: list[Fragment] = []
         while self._queue:
             lane, text = self._queue.popleft()
-            settled = len(text) if lane is None else min(len(text), lane.settled - lane.emitted)
-            self._queued -= settled
             if lane is None:
-                yield text, LaneVerdict.SHOWN
-            elif settled:
-                yield from lane.verdicts(text[:settled])
+                self._queued -= len(text)
+                told.append((text, LaneVerdict.SHOWN))
+                continue
+            settled = min(len(text), lane.settled - lane.emitted)
+            self._queued -= settled
+            if settled:
+                lane.tell(text[:settled], told)
             if settled < len(text):
                 self._queue.appendleft((lane, text[settled:]))
-                return
+                break
+        return told
 
-    def _end(self) -> Iterator[Fragment]:
+    def _end(self) -> list[Fragment]:
         self._ended = True
-        if self._tail:
-            self._route(self._waiting())
+        told = self._route(self._waiting()) if self._tail else []
         self._lane.finish()
         self._ground.finish()
         self._enqueue(None, self._unfinished)
         self._unfinished = ""
-        yield from self._release()
+        return told + self._release()
 
 
-def _rendered(fragments: Iterator[Fragment], marker: str) -> str:
-    shown = []
+def _rendered(fragments: Iterable[Fragment], marker: str) -> str:
+    said = []
     for text, verdict in fragments:
-        match verdict:
-            case LaneVerdict.SHOWN:
-                shown.append(text)
-            case LaneVerdict.HIDDEN:
-                shown.append(marker)
-            case LaneVerdict.STILL_HIDDEN:
-                pass
-    return "".join(shown)
+        if verdict is LaneVerdict.SHOWN:
+            said.append(text)
+        elif verdict is LaneVerdict.HIDDEN:
+            said.append(marker)
+    return "".join(said)
 
 
 def _lines(number: int, literal: str) -> list[str]:

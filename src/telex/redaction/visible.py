@@ -12,15 +12,20 @@ delivers bodies. Used by `lane` (to let sequences through the prefilter) and by 
 from __future__ import annotations
 
 import re
-from typing import Final
+from bisect import bisect_left
+from itertools import accumulate
+from typing import TYPE_CHECKING, Final
 
-# Whatever moves no text counts as invisible, the 8-bit controls too: in decoded text they are
-# stray, not introducers. Tab, the line breaks and form feed separate words and stay visible.
-_CONTROLS: Final = r"\x00-\x08\x0e-\x1f\x7f-\x9f"
-# So do characters without a width: the reader sees one word. They are few and none is Latin-1 but
-# the soft hyphen, so a search over bytes has to be given text without them.
-_ZERO_WIDTH: Final = (
-    "\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff"
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+# Characters that move no text are invisible. So are the 8-bit controls: in decoded text they are
+# stray characters, not introducers. Tab, line breaks and form feed separate words and stay visible.
+_CONTROLS: Final = r"\x00-\x08\x0e-\x1f\x7f"
+# Characters without a width are invisible too, because the reader sees one word.
+_BEYOND_ASCII: Final = (
+    *("\x80-\x9f", "\xad-\xad", "\u034f-\u034f", "\u061c-\u061c", "\u180e-\u180e"),
+    *("\u200b-\u200f", "\u202a-\u202e", "\u2060-\u2064", "\u2066-\u206f", "\ufeff-\ufeff"),
 )
 # A CSI may be cut anywhere across feeds and is carried over until complete, so it needs a maximum;
 # past it the introducer alone is the sequence and its parameters are text.
@@ -29,13 +34,14 @@ _PARAMETERS: Final = 256
 # It begins with a set of characters, not with alternatives: `re` skips to the next one of a set
 # three times as fast.
 _SEQUENCE: Final = re.compile(
-    rf"([{_CONTROLS}{_ZERO_WIDTH}]"
+    rf"([{_CONTROLS}{''.join(_BEYOND_ASCII)}]"
     rf"(?:(?<=\x1b)(?:\[[ -?]{{0,{_PARAMETERS}}}[@-~]|[ -/]{{1,16}}[0-~]|[0-~]))?)"
 )
 # As `_SEQUENCE`, for those that begin with ESC: a fixed first character is found faster than a set.
 _ESCAPES: Final = re.compile(rb"\x1b(?:\[[ -?]{0,%d}+[@-~]|[ -/]{1,16}[0-~]|[0-~])" % _PARAMETERS)
-_CONTROL_BYTES: Final = bytes({*range(9), *range(14, 32), *range(127, 160)})
-_NO_WIDTH: Final = re.compile(f"[{_ZERO_WIDTH}]+")
+_CONTROLS_TO_NUL: Final = bytes(
+    0 if code < 9 or 13 < code < 32 or code == 127 else code for code in range(256)
+)
 _UNFINISHED: Final = re.compile(rf"\x1b(?:\[[ -?]{{0,{_PARAMETERS}}}|[ -/]{{0,16}})\Z")
 
 _STRING_OPENS: Final = frozenset(f"\x1b{kind}" for kind in "]PX^_")
@@ -43,39 +49,56 @@ _STRING_OPEN: Final = re.compile(r"\x1b[\]PX^_]")
 _STRING: Final = re.compile(r"\x1b[\]PX^_]([^\x07\x18\x1a\x1b]*+)(?:\x07|\x1b\\)")
 _STRING_CLOSES: Final = ("\x1b", "\x07", "\x18", "\x1a")  # ST begins with ESC; so does any abort
 
-TRANSPARENT: Final = rf"(?:[{_CONTROLS}](?:[ -?\[]*[@-~])?)*"
-"""Sequences in any number, for a linear-time engine. Wider than the split above, and shorter: it
-only ever helps to rule secrets out."""
-ANY_CONTROL: Final = rf"[{_CONTROLS}]"
 
-_ATOM: Final = re.compile(r"(\(\?[a-z]*:)|(\\.|\[[^]]*\]|[^()|?*+{}])(\{[0-9,]+\}|\?)?")
-
-
-def permeable(pattern: str) -> str:
-    """The same pattern, with escape sequences allowed after every character of it."""
-    return _ATOM.sub(_permeable_atom, pattern)
+def _in_utf_8(characters: str) -> bytes:
+    """Return a pattern over UTF-8 for a range of characters that differ in their last byte only."""
+    first, last = (each.encode() for each in characters.split("-"))
+    return b"%b[%b-%b]" % (first[:-1], first[-1:], last[-1:])
 
 
-def _permeable_atom(atom: re.Match[str]) -> str:
-    opening, character, count = atom.groups(default="")
-    return opening or f"(?:{character}{TRANSPARENT}){count}"
+INVISIBLE_BEYOND_ASCII: Final = b"|".join(map(_in_utf_8, _BEYOND_ASCII))
+INVISIBLE: Final = b"[%b]|%b" % (_CONTROLS.encode(), INVISIBLE_BEYOND_ASCII)
+"""A pattern for one invisible character, over the bytes of UTF-8."""
+_INVISIBLE: Final = re.compile(INVISIBLE_BEYOND_ASCII)
+_TRANSPARENT: Final = rb"(?:[%b](?:[ -?\[]*[@-~])?|%b)*" % (
+    _CONTROLS.encode(),
+    INVISIBLE_BEYOND_ASCII,
+)
+"""Any number of sequences, for a linear-time engine. The pattern is wider and shorter than
+`_SEQUENCE`: it is only used to rule secrets out."""
+
+
+def permeable(literal: bytes) -> bytes:
+    """Return a pattern for this literal with escape sequences between any two of its bytes."""
+    return _TRANSPARENT.join(re.escape(literal[at : at + 1]) for at in range(len(literal)))
 
 
 def split(text: str) -> tuple[list[str], str]:
     """Runs and sequences in turn, a run first and last; and the unfinished sequence at the end."""
+    end = end_of_finished(text)
+    return _SEQUENCE.split(text[:end]), text[end:]
+
+
+def end_of_finished(text: str) -> int:
+    """Return where the unfinished sequence at the end of a text begins, or the end."""
     last = text.rfind("\x1b")
-    if last >= 0 and _UNFINISHED.match(text, last):
-        return _SEQUENCE.split(text[:last]), text[last:]
-    return _SEQUENCE.split(text), ""
+    return last if last >= 0 and _UNFINISHED.match(text, last) else len(text)
 
 
-def without_zero_width(text: str) -> str:
-    return text if text.isascii() else _NO_WIDTH.sub("", text)
+def place(parts: list[str], count: int) -> int:
+    """Return where in these parts so many visible characters have come."""
+    before = bisect_left([*accumulate(map(len, parts[::2]))], count)
+    return count + sum(map(len, parts[1 : 2 * before : 2]))
 
 
-def without_sequences(data: bytes) -> bytes:
-    """What is left of a text, in Latin-1, without its sequences; for a search only."""
-    return _ESCAPES.sub(b"", data).translate(None, _CONTROL_BYTES)
+def marked(data: bytes) -> bytes:
+    """Return UTF-8 text with a NUL in the place of each escape sequence and control character."""
+    return _ESCAPES.sub(b"\0", data).translate(_CONTROLS_TO_NUL)
+
+
+def marked_beyond_ascii(data: bytes) -> bytes:
+    """Return UTF-8 text with a NUL in the place of each invisible character beyond ASCII."""
+    return _INVISIBLE.sub(b"\0", data)
 
 
 def apart(text: str) -> tuple[str, str] | None:
@@ -94,7 +117,9 @@ def last_parts(text: str, least: int) -> tuple[list[str], str]:
     """As `split`, of the end of a text: at least the last `least` visible characters, if it has
     them. ESC always begins something new, so any ESC is a safe place to start from."""
     for size in (3 * least, 9 * least) if "\x1b" in text else (least, 3 * least):
-        start = max(0, len(text) - size)
+        start = len(text) - size
+        if start <= 0:
+            break
         escape = text.rfind("\x1b", 0, start)
         parts, unfinished = split(text[start if escape < 0 else escape :])
         if sum(map(len, parts[::2])) >= least:
@@ -102,17 +127,9 @@ def last_parts(text: str, least: int) -> tuple[list[str], str]:
     return split(text)
 
 
-def count_at_end(parts: list[str], most: int) -> int:
-    """How many visible characters stand in the last `most` of these parts."""
-    if len(parts) == 1:
-        return min(most, len(parts[0]))
-    count = 0
-    for run, sequence in zip(parts[::-2], [*parts[-2::-2], ""], strict=False):
-        if len(run) >= most:
-            return count + max(0, most)
-        count += len(run)
-        most -= len(run) + len(sequence)
-    return count
+def ends_within(parts: list[str], most: int, count: int) -> bool:
+    """Whether the last `count` visible characters stand in the last `most` of these parts."""
+    return count <= sum(map(len, parts[::2])) and length_of_end(parts, count) <= most
 
 
 def length_of_end(parts: list[str], count: int) -> int:
@@ -125,6 +142,11 @@ def length_of_end(parts: list[str], count: int) -> int:
         length += len(run)
         count -= len(run)
     return length
+
+
+def opens_string(sequences: Iterable[str]) -> bool:
+    """Whether a control string begins with one of these sequences."""
+    return not _STRING_OPENS.isdisjoint(sequences)
 
 
 class TextOwner:

@@ -1,9 +1,10 @@
-"""A conversation between two peers.
+"""RPC between two peers, each of which may call the other.
 
-`messages` are its values and `dialects` their two spellings; `state` is the table of what may
-follow what, sans-IO; `peer` is the one asyncio shell around them; `methods` are typed handlers;
-`channel` says what a peer needs of a transport; `testing` joins two peers without a wire.
+`messages` are the values of a conversation, and `dialects` encode them in two formats. `state` is
+the table of allowed transitions, sans-IO. `peer` is the asyncio shell around them. `methods` holds
+typed handlers. `channel` defines the interface between a peer and a transport; `memory` implements
+it inside one process. `testing` checks a peer against a written conversation.
 
 Error numbers and method names belong to a protocol (its `protocol.py`), never to this package,
-which knows the five reserved codes and nothing more.
+which knows only the five reserved codes.
 """

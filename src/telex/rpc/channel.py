@@ -1,8 +1,8 @@
-"""What a peer needs of a transport, and what a transport needs of a peer. Structural types only.
+"""The interface between a peer and a transport. Structural types only.
 
-A channel pushes what it read to its receiver, in the event loop's own callback. The other way
-round, a task that iterates over a channel, costs a wake-up per read: on a unix socket that was a
-quarter of all sequential calls per second. Transports implement `Channel` without importing a peer.
+A channel pushes each read to its receiver, in the event loop's own callback. The alternative, a
+task that iterates over a channel, costs a wake-up per read: on a unix socket that was a quarter of
+all sequential calls per second. Transports implement `Channel` without importing a peer.
 """
 
 from __future__ import annotations
@@ -14,55 +14,55 @@ if TYPE_CHECKING:
 
 
 class Receiver(Protocol):
-    """Who gets what a channel reads."""
+    """The object that gets the events of a channel; `Peer` is one."""
 
     def received(self, events: list[Event]) -> None:
-        """Frames, and the faults between them, in order. Must not block and must not raise."""
+        """Accept frames, and the faults between them, in order. Must not block or raise."""
         ...
 
     def finished(self) -> None:
-        """The other side will say no more, but may still listen: answer what is open, then close.
+        """Accept EOF: the other side sends no more, but may still read.
 
-        `printf '…' | telex serve` and one HTTP POST end like this.
+        Answer the open requests, then close. `printf '…' | telex serve` and an HTTP POST end so.
         """
         ...
 
     def lost(self, why: str) -> None:
-        """The channel is closed, by either side. Called once, and nothing comes after it."""
+        """Accept the close of the channel, by either side. Called once, as the last call."""
         ...
 
 
 class Channel(Protocol):
-    """An open way to another peer: whole frames both ways, in order."""
+    """An open connection to another peer that carries whole frames both ways, in order."""
 
     @property
     def unsent(self) -> int:
-        """Bytes given to `send` that the other side's end has not taken yet."""
+        """How many bytes given to `send` the other side has not accepted yet."""
         ...
 
     @property
     def binary(self) -> bool:
-        """Whether a frame may be any bytes, and is known for what it is at the other end."""
+        """Whether a frame may be arbitrary bytes and keeps its boundaries at the other end."""
         ...
 
     def open(self, receiver: Receiver) -> None:
-        """Begin to read. What came before is kept and delivered now."""
+        """Begin to read. Frames that arrived earlier were kept and are delivered now."""
         ...
 
     def send(self, frame: bytes) -> None:
-        """Queue one frame. Never blocks; after close it does nothing."""
+        """Queue one frame. Never blocks; does nothing after close."""
         ...
 
     async def drained(self) -> None:
-        """Wait until there is room again, or the channel closed. Cancelling it changes nothing."""
+        """Wait until the buffer has room again, or the channel closed. Cancelling it is safe."""
         ...
 
     def pause(self) -> None:
-        """Read no further for now; the other side will feel it."""
+        """Stop reading for now, so that the other side's writes block."""
         ...
 
     def resume(self) -> None: ...
 
     async def close(self) -> None:
-        """Send what is unsent, as far as the other side takes it, then close. Idempotent."""
+        """Send the unsent bytes, as far as the other side accepts them, then close. Idempotent."""
         ...

@@ -1,14 +1,15 @@
-"""What can go wrong in a conversation, and how it is named on the wire.
+"""The errors of a conversation, and their names on the wire.
 
-A `Problem` is the error a message carries: a value. Exceptions are for our own side: `RpcError`
-carries a problem out of a handler or out of a call, and the others say why a call has no answer.
+A `Problem` is the error that a message carries: a value. Exceptions are for our own side:
+`RpcError` carries a problem out of a handler or out of a call; the others mean that a call got no
+response.
 
-    CallError                 a call brought no result
-    ├── RpcError              the other side said no, with a problem
-    ├── CallTimedOut          it did not answer in time; a cancel was sent
-    ├── PeerGone              the channel closed, or was closed, before the answer
-    ├── UnexpectedReply       it answered with something of another type
-    └── StreamOverrun         its parts came faster than they were taken
+    CallError                 a call returned no result
+    ├── RpcError              the other side returned an error, with a problem
+    ├── CallTimedOut          no response in time; a cancel was sent
+    ├── PeerGone              the channel closed, or was closed, before the response
+    ├── UnexpectedReply       the response has another type
+    └── StreamOverrun         the parts arrived faster than they were read
 """
 
 from __future__ import annotations
@@ -24,20 +25,20 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 Code = int | str
-"""JSON-RPC has numbers, JSON escapes have `EC…` words."""
+"""JSON-RPC uses numbers, JSON escapes use `EC…` words."""
 
 
 class Condition(Enum):
-    """What went wrong, before a protocol gives it a code. The value is the sentence for it."""
+    """The kind of an error, before a protocol gives it a code. The value is its message."""
 
     PARSE = "The message is not valid JSON."
     REQUEST = "The message is not a valid request."
     METHOD = "There is no such method."
     PARAMS = "The parameters are not valid."
-    INTERNAL = "Something went wrong inside; the details are in the log."
+    INTERNAL = "Internal error; the details are in the log."
     CANCELLED = "The request was cancelled."
-    TIMED_OUT = "The request was not done in time."
-    CLOSING = "This side is closing."
+    TIMED_OUT = "The request timed out."
+    CLOSING = "This peer is closing."
 
 
 RESERVED: Final[Mapping[Condition, int]] = MappingProxyType(
@@ -66,17 +67,17 @@ class Problem:
 
 
 ENDING: Final = Problem(
-    Condition.CLOSING, "The server is ending: it was told to stop.", {"kind": "server_ending"}
+    Condition.CLOSING, "The server is shutting down.", {"kind": "server_ending"}
 )
-"""What a server that ends answers to all that it has not answered."""
+"""The response of a server that shuts down to every request it has not answered."""
 
 
 class CallError(Exception):
-    """A call brought no result."""
+    """A call returned no result."""
 
 
 class RpcError(CallError):
-    """A problem on its way: raised by a handler to send it, and by a call that received it."""
+    """Carries a problem: a handler raises it to send one, a call raises it on receiving one."""
 
     def __init__(self, code: Code | Condition, message: str, data: object = UNSET) -> None:
         super().__init__(message)
@@ -91,16 +92,16 @@ class RpcError(CallError):
 
 
 class CallTimedOut(CallError):
-    """The other side did not answer in time."""
+    """The other side did not respond in time."""
 
 
 class PeerGone(CallError):
-    """The channel closed before the answer came."""
+    """The channel closed before the response arrived."""
 
 
 class UnexpectedReply(CallError):
-    """The answer is not of the type that was asked for."""
+    """The response does not have the type that the caller gave."""
 
 
 class StreamOverrun(CallError):
-    """The parts of a stream came faster than they were taken."""
+    """The parts of a stream arrived faster than they were read."""

@@ -1,10 +1,10 @@
-"""Runs the handlers of one peer: how many at once, in which order, and what their ends become.
+"""Runs the handlers of one peer: how many at once, in which order, and their responses.
 
-Plain handlers answer on the spot; coroutines and async generators get a task each. At most
-`CALLS_IN_FLIGHT` run at once, or fewer if a peer is told so, and none is started while the other
-side leaves our answers unread: what has come waits in a queue, and when the queue is full the
-channel is read no further. That is all the backpressure there is, and replies to our own calls
-never wait in it, so two of these peers can flood each other without locking up.
+Plain handlers respond at once; coroutines and async generators get a task each. At most
+`CALLS_IN_FLIGHT` run at once, or fewer if the peer is configured so, and none is started while the
+other side leaves our responses unread. Further requests wait in a queue, and when the queue is full
+the channel is no longer read. There is no other backpressure. Replies to our own calls never wait
+in the queue, so two telex peers can flood each other without a deadlock.
 
 Used by `Peer` only.
 """
@@ -54,24 +54,24 @@ _NO_PARTS.end()
 
 @dataclass(frozen=True, slots=True)
 class CallContext:
-    """What a handler may know of the request it serves."""
+    """The context of a request, for a handler that has a second parameter."""
 
     peer: Peer
     id: Id | None
     """None for a notification."""
     method: str
     parts: Inbox[Part]
-    """The further parts of a request that comes in parts; else none."""
+    """The further parts of a request that has several; otherwise empty."""
     in_parts: bool = False
-    """Whether the request comes in parts."""
+    """Whether the request has several parts."""
 
     def clock_stopped(self) -> AbstractContextManager[None]:
-        """While this lasts, the request's time does not run. A notification has none."""
+        """Pause the deadline of the request. A notification has no deadline."""
         return nullcontext() if self.id is None else self.peer.clock_stopped(self.id)
 
 
 class Job:
-    """One message to be served, and where its answers go."""
+    """One message to serve, and where its responses go."""
 
     __slots__ = ("answer", "id", "message", "parts", "size", "work")
 
@@ -87,7 +87,7 @@ class Job:
 
 
 class Serving:
-    """The requests of theirs that are waiting or running here."""
+    """The requests of the other side that wait or run here."""
 
     def __init__(
         self,
@@ -96,12 +96,12 @@ class Serving:
         conversation: Conversation,
         channel: Channel,
         at_once: int,
-        hold_up: bool,
+        pause_reading: bool,
     ) -> None:
         self._at_once = at_once
-        self._hold_up = hold_up
-        self._behind: set[Job] = set()
-        """Jobs with more parts than they have taken, for which the channel is held up."""
+        self._pause_reading = pause_reading
+        self._lagging: set[Job] = set()
+        """Jobs with a full inbox, for which the channel is paused."""
         self._peer = peer
         self._methods = methods
         self._conversation = conversation
@@ -119,8 +119,8 @@ class Serving:
         if job.id is not None:
             self._jobs[job.id] = job
             if isinstance(job.message, Request) and job.message.more:
-                job.parts = Inbox(partial(self._caught_up, job) if self._hold_up else None)
-        if (not self._queue and self._has_room()) or self._can_be_squeezed_in(job):
+                job.parts = Inbox(partial(self._caught_up, job) if self._pause_reading else None)
+        if (not self._queue and self._has_room()) or self._may_skip_queue(job):
             self._start(job)
             return
         self._queue.append(job)
@@ -129,25 +129,25 @@ class Serving:
         self._await_room()
 
     def feed(self, part: Part) -> None:
-        """A further part of a request came."""
+        """Pass a further part of a request to its handler."""
         job = self._jobs.get(part.id)
         if job is None:
             return
         if not job.parts.put(part):
-            self._fail(job, Problem.of(Condition.REQUEST, "Its parts come too fast."))
+            self._fail(job, Problem.of(Condition.REQUEST, "Its parts arrive too fast."))
             self._cancel(job)
         elif not part.more:
             job.parts.end()
-        elif self._hold_up and job.parts.full:
-            self._behind.add(job)
+        elif self._pause_reading and job.parts.full:
+            self._lagging.add(job)
             self._bound_queue()
 
     def _caught_up(self, job: Job) -> None:
-        self._behind.discard(job)
+        self._lagging.discard(job)
         self._bound_queue()
 
     def stop(self, id: Id, problem: Problem | None) -> None:
-        """Serve a request no longer. With a problem, that is the answer; the state ended it."""
+        """Stop serving a request that the state has ended. The problem, if any, is its response."""
         job = self._jobs.pop(id, None)
         if job is None:
             return
@@ -160,12 +160,12 @@ class Serving:
             job.answer(Failure(id, problem))
 
     def when_idle(self, then: Callable[[], None]) -> None:
-        """Call back once nothing is waiting or running, which may be now."""
+        """Call back once no request waits or runs, possibly at once."""
         self._when_idle = then
         self._start_queued()
 
     def end(self) -> set[asyncio.Task[None]]:
-        """Stop everything. Returns the tasks that are on their way out."""
+        """Stop everything. Returns the tasks that were cancelled and still run."""
         self._queue.clear()
         self._jobs.clear()
         leaving = {*self._tasks, *([self._room] if self._room else [])} - {asyncio.current_task()}
@@ -176,8 +176,8 @@ class Serving:
     def _has_room(self) -> bool:
         return len(self._tasks) < self._at_once and self._channel.unsent <= limits.OUTBOUND_BYTES
 
-    def _can_be_squeezed_in(self, job: Job) -> bool:
-        """However many are running: what answers on the spot may be what ends them."""
+    def _may_skip_queue(self, job: Job) -> bool:
+        """Whether to serve a plain handler although all slots are taken: it may end one of them."""
         method = self._methods.get(job.message.method)
         return (
             self._at_once > 1
@@ -187,19 +187,19 @@ class Serving:
         )
 
     def _bound_queue(self) -> None:
-        """Stop reading when the queue is full; go on when half of it is gone."""
+        """Stop reading when the queue is full; resume when half of it is empty."""
         count, weight = len(self._queue), self._queued_bytes
         full = count >= limits.REQUESTS_QUEUED or weight >= limits.QUEUED_BYTES
         few = count <= limits.REQUESTS_QUEUED // 2 and weight <= limits.QUEUED_BYTES // 2
-        if not self._paused and (full or self._behind):
+        if not self._paused and (full or self._lagging):
             self._paused = True
             self._channel.pause()
-        elif self._paused and few and not self._behind:
+        elif self._paused and few and not self._lagging:
             self._paused = False
             self._channel.resume()
 
     def _await_room(self) -> None:
-        """A running job's end looks at the queue. Unread answers need somebody to wait for them."""
+        """Watch for unread responses to drain. The end of a running job starts queued jobs too."""
         if self._room is None and self._channel.unsent > limits.OUTBOUND_BYTES:
             self._room = asyncio.create_task(self._when_drained())
 
@@ -238,18 +238,19 @@ class Serving:
         self._run(job, method, arguments)
 
     def _unknown(self, job: Job) -> Problem:
-        """Nobody reads the nearest names where nothing is answered, so none are looked for."""
+        """Return the error for an unknown method. For a notification no nearest names are sought,
+        because nothing is sent."""
         if job.id is None:
             return Problem.of(Condition.METHOD)
         return self._methods.unknown(job.message.method)
 
     def _run(self, job: Job, method: Method, arguments: tuple[object, ...]) -> None:
         if method.streams:
-            self._spawn(job, self._pour(job, method.handler(*arguments)))
+            self._spawn(job, self._stream(job, method.handler(*arguments)))
             return
         try:
             outcome = method.handler(*arguments)
-        except Exception as error:  # noqa: BLE001  whatever a handler raises becomes its answer
+        except Exception as error:  # noqa: BLE001  any exception of a handler becomes its response
             self._fail(job, self._problem(job, error))
             return
         if asyncio.iscoroutine(outcome):
@@ -265,22 +266,22 @@ class Serving:
 
     def _done(self, task: asyncio.Task[None]) -> None:
         job = self._tasks.pop(task)
-        self._behind.discard(job)
+        self._lagging.discard(job)
         if not task.cancelled():
-            task.result()  # nothing should be left to raise; if it is, the loop's handler hears it
+            task.result()  # no exception is expected here; the loop's handler would report one
         elif job.work is not None:
-            job.work.close()  # cancelled before its first step: it is not to be missed
+            job.work.close()  # cancelled before its first step: avoids a "never awaited" warning
         self._start_queued()
 
     async def _finish(self, job: Job, outcome: Coroutine[Any, Any, object]) -> None:
         try:
             result = await outcome
-        except Exception as error:  # noqa: BLE001  whatever a handler raises becomes its answer
+        except Exception as error:  # noqa: BLE001  any exception of a handler becomes its response
             self._fail(job, self._problem(job, error))
         else:
             self._reply(job, result)
 
-    async def _pour(self, job: Job, parts: AsyncGenerator[object, None]) -> None:
+    async def _stream(self, job: Job, parts: AsyncGenerator[object, None]) -> None:
         try:
             async with aclosing(parts):
                 async for part in parts:
@@ -289,7 +290,7 @@ class Serving:
                         return
                     self._reply(job, part, more=True)
                     await self._channel.drained()
-        except Exception as error:  # noqa: BLE001  whatever a handler raises becomes its answer
+        except Exception as error:  # noqa: BLE001  any exception of a handler becomes its response
             self._fail(job, self._problem(job, error))
         else:
             self._answer(job, Reply(job.id) if job.id is not None else None)
@@ -312,12 +313,12 @@ class Serving:
 
     def _fail(self, job: Job, problem: Problem) -> None:
         if job.id is None:
-            self._peer.untold(problem)
+            self._peer.notification_failed(problem)
         else:
             self._answer(job, Failure(job.id, problem))
 
     def _answer(self, job: Job, message: Message | None) -> None:
-        """The last answer, unless a cancel or the time already gave it."""
+        """Send the last response, unless a cancel or a timeout has ended the request."""
         if job.id is None or message is None:
             return
         self._jobs.pop(job.id, None)
@@ -331,7 +332,7 @@ class Serving:
                 task.cancel()
 
     def _problem(self, job: Job, error: Exception) -> Problem:
-        """What the other side is told. What an unexpected exception says stays in our log."""
+        """Return the error to send. The text of an unexpected exception stays in our log."""
         if isinstance(error, RpcError):
             problem = error.problem
             try:
@@ -343,5 +344,8 @@ class Serving:
 
 
 def _encoded(value: object) -> object:
-    """A value as it will be sent, encoded here, where a mistake has somebody to go to."""
+    """Return a value as it is sent.
+
+    Encoding here reports a mistake to the handler's own request.
+    """
     return value if value is ABSENT or isinstance(value, bytes) else Raw(msgspec.json.encode(value))

@@ -1,8 +1,8 @@
-"""Parts of one stream, between the channel that brings them and the reader that takes them.
+"""A bounded buffer for the parts of one stream, between the channel and the reader.
 
-Bounded: a reader that falls too far behind loses this stream, and only this one. Holding the
-channel up instead would make every other call on it wait for one slow reader; a peer that wants
-that nevertheless is told when to (`full`), and when no more (`on_room`).
+A reader that falls too far behind loses this stream, and only this one. Pausing the channel instead
+would make every other call on it wait for one slow reader. A peer that wants that nevertheless
+checks `full` to pause the channel, and `on_room` is called when it can resume.
 """
 
 from __future__ import annotations
@@ -22,11 +22,15 @@ _FEW: Final = limits.STREAM_PARTS // 2
 
 
 class Inbox(Generic[P]):
-    """One writer, one reader, an end."""
+    """A queue with one writer, one reader and an end."""
 
     def __init__(self, on_room: Callable[[], None] | None = None) -> None:
-        """With `on_room`, nothing is refused: who writes stops by itself when it is `full`, and
-        then `on_room` is called as soon as half of the parts are taken."""
+        """Create an empty inbox.
+
+        Args:
+            on_room: If given, `put` never refuses: the writer stops by itself when the inbox is
+                `full`, and `on_room` is called as soon as the reader has taken half of the parts.
+        """
         self._on_room = on_room
         self._parts: deque[P] = deque()
         self._ended = False
@@ -34,7 +38,7 @@ class Inbox(Generic[P]):
         self._wake = asyncio.Event()
 
     def put(self, part: P) -> bool:
-        """Add a part. False when there are too many that nobody took."""
+        """Add a part. Returns False when too many parts are unread."""
         if self.full and self._on_room is None:
             return False
         self._parts.append(part)
@@ -46,13 +50,13 @@ class Inbox(Generic[P]):
         return len(self._parts) >= limits.STREAM_PARTS
 
     def end(self, error: Exception | None = None) -> None:
-        """No more parts. The reader gets those already here, then the error, if there is one."""
+        """Add no more parts. The reader gets the parts already here, then the error, if any."""
         if not self._ended:
             self._ended, self._error = True, error
             self._wake.set()
 
     async def __aiter__(self) -> AsyncIterator[P]:
-        """The parts, in order. Cancelling it between two of them loses none."""
+        """Yield the parts in order. Cancelling between two parts loses none."""
         while True:
             while self._parts:
                 part = self._parts.popleft()

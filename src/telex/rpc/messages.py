@@ -1,9 +1,9 @@
-"""One conversation's messages, as values. How they are spelled is `dialects`' business.
+"""The messages of a conversation, as values. `dialects` defines how they are encoded.
 
-`data` of a message that came is `Raw` JSON, decoded once the receiver knows its type (or `bytes`,
-where the dialect carries binary). `data` of a message to be sent is any value msgspec can encode.
+`data` of a received message is `Raw` JSON, decoded once the receiver knows its type (or `bytes`,
+where the dialect carries binary). `data` of a message to send is any value that msgspec can encode.
 `ABSENT` is not `None`: a reply without data and a reply of null are different messages. `datatype`
-is a hint which of several types the data is; only some dialects carry it.
+is a hint for the type of the data; only some dialects carry it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ += ["Notification", "Part", "Raw", "Reply", "Request", "Typed"]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Wants an answer. With `more`, parts with the same id follow."""
+    """A message that requires a response. With `more`, parts with the same id follow."""
 
     id: Id
     method: str
@@ -39,7 +39,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """More of a request that said `more`."""
+    """A further part of a request that had `more` set."""
 
     id: Id
     data: object = ABSENT
@@ -49,7 +49,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """Wants no answer, and gets none, not even an error."""
+    """A message that gets no response, not even an error."""
 
     method: str
     data: object = ABSENT
@@ -58,7 +58,7 @@ class Notification:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The answer, or with `more` a part of it."""
+    """The response, or with `more` a part of it."""
 
     id: Id
     data: object = ABSENT
@@ -68,7 +68,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """The answer is no. Without an id: the request was too broken to have one."""
+    """An error response. It has no id if the request was too broken to have one."""
 
     id: Id | None
     problem: Problem
@@ -76,14 +76,14 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """The asker no longer wants the answer to this request."""
+    """The caller no longer wants the response to this request."""
 
     id: Id
 
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """Data to be sent with its `datatype`: what a handler yields, or puts among a call's parts."""
+    """Data to send with its `datatype`: yielded by a handler, or one of a call's parts."""
 
     datatype: str
     data: object
@@ -91,8 +91,10 @@ class Typed:
 
 @dataclass(frozen=True, slots=True)
 class Last:
-    """What an async generator yields as the end of its answer, where that end has data. Without
-    it, the end is a packet of its own that has none."""
+    """The end of a streamed response, with data: yielded by an async generator as its last value.
+
+    Without it, the end of the stream is a packet of its own without data.
+    """
 
     data: object
 
@@ -102,17 +104,17 @@ Message = Request | Part | Notification | Reply | Failure | Cancel
 
 @dataclass(frozen=True, slots=True)
 class Malformed:
-    """A frame that is no message."""
+    """A frame that is not a valid message."""
 
     problem: Problem
     answer: Failure | None = None
-    """The failure to send back, where one is due."""
+    """The failure to send back, if any."""
     spoils: Id | None = None
-    """The call of ours whose answer this would have been: there will be no other."""
+    """The call of ours to which this was the response: no other response will arrive."""
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Several messages in one frame, whose answers go back in one frame."""
+    """Several messages in one frame. Their responses are sent in one frame too."""
 
     members: tuple[Message | Malformed, ...]

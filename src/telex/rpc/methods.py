@@ -1,14 +1,15 @@
 """Typed handlers, by method name.
 
-A handler is a plain function or method: its first parameter's type is what `params` must be, its
-return type is the result. `async def` handlers run concurrently; plain ones answer at once, without
-a task; async generators answer in parts, where the dialect has parts. A second parameter, if there
-is one, gets the `Call`: who asked, and the further parts of the request.
+A handler is a plain function or method. The type of its first parameter is the type of `params`;
+its return type is the type of the result. `async def` handlers run concurrently; plain handlers
+respond at once, without a task; async generators respond in parts, where the dialect has parts. A
+second parameter, if any, gets the `CallContext`: the calling peer and the further parts of the
+request.
 
     methods = Methods()
     methods.add("session.list", service.list_sessions)
 
-The same types yield JSON Schema for the reference pages. Which methods exist is a service's to say.
+The same types yield JSON Schema for the reference pages. The services decide which methods exist.
 """
 
 from __future__ import annotations
@@ -29,25 +30,25 @@ Handler = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """One handler, with what its signature says."""
+    """One handler, with the facts from its signature."""
 
     name: str
     handler: Handler
     params: Any
-    """The type of the parameters; None if it takes none."""
+    """The type of the parameters; None if the handler takes none."""
     result: Any
     """The type of the result, or of each part of it."""
     streams: bool
     wants_call: bool
     quick: bool
-    """Whether it answers on the spot, without a task."""
+    """Whether the handler responds at once, without a task."""
     doc: str
     decoder: msgspec.json.Decoder[Any]
     named: bool
-    """Whether its parameters are an object: none by position are then none by name."""
+    """Whether the parameters are an object: an empty array then means an empty object."""
 
     def arguments(self, data: object) -> tuple[object, ...]:
-        """The decoded parameters, as a tuple to call with. Raises msgspec.ValidationError."""
+        """Return the decoded parameters as a tuple to call with. Raises msgspec.ValidationError."""
         if self.params is None:
             return ()
         if isinstance(data, bytes):
@@ -55,40 +56,40 @@ class Method:
         if data is ABSENT or (self.named and _is_empty_array(data)):
             data = b"{}"
         return (
-            self.decoder.decode(data),  # type: ignore[arg-type]  # Raw, by the door
+            self.decoder.decode(data),  # type: ignore[arg-type]  # Raw, from the dialect
         )
 
 
 class Methods:
-    """The table a peer serves from."""
+    """The table of handlers that a peer serves from."""
 
     positional = True
-    """Whether parameters could come in an array, so that an empty one has none of them."""
+    """Whether clients may pass parameters in an array, so that an empty array means none."""
 
     def __init__(self) -> None:
         self._methods: dict[str, Method] = {}
 
     def add(self, name: str, handler: Handler) -> None:
-        """Serve `name` with this handler. A name is given once."""
+        """Serve `name` with this handler. Each name has one handler."""
         if name in self._methods:
-            raise ValueError(f"the method {name!r} has a handler already")
+            raise ValueError(f"the method {name!r} already has a handler")
         self._methods[name] = _inspected(name, handler, self.positional)
 
     def get(self, name: str) -> Method | None:
         return self._methods.get(name)
 
     def unknown(self, name: str, detail: str = "") -> Problem:
-        """What is answered for a name that is not in the table: with the nearest ones that are."""
+        """Return the error for a name that is not in the table, with the nearest known names."""
         return unknown_method(name, self._methods, detail)
 
     def __iter__(self) -> Iterator[Method]:
         return iter(self._methods.values())
 
     def schema(self) -> dict[str, Any]:
-        """JSON Schema of every method's params and result, with shared types under `$defs`."""
+        """Return JSON Schema of every method's params and result; shared types are in `$defs`."""
         types = [t for m in self for t in (m.params, m.result)]
-        told = [type(None) if t is None else t for t in types]
-        schemas, defs = msgspec.json.schema_components(told, ref_template="#/$defs/{name}")
+        given = [type(None) if t is None else t for t in types]
+        schemas, defs = msgspec.json.schema_components(given, ref_template="#/$defs/{name}")
         pairs = zip(schemas[::2], schemas[1::2], strict=True)
         methods = {
             m.name: {"description": m.doc, "params": params, "result": result, "streams": m.streams}
@@ -103,7 +104,7 @@ def _inspected(name: str, handler: Handler, positional: bool) -> Method:
     parameters = list(inspect.signature(handler).parameters.values())
     for parameter in parameters:
         if parameter.name not in hints:
-            raise TypeError(f"the handler of {name!r} does not say what its {parameter.name!r} is")
+            raise TypeError(f"the handler of {name!r} has no type for its {parameter.name!r}")
     kinds = [hints[parameter.name] for parameter in parameters]
     streams = inspect.isasyncgenfunction(handler)
     if streams and get_origin(result) is AsyncIterator:

@@ -1,9 +1,10 @@
-"""The known names that are nearest to an unknown one, for the answer to a misspelt method.
+"""Finds the known names that are nearest to an unknown one, for the error of a misspelt method.
 
-Three readings are compared, and the first that finds something counts: the whole name, its words in
-another order (`list_sessions`), and its last word alone (`snapshot`). Case and separators do not
-matter. An answer holds names of our own table and nothing of what was asked, so that it may be
-typed into a program. Pure; used by `serving`, and wherever else names are looked up in a table.
+Three readings of the names are compared, and the first reading with a match is used: the whole
+name, its words in another order (`list_sessions`), and its last word alone (`snapshot`). Case and
+separators are ignored. The result holds names of our own table and no text of the request, so it is
+safe to type into a program. Pure; used by `methods`, and wherever else a table of names is
+searched.
 """
 
 from __future__ import annotations
@@ -21,23 +22,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 _SHOWN: Final = 3
-"""Names in one answer: more is a list, and lists are in the reference."""
+"""Names in one error message: longer lists belong in the reference."""
 _ALIKE: Final = 0.7
-"""Below it, a likeness is chance: `session.` alone makes names of one namespace half alike."""
+"""A lower similarity is chance: `session.` alone makes names of one namespace half alike."""
 _AS_GOOD: Final = 0.05
-"""What is so much less alike than the best is not meant."""
+"""Names that are less similar than the best by more than this are left out."""
 _HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _WORD: Final = re.compile(r"[a-z0-9]+")
 
 
 class Nearest(Struct, frozen=True):
-    """The `data` of the error."""
+    """The `data` member of the error."""
 
     nearest: tuple[str, ...]
 
 
 def nearest_names(name: str, known: Iterable[str]) -> tuple[str, ...]:
-    """Up to three of the known names, the nearest first; none for a name too long to be one."""
+    """Return up to three known names, the nearest first; none for a name that is too long."""
     if len(name) > limits.MISSPELT_NAME_CHARS:
         return ()
     wanted = _words(name)
@@ -49,7 +50,7 @@ def nearest_names(name: str, known: Iterable[str]) -> tuple[str, ...]:
 
 
 def unknown_method(name: str, known: Iterable[str], detail: str = "") -> Problem:
-    """The answer to a method that is not in the table."""
+    """Return the error for a method that is not in the table."""
     near = nearest_names(name, known)
     hint = f"{detail} {did_you_mean(near)}".strip()
     data = Nearest(near) if near else UNSET
@@ -57,7 +58,7 @@ def unknown_method(name: str, known: Iterable[str], detail: str = "") -> Problem
 
 
 def did_you_mean(names: tuple[str, ...]) -> str:
-    """A question with the names in it; nothing if there are none."""
+    """Return a question with the names in it; empty if there are none."""
     if not names:
         return ""
     *others, last = names
@@ -75,7 +76,7 @@ def _closest(
 
 
 def _likeness(matcher: SequenceMatcher[str], text: str) -> float:
-    """The upper bounds come first: they cost little, and most names are not alike."""
+    """Return the similarity, testing the cheap upper bounds first: most names are not alike."""
     matcher.set_seq1(text)
     if matcher.real_quick_ratio() < _ALIKE or matcher.quick_ratio() < _ALIKE:
         return 0.0

@@ -1,8 +1,8 @@
-"""The calls one peer has open: where their answers go, and when the next may go out.
+"""The open calls of one peer: where their responses go, and when the next call may be sent.
 
-At most `CALLS_IN_FLIGHT` are open at once and none goes out while the other side leaves too much
-unread: callers wait their turn, in order. What an answer means is `state`'s to say; here it finds
-the caller. Used by `Peer` only; `serving` is the same for the other direction.
+At most `CALLS_IN_FLIGHT` calls are open at once, and none is sent while the other side has too much
+unread: callers wait in order. `state` decides what a response means; this module finds its caller.
+Used by `Peer` only; `handler_tasks` is the counterpart for the other direction.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from telex.rpc.state import Conversation, Effect
 
 Answer = asyncio.Future[Reply] | Inbox[Reply]
-"""Where an answer goes: whole, or in parts."""
+"""Where a response goes: whole into a future, or in parts into an inbox."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class _Pending:
 
 
 class Calling:
-    """The requests of ours that wait for an answer."""
+    """The requests of this side that wait for a response."""
 
     def __init__(
         self,
@@ -62,11 +62,12 @@ class Calling:
         self._pending: dict[Id, _Pending] = {}
         self._count = 0
         self._turns: deque[asyncio.Future[None]] = deque()
-        self._pouring: set[asyncio.Task[None]] = set()
-        self._deaf: str | None = None
-        """Why no answer can come any more."""
-        self._gone: str | None = None
-        """Why nothing can be sent any more."""
+        self._senders: set[asyncio.Task[None]] = set()
+        """Tasks that send the further parts of requests."""
+        self._no_responses: str | None = None
+        """Why no response can arrive any more."""
+        self._closed: str | None = None
+        """Why no message can be sent any more."""
 
     async def ask(
         self,
@@ -78,8 +79,15 @@ class Calling:
         id: Id | None = None,
         grace: float = 0.0,
     ) -> Id:
-        """Send a request, when it is its turn. The answer goes where it is told to. The other side
-        is told the timeout, and may take so much longer (`grace`) for what it does not count."""
+        """Send a request, after waiting for a free slot.
+
+        Args:
+            parts: Further parts of the request, sent as they become available.
+            answer: Where the response is put.
+            id: The request's id; None lets the dialect choose one.
+            grace: Seconds that we wait beyond the timeout sent to the other side, for work that
+                the other side does not count against it.
+        """
         try:
             if not self._may_call():
                 await self._turn_to_call()
@@ -88,15 +96,15 @@ class Calling:
                 id = self._dialect.new_id(self._count)
             self._send(Request(id, method, params, timeout, more=parts is not None))
         except BaseException:
-            self._next_turn()  # ours was not used
+            self._next_turn()  # this slot was not used
             raise
         until = None if timeout is None else timeout + grace
         self._conversation.ask(id, asyncio.get_running_loop().time(), until)
         self._pending[id] = _Pending(method, timeout, answer)
         if parts is not None:
-            task = asyncio.create_task(self._pour(id, parts))
-            self._pouring.add(task)
-            task.add_done_callback(self._pouring.discard)
+            task = asyncio.create_task(self._send_parts(id, parts))
+            self._senders.add(task)
+            task.add_done_callback(self._senders.discard)
         return id
 
     def repeat(self, id: Id, method: str, params: object) -> None:
@@ -104,13 +112,13 @@ class Calling:
             self._send(Request(id, method, params, pending.timeout))
 
     def forget(self, id: Id) -> None:
-        """The caller is done; if the answer has not come, it is not wanted any more."""
+        """End a call. If its response has not arrived, cancel it on the other side."""
         if self._pending.pop(id, None) is not None:
             self._apply(self._conversation.abandon(id))
         self._next_turn()
 
     def deliver(self, reply: Reply) -> None:
-        """An answer came, or a part of one."""
+        """Pass a response, or a part of one, to its caller."""
         id, more = reply.id, reply.more
         pending = self._pending.get(id) if more else self._pending.pop(id, None)
         if pending is None:
@@ -121,58 +129,58 @@ class Calling:
         elif not pending.answer.put(reply):
             self._pending.pop(id, None)
             self._apply(self._conversation.abandon(id))
-            what = f"{pending.method}: {limits.STREAM_PARTS} parts came and were not taken"
+            what = f"{pending.method}: {limits.STREAM_PARTS} parts arrived and were not read"
             pending.fail(StreamOverrun(what))
         elif not more:
             pending.answer.end()
 
     def fail(self, id: Id, problem: Problem | None) -> None:
-        """A call ends without a result: they said why, or there is silence."""
+        """End a call without a result: with the other side's error, or with our own."""
         if (pending := self._pending.pop(id, None)) is not None:
-            pending.fail(RpcError.carrying(problem) if problem else self._silence(pending))
+            pending.fail(RpcError.carrying(problem) if problem else self._no_response(pending))
 
     def hang_up(self, why: str) -> None:
-        """No more answers; those who wait their turn need not."""
-        self._deaf = self._deaf or why
+        """Expect no more responses, and wake the callers that wait for a free slot."""
+        self._no_responses = self._no_responses or why
         for turn in self._turns:
             if not turn.done():
                 turn.set_result(None)
 
     def end(self, why: str) -> set[asyncio.Task[None]]:
-        """No more sending either. Returns the tasks that are on their way out."""
-        self._gone = why
+        """Send no more either. Returns the tasks that were cancelled and still run."""
+        self._closed = why
         self.hang_up(why)
-        for task in self._pouring:
+        for task in self._senders:
             task.cancel()
-        return set(self._pouring)
+        return set(self._senders)
 
     async def room_to_send(self) -> None:
-        """Wait while too much is unread over there. Raises PeerGone once there is no there."""
-        if self._gone is None and self._channel.unsent > limits.OUTBOUND_BYTES:
+        """Wait while the other side has too much unread. Raises PeerGone once it is closed."""
+        if self._closed is None and self._channel.unsent > limits.OUTBOUND_BYTES:
             await self._channel.drained()
-        if self._gone is not None:
-            raise PeerGone(self._gone)
+        if self._closed is not None:
+            raise PeerGone(self._closed)
 
     def _may_call(self) -> bool:
         return (
             self._conversation.calls < limits.CALLS_IN_FLIGHT
             and self._channel.unsent <= limits.OUTBOUND_BYTES
-            and self._deaf is None
+            and self._no_responses is None
         )
 
     async def _turn_to_call(self) -> None:
-        while self._conversation.calls >= limits.CALLS_IN_FLIGHT and self._deaf is None:
+        while self._conversation.calls >= limits.CALLS_IN_FLIGHT and self._no_responses is None:
             turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._turns.append(turn)
             try:
                 await turn
             except asyncio.CancelledError:
-                with contextlib.suppress(ValueError):  # already out: the turn was given to us
+                with contextlib.suppress(ValueError):  # already removed: the slot was given to us
                     self._turns.remove(turn)
                 raise
         await self.room_to_send()
-        if self._deaf is not None:
-            raise PeerGone(self._deaf)
+        if self._no_responses is not None:
+            raise PeerGone(self._no_responses)
 
     def _next_turn(self) -> None:
         while self._turns and self._conversation.calls < limits.CALLS_IN_FLIGHT:
@@ -181,8 +189,8 @@ class Calling:
                 turn.set_result(None)
                 break
 
-    async def _pour(self, id: Id, parts: AsyncIterable[object]) -> None:
-        """Send the further parts of a request; an empty one is the last."""
+    async def _send_parts(self, id: Id, parts: AsyncIterable[object]) -> None:
+        """Send the further parts of a request; an empty part is the last."""
         try:
             async for part in parts:
                 await self.room_to_send()
@@ -195,11 +203,11 @@ class Calling:
                 self._conversation.renew(id, now, ours=True)
             if id in self._pending:
                 self._send(Part(id))
-        except Exception as error:  # noqa: BLE001  the caller's own parts failed, and it is told
+        except Exception as error:  # noqa: BLE001  the caller's own parts failed; its call raises
             if (pending := self._pending.get(id)) is not None:
                 pending.fail(error)
 
-    def _silence(self, pending: _Pending) -> CallError:
-        if self._deaf is not None:
-            return PeerGone(f"{pending.method}: {self._deaf}")
+    def _no_response(self, pending: _Pending) -> CallError:
+        if self._no_responses is not None:
+            return PeerGone(f"{pending.method}: {self._no_responses}")
         return CallTimedOut(f"{pending.method}: no answer within {pending.timeout:g} s")

@@ -1,12 +1,12 @@
-"""One end of a symmetric conversation: the one asyncio shell around dialect and state.
+"""One end of a symmetric conversation: the asyncio shell around dialect and state.
 
     async with Peer(channel, JsonRpc(), methods) as peer:
         sessions = await peer.call("session.list", returns=SessionList)
 
-Either side calls, notifies and serves. `outgoing_calls` holds our open calls, `handler_tasks` their
-requests; `state` says what may follow what, and the dialect what a message looks like. A call that
-times out or is cancelled sends a cancellation to the other side; late and duplicate replies are
-absorbed and counted; closing fails what is pending with a clear error and leaves no task behind.
+Either side calls, notifies and serves. `outgoing_calls` holds our open calls, `handler_tasks` the
+requests of the other side; `state` decides the transitions, and the dialect encodes the messages. A
+call that times out or is cancelled sends a cancel to the other side. Late and duplicate replies are
+absorbed and counted. Closing fails the pending calls with a clear error and leaves no task behind.
 """
 
 from __future__ import annotations
@@ -51,27 +51,30 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 DEFAULT_TIMEOUT: Final = -1.0
-"""As long as the dialect says."""
+"""Use the timeout of the dialect."""
 
 BINARY: Final = b"\xff"
-"""How a frame begins that is no message: neither JSON nor any other UTF-8 text does."""
+"""First byte of a binary frame. Neither JSON nor any other UTF-8 text begins with it."""
 
 _ONE_LINE: Final = bytes.maketrans(b"\n\r\t", b"   ")
 
 _REDACT: Final = Redactor().redact
-"""What an error sentence passes on its way out, unless a peer is given a redactor of its own."""
+"""The redactor of error messages, unless a peer is given its own."""
 
 
 class NoBinary(TypeError):
-    """Bytes that are no message, for a channel that has messages only."""
+    """Binary data was sent on a channel that carries only messages."""
 
 
 class MessageTooLarge(ValueError):
-    """A message of ours that no peer would take."""
+    """A message of this side is larger than any peer accepts."""
 
 
 class Peer:
-    """Give it a channel, which it opens. Close it, or use it as a context manager."""
+    """One end of a conversation over a channel, which it opens.
+
+    Close it, or use it as a context manager.
+    """
 
     def __init__(
         self,
@@ -82,37 +85,52 @@ class Peer:
         redact: Callable[[str], str] | None = None,
         trace: Trace | None = None,
         at_once: int = limits.CALLS_IN_FLIGHT,
-        hold_up: bool = False,
-        still: Callable[[Id], bool] = lambda id: False,
+        pause_reading: bool = False,
+        deadline_paused: Callable[[Id], bool] = lambda id: False,
         on_binary: Callable[[bytes], None] | None = None,
+        repeats: bool = False,
     ) -> None:
-        """`at_once` requests of theirs run at a time: 1 keeps them in order. With `hold_up`, parts
-        that come faster than they are taken hold up all that they say, and their stream does not
-        fail. `still` says of a request whose time is up whether it stood still: then it begins
-        anew. `on_binary` gets the frames that begin with `BINARY`, where the channel carries them;
-        they are no messages."""
+        """Open the channel and begin to serve.
+
+        Args:
+            at_once: How many requests run at a time; 1 keeps them in order.
+            pause_reading: When the parts of a request arrive faster than its handler reads them,
+                stop reading from the channel instead of failing that request.
+            deadline_paused: Called with the id of a request whose deadline has passed; True renews
+                the deadline.
+            on_binary: Gets the frames that begin with `BINARY`, where the channel carries them;
+                they are not messages.
+            repeats: Ignore a request that comes again while it is being served, because its answer
+                is on its way. Otherwise a repeated id is refused.
+        """
         self._channel = channel
         self._dialect = dialect
         self._trace = trace or from_environment()
-        self._conversation = talk = Conversation()
+        self._conversation = talk = Conversation(repeats=repeats)
         self._calling = Calling(dialect, talk, channel, self._send, self._apply)
-        self._serving = Serving(self, methods or Methods(), talk, channel, at_once, hold_up)
+        self._serving = Serving(self, methods or Methods(), talk, channel, at_once, pause_reading)
         self._redact = redact or _REDACT
         self._on_binary = on_binary
-        self._still = still
-        self._stopped: set[Id] = set()
-        """Requests of theirs whose time does not run."""
+        self._deadline_paused = deadline_paused
+        self._paused: set[Id] = set()
+        """Requests of the other side whose deadline is paused."""
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
         self._leaving: set[asyncio.Task[None]] = set()
         self._closing: asyncio.Task[None] | None = None
         self._ended = asyncio.Event()
+        self._why_ended = ""
         channel.open(self)
 
     @property
     def counts(self) -> Counts:
-        """What was absorbed so far."""
+        """How many mistakes of the other side were absorbed so far."""
         return self._conversation.counts
+
+    @property
+    def why_ended(self) -> str:
+        """Why the conversation is over; empty while it is not."""
+        return self._why_ended
 
     async def __aenter__(self) -> Self:
         return self
@@ -136,12 +154,18 @@ class Peer:
         id: Id | None = None,
         grace: float = 0.0,
     ) -> T:
-        """Ask, and wait for the whole answer. An `id` of the caller's must be new in this
-        conversation, and none that the dialect would choose. We wait `grace` longer than the other
-        side is told to take: it may have a person to ask, whose time does not count.
+        """Send a request and wait for the whole response.
 
-        Raises a `CallError`: what the other side said, or why it said nothing. Cancelling it tells
-        the other side, which may have acted by then.
+        Cancelling the call sends a cancel to the other side, which may have acted by then.
+
+        Args:
+            id: A request id, new in this conversation and not one that the dialect would choose.
+            grace: Seconds that this side waits beyond the timeout it sends. The other side may
+                have to ask a person, whose time does not count.
+
+        Raises:
+            CallError: The error that the other side returned, or the reason why there was no
+                response.
         """
         seconds = self._dialect.default_timeout if timeout == DEFAULT_TIMEOUT else timeout
         answer: asyncio.Future[Reply] = self._loop.create_future()
@@ -155,7 +179,7 @@ class Peer:
         return result
 
     def repeat(self, id: Id, method: str, params: object = ABSENT) -> None:
-        """Say a request of ours once more, for who lost it; nothing if its answer has come."""
+        """Send an open request again, for a receiver that lost it; does nothing once answered."""
         self._calling.repeat(id, method, params)
 
     async def stream(
@@ -168,9 +192,10 @@ class Peer:
         parts: AsyncIterable[object] | None = None,
         grace: float = 0.0,
     ) -> AsyncIterator[T]:
-        """Ask, and get the answer in parts as they come. Leaving early tells the other side.
+        """Send a request and yield the parts of the response as they arrive.
 
-        With `returns=Reply` the messages themselves, for who needs to see their datatype.
+        Leaving the iteration early sends a cancel. `returns=Reply` yields the messages themselves,
+        for callers that need their datatype.
         """
         inbox: Inbox[Reply] = Inbox()
         id = await self._calling.ask(method, params, timeout, parts, inbox, grace=grace)
@@ -183,7 +208,7 @@ class Peer:
             self._calling.forget(id)
 
     async def notify(self, method: str, params: object = ABSENT) -> None:
-        """Tell. Waits while the other side leaves too much unread."""
+        """Send a notification. Waits while the other side has too much unread."""
         await self._calling.room_to_send()
         self._send(Notification(method, params))
 
@@ -193,51 +218,55 @@ class Peer:
         return self._channel.binary
 
     async def send_binary(self, data: bytes) -> None:
-        """Bytes beside the conversation, in order with it, for the other side's `on_binary`."""
+        """Send bytes besides messages, in order with them, for the other side's `on_binary`."""
         if not self.carries_binary:
             raise NoBinary("this channel carries messages only")
         await self._calling.room_to_send()
         self._channel.send(BINARY + data)
 
     async def close(
-        self, why: str = "this side closed the conversation", tell: Problem | None = None
+        self, why: str = "this side closed the conversation", problem: Problem | None = None
     ) -> None:
-        """End the conversation and wait until nothing of it is left. Idempotent. What they asked
-        and we have not answered is answered with `tell`, or that this side is closing."""
-        self._end(why, tell or Problem.of(Condition.CLOSING))
+        """End the conversation and wait until its tasks have ended. Idempotent.
+
+        Requests without a response get `problem`, or an error that this peer is closing.
+        """
+        self._end(why, problem or Problem.of(Condition.CLOSING))
         await self._channel.close()
         await self.closed()
 
     async def closed(self) -> None:
-        """Wait until the conversation is over, by either side, and its tasks are gone."""
+        """Wait until the conversation has ended, by either side, and its tasks too."""
         await self._ended.wait()
         tasks = {*self._leaving, *([self._closing] if self._closing else [])}
         if tasks := {task for task in tasks if not task.done()} - {asyncio.current_task()}:
             await asyncio.wait(tasks)
 
     def renew(self) -> None:
-        """We were stopped for a while: the time for each of our calls begins anew."""
+        """Renew the deadline of each of our calls, after this process was stopped for a while."""
         self._conversation.renew_calls(self._loop.time())
 
     @contextmanager
     def clock_stopped(self, id: Id) -> Iterator[None]:
-        """While something happens that is not the caller's to wait for, its request cannot time
-        out; afterwards its time begins anew."""
-        self._stopped.add(id)
+        """Pause the deadline of a request, for work that the caller's timeout must not cover.
+
+        Afterwards the deadline is renewed.
+        """
+        self._paused.add(id)
         try:
             yield
         finally:
-            self._stopped.discard(id)
+            self._paused.discard(id)
             self._conversation.renew(id, self._loop.time(), ours=False)
 
-    def untold(self, problem: Problem) -> None:
-        """From `serving`: a notification failed, which is counted, traced, and never answered."""
-        self.counts.untold += 1
+    def notification_failed(self, problem: Problem) -> None:
+        """From `handler_tasks`: count and trace a failed notification, which gets no response."""
+        self.counts.notification_errors += 1
         if self._trace is not None:
             self._trace.rpc("--", Failure(None, problem))
 
     def received(self, events: list[Event]) -> None:
-        """From the channel: frames, and the faults between them."""
+        """From the channel: handle frames, and the faults between them."""
         for event in events:
             match event:
                 case Frame(body):
@@ -250,13 +279,13 @@ class Peer:
                     raise TypeError(f"a channel delivers frames and faults, not {event}")
 
     def finished(self) -> None:
-        """From the channel: they say no more. What we asked has no answer; what they asked does."""
-        self._calling.hang_up("the other side stopped talking")
+        """From the channel: fail our calls after EOF, but still serve the open requests."""
+        self._calling.hang_up("the other side ended its output")
         self._apply(self._conversation.hang_up())
         self._serving.when_idle(self._leave)
 
     def lost(self, why: str) -> None:
-        """From the channel: it is closed."""
+        """From the channel: end the conversation, because the channel closed."""
         self._end(why)
 
     def _receive(self, body: bytes) -> None:
@@ -269,14 +298,14 @@ class Peer:
         if isinstance(message, Batch):
             answer = _BatchAnswers(message, self._send_batch)
             for member in message.members:
-                self._take(member, len(body) // len(message.members), answer)
+                self._dispatch(member, len(body) // len(message.members), answer)
         else:
-            self._take(message, len(body), self._send)
+            self._dispatch(message, len(body), self._send)
 
-    def _take(
+    def _dispatch(
         self, message: Message | Malformed, size: int, answer: Callable[[Message], None]
     ) -> None:
-        """One message: a job for the handlers, an answer for a call, or a mistake to answer."""
+        """Handle one message: start a handler, complete a call, or respond to a mistake."""
         if self._trace is not None:
             self._trace.rpc("<<", message)
         if isinstance(message, Malformed):
@@ -317,10 +346,10 @@ class Peer:
                 if self._dialect.cancels:
                     self._send(cancel)
             case Begin():
-                raise AssertionError("a request begins where it is taken")
+                raise AssertionError("Begin is handled in _dispatch")
 
     def _send(self, message: Message) -> None:
-        message = self._told(message)
+        message = self._redacted(message)
         if self._trace is not None:
             self._trace.rpc(">>", message)
         body = self._dialect.encode(message)
@@ -329,13 +358,13 @@ class Peer:
         self._send_body(body)
 
     def _send_batch(self, answers: list[Message]) -> None:
-        body = self._dialect.encode_batch([self._told(answer) for answer in answers])
+        body = self._dialect.encode_batch([self._redacted(answer) for answer in answers])
         if len(body) > wire_limits.LINE_BYTES:
             body = self._dialect.encode(_too_large(None, len(body)))
         self._send_body(body)
 
-    def _told(self, message: Message) -> Message:
-        """An error's sentence passes the redactor on its way out; everything else as it is."""
+    def _redacted(self, message: Message) -> Message:
+        """Return the message with its error sentence redacted; other messages are unchanged."""
         if not isinstance(message, Failure):
             return message
         problem = message.problem
@@ -344,13 +373,13 @@ class Peer:
 
     def _send_body(self, body: bytes) -> None:
         if b"\n" in body or b"\r" in body or b"\t" in body:
-            body = body.translate(_ONE_LINE)  # of a caller's raw JSON; inside strings there is none
+            body = body.translate(_ONE_LINE)  # layout of a caller's raw JSON, never inside strings
         if self._trace is not None:
             self._trace.wire(">>", body)
         self._channel.send(body)
 
     def _arm(self) -> None:
-        """Have the clock look at the conversation when its next deadline comes."""
+        """Set the timer to the next deadline of the conversation."""
         deadline = self._conversation.next_deadline()
         if deadline is None or (self._timer is not None and self._timer.when() <= deadline):
             return
@@ -360,22 +389,23 @@ class Peer:
 
     def _expire(self) -> None:
         self._timer = None
-        self._apply(self._conversation.expire(self._loop.time(), self._stands_still))
+        self._apply(self._conversation.expire(self._loop.time(), self._is_paused))
         self._arm()
 
-    def _stands_still(self, id: Id) -> bool:
-        return id in self._stopped or self._still(id)
+    def _is_paused(self, id: Id) -> bool:
+        return id in self._paused or self._deadline_paused(id)
 
     def _leave(self) -> None:
         if not self._ended.is_set():
             self._closing = asyncio.create_task(self.close("the other side finished"))
 
-    def _end(self, why: str, tell: Problem | None = None) -> None:
-        """Once: fail what is pending, stop what is served."""
+    def _end(self, why: str, problem: Problem | None = None) -> None:
+        """Fail the pending calls and stop the handlers. Only the first call has an effect."""
         if self._ended.is_set():
             return
+        self._why_ended = why
         self._leaving = self._calling.end(why)
-        self._apply(self._conversation.close(tell))
+        self._apply(self._conversation.close(problem))
         self._leaving |= self._serving.end()
         if self._timer is not None:
             self._timer.cancel()
@@ -383,7 +413,7 @@ class Peer:
 
 
 class _BatchAnswers:
-    """Collects the answers to a batch, and sends them in one frame when all are there."""
+    """Collects the responses to a batch, and sends them in one frame when all are present."""
 
     def __init__(self, batch: Batch, send: Callable[[list[Message]], None]) -> None:
         self._missing = sum(_wants_answer(member) for member in batch.members)
@@ -404,7 +434,7 @@ def _wants_answer(member: Message | Malformed) -> bool:
 
 
 def _instead_of(message: Message, size: int) -> Failure:
-    """An answer too large becomes a failure; a request too large is its caller's mistake."""
+    """Return a failure in place of a response that is too large. Raises for other messages."""
     if isinstance(message, (Reply, Failure)):
         return _too_large(message.id, size)
     raise MessageTooLarge(
@@ -413,7 +443,7 @@ def _instead_of(message: Message, size: int) -> Failure:
 
 
 def _too_large(id: Id | None, size: int) -> Failure:
-    detail = f"The answer has {size} bytes; at most {wire_limits.LINE_BYTES} can be sent."
+    detail = f"The result has {size} bytes; at most {wire_limits.LINE_BYTES} can be sent."
     return Failure(id, Problem.of(Condition.INTERNAL, detail))
 
 
@@ -423,7 +453,7 @@ def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
 
 
 def _decoded(method: str, reply: Reply, kind: Any) -> Any:
-    """The answer as the caller's type. Binary and absent data have no JSON to decode."""
+    """Return the response in the caller's type. Binary and absent data have no JSON to decode."""
     data = reply.data
     if kind is Reply:
         return reply

@@ -1,13 +1,38 @@
-"""What may follow what in a conversation: two tables and the ids they apply to. Sans-IO.
+"""The state machine of a conversation: two transition tables and the ids they apply to. Sans-IO.
 
-Rules: every transition stands in a table below, and nothing outside this file decides one. Bytes,
-tasks and futures are the peer's; here a message or a moment comes in and `Effect` values come out.
-Time is passed in. `docs/explain/conversation.md` is drawn from the same tables.
+Every transition stands in a table below, and no code outside this file decides one. The peer owns
+bytes, tasks and futures; here a message or a point in time comes in and `Effect` values come out.
+Time is passed in. `docs/explain/conversation.md` is generated from the same tables.
 
-`ASKED` is the life of a call this side made. It ends when the other side has said all it has to
-say; a call that we gave up on lingers as ABANDONED so that its late replies are recognised and
-absorbed instead of being taken for a peer's mistake. `SERVED` is the life of a request the other
-side made; it ends with the one last answer, whoever gives it.
+Theory. A conversation is symmetric, so each side keeps two sets of exchanges: the calls it made
+(`ASKED`) and the requests it serves (`SERVED`). The two sets have separate ids, because both sides
+may choose the same id. An exchange is one request and its response. The request creates it, the
+steps of its table move it, and it is dropped in ENDED. A step that its state does not list is
+absorbed: it changes nothing, and it is counted unless it is a late cancel. So a peer that repeats,
+reorders or invents messages cannot break the conversation, and each exchange ends at most once.
+
+A call is OPEN until the first part of a streamed response makes it STREAMING. The last part or a
+failure ends it. The other side does not confirm a cancel, and its response may already be on the
+way when we time out or cancel. So the caller gets its error at once, a cancel is sent, and the call
+stays as ABANDONED: a response that arrives late is then recognised and absorbed, instead of being
+taken for a mistake of the peer. `IDS_REMEMBERED` bounds how many abandoned calls are kept; a reply
+to an older one counts as unknown.
+
+A request is RECEIVING while further parts of it are expected, and SERVING once it is whole. Its
+handler starts in either state, so it may respond before the last part. Three parties may end it:
+the handler (ANSWERED), the request's own timeout (TIMED_OUT) and the caller (CANCELLED). The first
+one wins and gives the only response; `answered` returns False to a handler that comes later. If a
+request ends while RECEIVING, the rest of its parts is still on the way. Its id is then kept in
+`_cut_short` until the last part, so that a part that repeats the command does not begin a second
+request.
+
+A deadline belongs to an exchange, and each packet of a stream renews it. The heap of deadlines is
+not reordered for that: an entry that comes due too early is pushed again with the new deadline. The
+deadline of a request can be paused, for example while a person is asked, because the caller's
+timeout must not cover that.
+
+A channel ends in two steps. EOF from the other side (`hang_up`) fails our calls, because no
+response can arrive, but requests are still served. `close` ends both.
 """
 
 from __future__ import annotations
@@ -28,6 +53,11 @@ if TYPE_CHECKING:
 
 
 class State(Enum):
+    """The states of both tables:
+
+    RECEIVING and SERVING of requests, ENDED of both, else of calls.
+    """
+
     OPEN = "open"
     STREAMING = "streaming"
     ABANDONED = "abandoned"
@@ -37,13 +67,15 @@ class State(Enum):
 
 
 class Step(Enum):
-    PART = "a part"
-    LAST = "the last part"
-    FAILED = "a failure"
-    TIMED_OUT = "time is up"
-    CANCELLED = "a cancel"
-    ANSWERED = "our last answer"
-    CLOSED = "the channel closes"
+    """The events that move an exchange. The values are column titles in the documentation."""
+
+    PART = "part"
+    LAST = "last part"
+    FAILED = "failure"
+    TIMED_OUT = "timeout"
+    CANCELLED = "cancel"
+    ANSWERED = "our response"
+    CLOSED = "channel closes"
 
 
 ASKED: Final[dict[State, dict[Step, State]]] = {
@@ -95,14 +127,14 @@ _WAITING: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Deliver:
-    """An answer for a call of ours; the last unless it says `more`."""
+    """Pass this response to the caller. It is the last unless it has `more`."""
 
     reply: Reply
 
 
 @dataclass(frozen=True, slots=True)
 class Fail:
-    """A call of ours ends without a result: they said so, or time is up (no problem then)."""
+    """End a call without a result: with the other side's problem, or None for a timeout."""
 
     id: Id
     problem: Problem | None
@@ -110,21 +142,21 @@ class Fail:
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """Serve this request."""
+    """Begin to serve this request."""
 
     request: Request
 
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """A further part for a request that is being served."""
+    """Pass a further part to the handler of a request."""
 
     part: Part
 
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Stop serving a request; answer with the problem, if there is one."""
+    """Stop serving a request and respond with the problem, if there is one."""
 
     id: Id
     problem: Problem | None
@@ -140,32 +172,34 @@ Effect = Deliver | Fail | Begin | Feed | Stop | Send
 
 @dataclass(slots=True)
 class Counts:
-    """What was absorbed instead of breaking the conversation."""
+    """How many mistakes of the peer were absorbed."""
 
     late: int = 0
-    """Replies to calls we had given up on."""
+    """Replies to calls that were abandoned."""
     unknown: int = 0
-    """Replies and parts with an id nobody here knows: duplicates, mostly."""
+    """Replies and parts with an unknown id; mostly duplicates."""
+    repeated: int = 0
+    """Requests that came again while they were being served."""
     malformed: int = 0
     faults: int = 0
-    """Bytes that were not even a frame."""
-    untold: int = 0
-    """Errors of notifications, which nobody is told."""
+    """Bytes that were not a frame."""
+    notification_errors: int = 0
+    """Errors of notifications, which get no response."""
 
 
 @dataclass(slots=True, eq=False)
 class _Exchange:
-    """One request and its answer, whoever asked."""
+    """One request and its response, of either direction."""
 
     id: Id
     ours: bool
     state: State
     timeout: float | None = None
     due: float = 0.0
-    """When time is up. Each packet of a stream begins it anew, and the heap is put right later."""
+    """The deadline. Each packet of a stream renews it; the heap is corrected later."""
 
     def step(self, step: Step) -> bool:
-        """Move on. False where the table has no such step: it is absorbed."""
+        """Make a step. Returns False where the table has no such step: it is absorbed."""
         then = (ASKED if self.ours else SERVED)[self.state].get(step)
         if then is None:
             return False
@@ -174,39 +208,42 @@ class _Exchange:
 
 
 class Conversation:
-    """Both directions of one channel. One object, no I/O, no clock of its own."""
+    """The state of both directions of one channel. It does no I/O and has no clock."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, repeats: bool = False) -> None:
+        """With `repeats`, a request that comes again while it is being served is counted and not
+        refused: its answer is on its way."""
+        self._repeats = repeats
         self.counts = Counts()
         self._asked: dict[Id, _Exchange] = {}
         self._served: dict[Id, _Exchange] = {}
         self._abandoned: OrderedDict[Id, _Exchange] = OrderedDict()
         self._cut_short: OrderedDict[Id, None] = OrderedDict()
-        """Requests of theirs that ended before their last part came: the rest is absorbed, also
-        where it says the command again."""
+        """Requests that ended before their last part arrived. The rest of the parts is absorbed,
+        also a part that repeats the command."""
         self._deadlines: list[tuple[float, int, _Exchange]] = []
-        """A heap. Exchanges that ended before their time are skipped, and swept out at times."""
+        """A heap. Exchanges that ended before their deadline are skipped, and swept at times."""
         self._serial = itertools.count()
 
     @property
     def calls(self) -> int:
-        """How many calls of ours are waiting for an answer."""
+        """How many calls of this side wait for a response."""
         return len(self._asked)
 
     @property
     def serving(self) -> int:
-        """How many requests of theirs have no answer yet."""
+        """How many requests of the other side have no response yet."""
         return len(self._served)
 
     def ask(self, id: Id, now: float, timeout: float | None) -> None:
-        """A request of ours goes out."""
+        """Register a request that this side sends."""
         if id in self._asked:
             raise ValueError(f"a call with the id {id!r} is already open")
         self._asked[id] = exchange = _Exchange(id, True, State.OPEN)
         self._expect_by(exchange, now, timeout)
 
     def receive(self, message: Message, now: float) -> list[Effect]:
-        """What a message that came means. Notifications have no state and mean nothing here."""
+        """Return the effects of a received message. Notifications have no state and no effect."""
         match message:
             case Reply(id, _, more):
                 self.renew(id, now, ours=True)
@@ -223,7 +260,7 @@ class Conversation:
                 self.renew(id, now, ours=False)
                 return self._stepped(id, Step.PART if more else Step.LAST, Feed(message))
             case Cancel(id):
-                self._cut_short.pop(id, None)  # nothing more comes
+                self._cut_short.pop(id, None)  # no more parts will arrive
                 return self._stepped(id, Step.CANCELLED, Stop(id, Problem.of(Condition.CANCELLED)))
             case Failure():
                 self.counts.unknown += 1
@@ -232,7 +269,7 @@ class Conversation:
         return []
 
     def abandon(self, id: Id) -> list[Effect]:
-        """We no longer want the answer to this call."""
+        """Give up a call whose response is no longer wanted."""
         exchange = self._asked.get(id)
         if exchange is None or not exchange.step(Step.CANCELLED):
             return []
@@ -240,11 +277,11 @@ class Conversation:
         return [Send(Cancel(id))]
 
     def is_served(self, id: Id) -> bool:
-        """Whether a request still waits for an answer from us."""
+        """Whether a request still waits for our response."""
         return id in self._served
 
     def answered(self, id: Id) -> bool:
-        """We give the last answer to a request. False if it is not ours to give any more."""
+        """Record our last response to a request. Returns False if it has already ended."""
         exchange = self._served.pop(id, None)
         if exchange is None:
             return False
@@ -258,7 +295,7 @@ class Conversation:
             self._cut_short.popitem(last=False)
 
     def renew(self, id: Id, now: float, *, ours: bool) -> None:
-        """A packet of a stream came or goes out: the time for it begins anew."""
+        """Renew the deadline of a stream after one of its packets was received or sent."""
         exchange = (self._asked if ours else self._served).get(id)
         if exchange is not None and exchange.timeout is not None:
             exchange.due = now + exchange.timeout
@@ -267,17 +304,20 @@ class Conversation:
         return self._deadlines[0][0] if self._deadlines else None
 
     def renew_calls(self, now: float) -> None:
-        """The time for every call of ours begins anew."""
+        """Renew the deadlines of all calls of this side."""
         for id in self._asked:
             self.renew(id, now, ours=True)
 
-    def expire(self, now: float, still: Callable[[Id], bool] = lambda id: False) -> list[Effect]:
-        """What time ends: calls of ours, with a cancel for them, and requests of theirs, but for
-        those whose time stands `still`: it begins anew."""
+    def expire(self, now: float, paused: Callable[[Id], bool] = lambda id: False) -> list[Effect]:
+        """Time out the exchanges whose deadline has passed; calls of ours also send a cancel.
+
+        Args:
+            paused: Whether the deadline of a request is paused; such a deadline is renewed.
+        """
         effects: list[Effect] = []
         while self._deadlines and self._deadlines[0][0] <= now:
             _, _, exchange = heapq.heappop(self._deadlines)
-            if not exchange.ours and exchange.state in _WAITING and still(exchange.id):
+            if not exchange.ours and exchange.state in _WAITING and paused(exchange.id):
                 self.renew(exchange.id, now, ours=False)
             if exchange.due > now and exchange.state in _WAITING:
                 self._push(exchange)
@@ -296,7 +336,7 @@ class Conversation:
         return effects
 
     def hang_up(self) -> list[Effect]:
-        """No answer can come any more: every call fails. What they asked is still served."""
+        """Fail every call, because no response can arrive. Requests are still served."""
         effects: list[Effect] = [Fail(id, None) for id in self._asked]
         for exchange in (*self._asked.values(), *self._abandoned.values()):
             exchange.step(Step.CLOSED)
@@ -304,9 +344,9 @@ class Conversation:
         self._abandoned.clear()
         return effects
 
-    def close(self, tell: Problem | None = None) -> list[Effect]:
-        """The end: every call fails, and nothing is served, with a word to them if there is one."""
-        effects = self.hang_up() + [Stop(id, tell) for id in self._served]
+    def close(self, problem: Problem | None = None) -> list[Effect]:
+        """End the conversation: fail every call, and stop every request, with this problem."""
+        effects = self.hang_up() + [Stop(id, problem) for id in self._served]
         for exchange in self._served.values():
             exchange.step(Step.CLOSED)
         self._served.clear()
@@ -314,7 +354,7 @@ class Conversation:
         return effects
 
     def _answered(self, id: Id, step: Step, effect: Effect) -> list[Effect]:
-        """An answer came for a call of ours, or for one we have given up on, or for none."""
+        """Handle a response: for an open call, an abandoned call, or an unknown id."""
         if (exchange := self._asked.get(id)) is not None:
             exchange.step(step)
             if exchange.state is State.ENDED:
@@ -337,9 +377,12 @@ class Conversation:
 
     def _requested(self, request: Request, now: float) -> list[Effect]:
         if (known := self._served.get(request.id)) is not None:
-            if known.state is State.RECEIVING:  # a part may say the command again
+            if known.state is State.RECEIVING:  # a part may repeat the command
                 part = Part(request.id, request.data, request.more, request.datatype)
                 return self.receive(part, now)
+            if self._repeats:
+                self.counts.repeated += 1
+                return []
             problem = Problem.of(Condition.REQUEST, "A request with this id is being served.")
             return [Send(Failure(request.id, problem))]
         state = State.RECEIVING if request.more else State.SERVING
@@ -348,10 +391,10 @@ class Conversation:
         return [Begin(request)]
 
     def _stepped(self, id: Id, step: Step, effect: Effect) -> list[Effect]:
-        """Another packet for a request of theirs. What its state does not expect is counted."""
+        """Handle a further packet for a request. A step that its state does not list is counted."""
         exchange = self._served.get(id)
         if exchange is None or not exchange.step(step):
-            self.counts.unknown += step is not Step.CANCELLED  # a cancel may always be too late
+            self.counts.unknown += step is not Step.CANCELLED  # a late cancel is not a mistake
             return []
         if exchange.state is State.ENDED:
             del self._served[id]

@@ -1,10 +1,10 @@
-"""`TELEX_TRACE=wire,rpc`: the conversation on stderr, redacted, as it can be pasted into a test.
+"""`TELEX_TRACE=wire,rpc`: prints the conversation on stderr, redacted, ready to paste into a test.
 
     wire << {"jsonrpc":"2.0","id":1,"method":"session.list"}
     wire >> {"jsonrpc":"2.0","id":1,"result":{"sessions":[]}}
 
-`>>` is what this side sends and `<<` what it gets, as in `testing.play`. The layer `rpc` prints the
-decoded messages instead. Nothing here decides anything.
+`>>` marks messages that this side sends and `<<` messages that it receives, as in `testing.play`.
+The layer `rpc` prints the decoded messages instead. The trace has no effect on the conversation.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LAYERS = ("wire", "rpc")
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """Where the conversation is printed, and how much of it."""
+    """Prints the messages of the chosen layers to a file."""
 
     layers: frozenset[str]
     redact: Callable[[str], str]
@@ -43,7 +43,7 @@ class Trace:
 
     def rpc(self, arrow: str, message: Message | Malformed) -> None:
         if "rpc" in self.layers:
-            self._print("rpc", arrow, _told(message))
+            self._print("rpc", arrow, _one_line(message))
 
     def _print(self, layer: str, arrow: str, text: str) -> None:
         self.output.write(f"{layer} {arrow} {self.redact(text)}\n")
@@ -52,21 +52,22 @@ class Trace:
 
 @lru_cache(maxsize=1)
 def from_environment() -> Trace | None:
-    """What TELEX_TRACE asks of every peer that is not told otherwise. Read once."""
+    """Return the trace that TELEX_TRACE sets for every peer without one of its own. Read once."""
     asked = {layer.strip() for layer in os.environ.get("TELEX_TRACE", "").split(",")} - {""}
     if unknown := asked - set(LAYERS):
-        log.warning("TELEX_TRACE knows %s, not %s", ", ".join(LAYERS), ", ".join(sorted(unknown)))
+        given, known = ", ".join(sorted(unknown)), ", ".join(LAYERS)
+        log.warning("TELEX_TRACE: unknown layer %s; the layers are %s", given, known)
     return to_stderr(frozenset(asked) & frozenset(LAYERS))
 
 
 def to_stderr(layers: Iterable[str], redact: Callable[[str], str] | None = None) -> Trace | None:
-    """A trace of these layers; None for none."""
+    """Return a trace of these layers, or None if there are none."""
     wanted = frozenset(layers)
     return Trace(wanted, redact or Redactor().redact, sys.stderr) if wanted else None
 
 
-def _told(message: Message | Malformed) -> str:
-    """One line: the kind of message and its members, raw JSON as it is."""
+def _one_line(message: Message | Malformed) -> str:
+    """Return the kind of message and its members, with raw JSON unchanged."""
     members = ((name, getattr(message, name)) for name in message.__slots__)
     shown = (f"{name}={_shown(value)}" for name, value in members if value)
     return f"{type(message).__name__} {' '.join(shown)}"

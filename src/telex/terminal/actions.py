@@ -1,7 +1,7 @@
-"""Actions: what a caller can do to a program on a terminal, as values.
+"""Actions: input for a program on a terminal, as values.
 
-`PtySession.act` performs them, and `session.input` carries them over the wire, so the tags and the
-bounds are those of the automation protocol. The exceptions below are what performing one raises.
+`PtySession.act` performs an action, and `session.input` carries it over the wire, so the tags and
+bounds are those of the automation protocol. The exceptions at the end are raised by `act`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Pixels = Annotated[int, Meta(ge=0, le=65535, description="Pixels; 0 where unknow
 
 
 class TerminalSize(Struct, frozen=True):
-    """A terminal's size."""
+    """The size of a terminal."""
 
     rows: Rows
     cols: Cols
@@ -58,7 +58,7 @@ class Key(_Action, frozen=True, tag="key"):
 
 
 class Resize(_Action, frozen=True, tag="resize"):
-    """Give the terminal another size."""
+    """Change the size of the terminal."""
 
     value: TerminalSize
 
@@ -82,19 +82,19 @@ class Signal(_Action, frozen=True, tag="signal"):
 
 
 class TranscriptLabel(Struct, frozen=True):
-    """The name of a place in the transcript."""
+    """The label of a place in the transcript."""
 
     label: Annotated[str, Meta(min_length=1, max_length=128)]
 
 
 class MarkTranscript(_Action, frozen=True, tag="mark_transcript"):
-    """Name this place in the transcript."""
+    """Put a label at this place of the transcript."""
 
     value: TranscriptLabel
 
 
 class Streamed(Struct, frozen=True):
-    """Text, and how fast to type it."""
+    """Text and the speed to type it at."""
 
     text: str
     chunk_chars: Annotated[int, Meta(ge=1, le=1024)] = 64
@@ -102,13 +102,13 @@ class Streamed(Struct, frozen=True):
 
 
 class StreamText(_Action, frozen=True, tag="stream_text"):
-    """Type in small pieces with a pause between, as a person or a slow line would."""
+    """Type in small pieces with pauses, like a person or a slow line."""
 
     value: Streamed
 
 
 class MouseEvent(Struct, frozen=True):
-    """What a mouse does at a cell, counted from 0."""
+    """A mouse event at a cell, counted from 0."""
 
     row: Annotated[int, Meta(ge=0, le=999)]
     col: Annotated[int, Meta(ge=0, le=999)]
@@ -143,11 +143,11 @@ Action = (
 )
 
 
-# What performing an action raises.
+# Exceptions of `PtySession.act`.
 
 
 class ProgramEnded(Exception):
-    """There is no program any more that an action could reach."""
+    """The program has ended, so the action has no effect."""
 
     def __init__(self, ended: Exit, so: str = "nothing reads what is typed") -> None:
         super().__init__(f"the program {ended}; {so}")
@@ -155,11 +155,11 @@ class ProgramEnded(Exception):
 
 
 class NoMouse(Exception):
-    """The program did not ask for the mouse, so that no byte would tell it of one."""
+    """The program did not ask for mouse events."""
 
 
 class InputNotRead(Exception):
-    """The program reads nothing, and the rest of a long input was given up."""
+    """The program did not read its input in time; the rest of a long input was dropped."""
 
     def __init__(self, left: int) -> None:
         super().__init__(

@@ -1,9 +1,9 @@
-"""Loading a module in a daemon thread that nobody waits for: `automation` and `passthrough` use it.
+"""Import a module in a daemon thread, for `automation` and `passthrough`.
 
-When the process ends, Python ends such a thread where it next wants the interpreter. In C that
-does no harm, but re2 is C++, and gives the interpreter away while it is loaded: there it would be
-`std::terminate`, and exit code 134 for a program that did well. So re2 is loaded first, by itself,
-and the end of the process waits for that: milliseconds, where all of it takes a third of a second.
+At the end of the process, Python ends a daemon thread where it next needs the interpreter lock.
+That is harmless in C, but re2 is C++ and releases the lock while it is loaded: there the thread's
+end calls `std::terminate`, and the exit code becomes 134. So re2 is imported first, and the end of
+the process waits for re2 alone: milliseconds, where the whole import takes a third of a second.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import Final
 
 _WHOLE: Final = threading.Lock()
-atexit.register(_WHOLE.acquire)  # for good: who has not begun by then does not begin
+atexit.register(_WHOLE.acquire)  # never released: no import begins after this
 
 
 def load_module(name: str) -> None:

@@ -1,9 +1,8 @@
-"""What a screen looks like, as values: styles, cells, rows, and a snapshot of all of them.
+"""The content of a screen as values: styles, cells, rows, and a snapshot of them.
 
-Made by `screen`, masked by `redact`, looked at by `waits`, drawn by `pictures`, sent by
-`automation`. Nothing here knows an emulator. Rows and cells are shared between snapshots: a row
-that did not change is the same object, so whatever is derived from a row may be kept by its
-identity.
+`screen` makes them, `redact` masks them, `waits` matches them, `pictures` draws them, `automation`
+sends them. No emulator is known here. Rows and cells are shared between snapshots: an unchanged row
+is the same object, so values derived from a row may be cached by its identity.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """A terminal's size. Pixels are 0 where nobody knows them."""
+    """The size of a terminal. Pixels are 0 if unknown."""
 
     rows: int = 24
     cols: int = 80
@@ -32,7 +31,7 @@ STANDARD: Final = Size()
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """Where the next character goes, counted from 0."""
+    """The position of the cursor, counted from 0."""
 
     row: int = 0
     col: int = 0
@@ -60,13 +59,13 @@ PLAIN: Final = Style()
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One place in the grid."""
+    """One cell of the grid."""
 
     text: str = ""
-    """One character with what combines with it; empty where nothing was written."""
+    """One character with its combining characters; empty if never written."""
     style: Style = PLAIN
     width: int = 1
-    """2 for the head of a wide character, 0 for the place it covers."""
+    """2 for the head of a wide character, 0 for the cell that it covers."""
 
 
 BLANK: Final = Cell()
@@ -74,27 +73,27 @@ BLANK: Final = Cell()
 
 @dataclass(frozen=True, slots=True)
 class StyledRun:
-    """Neighbouring cells of one style."""
+    """Neighbouring cells with one style."""
 
     col: int
     width: int
-    """In cells."""
+    """The width in cells."""
     text: str
     style: Style
 
 
 class Row:
-    """One line of the grid: its cells, and whether it goes on in the next row."""
+    """One row of the grid: its cells, and whether its line continues in the next row."""
 
     def __init__(self, cells: tuple[Cell, ...], wrapped: bool = False) -> None:
         self.cells = cells
-        """As many as the screen has columns."""
+        """One cell for each column."""
         self.wrapped = wrapped
         """Whether the line was too long and continues in the next row."""
 
     @classmethod
     def of(cls, text: str, cols: int, wrapped: bool = False) -> Row:
-        """A row of narrow characters in one plain style: for tests and small pictures."""
+        """Make a row of narrow characters in the plain style, for tests and small pictures."""
         cells = [Cell(char) for char in text[:cols]]
         return cls((*cells, *[BLANK] * (cols - len(cells))), wrapped)
 
@@ -103,17 +102,17 @@ class Row:
 
     @property
     def cols(self) -> int:
-        """How many cells it has."""
+        """The number of cells."""
         return len(self.cells)
 
     @cached_property
     def text(self) -> str:
-        """What a person reads in it, without the blanks at its end."""
+        """The text of the row, without trailing blanks."""
         return "".join([cell.text or " " for cell in self.cells if cell.width]).rstrip(" ")
 
     @cached_property
     def runs(self) -> tuple[StyledRun, ...]:
-        """The cells by style, plain blanks at the end left out."""
+        """The runs of one style, without plain trailing blanks."""
         return tuple(_runs(self.cells))
 
 
@@ -142,5 +141,5 @@ class Snapshot:
 
     @cached_property
     def plain_text(self) -> str:
-        """The rows as a person reads them; blank rows at the end are left out."""
+        """The text of the rows, without blank rows at the end."""
         return "\n".join([row.text for row in self.rows]).rstrip("\n")

@@ -1,11 +1,11 @@
-"""One emulator of libghostty-vt, as little of it as we use.
+"""`Emulator`: one terminal of libghostty-vt, with only the parts of its API that we use.
 
-`Emulator` takes bytes, and gives packed rows, modes and answers. It decides nothing: `screen` says
-what an answer may look like and keeps what was read. `RenderState` is the library's word for what
-changed on a terminal since it was last looked at; only the terminals looked at last keep theirs.
+`Emulator` takes bytes and returns packed rows, modes and replies. It makes no decisions: `screen`
+decides which replies are allowed, and caches the rows. `RenderState` is the library's record of the
+changes of a terminal since it was last read; only the terminals that were read last keep theirs.
 
-Callbacks are made once for the process, and find their terminal by a number: a closure for each
-terminal would cost memory and tie it in a cycle.
+Callbacks are created once for the process, and find their terminal by a number: a closure for each
+terminal would cost memory and form a reference cycle with the terminal.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ _CLUSTER_TAG: Final = lib.GHOSTTY_CELL_CONTENT_CODEPOINT_GRAPHEME
 
 
 class RenderState:
-    """What the library calls a render state: it knows which rows changed since it last looked.
+    """The library's render state: it knows which rows changed since it was last read.
 
-    One takes some 80 bytes a cell, five times what an idle terminal takes, so only the terminals
-    that were looked at last have one (`keep_render_state`). A new one finds everything changed,
-    and `Screen` sees for itself which rows are still the same.
+    A render state takes about 80 bytes per cell, five times the memory of an idle terminal.
+    Therefore only the terminals that were read last have one (`keep_render_state`). A new render
+    state reports every row as changed, and `Screen` compares the rows itself.
     """
 
     def __init__(self) -> None:
@@ -64,7 +64,7 @@ class RenderState:
         )
         weakref.finalize(self, _free_frame, self._state[0], self._rows[0], self._cells[0])
         self.weight = 0
-        """How many cells it holds."""
+        """The number of cells it holds."""
         self._dirty: Any = ffi.new("GhosttyRenderStateDirty*")
         self._y: Any = ffi.new("uint16_t*")
         self._view: Any = ffi.new("GhosttyCellsView*")
@@ -88,10 +88,10 @@ class RenderState:
 
     def _copied(self, rows: Any) -> list[tuple[int, Packed]]:
         y, view, raw, values = self._y, self._view, self._raw, self._values
-        next_dirty, get = _next_dirty, _row_get_multi  # names looked up once, not for each row
+        next_dirty, get = _next_dirty, _row_get_multi  # look the names up once, not for each row
         buffer, none, made = ffi.buffer, ffi.NULL, tuple.__new__
         found: list[tuple[int, Packed]] = []
-        for _ in _EVERY_ROW:  # no longer than a screen can be high, whatever the library answers
+        for _ in _EVERY_ROW:  # bounded by the largest possible screen, whatever the library returns
             if not next_dirty(rows, y):
                 break
             get(rows, 2, _ROW_KEYS, values, none)
@@ -109,7 +109,7 @@ class RenderState:
         return Packed(cells, bits & WRAP != 0, styles, clusters)
 
     def _styles(self, cells: bytes) -> list[tuple[int, Style]]:
-        """What the style numbers of a row mean now: they are given anew when nobody uses them."""
+        """Return the present styles of a row's style numbers. The library reuses unused numbers."""
         columns = _style_numbers(cells)
         return [(number, self._style_at(columns[number])) for number in sorted(columns)]
 
@@ -141,9 +141,9 @@ _BYTE, _BIT = divmod(LAYOUT.style.lsb, 8)
 
 
 def _style_numbers(cells: bytes) -> dict[int, int]:
-    """The style numbers of a row, but 0, each with a column that has it.
+    """Return the style numbers of a row except 0, each with a column that has it.
 
-    They are given from 1 on, so most rows have them in one byte of each cell.
+    The library counts style numbers from 1, so in most rows they fit in one byte of each cell.
     """
     mask = (1 << LAYOUT.style.width) - 1
     low = cells[_BYTE::CELL_BYTES]
@@ -177,19 +177,19 @@ _kept: OrderedDict[int, RenderState] = OrderedDict()
 
 
 def take_render_state(number: int) -> RenderState:
-    """The frame of the terminal of that number, or a new one."""
+    """Return the kept render state of the terminal with that number, or a new one."""
     return _kept.pop(number, None) or RenderState()
 
 
 def keep_render_state(number: int, frame: RenderState) -> None:
-    """For its next look, unless others are looked at in the meantime."""
+    """Keep a render state for the next read. The states that were read longest ago are dropped."""
     _kept[number] = frame
     while len(_kept) > 1 and sum(one.weight for one in _kept.values()) > limits.FRAME_CELLS:
         _kept.popitem(last=False)
 
 
 def drop_render_state(number: int) -> None:
-    """That terminal is gone."""
+    """Drop the render state of a closed terminal."""
     _kept.pop(number, None)
 
 
@@ -231,12 +231,12 @@ def _colour(colour: Any) -> str:
 
 
 CELL_PIXELS: Final = (8, 16)
-"""What a cell measures where nobody said: the answer to a program that asks in pixels."""
+"""The size of a cell when no pixel size was set: the reply to a program that asks in pixels."""
 
 _PAGE_BYTES: Final = 512 * 1024
+"""The library drops rows a page at a time: room for one more page keeps all requested rows."""
 _SHARE_BYTES: Final = 128 * 1024
-"""After so much output it is looked how much memory all scrollbacks have."""
-"""Rows are dropped a page at a time: with room for one more, all that were asked for are kept."""
+"""The amount of output after which a scrollback reports its memory to the pool."""
 
 _OPT: Final = "GHOSTTY_TERMINAL_OPT_"
 _DATA: Final = "GHOSTTY_TERMINAL_DATA_"
@@ -248,7 +248,7 @@ _name_kept: Final = ffi.new("uint8_t[]", _NAME)
 
 @dataclass(slots=True)
 class _CallbackState:
-    """What the callbacks of one terminal need: where its answers go, and what it answers with."""
+    """The data that the callbacks of one terminal need: collected replies, size and attributes."""
 
     size: Size
     attributes: tuple[int, ...]
@@ -267,7 +267,7 @@ def _callback_state(userdata: Any) -> _CallbackState:
 def _on_answer(_terminal: Any, userdata: Any, data: Any, length: int) -> None:
     state = _callback_state(userdata)
     state.waiting += length
-    # Over the limit nothing is kept but the count, so that a flood of questions costs no memory.
+    # Over the limit only the count is kept, so that a flood of requests costs no memory.
     answer = ffi.buffer(data, length)[:] if state.waiting <= limits.REPLY_BYTES else b""
     state.answers.append(answer)
 
@@ -280,8 +280,9 @@ def _on_size(_terminal: Any, userdata: Any, out: Any) -> bool:
 
 
 def _on_attributes(_terminal: Any, userdata: Any, out: Any) -> bool:
-    # A VT220 with colour (22), as the library says of itself, and what the session adds.
-    # The struct is not cleared for us: what we leave out would tell the program of our memory.
+    # A VT220 with colour (22), as the library reports by default, and the attributes of the
+    # session. The library does not clear the struct: fields left unset would show our memory to the
+    # program.
     ffi.memmove(out, bytes(ffi.sizeof(out[0])), ffi.sizeof(out[0]))
     features = (22, *_callback_state(userdata).attributes)
     out.primary.conformance_level = 62
@@ -314,9 +315,9 @@ _COLOURS: Final = {
     "COLOR_CURSOR": (0xE5, 0xE5, 0xE5),
 }
 _NUMBERS: Final = {
-    # Bytes are what limits it, see `_keep_rows`.
+    # The limit in bytes applies, see `_keep_rows`.
     "SCROLLBACK_MAX_LINES": 2**32,
-    # Pictures and glyphs: nobody here draws them, and a program must not fill our memory with them.
+    # Pictures and glyphs are not drawn here, and a program must not fill our memory with them.
     "KITTY_IMAGE_STORAGE_LIMIT": 0,
     "APC_MAX_BYTES": 0,
 }
@@ -324,13 +325,13 @@ _SWITCHES: Final = {"TITLE_REPORT": False, "GLYPH_PROTOCOL": False}
 
 
 def cell_pixels(size: Size) -> tuple[int, int]:
-    """A cell's width and height."""
+    """Return the width and height of a cell."""
     wide, high = CELL_PIXELS
     return size.pixel_width // size.cols or wide, size.pixel_height // size.rows or high
 
 
 class Emulator:
-    """One emulator. `close` frees it; if nobody does, its end does."""
+    """One emulator. `close` frees it; otherwise the garbage collector does."""
 
     def __init__(self, size: Size, scrollback: int, attributes: tuple[int, ...]) -> None:
         handle = ffi.new("GhosttyTerminal*")
@@ -353,7 +354,7 @@ class Emulator:
             SHARED_POOL.join(self)
 
     def close(self) -> None:
-        """Free the memory, once. To use it then is a mistake that raises, and not a crash."""
+        """Free the memory, once. A later use raises instead of crashing."""
         if self._scrollback:
             SHARED_POOL.leave(self)
         self._free()
@@ -371,27 +372,27 @@ class Emulator:
             self._set(name, ffi.new("bool*", switch))
 
     def _keep_rows(self, size: Size) -> None:
-        # The limit is told in bytes: at a limit of lines the library gives each old page back to
-        # the system and asks for a new one, which takes a plain log three times as long. In bytes
-        # a row is 9 a cell when plain, 12 when every word has a colour of its own.
+        # The limit is set in bytes: with a limit in lines the library returns each old page to
+        # the system and allocates a new one, and printing a plain log takes three times as long. In
+        # bytes a row takes 9 per cell when plain, and 12 when every word has another colour.
         wanted = self._scrollback * (size.cols + 4) * 12 + _PAGE_BYTES if self._scrollback else 0
         limit = min(wanted, limits.SCROLLBACK_BYTES, self._share or wanted)
         self._set("SCROLLBACK_MAX_BYTES", ffi.new("uint64_t*", limit))
 
     def limit(self, size: int | None) -> None:
-        """At most so many bytes of scrollback, whatever else it may have; what is more goes now."""
+        """Set the pool's limit for the scrollback in bytes; rows over the limit are dropped now."""
         self._share = size
         self._keep_rows(self._callback.size)
 
     def _used(self) -> int:
-        """Bytes that the scrollback takes, more or less."""
+        """Return about how many bytes the scrollback takes."""
         return int(self.get("SCROLLBACK_ROWS", "size_t")) * (self._callback.size.cols + 4) * 10
 
     def _set(self, option: str, value: Any) -> None:
         check(lib.ghostty_terminal_set(self.handle, getattr(lib, _OPT + option), value), option)
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Take bytes; what the terminal answers, in order. Empty for an answer over the limit."""
+        """Process output; return the replies in order, b"" for each one over the limit."""
         lib.ghostty_terminal_vt_write(self.handle, data, len(data))
         self._fed += len(data)
         if self._fed >= _SHARE_BYTES and self._scrollback:
@@ -415,25 +416,25 @@ class Emulator:
         return answers
 
     def state(self) -> Any:
-        """Cursor, active screen and title, as they are now: good until the next call."""
+        """Return cursor, active screen and title. The object is valid until the next call."""
         get_multi = lib.ghostty_terminal_get_multi
         check(get_multi(self.handle, len(_FIELDS), _STATE_KEYS, self._places, ffi.NULL), "state")
         return self._state
 
     def get(self, what: str, kind: str) -> Any:
-        """One value of the library's `GHOSTTY_TERMINAL_DATA_*`."""
+        """Return one value of the library's `GHOSTTY_TERMINAL_DATA_*`."""
         out = ffi.new(f"{kind}*")
         check(lib.ghostty_terminal_get(self.handle, getattr(lib, _DATA + what), out), what)
         return out[0]
 
     def mode(self, number: int, ansi: bool = False) -> bool:
-        """Whether a mode is set: a DEC private one, or an ANSI one."""
+        """Return whether a DEC private or an ANSI mode is set."""
         self._mode.mode = number | ansi << 15
         check(lib.ghostty_terminal_get(self.handle, _MODE, self._mode), "mode")
         return bool(self._mode.value)
 
     def changed(self) -> tuple[bool, list[tuple[int, Packed]]]:
-        """The visible rows that changed since last time, and whether others may be gone too."""
+        """Return the visible rows that changed since the last call, and whether all rows did."""
         frame = take_render_state(self._number)
         try:
             return frame.read(self.handle)
@@ -441,10 +442,10 @@ class Emulator:
             keep_render_state(self._number, frame)
 
     def history(self, start: int, count: int) -> list[Packed]:
-        """Rows from the scrollback, 0 the oldest. Scrolls the viewport there, and puts it back.
+        """Return rows of the scrollback; row 0 is the oldest. Scrolls the viewport there and back.
 
-        Fewer than `count` when the library shows no more: its viewport does not move on the
-        alternate screen, whatever it says of the number of rows there.
+        The result has fewer than `count` rows when the library shows no more: its viewport does not
+        move on the alternate screen, whatever number of rows it reports there.
         """
         frame = RenderState()
         found: list[Packed] = []
@@ -460,9 +461,9 @@ class Emulator:
         return found[:count]
 
     def extras(self, *wanted: str, before: bool = False) -> str:
-        """Bytes that bring back what the cells do not hold: written around the library's text.
+        """Return bytes that restore state outside the cells; the library adds them to a text.
 
-        It has no way to write them alone, so one cell is written with and without them.
+        The library cannot write these bytes alone, so one cell is written with and without them.
         """
         whole, bare = self._formatted(wanted), self._formatted(())
         return whole[: len(whole) - len(bare)] if before else whole[len(bare) :]
@@ -514,7 +515,7 @@ _STATE_KEYS: Final = ffi.new(
     "GhosttyTerminalData[]", [getattr(lib, _DATA + name.upper()) for name in _FIELDS]
 )
 
-# The union in this argument cannot be passed by value through cffi; a struct of its layout can.
+# cffi cannot pass the union in this argument by value; it can pass a struct of the same layout.
 ffi.cdef(
     "typedef struct { GhosttyTerminalScrollViewportTag tag; uint64_t row, pad; } TelexViewport;"
 )

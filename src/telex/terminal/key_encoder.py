@@ -1,7 +1,7 @@
-"""Keys and the mouse as bytes, by the modes that a program has set: the library's encoders.
+"""Encoding of keys and mouse events as bytes, by the modes of the program, with the library.
 
-Beside `emulator`, and the same rule: nothing here decides what is typed. An encoder is made for
-each call (2 us) and lives no longer: it keeps nothing that could be shared or go stale.
+Like `emulator`, this module makes no decisions about input. An encoder is created for each call (2
+us) and freed after it, so it holds no state that could be shared or become stale.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _SHIFT, _CTRL, _ALT = 1, 2, 4
 _LONGEST: Final = 128
-"""Bytes of one key or mouse report; the longest known are under 40."""
+"""The maximum length of a key or mouse report in bytes; the longest known are under 40."""
 _ARROWS: Final = ("up", "down", "left", "right")
 _OTHERS: Final = (*_ARROWS, "space")
 _MOUSE_BUTTONS: Final = ("left", "middle", "right")
@@ -26,7 +26,7 @@ _LEGACY: Final = {"enter": b"\r", "tab": b"\t", "backspace": b"\x7f", "escape": 
 
 
 def key_bytes(terminal: Any, press: KeyPress) -> bytes:
-    """A key pressed and released. The release is said only to a program that asked for it."""
+    """Return the bytes of a press and a release. Only programs that asked for releases get them."""
     data = _key(terminal, press, lib.GHOSTTY_KEY_ACTION_PRESS)
     if _is_modern(data) and _key(terminal, _PROBE, lib.GHOSTTY_KEY_ACTION_PRESS) == b"\x01":
         return _legacy(press)
@@ -38,11 +38,12 @@ def _is_modern(data: bytes) -> bool:
 
 
 def _legacy(press: KeyPress) -> bytes:
-    """As xterm says it to a program that asked for nothing.
+    """Return the bytes that xterm sends to a program that asked for no keyboard protocol.
 
-    The library answers `CSI 105;5u` for ctrl_i and `CSI 27;5;13~` for ctrl_enter even then, which
-    bash and most others would show as rubbish. Whether a program asked is not told, so ctrl_a is
-    tried: it is 0x01 just where nobody asked.
+    The library returns `CSI 105;5u` for ctrl_i and `CSI 27;5;13~` for ctrl_enter even then; bash
+    and most programs would show these as garbage. The library does not report whether a program
+    asked for a protocol, so ctrl_a is encoded as a probe: it is 0x01 only if the program did not
+    ask.
     """
     if press.key == "tab" and press.shift:
         data = b"\x1b[Z"
@@ -77,7 +78,7 @@ def _key(terminal: Any, press: KeyPress, action: int) -> bytes:
 
 
 def _describe(event: Any, press: KeyPress) -> bytes:
-    """Say which key it is; the text that it types. A character needs no place on a keyboard."""
+    """Fill in the key of an event, and return the text it types. A character needs no key code."""
     mods = _mods(press)
     if press.key in _CODES:
         lib.ghostty_key_event_set_mods(event, mods)
@@ -85,7 +86,7 @@ def _describe(event: Any, press: KeyPress) -> bytes:
         return b""
     character = _character(press)
     unshifted = character.lower() if len(character.lower()) == 1 else character
-    if unshifted != character:  # a capital is typed with shift, whether or not anybody said so
+    if unshifted != character:  # a capital is typed with shift, also when the caller omits it
         mods |= _SHIFT
         lib.ghostty_key_event_set_consumed_mods(event, _SHIFT)
     lib.ghostty_key_event_set_mods(event, mods)
@@ -94,9 +95,9 @@ def _describe(event: Any, press: KeyPress) -> bytes:
 
 
 def mouse_bytes(terminal: Any, size: Size, event: MouseEvent, held: str | None) -> bytes:
-    """What the mouse does, in the protocol that the program asked for; empty if it asked for none.
+    """Return a mouse event in the protocol that the program asked for; b"" if it asked for none.
 
-    `held` is the button that an earlier press left down: it makes a move a drag.
+    `held` is the button that an earlier press left down: it turns a move into a drag.
     """
     encoder = _mouse_encoder(terminal, size, held is not None)
     steps, repeats = _steps(event, held)
@@ -105,7 +106,7 @@ def mouse_bytes(terminal: Any, size: Size, event: MouseEvent, held: str | None) 
 
 
 def _steps(event: MouseEvent, held: str | None) -> tuple[list[tuple[int, str | None]], int]:
-    """Which reports make the event, and how often."""
+    """Return the reports (action and button) that make up the event, and how often to send them."""
     press, release = lib.GHOSTTY_MOUSE_ACTION_PRESS, lib.GHOSTTY_MOUSE_ACTION_RELEASE
     match event.event:
         case "click":
@@ -150,7 +151,7 @@ def _mods(held: KeyPress | MouseEvent) -> int:
 
 
 class _Made:
-    """One of the library's objects, freed with this one."""
+    """An object of the library, freed together with this one."""
 
     def __init__(self, name: str, kind: str) -> None:
         out = ffi.new(f"{kind}*")

@@ -1,8 +1,9 @@
-"""Names of keys, and what pasting types.
+"""Names of keys, and the bytes of pasted text.
 
 `parse_key` reads a name as people write it (`enter`, `ctrl_c`, `Ctrl+X`, `C-x`, `alt-left`, `é`)
-and answers a `KeyPress`; `Screen.encode_key` makes bytes of it, by the modes of the program.
-Pasted text becomes bytes here, as no mode changes it. Pure; used by `session` and `screen`.
+and returns a `KeyPress`; `Screen.encode_key` turns it into bytes by the modes of the program.
+Pasted text is turned into bytes here, because no mode changes it. Pure; used by `session` and
+`screen`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ NAMED: Final = (
     *("up", "down", "right", "left", "home", "end", "page_up", "page_down"),
     *(f"f{n}" for n in range(1, 13)),
 )
-"""Keys that have a name. Every other key is called by its character."""
+"""Keys that have a name. Every other key is named by its character."""
 
 ALIASES: Final = {
     **{name.replace("_", ""): name for name in NAMED},
@@ -49,12 +50,12 @@ _SUGGESTED: Final = (
 
 
 class UnknownKey(ValueError):
-    """No key has this name."""
+    """Raised for a name that is not the name of a key."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyPress:
-    """A key, and what is held with it."""
+    """A key with its modifiers."""
 
     key: str
     """A name of `NAMED`, or one character."""
@@ -64,7 +65,7 @@ class KeyPress:
 
 
 def parse_key(name: str) -> KeyPress:
-    """The key of that name. With a modifier a letter's case says nothing: `Ctrl+X` is `ctrl_x`."""
+    """Return the key of that name. With a modifier the case is ignored: `Ctrl+X` is `ctrl_x`."""
     rest, held = name, set[str]()
     while match := _MODIFIER.match(rest):
         held.add(MODIFIERS[match[1].lower()])
@@ -80,13 +81,15 @@ def parse_key(name: str) -> KeyPress:
 
 
 def _unknown(name: str) -> str:
-    # Cut short it could be the beginning of a secret, which nothing gives away any more.
-    shown = ascii(name) if len(name) <= 40 else f"by {len(name)} characters"
+    # A shortened name could be the beginning of a secret, which redaction would not recognise.
+    shown = ascii(name) if len(name) <= 40 else f"of {len(name)} characters"
     tidy = re.sub("[-+ ]", "_", name[:40]).lower()
     near = difflib.get_close_matches(tidy, _SUGGESTED, n=3)
     if near:
-        return f"no key is called {shown}; near names are {', '.join(near)}"
-    return f"no key is called {shown}; keys are called like enter, page_up, f5, ctrl_c, alt_left, a"
+        return f"there is no key {shown}; similar names: {', '.join(near)}"
+    return (
+        f"there is no key {shown}; names of keys are like enter, page_up, f5, ctrl_c, alt_left, a"
+    )
 
 
 PASTE_BEGINS: Final = b"\x1b[200~"
@@ -96,25 +99,25 @@ _LINE: Final = {0x09, 0x0A, 0x0D}
 _REPLACED: Final = {
     code: "\ufffd" for code in (*range(0x20), *range(0x7F, 0xA0)) if code not in _LINE
 }
-"""What cannot be pasted between the markers.
+"""Control characters that are replaced in text pasted between the markers.
 
-ESC and U+009B could spell the end marker. The other controls could do worse than end it: with ISIG
-on, as bash has it while it reads a line, a pasted 0x03 interrupts the reading, and what follows is
-typed at the prompt, line ends included; 0x16 and 0x1a have their own ways. So only tab and line
-ends pass, much as in xterm (`allowPasteControls`). The others are replaced, not removed: text that
-quietly loses a character is another text, and somebody may be about to run it.
+ESC and U+009B could form the end marker. Other controls are more dangerous: with ISIG on, as in
+bash while it reads a line, a pasted 0x03 interrupts the line editor, and the text after it is typed
+at the prompt, including its line ends; 0x16 and 0x1a have similar effects. So only tab and line
+ends pass, much as in xterm (`allowPasteControls`). The others are replaced and not removed: a text
+that silently loses a character is a different text, and the user may be about to run it.
 
-The byte 0x9B also stands inside ordinary characters (`ě` is C4 9B). It stays there: a program that
-asks for bracketed paste reads UTF-8, and one that reads bytes as C1 controls would be broken by
-every such character that anybody types.
+The byte 0x9B also occurs inside ordinary characters (`ě` is C4 9B). These stay: a program that asks
+for bracketed paste reads UTF-8, and a program that reads bytes as C1 controls would fail on every
+such character that is typed.
 """
 
 
 def paste_bytes(text: str) -> bytes:
-    """Typed as it is, whatever it holds."""
+    """Return the bytes of a text typed without markers, unchanged."""
     return text.encode("utf-8", "replace")
 
 
 def bracketed_paste_bytes(text: str) -> bytes:
-    """Pasted between markers that the text cannot break out of."""
+    """Return the bytes of a text between paste markers, which the text cannot end early."""
     return PASTE_BEGINS + paste_bytes(text.translate(_REPLACED)) + PASTE_ENDS

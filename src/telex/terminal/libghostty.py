@@ -1,8 +1,8 @@
-"""The library libghostty-vt as we bind it: the only file that imports pyghostty.
+"""The binding of libghostty-vt: the only file that imports pyghostty.
 
-The library's API is young, so the layout of a cell and the bits of a row are asked of it, never
-assumed; a build that we cannot read is refused at import. Used by `emulator` and
-`key_encoder`.
+The API of the library is young, so the layout of a cell and the bits of a row are queried from the
+library and never assumed. Importing this module fails with a build whose cells we cannot read. Used
+by `emulator` and `key_encoder`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = [
 
 
 class UnreadableLibrary(ImportError):
-    """This build of libghostty-vt keeps its cells in a way that we cannot read."""
+    """The cell layout of this build of libghostty-vt is not supported."""
 
 
 _POINTED: Final = """
@@ -53,11 +53,11 @@ _IN_ROWS: Final = "uint8_t uint32_t char GhosttyTerminalData GhosttyRenderStateR
 
 
 def _learn_types() -> None:
-    """Have cffi read the types we use all at once, and remember them by name.
+    """Let cffi parse all types that we use at once, and cache them by name.
 
-    For each type that it is asked for by name it reads the library's 200 typedefs again. That took
-    8 ms a time, a third of a second before the first screen was there. What it remembers is its own
-    affair (`_parsed_types`); should it ever forget, all is as slow as it was, and no less right.
+    For each type requested by name, cffi parses the library's 200 typedefs again. That took 8 ms
+    each, a third of a second before the first screen. The cache (`_parsed_types`) is private to
+    cffi; if cffi ever drops it, parsing is slow again but still correct.
     """
     types = [*(f"{name}*" for name in _POINTED.split()), *_NAMED.split()]
     members = "".join(f"{name} t{at};" for at, name in enumerate(types))
@@ -90,14 +90,14 @@ def _read_layout() -> CellLayout:
     )
     if types["abi"]["endian"] != "little" or not layout.readable:
         raise UnreadableLibrary(
-            "libghostty-vt packs its cells in another way than telex can read: install the "
-            "version of pyghostty that telex asks for"
+            "libghostty-vt has a cell layout that telex cannot read: install the version of "
+            "pyghostty that telex requires"
         )
     return layout
 
 
 def _row_bit(name: str) -> int:
-    """Which bit of a packed row says so. Found by asking about each bit alone."""
+    """Return the bit of a packed row that a flag reads. Found by trying each bit alone."""
     answer = ffi.new("bool*")
     key = getattr(lib, f"GHOSTTY_ROW_DATA_{name}")
     found = 0
@@ -112,5 +112,5 @@ WRAP, STYLED, GRAPHEME = (_row_bit(name) for name in ("WRAP", "STYLED", "GRAPHEM
 
 
 def string(text: Any) -> bytes:
-    """What a `GhosttyString` points to, copied."""
+    """Return a copy of the bytes that a `GhosttyString` points to."""
     return bytes(ffi.buffer(text.ptr, text.len))

@@ -10,64 +10,63 @@ TRANSCRIPT_CHARS: Final = limit(
     "TRANSCRIPT_CHARS",
     128 * KIB,
     "characters",
-    "What one session remembers of what was printed, unless its creator says otherwise: the spec's "
-    "default.",
+    "Printed text that a session keeps, unless its creator sets another limit: the spec's default.",
 )
 TRANSCRIPT_MARKERS: Final = limit(
     "TRANSCRIPT_MARKERS",
     64,
     "labels",
-    "Named places in one transcript; the oldest gives way.",
+    "Named places in one transcript; a new one replaces the oldest.",
 )
 TRANSCRIPT_TAIL_CHARS: Final = limit(
     "TRANSCRIPT_TAIL_CHARS",
     16 * KIB,
     "characters",
-    "How much of a transcript a wait looks at and answers with: several screens.",
+    "The end of a transcript that a wait searches and reports: several screens.",
 )
 OUTPUT_BYTES: Final = limit(
     "OUTPUT_BYTES",
     16 * KIB,
     "bytes",
-    "Terminal output handed on at once. The kernel gives 4 KiB at a time; a few of them together "
-    "cost less to look at, and the program prints on meanwhile.",
+    "Terminal output processed at once. The kernel delivers 4 KiB at a time; several deliveries "
+    "together cost less to process, and the program can print in the meantime.",
 )
 TURN_BYTES: Final = limit(
     "TURN_BYTES",
     64 * KIB,
     "bytes",
-    "Output of one terminal taken before all others get a turn.",
+    "Output of one terminal processed before all others get a turn.",
 )
 LIGHT_BYTES: Final = limit(
     "LIGHT_BYTES",
     64 * KIB,
     "bytes",
-    "Output of one terminal that is taken as it comes. One that prints more, and goes on with more "
-    "than four times as much in a second, waits its turn behind the others that do.",
+    "Output of one terminal that is processed at once. A terminal that prints more, and continues "
+    "with more than four times as much per second, queues with the other busy terminals.",
 )
 TURN_MILLISECONDS: Final = limit(
     "TURN_MILLISECONDS",
     2,
     "milliseconds",
-    "The same by time, for output that is dear to look at.",
+    "The same by time, for output that is expensive to process.",
 )
 INPUT_BYTES_QUEUED: Final = limit(
     "INPUT_BYTES_QUEUED",
     1 * MIB,
     "bytes",
-    "Input that a program has not read. A large paste fits; more is written piece by piece.",
+    "Input that a program has not read. A large paste fits; longer input is written in pieces.",
 )
 URGENT_BYTES_QUEUED: Final = limit(
     "URGENT_BYTES_QUEUED",
     4 * KIB,
     "bytes",
-    "Interrupts and the like that wait before all other input, with room of their own.",
+    "Interrupts and similar keys that go before all other input; they have a queue of their own.",
 )
 WRITE_BYTES: Final = limit(
     "WRITE_BYTES",
     16 * KIB,
     "bytes",
-    "Input offered to the kernel at once: about what it takes, and a turn that stays short.",
+    "Input written to the kernel at once: about as much as it accepts, and a short turn.",
 )
 SCROLLBACK_ROWS: Final = limit(
     "SCROLLBACK_ROWS", 10_000, "rows", "Rows kept above a screen: what most terminals keep."
@@ -88,77 +87,77 @@ SCROLLBACK_LEAST_BYTES: Final = limit(
     "SCROLLBACK_LEAST_BYTES",
     256 * KIB,
     "bytes",
-    "What each may keep, however many there are.",
+    "The least memory of each scrollback, however many there are.",
 )
 TITLE_CHARS: Final = limit(
-    "TITLE_CHARS", 1024, "characters", "A window title: what a program says of itself in one line."
+    "TITLE_CHARS", 1024, "characters", "A window title: one line of text set by the program."
 )
 REPLY_BYTES: Final = limit(
     "REPLY_BYTES",
     4 * KIB,
     "bytes",
-    "What a terminal answers to one read. A program that asks so much wants a flood, not answers.",
+    "Replies of a terminal to one read. A program that asks for more is flooding.",
 )
 FRAME_CELLS: Final = limit(
     "FRAME_CELLS",
     65_536,
     "cells",
-    "Cells for which the emulator remembers what changed (80 bytes each): some 32 screens that "
-    "are being looked at. The others cost 30 us more to look at, and no memory.",
+    "Cells for which the emulator tracks changes (80 bytes each): about 32 screens that are being "
+    "read. Reading any other screen costs 30 us more, and no memory between reads.",
 )
 MARKS_KEPT: Final = limit(
     "MARKS_KEPT",
     64,
     "marks",
-    "Moments of one session that a wait can point back at. A mark is older than that only in a "
-    "script that never looks; for it, all is new.",
+    "Moments of one session that a `since` can refer to. Only a script that never reads the "
+    "screen has an older mark; for an older mark everything is new.",
 )
 TYPED_CHARS: Final = limit(
     "TYPED_CHARS",
     4 * KIB,
     "characters",
-    "Of what was typed, kept to tell its echo from the program's own words.",
+    "Typed text kept to distinguish its echo from output of the program.",
 )
 SCREEN_ESCAPES: Final = limit(
     "SCREEN_ESCAPES",
     256,
     "escapes",
-    "Given to a screen at once. As many terminal resets take 3 ms; what is dearer than that is "
-    "given in smaller pieces as soon as it is noticed.",
+    "Escapes given to a screen at once. 256 terminal resets take 3 ms; when escapes take longer, "
+    "smaller pieces follow.",
 )
 MASKED_ABOVE_ROWS: Final = limit(
     "MASKED_ABOVE_ROWS",
     64,
     "rows",
-    "Read above the screen when secrets are looked for on it: a private key has about 50.",
+    "Rows read above the screen in the search for secrets: a private key has about 50.",
 )
 MATCHER_DEPTH: Final = limit(
     "MATCHER_DEPTH",
     16,
     "levels",
-    "Matchers within matchers. People write two or three; each is a call deeper in every look.",
+    "Nesting of matchers. People write two or three levels; each is one more call per check.",
 )
 MATCHERS: Final = limit(
     "MATCHERS",
     256,
     "matchers",
-    "Matchers in one wait. All may be looked at for each output, and each pattern takes memory.",
+    "Matchers in one wait. All may be checked for each output, and each pattern takes memory.",
 )
 PICTURE_PIXELS: Final = limit(
     "PICTURE_PIXELS",
     64_000_000,
     "pixels",
-    "One PNG: 192 MB while it is drawn. A screen of 300x100 at twice its size has 20 million.",
+    "The size of a PNG: 192 MB while it is drawn. A screen of 300x100 at scale 2 has 20 million.",
 )
 INPUT_SECONDS: Final = limit(
     "INPUT_SECONDS",
     20,
     "seconds",
-    "How long a long input waits for its program to read, before the rest of it is given up.",
+    "How long a long input waits for its program to read before the rest is dropped.",
 )
 FILE_FAILURES: Final = limit(
     "FILE_FAILURES",
     16,
     "failures",
-    "Recordings and raw transcripts of one session that failed, told to who subscribes later.",
+    "Failed recordings and raw transcripts of one session, reported to later subscribers.",
 )

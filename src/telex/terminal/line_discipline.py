@@ -1,7 +1,7 @@
-"""What the kernel does between a terminal and its program: echo, line editing, special characters.
+"""The kernel's line discipline of a terminal: echo, line editing and special characters.
 
-Read from and set on an open terminal by its descriptor; on Linux and macOS the master shows and
-changes what the slave has. `pty` is the only user of the functions.
+The functions read and change the settings of an open terminal by its descriptor; on Linux and macOS
+the master shows and changes the settings of the slave. Only `pty` uses the functions.
 """
 
 from __future__ import annotations
@@ -18,14 +18,16 @@ if TYPE_CHECKING:
     from telex.terminal.cells import Size
 
 _IUTF8: Final = 0x4000
-"""The same on Linux and macOS, and missing in `termios`: erasing erases a character, not a byte."""
+"""IUTF8, missing in `termios`, with the same value on Linux and macOS: erase removes a whole
+character, not a byte.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class LineSettings:
-    """What the terminal does with what is typed, as its program has set it.
+    """How the terminal processes typed input, as set by its program.
 
-    A character that the program has switched off is empty.
+    A special character that the program has disabled is empty.
     """
 
     interrupt: bytes = b"\x03"
@@ -35,18 +37,17 @@ class LineSettings:
     kill: bytes = b"\x15"
     suspend: bytes = b"\x1a"
     echo: bool = True
-    """Whether what is typed is shown."""
+    """Whether typed input is shown."""
     canonical: bool = True
-    """Whether the program gets whole lines, edited by the kernel."""
+    """Whether the kernel edits lines and the program reads whole lines (canonical mode)."""
     signals: bool = True
-    """Whether interrupt, quit and suspend are signals, and not input."""
+    """Whether interrupt, quit and suspend send signals instead of being input."""
     flushes: bool = True
-    """Whether such a signal discards what was typed before it."""
+    """Whether such a signal discards the input typed before it."""
 
 
 def prepare(slave: int, size: Size) -> None:
-    """What a new program finds: the kernel's own settings, which are sane, with UTF-8, and the
-    size."""
+    """Set up the terminal of a new program: the kernel's defaults, UTF-8, and the size."""
     settings = termios.tcgetattr(slave)
     settings[0] |= _IUTF8
     termios.tcsetattr(slave, termios.TCSANOW, settings)
@@ -59,7 +60,7 @@ def set_size(fd: int, size: Size) -> None:
 
 
 def line_settings(master: int) -> LineSettings:
-    """As they are now. Raises `termios.error` when there is no terminal any more."""
+    """Return the present settings. Raises `termios.error` when the terminal no longer exists."""
     _, _, _, local, _, _, special = termios.tcgetattr(master)
     off = bytes([os.fpathconf(master, "PC_VDISABLE") & 0xFF])
 
@@ -82,10 +83,11 @@ def line_settings(master: int) -> LineSettings:
 
 
 def unread(path: str) -> int:
-    """How many bytes were typed that the program has not read; in a line that is not ended, 0."""
+    """Return the number of typed bytes that the program has not read; 0 in an unfinished line."""
     slave = os.open(path, os.O_RDWR | os.O_NOCTTY)
     try:
-        # What was typed just now may be on its way still; to be asked about it the kernel hurries.
+        # Input typed just now may still be in the kernel's queue; polling makes the kernel
+        # process it.
         poll = select.poll()
         poll.register(slave, select.POLLIN)
         poll.poll(0)
@@ -95,7 +97,7 @@ def unread(path: str) -> int:
 
 
 def discard_input(master: int, path: str) -> None:
-    """What was typed and not read is gone: what is on its way, then what has arrived."""
+    """Discard unread input: first the bytes still in the queue, then those that have arrived."""
     termios.tcflush(master, termios.TCOFLUSH)
     slave = os.open(path, os.O_RDWR | os.O_NOCTTY)
     try:

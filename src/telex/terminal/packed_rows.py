@@ -1,10 +1,10 @@
-"""Rows as the emulator keeps them, one 64-bit number a cell, and what they say.
+"""Rows as the emulator stores them, one 64-bit number per cell, and their decoding.
 
-Pure: bytes in, `Row`s out; `emulator` copies the bytes and knows their layout. A row's text is read
-at once and all rows together, because that is what waits look at: as one large number, shifted and
-masked, each cell becomes one UTF-32 character, at a tenth of the cost of a loop over cells. The
-cells themselves are made when somebody asks, from what was copied, so they are right even if the
-terminal has moved on.
+Pure: bytes in, `Row`s out; `emulator` copies the bytes and knows their layout. The text of a row is
+decoded at once, for all rows together, because waits search it: the cells are shifted and masked as
+one large number, so that each cell becomes one UTF-32 character, at a tenth of the cost of a loop
+over cells. The cells themselves are decoded on demand from the copied bytes, so they are right even
+if the terminal has changed since.
 """
 
 from __future__ import annotations
@@ -20,16 +20,17 @@ if TYPE_CHECKING:
 
 CELL_BYTES: Final = 8
 _LANE: Final = 4
-"""Text is read from the low half of each cell: `CellLayout` makes sure that it holds all of it."""
+"""Text is read from the low half of each cell: `CellLayout` ensures that all of it is there."""
 _KEPT: Final = 65_536
-"""How many cells and styles are remembered before we start afresh: a hostile program must not make
-a cache grow."""
+"""The number of cells and styles that are cached before the cache is emptied: a hostile program
+must not make it grow.
+"""
 _BATCH: Final = 32
-"""Rows whose text is read in one go: enough for most screens."""
+"""Rows whose text is decoded at once: enough for most screens."""
 
 
 class BitField(NamedTuple):
-    """Where a value stands in a packed cell."""
+    """The bits of a value in a packed cell."""
 
     lsb: int
     width: int
@@ -39,19 +40,21 @@ class BitField(NamedTuple):
 
 
 class CellLayout(NamedTuple):
-    """Where the parts of a packed cell are. Read from the library, never assumed."""
+    """The positions of the parts of a packed cell. Read from the library, never assumed."""
 
     tag: BitField
-    """0 a character, 1 a character with more (a cluster), 2 a palette colour, 3 an RGB colour."""
+    """0 a character, 1 a character with more code points (a cluster), 2 a palette colour, 3 RGB."""
     content: BitField
     codepoint: BitField
     style: BitField
     wide: BitField
-    """0 narrow, 1 head of a wide character, 2 covered by one, 3 left blank before a wrap."""
+    """0 narrow, 1 first cell of a wide character, 2 its second cell, 3 left blank before a wrap."""
 
     @property
     def readable(self) -> bool:
-        """Whether we can: tag and character in the low half, the wide bits in one byte."""
+        """Return whether `RowUnpacker` supports it: tag and text in the low half, wide bits in one
+        byte.
+        """
         return (
             self.tag == BitField(0, 2)
             and self.codepoint.lsb + self.codepoint.width <= _LANE * 8
@@ -61,17 +64,17 @@ class CellLayout(NamedTuple):
 
 
 class Packed(NamedTuple):
-    """One row, copied. Equal rows look the same: style numbers come with what they mean."""
+    """A copied row. Equal rows look the same: style numbers are stored with their styles."""
 
     cells: bytes
     wrapped: bool
     styles: tuple[tuple[int, Style], ...] = ()
     clusters: tuple[tuple[int, str], ...] = ()
-    """Column and text of each cell that holds more than one code point."""
+    """Column and text of each cell with more than one code point."""
 
 
 class PackedRow(Row):
-    """A row whose cells are decoded when first asked for."""
+    """A row whose cells are decoded on first use."""
 
     def __init__(self, packed: Packed, text: str, unpacking: RowUnpacker) -> None:
         self.packed = packed
@@ -89,7 +92,7 @@ class PackedRow(Row):
 
 
 class _CellTable(dict[int, Cell]):
-    """Packed cells of one style, without its number, to cells."""
+    """A cache of the cells of one style, by the packed cell without its style number."""
 
     def __init__(self, unpacking: RowUnpacker, style: Style) -> None:
         self._unpacking, self._style = unpacking, style
@@ -104,7 +107,7 @@ class _CellTable(dict[int, Cell]):
         tag, wide = layout.tag.of(packed), layout.wide.of(packed)
         if tag >= 2:
             return Cell("", _coloured(style, tag, layout.content.of(packed)))
-        if wide == 3:  # as blank as an erased one: its other attributes show nothing
+        if wide == 3:  # shown like an erased cell: its other attributes are not visible
             style = replace(PLAIN, background=style.background)
         point = layout.codepoint.of(packed)
         text = chr(point) if point else ""
@@ -113,7 +116,7 @@ class _CellTable(dict[int, Cell]):
 
 
 def _coloured(style: Style, tag: int, content: int) -> Style:
-    """An erased cell keeps the background it was erased with, in place of a character."""
+    """Return the style of an erased cell: it stores its background in place of a character."""
     if tag == 2:
         colour = f"idx:{content & 0xFF}"
     else:
@@ -122,12 +125,12 @@ def _coloured(style: Style, tag: int, content: int) -> Style:
 
 
 class RowUnpacker:
-    """Decodes packed rows of one layout. Shared by all screens: it remembers values only."""
+    """Decodes packed rows of one layout. Shared by all screens: it caches only values."""
 
     def __init__(self, layout: CellLayout) -> None:
         self.layout = layout
         self.made = 0
-        """How many cells are remembered."""
+        """The number of cached cells."""
         self._tables: dict[Style, _CellTable] = {}
         self._bare = ~((1 << layout.style.width) - 1 << layout.style.lsb)
         byte, bit = divmod(layout.wide.lsb, 8)
@@ -135,12 +138,14 @@ class RowUnpacker:
         self._narrow = bytes(n for n in range(256) if not n >> bit & 3)
 
     def rows(self, packed: Sequence[Packed]) -> list[PackedRow]:
-        """All of one width. A batch at a time, so that the masks stay small on large screens."""
+        """Decode rows of one width, a batch at a time, so that the masks stay small on large
+        screens.
+        """
         made: list[PackedRow] = []
         for start in range(0, len(packed), _BATCH):
             batch = packed[start : start + _BATCH]
             for one, text in zip(batch, self._texts(batch), strict=True):
-                # Most of an idle screen is blank: one blank row serves for all of them.
+                # Most of an idle screen is blank: one blank row is used for all of them.
                 same = made and made[-1].packed == one
                 made.append(made[-1] if same else PackedRow(one, text, self))
         return made
@@ -179,7 +184,7 @@ class RowUnpacker:
         return texts
 
     def _characters(self, cells: bytes) -> str:
-        """One character for each cell: a blank where there is none."""
+        """Return one character for each cell: a blank for an empty cell."""
         low = memoryview(cells).cast("I")[::2].tobytes()
         ones, points = _masks(len(low), self.layout.codepoint.width)
         number = int.from_bytes(low, "little")
@@ -195,6 +200,6 @@ class RowUnpacker:
 
 @lru_cache(maxsize=_BATCH)
 def _masks(size: int, width: int) -> tuple[int, int]:
-    """A one in each lane, and all bits of a code point in each lane."""
+    """Return a 1 in each lane, and a mask of all bits of a code point in each lane."""
     ones = int.from_bytes(b"\1\0\0\0" * (size // _LANE), "little")
     return ones, ones * ((1 << width) - 1)

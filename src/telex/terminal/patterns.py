@@ -1,7 +1,8 @@
-"""A caller's regular expression, on RE2: linear in the text, whatever the pattern says.
+"""Regular expressions of callers, on RE2: the time is linear in the text, whatever the pattern.
 
-Patterns read as in the original: `^` and `$` are the ends of the whole text and `.` is no newline,
-unless the pattern says `(?m)` or `(?s)`. There are no backreferences and no look-around.
+Patterns have the meaning of the spec's original: `^` and `$` match at the ends of the whole text
+and `.` matches no newline, unless the pattern has `(?m)` or `(?s)`. There are no backreferences and
+no look-around.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class PatternError(ValueError):
-    """RE2 cannot read it; the message says why."""
+    """RE2 cannot parse the pattern; the message has the reason."""
 
 
 def _options() -> Any:
@@ -28,29 +29,29 @@ _OPTIONS: Final = _options()
 
 
 class Pattern:
-    """A pattern that was read."""
+    """A compiled pattern. `search` and `finditer` find its matches in a text."""
 
     def __init__(self, source: str) -> None:
         self.source = source
         try:
             self._regex: Any = re2.compile(source, _OPTIONS)
         except UnicodeEncodeError:
-            raise PatternError("it has a lone surrogate, which no text has") from None
+            raise PatternError("it has a lone surrogate, which no text contains") from None
         except re2.error as error:
             raise PatternError(error.args[0].decode("utf-8", "replace")) from None
 
     def search(self, text: str) -> PatternMatch | None:
-        """The first match."""
+        """Return the first match."""
         return next(self.finditer(text), None)
 
     def finditer(self, text: str) -> Iterator[PatternMatch]:
-        """All matches that do not overlap."""
+        """Return all matches that do not overlap."""
         for match in self._regex.finditer(text):
             yield PatternMatch(match)
 
 
 class PatternMatch:
-    """One match."""
+    """A match of a pattern: its span and its capture."""
 
     __slots__ = ("_match",)
 
@@ -64,6 +65,6 @@ class PatternMatch:
 
     @property
     def capture(self) -> str:
-        """The first group; the whole match where there is no group, or it took no part."""
+        """Return the first group, or the whole match if that group does not exist or match."""
         first = self._match.group(1) if self._match.re.groups else None
         return str(self._match.group() if first is None else first)

@@ -1,11 +1,12 @@
-"""A child on a real terminal: bytes out, bytes in, its end.
+"""A child process on a pseudo-terminal: its output, its input, its exit.
 
-`open_pty` starts one. It calls back with what the child prints, and once when nothing more will
-come; nothing is called back after `close`. What the bytes mean is not known here. What is typed
-and not yet taken by the kernel waits in an `InputQueue`. `session` uses it, and `host`.
+`open_pty` starts a child. It calls `output` with the bytes that the child prints, and `ended` once
+when no more will come; there are no calls after `close`. This module does not interpret the bytes.
+Typed bytes that the kernel has not taken yet wait in an `InputQueue`. Used by `session` and
+`passthrough`.
 
-Ending the child is the affair of `processes` (`Pty.end`), letting go of the terminal is ours
-(`Pty.close`). Whoever opens a terminal does both, in that order, or uses `async with`.
+`Pty.end` ends the child through `processes`; `Pty.close` releases the terminal. A caller does both,
+in that order, or uses `async with`.
 """
 
 from __future__ import annotations
@@ -39,20 +40,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What to start, where, and on what size of terminal."""
+    """A program to start: its arguments, directory, environment and terminal size."""
 
     argv: tuple[str, ...]
     cwd: str | None = None
     env: Mapping[str, str | None] = field(default_factory=dict)
-    """Overrides on top of what every child inherits; None removes."""
+    """Changes to the environment that every child inherits; None removes a variable."""
     size: Size = STANDARD
 
 
-# What is typed.
+# Input.
 
 
 class InputQueueFull(Exception):
-    """The program does not read, and no more is kept for it."""
+    """The program does not read its input, and the queue for it is full."""
 
     def __init__(self, refused: int, queued: int) -> None:
         super().__init__(
@@ -62,24 +63,24 @@ class InputQueueFull(Exception):
 
 
 class InputQueue:
-    """Bytes that were typed and the kernel has not taken yet: bounded, in the order they will be
-    written. Pure: `Pty` asks what is next and says how much of it was taken.
+    """Typed bytes that the kernel has not taken yet, bounded and in order. Pure: `Pty` asks for the
+    next bytes and reports how many were taken.
 
-    Urgent bytes go before all others, and after earlier urgent ones. What they overtake stays and
-    follows them.
+    Urgent bytes go before all others, after earlier urgent ones. The bytes they overtake stay in
+    the queue.
     """
 
     def __init__(self) -> None:
         self._bytes = bytearray()
         self._urgent = 0
-        """How many of the first bytes are urgent."""
+        """The number of urgent bytes at the front."""
 
     def __len__(self) -> int:
         return len(self._bytes)
 
     def put(self, data: bytes, *, urgent: bool = False) -> None:
-        """All of it or, with `InputQueueFull`, nothing. Urgent bytes have room of their own, so
-        that an interrupt gets in when nothing else does."""
+        """Queue all bytes, or none and raise `InputQueueFull`. Urgent bytes have room of their
+        own, so that an interrupt fits when nothing else does."""
         taken = self._urgent if urgent else len(self) - self._urgent
         room = limits.URGENT_BYTES_QUEUED if urgent else limits.INPUT_BYTES_QUEUED
         if taken + len(data) > room:
@@ -91,26 +92,26 @@ class InputQueue:
             self._bytes += data
 
     def next(self) -> bytes:
-        """What to offer the kernel now; empty when nothing is left."""
+        """Return the bytes to offer to the kernel next; empty if none are left."""
         return bytes(memoryview(self._bytes)[: limits.WRITE_BYTES])
 
     def taken(self, count: int) -> None:
-        """So many of them are the kernel's now."""
+        """Remove bytes that the kernel has taken."""
         del self._bytes[:count]
         self._urgent = max(0, self._urgent - count)
 
     def clear(self) -> None:
-        """Nobody will read them."""
+        """Drop all bytes: the program will not read them."""
         self.taken(len(self))
 
 
 class ReadNotifier:
-    """Calls back whenever the program has read nearly all that was typed. Close it.
+    """Calls back whenever the program has read nearly all of its input. Must be closed.
 
-    Linux wakes the writers of a terminal whenever its program has read nearly all there was
-    (`n_tty_check_unthrottle`), also if they could have written before, and edge-triggered epoll
-    hands on each wake-up. Made by `Pty.notify_read`, for pages, which write the next piece when the
-    last was read.
+    Linux wakes the writers of a terminal whenever its program has read nearly all input
+    (`n_tty_check_unthrottle`), even if they could have written before, and edge-triggered epoll
+    reports each wake-up. Made by `Pty.notify_read` for pages, which write the next piece when the
+    one before was read.
     """
 
     def __init__(self, master: int, callback: Callable[[], None]) -> None:
@@ -121,7 +122,7 @@ class ReadNotifier:
         self._loop.add_reader(self._epoll.fileno(), self._woken)
 
     def _woken(self) -> None:
-        self._epoll.poll(0)  # takes the event, so that it comes once
+        self._epoll.poll(0)  # consumes the event, so that it is reported once
         self._callback()
 
     def close(self) -> None:
@@ -131,31 +132,31 @@ class ReadNotifier:
 
 
 QUIET_SECONDS: Final = 0.1
-"""When the child is gone and something it left behind has the terminal open, a silence this long is
-taken for the end: the kernel will not tell."""
+"""After the child has exited, a descendant may keep the terminal open. Silence of this length then
+counts as the end of output, as the kernel reports none."""
 
 LINGER_SECONDS: Final = 2.0
-"""How long what it left behind may go on printing."""
+"""How long such a descendant may continue to print."""
 
 _READ_BYTES: Final = 4096
-"""The most that Linux gives at once."""
+"""The most that Linux returns from one read."""
 
 _KERNEL_BYTES: Final = 64 * 1024
 """More than a terminal's buffers hold."""
 
 _HOLDS_SLAVE: Final = sys.platform == "darwin"
-"""Where the kernel drops what was printed last if nobody has the slave open, we have."""
+"""Whether we keep the slave open: some kernels drop the last output when nobody has it open."""
 
 
 class OutOfTerminals(StartFailed):
-    """The system has no terminal left for us."""
+    """The system has no free pseudo-terminal."""
 
 
 class PtyClosed(Exception):
-    """The terminal was closed here, and is used again."""
+    """The terminal was used after `close`."""
 
     def __init__(self) -> None:
-        super().__init__("the terminal was closed; nothing can be typed into it, nor its size set")
+        super().__init__("the terminal was closed; it takes no input and no size")
 
 
 def open_pty(
@@ -167,11 +168,11 @@ def open_pty(
     env: Mapping[str, str | None] | None = None,
     cwd: str | None = None,
 ) -> Pty:
-    """A child of the running event loop, on a terminal of its own. Raises `StartFailed`.
+    """Start a child on a new terminal, in the running event loop. Raises `StartFailed`.
 
-    `output` gets what is printed, as it comes. `ended` is called once: the child has exited, its
-    `exit` is known, and all that it printed was handed over. `env` is what differs from our own
-    environment (see `child_environment`).
+    `output` gets the printed bytes. `ended` is called once, when the child has exited, its `exit`
+    is known, and `output` got everything. `env` has the changes to our own environment (see
+    `child_environment`).
     """
     master, slave = _terminal()
     try:
@@ -195,7 +196,7 @@ def _terminal() -> tuple[int, int]:
         return os.openpty()
     except OSError as error:
         raise OutOfTerminals(
-            f"the system gave us no terminal: {error.strerror}; close sessions, or raise its limit "
+            f"there is no free terminal: {error.strerror}; close sessions, or raise the limit "
             "on terminals (kernel.pty.max) or on open files"
         ) from error
 
@@ -215,7 +216,7 @@ class Pty:
     ) -> None:
         self.child = child
         self.argv = argv
-        """What was started."""
+        """The program and its arguments."""
         self._master, self._slave = master, slave
         self._path = path
         self._output, self._ended = output, ended
@@ -257,15 +258,15 @@ class Pty:
     def _closed(self) -> bool:
         return self._master < 0
 
-    # What the child prints.
+    # Output.
 
     @property
     def paused(self) -> bool:
-        """Whether nothing is read."""
+        """Whether reading is paused."""
         return self._paused
 
     def pause(self) -> None:
-        """Read no more. When the kernel's buffer is full, the child waits."""
+        """Stop reading. The child blocks when the kernel's buffer is full."""
         if self._pausable and not self._paused and not self._over.is_set():
             self._paused = True
             self._scheduler.withdraw(self._take_turn)
@@ -283,7 +284,7 @@ class Pty:
             self._set_timer()
 
     def _read(self) -> None:
-        """There is something to read: at once, or when it is our turn."""
+        """Read now, or queue for a turn if this terminal prints much."""
         if self._bucket.is_spent(self._loop.time()):
             self._loop.remove_reader(self._master)
             self._scheduler.queue(self._take_turn)
@@ -291,7 +292,7 @@ class Pty:
             self._read_available()
 
     def _take_turn(self) -> None:
-        """What there is; and if that was not all, the same again behind all others."""
+        """Read what is available; if there is more, queue again behind the others."""
         more = self._read_available()
         if self._paused or self._over.is_set():
             return
@@ -301,10 +302,10 @@ class Pty:
             self._resume_reading()
 
     def _read_available(self) -> bool:
-        """What there is, within a budget of bytes and of time. Whether there may be more.
+        """Read within a budget of bytes and time. Returns whether there may be more.
 
-        When it ends early the descriptor is still readable, and so the loop comes back to it once
-        everybody else has had a turn.
+        If the budget ends first, the descriptor stays readable, so the event loop calls again after
+        the other descriptors.
         """
         left = limits.TURN_BYTES
         until = self._loop.time() + limits.TURN_MILLISECONDS / 1000
@@ -319,7 +320,7 @@ class Pty:
         return left <= 0
 
     def _take(self) -> bytes:
-        """What there is, up to a piece; empty if there is nothing, or nothing any more."""
+        """Read one piece; empty if nothing is available, or at the end."""
         pieces: list[bytes] = []
         left = limits.OUTPUT_BYTES
         try:
@@ -332,22 +333,22 @@ class Pty:
         except OSError as error:
             if error.errno != errno.EIO:
                 raise
-        if not pieces:  # else the kernel says it again next time
+        if not pieces:  # else the kernel reports it again at the next read
             self._hung_up()
         return b"".join(pieces)
 
     def _hung_up(self) -> None:
-        """Nobody has the terminal open, and all that was printed has been read."""
+        """Handle a hang-up: no process has the terminal open, and all output was read."""
         if self.child.exit is not None:
             self._finish()
             return
-        # Mostly it is about to exit. But it may also have closed its terminal, and open it again by
-        # the name /dev/tty; until it exits, the line is held for it.
+        # Usually the child is about to exit. But it may also have closed its terminal and open it
+        # again as /dev/tty, so the terminal is kept until the child exits.
         self._release_slave()
         try:
             self._slave = os.open(self._path, os.O_RDWR | os.O_NOCTTY)
         except OSError:
-            self._loop.remove_reader(self._master)  # which would report the same for ever
+            self._loop.remove_reader(self._master)  # it would report the hang-up for ever
 
     async def _watch_exit(self) -> None:
         await self.child.wait()
@@ -363,55 +364,56 @@ class Pty:
         self._timer = self._loop.call_later(QUIET_SECONDS, self._check_quiet)
 
     def _check_quiet(self) -> None:
-        """The child has been gone for a moment, and the line is not dead.
+        """Decide whether output has ended, some time after the child's exit without a hang-up.
 
-        Something it left behind may hold it for ever, silent or not. What is there by now is heard
-        first: this timer can be called before the reader, when both are due.
+        A descendant may keep the terminal open for ever, silent or not. Available output is read
+        first, as this timer may run before the reader when both are due.
         """
         self._timer = None
         if not self._paused:
             self._read_available()
         if self._over.is_set():
             return
-        # What the child itself printed is never cut off, however slow its listener is: since it
-        # exited, the kernel has once had nothing more to give, or has given more than it can hold.
+        # Output of the child itself is never cut off, however slow the reader is: since the exit,
+        # the kernel has once had nothing more, or has delivered more than it can buffer.
         all_bytes_read = self._all_read or self._bytes_read > _KERNEL_BYTES
         late = self._loop.time() >= self._linger_until
         quiet = self._bytes_read == self._bytes_before and not self._paused
         if quiet or (late and all_bytes_read):
             self._finish()
-        elif not self._paused:  # else who resumes sets it
+        elif not self._paused:  # otherwise `resume` sets the timer
             self._set_timer()
 
     def _finish(self) -> None:
         self._let_go()
         self._ended()
 
-    # What is typed.
+    # Input.
 
     @property
     def unsent(self) -> int:
-        """Bytes written that the kernel has not taken."""
+        """The number of written bytes that the kernel has not taken."""
         return len(self._queue)
 
     def unread(self) -> int:
-        """Bytes that the kernel has taken and the program has not read."""
+        """Return the number of bytes that the kernel holds and the program has not read."""
         try:
             return line_discipline.unread(self._path)
-        except OSError:  # the terminal is going away
+        except OSError:  # the terminal is closing
             return 0
 
     def notify_read(self, callback: Callable[[], None]) -> ReadNotifier | None:
-        """Call back whenever the program has read nearly all. None where the kernel cannot say."""
+        """Call back whenever the program has read nearly all input. None on other kernels."""
         if self._closed or sys.platform != "linux":
             return None
         return ReadNotifier(self._master, callback)
 
     def write(self, data: bytes, *, urgent: bool = False) -> None:
-        """Type. Never blocks: what the kernel does not take now is queued, or `InputQueueFull`.
+        """Write input. Never blocks: bytes that the kernel does not take are queued, or it raises
+        `InputQueueFull`.
 
-        Urgent bytes overtake all that is queued, which then follows. After the end bytes are
-        dropped, as a child may end at any moment; after `close` it is `PtyClosed`.
+        Urgent bytes overtake the queue. After the child's end bytes are dropped, as a child may end
+        at any moment; after `close` it raises `PtyClosed`.
         """
         if self._closed:
             raise PtyClosed
@@ -426,12 +428,12 @@ class Pty:
                 self._loop.add_writer(self._master, self._write)
 
     def interrupt(self) -> None:
-        """Type the interrupt character so that it is heard.
+        """Type the interrupt character so that it takes effect at once.
 
-        Where it is a signal, the kernel discards what was typed before it, but only looks at it
-        when it has room: behind a paste of 4 KiB that the program does not read, nobody could be
-        interrupted. So we discard first, the queue as well as what the kernel holds; the rest of a
-        paste without its middle is of no use to anybody. Where it is input like any other, it
+        If the character is a signal, the kernel discards earlier input, but it processes the
+        character only when it has room: behind a paste of 4 KiB that the program does not read, an
+        interrupt would have no effect. So we discard first, the queue and the kernel's buffer; the
+        rest of a paste without its middle is useless. If the character is ordinary input, it
         overtakes the queue, and nothing is lost.
         """
         now = self.line_settings()
@@ -440,16 +442,16 @@ class Pty:
         self.write(now.interrupt, urgent=True)
 
     def discard(self) -> None:
-        """Throw away what was written and not read: the queue, and what the kernel holds."""
+        """Discard unread input: the queue, and the kernel's buffer."""
         if self._over.is_set():
             return
         self._queue.clear()
-        with contextlib.suppress(OSError, termios.error):  # the terminal is going away
+        with contextlib.suppress(OSError, termios.error):  # the terminal is closing
             line_discipline.discard_input(self._master, self._path)
         self._settle()
 
     async def drained(self) -> None:
-        """The kernel has taken all that was written, or nobody will."""
+        """Wait until the kernel has taken all input, or the terminal has ended."""
         await self._drained.wait()
 
     def _write(self) -> None:
@@ -460,7 +462,7 @@ class Pty:
         except OSError as error:
             if error.errno != errno.EIO:
                 raise
-            self._queue.clear()  # nobody has the terminal open
+            self._queue.clear()  # no process has the terminal open
         self._settle()
 
     def _settle(self) -> None:
@@ -471,13 +473,13 @@ class Pty:
     # The terminal itself.
 
     def resize(self, size: Size) -> None:
-        """The foreground program is told, by SIGWINCH."""
+        """Change the size. The foreground program gets SIGWINCH."""
         if self._closed:
             raise PtyClosed
         line_discipline.set_size(self._master, size)
 
     def line_settings(self) -> LineSettings:
-        """What the line discipline does now; its defaults when there is none any more."""
+        """Return the settings of the line discipline; the defaults after the end."""
         if self._closed:
             return LineSettings()
         try:
@@ -486,7 +488,7 @@ class Pty:
             return LineSettings()
 
     def foreground(self) -> int | None:
-        """The process group that is typed to, if there is one."""
+        """Return the foreground process group, if there is one."""
         if self._closed:
             return None
         try:
@@ -497,9 +499,9 @@ class Pty:
     # The end.
 
     async def end(self, ladder: Ladder = POLITE) -> Exit:
-        """End the child's whole tree (see `Child.end`) and hear the last of it.
+        """End the child's whole process tree (see `Child.end`) and read its last output.
 
-        What was printed last is handed over even if reading is paused.
+        The last output is delivered even if reading is paused.
         """
         ended = await self.child.end(ladder)
         self._pausable = False
@@ -508,8 +510,8 @@ class Pty:
         return ended
 
     def close(self) -> None:
-        """Let go of the terminal, at any time and any number of times. The child is not ended by
-        this, only hung up on."""
+        """Close the terminal, at any time and any number of times. The child gets a hang-up, but is
+        not ended."""
         if self._closed:
             return
         self._let_go()
@@ -519,7 +521,7 @@ class Pty:
         self._master = -1
 
     def _let_go(self) -> None:
-        """Neither read nor write any more."""
+        """Stop reading and writing."""
         self._over.set()
         if self._timer is not None:
             self._timer.cancel()

@@ -1,15 +1,16 @@
-"""The file of raw bytes: everything a program wrote, in order and unredacted, as its caller asked.
+"""The file of raw output: every byte that a program wrote, in order and unredacted.
 
-Always a file of ours that nobody else reads: a new one is 0600 and never takes the place of
-another; an old one is only appended to, if it is a regular file and ours, and keeps its mode. A
-link at the path is not followed, because whoever may put one there could choose what we write to.
+The file is readable only by its owner. A new file has mode 0600 and never replaces an existing one;
+an existing file is only appended to, must be a regular file of the user, and keeps its mode. A
+symbolic link at the path is not followed, because the user who created the link could choose the
+file that is written.
 
-Each read is written at once, without a buffer of ours: 2 µs for a small one, 20 µs for 64 KiB, and
-what was read is in the file even if we are killed. A write that fails (the disk is full, the file
-was removed) ends the file, not the session; `failure` says why, and `on_failure` is told once.
+Each read is written at once and without a buffer: 2 µs for a small read, 20 µs for 64 KiB. So the
+bytes are in the file even if this process is killed. A failed write (disk full, file removed) ends
+the file and not the session; `failure` has the reason, and `on_failure` is called once.
 
-Opened by `automation`, fed by `session` before anything else has looked at the bytes. Recordings
-are files of this kind too, made of whole lines.
+Opened by `automation`; `session` writes each read to it before processing the bytes. Recordings are
+files of this kind too, made of whole lines.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Refusal(Enum):
-    """Why a path cannot be written to."""
+    """The reason why a path cannot be written to."""
 
     EXISTS = "exists"
     LINK = "link"
@@ -39,7 +40,7 @@ class Refusal(Enum):
 
 
 class RawTranscriptRefused(Exception):
-    """A path that was refused. The text says what stands there and what to do."""
+    """A path that was refused. The message names the obstacle and a remedy."""
 
     def __init__(self, kind: Refusal, path: str, problem: str) -> None:
         super().__init__(f"cannot write raw output to {path!r}: {problem}")
@@ -48,8 +49,9 @@ class RawTranscriptRefused(Exception):
 
 
 class FileFailed(Exception):
-    """A file of a session that can take nothing more: a recording, or a raw transcript. What was
-    written before is whole."""
+    """A recording or raw transcript that could not be written. Everything before the failure is in
+    the file.
+    """
 
     def __init__(self, kind: Literal["recording", "raw_transcript"], path: str, cause: OSError):
         self.kind = kind
@@ -58,12 +60,12 @@ class FileFailed(Exception):
         self.reason = cause.strerror or str(cause)
         what = kind.replace("_", " ")
         super().__init__(
-            f"the {what} in {path!r} is not whole: {self.reason}; what came before is in it"
+            f"the {what} in {path!r} is incomplete: {self.reason}; output before that was written"
         )
 
 
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-# Without O_NONBLOCK, opening a pipe that nobody reads would wait for a reader.
+# Without O_NONBLOCK, opening a pipe would block until another process reads it.
 _APPEND: Final = (
     os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 )
@@ -71,25 +73,27 @@ _APPEND: Final = (
 _PROBLEMS: Final = {
     errno.EEXIST: (
         Refusal.EXISTS,
-        "something of that name exists; choose another path, or ask to append",
+        "the path exists already; choose another path, or ask to append",
     ),
-    errno.ELOOP: (Refusal.LINK, "it is a symbolic link, and those are not followed"),
+    errno.ELOOP: (Refusal.LINK, "it is a symbolic link, and links are not followed"),
     errno.EISDIR: (Refusal.NOT_A_FILE, "it is a directory"),
-    errno.ENXIO: (Refusal.NOT_A_FILE, "it is a pipe or a device; only a regular file will do"),
-    errno.ENOENT: (Refusal.NO_DIRECTORY, "its directory does not exist; make it first"),
-    errno.ENOTDIR: (Refusal.NO_DIRECTORY, "what should be its directory is not one"),
-    errno.EACCES: (Refusal.NOT_ALLOWED, "we are not allowed to write there"),
-    errno.EPERM: (Refusal.NOT_ALLOWED, "we are not allowed to write there"),
+    errno.ENXIO: (Refusal.NOT_A_FILE, "it is a pipe or a device, not a regular file"),
+    errno.ENOENT: (Refusal.NO_DIRECTORY, "its directory does not exist; create it first"),
+    errno.ENOTDIR: (Refusal.NO_DIRECTORY, "a part of the path is not a directory"),
+    errno.EACCES: (Refusal.NOT_ALLOWED, "permission denied"),
+    errno.EPERM: (Refusal.NOT_ALLOWED, "permission denied"),
     errno.EROFS: (Refusal.NOT_ALLOWED, "its file system is read-only"),
-    errno.ENOSPC: (Refusal.NO_ROOM, "its file system is full; make room, or choose another"),
-    errno.EDQUOT: (Refusal.NO_ROOM, "your quota there is used up; make room, or choose another"),
-    errno.EFBIG: (Refusal.NO_ROOM, "no file may grow there (see ulimit -f)"),
+    errno.ENOSPC: (Refusal.NO_ROOM, "the disk is full; free space, or choose another path"),
+    errno.EDQUOT: (Refusal.NO_ROOM, "the quota is used up; free space, or choose another path"),
+    errno.EFBIG: (Refusal.NO_ROOM, "the limit of file sizes is reached (see ulimit -f)"),
 }
 
 
 class RawTranscript:
-    """An open file of raw bytes, or with `lines` of whole lines: then each write ends one, and what
-    a failed write left of its line is cut off again."""
+    """An open file of raw bytes, or with `lines` of whole lines.
+
+    With `lines`, each write ends a line, and the rest of a failed write is removed again.
+    """
 
     def __init__(
         self, path: str, descriptor: int, *, new: bool = False, lines: bool = False
@@ -98,21 +102,21 @@ class RawTranscript:
         self._new = new
         self._lines = lines
         self.failure: OSError | None = None
-        """Why nothing more is written. What came before it is whole."""
+        """Why writing stopped. Everything before the failure is in the file."""
         self.on_failure: Callable[[OSError], None] | None = None
-        """Called with `failure` when a write or the closing fails."""
+        """Called with `failure` when a write or the close fails."""
         self._descriptor = descriptor
         self._end = os.fstat(descriptor).st_size
-        """How long the file is, at least: others may append to it too."""
+        """The least length of the file: other processes may append to it too."""
 
     def write(self, data: bytes) -> None:
-        """Append; never raises for what the disk does."""
+        """Append data. An error of the file system sets `failure` and is not raised."""
         if self.failure is not None or not data:
             return
         written = 0
         try:
             self._check()
-            while written < len(data):  # less than all is a nearly full disk: the next says so
+            while written < len(data):  # a short write means a nearly full disk: the next one fails
                 written += os.write(self._descriptor, data[written:])
         except OSError as error:
             self._fail(error)
@@ -120,14 +124,14 @@ class RawTranscript:
             self._end += written
 
     def _check(self) -> None:
-        """Writing to a file without a name, or to one that was emptied, would succeed."""
+        """Raise if the file was removed or truncated: writes to such a file would succeed."""
         status = os.fstat(self._descriptor)
         if not stat.S_ISREG(status.st_mode):
             return
         if not status.st_nlink:
             raise FileNotFoundError(errno.ENOENT, "the file was removed or replaced", self.path)
         if status.st_size < self._end:
-            raise OSError(errno.EIO, "somebody else cut the file short", self.path)
+            raise OSError(errno.EIO, "another process truncated the file", self.path)
 
     def _fail(self, error: OSError) -> None:
         self.failure = error
@@ -137,13 +141,13 @@ class RawTranscript:
             self.on_failure(error)
 
     def _cut_half_a_line(self) -> None:
-        """Where that fails too, the last line has no end, and readers pass over it."""
+        """Remove an unfinished last line. If that fails too, readers skip the line without end."""
         with contextlib.suppress(OSError):
             if os.fstat(self._descriptor).st_size > self._end:
                 os.ftruncate(self._descriptor, self._end)
 
     def discard(self) -> None:
-        """There was nothing to write after all: a file that we made goes again."""
+        """Close the file before anything was recorded, and remove it if this object created it."""
         self.on_failure = None
         self.close()
         if self._new:
@@ -151,7 +155,7 @@ class RawTranscript:
                 os.unlink(self.path)
 
     def close(self) -> None:
-        """Done. Closing again does nothing."""
+        """Close the file. Closing again does nothing."""
         if self._descriptor >= 0:
             if self.failure is None:
                 try:
@@ -161,18 +165,18 @@ class RawTranscript:
             descriptor, self._descriptor = self._descriptor, -1
             try:
                 os.close(descriptor)
-            except OSError as error:  # a network file system may say only now that it is full
+            except OSError as error:  # a network file system may report only now that it is full
                 if self.failure is None:
                     self._fail(error)
 
 
 def open_raw(path: str, append: bool = False, lines: bool = False) -> RawTranscript:
-    """A new file, or with `append` also an old one of ours. Raises RawTranscriptRefused."""
+    """Open a new file, or with `append` also an existing one. Raises RawTranscriptRefused."""
     try:
         descriptor = os.open(path, _APPEND if append else _NEW, 0o600)
     except OSError as error:
         raise _problem(path, error) from error
-    except ValueError as error:  # a NUL, or a character that no file name can have
+    except ValueError as error:  # a NUL, or a character that is not valid in a file name
         raise RawTranscriptRefused(Refusal.OTHER, path, f"it is no path ({error})") from error
     if refused := _refused(path, os.fstat(descriptor)):
         os.close(descriptor)
@@ -184,8 +188,9 @@ def open_raw(path: str, append: bool = False, lines: bool = False) -> RawTranscr
 
 
 def _require_room(raw: RawTranscript, descriptor: int) -> None:
-    """A full disk takes the name of a new file, and then not one byte of it. Whoever asked for the
-    file hears that now, and not when the program has printed what is lost."""
+    """Write and remove one byte: a full disk creates a new file, and then stores no byte of it. The
+    caller gets the error now, and not after the program has printed output that is lost.
+    """
     try:
         os.write(descriptor, b"\n")
         os.ftruncate(descriptor, 0)
@@ -202,7 +207,7 @@ def _problem(path: str, error: OSError) -> RawTranscriptRefused:
 
 def _refused(path: str, status: os.stat_result) -> RawTranscriptRefused | None:
     if not stat.S_ISREG(status.st_mode):
-        problem = "it is a pipe or a device; only a regular file will do"
+        problem = "it is a pipe or a device, not a regular file"
         return RawTranscriptRefused(Refusal.NOT_A_FILE, path, problem)
     if status.st_uid != os.geteuid():
         return RawTranscriptRefused(Refusal.NOT_OURS, path, "it belongs to another user")

@@ -1,15 +1,15 @@
-"""What happened in a terminal, as asciicast: lines to append to a file, and a file read back.
+"""Recordings of terminals as asciicast: a writer, a reader, and a recorder for live sessions.
 
-Versions 2 and 3 of the format (docs.asciinema.org/manual/asciicast). They differ in the header, and
-in how time is told: since the beginning in 2, since the line before in 3. Both leave the list of
-event codes open and ask readers to pass over what they do not know, so the exit is an `x` in both,
-though only 3 names it.
+The formats are versions 2 and 3 (docs.asciinema.org/manual/asciicast). They differ in the header
+and in their times: since the beginning in 2, since the previous line in 3. Both leave the list of
+event codes open and ask readers to skip unknown codes, so the exit is an `x` in both, although only
+version 3 defines it.
 
-An `AsciicastWriter` hides secrets as a stream does, also one that comes in several reads. What it
-holds back is written as soon as it is decided, with the time of that moment: a player never shows a
-letter before the writer knew that it could. Order is kept within the output, and within the input;
-held output may come after a marker set meanwhile. It touches neither a file nor a clock; text comes
-decoded. `SessionRecorder` writes a live session to a file.
+`AsciicastWriter` redacts its input as a stream, so a secret that arrives in several reads is found.
+Text that may belong to a secret is held back, and written with the time at which the writer
+decided: a player never shows a character earlier than that. Order is kept within the output and
+within the input; held output may follow a marker that was set later. The writer uses neither a file
+nor a clock; its text is already decoded. `SessionRecorder` writes a live session to a file.
 """
 
 from __future__ import annotations
@@ -43,23 +43,23 @@ _MICRO: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What a recording says of itself before anything happens."""
+    """The metadata in the first line of a recording."""
 
     version: Literal[2, 3]
     size: Size
     timestamp: int | None = None
-    """When it began, in seconds since 1970."""
+    """When the recording began, in seconds since 1970."""
     term: str | None = None
     command: str | None = None
     title: str | None = None
     env: Mapping[str, str] = field(default_factory=dict)
     idle_time_limit: float | None = None
-    """No pause should be played longer than this, in seconds."""
+    """The longest pause that a player should keep, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class OutputEvent:
-    """The program wrote this. All times are seconds since the beginning, whatever the version."""
+    """Output of the program. All times are seconds since the beginning, in both versions."""
 
     time: float
     text: str
@@ -67,7 +67,7 @@ class OutputEvent:
 
 @dataclass(frozen=True, slots=True)
 class InputEvent:
-    """Somebody typed this."""
+    """Input that was typed."""
 
     time: float
     text: str
@@ -75,7 +75,7 @@ class InputEvent:
 
 @dataclass(frozen=True, slots=True)
 class SizeEvent:
-    """The terminal got another size."""
+    """A change of the terminal's size."""
 
     time: float
     size: Size
@@ -83,7 +83,7 @@ class SizeEvent:
 
 @dataclass(frozen=True, slots=True)
 class MarkerEvent:
-    """A place to jump to, or to pause at."""
+    """A named place that players can jump to or pause at."""
 
     time: float
     label: str
@@ -91,7 +91,7 @@ class MarkerEvent:
 
 @dataclass(frozen=True, slots=True)
 class ExitEvent:
-    """The program ended."""
+    """The exit of the program."""
 
     time: float
     code: int
@@ -101,29 +101,30 @@ RecordedEvent = OutputEvent | InputEvent | SizeEvent | MarkerEvent | ExitEvent
 
 
 class NotARecording(ValueError):
-    """Something else than asciicast 2 or 3. The text names the line."""
+    """The data is not asciicast 2 or 3. The message names the line."""
 
 
 # Writing.
 
 
 class AsciicastWriter:
-    """One recording. Every method answers with the lines to append, often none.
+    """Writes one recording. Every method returns the lines to append, often none.
 
-    `now` and `started` are of one clock, any clock. Without a redactor everything is written as it
-    is. One with `extra_regexes` cannot redact a stream: making the recorder raises then.
+    `now` and `started` are times of the same clock, which may be any clock. Without a redactor
+    everything is written unchanged. The constructor raises for a redactor with `extra_regexes`,
+    because it cannot redact a stream.
     """
 
     def __init__(self, header: Header, started: float, redactor: Redactor | None) -> None:
         self._header = header
         self._started = started
-        self._last = 0  # microseconds since the beginning; whole ones, so that sums do not drift
+        self._last = 0  # microseconds since the beginning; integers, so that sums do not drift
         self._redactor = redactor
         self._output = redactor.stream() if redactor else None
         self._input = redactor.stream() if redactor else None
 
     def header(self) -> bytes:
-        """The first line."""
+        """Return the first line."""
         header = self._header
         fields: dict[str, object] = {"version": header.version}
         env = dict(header.env)
@@ -142,41 +143,42 @@ class AsciicastWriter:
             fields["env"] = {name: self._clean(value, name) for name, value in env.items()}
         return msgspec.json.encode(fields) + b"\n"
 
-    def go_on(self, before: str, drawn: str, now: float) -> bytes:
-        """The program has been running: what it wrote before, of which nothing is recorded, and
-        what draws the screen as it is, which has no secrets any more."""
+    def start_midway(self, before: str, drawn: str, now: float) -> bytes:
+        """Start with a running program: its earlier output, which is context for the redactor and
+        not recorded, and the bytes that draw its present screen, which are redacted already.
+        """
         if self._output:
             self._output.follow(before)
         return self._text("o", drawn, now)
 
     def output(self, text: str, now: float) -> bytes:
-        """The program wrote this."""
+        """Record output of the program."""
         return self._text("o", self._output.feed(text) if self._output else text, now)
 
     def input(self, text: str, now: float) -> bytes:
-        """Somebody typed this. What the terminal did not echo should not be given here."""
+        """Record typed input. The caller should leave out input that the terminal did not echo."""
         return self._text("i", self._input.feed(text) if self._input else text, now)
 
     def resize(self, size: Size, now: float) -> bytes:
-        """The terminal got another size."""
+        """Record a new size of the terminal."""
         return self._line("r", f"{size.cols}x{size.rows}", now)
 
     def marker(self, label: str, now: float) -> bytes:
-        """A place with a name."""
+        """Record a named place."""
         return self._line("m", self._clean(label), now)
 
     def exit(self, code: int, now: float) -> bytes:
-        """The program ended. Nothing comes after this."""
+        """Record the exit of the program. No event may follow."""
         return self.finish(now) + self._line("x", str(code), now)
 
     def finish(self, now: float) -> bytes:
-        """The recording ends: what was held back. `exit` does this too."""
+        """End the recording with the text that was held back. `exit` does this too."""
         typed = self._input.finish() if self._input else ""
         held = self._output.finish() if self._output else ""
         return self._text("i", typed, now) + self._text("o", held, now)
 
     def _clean(self, text: str, name: str = "") -> str:
-        """A whole text without secrets. A name before it may be what gives one away."""
+        """Redact a whole text. The name before a value may be what makes it a secret."""
         label = name and f"{name}="
         return self._redactor.redact(label + text)[len(label) :] if self._redactor else text
 
@@ -187,7 +189,7 @@ class AsciicastWriter:
         at = max(self._last, round((now - self._started) * _MICRO))
         elapsed = at - self._last if self._header.version == 3 else at
         self._last = at
-        # Written out, because some readers take no exponent.
+        # Written without an exponent, because some readers do not accept one.
         seconds = f"[{elapsed // _MICRO}.{elapsed % _MICRO:06}".encode()
         return b'%b,"%b",%b]\n' % (seconds, code.encode(), msgspec.json.encode(data))
 
@@ -197,7 +199,7 @@ class AsciicastWriter:
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """A whole recording."""
+    """A recording that was read completely."""
 
     header: Header
     events: tuple[RecordedEvent, ...]
@@ -208,8 +210,9 @@ class Recording:
 
 
 def read_recording(lines: Iterable[bytes]) -> Recording:
-    """Read a recording as players do: comments, blank lines, unknown codes and fields are passed
-    over, and so is a last line without its end, which is what a killed recorder leaves behind.
+    """Read a recording as players do: skip comments, blank lines, unknown codes and unknown fields.
+
+    A last line without a line end is skipped too: a killed recorder leaves one.
     """
     numbered = enumerate(lines, 1)
     _, first = next(numbered, (1, b""))
@@ -226,7 +229,7 @@ def read_recording(lines: Iterable[bytes]) -> Recording:
         except (msgspec.DecodeError, ValueError) as error:
             if not line.endswith(b"\n"):
                 break
-            raise NotARecording(f"line {number} is no event of a recording: {error}") from error
+            raise NotARecording(f"line {number} is not an event of a recording: {error}") from error
         if event is not None:
             events.append(event)
     return Recording(header, tuple(events))
@@ -237,7 +240,7 @@ def _parts(line: bytes) -> tuple[float, str, object]:
         case [int() | float() as time, str(code), data, *_] if math.isfinite(time):
             return time, code, data
         case _:
-            raise ValueError("it should be [time, code, data]")
+            raise ValueError("an event must be [time, code, data]")
 
 
 def _event(time: float, code: str, data: object) -> RecordedEvent | None:
@@ -253,7 +256,7 @@ def _event(time: float, code: str, data: object) -> RecordedEvent | None:
         case "x", str(status) if _STATUS.fullmatch(status):
             return ExitEvent(time, int(status))
         case (("o" | "i" | "r" | "m" | "x"), _):
-            raise ValueError(f"that is no data for an event of kind {code!r}")
+            raise ValueError(f"the data does not fit an event of kind {code!r}")
         case _:
             return None
 
@@ -288,7 +291,7 @@ def _header(line: bytes) -> Header:
     try:
         header = msgspec.json.decode(line, type=_Header2 | _Header3)
     except msgspec.DecodeError as error:
-        raise NotARecording(f"line 1 is no header of asciicast 2 or 3: {error}") from error
+        raise NotARecording(f"line 1 is not a header of asciicast 2 or 3: {error}") from error
     env = {name: value for name, value in (header.env or {}).items() if value is not None}
     version: Literal[2, 3]
     if isinstance(header, _Header2):
@@ -305,14 +308,14 @@ def _header(line: bytes) -> Header:
 
 
 class SessionRecorder:
-    """Records a session to a file: what it prints and, with `typed`, what is typed into it, until
-    the session ends or `stop`.
+    """Records the output of a session and, with `typed`, its input, until it ends or `stop` is
+    called.
 
-    The file is a `raw_transcript`: ours alone, never in the place of another, written at once. A
-    full disk ends the file, with its last whole line, and not the session, which reports it. What
-    is typed while the terminal does not echo is left out if there is a redactor: so are passwords
-    typed. Making one raises RawTranscriptRefused, or FileFailed if there is no room for the screen
-    as it is.
+    The file is a `raw_transcript`: readable only by its owner, never replacing another file,
+    written at once. A full disk ends the file after its last whole line; the session continues and
+    reports the failure. With a redactor, input typed while the terminal does not echo is left out,
+    because it may be a password. The constructor raises RawTranscriptRefused, or FileFailed if
+    there is no room for the present screen.
     """
 
     def __init__(
@@ -326,7 +329,7 @@ class SessionRecorder:
     ) -> None:
         self.path = os.path.abspath(path)
         self.failure: FileFailed | None = None
-        """Why it is not whole."""
+        """Why the recording is incomplete."""
         self._session = session
         self._typed = typed
         self._hides = redactor is not None
@@ -343,7 +346,7 @@ class SessionRecorder:
         screen = draw_screen(session, redactor).decode()
         self._file = open_raw(self.path, lines=True)
         self._file.write(self._recorder.header())
-        self._file.write(self._recorder.go_on(before, screen, time.monotonic()))
+        self._file.write(self._recorder.start_midway(before, screen, time.monotonic()))
         if self._file.failure is not None:
             self._file.discard()
             raise FileFailed("recording", self.path, self._file.failure)
@@ -358,7 +361,7 @@ class SessionRecorder:
         self._look()
 
     def stop(self) -> None:
-        """Write what was held back, and let go. Stopping again does nothing."""
+        """Write the held text, and detach from the session. Stopping again does nothing."""
         if self._stopped:
             return
         self._stopped = True
@@ -386,7 +389,7 @@ class SessionRecorder:
             self._file.write(self._recorder.input(text, time.monotonic()))
 
     def _look(self) -> None:
-        """Something changed: was it the size, or the end?"""
+        """Record a change of the size and the exit of the program."""
         if self._session.size != self._size:
             self._resized(self._session.size)
         if (ended := self._session.exit) is not None:

@@ -1,19 +1,21 @@
-"""Secrets out of what leaves a session: out of its screen, and out of what is said about it.
+"""Redaction of everything that leaves a session: its screen, and texts and data about it.
 
-`Masker` hides them in place: every row keeps its cells, every cell its place and its style. A
-secret on a screen is not a run of text. It goes on in the next row where the line was too long, a
-colour may change inside it, and programs that draw boxes and panes break their lines themselves.
-So the rows are read as text in two ways, and what either of them gives away is masked in the cells:
+`Masker` hides secrets in place: every row keeps its cells, every cell its column and its style. A
+secret on a screen is not a contiguous run of text. It continues in the next row where the line was
+too long, a colour may change inside it, and programs that draw boxes and panes break their lines
+themselves. So the rows are read as text in two ways, and secrets found in either are masked in the
+cells:
 
-*as printed*: soft-wrapped rows are one line, all others are lines of their own; and where a row
-reaches the margin without a soft wrap, or borders stand in it,
+*as printed*: soft-wrapped rows are one line, all other rows are lines of their own. The second
+reading is used where a row reaches the margin without a soft wrap, or contains borders.
 
-*as drawn*: between the same borders, a row that reaches the margin goes on in the next one, without
-its indentation. One reading cannot serve for both: joined, `…x` and `sk-…` would be one word.
+*as drawn*: between the same borders, a row that reaches the margin continues in the next one,
+without its indentation. One reading cannot serve for both: joined, `…x` and `sk-…` would be one
+word.
 
-What stands above the first row can be given as `above`, so that a secret that is half scrolled away
-is still known for one. `RedactedMoment` finds secrets that a plugin quotes, `redact_values` takes
-them out of plain data, and `draw_screen` draws a screen without them.
+The rows above the first row can be given as `above`, so that a secret that has partly scrolled away
+is still recognised. `RedactedMoment` finds secrets that a plugin quotes, `redact_values` removes
+secrets from plain data, and `draw_screen` draws a screen without them.
 """
 
 from __future__ import annotations
@@ -40,16 +42,18 @@ if TYPE_CHECKING:
 
 FILL: Final = "*"
 _BORDERS: Final = frozenset("│┃║┆┊╎▏▕▌▐")
-"""They part panes and are part of no secret, so they are never masked."""
+"""Characters that separate panes. They are never part of a secret, so they are never masked."""
 _BORDER: Final = re.compile(f"[{''.join(sorted(_BORDERS))}]")
 _NARROW: Final = re.compile(r"[ -~\u00a1-\u00ac\u00ae-\u02ff\u2500-\u259f]*+")
-"""One character a cell, for certain: nothing wide, nothing that combines. Most rows are like this,
-and then the columns need not be looked up in the cells."""
+"""Characters that take exactly one cell: neither wide nor combining. Most rows have only these, and
+their columns need not be looked up in the cells.
+"""
 _MARGIN: Final = 4
-"""As drawn, so many blanks at the end of a row still count as its margin: padding, a scroll bar."""
+"""The number of blanks at the end of a row that still count as its margin: padding, a scroll bar.
+"""
 
 Hidden = dict[int, set[int]]
-"""The columns to mask, by the number of the row."""
+"""The columns to mask, by row number."""
 
 
 LineStart = tuple[int, int]
@@ -57,30 +61,30 @@ LineStart = tuple[int, int]
 
 
 class _Drawing(NamedTuple):
-    """A row by its borders: what stands before each of them, and after the last."""
+    """A row split at its borders: the text before each border, and after the last."""
 
     borders: tuple[int, ...]
     strips: tuple[tuple[int, str], ...]
-    """Column and text, without the blanks around it."""
+    """Column and text, without the surrounding blanks."""
 
 
 def mask(snapshot: Snapshot, redactor: Redactor, above: Sequence[Row] = ()) -> Snapshot:
-    """The snapshot without secrets, its title too; the same object if there are none."""
+    """Return the snapshot without secrets, also in its title; the same object if there are none."""
     return Masker(redactor).snapshot(snapshot, above)
 
 
 def mask_rows(
     rows: tuple[Row, ...], redactor: Redactor, above: Sequence[Row] = ()
 ) -> tuple[Row, ...]:
-    """The rows without secrets. Those that have none are the same objects."""
+    """Return the rows without secrets. Rows that have none are the same objects."""
     return Masker(redactor).rows(rows, above)
 
 
 class Masker:
-    """Masks one screen over and over, and remembers the last time.
+    """Masks one screen repeatedly, and caches the last result.
 
     An unchanged screen is not read again, and a row masked as before is the same object as before,
-    so that whoever compares rows by identity sees no change where there was none.
+    so that code that compares rows by identity sees no change where there was none.
     """
 
     def __init__(self, redactor: Redactor) -> None:
@@ -92,7 +96,7 @@ class Masker:
         self._drawings: dict[Row, _Drawing] = {}
 
     def snapshot(self, snapshot: Snapshot, above: Sequence[Row] = ()) -> Snapshot:
-        """The snapshot without secrets; the same object if there are none."""
+        """Return the snapshot without secrets; the same object if there are none."""
         rows = self.rows(snapshot.rows, above)
         title = snapshot.title and self._redactor.redact(snapshot.title)
         if rows is snapshot.rows and title == snapshot.title:
@@ -100,7 +104,7 @@ class Masker:
         return replace(snapshot, rows=rows, title=title)
 
     def rows(self, rows: tuple[Row, ...], above: Sequence[Row] = ()) -> tuple[Row, ...]:
-        """The rows without secrets; the same tuple if there are none."""
+        """Return the rows without secrets; the same tuple if there are none."""
         seen = (rows, tuple(above))
         if seen != self._seen:
             hidden = self._hidden((*above, *rows))
@@ -121,12 +125,12 @@ class Masker:
         return tuple(answer)
 
     def _masked_row(self, row: Row, columns: set[int]) -> Row:
-        """Over each run of hidden cells the replacement, where it fits, and `*` over the rest."""
+        """Put the replacement over each run of hidden cells, if it fits, and `*` over the rest."""
         cells = list(row.cells)
         for begin, end in _stretches(columns):
             size = end - begin
-            said = self._replacement if len(self._replacement) <= size else ""
-            for col, char in enumerate(said.ljust(size, FILL), begin):
+            text = self._replacement if len(self._replacement) <= size else ""
+            for col, char in enumerate(text.ljust(size, FILL), begin):
                 cells[col] = Cell(char, cells[col].style)
         return Row(tuple(cells), row.wrapped)
 
@@ -141,7 +145,7 @@ class Masker:
     def _look(
         self, rows: tuple[Row, ...], lines: list[str], places: list[LineStart], hidden: Hidden
     ) -> str:
-        """Find the secrets of a text in the cells that its lines are made of. Returns the text."""
+        """Find the secrets of a text, and add their cells to the hidden ones. Return the text."""
         text = "".join(lines)
         if not (spans := self._redactor.spans(text)):
             return text
@@ -155,7 +159,7 @@ class Masker:
         return text
 
     def _as_drawn(self, rows: tuple[Row, ...]) -> tuple[list[str], list[LineStart]]:
-        """Pane by pane: what stands between the same borders in neighbouring rows."""
+        """Return the text of each pane: the parts between the same borders in neighbouring rows."""
         drawings = [self._drawings.get(row) or _drawing(row) for row in rows]
         self._drawings = dict(zip(rows, drawings, strict=True))
         lines, places = [], []
@@ -175,7 +179,7 @@ def _as_printed(row: Row) -> str:
         return f"{row.text}\n"
     if len(row.text) == row.cols:
         return row.text
-    # Its blanks count, but for the place that was left because a wide character did not fit.
+    # Trailing blanks count, except the cell left empty because a wide character did not fit.
     size = row.cols
     while size and not row.cells[size - 1].text and row.cells[size - 1].width:
         size -= 1
@@ -190,7 +194,7 @@ def _has_borders(text: str) -> bool:
 
 
 def _reaches_margin(row: Row) -> bool:
-    """Whether a row that is not soft-wrapped may go on in the next one all the same."""
+    """Return whether a row without a soft wrap may still continue in the next one."""
     if row.wrapped or not row.text:
         return False
     if row.text.isascii():
@@ -221,7 +225,7 @@ def _text(cells: Sequence[Cell]) -> str:
 
 
 def _columns(cells: Sequence[Cell], first: int, begin: int, end: int) -> Iterator[int]:
-    """The columns of some characters of the line that starts at `first`; of a wide one, both."""
+    """Return the columns of characters in a line that starts at `first`; both of a wide one."""
     at, inside = 0, False
     for col in range(first, len(cells)):
         cell = cells[col]
@@ -235,14 +239,14 @@ def _columns(cells: Sequence[Cell], first: int, begin: int, end: int) -> Iterato
 
 
 def _stretches(columns: set[int]) -> Iterator[tuple[int, int]]:
-    """Neighbouring columns together, as (begin, end)."""
+    """Return runs of neighbouring columns as (begin, end)."""
     for _, members in groupby(enumerate(sorted(columns)), key=lambda each: each[1] - each[0]):
         stretch = [col for _, col in members]
         yield stretch[0], stretch[-1] + 1
 
 
 def _one_cell_each(text: str) -> bool:
-    """Whether every character of it takes one cell, so that it can be laid over a secret."""
+    """Return whether every character takes one cell, so that the text can replace cells."""
     return text.isprintable() and not any(
         combining(char) or east_asian_width(char) in "WF" for char in text
     )
@@ -252,17 +256,17 @@ def _one_cell_each(text: str) -> bool:
 
 
 SHORTEST_SECRET: Final = 4
-"""Fewer characters of a secret say nothing about it: they stand in half of all words."""
+"""Shorter secrets are ignored: their characters occur in half of all words."""
 SHARED_CHARS: Final = 8
-"""So many characters in a row that a text has in common with a secret are no chance."""
+"""The length of a substring that a text and a secret do not share by chance."""
 
 
 class RedactedMoment:
-    """One moment without its secrets: does a text that was made of it quote one?
+    """A moment with and without its secrets: it decides whether a text about it quotes a secret.
 
-    A rule knows a secret by what stands around it (`password=`). A plugin's predicate sees the
-    screen as it is and may say the secret alone, where no rule knows it any more. So what it says
-    is compared with what was hidden in the moment that it speaks of.
+    A rule recognises a secret by its context (`password=`). A plugin's predicate sees the
+    unredacted screen and may return the secret alone, which no rule recognises. So the texts of a
+    predicate are compared with the text that was hidden in the moment it describes.
     """
 
     def __init__(self, moment: KeptMoment, redactor: Redactor) -> None:
@@ -270,13 +274,15 @@ class RedactedMoment:
         self._redactor = redactor
 
     def shows(self, text: str) -> bool:
-        """Whether it can be read in what is told of the moment anyway."""
+        """Return whether the redacted moment contains the text anyway."""
         return text in self._moment.text or text in self._moment.transcript.tail
 
     def quotes_secret(self, text: str) -> bool:
-        """Whether it has a hidden text in it, or is or has a part of one."""
-        said = _plain(text)
-        return any(_shares(said, secret) for secret in self._secrets)
+        """Return whether the text contains a hidden text, is part of one, or shares a part with
+        one.
+        """
+        plain = _plain(text)
+        return any(_shares(plain, secret) for secret in self._secrets)
 
     @cached_property
     def _secrets(self) -> frozenset[str]:
@@ -285,40 +291,40 @@ class RedactedMoment:
 
     def _hidden(self) -> Iterator[str]:
         moment = self._moment
-        for seen, told in zip(moment.unmasked.rows, moment.snapshot.rows, strict=True):
-            if seen is not told:
-                yield from _masked(seen, told)
+        for seen, masked in zip(moment.unmasked.rows, moment.snapshot.rows, strict=True):
+            if seen is not masked:
+                yield from _masked(seen, masked)
         printed = strip_escapes(moment.transcript.unredacted_tail())
         for text in (printed, moment.unmasked.title or ""):
             for start, end in self._redactor.spans(text):
                 yield text[start:end]
 
 
-def _masked(seen: Row, told: Row) -> Iterator[str]:
-    cells = zip(seen.cells, told.cells, strict=True)
+def _masked(seen: Row, masked: Row) -> Iterator[str]:
+    cells = zip(seen.cells, masked.cells, strict=True)
     for hidden, run in groupby(cells, key=lambda pair: pair[0] != pair[1]):
         if hidden:
             yield "".join([before.text for before, _ in run])
 
 
 def _plain(text: str) -> str:
-    """Without what plugins change most: case, and the blanks that a wrapped line has in it."""
+    """Remove the differences that plugins make most: case, and the blanks of a wrapped line."""
     return "".join(text.split()).casefold()
 
 
-def _shares(said: str, secret: str) -> bool:
-    if secret in said or (len(said) >= SHORTEST_SECRET and said in secret):
+def _shares(text: str, secret: str) -> bool:
+    if secret in text or (len(text) >= SHORTEST_SECRET and text in secret):
         return True
     return any(
-        secret[at : at + SHARED_CHARS] in said for at in range(len(secret) - SHARED_CHARS + 1)
+        secret[at : at + SHARED_CHARS] in text for at in range(len(secret) - SHARED_CHARS + 1)
     )
 
 
 def draw_screen(session: PtySession, redactor: Redactor | None) -> bytes:
-    """The bytes that draw the screen as it is now on a fresh terminal, ready for what comes next.
+    """Return the bytes that draw the present screen on a fresh terminal, ready for further output.
 
-    The secrets are taken out of the rows, not of the bytes: those move the cursor about, and begin
-    in the middle of what has half scrolled away.
+    The secrets are removed from the rows and not from the bytes: the bytes move the cursor, and
+    they begin in the middle of lines that have partly scrolled away.
     """
     if redactor is None:
         return session.screen.restore() + session.transcript.unfinished[0].encode()
@@ -332,8 +338,9 @@ def redact_values(
     kept: Callable[[str, str], bool] = lambda value, key: True,
     key: str = "",
 ) -> Any:
-    """Plain data without the secrets in its strings. `kept` says whether a string, found under a
-    key, can be told at all."""
+    """Return plain data with the secrets in its strings redacted. `kept` decides whether a string
+    under a key may be sent at all.
+    """
     if redactor is None:
         return value
     match value:

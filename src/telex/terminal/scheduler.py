@@ -1,13 +1,13 @@
-"""Sharing the event loop between programs that print more than there is time for.
+"""Sharing of the event loop between programs that print more than there is time to process.
 
-What a program prints now and then is read as it comes. A program that prints without pause spends
-its token bucket (`TokenBucket`) and then queues (`OutputScheduler`): in each turn of the event loop
-only as many are served as fit into two milliseconds, and between two turns everything else runs.
-Without that, twenty of them took two milliseconds each, and whoever typed into another program
-waited for all of them, several times until the answer was there. `Pace` bounds how much of one
-read a screen is fed at once.
+Occasional output of a program is read as it arrives. A program that prints without pause spends its
+token bucket (`TokenBucket`) and then queues (`OutputScheduler`): each turn of the event loop serves
+only as many programs as fit into two milliseconds, and everything else runs between two turns.
+Without the queue, each of twenty such programs took two milliseconds, and input to another program
+waited for all of them, several times until its response arrived. `Pace` bounds how much of one read
+a screen is fed at once.
 
-One scheduler for each event loop. Used by `pty`, `session` and attachments.
+There is one scheduler for each event loop. Used by `pty`, `session` and attachments.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ class OutputScheduler:
         self._next: asyncio.Handle | None = None
 
     def queue(self, work: Callable[[], None]) -> None:
-        """Do it when it is its turn, once. It stands in line only once."""
+        """Run `work` once, when its turn comes. Work that is queued already is not queued again."""
         self._line.setdefault(work)
         if self._next is None:
             self._next = self._loop.call_soon(self._serve)
 
     def withdraw(self, work: Callable[[], None]) -> None:
-        """Not to be done any more."""
+        """Remove `work` from the queue."""
         self._line.pop(work, None)
 
     def __contains__(self, work: Callable[[], None]) -> bool:
@@ -47,8 +47,8 @@ class OutputScheduler:
     def _serve(self) -> None:
         until = self._loop.time() + limits.TURN_MILLISECONDS / 1000
         try:
-            for _ in range(len(self._line)):  # each once, however fast it is
-                if not self._line:  # withdrawn by one before
+            for _ in range(len(self._line)):  # each at most once per turn, however fast it is
+                if not self._line:  # earlier work in this turn withdrew it
                     break
                 work, _ = self._line.popitem(last=False)
                 work()
@@ -62,7 +62,7 @@ _of_loops: WeakKeyDictionary[asyncio.AbstractEventLoop, OutputScheduler] = WeakK
 
 
 def output_scheduler() -> OutputScheduler:
-    """The scheduler of the running event loop."""
+    """Return the scheduler of the running event loop."""
     loop = asyncio.get_running_loop()
     if (found := _of_loops.get(loop)) is None:
         found = _of_loops[loop] = OutputScheduler(loop)
@@ -70,52 +70,53 @@ def output_scheduler() -> OutputScheduler:
 
 
 class TokenBucket:
-    """How much of one program's output is read as it comes: `LIGHT_BYTES`, refilled in a quarter of
-    a second. Pure."""
+    """How much output of one program is read as it arrives: `LIGHT_BYTES`, refilled in a quarter of
+    a second. Pure.
+    """
 
     def __init__(self, now: float) -> None:
         self._left = float(limits.LIGHT_BYTES)
         self._at = now
 
     def spend(self, size: int, now: float) -> None:
-        """So much was printed."""
+        """Count output of this size."""
         refilled = self._left + (now - self._at) * limits.LIGHT_BYTES * 4
         self._left = min(float(limits.LIGHT_BYTES), refilled) - size
         self._left = max(self._left, -float(limits.LIGHT_BYTES))
         self._at = now
 
     def is_spent(self, now: float) -> bool:
-        """Whether it has to wait its turn."""
+        """Return whether the program has to queue."""
         self.spend(0, now)
         return self._left <= 0
 
 
 SLOW_SECONDS: Final = 0.001
-"""Half a turn: what takes longer should have been less."""
+"""Half a turn: a piece that takes longer was too large."""
 
 
 class Pace:
-    """How much one screen is fed at once, so that its program does not hold up all the others.
+    """How much output one screen is fed at once, so that its program does not block the others.
 
-    Nearly all output is cheap: a whole read goes in one call. But a terminal reset is two bytes and
-    takes 10 microseconds, a repeated character eight bytes and 200, and clearing a large screen
-    takes longer still. All that is expensive begins with an ESC. So output is counted in escapes,
-    and after expensive ones fewer are fed the next time, whatever they are: a list of the expensive
-    ones would never be complete. Pure: the caller says how long a piece took.
+    Nearly all output is cheap: a whole read is fed in one call. But a terminal reset has two bytes
+    and takes 10 microseconds, a repeated character has eight bytes and takes 200, and clearing a
+    large screen takes longer still. All expensive output begins with an ESC. So output is counted
+    in escapes, and after expensive ones fewer are fed the next time, whatever they are: a list of
+    the expensive ones would never be complete. Pure: the caller measures the time of a piece.
     """
 
     def __init__(self) -> None:
         self._escapes = limits.SCREEN_ESCAPES
 
     def stride(self, data: bytes) -> int:
-        """Into pieces of what length to cut this. It is all of it, mostly."""
+        """Return the length of the pieces to cut this data into; mostly its whole length."""
         escapes = data.count(b"\x1b")
         if escapes <= self._escapes:
             return len(data)
         return max(1, len(data) * self._escapes // escapes)
 
     def took(self, seconds: float) -> bool:
-        """A piece took so long. Whether that is too long, and the next must be shorter."""
+        """Record the time of a piece. Return whether it was too long, and the next is shorter."""
         if slow := seconds > SLOW_SECONDS:
             self._escapes = max(1, int(self._escapes * SLOW_SECONDS / seconds))
         elif self._escapes < limits.SCREEN_ESCAPES:

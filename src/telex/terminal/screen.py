@@ -1,10 +1,9 @@
-"""A screen: bytes in; rows, cursor, title, modes and answers out.
+"""A screen: takes bytes; gives rows, cursor, title, modes and replies.
 
-The emulator is libghostty-vt, behind this interface. A screen is a value machine: no clock, no
-I/O, no asyncio. Answers to the program's questions come out of the `feed` that asked, and only in
-forms that are on a list (`allowed_replies`). `redraw` makes the bytes that draw a screen again.
-Rows are shared: one that did not change is the same object, and when nothing changed `rows()` is
-the same tuple.
+The emulator behind it is libghostty-vt. A screen has no clock, no I/O and no asyncio. `feed`
+returns the replies to the queries in its bytes, only in forms that are on a list
+(`allowed_replies`). `redraw` makes the bytes that draw a screen again. Rows are shared: an
+unchanged row is the same object, and when nothing changed `rows()` returns the same tuple.
 
 Used by `session`. Not safe to use from two threads at once.
 """
@@ -32,16 +31,16 @@ if TYPE_CHECKING:
     from telex.terminal.packed_rows import Packed
 
 
-# Replies. An answer is typed into whatever reads the terminal next: if the program that asked has
-# died, that is a shell. So an answer holds numbers and fixed words only, never text that a program
-# chose, and no line end. The emulator already refuses what is known to be dangerous (title reports,
-# clipboard reads, answerback); this list stands behind it, in case a new version of it does not.
+# Replies. A reply is typed into whatever reads the terminal next; if the program that asked has
+# exited, that is a shell. So a reply has numbers and fixed words only, never text that a program
+# chose, and no line end. The emulator already refuses known dangerous queries (title reports,
+# clipboard reads, answerback); this list is a second check, in case a new version does not.
 
 
 UNKNOWN_SETTING: Final = b"\x1bP0$r\x1b\\"
-"""To a DECRQSS for a setting that we do not have."""
+"""The reply to a DECRQSS for an unknown setting."""
 UNKNOWN_CAPABILITY: Final = b"\x1bP0+r\x1b\\"
-"""To an XTGETTCAP, for each name: a program reads terminfo for these."""
+"""The reply to an XTGETTCAP, for each name: a program reads terminfo for these."""
 
 _NUMBER: Final = rb"[0-9]{1,5}"
 _END: Final = rb"(?:\x07|\x1b\\)"
@@ -57,7 +56,7 @@ _FORMS: Final = [
     rb"\x1b\[\??N;[0-4]\$y",  # DECRPM
     rb"\x1bP>\|" + re.escape(f"telex {__version__}".encode()) + rb"\x1b\\",  # XTVERSION
     rb"\x1b\[(?:4|6|8);N;Nt",  # size in pixels, of a cell, in cells
-    rb"\x1b\[48;N;N;N;Nt",  # size, told when it changes (mode 2048)
+    rb"\x1b\[48;N;N;N;Nt",  # size, reported when it changes (mode 2048)
     rb"\x1b\[\?N?u",  # kitty keyboard flags
     rb"(?:\x1b\]4;[0-9]{1,3};" + _RGB + _END + rb"){1,256}",  # a colour of the palette
     rb"\x1b\]1[0-2];" + _RGB + _END,  # foreground, background, cursor
@@ -69,25 +68,25 @@ _ALLOWED: Final = re.compile(b"|".join(_FORMS).replace(b"N", _NUMBER))
 
 
 def allowed_replies(answers: Sequence[bytes]) -> list[bytes]:
-    """Those that have a form of the list, in their order."""
+    """Return the replies whose form is allowed, in order."""
     return [answer for answer in answers if _ALLOWED.fullmatch(answer)]
 
 
-# Redrawing: what is visible, with the modes and the cursor; not the scrollback, nor the primary
-# screen under an alternate one, nor what DECSC saved. Each row is drawn cell by cell and not by the
-# library's own formatter, which writes blanks as spaces and loses where a line was wrapped.
+# Redrawing: the visible screen with modes and cursor; not the scrollback, the primary screen under
+# an alternate one, or the state saved by DECSC. Each row is drawn cell by cell, not by the
+# library's formatter, which writes blanks as spaces and loses where a line was wrapped.
 
 
 _MODE: Final = re.compile(r"\x1b\[(\??\d+)([hl])")
 _REGION: Final = re.compile(r"\x1b\[(\d+);\d+([rs])")
 _ALTERNATE: Final = {"?47", "?1047", "?1049"}
-"""Modes that choose the screen. One may stay set when another has left the alternate screen, so
-which screen it is decides, and not they."""
+"""Modes that choose the screen. One may stay set after another has left the alternate screen, so
+the active screen decides, not the modes."""
 _FIRST: Final = {"?2027"}
-"""What must be there before the drawing: what a character is."""
+"""Modes to set before drawing, as they change what a character is."""
 _NEVER: Final = {"?3", "?2026", "?6"}
-"""Modes not to be set again as they are: changing the width clears the screen, a held update is no
-state, and the origin is set with the cursor."""
+"""Modes that are not restored: changing the width clears the screen, a held update is not a state,
+and the origin is set with the cursor."""
 _ATTRIBUTES: Final = {
     "bold": 1,
     "dim": 2,
@@ -102,7 +101,7 @@ _ATTRIBUTES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ScreenState:
-    """What is not in the rows, as the emulator writes it."""
+    """The state that is not in the rows, as the emulator writes it."""
 
     cursor: Cursor
     alternate_screen: bool
@@ -113,11 +112,11 @@ class ScreenState:
     tabs: str
     region: str
     pen: str
-    """Style, character sets and keyboard of what is printed next."""
+    """Style, character sets and keyboard state for the next output."""
 
 
 def redraw(rows: Sequence[Row], state: ScreenState) -> bytes:
-    """The bytes. They start from a terminal that was just made or reset."""
+    """Return the bytes that draw the screen on a new or reset terminal."""
     modes = _MODE.findall(state.modes)
     entered = [mode for mode, end in modes if mode in _ALTERNATE and end == "h"] or ["?1049"]
     parts = [f"\x1b[{mode}h" for mode in entered] if state.alternate_screen else []
@@ -135,7 +134,7 @@ def redraw(rows: Sequence[Row], state: ScreenState) -> bytes:
 
 
 def _draw(rows: Sequence[Row]) -> Iterator[str]:
-    """From the top, every cell: a wrapped row leaves something in the row below."""
+    """Draw every cell from the top: drawing a wrapped row writes into the row below."""
     for y, row in enumerate(rows):
         yield f"\x1b[{y + 1}H"
         yield from _cells(row.cells)
@@ -148,7 +147,7 @@ def _cells(cells: Sequence[Cell]) -> Iterator[str]:
         members = list(group)
         yield _sgr(style)
         if empty:
-            # Erased, not printed: a blank that was never written is not a space.
+            # Erase, do not print: a blank cell that was never written is not a space.
             yield f"\x1b[{len(members)}X\x1b[{len(members)}C"
         else:
             yield "".join([cell.text for cell in members])
@@ -159,7 +158,7 @@ def _empty(cell: Cell) -> bool:
 
 
 def _wrap(last: Cell, following: Cell, cols: int) -> str:
-    """Something to wrap with, for the row below to draw over.
+    """Return characters that wrap the line; the row below draws over them.
 
     A line that ends in a blank was wrapped by a wide character that did not fit.
     """
@@ -202,7 +201,7 @@ _UNPRINTABLE: Final = dict.fromkeys((*range(0x20), *range(0x7F, 0xA0), 0x2028, 0
 
 
 class Screen:
-    """One terminal's screen. `close` frees its memory; so does forgetting it."""
+    """The screen of one terminal. `close`, or garbage collection, frees its memory."""
 
     def __init__(
         self,
@@ -214,14 +213,14 @@ class Screen:
         self.size = size
         self._scrollback = scrollback
         self.refused = 0
-        """How many answers were not given: not of an allowed form, or too many at once."""
+        """The number of dropped replies: not of an allowed form, or too many at once."""
         self._terminal = Emulator(size, scrollback, attributes)
         self._rows: tuple[PackedRow, ...] = ()
         self._read: tuple[PackedRow, ...] = ()
-        """What was read of the scrollback last. Whoever looks for secrets reads its end each time,
-        and most of it is what it was, a little higher up."""
+        """The rows of the scrollback read last. Redaction reads the end of the scrollback each
+        time, and most of these rows are still there, some rows higher."""
         self.version = 0
-        """Rises whenever something was fed. What is derived from the screen may be kept by it."""
+        """Rises with every `feed`; a key for caches of derived values."""
         self._looked = False
         self._last: Snapshot | None = None
         self._held: str | None = None
@@ -231,12 +230,12 @@ class Screen:
         self._terminal.close()
 
     def feed(self, data: bytes) -> bytes:
-        """Show what a program printed. What the terminal answers, to be written to the program."""
+        """Process output. Returns the terminal's replies, to be written to the program."""
         self._changed()
         return self._allowed(self._terminal.feed(data))
 
     def resize(self, size: Size) -> bytes:
-        """Take another size. What the terminal tells a program that asked for such news."""
+        """Change the size. Returns the report for a program that asked for size reports."""
         self._changed()
         self.size = size
         return self._allowed(self._terminal.resize(size))
@@ -254,7 +253,7 @@ class Screen:
         return b"".join(allowed)
 
     def rows(self) -> tuple[Row, ...]:
-        """The visible rows."""
+        """Return the visible rows."""
         if not self._looked:
             self._look()
             self._looked = True
@@ -269,11 +268,11 @@ class Screen:
         for y, row in _unpacked(old, changed).items():
             rows[y] = row
         now = tuple([row for row in rows if row is not None])
-        if now != old:  # rows are equal only if they are the same
+        if now != old:  # rows are compared by identity
             self._rows = now
 
     def snapshot(self, sequence: int) -> Snapshot:
-        """This moment, as a value."""
+        """Return the current screen as a value."""
         last = self._last
         if last is not None and last.sequence == sequence:
             return last
@@ -297,7 +296,7 @@ class Screen:
 
     @property
     def title(self) -> str | None:
-        """What the program calls its window, on one line; None until it says."""
+        """The window title on one line; None until the program sets one."""
         return _title(self._terminal.state().title)
 
     @property
@@ -318,21 +317,21 @@ class Screen:
 
     @property
     def mouse_tracking(self) -> bool:
-        """Whether the program asked to be told about the mouse."""
+        """Whether the program asked for mouse events."""
         return bool(self._terminal.get("MOUSE_TRACKING", "bool"))
 
     @property
     def scrollback_length(self) -> int:
-        """Rows that have left the top and are kept. None on the alternate screen."""
+        """The number of rows in the scrollback; 0 on the alternate screen."""
         return min(self._history(), self._scrollback)
 
     def _history(self) -> int:
-        """How many the emulator has, which drops them a page at a time. On the alternate screen it
-        counts rows that it cannot show."""
+        """The emulator's number of rows. It drops rows a page at a time, and on the alternate
+        screen it counts rows that it cannot show."""
         return 0 if self.alternate_screen else int(self._terminal.get("SCROLLBACK_ROWS", "size_t"))
 
     def scrollback(self, start: int, count: int) -> tuple[Row, ...]:
-        """Rows that have left the top, 0 the oldest kept."""
+        """Return rows of the scrollback; 0 is the oldest kept."""
         length = self.scrollback_length
         start = min(max(start, 0), length)
         count = min(max(count, 0), length - start)
@@ -343,8 +342,8 @@ class Screen:
         return rows
 
     def restore(self, seen: Snapshot | None = None) -> bytes:
-        """Bytes that draw the visible screen again on a fresh terminal of this size; or, in its
-        place, what a snapshot of this very moment shows: the same without secrets."""
+        """Return bytes that draw the visible screen on a new terminal of this size. A redacted
+        snapshot of the same moment may be given to draw instead."""
         rows, title = (self.rows(), self.title) if seen is None else (seen.rows, seen.title)
         extras = self._terminal.extras
         state = ScreenState(
@@ -360,11 +359,11 @@ class Screen:
         return redraw(rows, state)
 
     def encode_key(self, press: KeyPress) -> bytes:
-        """What this key types, by the modes that the program has set."""
+        """Return the bytes of a key, by the program's modes."""
         return key_encoder.key_bytes(self._terminal.handle, press)
 
     def encode_mouse(self, event: MouseEvent) -> bytes:
-        """What tells the program of the mouse; empty if it did not ask for that."""
+        """Return the bytes of a mouse event; empty if the program did not ask for them."""
         data = key_encoder.mouse_bytes(self._terminal.handle, self.size, event, self._held)
         if event.event in ("press", "release", "click"):
             self._held = event.button if event.event == "press" else None
@@ -374,7 +373,7 @@ class Screen:
 def _unpacked(
     old: Sequence[PackedRow], changed: Sequence[tuple[int, Packed]]
 ) -> dict[int, PackedRow]:
-    """Rows of what changed; those that were there before, or scrolled up, are the same as then."""
+    """Decode changed rows; a row that was there before, or scrolled up, is the same object."""
     found: dict[int, PackedRow] = {}
     fresh: list[tuple[int, Packed]] = []
     shift = _shift(old, changed) if len(changed) > 1 else 0
@@ -393,7 +392,7 @@ def _unpacked(
 
 
 def _shift(old: Sequence[PackedRow], changed: Sequence[tuple[int, Packed]]) -> int:
-    """By how many rows the screen may have scrolled up: where its first words were before."""
+    """Yield by how many rows the screen may have scrolled: where its first text was before."""
     for y, packed in changed:
         if any(packed.cells):
             found = [was for was in range(y, len(old)) if old[was].packed == packed]

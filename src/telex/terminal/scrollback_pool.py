@@ -1,13 +1,13 @@
-"""How much memory all the scrollbacks of a process may take, and who gets how much of it.
+"""The memory of all scrollbacks in a process, and its distribution among them.
 
-A full scrollback takes 10 MB, as the emulator keeps nine bytes a cell; twenty programs that print
-without pause would take 200 MB for what nobody reads. So there is one sum for all. As long as they
-fit into it, each keeps as many rows as it may. Beyond it the longest are cut, all to the same
-length, and get their room back when others are closed.
+A full scrollback takes 10 MB, because the emulator uses nine bytes per cell; twenty programs that
+print without pause would take 200 MB for rows that are never read. So there is one limit for the
+sum. As long as all scrollbacks fit, each keeps as many rows as its own limit allows. Above the sum
+the longest are cut, all to the same length, and get their memory back when others are closed.
 
-Members tell how much they have (`report`) and are told what they may have (`limit`), at once if
-they live in the same thread, else when they report next: an emulator is not to be touched from
-another thread.
+Scrollbacks report their size (`report`) and get a limit (`limit`): at once if they belong to the
+same thread, otherwise with their next report, because an emulator must not be used from another
+thread.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
 
 class PooledScrollback(Protocol):
-    """One that shares the memory."""
+    """A scrollback that shares the pool's memory."""
 
     def limit(self, size: int | None) -> None:
-        """It may have so many bytes at most; None: as many as its own limit allows."""
+        """Set the maximum size in bytes; None for the scrollback's own limit."""
         ...
 
 
 def common_length(used: Iterable[int], total: int, least: int) -> int | None:
-    """To which the longest are to be cut so that all fit into the total; None if they fit."""
+    """Return the length to cut the longest to, so that all fit the total; None if they fit."""
     sizes = sorted(used)
     if sum(sizes) <= total:
         return None
@@ -45,7 +45,7 @@ def common_length(used: Iterable[int], total: int, least: int) -> int | None:
 
 
 class _Member:
-    """What is known of one."""
+    """The thread, size and limit of one scrollback."""
 
     __slots__ = ("limit", "thread", "used")
 
@@ -53,11 +53,11 @@ class _Member:
         self.thread = threading.get_ident()
         self.used = 0
         self.limit: int | None = None
-        """What it was told last."""
+        """The limit that was set last."""
 
 
 class ScrollbackPool:
-    """All of them."""
+    """The scrollbacks of one process, and their common limit."""
 
     def __init__(self) -> None:
         self._members: WeakKeyDictionary[PooledScrollback, _Member] = WeakKeyDictionary()
@@ -66,10 +66,10 @@ class ScrollbackPool:
         self._lock = threading.Lock()
 
     def join(self, scrollback: PooledScrollback) -> None:
-        """It counts from now on."""
+        """Count this scrollback from now on, and set its limit."""
         with self._lock:
             self._members[scrollback] = _Member()
-        self._tell(scrollback)
+        self._apply_limit(scrollback)
 
     def leave(self, scrollback: PooledScrollback) -> None:
         with self._lock:
@@ -78,43 +78,43 @@ class ScrollbackPool:
             if self._limit is None:
                 return
             self._share()
-        self._tell_all()
+        self._apply_limit_to_all()
 
     def report(self, scrollback: PooledScrollback, used: int) -> None:
-        """It has so many bytes now."""
+        """Record the present size of a scrollback in bytes, and apply the limit."""
         with self._lock:
             if (member := self._members.get(scrollback)) is None:
                 return
             self._total += used - member.used
             member.used = used
-            # Not for a little: to cut one is dear, and they fill again.
+            # Small excesses are accepted: cutting a scrollback is expensive, and it fills again.
             over = self._total > limits.SCROLLBACKS_BYTES * (1.0 if self._limit is None else _OVER)
             if over:
                 self._share()
         if over:
-            self._tell_all()
+            self._apply_limit_to_all()
         else:
-            self._tell(scrollback)
+            self._apply_limit(scrollback)
 
     def _is_full(self, member: _Member) -> bool:
-        """Whether it would take more if it could."""
+        """Return whether the scrollback would grow if its limit allowed it."""
         return self._limit is not None and member.used >= self._limit * _FULL
 
     def _share(self) -> None:
-        self._total = sum(member.used for member in self._members.values())  # some were forgotten
+        self._total = sum(member.used for member in self._members.values())  # some were collected
         used = [
             limits.SCROLLBACK_BYTES if self._is_full(member) else member.used
             for member in self._members.values()
         ]
         self._limit = common_length(used, limits.SCROLLBACKS_BYTES, limits.SCROLLBACK_LEAST_BYTES)
 
-    def _tell_all(self) -> None:
+    def _apply_limit_to_all(self) -> None:
         with self._lock:
-            everybody = [*self._members]
-        for scrollback in everybody:
-            self._tell(scrollback)
+            members = [*self._members]
+        for scrollback in members:
+            self._apply_limit(scrollback)
 
-    def _tell(self, scrollback: PooledScrollback) -> None:
+    def _apply_limit(self, scrollback: PooledScrollback) -> None:
         member = self._members.get(scrollback)
         if member is None or member.thread != threading.get_ident():
             return
@@ -125,7 +125,7 @@ class ScrollbackPool:
 
 _OVER: Final = 1.2
 _FULL: Final = 0.6
-"""Of what it may have. The emulator gives up a page at a time."""
+"""The share of its limit at which a scrollback counts as full: the emulator frees whole pages."""
 
 SHARED_POOL: Final = ScrollbackPool()
-"""Those of this process."""
+"""The scrollbacks of this process."""

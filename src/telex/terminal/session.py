@@ -1,15 +1,15 @@
-"""`PtySession`: one program on a PTY, its screen, its transcript, and everyone who watches them.
+"""`PtySession`: one program on a PTY with its screen, its transcript, its waits and its watchers.
 
-The path of a byte: the PTY hands over a read; the demux takes out what somebody claimed; the rest
-goes to screen, transcript, recorder and taps; one number rises, and whoever waits is woken. The way
-back is `act`. Usable without any server, by anyone in an event loop:
+The path of a byte: the PTY delivers a read; the demux removes claimed control strings; the rest
+goes to screen, transcript, recorder and taps; `sequence` rises by one, and waits are woken. Input
+goes the other way through `act`. A session needs an event loop, but no server:
 
     session = PtySession(Program(("bash",)))
     await session.act(Text("make\\n"))
     found = await session.wait(ContainsText("done"), timeout=60)
 
-It knows nothing of escapes, pages or Lua: it is given claimants (who gets which control strings)
-and a predicate runner. It redacts nothing: outlets do (`redact`).
+It does not know escapes, pages or Lua: it is given claimants (handlers of control strings) and a
+predicate runner. It redacts nothing: code that sends its content to others does (`redact`).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ log = logging.getLogger("telex.terminal")
 T = TypeVar("T")
 
 TURN_SECONDS: Final = 0.002
-"""How long one session may hold the event loop before the others get their turn."""
+"""How long one session may use the event loop before other sessions get their turn."""
 
 SIGNALS: Final = {
     "term": signal.SIGTERM,
@@ -78,17 +78,17 @@ _AFTER_EXIT: Final[dict[type, str]] = {
     actions.Kill: "there is nothing left to kill",
     actions.MarkTranscript: "nothing more is printed after a mark",
 }
-"""What follows for an action that types nothing."""
+"""The second half of the error, for actions that type nothing."""
 
 OURS: Final = (json_escape.TO_TERMINAL, json_escape.TO_PROGRAM, htty_chunk.CHUNK)
-"""What never reaches a screen. Where nobody claims it, it is swallowed and counted."""
+"""Control strings that never reach a screen. Unclaimed ones are dropped and counted."""
 
 
 class PtySession:
     """A child on a PTY with its screen and transcript. Close it, or use it in `async with`.
 
-    Making one starts the program, in the running event loop; it raises what `processes.spawn`
-    raises. After its program ended a session can still be read.
+    The constructor starts the program in the running event loop, and raises what
+    `processes.spawn` raises. A session can still be read after its program has ended.
     """
 
     def __init__(
@@ -105,30 +105,30 @@ class PtySession:
         self._loop = asyncio.get_running_loop()
         self.program = program
         self.sequence = 0
-        """Rises with each fed read and each resize, and travels in every message."""
+        """Rises with each read and each resize; every message has it."""
         self.exit: Exit | None = None
-        """How the program ended, once it has and all it printed was read."""
+        """The exit of the program, set when it has ended and all its output was read."""
         self.closed = False
-        """Whether there is no screen any more."""
+        """Whether the session was closed and its screen freed."""
         self.screen = Screen(program.size, attributes=attributes)
         self.transcript = Transcript(transcript_chars)
         self.marks = Marks()
         self.watchers: set[Callable[[], None]] = set()
-        """Called after each change, and once more at the end; they must be quick."""
+        """Callbacks for each change, and once more at the end; they must be quick."""
         self.output_taps: set[Callable[[bytes], None]] = set()
-        """Given the bytes that the screen gets."""
+        """Callbacks that get the bytes for the screen."""
         self.input_taps: set[Callable[[bytes], None]] = set()
-        """Given the bytes that callers type."""
+        """Callbacks that get the bytes that callers type."""
         self.input_filter: Callable[[bytes], bytes] | None = None
-        """Given what callers type, before the program gets it: it gets what this returns."""
+        """Filters of typed bytes: the program gets what a filter returns."""
         self.label_listeners: set[Callable[[str], None]] = set()
-        """Given the labels that callers put on places in the transcript."""
+        """Callbacks that get the labels of marks in the transcript."""
         self.swallowed = 0
-        """Control strings that nobody claimed, and broken ones."""
+        """The number of unclaimed and broken control strings."""
         self.failures: deque[FileFailed] = deque(maxlen=limits.FILE_FAILURES)
-        """Files of this session that could not be written to their end, newest last."""
+        """Files of this session whose writing failed, newest last."""
         self.failed_files = 0
-        """How many there were."""
+        """How many files failed."""
         self.last_output = self.last_input = self._changed = self._loop.time()
         self._seen = self.screen.rows()
         self._above: tuple[int, tuple[Row, ...]] = (-1, ())
@@ -165,10 +165,10 @@ class PtySession:
             raise
         self._input_order = asyncio.Lock()
         self._line = ""
-        """What was typed since the last line was sent off: its echo may still be on its way."""
+        """Text typed since the last Enter: its echo may still arrive."""
         self._interrupted = asyncio.Event()
         self.refused_replies = 0
-        """Answers to the program's queries that found its input full."""
+        """How many replies to queries were dropped because the program's input was full."""
         self._ending = asyncio.create_task(self._watch())
 
     async def __aenter__(self) -> PtySession:
@@ -177,19 +177,18 @@ class PtySession:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    # What it looks like.
+    # Reading.
 
     @property
     def size(self) -> Size:
         return self.screen.size
 
     def snapshot(self) -> Snapshot:
-        """The visible screen now. Only reads: for a sequence to be used as `since`, call
-        `mark_sequence` too."""
+        """Return the visible screen. To use its sequence as `since`, call `mark_sequence` too."""
         return self.screen.snapshot(self.sequence)
 
     def rows_above(self) -> tuple[Row, ...]:
-        """The rows that scrolled away last: a secret may have begun there."""
+        """Return the last rows of the scrollback: a secret may begin there."""
         if self.screen.alternate_screen or not (total := self.screen.scrollback_length):
             return ()
         if self._above[0] != self.screen.version:
@@ -198,10 +197,10 @@ class PtySession:
         return self._above[1]
 
     def last_change(self) -> float:
-        """When something visible last changed, or somebody typed or resized.
+        """Return when the screen last changed, or the last input or resize.
 
-        Nobody looks at the screen while nobody asks, so what changed since the last look changed,
-        for all we know, with the last output.
+        The screen is compared only when it is read. A change since the last read is dated by the
+        last output.
         """
         if (rows := self.screen.rows()) is not self._seen:
             self._seen = rows
@@ -209,38 +208,38 @@ class PtySession:
         return max(self._changed, self.last_input)
 
     def mark_sequence(self) -> int:
-        """Keep this moment as a mark, unless the session is closed, so that a later wait may ask
-        what is new since its sequence. For everything that hands out a sequence."""
+        """Store this moment as a mark, so that a later wait may use its sequence as `since`. Does
+        nothing when the session is closed. Called wherever a sequence is given to a caller."""
         if not self.closed:
             self.marks.add(self._mark_now())
         return self.sequence
 
     def _mark_now(self, typed: str = "") -> Mark:
-        """This moment, for `since` to point back at; `typed` is what is about to be typed."""
+        """Store this moment for `since`; `typed` is the text about to be typed."""
         rows = tuple([row.text for row in self.screen.rows()])
         return Mark(self.sequence, rows, self.screen.cursor, self.transcript.cursor, typed)
 
     def label(self, label: str) -> None:
-        """Name this place in the transcript, and in a recording."""
+        """Put a label at this place of the transcript and the recording."""
         self.transcript.mark(label)
         for listener in self.label_listeners:
             listener(label)
 
     def report_file_failure(self, failure: FileFailed) -> None:
-        """A file of this session can take nothing more. The program goes on; watchers and the log
-        get to know."""
+        """Note that a file of this session failed, in the log and to watchers. The program
+        continues."""
         log.warning("%s", failure)
         self.failures.append(failure)
         self.failed_files += 1
         self._loop.call_soon(self._wake)
 
-    # What can be done to it.
+    # Input.
 
     async def act(self, action: Action) -> str:
-        """Perform an action, after those before it. Answers the mark of the moment before.
+        """Perform an action after the earlier ones. Returns a mark of the moment before.
 
-        An interrupt waits for nobody: it overtakes a paste that is still queued, because that is
-        what people press it for.
+        An interrupt does not queue: it overtakes a paste that is still queued, which is what people
+        press it for.
         """
         self._check_alive(action)
         match action:
@@ -256,7 +255,7 @@ class PtySession:
                     return await self._perform(action)
 
     def resize(self, size: Size) -> None:
-        """Give the terminal another size. The program hears of it by SIGWINCH."""
+        """Change the size of the terminal. The program gets SIGWINCH."""
         self.pty.resize(size)
         if replies := self.screen.resize(size):
             self._reply(replies)
@@ -266,12 +265,12 @@ class PtySession:
         self._advance()
 
     async def kill(self) -> None:
-        """End the program and all it started. What it left on the screen can still be read."""
+        """Kill the program and everything it started. Its screen can still be read."""
         await self.pty.end(BRISK)
         await self._over.wait()
 
     async def ended(self) -> Exit:
-        """How the program ended, once it has."""
+        """Wait until the program has ended, and return its exit."""
         await self._over.wait()
         assert self.exit is not None
         return self.exit
@@ -283,14 +282,14 @@ class PtySession:
         since: Since | None = None,
         keep: KeepMoment = LiveMoment.keep,
     ) -> WaitMatch:
-        """Until the matcher finds what it looks for. Raises WaitFailed in one of its kinds, and at
-        once what `compiler.compile` refuses."""
+        """Wait until the matcher matches. Raises a subclass of WaitFailed, and at once what
+        `compiler.compile` raises."""
         condition = compiler.compile(with_since(matcher, since), self.marks.find, self._predicates)
         return await self._waits.wait(condition, timeout, keep)
 
     def inject_output(self, data: bytes) -> None:
-        """Show it as if the program had printed it: from a claimant, right where the claimed string
-        stood in the output; from anybody else, after all that was worked through."""
+        """Show bytes as if the program had printed them: called by a claimant, at the place of the
+        claimed string; otherwise after all processed output."""
         if self.closed:
             return
         self._feed(data)
@@ -299,21 +298,21 @@ class PtySession:
             self._advance()
 
     def recheck_waits(self) -> None:
-        """Look at all waits again: a predicate knows more than it did."""
+        """Check all waits again, because a predicate has a new result."""
         self._waits.look()
 
     def send_input(self, data: bytes) -> None:
-        """Write what a caller types to the program. Raises what `Pty.write` raises."""
+        """Write typed bytes to the program. Raises what `Pty.write` raises."""
         self.pty.write(data if self.input_filter is None else self.input_filter(data))
 
     def notify_input(self, data: bytes) -> None:
-        """Hand what was typed to the taps; empty for a resize. Stability counts from now."""
+        """Pass typed bytes (none for a resize) to the taps, and restart the time of stability."""
         self.last_input = self._loop.time()
         for tap in self.input_taps if data else ():
             tap(data)
 
     async def close(self) -> None:
-        """End the program and let go of everything. Idempotent; cancelling it does not stop it."""
+        """End the program and free everything; cancelling does not stop it. May be repeated."""
         if self._closing is None:
             self._closing = asyncio.create_task(self._close())
         await asyncio.shield(self._closing)
@@ -336,7 +335,7 @@ class PtySession:
             self.screen.close()
             self.closed = True
 
-    # Actions as bytes. Keys and mouse are encoded by the screen, which knows the program's modes.
+    # Actions as bytes. The screen encodes keys and mouse, as it knows the program's modes.
 
     async def _perform(self, action: Action) -> str:
         match action:
@@ -361,7 +360,7 @@ class PtySession:
                 self.label(value.label)
                 return mark
             case actions.Interrupt() | actions.Kill():
-                raise AssertionError("these do not wait for their turn")
+                raise AssertionError("these actions do not queue")
 
     async def _press(self, name: str) -> str:
         press = parse_key(name)
@@ -394,19 +393,18 @@ class PtySession:
         return mark
 
     async def _may_continue(self, pause: float = 0) -> bool:
-        """Once there is room for the next piece: whether nobody pressed interrupt meanwhile.
-
-        Without asking, the rest of an interrupted paste would be taken for commands.
+        """Wait for room for the next piece. Returns false if an interrupt came meanwhile: the rest
+        of an interrupted paste would be read as commands.
         """
         self._interrupted.clear()
         if pause:
-            await asyncio.sleep(pause)  # as the caller asked: this is its typing speed
+            await asyncio.sleep(pause)  # the typing speed that the caller asked for
         await self._wait_for_room()
         self._check_alive()
         return not self._interrupted.is_set()
 
     async def _wait_for_room(self) -> None:
-        """Until all that was written is the program's, or somebody pressed interrupt."""
+        """Wait until the kernel has taken all written bytes, or an interrupt was pressed."""
         waits = {
             asyncio.create_task(self.pty.drained()),
             asyncio.create_task(self._interrupted.wait()),
@@ -438,12 +436,12 @@ class PtySession:
     def _signal(self, number: signal.Signals) -> str:
         mark = self.marks.add_named(self._mark_now())
         group = self.pty.foreground() or self.pty.child.pid
-        with contextlib.suppress(ProcessLookupError):  # it ended meanwhile, which will be told
+        with contextlib.suppress(ProcessLookupError):  # it has just ended
             os.killpg(group, number)
         return mark
 
     def _mark_typed(self, typed: str) -> str:
-        """The mark of the moment before this typing, which knows the line it may complete."""
+        """Store the mark before this input, with the line that the input may complete."""
         self._line += typed
         name = self.marks.add_named(self._mark_now(self._line[: limits.TYPED_CHARS]))
         self._line = self._line.rpartition("\n")[2].rpartition("\r")[2][: limits.TYPED_CHARS]
@@ -457,7 +455,7 @@ class PtySession:
         raise ProgramEnded(ended)
 
     def _reply(self, replies: bytes) -> None:
-        """Write what the terminal answers to a query: in the turn that fed it, ahead of nothing."""
+        """Write the terminal's replies to queries, after input that is already queued."""
         try:
             self.pty.write(replies)
         except InputQueueFull:
@@ -466,16 +464,16 @@ class PtySession:
     # The path of a byte.
 
     def _output(self, data: bytes) -> None:
-        """A read. Raw bytes go to the raw transcript before anything else looks at them."""
+        """Handle a read. The raw transcript gets the bytes first."""
         if self._raw is not None:
             self._raw.write(data)
         self._work += self._demux.feed(data)
         self._proceed()
 
     def _proceed(self) -> None:
-        """Work through what was read, as long as it is our turn; then read no further meanwhile.
+        """Process read bytes for the length of one turn; if some are left, pause reading.
 
-        One read of nothing but terminal resets would otherwise hold up every other session.
+        Otherwise one read full of terminal resets would block every other session.
         """
         until = self._loop.time() + TURN_SECONDS
         self._working = True
@@ -493,7 +491,7 @@ class PtySession:
         self._advance()
 
     def _work_through(self, until: float) -> bool:
-        """Whether all of it is done."""
+        """Process bytes. Returns whether all were processed."""
         while self._work:
             match self._work.popleft():
                 case Visible(data):
@@ -514,7 +512,7 @@ class PtySession:
         self._scheduler.queue(self._proceed)
 
     def _show(self, data: bytes, until: float) -> None:
-        """Give it to the screen at its pace. What our turn is too short for goes back to work."""
+        """Feed the screen in pieces. Bytes left when the turn ends are queued again."""
         stride = self._pace.stride(data)
         began = self._loop.time()
         for at in range(0, len(data), stride):
@@ -538,7 +536,7 @@ class PtySession:
             return
         try:
             claimant(string)
-        except Exception:  # a fault of ours, which must not stop the program's output
+        except Exception:  # a bug of ours must not stop the program's output
             log.exception("a control string could not be handled")
 
     def _advance(self) -> None:
@@ -554,7 +552,7 @@ class PtySession:
     # The end.
 
     async def _watch(self) -> None:
-        """The program is over when it was reaped and all it printed was worked through."""
+        """Finish when the program was reaped and all its output was processed."""
         await self._quiet.wait()
         await self._caught_up.wait()
         self._work += self._demux.eof()

@@ -1,14 +1,14 @@
-"""What a program printed: the last so many characters, with a cursor that only rises.
+"""The printed text of a program: the last characters up to a limit, with a cursor that only rises.
 
-Bytes come in as they are read and are decoded across reads, so a character cut in two is still that
-character; only bytes that are no UTF-8 become U+FFFD. Escape sequences stay where they stood, as in
-the original; `strip_escapes` gives the text without them. Nothing here looks at what the text says:
-that is for `waits`, and what is visible of it is on the `screen`.
+Bytes are decoded across reads, so a character cut in two is still that character; only bytes that
+are not UTF-8 become U+FFFD. Escape sequences stay in their places, as in the spec's original;
+`strip_escapes` returns the text without them. This module does not interpret the text: `waits`
+search it, and `screen` shows what is visible.
 
-Decoding is not put off until somebody reads: 64 KiB take 4 µs, and counting their characters
+Bytes are decoded at once and not on demand: decoding 64 KiB takes 4 µs, and counting the characters
 without decoding, which the cursor would still need, takes ten times as long.
 
-Used by `session`, one for each program.
+Used by `session`, one transcript for each program.
 """
 
 from __future__ import annotations
@@ -30,36 +30,37 @@ if TYPE_CHECKING:
     from telex.redaction import Redactor
 
 _PIECE_CHARS: Final = 1024
-"""Smaller pieces are put together, so that a program that prints byte by byte costs no more memory
-than its text."""
+"""Smaller pieces are joined, so that a program that prints byte by byte costs no more memory than
+its text.
+"""
 
 _SEQUENCE_CHARS: Final = 512
-"""No escape sequence that is not a string is longer."""
+"""The maximum length of an escape sequence that is not a control string."""
 
 _LINE_BREAK: Final = re.compile(r"\r*+[\n\v\f]\r*+|\r++")
 
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """What came after a cursor."""
+    """The text after a cursor."""
 
     text: str
     cursor: int
-    """Where it ends: what to ask with the next time."""
+    """The cursor at the end of the text: where the next request continues."""
     dropped: bool
-    """Whether some of what came is no longer kept; the text is then what is left of it."""
+    """Whether the oldest part of the text is no longer kept; `text` is the rest."""
 
 
 class Transcript:
-    """The end of everything printed. Cursors count the characters since the beginning."""
+    """The end of the printed text. Cursors count the characters since the beginning."""
 
     def __init__(self, max_chars: int = TRANSCRIPT_CHARS) -> None:
         self.max_chars = max_chars
         self.cursor = 0
-        """How many characters were printed."""
+        """The number of characters printed so far."""
         self._decoder = getincrementaldecoder("utf-8")("replace")
-        # What was cut off is kept a little longer, so that a secret whose beginning is gone is
-        # still known for one; see `redacted`.
+        # Text over the limit is kept a little longer, so that a secret whose beginning was cut off
+        # is still recognised; see `redacted`.
         self._room = max_chars + HELD_SECRET_CHARS
         self._pieces: deque[str] = deque()
         self._kept = 0
@@ -67,30 +68,31 @@ class Transcript:
 
     @property
     def start(self) -> int:
-        """The cursor of the oldest character there is to read."""
+        """The cursor of the oldest readable character."""
         return max(0, self.cursor - self.max_chars)
 
     def feed(self, data: bytes) -> str:
-        """Append what was read, and say what it was. A character not yet complete is held."""
+        """Append a read, and return its text. An incomplete character is held for the next read."""
         return self._append(self._decoder.decode(data))
 
     def finish(self) -> str:
-        """There is no more: a character that was never completed becomes U+FFFD."""
+        """End the transcript: an incomplete character becomes U+FFFD."""
         return self._append(self._decoder.decode(b"", final=True))
 
     def text(self) -> str:
-        """All there is to read."""
-        if len(self._pieces) > 1:  # the next reader finds it joined
+        """Return all readable text."""
+        if len(self._pieces) > 1:  # join the pieces for the next reader
             self._pieces = deque(["".join(self._pieces)])
         return self._from(self.start)
 
     def tail(self, chars: int) -> str:
-        """The last so many characters, or all there are."""
+        """Return the last `chars` characters, or all if there are fewer."""
         return self._from(max(self.start, self.cursor - chars))
 
     def since(self, cursor: int, most: int | None = None) -> Delta:
-        """What came after a cursor, or the first so many characters of it. One from the future has
-        nothing after it."""
+        """Return the text after a cursor, or its first `most` characters. The text after a cursor
+        in the future is empty.
+        """
         begin = max(self.start, cursor)
         text = self._from(begin)
         if most is not None and len(text) > most:
@@ -98,11 +100,11 @@ class Transcript:
         return Delta(text, self.cursor, cursor < self.start)
 
     def redacted(self, redactor: Redactor, cursor: int = 0) -> Delta:
-        """As `since`, without secrets.
+        """Return the text after a cursor as `since` does, without secrets.
 
-        Redacting the text of `since` or `tail` would not do: it may begin in the middle of a
-        secret, where nothing gives the rest of it away. This reads from further back. What is
-        printed later cannot be known: a text pushed as it comes goes through `redactor.stream()`.
+        Redacting the text of `since` or `tail` is not enough: it may begin in the middle of a
+        secret, where no rule recognises the rest. This method reads from further back. It cannot
+        know later output: text that is pushed as it arrives goes through `redactor.stream()`.
         """
         start = max(self.start, cursor)
         text = self._from(max(0, start - HELD_SECRET_CHARS))
@@ -110,31 +112,32 @@ class Transcript:
         return Delta("".join(_shown(text, redactor, shown)), self.cursor, cursor < self.start)
 
     def before(self, cursor: int) -> str:
-        """What came before a cursor, as far back as a secret can reach. Not to be told: it is for
-        a stream of a redactor to `follow`, which would else not know what it is in the middle of.
+        """Return the text before a cursor, as far back as a secret can reach. Do not send it: it is
+        context for a redactor's stream to `follow`, which otherwise could not know that it begins
+        inside a secret.
         """
         text = self._from(max(0, cursor - HELD_SECRET_CHARS))
         return text[: max(0, len(text) - (self.cursor - cursor))]
 
     @property
     def unfinished(self) -> tuple[str, bytes]:
-        """What the next read completes: half an escape sequence, and half a character."""
+        """Return the start of what the next read completes: an escape sequence, and a character."""
         _, sequence = visible.split(self._from(self.cursor - _SEQUENCE_CHARS))
         return sequence, self._decoder.getstate()[0]
 
-    # Markers: names for places.
+    # Markers: named places.
 
     @property
     def markers(self) -> Mapping[str, int]:
-        """The cursor of each label, the one marked last at the end."""
+        """Return the cursor of each label; the label marked last is at the end."""
         return MappingProxyType(self._markers)
 
     def mark(self, label: str) -> int:
-        """Name this place; a label marked again moves here.
+        """Name the present place; a label marked again moves here.
 
-        When there are too many, the oldest gives way instead of the newest being refused: a script
-        that marks every turn must not fail at its 65th, and what it marked first is what it has
-        most likely read, and what is evicted first anyway.
+        When there are too many labels, the oldest is dropped instead of refusing the new one: a
+        script that marks every turn must not fail at its 65th, and its first mark has most likely
+        been read, and its text is evicted first anyway.
         """
         self._markers.pop(label, None)
         self._markers[label] = self.cursor
@@ -143,9 +146,10 @@ class Transcript:
         return self.cursor
 
     def between(self, first: str, last: str) -> str | None:
-        """The text from one marker to another; None if a label is unknown or the text is gone.
+        """Return the text from one marker to another; None if a label is unknown or the text is
+        evicted.
 
-        Markers the wrong way round have nothing between them.
+        If the markers are in the wrong order, the text between them is empty.
         """
         begin, end = self._markers.get(first), self._markers.get(last)
         if begin is None or end is None or begin < self.start:
@@ -167,7 +171,7 @@ class Transcript:
         return text
 
     def _from(self, cursor: int) -> str:
-        """The text after a cursor, as far back as anything is remembered."""
+        """Return the text after a cursor, as far back as text is kept."""
         wanted = min(self._kept, self.cursor - cursor)
         if wanted <= 0:
             return ""
@@ -182,10 +186,10 @@ class Transcript:
 
 
 def _shown(text: str, redactor: Redactor, begin: int) -> Iterator[str]:
-    """What a text says from `begin` on, a marker in the place of each secret."""
+    """Return the text from `begin` on, with a marker in place of each secret."""
     at, hidden = 0, False
     for start, end in redactor.spans(text):
-        # As `redact` does: escape sequences alone do not make two secrets of one.
+        # As `redact` does: escape sequences alone do not split a secret in two.
         hidden = hidden and visible.texts(text[at:start]) == [""]
         yield text[max(at, begin) : max(start, begin)]
         if end > begin:
@@ -196,13 +200,14 @@ def _shown(text: str, redactor: Redactor, begin: int) -> Iterator[str]:
 
 
 def strip_escapes(text: str) -> str:
-    """The words without the terminal: no escape sequences, no controls but newline and tab.
+    """Return the text without escape sequences and without controls except newline and tab.
 
-    Control strings (titles, links) are no part of it, nor is a sequence cut off at the end of the
-    text. What came before its beginning is not known: the rest of a sequence cut there is text.
+    Control strings (titles, links) are removed, and so is an incomplete sequence at the end of the
+    text. A sequence cut at the beginning of the text cannot be recognised: its rest is kept as
+    text.
 
-    A carriage return before a newline belongs to it. A bare one begins the line again, and what
-    it would paint over is kept as a line of its own: `10%`, `20%`, `done` are three lines. Nothing
-    is emulated: whoever wants to know what is visible in the end looks at the screen.
+    A carriage return before a newline belongs to the newline. A bare carriage return starts the
+    line again, and the text it would overwrite is kept as a line of its own: `10%`, `20%`, `done`
+    are three lines. Nothing is emulated: the screen shows what is visible in the end.
     """
     return _LINE_BREAK.sub("\n", visible.texts(text)[0].strip("\r"))

@@ -1,12 +1,14 @@
-"""Ways to get a channel: stdio, unix socket, WebSocket, HTTP; and authentication for the network.
+"""Transports that open channels: stdio, unix socket, WebSocket, HTTP; with authentication.
 
-Each transport gives channels that fit `telex.rpc.channel` without knowing what is said over them.
+Each transport creates channels that fit `telex.rpc.channel`, and does not interpret the messages.
 
     stdio unix websocket http http_client   the transports
+    child_stdio     a child's standard input and output, for the program that started it
+    addresses       from `unix:PATH` or a URL to a channel
     channels        channels on byte streams and on awaited frames
-    auth            who may use a server over the network: token, Host, Origin
+    auth            authentication of network requests: token, Host, Origin
     web_server      uvicorn, started and stopped in the running event loop
     responses       error pages and JSON errors
-    http_messages   what both ends of HTTP agree on
-    errors          why there is no channel
+    http_messages   the HTTP conventions that client and server share
+    errors          why a connection failed
 """

@@ -1,4 +1,4 @@
-"""Authentication: who may use a server over the network. `AuthMiddleware` is its ASGI part.
+"""Authentication of network requests. `AuthMiddleware` is its ASGI part.
 
 A page in any browser can make requests to 127.0.0.1, and so can every other user of the machine.
 Four checks, in this order, keep both out:
@@ -6,23 +6,24 @@ Four checks, in this order, keep both out:
     target   it must be a plain path, and not an address meant for a proxy
     Host     it must be one of our own names, not one that was rebound to our address
     Origin   if a browser sends one, it must be ours
-    proof    the token; or a cookie, which by itself proves nothing where a page could use it
+    proof    the token; or a cookie, which is not enough where a foreign page could use it
 
-Proof is the token as `Authorization: Bearer`, the token as first WebSocket message, or a code:
-once, within minutes, `/?code=…` is exchanged for a cookie and forgotten, so that no address in a
-history opens anything. Browsers send cookies to every port of a host, so the name carries the port;
-another server on the same host could still be sent ours, so the cookie is not the token.
+Proof is the token as `Authorization: Bearer`, the token as first WebSocket message, or a code.
+Once, within minutes, `/?code=…` is exchanged for a cookie and forgotten, so no address in a
+browser's history gives access. Browsers send cookies to every port of a host, so the name of the
+cookie contains the port. Another server on the same host could still receive it, so the cookie is
+not the token.
 
 An authenticator can protect the pages of another program (`shared`), which has a host name of its
-own. What such a page sends in its own name is then left to it.
+own. Credentials that such a page uses for itself are then passed on to it.
 
-No secret is kept where a repr, a log or an error could print it; of codes and cookies only digests
-are kept at all. There is no TLS, no rate limit, and one user. `Authenticator` does no I/O.
+No secret is kept where a repr, a log or an error could print it; codes and cookies are kept only as
+digests. There is no TLS, no rate limit, and one user. `Authenticator` does no I/O.
 
-`AuthMiddleware` asks it for each request before any of the request is read. A refusal contains only
-the authenticator's own sentence, as JSON, or for a person in a browser as a page that also says
-what to do. A WebSocket without proof is accepted, and its first message must be `{"token": "…"}`,
-soon and short; the app never sees it.
+`AuthMiddleware` calls it for each request before any of the request is read. A refusal contains
+only the authenticator's own sentence, as JSON, or for a person in a browser as a page that also
+gives the next step. A WebSocket without proof is accepted, but its first message must be `{"token":
+"…"}`, and must be short and in time; the app never sees it.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 TOKEN_CHARACTERS: Final = 16
-"""Shortest `TELEX_TOKEN` taken: anything shorter was typed to get it over with."""
+"""Shortest `TELEX_TOKEN` accepted: a shorter one can be guessed."""
 
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 _EVERYWHERE: Final = ("0.0.0.0", "[::]")  # noqa: S104  compared with, never bound here
@@ -73,15 +74,15 @@ _HTTP_PORT: Final = 80
 
 
 class WeakToken(ValueError):
-    """A token that could be guessed, or that no header can carry."""
+    """The token could be guessed, or no header can carry it."""
 
 
 class NoHostName(ValueError):
-    """A configured name that no Host header can have."""
+    """A configured name cannot occur in a Host header."""
 
 
 class RefusalReason(StrEnum):
-    """Why somebody is refused, for programs. The sentence for people is in `AccessRefused`."""
+    """Why a request is refused, for programs. The sentence for people is in `AccessRefused`."""
 
     TARGET = "target"
     HOST = "host"
@@ -97,11 +98,11 @@ class Proof(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AuthRequest:
-    """What authentication looks at in a request. All but method and kind may hold secrets."""
+    """The parts of a request used by authentication. All but method and kind may hold secrets."""
 
     method: str
     path: bytes = field(repr=False)
-    """As it came, still percent-encoded."""
+    """The path as received, still percent-encoded."""
     query: bytes = field(repr=False)
     headers: Sequence[tuple[bytes, bytes]] = field(repr=False)
     websocket: bool = False
@@ -112,28 +113,28 @@ class AuthRequest:
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """Come in."""
+    """The request is authenticated, by this proof."""
 
     by: Proof
 
 
 @dataclass(frozen=True, slots=True)
 class Redeemed:
-    """A good code: take this cookie, and go to the same page by its plain address."""
+    """A valid code: set this cookie, and redirect to the same page without the code."""
 
     cookie: str | None = field(repr=False)
-    """The value of `Set-Cookie`; None for somebody who had a good one already."""
+    """The value of `Set-Cookie`; None if the browser already has a valid one."""
     location: str
 
 
 @dataclass(frozen=True, slots=True)
 class Unproven:
-    """A WebSocket that may still show the token, as its first message."""
+    """A WebSocket without proof, which may still send the token as its first message."""
 
 
 @dataclass(frozen=True, slots=True)
 class AccessRefused:
-    """No. The sentence is ours from end to end: nothing of the request is in it."""
+    """The request is refused. The sentence contains nothing of the request."""
 
     status: int
     reason: RefusalReason
@@ -144,7 +145,7 @@ AuthVerdict = Admitted | Redeemed | Unproven | AccessRefused
 
 _NO_TARGET = AccessRefused(400, RefusalReason.TARGET, "The request target is not a path.")
 _NO_HOST = AccessRefused(400, RefusalReason.HOST, "The request does not name one host.")
-_OTHER_HOST = AccessRefused(403, RefusalReason.HOST, "telex does not go by that host name.")
+_OTHER_HOST = AccessRefused(403, RefusalReason.HOST, "telex is not served under that host name.")
 _TWO_ORIGINS = AccessRefused(400, RefusalReason.ORIGIN, "The request names several origins.")
 _OTHER_ORIGIN = AccessRefused(403, RefusalReason.ORIGIN, "Pages of other origins may not do this.")
 _NO_ORIGIN = AccessRefused(
@@ -158,12 +159,12 @@ _SPENT_CODE = AccessRefused(
     401, RefusalReason.CODE, "This link was used or is too old; ask for a new one."
 )
 _NO_COOKIE = AccessRefused(
-    401, RefusalReason.TOKEN, "This browser was not let in; open the link telex gives."
+    401, RefusalReason.TOKEN, "This browser is not authenticated; open the link that telex prints."
 )
 
 
 def token_from(environment: Mapping[str, str]) -> str:
-    """The token of `TELEX_TOKEN`, or 256 fresh random bits."""
+    """Return the token of `TELEX_TOKEN`, or 256 fresh random bits. Raises WeakToken."""
     token = environment.get("TELEX_TOKEN", "")
     if not token:
         return secrets.token_urlsafe(32)
@@ -176,7 +177,7 @@ def token_from(environment: Mapping[str, str]) -> str:
 
 
 class Authenticator:
-    """Knows the token and the names of this server. Admits nobody before `set_address`."""
+    """Holds the token and the names of a server. Refuses every request before `set_address`."""
 
     def __init__(
         self,
@@ -186,13 +187,14 @@ class Authenticator:
         origins: Iterable[str] = (),
         shared: bool = False,
     ):
-        """`names` are host names besides the loopback ones, with our port unless they have one.
+        """Create an authenticator.
 
-        `origins` are those of pages that come by another scheme, such as a proxy with TLS.
-
-        A `shared` authenticator accepts its `names` alone. An Authorization that is not the token,
-        and a parameter `code`, are left to the page; ours is `telex-code`. No message is taken off
-        a WebSocket, which must come with proof.
+        Args:
+            names: Host names besides the loopback ones, with our port unless they have one.
+            origins: Origins of pages with another scheme, such as those of a proxy with TLS.
+            shared: Accept only `names`. An Authorization that is not the token, and a parameter
+                `code`, are passed on to the page; ours is `telex-code`. A WebSocket must come with
+                proof, because no message is read from it.
         """
         if not token:
             raise WeakToken("the token is empty; use auth.token_from")
@@ -208,7 +210,7 @@ class Authenticator:
         self._cookies: OrderedDict[bytes, None] = OrderedDict()
 
     def set_address(self, host: str, port: int) -> None:
-        """From now on: the address we listen at. An IPv6 address stands in brackets."""
+        """Set the address that the server listens at. An IPv6 address is in brackets."""
         ours = () if self.shared else (*_LOOPBACK, host.lower())
         names = {*ours, *self._names} - {*_EVERYWHERE}
         hosts = {address for name in names for address in _addresses(name, port)}
@@ -221,11 +223,11 @@ class Authenticator:
         return self._cookie_name
 
     def new_link(self, now: float) -> str:
-        """The path and query that a browser is let in by, once."""
+        """Return a path and query that authenticate a browser, once."""
         return f"/?{self._parameter.decode()}={self.new_code(now)}"
 
     def new_code(self, now: float) -> str:
-        """A code for `/?code=…`. `now` is monotonic seconds, as for `authenticate`."""
+        """Return a code for `/?code=…`. `now` is monotonic seconds, as for `authenticate`."""
         code = secrets.token_urlsafe(32)
         _remember(self._codes, _digest(code.encode()), now + limits.CODE_SECONDS)
         return code
@@ -236,11 +238,11 @@ class Authenticator:
         return scheme.lower() == b"bearer" and self.is_token(given.strip())
 
     def is_token(self, given: bytes) -> bool:
-        """In constant time. Never raises, whatever the bytes."""
+        """Compare in constant time. Accepts any bytes."""
         return hmac.compare_digest(given, self._token)
 
     def authenticate(self, request: AuthRequest, now: float) -> AuthVerdict:
-        """What to do with a request."""
+        """Return the verdict on a request."""
         return (
             self._check_target(request)
             or self._check_token(request)
@@ -269,7 +271,7 @@ class Authenticator:
         return None
 
     def _check_token(self, request: AuthRequest) -> Admitted | AccessRefused | None:
-        """Whoever shows an Authorization to us is judged by it, whatever else they carry."""
+        """Check an Authorization header. If there is one, no other proof counts."""
         shown = request.header(b"authorization")
         if not shown:
             return None
@@ -278,7 +280,7 @@ class Authenticator:
         return None if self.shared else _WRONG_TOKEN
 
     def _check_code(self, request: AuthRequest, now: float) -> Redeemed | AccessRefused | None:
-        """A reload or a second click on a spent link is no stranger: the cookie vouches for it."""
+        """Redeem a code. A reload or a second click with a spent code is accepted by the cookie."""
         codes = list(_codes(request.query, self._parameter))
         if not codes or request.websocket or request.method != "GET":
             return None
@@ -290,7 +292,10 @@ class Authenticator:
         return _SPENT_CODE
 
     def _check_cookie(self, request: AuthRequest) -> Admitted | AccessRefused | None:
-        """Cookies come along with whatever a page asks for, so only reading goes without Origin."""
+        """Check the cookie.
+
+        Browsers send it with any page's request, so only GET needs no Origin.
+        """
         if not self._has_cookie(request):
             return None
         reads = request.method in ("GET", "HEAD") and not request.websocket
@@ -299,7 +304,7 @@ class Authenticator:
         return _NO_ORIGIN
 
     def _has_cookie(self, request: AuthRequest) -> bool:
-        """Any good value counts: servers on other ports can add bad ones under our name."""
+        """Accept any valid value: servers on other ports can add bad ones under our name."""
         crumbs = (crumb for header in request.header(b"cookie") for crumb in header.split(b";"))
         pairs = (crumb.strip().partition(b"=") for crumb in crumbs)
         return any(
@@ -315,12 +320,12 @@ class Authenticator:
 
 def _checked(name: str) -> str:
     if not _NAME.fullmatch(name.lower()):
-        raise NoHostName(f"{name!r} is no host name; give a name as in box.lan or box.lan:8080")
+        raise NoHostName(f"{name!r} is not a host name; use a name as in box.lan or box.lan:8080")
     return name.lower()
 
 
 def _addresses(name: str, port: int) -> Iterator[str]:
-    """What browsers put into Host for a name: the port, unless it is the scheme's own."""
+    """Return the Host values of browsers for a name: with the port, unless it is the default."""
     if ":" in name.rpartition("]")[2]:
         yield name
     else:
@@ -337,12 +342,12 @@ def _codes(query: bytes, ours: bytes) -> Iterator[bytes]:
 
 
 def _plain(path: bytes) -> str:
-    """Where to send somebody without the code: `//host/…` would lead away from here."""
+    """Return the path for a redirect without the code: `//host/…` would lead to another host."""
     return path.decode() if _PLAIN_PATH.fullmatch(path) else "/"
 
 
 def _digest(secret: bytes) -> bytes:
-    """What is kept of a secret. Looking it up tells nothing about the secret by its time."""
+    """Return the digest that is kept. The time of its lookup reveals nothing about the secret."""
     return hashlib.sha256(secret).digest()
 
 
@@ -355,12 +360,12 @@ def _remember(kept: OrderedDict[bytes, T], digest: bytes, value: T) -> None:
 log = logging.getLogger("telex.transports")
 
 Advice = Callable[[RefusalReason], str]
-"""What a person can do who is refused for a reason; commands stand between backticks."""
+"""Returns the next step for a person who is refused; commands stand between backticks."""
 
 TOKEN_SECONDS: Final = limits.FIRST_MESSAGE_SECONDS
-"""How long a WebSocket may take to send the token. Its size is limited until then, too."""
+"""How long a WebSocket may take to send the token. Its message size is limited until then."""
 CLOSE_NOT_ADMITTED: Final = 4401
-"""The WebSocket close code for a missing or wrong token: 401, in the range left to applications."""
+"""The WebSocket close code for a missing or wrong token: 401, in the range for applications."""
 
 
 class _FirstMessage(msgspec.Struct):
@@ -368,7 +373,7 @@ class _FirstMessage(msgspec.Struct):
 
 
 class AuthMiddleware:
-    """An ASGI app that passes authenticated requests on to another."""
+    """An ASGI app that passes authenticated requests on to another app."""
 
     def __init__(
         self,
@@ -379,8 +384,12 @@ class AuthMiddleware:
         advice: Advice = lambda reason: "",
         title: str = "telex",
     ) -> None:
-        """`advice` says what a person who is refused can do, and `title` where they wanted to go:
-        for the page in their browser."""
+        """Wrap an app.
+
+        Args:
+            advice: Returns the next step for a person who is refused, for the error page.
+            title: The name of the requested page, for the error page.
+        """
         self._app = app
         self._auth = auth
         self._clock = clock
@@ -406,14 +415,17 @@ class AuthMiddleware:
                 await self._authenticate_by_message(scope, receive, send)
 
     async def _redeem(self, scope: Scope, send: Send, cookie: str | None, location: str) -> None:
-        """To the plain address, with the cookie. A browser that came from another site would not
-        send the cookie along with a redirect; with a step from a page of ours it does."""
+        """Redirect to the plain address, with the cookie.
+
+        A browser that was sent here by another site would not send the strict cookie after a
+        redirect. From a page of ours it does, so such a browser gets a page that leads there.
+        """
         headers = [] if cookie is None else [(b"set-cookie", cookie.encode())]
-        if not _from_elsewhere(scope):
+        if not _is_cross_site(scope):
             await respond(scope, send, 303, b"", [(b"location", location.encode()), *headers])
             return
         page = ErrorPage(
-            "The page opens.",
+            "Opening the page.",
             title=self._title,
             link=(location, "Open it"),
             refresh=(0, location),
@@ -421,15 +433,18 @@ class AuthMiddleware:
         await respond(scope, send, 200, page.body(), [*page.headers(), *headers])
 
     async def _refuse(self, scope: Scope, send: Send, refused: AccessRefused) -> None:
-        """The way in is offered to who may have the cookie and was sent here by another site, for
-        then it was not shown. Only to the front: where a stranger's link leads is not for us."""
+        """Send a refusal.
+
+        A browser that was sent here by another site did not send its cookie, but may have one. Such
+        a person gets a link to the front page, and to no other path: another site chose the path.
+        """
         unproven = refused.reason in (RefusalReason.CODE, RefusalReason.TOKEN)
-        offer = self._auth.shared and unproven and _from_elsewhere(scope)
+        offer = self._auth.shared and unproven and _is_cross_site(scope)
         page = ErrorPage(
             refused.sentence,
             self._advice(refused.reason),
             self._title,
-            link=("/", "Open the page, if this browser was let in before") if offer else None,
+            link=("/", "Open the page, if this browser was admitted before") if offer else None,
         )
         await refuse(scope, send, refused.status, refused.reason.value, refused.sentence, page)
 
@@ -438,25 +453,25 @@ class AuthMiddleware:
         await send({"type": "websocket.accept"})
         if (problem := await self._first_message(receive)) is not None:
             log.info("refused a websocket: %s", problem)
-            with contextlib.suppress(OSError, RuntimeError):  # closed already
+            with contextlib.suppress(OSError, RuntimeError):  # already closed
                 await send(
                     {"type": "websocket.close", "code": CLOSE_NOT_ADMITTED, "reason": problem}
                 )
             return
         ConnectionControl.of(scope).allow_full_messages()
-        # Accepted is accepted: the app can no longer answer the handshake with a page.
+        # The WebSocket is accepted, so the app can no longer respond to the handshake with a page.
         extensions = {CONTROL_EXTENSION: ConnectionControl.of(scope)}
         await self._app(
             {**scope, "extensions": extensions}, _again(connect, receive), _accepted(send)
         )
 
     async def _first_message(self, receive: Receive) -> str | None:
-        """What is wrong with it, or None."""
+        """Read the first message. Returns the problem with it, or None."""
         try:
             async with asyncio.timeout(TOKEN_SECONDS):
                 message = await receive()
         except TimeoutError:
-            return "the first message must be the token, and none came"
+            return "the first message must be the token, and none arrived in time"
         body = message.get("text") or message.get("bytes") or b""
         try:
             shown = msgspec.json.decode(body, type=_FirstMessage)
@@ -476,7 +491,7 @@ def _auth_request(scope: Scope) -> AuthRequest:
 
 
 def _again(first: Message, receive: Receive) -> Receive:
-    """Receive, with one message put back."""
+    """Return a `receive` with one message put back."""
     waiting = [first]
 
     async def again() -> Message:
@@ -493,7 +508,7 @@ def _accepted(send: Send) -> Send:
     return once_more
 
 
-def _from_elsewhere(scope: Scope) -> bool:
+def _is_cross_site(scope: Scope) -> bool:
     """Whether a page of another site sent a browser here."""
     sites = [value for name, value in scope["headers"] if name.lower() == b"sec-fetch-site"]
     return is_opened_by_a_person(scope) and sites in ([b"cross-site"], [b"same-site"])

@@ -1,12 +1,12 @@
 """Channels on the two kinds of connection: byte streams with a framing, and awaited frames.
 
 `FramedChannel` is for stdio and unix sockets. It is an `asyncio.Protocol`, because a stream reader
-adds a task and a wake-up to every read. Of framing it knows a decoder and an encode function from
-`wire`; of the stream, the transport that asyncio hands it.
+adds a task and a wake-up to every read. Its framing is a decoder and an encode function from
+`wire`; its stream is the transport that asyncio provides.
 
 `QueuedChannel` is for WebSocket and HTTP, which must be awaited. One task reads, one writes, and a
 queue stands between `send`, which never waits, and a `Pipe`, which may. The transport implements
-the pipe; the channel decides when it is used, and ends all of it exactly once, within seconds.
+the pipe; the channel decides when it is used, and ends it exactly once, within a bounded time.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class FrameDecoder(Protocol):
-    """What a framing's decoder does; see `telex.wire`."""
+    """The interface of a framing's decoder; see `telex.wire`."""
 
     def feed(self, data: bytes) -> list[Event]: ...
     def eof(self) -> list[Event]: ...
@@ -38,7 +38,7 @@ class FrameDecoder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Framing:
-    """How frames stand in a byte stream."""
+    """How frames are delimited in a byte stream."""
 
     name: str
     decoder: Callable[[], FrameDecoder]
@@ -51,10 +51,10 @@ FRAMINGS: Final = {framing.name: framing for framing in (NDJSON, LSP)}
 
 
 class FramedChannel(asyncio.Protocol):
-    """A channel on a byte stream. Made by the transports, opened by a peer."""
+    """A channel on a byte stream. Created by a transport, opened by a peer."""
 
     binary = False
-    """A line is text, and whoever reads Content-Length expects JSON."""
+    """A line is text, and readers of Content-Length expect JSON."""
 
     def __init__(self, framing: Framing) -> None:
         self._framing = framing
@@ -63,7 +63,7 @@ class FramedChannel(asyncio.Protocol):
         self._reading: asyncio.ReadTransport | None = None
         self._writing: asyncio.WriteTransport | None = None
         self._early: list[Event] = []
-        """What came before anybody opened the channel: uvloop begins to read unasked."""
+        """Events received before the channel was opened: uvloop begins to read on its own."""
         self._ended_early = False
         self._room = asyncio.Event()
         self._room.set()
@@ -101,7 +101,7 @@ class FramedChannel(asyncio.Protocol):
             self._reading.resume_reading()
 
     async def close(self) -> None:
-        """Send what is unsent if the other side takes it soon, then close. Idempotent."""
+        """Send the unsent bytes if the other side reads them soon, then close. Idempotent."""
         self._why = self._why or "closed here"
         if self._writing is not None:
             self._writing.close()
@@ -112,11 +112,11 @@ class FramedChannel(asyncio.Protocol):
                 await self._lost.wait()
         except TimeoutError:
             if self._writing is not None and self._writing.get_write_buffer_size():
-                self._writing.abort()  # with nothing left to write, its end is on its way
+                self._writing.abort()  # with an empty buffer, the close is already in progress
             await self._lost.wait()
 
     def attach(self, reading: asyncio.ReadTransport, writing: asyncio.WriteTransport) -> None:
-        """The stream is there, paused: nothing is read before somebody opens the channel."""
+        """Use this stream, which is paused: nothing is read before the channel is opened."""
         self._reading, self._writing = reading, writing
         writing.set_write_buffer_limits(
             high=rpc_limits.OUTBOUND_BYTES, low=rpc_limits.OUTBOUND_BYTES // 4
@@ -131,7 +131,7 @@ class FramedChannel(asyncio.Protocol):
         self._deliver(self._decoder.feed(data))
 
     def eof_received(self) -> bool:
-        """They say no more. True keeps our direction open, for the answers they may wait for."""
+        """Handle EOF. Returns True to keep our direction open for the pending responses."""
         self._deliver(self._decoder.eof())
         if self._hung_up():
             return False
@@ -147,7 +147,7 @@ class FramedChannel(asyncio.Protocol):
         self._room.set()
 
     def connection_lost(self, error: Exception | None) -> None:
-        self._why = self._why or (f"the stream broke: {error}" if error else "closed over there")
+        self._why = self._why or (f"the stream broke: {error}" if error else "closed by the peer")
         self._room.set()
         self._lost.set()
         if self._receiver is not None:
@@ -161,14 +161,14 @@ class FramedChannel(asyncio.Protocol):
             self._receiver.received(events)
 
     def _hung_up(self) -> bool:
-        """At the end of a socket's input: whether they are gone altogether.
+        """Whether a socket that reached EOF is closed in both directions.
 
-        Both look the same to a reader; only poll tells a closed peer (HUP) from one that shut down
-        its writing half and still listens.
+        Both cases look the same to a reader; only poll distinguishes a closed peer (HUP) from one
+        that shut down its writing half and still reads.
         """
         stream: object = self._writing
         if self._reading is None or stream is not self._reading:
-            return False  # two pipes, of which one may end alone; uvloop calls them sockets
+            return False  # two pipes, of which one may close alone; uvloop calls them sockets
         socket = self._reading.get_extra_info("socket")
         poll = select.poll()
         poll.register(socket.fileno(), 0)
@@ -176,42 +176,44 @@ class FramedChannel(asyncio.Protocol):
 
 
 CLOSE_SECONDS: Final = limits.CLOSE_SECONDS
-_TOLD: Final = 200
-"""Characters of the other side's own words that a sentence of ours quotes."""
+_QUOTED: Final = 200
+"""How many characters of the other side's text an error message quotes."""
 
 
 class ChannelEnded(Exception):
-    """Between a pipe and its channel: it is over; the sentence says why."""
+    """Raised by a pipe to its channel: the connection has ended; the message says why."""
 
 
 class Pipe(Protocol):
-    """Whole frames both ways, awaited. Reading and writing go on at the same time."""
+    """Awaited transfer of whole frames in both directions, which may run concurrently."""
 
     @property
     def binary(self) -> bool:
-        """Whether a frame may be any bytes."""
+        """Whether a frame may be arbitrary bytes."""
         ...
 
     async def read(self) -> bytes | None:
-        """The next frame; None, once, when they will say no more. Raises Ended. Cancelled only
-        when nobody will read again."""
+        """Return the next frame; None, once, at EOF. Raises ChannelEnded.
+
+        It is cancelled only when it will not be called again.
+        """
         ...
 
     async def write(self, frame: bytes) -> None:
-        """Returns when there is room for another one. Raises Ended."""
+        """Send a frame; return when there is room for another one. Raises ChannelEnded."""
         ...
 
     async def end(self) -> None:
-        """Say goodbye and let go. Neither read nor write is running or will be."""
+        """Close in an orderly way. Neither `read` nor `write` runs then or afterwards."""
         ...
 
     def abort(self) -> None:
-        """Let go at once: `end` took too long and was cancelled."""
+        """Close at once, because `end` took too long and was cancelled."""
         ...
 
 
 class QueuedChannel:
-    """A channel on a pipe. Made by the transports, opened by a peer."""
+    """A channel on a pipe. Created by a transport, opened by a peer."""
 
     def __init__(self, pipe: Pipe) -> None:
         self._pipe = pipe
@@ -261,8 +263,10 @@ class QueuedChannel:
         self._flowing.set()
 
     async def close(self) -> None:
-        """Send what is unsent if the other side takes it soon, then close. Idempotent; cancelling
-        it does not stop it."""
+        """Send the unsent frames if the other side reads them soon, then close.
+
+        Idempotent; cancelling the call does not stop the close.
+        """
         self._begin_to_end("closed here")
         if self._ending is not None:
             await asyncio.shield(self._ending)
@@ -271,9 +275,9 @@ class QueuedChannel:
         while True:
             await self._flowing.wait()
             frame = await self._pipe.read()
-            await self._flowing.wait()  # paused meanwhile: this one frame is held
+            await self._flowing.wait()  # paused meanwhile: this one frame is kept
             if self._ending is not None:
-                continue  # nobody wants it, but the other side may not read until we do
+                continue  # dropped, but the other side may not read until we do
             if frame is None:
                 receiver.finished()
             else:
@@ -289,17 +293,17 @@ class QueuedChannel:
             await self._queued.wait()
 
     def _stopped(self, task: asyncio.Task[None]) -> None:
-        """A task's end is the channel's, unless the channel's end was the task's."""
+        """End the channel when one of its tasks ends, unless the channel cancelled the task."""
         if task.cancelled():
             return
         self._broken = True
         self._taken.set()
         error = task.exception()
         self._begin_to_end(
-            str(error) if isinstance(error, ChannelEnded) else "a fault here; see the log"
+            str(error) if isinstance(error, ChannelEnded) else "an internal error; see the log"
         )
         if error is not None and not isinstance(error, ChannelEnded):
-            raise error  # ours, not the other side's: the event loop's handler tells
+            raise error  # our own mistake: the event loop's handler reports it
 
     def _begin_to_end(self, why: str) -> None:
         if self._ending is None:
@@ -308,7 +312,7 @@ class QueuedChannel:
 
     async def _end(self, why: str) -> None:
         deadline = asyncio.get_running_loop().time() + CLOSE_SECONDS
-        with contextlib.suppress(TimeoutError):  # what they do not take by then is lost
+        with contextlib.suppress(TimeoutError):  # frames that are not read by then are lost
             async with asyncio.timeout_at(deadline):
                 await self._flushed()
         self._broken = True
@@ -331,7 +335,7 @@ class QueuedChannel:
             await self._taken.wait()
 
 
-def printable(words: str) -> str:
-    """The other side's words, fit for a log or a terminal."""
-    shown = "".join(letter if letter.isprintable() else "?" for letter in words)
-    return shown if len(shown) <= _TOLD else f"{shown[:_TOLD]}…"
+def printable(text: str) -> str:
+    """Return the other side's text, made safe for a log or a terminal."""
+    shown = "".join(letter if letter.isprintable() else "?" for letter in text)
+    return shown if len(shown) <= _QUOTED else f"{shown[:_QUOTED]}…"

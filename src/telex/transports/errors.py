@@ -1,16 +1,22 @@
-"""Why there is no channel, whichever way it was asked for. The sentence says to what, and why."""
+"""Why a connection could not be made, for every transport."""
 
 
 class CannotConnect(Exception):
-    """There is no channel to be had."""
+    """The connection could not be made; the message says to what, and why."""
+
+    __module__ = "telex"
 
 
-class NobodyThere(CannotConnect):
-    """Nothing answers at that address. Which server it should be, and how it is started, is known
-    to who dialled, and not to the transport."""
+class NoServer(CannotConnect):
+    """Nothing listens at that address. The caller adds how to start a server there, since the
+    transport does not know which server it should be."""
+
+    __module__ = "telex"
 
     exit_code = 5
 
 
-class NotAdmitted(CannotConnect):
-    """Something answers, and refuses us, or is not ours to talk to."""
+class AccessDenied(CannotConnect):
+    """The other end answered, but refused us, or belongs to another user."""
+
+    __module__ = "telex"

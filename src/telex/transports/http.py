@@ -1,17 +1,17 @@
-"""The server's end of HTTP: POST one message and get its answer, or keep the response open.
+"""The server's end of HTTP: POST one message and get its response, or keep the response open.
 
-    POST /rpc/automation                                 200 and the answer; 202 if there is none;
-                                                         an answer in parts is a line for each
-    POST … with Accept: text/event-stream                each frame is an event, until either leaves
+    POST /rpc/automation                                 200 and the response; 202 if there is none;
+                                                         a response in parts is a line for each
+    POST … with Accept: text/event-stream                each frame is an event, until either closes
     POST … with Telex-Conversation: ID                   202; one more message for that event stream
     GET  … with Upgrade: websocket                       see `websocket`
 
-A plain POST is a whole conversation: one frame comes in, and the other side has said all it will.
-It has room for the answer alone, so notifications of ours that no event stream carries are dropped.
-An event stream begins with the frame posted, or with none if the body is empty, and its response
-names it in `Telex-Conversation`: by that header further messages find it, and the server may ask
-through it and be answered. Without it, every reply to the server would open a conversation of its
-own. Served by `web_server`; `http_client` is the other end.
+A plain POST is a whole conversation: one frame is received, and then the input ends. It can carry
+only the response, so notifications of ours are dropped unless an event stream carries them. An
+event stream begins with the posted frame, or with none if the body is empty, and its response names
+it in `Telex-Conversation`. Further messages find the stream by that header, so the server may send
+requests through it and get responses. Without the header, every response to the server would open a
+conversation of its own. Served by `web_server`; `http_client` is the other end.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ if TYPE_CHECKING:
     Serve = Callable[[Channel], Awaitable[None]]
 
 KEEP_ALIVE_SECONDS: Final = 15.0
-"""Silence after which an event stream says that it is there, and notices if nobody else is."""
+"""Silence after which an event stream sends a comment, which also detects a lost client."""
 
 _DEFAULT: Final = "automation"
-_GONE: Final = "the client went away"
+_DISCONNECTED: Final = "the client disconnected"
 
 
 def routes(serve: Mapping[str, Serve]) -> list[BaseRoute]:
-    """`/rpc/NAME` for each name, by POST and WebSocket; `/rpc` is automation's, if it is there.
+    """Return the routes `/rpc/NAME` for each name, by POST and WebSocket; `/rpc` is automation.
 
-    `serve[name](channel)` holds one conversation, and returns when it is over.
+    `serve[name](channel)` serves one conversation, and returns when it has ended.
     """
     found: list[BaseRoute] = []
     for name, conversation in serve.items():
@@ -60,7 +60,7 @@ def routes(serve: Mapping[str, Serve]) -> list[BaseRoute]:
 
 
 class _Endpoint:
-    """One protocol's path, as an ASGI app, with the event streams that are open on it."""
+    """The path of one protocol as an ASGI app, with the event streams that are open on it."""
 
     def __init__(self, serve: Serve) -> None:
         self._serve = serve
@@ -92,7 +92,7 @@ class _Endpoint:
             headers = [(b"content-type", media_type.encode())]
             await respond(scope, send, 200, b"\n".join(post.answers), headers)
         elif frame_kind(frame) is FrameKind.REQUEST:
-            await refuse(scope, send, 503, "closing", "The conversation ended before the answer.")
+            await refuse(scope, send, 503, "closing", "The conversation ended before the response.")
         else:
             await respond(scope, send, 202, b"", [])
 
@@ -111,14 +111,14 @@ class _Endpoint:
     async def _continue(self, id: str, scope: Scope, receive: Receive, send: Send) -> None:
         stream = self._streams.get(id)
         if stream is not None:
-            async with stream.turn:  # one body in memory for each stream, and their order
+            async with stream.turn:  # one body in memory per stream, and in order
                 frame = await _body(scope, receive, send)
                 if frame is None:
                     return
-                if await stream.hand_over(frame):
+                if await stream.deliver(frame):
                     await respond(scope, send, 202, b"", [])
                     return
-        await refuse(scope, send, 404, "conversation", "That conversation is over.")
+        await refuse(scope, send, 404, "conversation", "That conversation has ended.")
 
     async def _converse(self, channel: QueuedChannel) -> None:
         try:
@@ -128,7 +128,7 @@ class _Endpoint:
 
 
 class _Post:
-    """One request and its response, as a pipe."""
+    """One request and its response, as a `Pipe`."""
 
     binary = False
 
@@ -141,27 +141,25 @@ class _Post:
     async def read(self) -> bytes | None:
         if self._inbound:
             return self._inbound.pop()
-        await _gone(self._receive)
-        raise ChannelEnded(_GONE)
+        await _disconnected(self._receive)
+        raise ChannelEnded(_DISCONNECTED)
 
     async def write(self, frame: bytes) -> None:
         if frame_kind(frame) is FrameKind.RESPONSE:
             self._room -= len(frame)
             if self._room < 0:
-                raise ChannelEnded(
-                    "the answer is too long for one response; ask for an event stream"
-                )
+                raise ChannelEnded("the result is too long for one response; use an event stream")
             self.answers.append(frame)
 
     async def end(self) -> None:
-        """The response comes after the conversation, and is the end."""
+        """Do nothing: the response follows the conversation."""
 
     def abort(self) -> None:
-        """There is nothing to wait for, hence nothing to abort."""
+        """Do nothing: no write ever waits."""
 
 
 class _EventStream:
-    """A response without an end, and the requests that belong to it, as a pipe."""
+    """An endless response, and the requests that belong to it, as a `Pipe`."""
 
     binary = False
 
@@ -181,8 +179,8 @@ class _EventStream:
         self._inbound.put_nowait((frame, taken))
         return taken
 
-    async def hand_over(self, frame: bytes) -> bool:
-        """Wait until the conversation takes a frame; False if it ended first."""
+    async def deliver(self, frame: bytes) -> bool:
+        """Wait until the conversation reads a frame. Returns False if it ended first."""
         taken = self._put(frame)
         await asyncio.wait({taken, self._over}, return_when=asyncio.FIRST_COMPLETED)
         return taken.done()
@@ -191,12 +189,12 @@ class _EventStream:
         headers = {"content-type": http_messages.EVENT_STREAM, CONVERSATION: id}
         pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
         await self._send({"type": "http.response.start", "status": 200, "headers": pairs})
-        await self._body(b"")  # some servers hold the head back until there is a body
+        await self._body(b"")  # some servers delay the head until there is a body
 
     async def watch(self, receive: Receive) -> None:
-        """Until the client goes or the server stops: keep the line warm, then say so."""
+        """Send keep-alive comments until the client disconnects or the server stops; then end."""
         ends = {
-            asyncio.create_task(_gone(receive)): _GONE,
+            asyncio.create_task(_disconnected(receive)): _DISCONNECTED,
             asyncio.create_task(self._control.stopping.wait()): "the server is stopping",
         }
         first = asyncio.FIRST_COMPLETED
@@ -230,17 +228,17 @@ class _EventStream:
         self._control.abort()
 
     async def _body(self, data: bytes, more: bool = True) -> None:
-        with contextlib.suppress(OSError):  # they are gone, which `watch` will say
+        with contextlib.suppress(OSError):  # the client has disconnected; `watch` reports it
             await self._send({"type": "http.response.body", "body": data, "more_body": more})
 
 
-async def _gone(receive: Receive) -> None:
+async def _disconnected(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
 async def _body(scope: Scope, receive: Receive, send: Send) -> bytes | None:
-    """The whole body, unless it is too large, which is answered, or never comes."""
+    """Return the whole body; None if it is too large, after a refusal, or was not completed."""
     sizes = (int(value) for name, value in scope["headers"] if name == b"content-length")
     declared = max(sizes, default=0)
     body, more = bytearray(), True

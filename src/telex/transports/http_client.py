@@ -1,13 +1,14 @@
-"""Our end of HTTP: a channel whose frames go out as POSTs. `http` is the server's end.
+"""The client's end of HTTP: a channel whose frames are sent as POSTs. `http` is the server's end.
 
-Plain, each frame is a POST of its own and its answer comes back as a frame. Requests go out at the
-same time, as many as a peer may have open, because one that waits must not hold up the one that
-would end its wait; a notification is waited for, so that what is sent after it is served after it.
-The server cannot speak unasked, and a call we give up on is only dropped over there when we close.
+Without events, each frame is a POST of its own and the response comes back as a frame. Requests are
+sent concurrently, as many as a peer may have open, because a request that waits must not block the
+one that would end its wait. The client waits for the response to a notification, so later messages
+are served after it. The server cannot send anything on its own, and a call that we give up is
+dropped there only when we close.
 
-With `events=True` there is one response that stays open, all frames come back through it, and what
-we send goes to the same conversation, one after the other: as good as a WebSocket, where there can
-be none.
+With `events=True` there is one response that stays open. All frames come back through it, and our
+frames are sent to the same conversation, one after the other. It is equivalent to a WebSocket,
+where none is possible.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import httpx
 from telex.rpc import limits
 from telex.transports import http_messages
 from telex.transports.channels import ChannelEnded, QueuedChannel, printable
-from telex.transports.errors import CannotConnect, NobodyThere, NotAdmitted
+from telex.transports.errors import AccessDenied, CannotConnect, NoServer
 from telex.transports.http_messages import (
     CONVERSATION,
     JSON,
@@ -40,10 +41,10 @@ if TYPE_CHECKING:
 
 
 class OneLengthTransport(httpx.AsyncHTTPTransport):
-    """A client's connections."""
+    """Connections that refuse a response with two lengths (see `http_messages`)."""
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Raises `httpx.RemoteProtocolError`, as for any other response that is none."""
+        """Raise `httpx.RemoteProtocolError` for such a response, as for any malformed one."""
         response = await super().handle_async_request(request)
         if why := length_fault([(name.lower(), value) for name, value in response.headers.raw]):
             await response.aclose()
@@ -53,15 +54,15 @@ class OneLengthTransport(httpx.AsyncHTTPTransport):
 
 CONNECT_SECONDS: Final = 10.0
 SILENCE_SECONDS: Final = 45.0
-"""An event stream that is silent this long is dead: the server says something every 15 s."""
+"""An event stream that is silent this long is dead: the server sends something every 15 s."""
 _REFUSAL_BYTES: Final = 4 * 1024
 
 
 async def connect(url: str, token: str, *, events: bool = False) -> Channel:
-    """A channel to `http://…/rpc/NAME`. Raises CannotConnect.
+    """Open a channel to `http://…/rpc/NAME`. Raises CannotConnect.
 
-    Without `events` nothing is sent before the first frame, and a refusal is why the channel is
-    lost.
+    Without `events` nothing is sent before the first frame, and a refusal is the reason with which
+    the channel is lost.
     """
     _check(url)
     client = httpx.AsyncClient(
@@ -71,7 +72,7 @@ async def connect(url: str, token: str, *, events: bool = False) -> Channel:
             "accept-encoding": "identity",
         },
         timeout=httpx.Timeout(None, connect=CONNECT_SECONDS),
-        trust_env=False,  # a proxy for web pages has no business with a token
+        trust_env=False,  # a proxy for web pages must not see the token
         transport=_transport(),
     )
     if not events:
@@ -89,11 +90,12 @@ def _check(url: str) -> None:
     except httpx.InvalidURL:
         good = False
     if not good:
-        raise CannotConnect(f"{printable(url)} is no address of the form http://host:port/rpc/name")
+        url = printable(url)
+        raise CannotConnect(f"{url} is not an address of the form http://host:port/rpc/name")
 
 
 def _transport() -> httpx.AsyncHTTPTransport:
-    """The kernel asks whether the other side is there, since no message does while we wait."""
+    """Return connections with TCP keep-alive, because no message is sent while we wait."""
     if sys.platform == "darwin":
         idle = socket.TCP_KEEPALIVE
     else:
@@ -102,7 +104,7 @@ def _transport() -> httpx.AsyncHTTPTransport:
         limits=httpx.Limits(
             max_connections=limits.CALLS_IN_FLIGHT + 1,
             max_keepalive_connections=16,
-            keepalive_expiry=3.0,  # less than any server's, or a POST goes to a closed one
+            keepalive_expiry=3.0,  # less than any server's, so that no POST meets a closed one
         ),
         socket_options=[
             (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
@@ -114,23 +116,23 @@ def _transport() -> httpx.AsyncHTTPTransport:
 
 
 async def _opened(client: httpx.AsyncClient, url: str) -> httpx.Response:
-    """The response that stays open."""
+    """Return the response that stays open."""
     timeout = httpx.Timeout(None, connect=CONNECT_SECONDS, read=SILENCE_SECONDS)
     headers = {"accept": http_messages.EVENT_STREAM}
     request = client.build_request("POST", url, headers=headers, timeout=timeout)
     try:
         response = await client.send(request, stream=True)
     except httpx.HTTPError as error:
-        raise NobodyThere(f"nobody answers at {url} ({_named(error)})") from None
+        raise NoServer(f"no server answers at {url} ({_named(error)})") from None
     try:
         await _expect(response, http_messages.EVENT_STREAM)
     except ChannelEnded as refused:
-        raise NotAdmitted(str(refused)) from None
+        raise AccessDenied(str(refused)) from None
     return response
 
 
 class _Posts:
-    """A pipe that is a POST for each frame."""
+    """A `Pipe` that sends a POST for each frame."""
 
     binary = False
 
@@ -165,7 +167,7 @@ class _Posts:
         await self._client.aclose()
 
     def abort(self) -> None:
-        """Closing a client does not wait for the other side."""
+        """Do nothing: closing a client does not wait for the other side."""
 
     def _done(self, exchange: asyncio.Task[None]) -> None:
         self._exchanges.discard(exchange)
@@ -179,7 +181,7 @@ class _Posts:
                 if response.status_code == httpx.codes.ACCEPTED:
                     return
                 media_type = await _expect(response, JSON, LINES)
-                async with self._turn:  # one answer in memory, however many have come
+                async with self._turn:  # one response in memory, however many have arrived
                     body = await _body(response)
                     for answer in body.split(b"\n") if media_type == LINES else [body]:
                         await self._answers.put(answer)
@@ -192,7 +194,7 @@ class _Posts:
 
 
 class _Stream:
-    """A pipe that is one open response, and a POST for each frame."""
+    """A `Pipe` with one open response, and a POST for each frame."""
 
     binary = False
 
@@ -212,7 +214,7 @@ class _Stream:
             except StopAsyncIteration:
                 raise ChannelEnded("the server ended the conversation") from None
             except httpx.HTTPError as error:
-                raise ChannelEnded(f"the event stream broke off: {_named(error)}") from None
+                raise ChannelEnded(f"the event stream was interrupted: {_named(error)}") from None
             self._frames += self._decoder.feed(chunk)
         return self._frames.popleft()
 
@@ -231,11 +233,11 @@ class _Stream:
         await self._client.aclose()
 
     def abort(self) -> None:
-        """Closing a client does not wait for the other side."""
+        """Do nothing: closing a client does not wait for the other side."""
 
 
 async def _expect(response: httpx.Response, *media_types: str) -> str:
-    """Which of these it is. Raises Ended for any other: another server may have this port now."""
+    """Return the media type. Raises ChannelEnded for others: the port may have another server."""
     if response.status_code != httpx.codes.OK:
         raise ChannelEnded(await _refusal(response))
     found: str = response.headers.get("content-type", "").partition(";")[0]
@@ -249,7 +251,7 @@ async def _expect(response: httpx.Response, *media_types: str) -> str:
 async def _refusal(response: httpx.Response) -> str:
     try:
         sentence = refusal_sentence(await _body(response, _REFUSAL_BYTES))
-    except ChannelEnded:  # a page of somebody else's
+    except ChannelEnded:  # a page of another server
         sentence = ""
     return f"{response.url} refused us: {response.status_code}{sentence}"
 
@@ -264,5 +266,5 @@ async def _body(response: httpx.Response, most: int = wire_limits.LINE_BYTES) ->
 
 
 def _named(error: Exception) -> str:
-    """Some of these have a sentence, some only a name."""
+    """Return the message of an error, or its type name if it has none."""
     return printable(str(error)) or type(error).__name__

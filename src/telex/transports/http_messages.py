@@ -1,17 +1,17 @@
-"""What both ends of HTTP agree on: headers, kinds of frames, server-sent events, message length.
+"""The HTTP conventions that client and server share: headers, kinds of frames, event streams.
 
-A POST has one response, so its ends must tell a response from a notification that is sent before
-it, and a request from a message without response. Both dialects are read, loosely: what is wrong
-with a frame is for the peer to say.
+A POST has one response, so both ends must distinguish a response from a notification that is sent
+before it, and a request from a message without response. Both dialects are read, loosely: the peer
+reports errors in a frame.
 
-An event stream is `data: …` and an empty line. Of the format's other fields (`event`, `id`,
-`retry`) none is sent, and received ones are skipped, as comments are. Lines end with LF or CR LF,
-not with a lone CR, which the format allows and nobody sends.
+An event stream is `data: …` and an empty line. The format's other fields (`event`, `id`, `retry`)
+are not sent, and received ones are skipped, as comments are. Lines end with LF or CR LF, not with a
+lone CR, which the format allows but no server sends.
 
-A message with both Content-Length and Transfer-Encoding has two ends, and an intermediary may take
-the other one: what follows it is then a request that nobody checked (RFC 9112 §6.3, §11.2). h11
-takes the second and is silent, which the RFC allows; `length_fault` refuses it, in both directions.
-Differing lengths, and codings other than `chunked`, h11 refuses itself.
+A message with both Content-Length and Transfer-Encoding has two possible ends, and an intermediary
+may use the other one: the bytes after it are then a request that was never checked (RFC 9112 §6.3,
+§11.2). h11 silently uses the second, which the RFC allows; `length_fault` refuses such a message,
+in both directions. Differing lengths, and codings other than `chunked`, are refused by h11 itself.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 JSON: Final = "application/json"
 LINES: Final = "application/x-ndjson"
-"""An answer in parts, a line for each."""
+"""The media type of a response in parts, one line for each."""
 CONVERSATION: Final = "telex-conversation"
 """The header that names an event stream, in its response and in further POSTs to it."""
 
@@ -53,7 +53,7 @@ _envelope_decoder = msgspec.json.Decoder(_FrameEnvelope | list[_FrameEnvelope])
 
 
 def frame_kind(frame: bytes) -> FrameKind:
-    """What a frame is. One that cannot be read asks: it will be told what is wrong with it."""
+    """Return the kind of a frame. An unreadable frame is a request: it gets an error response."""
     try:
         message = _envelope_decoder.decode(frame)
     except (msgspec.DecodeError, RecursionError):
@@ -75,19 +75,19 @@ def _message_kind(message: _FrameEnvelope) -> FrameKind:
 
 EVENT_STREAM: Final = "text/event-stream"
 KEEP_ALIVE_EVENT: Final = b":\n\n"
-"""A comment: says nothing but that we are here."""
+"""A comment, which only shows that the connection is alive."""
 
 _LINE_ENDS: Final = re.compile(rb"\r\n|\n|\r")
 
 
 def encode_event(frame: bytes) -> bytes:
-    """One event. A line break inside a frame is white space between JSON tokens."""
+    """Return one event. A line break inside a frame is white space between JSON tokens."""
     lines = _LINE_ENDS.split(frame)
     return b"".join(b"data: %b\n" % line for line in lines) + b"\n"
 
 
 class EventStreamDecoder:
-    """Bytes in, frames out, wherever the reads fall."""
+    """Decodes frames from the bytes of an event stream, which may be cut anywhere."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
@@ -95,7 +95,7 @@ class EventStreamDecoder:
         self._data: list[bytes] = []
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Raises Ended for an event that is too long."""
+        """Return the frames that these bytes complete. Raises ChannelEnded for one too long."""
         self._buffer += data
         frames = []
         while (end := self._buffer.find(b"\n", self._searched)) >= 0:
@@ -117,10 +117,10 @@ TWO_LENGTHS: Final = "it has both Content-Length and Transfer-Encoding"
 
 
 def length_fault(headers: Iterable[tuple[bytes, bytes]], version: bytes = b"1.1") -> str:
-    """Why such a message has no clear end; empty if it has one."""
+    """Return why the end of such a message is ambiguous; empty if it is not."""
     names = {name for name, _ in headers}
     if b"transfer-encoding" not in names:
         return ""
     if b"content-length" in names:
         return TWO_LENGTHS
-    return "HTTP/1.0 knows no Transfer-Encoding" if version < b"1.1" else ""
+    return "HTTP/1.0 has no Transfer-Encoding" if version < b"1.1" else ""

@@ -1,10 +1,9 @@
 """HTTP responses of our own: errors as JSON or as a page, security headers, the connection below.
 
-Whether a person reads the response is known by the Accept header alone: browsers name `text/html`
-when they open an address, and scripts and clients do not. A person gets an `ErrorPage`: what
-happened, and what to do next. Our own responses have headers that keep pages to themselves, and no
-CORS header (`with_security_headers`). Used by `auth`, by the HTTP transport and by the gateway of
-pages.
+The Accept header alone tells whether a person reads the response: browsers name `text/html` when
+they open an address, and scripts and clients do not. A person gets an `ErrorPage` with the error
+and the next step. Our own responses have headers that prevent framing and caching, and no CORS
+header (`with_security_headers`). Used by `auth`, by the HTTP transport and by the gateway of pages.
 """
 
 from __future__ import annotations
@@ -47,22 +46,22 @@ animation:turn 1s linear infinite}
 
 @dataclass(frozen=True, slots=True)
 class ErrorPage:
-    """What stands on it. All of it is text."""
+    """The content of an error page. All of it is plain text."""
 
     sentence: str
     advice: str = ""
-    """What to do; a command in it stands between backticks."""
+    """The next step; a command in it stands between backticks."""
     title: str = "telex"
-    """Whose page it is in place of."""
+    """The name of the page that it replaces."""
     link: tuple[str, str] | None = None
-    """Where to go on: a path, and the words for it."""
+    """A link for the next step: a path, and the text for it."""
     refresh: tuple[int, str] | None = None
-    """After how many seconds the browser goes where by itself; an empty path is this one."""
+    """After how many seconds the browser opens which path by itself; empty means this path."""
     script: str = ""
-    """In place of the refresh, where scripts run."""
+    """A script in place of the refresh, where scripts run."""
 
     def policy(self) -> bytes:
-        """The Content-Security-Policy: nothing but what stands on the page."""
+        """Return the Content-Security-Policy: it allows only the content of the page itself."""
         script = f"; script-src 'sha256-{_digest(self.script)}'" if self.script else ""
         return (
             "default-src 'none'; connect-src 'self'; frame-ancestors 'self'; base-uri 'none'; "
@@ -99,7 +98,7 @@ class ErrorPage:
 
 
 def wants_html(headers: Iterable[tuple[bytes, bytes]]) -> bool:
-    """Whether a person looks at the answer: HTML is named, and JSON is not liked better."""
+    """Whether a person reads the response: HTML is accepted, and JSON is not preferred."""
     html_quality = json_quality = 0.0
     for name, value in headers:
         if name.lower() != b"accept":
@@ -133,7 +132,7 @@ SECURITY_HEADERS: Final = {
     b"referrer-policy": b"no-referrer",
     b"cache-control": b"no-store",
 }
-"""On every response. A page that needs another policy states its own."""
+"""The headers of every response. A page that needs another policy sets its own."""
 
 
 CONTROL_EXTENSION: Final = "telex.connection"
@@ -143,21 +142,21 @@ CONTROL_EXTENSION: Final = "telex.connection"
 class ConnectionControl:
     """The connection of a request, as far as our own web server gives access to it.
 
-    ASGI has no word for any of these; under another server they do nothing.
+    ASGI defines none of these; under another server they do nothing.
     """
 
     abort: Callable[[], object] = lambda: None
-    """Drop it with all that is unsent: the way out when the other side does not read."""
+    """Drop the connection with its unsent bytes, when the other side does not read."""
     allow_full_messages: Callable[[], object] = lambda: None
-    """Take messages of full size: whoever is there has shown the token."""
+    """Accept messages of full size, after the client has sent the token."""
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when the server stops; a response without an end should find one."""
+    """Set when the server stops; an endless response should then end."""
     gone: asyncio.Future[None] = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
     """Done when the connection is lost."""
     watch_hangup: Callable[[], object] = lambda: None
-    """From now on it is lost soon after the other side left, also while nothing is read from it."""
+    """From now on, report a disconnect soon, even while nothing is read from the connection."""
 
     @classmethod
     def of(cls, scope: Scope) -> ConnectionControl:
@@ -165,7 +164,7 @@ class ConnectionControl:
         return control if isinstance(control, cls) else cls()
 
     def wrap(self, app: ASGIApp) -> ASGIApp:
-        """The app, with this control in each scope."""
+        """Return the app, with this control in each scope."""
 
         async def connected(scope: Scope, receive: Receive, send: Send) -> None:
             scope.setdefault("extensions", {})[CONTROL_EXTENSION] = self
@@ -180,7 +179,7 @@ class RefusalBody(msgspec.Struct):
 
 
 def with_security_headers(send: Send) -> Send:
-    """Send, for a response that is ours: with `SECURITY_HEADERS`, and open to nobody else."""
+    """Return a `send` for our own responses: adds `SECURITY_HEADERS`, removes CORS headers."""
 
     async def with_headers(message: Message) -> None:
         if message["type"] in ("http.response.start", "websocket.http.response.start"):
@@ -198,7 +197,7 @@ def with_security_headers(send: Send) -> Send:
 
 
 def is_opened_by_a_person(scope: Scope) -> bool:
-    """Whether the answer is looked at in a browser, and not read by a program."""
+    """Whether a person reads the response in a browser, and not a program."""
     return scope["type"] == "http" and wants_html(scope["headers"])
 
 
@@ -211,8 +210,10 @@ async def refuse(
     page: ErrorPage | None = None,
     headers: Sequence[tuple[bytes, bytes]] = (),
 ) -> None:
-    """Answer with a status, a word for programs and a sentence for people; or, to a person in a
-    browser, with a page, which may say more."""
+    """Send a refusal: a status, a reason for programs and a sentence for people.
+
+    A person in a browser gets a page instead, which may contain more.
+    """
     page = page or ErrorPage(sentence)
     if is_opened_by_a_person(scope):
         body, kind = page.body(), page.headers()
@@ -224,7 +225,7 @@ async def refuse(
 
 
 def refusal_sentence(body: bytes) -> str:
-    """What a server said that refused us, if it is one of ours: ` (sentence)`, or nothing."""
+    """Return the sentence of a telex server that refused us, as ` (sentence)`; else empty."""
     try:
         sentence = msgspec.json.decode(body, type=RefusalBody).message
     except (msgspec.DecodeError, RecursionError):
@@ -235,7 +236,7 @@ def refusal_sentence(body: bytes) -> str:
 async def respond(
     scope: Scope, send: Send, status: int, body: bytes, headers: list[tuple[bytes, bytes]]
 ) -> None:
-    """A whole response, in place of the handshake where a WebSocket was asked for."""
+    """Send a whole response, in place of the handshake if a WebSocket was requested."""
     kind = "websocket.http.response" if scope["type"] == "websocket" else "http.response"
     if kind.startswith("websocket") and kind not in scope.get("extensions", {}):
         await send({"type": "websocket.close", "code": 4000 + status})

@@ -1,9 +1,10 @@
-"""A channel over standard input and output, which are then for the protocol alone.
+"""A channel over standard input and output, which are then reserved for the protocol.
 
-While it is open, file descriptor 0 is /dev/null and 1 is a second standard error: a stray `print`
-or a careless child lands among the diagnostics and not between two frames. Pipes, sockets and
-terminals are watched by the event loop; anything else (`telex serve < requests.jsonl`) never blocks
-and is read in turns. Blocking modes are put back, because a terminal is shared with the shell.
+While the channel is open, file descriptor 0 is /dev/null and 1 is a copy of standard error, so the
+output of a stray `print` or of a child goes to standard error and not between two frames. Pipes,
+sockets and terminals are watched by the event loop; other files (`telex serve < requests.jsonl`)
+never block and are read in turns of the loop. Blocking modes are restored, because a terminal is
+shared with the shell.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _READ_BYTES = 1 << 16
 
 @asynccontextmanager
 async def open_stdio(framing: Framing = NDJSON) -> AsyncIterator[Channel]:
-    """Standard input and output as a channel; both are ours until the end of the block."""
+    """Open a channel over standard input and output, until the end of the block."""
     with _claimed() as (source, sink):
         channel = FramedChannel(framing)
         await attach(channel, source, sink)
@@ -40,7 +41,7 @@ async def open_stdio(framing: Framing = NDJSON) -> AsyncIterator[Channel]:
 
 
 async def attach(channel: FramedChannel, source: int, sink: int) -> None:
-    """Have a channel read from one file descriptor and write to another. It closes both."""
+    """Connect a channel to one file descriptor for input and one for output. It closes both."""
     reading = await _reading(channel, source)
     writing = await _writing(channel, sink)
     channel.attach(reading, writing)
@@ -48,10 +49,10 @@ async def attach(channel: FramedChannel, source: int, sink: int) -> None:
 
 @contextlib.contextmanager
 def _claimed() -> Iterator[tuple[int, int]]:
-    """Private copies of 0 and 1, and harmless things in their places until the end.
+    """Return private copies of 0 and 1, which are replaced by harmless files until the end.
 
-    Python's own buffer of standard output is emptied before each change: what was printed before
-    belongs to standard output, and what is printed meanwhile to standard error.
+    Python's own buffer of standard output is flushed before each change: text printed before goes
+    to standard output, and text printed meanwhile goes to standard error.
     """
     _flush_stdout()
     kept = [(fd, os.dup(fd), os.get_blocking(fd)) for fd in (0, 1)]
@@ -85,7 +86,7 @@ async def _reading(channel: FramedChannel, fd: int) -> asyncio.ReadTransport:
 
 
 async def _writing(channel: FramedChannel, fd: int) -> asyncio.WriteTransport:
-    # A loop reads from what it writes to, to see its end; from a terminal it would take the input.
+    # A loop reads from the pipe it writes to, to notice its close; on a terminal that takes input.
     if not _can_be_watched(fd) or os.isatty(fd):
         return _FileWriter(channel, fd)
     file = os.fdopen(fd, "wb", buffering=0)
@@ -95,13 +96,16 @@ async def _writing(channel: FramedChannel, fd: int) -> asyncio.WriteTransport:
 
 
 def _can_be_watched(fd: int) -> bool:
-    """epoll refuses regular files and /dev/null, though asyncio would try the latter."""
+    """Whether epoll can watch it.
+
+    It refuses regular files and /dev/null, which asyncio would try.
+    """
     mode = os.fstat(fd).st_mode
     return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(fd)
 
 
 class _ReadEnd(asyncio.Protocol):
-    """The input half. Its end is not the channel's: answers may still be on their way out."""
+    """The input half. Its EOF does not close the channel: responses may still be unsent."""
 
     def __init__(self, channel: FramedChannel) -> None:
         self._channel = channel
@@ -117,7 +121,7 @@ class _ReadEnd(asyncio.Protocol):
 
 
 class _WriteEnd(asyncio.Protocol):
-    """The output half. When nobody listens any more, the channel is lost."""
+    """The output half. When its reader closes it, the channel is lost."""
 
     def __init__(self, channel: FramedChannel) -> None:
         self._channel = channel
@@ -133,7 +137,7 @@ class _WriteEnd(asyncio.Protocol):
 
 
 class _FileReader(asyncio.ReadTransport):
-    """Reads what never blocks, one piece a turn."""
+    """Reads a file that never blocks, one block per turn of the event loop."""
 
     def __init__(self, channel: FramedChannel, fd: int) -> None:
         super().__init__()
@@ -172,7 +176,7 @@ class _FileReader(asyncio.ReadTransport):
 
 
 class _FileWriter(asyncio.WriteTransport):
-    """Writes where writing never blocks for long."""
+    """Writes to a file or terminal that never blocks for long."""
 
     def __init__(self, channel: FramedChannel, fd: int) -> None:
         super().__init__()
@@ -183,7 +187,7 @@ class _FileWriter(asyncio.WriteTransport):
         return self._fd is None
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        """There is no buffer."""
+        """Do nothing: there is no buffer."""
 
     def get_write_buffer_size(self) -> int:
         return 0
@@ -194,9 +198,9 @@ class _FileWriter(asyncio.WriteTransport):
             while self._fd is not None and view:
                 try:
                     view = view[os.write(self._fd, view) :]
-                except BlockingIOError:  # a terminal that is read without waiting is written so too
+                except BlockingIOError:  # input and output share a terminal's non-blocking mode
                     select.select([], [self._fd], [])
-        except OSError as error:  # a full disk, mostly
+        except OSError as error:  # usually a full disk
             self._end(error)
 
     def close(self) -> None:

@@ -1,9 +1,9 @@
-"""Channels over unix sockets: private from the first instant, and only for this user.
+"""Channels over unix sockets, private to this user from the moment they exist.
 
-The socket is bound under a umask, so that it never exists with wider permissions than 0600; each
-connection's user, at either end, is asked of the kernel and must be ours. A directory that is not
-there yet is made 0700. A socket somebody left behind is removed only after a connect to it failed,
-under a lock; anything that is not a socket is left alone.
+The socket is bound under a umask, so it never exists with wider permissions than 0600. The kernel
+reports the user of each connection, at either end, who must be ours. A missing directory is created
+with mode 0700. A stale socket is removed only after a connect to it failed, under a lock; any other
+kind of file is left alone.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from telex.config import limits
 from telex.config.places import make_private
 from telex.transports.channels import NDJSON, FramedChannel, Framing
-from telex.transports.errors import NobodyThere, NotAdmitted
+from telex.transports.errors import AccessDenied, NoServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,23 +38,23 @@ _LOCAL_PEERCRED: Final = 1
 
 
 class SocketError(Exception):
-    """A unix socket cannot be had; the sentence says which and why."""
+    """A unix socket cannot be used; the message says which and why."""
 
 
 class NotASocket(SocketError):
-    """Something else stands at the path."""
+    """The path is another kind of file."""
 
 
 class AlreadyServed(SocketError):
-    """Another server listens there."""
+    """Another server listens at that path."""
 
 
 class PathTooLong(SocketError):
-    """The kernel takes no such long socket path."""
+    """The socket path is longer than the kernel allows."""
 
 
 class NoNamedPipes(SocketError):
-    """A path that only means something on Windows."""
+    """A path that has a meaning only on Windows."""
 
     exit_code = 3
 
@@ -94,7 +94,7 @@ class Listener:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Stop listening, close what is open, and leave nothing at the path."""
+        """Stop listening, close the open channels, and remove the socket."""
         if self._server is not None:
             self._server.close()
         await asyncio.gather(*(channel.close() for channel in set(self._channels)))
@@ -123,7 +123,7 @@ class Listener:
 
 
 class _AcceptedSocket(FramedChannel):
-    """A channel of a listener: it asks who is there before it is anybody's."""
+    """A channel of a listener: it checks the user of the connection before anything else."""
 
     def __init__(
         self,
@@ -148,12 +148,12 @@ class _AcceptedSocket(FramedChannel):
 def listen(
     path: Path, on_channel: Callable[[Channel], object], framing: Framing = NDJSON
 ) -> Listener:
-    """`async with listen(path, serve):` each connection is a channel given to `on_channel`."""
+    """Listen at a path: `async with listen(path, serve):` calls `serve` with each new channel."""
     return Listener(path, on_channel, framing)
 
 
 async def connect(path: Path, framing: Framing = NDJSON) -> Channel:
-    """A channel to whoever listens at the path."""
+    """Open a channel to the server that listens at the path. Raises CannotConnect."""
     _check_path(path)
     loop = asyncio.get_running_loop()
     try:
@@ -161,21 +161,21 @@ async def connect(path: Path, framing: Framing = NDJSON) -> Channel:
             lambda: FramedChannel(framing), str(path)
         )
     except (FileNotFoundError, ConnectionRefusedError) as error:
-        raise NobodyThere(f"nobody listens at {path}") from error
+        raise NoServer(f"no server listens at {path}") from error
     except PermissionError as error:
-        raise NotAdmitted(f"the socket {path} belongs to another user") from error
+        raise AccessDenied(f"the socket {path} belongs to another user") from error
     if (user := peer_user(transport.get_extra_info("socket"))) != os.getuid():
         await channel.close()
-        raise NotAdmitted(f"the server at {path} is run by user {user}, not by you")
+        raise AccessDenied(f"the server at {path} is run by user {user}, not by you")
     return channel
 
 
 def peer_user(sock: Any) -> int:
-    """The user at the other end, as the kernel knows it."""
+    """Return the user id at the other end, as reported by the kernel."""
     if sys.platform == "linux":
         credentials = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
         _, user, _ = struct.unpack("3i", credentials)
-    else:  # struct xucred begins with a version and the user
+    else:  # struct xucred begins with a version and the user id
         credentials = sock.getsockopt(0, _LOCAL_PEERCRED, 76)
         _, user = struct.unpack("2I", credentials[:8])
     return int(user)
@@ -194,7 +194,7 @@ def _lock_path(path: Path) -> Path:
 
 
 def _locked(path: Path) -> int:
-    """Hold the path's lock, or learn that another server does. Held as long as we listen."""
+    """Take the path's lock, as long as we listen. Raises AlreadyServed if a server has it."""
     while True:
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         lock = os.open(_lock_path(path), flags, 0o600)
@@ -206,11 +206,11 @@ def _locked(path: Path) -> int:
         opened = os.fstat(lock)
         if _identity(_lock_path(path)) == (opened.st_dev, opened.st_ino):
             return lock
-        os.close(lock)  # its last holder removed the file while we took the lock: take the new one
+        os.close(lock)  # its last holder removed the file meanwhile: lock the new file
 
 
 def _listened_at(path: Path) -> str:
-    return f"another server listens at {path}; talk to that one, or give a path of your own"
+    return f"another server listens at {path}; use that one, or choose another path"
 
 
 def _bound(path: Path) -> socket.socket:

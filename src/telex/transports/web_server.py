@@ -1,13 +1,13 @@
 """A web server in the running event loop, with authentication: `async with listen(app, auth=auth)`.
 
-Uvicorn parses and writes HTTP and WebSocket; we start and stop it. Its own main loop wakes ten
-times a second, takes the process's signals and waits by polling, so it is not run: the socket is
-bound and listening when the block is entered, and at its end every connection and task is gone,
-politely for a few seconds and then not.
+Uvicorn parses and writes HTTP and WebSocket; this module starts and stops it. Uvicorn's own main
+loop wakes ten times a second, handles the process's signals and waits by polling, so it is not
+used. Instead the socket is bound and listening when the block is entered. At the end of the block
+all connections and tasks are ended, gracefully for a few seconds and then by force.
 
-The two protocol classes below add what a server for strangers needs: no request line or header in
-any log, a deadline for connections that send nothing, small messages until the token is shown, and
-no request with two lengths.
+The two protocol classes below add the protections of a server for unauthenticated clients: no
+request line or header in any log, a deadline for connections that send nothing, small messages
+until the token was sent, and no request with two lengths.
 """
 
 from __future__ import annotations
@@ -46,29 +46,29 @@ if TYPE_CHECKING:
 
 REQUEST_SECONDS: Final = limits.REQUEST_SECONDS
 KEEP_ALIVE_SECONDS: Final = 15
-DEPARTURE_SECONDS: Final = 0.5
-"""How long what somebody sent who left may be read on, where they are watched."""
+HANGUP_SECONDS: Final = 0.5
+"""How long data from a client that has disconnected may still be read, where it is watched."""
 GRACE_SECONDS: Final = 2.0
-"""How long requests under way may take to end when the server stops."""
+"""How long open requests may take to end when the server stops."""
 UNSENT_BYTES: Final = 128 * 1024
-"""What the kernel may hold of ours before it is on its way."""
+"""How many unsent bytes the kernel buffers for each connection."""
 FRAGMENTS: Final = limits.WEBSOCKET_FRAGMENTS
 
 
 class CannotListen(Exception):
-    """There is no listening there; the sentence says why, and what to do."""
+    """The server cannot listen there; the message gives the reason and the remedy."""
 
 
 class RemoteNotAllowed(CannotListen):
-    """An address that others can reach, and nobody said that they may."""
+    """The address can be reached from other machines, and that was not allowed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where we listen."""
+    """The address that a server listens at."""
 
     host: str
-    """A number; an IPv6 one stands in brackets."""
+    """A numeric address; an IPv6 address is in brackets."""
     port: int
 
     @property
@@ -93,8 +93,12 @@ async def listen(
     allow_remote: bool = False,
     advice: Advice = lambda reason: "",
 ) -> AsyncIterator[Address]:
-    """Serve an app to authenticated clients until the end of the block. Port 0 takes a free one.
-    `advice` is for people who come with a browser and are refused."""
+    """Serve an app to authenticated clients until the end of the block.
+
+    Args:
+        port: 0 means any free port.
+        advice: Returns the next step for a person in a browser who is refused.
+    """
     async with listen_without_auth(
         AuthMiddleware(app, auth, advice=advice), host=host, port=port, allow_remote=allow_remote
     ) as address:
@@ -111,10 +115,12 @@ async def listen_without_auth(
     allow_remote: bool = False,
     localhost: bool = False,
 ) -> AsyncIterator[Address]:
-    """The same for an app that does its own authentication of every request.
+    """Serve an app that authenticates every request itself.
 
-    `localhost`: browsers are sent here by a name under localhost, and try IPv6 first; whoever sat
-    there at our port would get our codes and cookies. So we take it as well, or do not listen.
+    Args:
+        localhost: Browsers are sent here by a name under localhost, and try IPv6 first; another
+            program that listens there at our port would get our codes and cookies. So the IPv6
+            address is bound as well, or the server does not listen.
     """
     with ExitStack() as stack:
         sockets = [stack.enter_context(await _bound(host, port, allow_remote))]
@@ -127,7 +133,7 @@ async def listen_without_auth(
             yield address
         finally:
             await _stop(server, connections)
-            connections.departures.close()
+            connections.hangups.close()
 
 
 async def _bound(host: str, port: int, allow_remote: bool) -> socket.socket:
@@ -136,18 +142,18 @@ async def _bound(host: str, port: int, allow_remote: bool) -> socket.socket:
             f"{host} can be reached from other machines; listen at 127.0.0.1, or allow it with "
             "--allow-remote"
         )
-    name = "127.0.0.1" if host == "localhost" else host  # never a question for a resolver
+    name = "127.0.0.1" if host == "localhost" else host  # no DNS lookup for localhost
     try:
         found = await asyncio.get_running_loop().getaddrinfo(name, port, type=socket.SOCK_STREAM)
         family, _, _, _, address = found[0]
         sock = socket.create_server(address[:2], family=family, backlog=128)
     except OSError as error:
-        number = error.errno or 0  # negative where the name is not known
+        number = error.errno or 0  # negative if the name is unknown
         reason = os.strerror(number) if number > 0 else error.strerror
         raise CannotListen(f"cannot listen at {host}, port {port}: {reason}") from error
-    # Accepted sockets inherit both. Left alone, the kernel takes megabytes off our hands for a
-    # reader who stopped, and what he then reads is old; and it holds a response's body back until
-    # its head is acknowledged, 40 ms later: asyncio forbids that only to sockets of its own making.
+    # Accepted sockets inherit both. By default the kernel buffers megabytes for a reader that has
+    # stopped, and the reader later gets old data. And it delays a response's body until its head is
+    # acknowledged, 40 ms later: asyncio sets TCP_NODELAY only on sockets that it creates.
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return sock
@@ -157,7 +163,7 @@ def _has_ipv6() -> bool:
     try:
         with socket.socket(socket.AF_INET6) as probe:
             probe.bind(("::1", 0))
-    except OSError:  # then nobody else can be there, either
+    except OSError:  # then no other program can listen there either
         return False
     return True
 
@@ -192,7 +198,7 @@ def _server(app: ASGIApp) -> tuple[Server, _Connections]:
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
     )
     config.load()
-    config.loaded_app = app  # without the wrapper that traces requests, codes and all
+    config.loaded_app = app  # without the wrapper that logs requests with their codes
     server = Server(config)
     server.lifespan = config.lifespan_class(config)
     server.server_state.connections = connections = _Connections()
@@ -200,7 +206,7 @@ def _server(app: ASGIApp) -> tuple[Server, _Connections]:
 
 
 async def _stop(server: Server, connections: _Connections) -> None:
-    """Close what is idle, let finish what is quick, drop the rest."""
+    """Close idle connections, wait for quick ones, drop the rest."""
     tasks = server.server_state.tasks
     for listening in server.servers:
         listening.close()
@@ -224,11 +230,11 @@ async def _settled(tasks: set[asyncio.Task[None]], connections: _Connections) ->
 
 
 class _Connections(set[Any]):
-    """Uvicorn's set of open connections, which can also be waited for."""
+    """Uvicorn's set of open connections, with a wait until it is empty."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.departures = _HangupPoll()
+        self.hangups = _HangupPoll()
         self._fewer = asyncio.Event()
 
     def discard(self, connection: Any) -> None:
@@ -244,33 +250,36 @@ class _Connections(set[Any]):
 
 
 class _HangupPoll:
-    """Tells when the other end of a socket left. An event loop sees that only where it reads, and
-    whoever has sent more than is wanted is not read from. Where there is no epoll, nobody is told.
+    """Reports when the other end of a socket disconnects.
+
+    An event loop notices that only while it reads, and a connection with too much unread data is
+    not read. Without epoll, nothing is reported.
     """
 
     def __init__(self) -> None:
         self._watched: dict[int, Callable[[], None]] = {}
         self._poll: select.epoll | None = None
 
-    def watch(self, descriptor: int, left: Callable[[], None]) -> None:
+    def watch(self, descriptor: int, on_hangup: Callable[[], None]) -> None:
         if descriptor in self._watched or not hasattr(select, "epoll"):
             return
         if self._poll is None:
             self._poll = select.epoll()
             asyncio.get_running_loop().add_reader(self._poll.fileno(), self._poll_hangups)
         self._poll.register(descriptor, select.EPOLLRDHUP)
-        self._watched[descriptor] = left
+        self._watched[descriptor] = on_hangup
 
     def forget(self, descriptor: int) -> Callable[[], None] | None:
-        if (left := self._watched.pop(descriptor, None)) is not None and self._poll is not None:
+        on_hangup = self._watched.pop(descriptor, None)
+        if on_hangup is not None and self._poll is not None:
             self._poll.unregister(descriptor)
-        return left
+        return on_hangup
 
     def _poll_hangups(self) -> None:
-        assert self._poll is not None  # it woke us
+        assert self._poll is not None  # it called us
         for descriptor, _ in self._poll.poll(0):
-            if (left := self.forget(descriptor)) is not None:
-                left()
+            if (on_hangup := self.forget(descriptor)) is not None:
+                on_hangup()
 
     def close(self) -> None:
         if self._poll is not None:
@@ -279,7 +288,7 @@ class _HangupPoll:
 
 
 class _ConnectionEnd:
-    """The end of one connection, for its `ConnectionControl`."""
+    """Detects the end of one connection, for its `ConnectionControl`."""
 
     def __init__(self, connection: Any) -> None:
         self.gone: Final = asyncio.get_running_loop().create_future()
@@ -290,15 +299,15 @@ class _ConnectionEnd:
     def watch_hangup(self) -> None:
         if self._descriptor is None:
             self._descriptor = self._connection.transport.get_extra_info("socket").fileno()
-            self._connection.connections.departures.watch(self._descriptor, self._left)
+            self._connection.connections.hangups.watch(self._descriptor, self._hung_up)
 
-    def _left(self) -> None:
+    def _hung_up(self) -> None:
         loop, transport = asyncio.get_running_loop(), self._connection.transport
-        self._grace = loop.call_later(DEPARTURE_SECONDS, transport.abort)
+        self._grace = loop.call_later(HANGUP_SECONDS, transport.abort)
 
     def lost(self) -> None:
         if self._descriptor is not None:
-            self._connection.connections.departures.forget(self._descriptor)
+            self._connection.connections.hangups.forget(self._descriptor)
         if self._grace is not None:
             self._grace.cancel()
         if not self.gone.done():
@@ -308,11 +317,11 @@ class _ConnectionEnd:
 _LOG: Final = quiet_logger()
 _OUR_MISTAKES: Final = quiet_logger()
 _OUR_MISTAKES.setLevel(logging.ERROR)
-"""Of HTTP the library warns for each request that is none, which anybody can send for ever."""
+"""The library warns about each malformed request, which any client can send endlessly."""
 
 
 class _HttpProtocol(H11Protocol):
-    """HTTP that logs no request, and does not wait for ever for one."""
+    """HTTP that logs no request, and drops connections without a request after a deadline."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -344,12 +353,12 @@ class _HttpProtocol(H11Protocol):
 
     def _give_up(self) -> None:
         request: Any = self.cycle
-        if request is None and self in self.connections:  # else it asked, or is a WebSocket now
+        if request is None and self in self.connections:  # else it sent one, or is a WebSocket
             self.transport.abort()
 
 
 class _WebSocketProtocol(WebSocketsSansIOProtocol):
-    """A WebSocket that says little in logs, and that a peer can neither fill nor hold."""
+    """A WebSocket with little logging, whose buffers and lifetime a peer cannot exhaust."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -380,14 +389,14 @@ class _WebSocketProtocol(WebSocketsSansIOProtocol):
             self.handle_parser_exception()
 
     def handle_ping(self) -> None:
-        """Answer, unless answers pile up unread: RFC 6455 §5.5.3 asks for the latest pong only."""
+        """Answer, unless pongs pile up unread: RFC 6455 §5.5.3 requires the latest pong only."""
         if self.writable.is_set():
             super().handle_ping()
         else:
             self.conn.data_to_send()
 
     def keepalive_timeout(self) -> None:
-        """No pong came. While we read nothing none can, and whoever says other things is alive."""
+        """Handle a missing pong. While we do not read none can arrive; other data also counts."""
         if self.read_paused or self._last_received >= self.ping_sent_at:
             self.pong_timer = None
             self.schedule_ping()
@@ -397,11 +406,11 @@ class _WebSocketProtocol(WebSocketsSansIOProtocol):
     async def send(self, message: Any) -> None:
         await super().send(message)
         if message["type"] == "websocket.http.response.body":
-            self.handshake_complete = True  # else the library reports a refusal as our mistake
+            self.handshake_complete = True  # else the library reports a refusal as our error
 
     async def run_asgi(self) -> None:
         await super().run_asgi()
-        if not self.disconnected:  # what is unsent has this long; the library would wait for ever
+        if not self.disconnected:  # a deadline for unsent data; the library would wait forever
             self._lingering = self.loop.call_later(CLOSE_SECONDS, self.transport.abort)
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -412,10 +421,10 @@ class _WebSocketProtocol(WebSocketsSansIOProtocol):
 
 
 class OneLengthConnection(h11.Connection):
-    """A server's connection."""
+    """A server's connection that refuses a request with two lengths (see `http_messages`)."""
 
     def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
-        """Raises RemoteProtocolError, as for any other request that is none."""
+        """Raise RemoteProtocolError for such a request, as for any malformed one."""
         event = super().next_event()
         if isinstance(event, h11.Request) and (
             why := length_fault(event.headers, event.http_version)

@@ -1,11 +1,12 @@
-"""Channels over WebSocket: one message is one frame, and both sides may speak at any time.
+"""Channels over WebSocket: one message is one frame, and both sides may send at any time.
 
-`converse` is the server's end, on plain ASGI; `connect` is ours. Messages go out as text, which is
-what browsers and JSON expect; bytes that are no UTF-8 go out as binary, and both are read alike.
-No compression: it buys little on a loopback and costs memory that strangers choose.
+`converse` is the server's end, on plain ASGI; `connect` is the client's. Messages are sent as text,
+as browsers and JSON expect; bytes that are not UTF-8 are sent as binary, and both are received
+alike. There is no compression: it saves little on a loopback and costs memory that an
+unauthenticated client controls.
 
-A ping is sent only after silence: anything received shows that the other side is there. A side that
-does not read, because its peer paused it, does not ping.
+A ping is sent only after silence, because any received data shows that the other side is alive. A
+side that does not read, because its peer paused it, does not ping.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from websockets.asyncio.client import connect as dial
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI
 
 from telex.transports.channels import CLOSE_SECONDS, ChannelEnded, QueuedChannel, printable
-from telex.transports.errors import CannotConnect, NobodyThere, NotAdmitted
+from telex.transports.errors import AccessDenied, CannotConnect, NoServer
 from telex.transports.responses import ConnectionControl, refusal_sentence
 from telex.wire import limits
 
@@ -32,17 +33,17 @@ if TYPE_CHECKING:
     from telex.rpc.channel import Channel
 
 PING_SECONDS: Final = 20.0
-"""Silence after which we ask; as long again without a sign of life, and they are gone."""
+"""Silence after which we ping; after the same time without received data, the peer is dead."""
 OPEN_SECONDS: Final = 10.0
 
 _NO_REASON: Final = (1005, 1006)
-"""What libraries report where no close frame came, or one without a code."""
+"""The codes that libraries report for a missing close frame, or one without a code."""
 
 
 def quiet_logger() -> logging.Logger:
-    """For the libraries below, which print headers and messages at DEBUG: tokens, that is.
+    """Return a logger for the libraries below, which log headers and messages with tokens at DEBUG.
 
-    It is not registered, so that no configuration by name or by tree can make it talk.
+    It is not registered, so no configuration by name or by hierarchy can lower its level.
     """
     logger = logging.Logger("telex.transports", logging.WARNING)
     logger.parent = logging.getLogger("telex.transports")
@@ -52,7 +53,7 @@ def quiet_logger() -> logging.Logger:
 async def converse(
     scope: Scope, receive: Receive, send: Send, serve: Callable[[Channel], Awaitable[None]]
 ) -> None:
-    """Accept a WebSocket, and hold a conversation on it until it is over."""
+    """Accept a WebSocket, and serve it until the conversation has ended."""
     await receive()
     await send({"type": "websocket.accept"})
     channel = QueuedChannel(_AcceptedWebSocket(receive, send, ConnectionControl.of(scope)))
@@ -63,33 +64,33 @@ async def converse(
 
 
 async def connect(url: str, token: str) -> Channel:
-    """A channel to the server at `ws://…`. Raises CannotConnect."""
+    """Open a channel to the server at `ws://…`. Raises CannotConnect."""
     try:
         connection = await dial(
             url,
             additional_headers={"Authorization": f"Bearer {token}"},
             compression=None,
-            proxy=None,  # a proxy for web pages has no business with a token
+            proxy=None,  # a proxy for web pages must not see the token
             open_timeout=OPEN_SECONDS,
             close_timeout=CLOSE_SECONDS,
-            ping_interval=None,  # _Dialled asks, and only while somebody reads
+            ping_interval=None,  # _Dialled pings, and only while the channel is read
             max_size=limits.LINE_BYTES,
-            max_queue=1,  # it counts frames, however large
+            max_queue=1,  # the limit counts frames of any size
             logger=quiet_logger(),
             create_connection=_Connection,
         )
     except InvalidStatus as refused:
         status, body = refused.response.status_code, refused.response.body
-        raise NotAdmitted(f"{url} refused us: {status}{refusal_sentence(bytes(body))}") from None
+        raise AccessDenied(f"{url} refused us: {status}{refusal_sentence(bytes(body))}") from None
     except (OSError, TimeoutError) as error:
-        raise NobodyThere(f"nobody answers at {url}") from error
+        raise NoServer(f"no server answers at {url}") from error
     except (InvalidHandshake, InvalidURI) as error:
         raise CannotConnect(f"{url} cannot be used: {printable(str(error))}") from None
     return QueuedChannel(_Dialled(connection))
 
 
 class _AcceptedWebSocket:
-    """The server's end of a WebSocket, as a pipe."""
+    """The server's end of a WebSocket, as a `Pipe`."""
 
     binary = True
 
@@ -114,11 +115,11 @@ class _AcceptedWebSocket:
             message["bytes"] = frame
         try:
             await self._send(message)
-        except (OSError, RuntimeError):  # the second, when the server closed over their mistake
+        except (OSError, RuntimeError):  # RuntimeError if the server closed after a client's error
             raise ChannelEnded("the WebSocket closed while we were sending") from None
 
     async def end(self) -> None:
-        with contextlib.suppress(OSError, RuntimeError):  # closed already, which is the aim
+        with contextlib.suppress(OSError, RuntimeError):  # already closed
             await self._send({"type": "websocket.close", "code": 1000})
 
     def abort(self) -> None:
@@ -126,7 +127,7 @@ class _AcceptedWebSocket:
 
 
 class _Connection(ClientConnection):
-    """The library's connection, which also knows when it last received anything."""
+    """The library's connection, which also records when it last received data."""
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
@@ -138,14 +139,14 @@ class _Connection(ClientConnection):
 
 
 class _Dialled:
-    """The client's end of a WebSocket, as a pipe."""
+    """The client's end of a WebSocket, as a `Pipe`."""
 
     binary = True
 
     def __init__(self, connection: ClientConnection) -> None:
         assert isinstance(connection, _Connection)  # as `connect` had it created
         self._connection = connection
-        self._asked = connection.last_received
+        self._pinged = connection.last_received
 
     async def read(self) -> bytes:
         try:
@@ -173,22 +174,22 @@ class _Dialled:
         self._connection.transport.abort()
 
     async def _discard(self) -> None:
-        """Their goodbye comes after all that we have not read."""
+        """Read and drop messages: the server's close frame comes after all unread messages."""
         with contextlib.suppress(ConnectionClosed):
             while True:
                 await self._connection.recv(decode=False)
 
     async def _check_alive(self) -> None:
-        """Ask whether they are there, unless nothing was received since we last asked."""
-        if self._connection.last_received < self._asked:
+        """Ping, or end the channel if nothing was received since the last ping."""
+        if self._connection.last_received < self._pinged:
             self.abort()
             raise ChannelEnded(
-                f"the other side fell silent: no answer to a ping in {PING_SECONDS:g} s"
+                f"the other side is silent: no answer to a ping in {PING_SECONDS:g} s"
             )
-        self._asked = self._connection.loop.time()
-        with contextlib.suppress(TimeoutError):  # they do not read: it is on its way
+        self._pinged = self._connection.loop.time()
+        with contextlib.suppress(TimeoutError):  # the other side does not read; the ping is queued
             async with asyncio.timeout(PING_SECONDS):
-                _ = await self._connection.ping()  # anything received is the answer
+                _ = await self._connection.ping()  # any received data counts as the answer
 
 
 def _is_text(frame: bytes) -> bool:
@@ -206,6 +207,6 @@ def _close_sentence(closed: ConnectionClosed) -> str:
 
 def _closed(code: int, reason: str | None) -> str:
     if code in _NO_REASON:
-        return "the WebSocket ended, and nobody said why"
+        return "the WebSocket closed without a reason"
     words = f": {printable(reason)}" if reason else ""
     return f"the WebSocket was closed ({code}{words})"

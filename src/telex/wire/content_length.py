@@ -1,12 +1,13 @@
-"""A header block, then exactly so many bytes: the plugin spec's grammar, and LSP's.
+"""Content-Length framing: a header block, then exactly that many bytes (plugin spec, LSP).
 
-Names are case-insensitive, other fields are tolerated, LF-only headers are read and CRLF is
-written. The count is of bytes. A block that does not say once and plainly how long its content is
-becomes a `Fault`, and reading goes on at the next place that looks like a `Content-Length` field:
-stray output before or between frames costs a fault and not the connection. (JSON has no raw
-newline inside a string, so content is not mistaken for a header.)
+Header names are case-insensitive and unknown fields are ignored. LF-only headers are read; CRLF is
+written. The length counts bytes. A header block that does not declare exactly one plain length
+becomes a `Fault`, and the decoder resumes at the next text that looks like a `Content-Length`
+field, so stray output before or between frames costs a fault and not the connection. (JSON has no
+raw newline inside a string, so content is not mistaken for a header.)
 
-Used by plugins, by `serve --framing lsp`, and by anything that talks like a language server.
+Used by plugins, by `serve --framing lsp`, and by any other program that frames like a language
+server.
 """
 
 from __future__ import annotations
@@ -17,16 +18,16 @@ from telex.wire import limits
 from telex.wire.events import Event, Fault, Frame, Reason
 
 _PLAIN_BLOCK = re.compile(rb"Content-Length: ([0-9]{1,10})\r\n\r\n")
-"""What nearly every peer sends, read in one step."""
+"""The block that nearly every peer sends, matched in one step."""
 _BLOCK_END = re.compile(rb"\n\r?\n")
 _BLANK = re.compile(rb"[\r\n]*")
 _FIELD = re.compile(rb"([!-9;-~]+)[ \t]*:[ \t]*([ -~\t]*?)[ \t]*")
 _LENGTH = re.compile(rb"[0-9]+")
 _LENGTH_DIGITS = 10
-"""More than the limit has; longer numbers are not read."""
+"""More digits than the limit has. Longer numbers are not converted."""
 _HEADER_BEGINS = re.compile(rb"content-length[ \t]*:[ \t]*[0-9]", re.IGNORECASE)
 _KEPT_WHILE_SEEKING = 64
-"""More than the beginning of a field that a read may have cut in two."""
+"""Longer than any beginning of a field that a read may have cut in two."""
 
 
 def encode(body: bytes) -> bytes:
@@ -34,35 +35,35 @@ def encode(body: bytes) -> bytes:
 
 
 class _BadHeader(Exception):
-    """Inside this module only: why a block says no length, and where reading may go on."""
+    """Internal: why a block declares no usable length, and where in it to resume reading."""
 
-    def __init__(self, why: str, go_on: int, reason: Reason = Reason.HEADER) -> None:
+    def __init__(self, why: str, resume_at: int, reason: Reason = Reason.HEADER) -> None:
         super().__init__(why)
-        self.go_on = go_on
+        self.resume_at = resume_at
         self.reason = reason
 
 
 class ContentLengthDecoder:
-    """Contents out of reads, wherever the reads fall."""
+    """Decodes contents from reads that may end at any byte."""
 
     def __init__(self, max_content: int = limits.CONTENT_BYTES) -> None:
         self._max = max_content
         self._offset = 0
-        """Where in the stream the next byte to look at stands."""
+        """Stream position of the next byte to examine."""
         self._head = b""
-        """Outside content: what may still become a header block."""
+        """Outside content: bytes that may still become a header block."""
         self._searched = 0
-        """How much of `_head` is known not to hold the block's end."""
+        """How many bytes of `_head` are known not to contain the block's end."""
         self._seeking = False
-        """After a bad header: nothing counts but what looks like a header."""
+        """After a bad header: skip everything that does not look like a header."""
         self._missing: int | None = None
-        """Inside content: how many bytes are still to come."""
+        """Inside content: how many bytes are still missing."""
         self._content: bytearray | None = None
-        """The content so far; None when it is too long to keep."""
+        """The content so far, or None when it is too long to keep."""
         self._began = 0
 
     def feed(self, data: bytes) -> list[Event]:
-        """The contents these bytes complete, and the faults they are."""
+        """Return the contents that these bytes complete, and the faults in them."""
         if self._missing is None:
             data = self._head + data
             self._head = b""
@@ -77,11 +78,11 @@ class ContentLengthDecoder:
         return events
 
     def flush(self) -> list[Event]:
-        """Nothing is ever held that could be let go: half a frame is not one."""
+        """Return nothing: the decoder only holds incomplete frames, which cannot be released."""
         return []
 
     def eof(self) -> list[Event]:
-        """Anything begun was cut short, unless it has had its fault already."""
+        """Report a frame that was cut short, unless its fault was already reported."""
         in_content = self._missing is not None and self._content is not None
         in_header = self._missing is None and not self._seeking and bool(self._head)
         began = self._began if in_content else self._offset
@@ -92,7 +93,7 @@ class ContentLengthDecoder:
         return [Fault(Reason.TRUNCATED, began, "the input ended inside a frame")]
 
     def _read_header(self, data: bytes, at: int, events: list[Event]) -> int:
-        """Begin content if a whole block is here. Returns where to go on."""
+        """Begin content if a whole block is present. Return where to continue."""
         if (plain := _PLAIN_BLOCK.match(data, at)) and not self._seeking:
             return self._begin_content(int(plain[1]), at, plain.end(), events)
         at = self._skip_to_header(data, at)
@@ -106,7 +107,7 @@ class ContentLengthDecoder:
             return self._recover(at, bad, events)
         if found is None:
             self._head = data[at:]
-            self._searched = max(0, len(self._head) - 2)  # the block's end may have begun
+            self._searched = max(0, len(self._head) - 2)  # `_head` may end in part of the end mark
             return len(data)
         try:
             length = self._content_length(data[at:end])
@@ -115,7 +116,7 @@ class ContentLengthDecoder:
         return self._begin_content(length, at, end, events)
 
     def _skip_to_header(self, data: bytes, at: int) -> int:
-        """Past blank lines, which some peers write after a frame; past everything if seeking."""
+        """Skip blank lines, which some peers write after a frame; skip everything if seeking."""
         if not self._seeking:
             skipped = _BLANK.match(data, at)
             return skipped.end() if skipped else at
@@ -128,7 +129,7 @@ class ContentLengthDecoder:
         events.append(Fault(bad.reason, self._offset + at, str(bad)))
         self._seeking = True
         self._searched = 0
-        return at + bad.go_on
+        return at + bad.resume_at
 
     def _begin_content(self, length: int, at: int, end: int, events: list[Event]) -> int:
         self._began = self._offset + at
@@ -145,8 +146,11 @@ class ContentLengthDecoder:
         return f"over {self._max} bytes of content"
 
     def _content_length(self, block: bytes) -> int:
-        """The length a header block declares. One that nobody could send is not waited out: reading
-        goes on at the next header."""
+        """Return the length that a header block declares.
+
+        A length that no peer can send is a fault at once; the decoder does not wait for that many
+        bytes but resumes at the next header.
+        """
         digits = _declared_length(block)
         if len(digits) > _LENGTH_DIGITS:
             raise _BadHeader(self._over_the_limit(), len(block), Reason.TOO_LONG)
@@ -168,32 +172,32 @@ class ContentLengthDecoder:
 
 
 def _declared_length(block: bytes) -> bytes:
-    """The digits of the one length a header block declares, without zeros before them."""
+    """Return the digits of the one length that a header block declares, without leading zeros."""
     lengths: list[bytes] = []
     at = 0
-    lines = block.split(b"\n")[:-2]  # the block ends in an empty line
+    lines = block.split(b"\n")[:-2]  # the block ends with an empty line
     if len(lines) > limits.HEADER_FIELDS:
         raise _BadHeader(f"more than {limits.HEADER_FIELDS} header fields", len(block))
     for line in lines:
         began, at = at, at + len(line) + 1
         field = _FIELD.fullmatch(line.removesuffix(b"\r"))
         if field is None:
-            raise _BadHeader("a line that is no header field", _header_within(block, began, at))
+            raise _BadHeader("a line that is not a header field", _header_within(block, began, at))
         if field[1].lower() == b"content-length":
             lengths.append(field[2])
     match lengths:
         case [length] if _LENGTH.fullmatch(length):
             return length.lstrip(b"0") or b"0"
         case [_]:
-            raise _BadHeader("a Content-Length that is no plain decimal number", len(block))
+            raise _BadHeader("a Content-Length that is not a plain decimal number", len(block))
         case []:
-            go_on = _header_within(block, 0, len(block))
-            raise _BadHeader("a header without Content-Length", go_on)
+            resume_at = _header_within(block, 0, len(block))
+            raise _BadHeader("a header without Content-Length", resume_at)
         case _:
             raise _BadHeader("more than one Content-Length", len(block))
 
 
 def _header_within(block: bytes, began: int, end: int) -> int:
-    """Where a header begins inside what is none: output without a newline stood before it."""
+    """Return where a header begins inside a bad block, after output without a newline."""
     found = _HEADER_BEGINS.search(block, began + 1, end)
     return found.start() if found else end

@@ -1,24 +1,25 @@
-"""A terminal's output, split in two: what is for the screen, and what is for us.
+"""Splits a terminal's output into bytes for the screen and control strings for telex.
 
-Feed it the bytes a program wrote. What nobody claimed comes back as `Visible`, byte for byte and at
-once; each control string with a claimed prefix comes back whole as `Claimed`, and its bytes are
-never visible, however the reads fall. This happens on raw bytes and before any emulator, because an
-emulator that does not know a string may paint it.
+Feed the demux the bytes that a program wrote. Bytes outside every claim come back as `Visible`,
+unchanged and at once. Each control string with a claimed prefix comes back whole as `Claimed`, and
+its bytes are never visible, however the reads fall. The split happens on raw bytes and before any
+emulator, because an emulator that does not know a control string may paint it.
 
 Three facts of terminals make this small:
 
-*An ESC begins anew, wherever it stands.* So an introducer is an introducer in any context, and
-finding one is a substring search (`introducers`), with no parser for everything else in the stream.
+*An ESC begins a new sequence, wherever it stands.* So an introducer is an introducer in any
+context, and finding one is a substring search (`introducers`), with no parser for the rest of the
+stream.
 
-*A piece of an introducer shows nothing.* So at the end of a read, at most a few bytes that may
-become one are held, and no clock is needed to let them go: the next byte decides. Only a reader of
-keystrokes, where a lone ESC is a key, calls `flush()` when its own clock says so.
+*A partial introducer shows nothing.* So at the end of a read the demux holds at most a few bytes
+that may become an introducer, and needs no clock to release them: the next byte decides. Only a
+reader of keystrokes, where a lone ESC is a key, calls `flush()` when its own clock says so.
 
-*What an ESC interrupts is dead.* Cutting a string out of the stream must not bring the two ends
-together again: `ESC ] 231`, a claimed string, `98;…` would smuggle a new claim past us into what is
-visible. Where a piece of an introducer stands right before the cut, CAN takes the place of the ESC
-that interrupted it. Everything else around a cut joins up as if the string had never been sent, so
-that a frame written by one program into the middle of another's output harms neither.
+*An ESC aborts the sequence that it interrupts.* Cutting a string out of the stream must not join
+the two ends again: `ESC ] 231`, a claimed string, `98;…` would smuggle a new claim past the demux
+into the visible bytes. Where a partial introducer stands right before the cut, CAN takes the place
+of the ESC that interrupted it. Everything else around a cut joins up as if the string had never
+been sent, so a frame written by one program into the middle of another's output harms neither.
 
 Used by every `PtySession`, by `telex run`, and by programs that read replies among keystrokes.
 """
@@ -35,27 +36,27 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 BEGINS: Final = 256
-"""Bytes told of a string that is too long: enough for the id of a packet."""
+"""How many bytes of a string that is too long its fault keeps: enough for the id of a packet."""
 
 
 class Demux:
-    """One direction of one terminal stream. Sans-IO; feed it from one place."""
+    """Splits one direction of one terminal stream. Sans-IO; feed it from one place."""
 
     def __init__(self, claims: Iterable[Claim]) -> None:
         self._introducers = Introducers(claims)
         self._offset = 0
-        """Where in the stream the next byte to look at stands."""
+        """Stream position of the next byte to examine."""
         self._held = b""
-        """Outside a string: a beginning of an introducer. Inside: the ESC that may end it."""
+        """Outside a string: a partial introducer. Inside: an ESC that may begin the terminator."""
         self._dangling = False
-        """Whether what was shown last ends in a beginning that something else interrupted."""
+        """Whether the last visible bytes end in a partial introducer that another ESC aborted."""
         self._inside: Claim | None = None
         self._began = 0
         self._body: bytearray | None = None
-        """The open string's body so far; None once it is too long to keep."""
+        """The open string's body so far, or None once it is too long to keep."""
 
     def feed(self, data: bytes) -> list[Event]:
-        """What these bytes bring. Never raises for what the bytes are."""
+        """Return the events in these bytes. No input makes it raise."""
         if self._inside is None and not self._held and self._introducers.absent_from(data):
             self._offset += len(data)
             self._dangling &= not data
@@ -63,7 +64,7 @@ class Demux:
         return self._divide(self._held + data)
 
     def flush(self) -> list[Event]:
-        """Let go of a held beginning as visible bytes. An open string stays claimed."""
+        """Release a held partial introducer as visible bytes. An open string stays claimed."""
         if self._inside is not None or not self._held:
             return []
         released, self._held, self._dangling = self._held, b"", True
@@ -71,16 +72,16 @@ class Demux:
         return [Visible(released)]
 
     def eof(self) -> list[Event]:
-        """No more bytes: what was held is visible, and an open string was cut short."""
+        """End the stream: held bytes become visible, and an open string is a truncation fault."""
         if self._inside is None:
             return self.flush()
         return self._close_with(Reason.TRUNCATED, "the stream ended inside the control string")
 
     def _divide(self, data: bytes) -> list[Event]:
-        """A read, with what was held before it, in pieces: outside, inside, outside…"""
+        """Split a read, with the bytes held before it, into parts outside and inside strings."""
         self._held = b""
         events: list[Event] = []
-        self._introducers.look_at(data)
+        self._introducers.start(data)
         at = 0
         while at < len(data):
             if self._inside is None:
@@ -91,7 +92,7 @@ class Demux:
         return events
 
     def _pass_visible(self, data: bytes, at: int, events: list[Event]) -> int:
-        """Outside: what stands before the next introducer is visible. Returns where to go on."""
+        """Emit the bytes before the next introducer as visible. Return where to continue."""
         begin = self._introducers.next(at)
         pending = self._introducers.beginning_before(begin, at)
         end = begin - pending if begin == len(data) else begin
@@ -102,7 +103,7 @@ class Demux:
         return begin if begin == len(data) else self._open(begin, events)
 
     def _open(self, begin: int, events: list[Event]) -> int:
-        """An introducer stands here: from now on, inside. Returns where the body starts."""
+        """Enter the string whose introducer stands at `begin`. Return where its body starts."""
         if self._dangling:
             events.append(Visible(CAN))
             self._dangling = False
@@ -112,7 +113,7 @@ class Demux:
         return begin + len(claim.introducer)
 
     def _collect(self, claim: Claim, data: bytes, at: int, events: list[Event]) -> int:
-        """Inside: keep the body, or only skip it once it is too long. Returns where to go on."""
+        """Collect the body, or skip it once it is too long. Return where to continue."""
         stop, after, ending = find_end(data, at, claim.kind)
         if self._body is not None:
             if len(self._body) + stop - at > claim.max_body:
@@ -137,7 +138,7 @@ class Demux:
         return [] if body is None else [Claimed(claim, bytes(body), self._began)]
 
     def _close_with(self, reason: Reason, detail: str) -> list[Event]:
-        """The open string is no more. One fault a string: a string too long has had its own."""
+        """Close the open string with a fault, unless it already had one for its length."""
         faults: list[Event] = [] if self._body is None else [self._fault(reason, detail)]
         self._held, self._body, self._inside = b"", None, None
         return faults
@@ -147,7 +148,7 @@ class Demux:
 
 
 class Unwrap:
-    """A demux whose claimed strings are parsed too: the shape of a codec, beside visible bytes."""
+    """A demux that also parses the claimed strings, so it has the interface of a codec."""
 
     def __init__(self, parsers: dict[Claim, Callable[[Claimed], Event]]) -> None:
         self._parsers = parsers

@@ -1,12 +1,12 @@
 """The grammar of control strings: how OSC and DCS begin, carry a body, and end.
 
-Seven-bit forms only. 0x9C, 0x9D and 0x90 are data here: in UTF-8 they are the middle of ordinary
-letters (`Ü` is C3 9C), and taking them for C1 controls cuts text in two. BEL or `ESC \\` ends an
-OSC, and only `ESC \\` a DCS. CAN, SUB, or an ESC that does not begin `ESC \\` aborts either, and
-that ESC begins the next sequence: the "anywhere" transitions every terminal has.
+Only the seven-bit forms count. 0x9C, 0x9D and 0x90 are data here: in UTF-8 they are the middle of
+ordinary letters (`Ü` is C3 9C), and treating them as C1 controls would cut text in two. BEL or
+`ESC \\` ends an OSC; only `ESC \\` ends a DCS. CAN, SUB, or an ESC that does not begin `ESC \\`
+aborts either, and that ESC begins the next sequence: the "anywhere" transitions of every terminal.
 
-It knows nothing of what a body means. `demux` cuts strings out of a stream with it; `json_escape`
-and `htty_chunk` write theirs with `encode`.
+This module does not know what a body means. `demux` uses it to cut strings out of a stream;
+`json_escape` and `htty_chunk` write their strings with it.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ class Kind(Enum):
 
 
 class Ending(Enum):
-    """What was found where a body stops."""
+    """How the search for a body's end went."""
 
     COMPLETE = auto()
     ABORTED = auto()
     OPEN = auto()
-    """Nothing yet: the body goes on in the next read, or in the ESC that ends this one."""
+    """No end yet: the body continues in the next read, or this read ends in the ESC of its end."""
 
 
 class Unencodable(ValueError):
-    """A body that would end, or abort, the control string that should carry it."""
+    """The body would end, or abort, the control string that should carry it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Control strings that somebody wants for themselves: all of one kind with one prefix."""
+    """The control strings that one part of telex takes: all of one kind with one prefix."""
 
     kind: Kind
     prefix: bytes
@@ -60,7 +60,7 @@ class Claim:
 
 
 def encode(claim: Claim, body: bytes) -> bytes:
-    """One whole control string. BEL ends an OSC (what every terminal takes), `ESC \\` a DCS."""
+    """Return one whole control string. BEL ends an OSC, as all terminals accept; ST ends a DCS."""
     end = find_end(body, 0, claim.kind)
     if end != (len(body), len(body), Ending.OPEN):
         raise Unencodable(f"byte {end[0]} of the body would end the {claim} string that carries it")
@@ -68,11 +68,12 @@ def encode(claim: Claim, body: bytes) -> bytes:
 
 
 def find_end(data: bytes, start: int, kind: Kind) -> tuple[int, int, Ending]:
-    """Where the body that runs at `start` stops: its end, where to go on, and how it ended.
+    """Find where the body that runs at `start` stops.
 
-    Only up to the next ESC is ever looked at, and the next string begins there at the earliest, so
-    a stream of many short strings costs one look per byte. (One regex for all four bytes was a
-    third of the speed: `find` of a single byte is memchr.)
+    Returns the end of the body, where to continue, and how the body ended. The search never passes
+    the next ESC, and the next string begins there at the earliest, so a stream of many short
+    strings is searched once per byte. (One regex for all four bytes had a third of the speed:
+    `find` of a single byte is memchr.)
     """
     esc = data.find(ESC, start)
     stop = len(data) if esc < 0 else esc

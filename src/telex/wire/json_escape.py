@@ -1,9 +1,10 @@
 """JSON terminal escapes as frames: `ESC ] 23198 ; <num-bytes> ; <json> BEL`, and 23199 back.
 
-`num-bytes` counts the bytes of the JSON; 0 means "until the terminator". It is a check and never an
-allocation: on a mismatch the frame is dropped and reported, not cut where the number says. Frames
-without the length field (Wave's form) are read too, where a body that begins with `{` is all JSON;
-and written, for who reads no other. Whether the JSON is any good is for `rpc.dialects` to say.
+`num-bytes` counts the bytes of the JSON; 0 means "until the terminator". The number is a check and
+never an allocation: on a mismatch the frame is dropped and reported, not cut at the number. Frames
+without the length field (Wave's form) are accepted too: a body that begins with `{` is all JSON.
+They are also written, for readers that know no other form. Validation of the JSON belongs to
+`rpc.dialects`.
 
 Used by `escapes` on both sides of a terminal.
 """
@@ -29,24 +30,26 @@ _NOT_PLAIN_ASCII = re.compile(r"[^ -~]")
 
 
 def encode(body: bytes, claim: Claim = TO_TERMINAL, *, length: bool = True) -> bytes:
-    """One frame around compact JSON, made printable ASCII on the way; in Wave's form, without its
-    `length`.
+    """Return one frame around compact JSON, converted to printable ASCII.
 
     Outside ASCII a character can only stand inside a JSON string, so spelling it `\\uXXXX` changes
-    nothing a decoder sees, and no terminal between here and there can take offence.
+    nothing for a decoder, and no terminal in between can misread it.
+
+    Args:
+        length: False writes Wave's form, without the length field.
     """
     body = printable(body)
     return escape.encode(claim, b"%d;%b" % (len(body), body) if length else body)
 
 
 def json_bytes(body: bytes) -> int:
-    """How many bytes of JSON this is in a frame."""
+    """Return how many bytes this JSON takes in a frame."""
     return len(body) if body.isascii() and b"\x7f" not in body else len(printable(body))
 
 
 def printable(body: bytes) -> bytes:
-    """The same JSON in printable ASCII, on one line."""
-    body = body.translate(_ONE_LINE)  # JSON has raw layout only between its tokens
+    """Return the same JSON in printable ASCII, on one line."""
+    body = body.translate(_ONE_LINE)  # JSON allows raw line breaks only between its tokens
     if body.isascii() and b"\x7f" not in body:
         return body
     return _NOT_PLAIN_ASCII.sub(_spelled, body.decode("utf-8")).encode("ascii")
@@ -58,16 +61,16 @@ def _spelled(found: re.Match[str]) -> str:
 
 
 AROUND: Final = len(encode(b"{}")) - 2 + 8
-"""Bytes of a frame beside its JSON, and eight digits of its length."""
+"""Bytes of a frame besides its JSON, with eight digits for the length."""
 
 
 def has_length(beginning: bytes) -> bool:
-    """Whether a frame that begins so has the spec's form, and not Wave's."""
+    """Whether a frame with this beginning has the spec's form, and not Wave's."""
     return not beginning.startswith(b"{")
 
 
 def parse(claimed: Claimed) -> Frame | Fault:
-    """The JSON a claimed string carries."""
+    """Return the JSON that a claimed string carries."""
     body = claimed.body
     if not has_length(body):
         return Frame(body)
@@ -76,13 +79,13 @@ def parse(claimed: Claimed) -> Frame | Fault:
         return claimed.fault(Reason.MALFORMED, "no number of bytes, or no JSON after it")
     declared, payload = int(found[1]), found[2]
     if declared not in (0, len(payload)):
-        detail = f"{declared} bytes declared, {len(payload)} came"
+        detail = f"{declared} bytes declared, {len(payload)} received"
         return claimed.fault(Reason.LENGTH, detail)
     return Frame(payload)
 
 
 class JsonEscapeDecoder(Unwrap):
-    """JSON frames of one direction, with the visible bytes between them."""
+    """Decodes the JSON frames of one direction, with the visible bytes between them."""
 
     def __init__(self, claim: Claim = TO_TERMINAL) -> None:
         super().__init__({claim: parse})

@@ -1,9 +1,10 @@
-"""The maximums of `wire`, and how every package declares its own: in its `limits.py`.
+"""The limits of `wire`, and the function by which every package declares its own `limits.py`.
 
-The names are plain integers, ready to compare with; `TABLE` holds the same numbers with their unit
-and reason, for `telex doctor` and `docs/reference/limits.md`. It has the limits of the packages
-that are loaded; `all_limits` of `telex doctor` loads them all. Over a limit the sender gets a clear
-error, the connection stays usable where the framing allows, and memory stays bounded.
+The names are plain integers, ready for comparison. `TABLE` holds the same numbers with unit and
+reason, for `telex doctor` and `docs/reference/limits.md`. It contains the limits of the packages
+that are loaded; `all_limits` of `telex doctor` loads every package. A sender that exceeds a limit
+gets a clear error, the connection stays usable where the framing allows it, and memory stays
+bounded.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ MIB: Final = 1024 * KIB
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """One row of the table."""
+    """One row of the table of limits."""
 
     value: int
     unit: str
@@ -28,7 +29,7 @@ TABLE: Final[dict[str, Limit]] = {}
 
 
 def limit(name: str, value: int, unit: str, reason: str) -> int:
-    """Enter one limit into the table. Returns its value."""
+    """Enter one limit into the table and return its value."""
     assert name not in TABLE, f"two limits are called {name}"
     TABLE[name] = Limit(value, unit, reason)
     return value
@@ -38,20 +39,20 @@ LINE_BYTES: Final = limit(
     "LINE_BYTES",
     16 * MIB,
     "bytes",
-    "One NDJSON line. Far above a full 200x60 snapshot (2.4 MB), far below what hurts; "
-    "asyncio's 64 KiB line limit is the cliff other servers fall from.",
+    "One NDJSON line. Far above a full 200x60 snapshot (2.4 MB), far below a size that hurts; "
+    "asyncio's default line limit of 64 KiB is what other servers fail at.",
 )
 CONTENT_BYTES: Final = limit(
     "CONTENT_BYTES",
     16 * MIB,
     "bytes",
-    "One Content-Length body: the same message must fit whichever framing carries it.",
+    "One Content-Length body: a message must fit whichever framing carries it.",
 )
 HEADER_BYTES: Final = limit(
     "HEADER_BYTES",
     8 * KIB,
     "bytes",
-    "One header block. Two short fields are all anyone sends; 8 KiB is what web servers allow.",
+    "One header block. Peers send two short fields; 8 KiB is the limit of web servers.",
 )
 HEADER_FIELDS: Final = limit(
     "HEADER_FIELDS",

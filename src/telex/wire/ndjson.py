@@ -1,9 +1,9 @@
-"""One line, one frame.
+"""NDJSON framing: one line is one frame.
 
-`\\n`, `\\r\\n` or the end of the input ends a line, blank lines are skipped, and there is no 64 KiB
-cliff: a line may be as long as `limits.LINE_BYTES`, and a longer one is a `Fault` that is skipped
-to its newline without being kept. What a line says is not known here. Used on stdio, unix sockets
-and by the agent.
+`\\n`, `\\r\\n` or the end of the input ends a line, and blank lines are skipped. There is no 64 KiB
+limit as in asyncio's readers: a line may have up to `limits.LINE_BYTES`, and a longer one is a
+`Fault` and skipped up to its newline without being kept. The content of a line is not examined
+here. Used on stdio, on unix sockets and by the agent.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ from telex.wire.events import Event, Fault, Frame, Reason
 
 
 def encode(body: bytes) -> bytes:
-    """One line. A body with a newline in it would be two, so that is our own mistake."""
+    """Return one line. A newline in the body would make two lines, so it raises ValueError."""
     if b"\n" in body:
         raise ValueError("an NDJSON body holds a newline; write the JSON compactly")
     return body + b"\n"
 
 
 class NdjsonDecoder:
-    """Lines out of reads, wherever the reads fall."""
+    """Decodes lines from reads that may end at any byte."""
 
     def __init__(self, max_line: int = limits.LINE_BYTES) -> None:
         self._max = max_line
         self._offset = 0
-        """Where the current line begins in the stream."""
+        """Stream position where the current line begins."""
         self._line: bytearray | None = bytearray()
-        """The current line so far; None once it is too long to keep."""
+        """The current line so far, or None once it is too long to keep."""
         self._size = 0
 
     def feed(self, data: bytes) -> list[Event]:
-        """The lines these bytes complete. Each byte is searched once, also in a long line."""
+        """Return the lines that these bytes complete. Each byte is searched once, at any length."""
         events: list[Event] = []
         *ended, rest = data.split(b"\n")
         for piece in ended:
@@ -44,12 +44,14 @@ class NdjsonDecoder:
         return events
 
     def flush(self) -> list[Event]:
-        """Nothing is ever held that could be let go: half a line is not a frame."""
+        """Return nothing: the decoder only holds half a line, which is not a frame."""
         return []
 
     def eof(self) -> list[Event]:
-        """The last line needs no newline: `printf` and many clients write none. One that was cut
-        short is no JSON any more, which its reader says."""
+        """Return the last line, which needs no newline: `printf` and many clients write none.
+
+        A line that was cut short is no longer valid JSON, so the parser above reports it.
+        """
         events: list[Event] = []
         if self._size:
             self._end_line(self._whole_line(), events)
@@ -59,15 +61,15 @@ class NdjsonDecoder:
         self._size += len(piece)
         if self._line is None:
             return
-        if self._size > self._max + 1:  # one more, should it be the \r of the line's end
+        if self._size > self._max + 1:  # one more: the last byte may be the \r of the line's end
             self._give_up(events)
         else:
             self._line += piece
 
     def _whole_line(self) -> bytes:
-        """The current line, which ends here; nothing if it was too long to keep."""
+        """Return the current line, which ends here; empty if it was too long to keep."""
         line, self._line = self._line, bytearray()
-        self._offset += self._size - len(line or b"")  # `_end_line` counts what it gets
+        self._offset += self._size - len(line or b"")  # `_end_line` counts the bytes it gets
         self._size = 0
         return bytes(line or b"")
 

@@ -1,6 +1,6 @@
-"""A plugin that takes all the time or all the memory there is ends, as a problem that says so.
+"""A plugin that uses too much time or memory is ended, with a problem that names the limit.
 
-Meanwhile others answer. Times are printed and held to bounds that even a busy machine keeps.
+Other instances still answer. Times are printed, and compared with bounds for a busy machine.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ COUNTED = {
     "a length that loops": "return #setmetatable({}, {__len = function() while true do end end})",
     "a tostring that loops": "return tostring(setmetatable({}, {__tostring = function() while true do end end}))",
 }
-"""Ended by the count of instructions, if not by the limit of processor time before."""
+"""Ended by the instruction limit, unless the CPU limit comes first."""
 
 TIME = {
     **COUNTED,
@@ -87,7 +87,7 @@ def bombed(code: str) -> LuaPlugin:
 
 
 async def slowest_while(instance: Instance, bomb: asyncio.Future[PluginProblem]) -> float:
-    """The slowest answer of an instance while a bomb goes off elsewhere."""
+    """Return the slowest answer of an instance while a bomb runs in another."""
     slowest = 0.0
     while not bomb.done():
         began = time.perf_counter()
@@ -116,15 +116,15 @@ async def test_a_bomb_of_time_ends_while_others_answer(name: str) -> None:
         print(
             f"{problem.kind} after {took * 1000:.0f} ms; the slowest other took {slowest * 1000:.1f} ms"
         )
-        # On a busy machine the limit of processor time may come before that of instructions.
+        # On a busy machine the CPU limit may come before the instruction limit.
         assert problem.kind in {"budget", "deadline"}, problem
         assert (problem.plugin, problem.function) == ("bomb", "bomb")
         assert problem.problem.startswith("it ")
         assert await instance.call("fine", 1) == 2
 
 
-def test_loops_of_lua_are_ended_by_the_count_of_instructions() -> None:
-    """In a process without a clock, where nothing else could end them."""
+def test_endless_lua_loops_end_at_the_instruction_limit() -> None:
+    """Runs in a process without the CPU timer, so only the instruction limit can end the loop."""
     program = """
 import json, sys
 from telex.adapters.lua.lua_state import LuaState
@@ -159,7 +159,7 @@ async def test_a_bomb_of_memory_is_capped(name: str) -> None:
 
 
 async def _peak_until(bomb: asyncio.Future[PluginProblem], pid: int | None) -> int:
-    """The most memory a process had at once, as far as can be seen while it lives."""
+    """Return the peak memory of a process, as far as it is visible while the process runs."""
     peak = 0
     while not bomb.done():
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
@@ -169,7 +169,7 @@ async def _peak_until(bomb: asyncio.Future[PluginProblem], pid: int | None) -> i
     return peak
 
 
-async def test_the_kernel_ends_a_loop_in_c_without_our_help() -> None:
+async def test_the_kernel_ends_a_loop_in_c() -> None:
     async with WorkerPool() as workers:
         problem = await problem_of(workers.instance(bombed(TIME["find that goes back and back"])))
         assert problem.kind == "deadline"
@@ -186,7 +186,7 @@ async def test_a_bomb_when_the_plugin_is_loaded_ends_too(code: str) -> None:
         assert (await problem_of(instance)).kind in {"budget", "deadline"}
 
 
-async def test_all_bombs_at_once_leave_another_answering() -> None:
+async def test_all_bombs_at_once_do_not_stop_another_instance() -> None:
     async with WorkerPool() as workers:
         other = workers.instance(OTHER)
         await other.exports()
@@ -199,9 +199,9 @@ async def test_all_bombs_at_once_leave_another_answering() -> None:
         assert {problem.kind for problem in bombs.result()} <= {"budget", "deadline", "memory"}
 
 
-async def test_a_plugin_full_of_memory_is_told_so_and_not_ended_in_our_hands() -> None:
-    """What it keeps leaves no room for the arguments of its next call. It takes a few ms of
-    processor time, so that of the three limits it is the one of memory that it comes to."""
+async def test_a_plugin_out_of_memory_fails_its_call_and_not_the_worker() -> None:
+    """The plugin keeps so much memory that the arguments of the next call do not fit. This takes only
+    a few ms of CPU time, so the memory limit is reached before the other two."""
     source = """
         local M, kept = {}, {}
         local function megabyte(i) return ("x"):rep(1000 * 1000) .. i end

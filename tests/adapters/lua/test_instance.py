@@ -1,4 +1,4 @@
-"""One plugin, called: what goes in, what comes out, in which order, and what is said when it fails."""
+"""Calls of one instance: arguments, results, order, and problems."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def answering(code: str) -> str:
 
 
 @pytest.mark.each_loop
-async def test_a_function_is_called_and_answers() -> None:
+async def test_a_function_is_called_and_returns_a_value() -> None:
     async with WorkerPool() as workers:
         instance = workers.instance(plugin())
         assert "classify" in await instance.exports()
@@ -61,7 +61,7 @@ values = st.recursive(
 
 
 def _without_nothing(value: Any) -> Any:
-    """As Lua has it: a name whose value is nothing is not there."""
+    """Return the value without null members, as Lua has it."""
     match value:
         case dict():
             return {key: _without_nothing(item) for key, item in value.items() if item is not None}
@@ -75,7 +75,7 @@ assert "exports" in _lua.load("echo", "1", (), {"main.lua": ECHO}, "main.lua")
 
 
 @given(values)
-def test_what_goes_in_comes_out(value: Any) -> None:
+def test_values_survive_a_round_trip_through_lua(value: Any) -> None:
     assert _lua.call("echo", [value]) == {"value": _without_nothing(value)}
 
 
@@ -105,7 +105,7 @@ async def test_arguments_keep_their_places_and_large_numbers_their_size() -> Non
         ("return {1, 2, nil}", [1, 2]),
     ],
 )
-async def test_an_answer_is_told_as_json(code: str, answer: Any) -> None:
+async def test_a_result_is_returned_as_json_values(code: str, answer: Any) -> None:
     async with WorkerPool() as workers:
         assert await workers.instance(plugin(answering(code))).call("f") == answer
 
@@ -118,8 +118,8 @@ async def test_an_answer_is_told_as_json(code: str, answer: Any) -> None:
             "a.b[2] is a function, which is no data",
         ),
         ("return {coroutine.running()}", "[1] is a thread, which is no data"),
-        ("return {a = 0/0}", "a is nan, which is no number that can be told"),
-        ("return -1/0", "its answer is -inf, which is no number that can be told"),
+        ("return {a = 0/0}", "a is nan, which JSON cannot express"),
+        ("return -1/0", "its answer is -inf, which JSON cannot express"),
         (
             "return {1, 2, x = 3}",
             "its answer is neither a list from 1 on without gaps nor a table of names",
@@ -133,7 +133,7 @@ async def test_an_answer_is_told_as_json(code: str, answer: Any) -> None:
         ("return {[('x'):rep(2000000)] = 1}", "more than 1,048,576 bytes"),
     ],
 )
-async def test_an_answer_that_cannot_be_told_names_the_place(code: str, problem: str) -> None:
+async def test_a_result_that_is_no_json_names_the_place(code: str, problem: str) -> None:
     async with WorkerPool() as workers:
         instance = workers.instance(plugin(answering(code)))
         await instance.exports()
@@ -144,8 +144,8 @@ async def test_an_answer_that_cannot_be_told_names_the_place(code: str, problem:
         assert instance.pid == worker
 
 
-async def test_an_answer_that_branches_without_end_is_not_walked_without_end() -> None:
-    """Thirty tables, each twice in the one above: a billion values in no memory."""
+async def test_an_endlessly_nested_result_is_read_up_to_the_limit() -> None:
+    """Thirty tables, each twice in the one above: a billion values with little memory."""
     async with WorkerPool() as workers:
         instance = workers.instance(
             plugin(answering("local t = {} for i = 1, 30 do t = {t, t} end return t"))
@@ -178,7 +178,7 @@ async def test_an_answer_that_branches_without_end_is_not_walked_without_end() -
         ("telex.refuse(1)", "threw", "main.lua:1: telex.refuse takes a code and a message"),
     ],
 )
-async def test_an_error_of_the_plugin_says_what_and_where(code: str, kind: str, said: str) -> None:
+async def test_an_error_of_the_plugin_names_the_line(code: str, kind: str, said: str) -> None:
     async with WorkerPool() as workers:
         instance = workers.instance(plugin(answering(code), name="wrong"))
         problem = await problem_of(instance, "f")
@@ -191,7 +191,7 @@ async def test_an_error_of_the_plugin_says_what_and_where(code: str, kind: str, 
         assert os.getcwd() not in str(problem)
 
 
-async def test_of_a_long_error_message_the_beginning_is_told() -> None:
+async def test_a_long_error_message_is_cut() -> None:
     async with WorkerPool() as workers:
         for code in (
             "error(('x'):rep(5000000))",
@@ -202,7 +202,7 @@ async def test_of_a_long_error_message_the_beginning_is_told() -> None:
             assert 4000 < len(problem.problem) <= limits.LUA_PROBLEM_CHARS
 
 
-async def test_errors_of_lua_pass_through_protected_calls_as_ever() -> None:
+async def test_pcall_catches_errors_of_lua_as_usual() -> None:
     async with WorkerPool() as workers:
         instance = workers.instance(
             plugin("""
@@ -252,7 +252,7 @@ async def test_errors_of_lua_pass_through_protected_calls_as_ever() -> None:
         ("\x1bLua", "attempt to load a binary chunk"),
     ],
 )
-async def test_a_plugin_that_does_not_load_says_so_at_each_call(source: str, said: str) -> None:
+async def test_a_plugin_that_does_not_load_fails_each_call(source: str, said: str) -> None:
     async with WorkerPool() as workers:
         instance = workers.instance(
             plugin(source, a="return require('b')", b="return require('a')", broken="local =")
@@ -330,7 +330,7 @@ async def test_a_plugin_finds_the_functions_its_manifest_permits(permission: str
     assert told["version"]
 
 
-async def test_the_hosts_functions_answer_what_the_wire_takes() -> None:
+async def test_results_of_host_functions_are_valid_on_the_wire() -> None:
     source = """
         local a, m = telex.action, telex.matcher
         return {f = function() return {
@@ -399,12 +399,12 @@ async def test_calls_are_answered_in_the_order_they_were_made() -> None:
         assert await instance.call("seen") == list(range(200))
 
 
-async def test_who_stops_waiting_disturbs_nobody() -> None:
+async def test_cancelling_a_call_does_not_disturb_others() -> None:
     async with WorkerPool() as workers:
         instance = workers.instance(plugin(ORDERED))
         calls = [asyncio.ensure_future(instance.call("add", n)) for n in range(4)]
         await asyncio.sleep(0)
-        calls[0].cancel()  # under way, or its plugin is just being started
+        calls[0].cancel()  # running, or its plugin is being loaded
         calls[2].cancel()  # not sent yet
         assert isinstance(
             (await asyncio.gather(*calls, return_exceptions=True))[0], asyncio.CancelledError
@@ -417,7 +417,7 @@ async def test_who_stops_waiting_disturbs_nobody() -> None:
         assert await instance.call("seen") == [*seen, 4]
 
 
-async def test_calls_behind_a_failed_one_are_answered_by_another_worker() -> None:
+async def test_calls_after_a_failed_call_run_in_another_worker() -> None:
     async with WorkerPool() as workers:
         instance = workers.instance(plugin(ORDERED))
         assert await instance.call("add", 1) == 1
@@ -431,7 +431,7 @@ async def test_calls_behind_a_failed_one_are_answered_by_another_worker() -> Non
         assert instance.pid != first
 
 
-async def test_a_plugin_that_fails_again_and_again_rests_and_is_tried_again() -> None:
+async def test_a_plugin_that_fails_repeatedly_rests_and_is_retried() -> None:
     async with WorkerPool() as workers:
         instance = workers.instance(plugin(ORDERED))
         kinds = [(await problem_of(instance, "spin")).kind for _ in range(3)]
@@ -444,7 +444,7 @@ async def test_a_plugin_that_fails_again_and_again_rests_and_is_tried_again() ->
             while (await _kind(instance, "add", 1)) == "resting":
                 await asyncio.sleep(0.02)
         assert (await problem_of(instance, "spin")).kind == "budget"
-        assert await instance.call("add", 1) == 1  # one failure after a success is the first
+        assert await instance.call("add", 1) == 1  # a success resets the count of failures
 
 
 async def _kind(instance: Instance, function: str, *arguments: Any) -> str:
@@ -455,7 +455,7 @@ async def _kind(instance: Instance, function: str, *arguments: Any) -> str:
     return ""
 
 
-async def test_a_worker_that_stands_still_is_killed_at_its_deadline(
+async def test_a_worker_that_does_not_answer_is_killed_at_its_deadline(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("telex.adapters.limits.LUA_DEADLINE_MS", 1000)
@@ -473,7 +473,7 @@ async def test_a_worker_that_stands_still_is_killed_at_its_deadline(
                 await asyncio.sleep(0.005)
 
 
-async def test_a_closed_instance_answers_nobody() -> None:
+async def test_a_closed_instance_fails_every_call() -> None:
     async with WorkerPool() as workers:
         instance = workers.instance(plugin(ORDERED))
         await instance.exports()

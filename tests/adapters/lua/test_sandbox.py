@@ -1,7 +1,7 @@
-"""A plugin gets out of its Lua by none of these ways, and answers on afterwards.
+"""A plugin cannot escape from its Lua by any of these attempts, and still answers afterwards.
 
-Most are also tried in an open Lua, where they succeed: an attempt that could not get out of
-anything would show nothing.
+Most attempts are also made in an unprotected Lua, where they succeed: an attempt that could never
+succeed would prove nothing.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def attempt(code: str) -> LuaPlugin:
 
 
 @pytest.mark.parametrize("name", [*ESCAPES, *CLOSED_ONLY])
-async def test_no_plugin_gets_out(name: str) -> None:
+async def test_no_plugin_escapes_the_sandbox(name: str) -> None:
     async with WorkerPool() as workers:
         instance = workers.instance(attempt({**ESCAPES, **CLOSED_ONLY}[name]))
         assert not await _answer(instance)
@@ -149,7 +149,7 @@ async def test_no_plugin_gets_out(name: str) -> None:
 
 
 async def _answer(instance: Instance) -> object:
-    """What the attempt brought; an error of the plugin's own is nothing."""
+    """Return the result of the attempt; an error of the plugin counts as no result."""
     try:
         return await instance.call("try")
     except PluginProblem as problem:
@@ -157,7 +157,7 @@ async def _answer(instance: Instance) -> object:
 
 
 @pytest.mark.parametrize("name", ESCAPES)
-def test_the_same_way_leads_out_of_an_open_lua(name: str) -> None:
+def test_each_escape_works_in_an_unprotected_lua(name: str) -> None:
     assert lupa.lua54.LuaRuntime().execute(ESCAPES[name])
 
 
@@ -168,7 +168,7 @@ async def test_a_plugin_finds_these_names_and_no_others() -> None:
         assert " ".join(sorted(await instance.call("names"))) == NAMES
 
 
-async def test_what_one_instance_does_to_its_world_no_other_sees() -> None:
+async def test_changes_in_one_instance_are_invisible_to_others() -> None:
     async with WorkerPool() as workers:
         spoiling = plugin("""
             local M = {}
@@ -190,8 +190,8 @@ async def test_what_one_instance_does_to_its_world_no_other_sees() -> None:
         assert await other.call("seen") == "X"
 
 
-async def test_what_a_plugin_does_to_its_libraries_does_not_reach_the_host() -> None:
-    """The guards and the host's functions hold though every global was replaced."""
+async def test_changes_to_libraries_by_a_plugin_do_not_affect_the_host() -> None:
+    """The guards and the host's functions work even if every global was replaced."""
     async with WorkerPool() as workers:
         source = """
             local refuse, keep = telex.refuse, {next = next, pairs = pairs}
@@ -232,7 +232,7 @@ EVIL_METATABLE = """
 """
 
 
-async def test_metatables_of_errors_and_answers_are_never_asked() -> None:
+async def test_metatables_of_errors_and_results_are_never_used() -> None:
     async with WorkerPool() as workers:
         instance = workers.instance(plugin(EVIL_METATABLE))
         with pytest.raises(PluginProblem, match="an error that is no string but a table"):
@@ -242,7 +242,8 @@ async def test_metatables_of_errors_and_answers_are_never_asked() -> None:
         assert await instance.call("calls") == 0
 
 
-async def test_a_worker_could_do_little_even_outside_of_its_lua() -> None:
+@pytest.mark.fresh_start
+async def test_a_worker_process_has_few_rights_even_outside_of_lua() -> None:
     async with WorkerPool() as workers:
         instance = workers.instance(plugin())
         await instance.exports()

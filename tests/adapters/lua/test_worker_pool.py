@@ -1,4 +1,4 @@
-"""Processes come and go: workers and their helper are killed, replaced, and gone at the end."""
+"""Workers and their zygote: killed, replaced, and ended with the pool."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from leftovers import children
 from lua_plugins import plugin
 from telex.adapters.errors import PluginProblem
 from telex.adapters.lua.instance import Instance
 from telex.adapters.lua.worker_pool import WorkerPool
-from telex.processes import guardian
 from telex.processes.spawn import PipeEnd, Pipes, start
 
 SOURCE = """
@@ -41,7 +41,7 @@ def parent_of(pid: int | None) -> int:
 
 
 def alive(pid: int | None) -> bool:
-    """Whether it runs. What waits to be reaped by the system has ended."""
+    """Return whether a process runs. A zombie has ended."""
     try:
         with open(f"/proc/{pid}/stat") as stat:
             return stat.read().rsplit(")", 1)[1].split()[0] != "Z"
@@ -53,7 +53,7 @@ async def gone(*pids: int | None) -> None:
     async with asyncio.timeout(10):
         while any(map(alive, pids)):
             await asyncio.sleep(0.005)
-        await asyncio.sleep(0.005)  # and for the end of its socket to be seen
+        await asyncio.sleep(0.005)  # and until the EOF of its socket was read
 
 
 @pytest.mark.each_loop
@@ -68,7 +68,7 @@ async def test_a_killed_worker_is_replaced_with_the_next_call() -> None:
         assert instance.pid != pid
 
 
-async def test_a_call_whose_worker_is_killed_is_told_so() -> None:
+async def test_a_call_fails_if_its_worker_is_killed() -> None:
     async with WorkerPool() as workers:
         instance = workers.instance(plugin(SOURCE))
         await instance.exports()
@@ -80,7 +80,7 @@ async def test_a_call_whose_worker_is_killed_is_told_so() -> None:
 
 
 @pytest.mark.counted
-async def test_workers_killed_at_any_moment_leave_every_call_answered(
+async def test_every_call_is_answered_when_workers_are_killed_at_any_moment(
     counted: Callable[[int, int], int],
 ) -> None:
     async with WorkerPool() as workers:
@@ -90,7 +90,9 @@ async def test_workers_killed_at_any_moment_leave_every_call_answered(
             call = asyncio.ensure_future(instance.call("count"))
             await asyncio.sleep(n % 10 / 2000)
             if instance.pid is not None:
-                with contextlib.suppress(ProcessLookupError):  # it ended, and nobody knows yet
+                with contextlib.suppress(
+                    ProcessLookupError
+                ):  # the worker has exited, and the server has not noticed yet
                     os.kill(instance.pid, signal.SIGKILL)
             (answer,) = await asyncio.gather(call, return_exceptions=True)
             kinds.add(answer.kind if isinstance(answer, PluginProblem) else "answered")
@@ -98,7 +100,7 @@ async def test_workers_killed_at_any_moment_leave_every_call_answered(
 
 
 @pytest.mark.each_loop
-async def test_a_killed_helper_takes_its_workers_along_and_is_replaced() -> None:
+async def test_a_killed_zygote_ends_its_workers_and_is_replaced() -> None:
     async with WorkerPool() as workers:
         busy, idle = workers.instance(plugin(SOURCE)), workers.instance(plugin(SOURCE))
         await asyncio.gather(busy.exports(), idle.exports())
@@ -126,7 +128,7 @@ async def test_a_hundred_instances_at_once() -> None:
     assert not any(os.path.exists(f"/proc/{pid}") for pid in [*pids, helper])
 
 
-async def test_closing_answers_who_waits_and_leaves_no_process() -> None:
+async def test_closing_fails_pending_calls_and_leaves_no_process() -> None:
     workers = WorkerPool()
     instance, unstarted = workers.instance(plugin(SOURCE)), workers.instance(plugin(SOURCE))
     await instance.exports()
@@ -144,6 +146,7 @@ async def test_closing_answers_who_waits_and_leaves_no_process() -> None:
 SERVER = """
 import asyncio, sys
 sys.path.append(sys.argv[1])
+from leftovers import children
 from lua_plugins import plugin
 from telex.adapters.lua.worker_pool import WorkerPool
 
@@ -172,9 +175,8 @@ async def test_nothing_outlives_a_server_that_is_killed() -> None:
         await gone(worker, helper)
 
 
-async def test_a_nursery_nobody_used_starts_nothing() -> None:
+async def test_an_unused_pool_starts_no_process() -> None:
     workers = WorkerPool()
     workers.instance(plugin(SOURCE))
-    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
-    assert set(map(int, children)) <= guardian.pids()
+    assert not children()
     await workers.close()

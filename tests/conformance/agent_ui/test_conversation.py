@@ -91,7 +91,9 @@ async def test_a_ui_that_says_nothing_of_itself_is_served_and_asked_nothing(
         assert not [m for m in ui.heard if m.get("method") == "ui.confirm.request"]
 
 
-async def test_what_is_told_and_asked_is_as_the_tables_say(tmp_path: Path) -> None:
+async def test_notifications_and_requests_of_a_runtime_match_the_published_types(
+    tmp_path: Path,
+) -> None:
     """Everything that a runtime sends in a long run is decoded by the type that we publish."""
     steps = [
         *SCRIPT[:2],

@@ -39,7 +39,9 @@ from telex.rpc.testing import play
         ('{"jsonrpc":"2.0","id":"9","result":{"ok":true}}', Reply("9")),
     ],
 )
-def test_the_specs_examples_are_read_as_what_they_are(line: str, message: Message) -> None:
+def test_the_examples_of_the_spec_are_decoded_as_their_message_types(
+    line: str, message: Message
+) -> None:
     decoded = JsonRpc().decode(line.encode())
     assert type(decoded) is type(message)
     for name in ("id", "method"):
@@ -47,7 +49,7 @@ def test_the_specs_examples_are_read_as_what_they_are(line: str, message: Messag
     assert bytes(decoded.data).decode() in line
 
 
-async def test_members_of_parameters_that_nobody_knows_reach_a_handler_that_keeps_them() -> None:
+async def test_unknown_members_of_parameters_reach_a_handler_that_keeps_them() -> None:
     def keep(params: dict[str, Any]) -> dict[str, Any]:
         return params
 

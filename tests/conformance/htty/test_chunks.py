@@ -1,4 +1,4 @@
-"""HTTY clauses that no codec test shows by itself."""
+"""HTTY clauses that the tests of the codec do not cover."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ PING = b"\x00\x00\x08\x06\x00\x00\x00\x00\x00\x1b\\\x07\x18\x90\x9c\xff\x00"
 
 
 @given(st.binary(max_size=300), st.integers(min_value=1, max_value=100))
-def test_whatever_is_carried_only_base64_letters_stand_inside_a_chunk(
-    data: bytes, size: int
-) -> None:
+def test_a_chunk_contains_only_base64_letters_whatever_it_carries(data: bytes, size: int) -> None:
     assert CHUNKS.fullmatch(encode(data, size))
 
 
 @pytest.mark.parametrize("size", [1, len(SETTINGS) + 3, len(SETTINGS + PING)])
-def test_http2_frames_come_out_alike_whether_they_share_a_chunk_or_span_several(size: int) -> None:
+def test_http2_frames_are_received_alike_whether_they_share_a_chunk_or_span_several(
+    size: int,
+) -> None:
     frames = HttyChunkDecoder().feed(encode(SETTINGS + PING, size))
     assert b"".join(frame.body for frame in frames if isinstance(frame, Frame)) == SETTINGS + PING
     assert len(frames) == -(-len(SETTINGS + PING) // size)
@@ -43,7 +43,7 @@ def test_http2_frames_come_out_alike_whether_they_share_a_chunk_or_span_several(
         b"\x1bPHTTY;1;QQ==",
     ],
 )
-def test_after_a_bad_chunk_text_and_chunks_go_on_and_nothing_of_it_is_shown(bad: bytes) -> None:
+def test_after_a_bad_chunk_text_and_chunks_are_read_and_no_part_of_it_is_shown(bad: bytes) -> None:
     before, fault, *after = HttyChunkDecoder().feed(b"before" + bad + HELLO + b"after")
     assert before == Visible(b"before")
     assert isinstance(fault, Fault)

@@ -69,7 +69,7 @@ async def test_a_packet_that_is_posted_is_answered_by_its_response() -> None:
         assert (told.status_code, told.content) == (202, b"")
 
 
-async def test_an_answer_in_parts_reaches_whoever_posted_the_command() -> None:
+async def test_an_answer_in_parts_reaches_the_client_that_posted_the_command() -> None:
     headers = {"authorization": f"Bearer {TOKEN}", "content-type": "application/json"}
     async with served() as site, httpx.AsyncClient(headers=headers, trust_env=False) as client:
         asked = await client.post(

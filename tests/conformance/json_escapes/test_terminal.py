@@ -28,7 +28,9 @@ CLICK = b'\x1b]23199;0;{"command": "event:mouseclick", "data": {"row": 10, "col"
 """The four examples of the spec, as they are printed there."""
 
 
-async def test_the_examples_do_what_they_say_and_none_of_them_is_shown(tmp_path: Path) -> None:
+async def test_the_examples_of_the_spec_take_effect_and_none_of_them_is_shown(
+    tmp_path: Path,
+) -> None:
     printed = (b"1\r\n2\r\n3", MOVE, STYLE, b"red", RESET, CLICK, b"plain")
     async with seated(*RUN, *printing(tmp_path / "out", *printed), home=tmp_path) as person:
         assert await person.leaves() == 0
@@ -79,7 +81,7 @@ async def said(tmp_path: Path, *without: str) -> list[Any]:
     return told
 
 
-async def test_detect_tells_by_system_what_there_is(tmp_path: Path) -> None:
+async def test_detect_lists_the_capabilities_by_system(tmp_path: Path) -> None:
     via, _, capabilities, title, nonsense = await said(tmp_path)
     assert (via, title, nonsense) == ("terminal", True, False)
     assert capabilities["term"]["level"] == 2

@@ -15,7 +15,7 @@ RECORDED: list[dict[str, Any]] = json.loads(
 )
 
 
-def test_what_ptywright_was_asked_is_answered_with_the_same_members(
+def test_recorded_ptywright_requests_are_answered_with_the_same_members(
     tmp_path: Path,
 ) -> None:
     environ = {"PATH": os.environ["PATH"], "TELEX_HOME": str(tmp_path / "home"), "TERM": "xterm"}

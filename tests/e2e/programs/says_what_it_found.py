@@ -36,7 +36,7 @@ async def main(size: int, found: Path, sent: Path) -> None:
     print("\r\nthe program is over", flush=True)
 
 
-async def look(term: escapes.AnsweringTerminal, said: dict[str, Any]) -> None:
+async def look(term: escapes.AsyncAnsweringTerminal, said: dict[str, Any]) -> None:
     term.go(3, 5)
     term.style(color="#aaaaaa", bold=True)
     term.write("styled")
@@ -45,14 +45,14 @@ async def look(term: escapes.AnsweringTerminal, said: dict[str, Any]) -> None:
     term.reset_style()
 
 
-async def send(term: escapes.AnsweringTerminal, data: bytes, said: dict[str, Any]) -> None:
+async def send(term: escapes.AsyncAnsweringTerminal, data: bytes, said: dict[str, Any]) -> None:
     began = time.monotonic()
     about = {"name": "sent.bin", "size": len(data)}
     said["kept"] = await term.call("file:download", about, parts=data, timeout=60)
     said["send_seconds"] = time.monotonic() - began
 
 
-async def receive(term: escapes.AnsweringTerminal, said: dict[str, Any]) -> None:
+async def receive(term: escapes.AsyncAnsweringTerminal, said: dict[str, Any]) -> None:
     began = time.monotonic()
     about, got = None, bytearray()
     async for part in term.stream("file:upload", {"name": "given.bin"}, timeout=60):
@@ -64,7 +64,7 @@ async def receive(term: escapes.AnsweringTerminal, said: dict[str, Any]) -> None
     said["receive_seconds"] = time.monotonic() - began
 
 
-async def hear(term: escapes.AnsweringTerminal, said: dict[str, Any]) -> None:
+async def hear(term: escapes.AsyncAnsweringTerminal, said: dict[str, Any]) -> None:
     async with term.events("event:mouseclick", "event:key") as events:
         term.go(10, 1)
         term.write("click now")

@@ -1,4 +1,4 @@
-"""A program that sends back what it is sent in chunks, for tests of what lies between.
+"""A program that echoes the content of chunks, for tests of the parts in between.
 
 `echoing.py [SCENE]`: it announces itself with a chunk of SETTINGS, prints a line of text now and
 then, and ends at the end of its input, when it reads `end!` at the beginning of a chunk, or when it

@@ -1,4 +1,4 @@
-"""An ASGI app with a bit of everything, for tools that ask: `telex htty serve --asgi paged:app`."""
+"""An ASGI app with several kinds of responses: `telex htty serve --asgi paged:app`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ async def app(scope: Any, receive: Any, send: Any) -> None:
 
 
 async def page(path: str, receive: Any, send: Any) -> None:
-    """`/bytes/N`, `/upload`, `/events`; anything else is a few words."""
+    """Serve `/bytes/N`, `/upload`, `/events`; any other path is a short text."""
 
     async def body(data: bytes, more: bool = True) -> None:
         await send({"type": "http.response.body", "body": data, "more_body": more})
@@ -36,7 +36,7 @@ async def page(path: str, receive: Any, send: Any) -> None:
         case ["", "events"]:
             for number in range(5):
                 await body(b"data: %d\n\n" % number)
-                await asyncio.sleep(0.02)  # an event is one because time passes
+                await asyncio.sleep(0.02)  # so that events arrive one by one
             await body(b"", False)
         case _:
             await body(b"a few words", False)

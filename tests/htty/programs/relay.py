@@ -1,7 +1,7 @@
-"""What may stand between a terminal and a program, and break what passes: `relay.py HOW COMMAND…`.
+"""A program between a terminal and a command that breaks the data: `relay.py HOW COMMAND…`.
 
-`stripping` takes the ESC off control strings on the way out. `cutting` cuts what is long on the
-way in, as a terminal that is not raw would. `echoing` sends back what is typed.
+`stripping` removes the ESC of control strings in the output. `cutting` cuts long lines of the
+input, as a terminal that is not raw would. `echoing` echoes the input.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def main(how: str, argv: list[str]) -> None:
             os.write(1, data)
         return data[:2000] if how == "cutting" else data
 
-    with contextlib.suppress(OSError):  # how Linux says that the program is gone
+    with contextlib.suppress(OSError):  # raised by Linux when the program has exited
         pty._copy(inner, shown, typed)  # type: ignore[attr-defined]
 
 

@@ -1,5 +1,5 @@
-// A plugin of generation B whose messages are the types of the original's SDK, decoded without a
-// member that those do not have: what the SDK refuses, it refuses. `make soak` builds and runs it.
+// A plugin of generation B that uses the message types of the original's SDK and refuses unknown
+// members, as the SDK does. `make soak` builds and runs it.
 package main
 
 import (

@@ -1,5 +1,5 @@
-"""What the animals share: a plugin in the standard library alone, which behaves unless it is told not
-to. `serve` answers everything with null, but for the methods an animal brings."""
+"""Shared by the animals: a correct plugin with the standard library only. `serve` answers every
+request with null, except for the methods that an animal overrides."""
 
 import json
 import sys

@@ -1,20 +1,31 @@
-"""Where plugins run: Lua 5.4, one instance to a process, and each such process killable.
+"""Runs plugins in Lua 5.4: one plugin instance in one process, which the server can kill.
 
-A budget of instructions alone cannot hold a plugin: pattern matching counts none. So a plugin runs
-where the kernel can end it, in a *worker*: a process that has one Lua, one socket and nothing else.
-`WorkerPool` is the way in; a server has one. Workers are forks of the *zygote*, a process that has
-Lua ready.
+A budget of instructions is not enough to stop a plugin, because pattern matching counts none. So a
+plugin runs in a *worker*: a process with one Lua state and one socket, which the kernel can end.
+Workers are forks of the *zygote*, a process that has Lua loaded. A server has one `WorkerPool`.
 
-    worker_pool      all instances of a server
+How a worker starts, at the first call of an instance:
+
+    Instance._start_worker                  in the server
+    WorkerPool._start_worker                starts the zygote if none runs (`Zygote.__init__`)
+    Zygote.start_worker                     sends a FORK record and one end of a socket pair
+    zygote_process.ZygoteLoop._fork_worker  in the zygote: `os.fork`
+    zygote_process._run_worker              in the worker: limits, then one call after the other
+    LuaState.load, LuaState.call            the plugin's code
+
+How a worker ends: `Instance` kills it when a call fails or exceeds its deadline, by `Worker.kill`,
+which sends a KILL record; the zygote reaps it and reports. A worker also ends when its socket
+closes or the zygote exits.
+
+In the server:
+    worker_pool      all instances of a server, and the zygote
     instance         one plugin in one worker: calls in order, deadlines, restarts
-    zygote           our side of the zygote: have workers forked and killed, receive how they ended
+    zygote           the server's side of the zygote: start and kill workers, receive how they ended
     worker_socket    a socket in the event loop
-
-and on the other side, in processes where nothing of the server is:
-
-    zygote_process   the zygote: it forks workers and reaps them, and runs no plugin
-    zygote_protocol  the records between it and `zygote`
-    lua_state        one Lua in a worker: calls in, plain data out
-    prelude.lua      what a plugin finds there: an allow-list, guards, and the host's functions
+In the zygote and the workers, which import nothing else of the server:
+    zygote_process   the zygote, which forks and reaps workers and runs no plugin; and a worker
+    zygote_protocol  the records between `zygote` and `zygote_process`
+    lua_state        one Lua state in a worker: JSON values in and out
+    prelude.lua      the environment of a plugin: an allow-list, guards, and the host's functions
     view.lua         the module `telex.view`, for plugins to require
 """

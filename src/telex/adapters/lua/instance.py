@@ -1,8 +1,9 @@
-"""One plugin in one worker: its functions are called in order, and it is replaced when it fails.
+"""One plugin in one worker: call its functions in order, and replace the worker when it fails.
 
-A call is sent when the one before was answered. A worker that spent its budget, its memory or its
-time is killed, and the next call starts another; one that fails again and again is left in peace
-for a while. None of this takes a task: replies, ends and deadlines are events that move it on.
+A call is sent after the reply to the call before. A worker that exceeds its budget, its memory or
+its deadline is killed, and the next call starts another worker. After several failures in a row
+calls fail at once for a while, with kind `resting`. There is no task: replies, exits and deadlines
+are callbacks, and each of them starts the next call (`_start_next_call`).
 """
 
 from __future__ import annotations
@@ -32,18 +33,19 @@ if TYPE_CHECKING:
     from telex.processes.child import Exit
     from telex.wire.events import Event
 
-_PATIENCE: Final = 3
-"""So many failures in a row, and the next call is not tried at once."""
+_FAILURES_BEFORE_REST: Final = 3
+"""Failures in a row after which calls fail at once for a while."""
 _FIRST_REST: Final = 0.1
 _GRACE: Final = 0.05
-"""When we ourselves are so late, an answer may lie unread, and gets as long again to be seen."""
+"""If a deadline's timer runs this late, the event loop was blocked and a reply may wait unread in
+the socket. The deadline is then extended by the same time."""
 
 _encode: Final = msgspec.json.Encoder().encode
 
 
 @dataclass(frozen=True, slots=True)
 class _WorkerProblem:
-    """A `PluginProblem` to be, of whichever call it meets."""
+    """A failure of a worker, which becomes a `PluginProblem` of the current call."""
 
     kind: Kind
     sentence: str
@@ -51,46 +53,46 @@ class _WorkerProblem:
 
 
 class _Reply(msgspec.Struct):
-    """What a worker answers."""
+    """A reply of a worker, as `LuaState` returns it."""
 
     value: Any = None
     exports: tuple[str, ...] = ()
     pid: int = 0
-    """These two come with the first."""
+    """`exports` and `pid` are in the first reply only."""
     kind: Kind | None = None
     problem: str = ""
     code: str | None = None
 
-    def told(self) -> _WorkerProblem:
+    def worker_problem(self) -> _WorkerProblem:
         return _WorkerProblem(self.kind or "died", self.problem, self.code)
 
 
 _decode: Final = msgspec.json.Decoder(_Reply).decode
-_UNREADABLE: Final = _Reply(kind="died", problem="its process answered what cannot be read")
+_UNREADABLE: Final = _Reply(kind="died", problem="its process sent a reply that cannot be read")
 
 
 @dataclass(slots=True, eq=False)
 class _Call:
     function: str
     line: bytes | None
-    """None asks for nothing but that the plugin is loaded."""
-    answer: asyncio.Future[Any]
+    """The request; None only loads the plugin."""
+    result: asyncio.Future[Any]
 
 
 class _RunningWorker:
-    """A worker in use: what leads there, and what is known of it."""
+    """The worker of an instance, with its socket. Reports replies and its end to the instance."""
 
     def __init__(self, worker: Worker, owner: Instance) -> None:
         self.worker = worker
         self.decoder = ndjson.NdjsonDecoder()
         self.pid: int | None = None
-        """Known when the plugin is loaded."""
-        self.cut_off = False
+        """Set when the plugin is loaded."""
+        self.socket_closed = False
         self.socket = WorkerSocket(worker.socket, self._received, self._ended)
         self._owner = owner
-        worker.gone.add_done_callback(lambda _: owner.on_worker_end(self))
+        worker.exited.add_done_callback(lambda _: owner.on_worker_end(self))
 
-    def drop(self) -> None:
+    def kill(self) -> None:
         self.socket.close()
         self.worker.kill()
 
@@ -99,22 +101,22 @@ class _RunningWorker:
             self._owner.on_reply(self, _read(event))
 
     def _ended(self) -> None:
-        self.cut_off = True
+        self.socket_closed = True
         self._owner.on_worker_end(self)
 
 
 class Instance:
-    """A plugin to be called. Made by `Nursery.instance`."""
+    """A plugin whose functions can be called. Created by `WorkerPool.instance`."""
 
     def __init__(
         self,
         plugin: LuaPlugin,
-        fork: Callable[[], Worker],
-        closed: Callable[[Instance], None],
+        new_worker: Callable[[], Worker],
+        on_close: Callable[[Instance], None],
     ) -> None:
         self.plugin = plugin
-        self._fork = fork
-        self._forget = closed
+        self._new_worker = new_worker
+        self._on_close = on_close
         self._queue: deque[_Call] = deque()
         self._current: _Call | None = None
         self._running: _RunningWorker | None = None
@@ -122,64 +124,64 @@ class Instance:
         self._exports: tuple[str, ...] | None = None
         self._failures = 0
         self._rests_until = -math.inf
-        self._standing: _WorkerProblem | None = None
-        """Why no call will ever be answered: it does not load, or is closed."""
+        self._permanent: _WorkerProblem | None = None
+        """Why every call fails: the plugin does not load, or the instance is closed."""
         self._last = ""
         self._worker: Worker | None = None
-        """The last it had, which may be about to end."""
+        """The last worker, which may have been killed and not have exited yet."""
 
     @property
     def pid(self) -> int | None:
-        """Of the process it is loaded in, while it is."""
+        """The pid of the worker in which the plugin is loaded, or None."""
         return self._running.pid if self._running else None
 
     async def call(self, function: str, *arguments: Any) -> Any:
-        """What the function answers, as JSON has it. Raises PluginProblem, of any kind.
+        """Return the function's result, as JSON values. Raises PluginProblem, of any kind.
 
-        Whoever stops waiting takes nothing from those who come after.
+        To cancel a call does not disturb the calls after it.
         """
         line = _encode({"function": function, "arguments": arguments}) + b"\n"
         return await self._enqueue(function, line)
 
     async def exports(self) -> tuple[str, ...]:
-        """The names of its functions. Raises PluginProblem."""
-        if self._exports is None or self._standing is not None:
+        """Return the names of the plugin's functions. Raises PluginProblem."""
+        if self._exports is None or self._permanent is not None:
             await self._enqueue("", None)
         return self._exports or ()
 
     async def close(self) -> None:
-        """End it. Calls that wait get a problem of kind `closed`."""
+        """End the worker and wait. Pending calls fail with a problem of kind `closed`."""
         self.close_nowait()
         if self._worker is not None:
-            await asyncio.shield(self._worker.gone)
+            await asyncio.shield(self._worker.exited)
 
     def close_nowait(self) -> None:
-        """The same, without waiting until its process is gone."""
-        self._standing = _WorkerProblem("closed", "the plugin was closed")
-        self._forget(self)
-        self._drop()
-        self._answer_problem(self._standing)
-        self._move_on()
+        """End the worker without waiting for its exit."""
+        self._permanent = _WorkerProblem("closed", "the plugin was closed")
+        self._on_close(self)
+        self._kill_worker()
+        self._fail_call(self._permanent)
+        self._start_next_call()
 
     def _enqueue(self, function: str, line: bytes | None) -> asyncio.Future[Any]:
         call = _Call(function, line, asyncio.get_running_loop().create_future())
         self._queue.append(call)
-        self._move_on()
-        return call.answer
+        self._start_next_call()
+        return call.result
 
-    def _move_on(self) -> None:
-        """Begin the next call, unless one is under way."""
+    def _start_next_call(self) -> None:
+        """Start the next queued call, unless a call is running."""
         while self._queue and self._current is None:
             call = self._queue.popleft()
-            if call.answer.done():
-                continue  # whoever asked has gone
+            if call.result.done():
+                continue  # the caller was cancelled
             self._current = call
-            if (problem := self._standing or self._resting()) is not None:
-                self._answer_problem(problem)
+            if (problem := self._permanent or self._resting()) is not None:
+                self._fail_call(problem)
             elif self._running is None:
-                self._start()
+                self._start_worker()
             elif self._running.pid is not None:
-                self._ask(call)
+                self._send_call(call)
 
     def _resting(self) -> _WorkerProblem | None:
         left = self._rests_until - asyncio.get_running_loop().time()
@@ -191,119 +193,121 @@ class Instance:
             f"the last time, {self._last}",
         )
 
-    def _start(self) -> None:
+    def _start_worker(self) -> None:
+        """Start a worker and send the plugin. `on_reply` then sends the current call."""
         try:
-            worker = self._fork()
+            worker = self._new_worker()
         except StartFailed as failure:
-            self._fail(_WorkerProblem("died", f"its process was not started: {failure}"))
+            self._fail_worker(_WorkerProblem("died", f"its process was not started: {failure}"))
             return
         self._worker, self._running = worker, _RunningWorker(worker, self)
-        self._running.socket.send(self._introduction())
-        self._within(limits.LUA_START_MS)
+        self._running.socket.send(self._load_request())
+        self._set_deadline(limits.LUA_START_MS)
 
-    def _introduction(self) -> bytes:
+    def _load_request(self) -> bytes:
         plugin = self.plugin
-        told = {
+        request = {
             "plugin": plugin.name,
             "version": __version__,
             "permissions": plugin.manifest.permissions,
             "files": plugin.files,
             "entrypoint": plugin.manifest.entrypoint or "",
         }
-        return _encode(told) + b"\n"
+        return _encode(request) + b"\n"
 
-    def _ask(self, call: _Call) -> None:
-        if call.line is None or call.answer.done() or self._running is None:
-            self._answer(None)
+    def _send_call(self, call: _Call) -> None:
+        if call.line is None or call.result.done() or self._running is None:
+            self._finish_call(None)
         else:
             self._running.socket.send(call.line)
-            self._within(limits.LUA_DEADLINE_MS)
+            self._set_deadline(limits.LUA_DEADLINE_MS)
 
     def on_reply(self, running: _RunningWorker, reply: _Reply) -> None:
-        """A worker answered."""
+        """From a worker: a reply. Finish the current call, or send it if the plugin was loaded."""
         call = self._current
         if running is not self._running or call is None:
             return
-        self._disarm()
+        self._clear_deadline()
         match reply.kind:
             case None if running.pid is not None:
                 self._failures = 0
-                self._answer(reply.value)
+                self._finish_call(reply.value)
             case None:
                 running.pid = reply.pid
                 self._exports = tuple(sorted(reply.exports))
-                self._ask(call)
+                self._send_call(call)
             case "load":
-                # Its sources are what they were read as, so that no other try ends otherwise.
-                self._standing = reply.told()
-                self._drop()
-                self._answer_problem(self._standing)
+                # The sources were read once and do not change, so another try would fail too.
+                self._permanent = reply.worker_problem()
+                self._kill_worker()
+                self._fail_call(self._permanent)
             case "no_function":
                 self._failures = 0
                 there = ", ".join(self._exports or ()) or "none"
                 sentence = f"the plugin has no such function; it has {there}"
-                self._answer_problem(_WorkerProblem("no_function", sentence))
+                self._fail_call(_WorkerProblem("no_function", sentence))
             case "threw" | "refused" | "shape":
                 self._failures = 0
-                self._answer_problem(reply.told())
+                self._fail_call(reply.worker_problem())
             case _:
-                self._fail(reply.told())
-        self._move_on()
+                self._fail_worker(reply.worker_problem())
+        self._start_next_call()
 
     def on_worker_end(self, running: _RunningWorker) -> None:
-        """A worker's socket ended, or it was reaped: when both are known, so is the reason."""
+        """From a worker: its socket closed, or it was reaped. After both, the reason is known."""
         if running is not self._running:
             return
         if self._current is None:
-            self._drop()  # nobody asked it anything; the next call starts another
-        elif running.cut_off and running.worker.gone.done():
-            self._fail(_ending(running.worker.gone.result()))
-            self._move_on()
+            self._kill_worker()  # no call was running; the next call starts another worker
+        elif running.socket_closed and running.worker.exited.done():
+            self._fail_worker(_exit_problem(running.worker.exited.result()))
+            self._start_next_call()
 
-    def _within(self, milliseconds: int) -> None:
+    def _set_deadline(self, milliseconds: int) -> None:
         loop = asyncio.get_running_loop()
         due = loop.time() + milliseconds / 1000
-        self._timer = loop.call_at(due, self._overdue, due, milliseconds)
+        self._timer = loop.call_at(due, self._on_deadline, due, milliseconds)
 
-    def _overdue(self, due: float, milliseconds: int) -> None:
+    def _on_deadline(self, due: float, milliseconds: int) -> None:
         loop = asyncio.get_running_loop()
         if loop.time() > due + _GRACE:
-            self._timer = loop.call_later(_GRACE, self._overdue, math.inf, milliseconds)
+            self._timer = loop.call_later(_GRACE, self._on_deadline, math.inf, milliseconds)
             return
-        self._fail(_WorkerProblem("deadline", f"it did not answer within {milliseconds} ms"))
-        self._move_on()
+        problem = _WorkerProblem("deadline", f"it did not answer within {milliseconds} ms")
+        self._fail_worker(problem)
+        self._start_next_call()
 
-    def _fail(self, problem: _WorkerProblem) -> None:
-        """The current call ended its worker."""
-        self._drop()
+    def _fail_worker(self, problem: _WorkerProblem) -> None:
+        """Kill the worker, count the failure, and fail the current call."""
+        self._kill_worker()
         self._failures += 1
         self._last = problem.sentence
-        if self._failures >= _PATIENCE:
-            rest = _FIRST_REST * 2.0 ** min(self._failures - _PATIENCE, 16)
+        if self._failures >= _FAILURES_BEFORE_REST:
+            rest = _FIRST_REST * 2.0 ** min(self._failures - _FAILURES_BEFORE_REST, 16)
             now = asyncio.get_running_loop().time()
             self._rests_until = now + min(rest, limits.LUA_RESTING_MS / 1000)
-        self._answer_problem(problem)
+        self._fail_call(problem)
 
-    def _drop(self) -> None:
-        self._disarm()
+    def _kill_worker(self) -> None:
+        self._clear_deadline()
         if self._running is not None:
-            self._running.drop()
+            self._running.kill()
             self._running = None
 
-    def _disarm(self) -> None:
+    def _clear_deadline(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    def _answer(self, value: Any) -> None:
+    def _finish_call(self, value: Any) -> None:
         call, self._current = self._current, None
-        if call is not None and not call.answer.done():
-            call.answer.set_result(value)
+        if call is not None and not call.result.done():
+            call.result.set_result(value)
 
-    def _answer_problem(self, problem: _WorkerProblem) -> None:
+    def _fail_call(self, problem: _WorkerProblem) -> None:
         call, self._current = self._current, None
-        if call is not None and not call.answer.done():
-            call.answer.set_exception(
+        if call is not None and not call.result.done():
+            call.result.set_exception(
                 PluginProblem(
                     self.plugin.name, call.function, problem.kind, problem.sentence, problem.code
                 )
@@ -311,23 +315,23 @@ class Instance:
 
 
 def _read(event: Event) -> _Reply:
-    """A worker is ours, but a plugin lives in it: what it says is read with care."""
+    """Decode a reply. A plugin runs in the worker, so its bytes are not trusted."""
     try:
         return _decode(event.body) if isinstance(event, Frame) else _UNREADABLE
     except msgspec.DecodeError:
         return _UNREADABLE
 
 
-def _ending(how: Exit) -> _WorkerProblem:
-    """What an end means that the worker could not tell itself."""
+def _exit_problem(how: Exit) -> _WorkerProblem:
+    """Return the problem that an exit means, where the worker could send no reply."""
     match how.signal:
         case Signals.SIGPROF:
             return _WorkerProblem(
                 "deadline", f"it took more than {limits.LUA_CPU_MS} ms of processor time"
             )
-        case Signals.SIGABRT:  # Lua's way, where it cannot even say so
+        case Signals.SIGABRT:  # Lua aborts where it has no memory to raise an error
             return _WorkerProblem("memory", "it ran out of memory")
         case None if how.code is None:
-            return _WorkerProblem("died", "its process ended with the one that makes them")
+            return _WorkerProblem("died", "its process ended with the zygote")
         case _:
             return _WorkerProblem("died", f"its process {how}")

@@ -1,8 +1,8 @@
-"""One Lua in a worker: a plugin is loaded into it, its functions are called, plain data comes out.
+"""One Lua state in a worker: load a plugin, call its functions, return JSON values.
 
-Nothing of Python's goes in. Strings go in as bytes, tables are made of plain values, and what comes
-back is walked raw, so that no metamethod of the plugin's runs in our hands. Limits within Lua are
-kept here and in `prelude.lua`; those of the process in `zygote_process`.
+No Python object is passed into Lua: strings are passed as bytes, tables are made of plain values.
+Results are read without metamethods, so that no code of the plugin runs outside of its limits. This
+module and `prelude.lua` enforce the limits within Lua; `zygote_process` those of the process.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 Reply = dict[str, Any]
-"""`{"exports": ..., "pid": ...}` of a plugin that was begun, `{"value": ...}` of a call, or
+"""`{"exports": ..., "pid": ...}` of `load`, `{"value": ...}` of `call`, or of either
 `{"kind": ..., "problem": ..., "code": ...}`."""
 
 _HERE: Final = os.path.dirname(__file__)
 _MODULES: Final = {"telex/view.lua": "view.lua"}
-"""What a plugin can require beside its own files, by path: a file of its own goes before."""
+"""Modules that a plugin can require beside its own files, by path. The plugin's files go first."""
 _UNLIMITED: Final = 0
 _SENTENCES: Final = {
     "budget": f"it took more than {limits.LUA_INSTRUCTIONS:,} instructions",
@@ -42,15 +42,15 @@ _SENTENCES: Final = {
 
 
 class _NotData(Exception):
-    """The answer holds something that is no data, or too much of it."""
+    """The result contains a value that is not JSON, or too many values."""
 
 
 class LuaState:
-    """A Lua with the prelude in it. Made once, before any plugin: a fork of it is a fresh one."""
+    """A Lua state with the prelude loaded. Created once, in the zygote: each fork has a copy."""
 
     def __init__(self) -> None:
-        # Memory is only limited while the plugin runs. Between, it is our calls that would fail,
-        # and those cannot: Lua ends the process then.
+        # Memory is only limited while the plugin runs. Between calls the calls of this module would
+        # fail, and outside of a protected call Lua aborts the process.
         self._lua = LuaRuntime(
             encoding=None,
             register_eval=False,
@@ -73,7 +73,7 @@ class LuaState:
         files: Mapping[str, str],
         entrypoint: str,
     ) -> Reply:
-        """Run the entrypoint, and say what it exports."""
+        """Run the entrypoint and return its exports."""
         reply = self._call(
             self._begin,
             plugin.encode(),
@@ -91,9 +91,9 @@ class LuaState:
 
     def call(self, function: str, arguments: Sequence[Any]) -> Reply:
         try:
-            given = self._table([function, *arguments])  # in one, made before memory is limited
+            given = self._table([function, *arguments])  # one table, before memory is limited
         except RecursionError:
-            return _problem("shape", "what it was given is nested too deep")
+            return _problem("shape", "its arguments are nested too deep")
         return self._call(self._invoke, given, 1 + len(arguments))
 
     def _call(self, function: Any, *arguments: Any) -> Reply:
@@ -109,9 +109,9 @@ class LuaState:
         if not ok:
             return _problem(*(part.decode(errors="replace") for part in rest if part is not None))
         try:
-            return {"value": _AnswerReader().told(rest[0], 0)}
-        except _NotData as untold:
-            return _problem("shape", str(untold))
+            return {"value": _ResultReader().read(rest[0], 0)}
+        except _NotData as error:
+            return _problem("shape", str(error))
 
     def _table(self, value: Mapping[str, Any] | Sequence[Any]) -> Any:
         return self._lua.table_from(_plain(value), recursive=True)
@@ -127,15 +127,15 @@ def _refuse(*_: Any) -> NoReturn:
 
 
 def _problem(kind: str, problem: str = "", code: str | None = None) -> Reply:
-    """What went wrong; of what the plugin says to it, as much as anybody reads."""
+    """Return a reply for a failure. Text of the plugin is cut to LUA_PROBLEM_CHARS."""
     problem = _SENTENCES.get(kind, problem)[: limits.LUA_PROBLEM_CHARS]
     return {"kind": kind, "problem": problem, "code": code and code[: limits.LUA_PROBLEM_CHARS]}
 
 
 def _plain(value: Any) -> Any:
-    """JSON as Lua knows it: bytes, and no integer of more than 64 bits.
+    """Convert JSON values for Lua: strings to bytes, integers of more than 64 bits to floats.
 
-    By exact types, which is what the decoder makes and takes a third of the time of `match`.
+    Compares exact types, which are all that the decoder creates; `match` takes three times as long.
     """
     kind = type(value)
     if kind is str:
@@ -156,15 +156,15 @@ def _float(value: int) -> float:
         return math.inf if value > 0 else -math.inf
 
 
-class _AnswerReader:
-    """One answer being walked, with what it may still hold."""
+class _ResultReader:
+    """Reads one result into JSON values, and counts values and bytes against the limits."""
 
     def __init__(self) -> None:
         self._values = limits.LUA_ANSWER_VALUES
         self._bytes = limits.LUA_ANSWER_BYTES
         self._path: list[str] = []
 
-    def told(self, value: Any, depth: int) -> Any:
+    def read(self, value: Any, depth: int) -> Any:
         self._values -= 1
         if self._values < 0:
             raise _NotData(f"its answer holds more than {limits.LUA_ANSWER_VALUES:,} values")
@@ -175,11 +175,11 @@ class _AnswerReader:
             return value
         if exact is float:
             if not math.isfinite(value):
-                raise self._untold(f"is {value}, which is no number that can be told")
+                raise self._not_data(f"is {value}, which JSON cannot express")
             return value
         kind = lua_type(value)
         if kind != "table":
-            raise self._untold(f"is a {kind}, which is no data")
+            raise self._not_data(f"is a {kind}, which is no data")
         if depth >= limits.LUA_ANSWER_DEPTH:
             raise _NotData(
                 f"its answer has more than {limits.LUA_ANSWER_DEPTH} levels; does it hold itself?"
@@ -195,7 +195,7 @@ class _AnswerReader:
     def _table(self, table: Any, depth: int) -> Any:
         found: dict[Any, Any] = {}
         numbered = 0
-        for key, value in table.items():  # by `lua_next`: raw
+        for key, value in table.items():  # by `lua_next`, which calls no metamethod
             if type(key) is bytes:
                 key = self._text(key)
                 self._path.append(f".{key}")
@@ -203,8 +203,8 @@ class _AnswerReader:
                 numbered += 1
                 self._path.append(f"[{key}]")
             else:
-                raise self._untold("has a key that is neither a string nor a whole number")
-            found[key] = self.told(value, depth)
+                raise self._not_data("has a key that is neither a string nor a whole number")
+            found[key] = self.read(value, depth)
             self._path.pop()
         return self._list(found) if numbered else found
 
@@ -212,10 +212,10 @@ class _AnswerReader:
         try:
             return [found.pop(at) for at in range(1, len(found) + 1)]
         except KeyError:
-            raise self._untold(
+            raise self._not_data(
                 "is neither a list from 1 on without gaps nor a table of names"
             ) from None
 
-    def _untold(self, problem: str) -> _NotData:
+    def _not_data(self, problem: str) -> _NotData:
         place = "".join(self._path).removeprefix(".")
         return _NotData(f"{place or 'its answer'} {problem}")

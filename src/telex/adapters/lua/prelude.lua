@@ -1,10 +1,11 @@
--- What a plugin finds in its Lua, and what holds it there.
+-- The environment of a plugin in Lua, and the guards that limit a call.
 --
--- Run once, before any plugin, with the whole of Lua at hand. It answers two functions for `lua_state`
--- (`begin` and `invoke`) and keeps everything else in locals: a plugin's environment is built below
--- from a list of names, so that what is not on the list is not there, in this Lua or a later one.
+-- `lua_state` runs this file once, before any plugin, with all of Lua available. The file returns two
+-- functions (`begin` and `invoke`) and keeps everything else in locals. A plugin's environment is built
+-- below from a list of names, so a name that is not on the list does not exist, also in later versions
+-- of Lua.
 --
--- All that a plugin could replace is called by local names here. No value of Python's is ever seen.
+-- This file calls every function that a plugin could replace by a local name. It sees no Python value.
 
 local assert, error, getmetatable, ipairs, load, next, pairs, pcall, rawequal, rawget, rawlen, rawset, select,
   setmetatable, tonumber, tostring, type, xpcall =
@@ -14,20 +15,20 @@ local create, resume, close = coroutine.create, coroutine.resume, coroutine.clos
 local gsub, format, unpack = string.gsub, string.format, table.unpack
 local randomseed, sethook = math.randomseed, debug.sethook
 
--- The host asks for a traceback where it finds `debug`, by running code on the plugin's errors. Not
--- nil: it looks for the name where memory may be short, and a name that is in use takes none.
+-- lupa makes a traceback if it finds `debug`, by running code on the plugin's errors. The value is not
+-- nil, because lupa looks the name up when memory may be short, and an existing name needs no memory.
 debug = false
 
 local EVERY = 10000
 local INSTRUCTIONS, MODULES = ... -- the budget of a call; the host's modules, source by name
 
--- Ends. Once a call is over (its budget spent, its memory, or by a refusal), every way back into
--- the plugin throws again: `pcall` in a loop holds nothing up.
+-- The end of a call. After its budget or its memory is spent, or after a refusal, every guarded
+-- function throws again, so that a plugin cannot continue by `pcall` in a loop.
 
-local left = 0    -- instructions, before the budget is spent
-local over = nil  -- why this call is over: "budget", "memory", "refused"
-local refusal     -- code and message of the last
-local OVER = {}   -- what is thrown then; `over` says what it means
+local left = 0    -- instructions left of the budget
+local over = nil  -- why this call has ended: "budget", "memory", "refused"
+local refusal     -- code and message, if `over` is "refused"
+local OVER = {}   -- the error value thrown then; `over` has the reason
 
 local function charge(instructions)
   left = left - instructions
@@ -41,7 +42,7 @@ local function tick()
   charge(EVERY)
 end
 
--- Lua says this of memory, with no place before it, and nobody else does.
+-- Lua's own memory error is exactly this string. Errors of a plugin have a position before the text.
 local function settle(ok, ...)
   if not ok and not over and rawequal((...), "not enough memory") then
     over = "memory"
@@ -68,12 +69,12 @@ local function guarded_xpcall(f, handler, ...)
   end, ...))
 end
 
--- A coroutine counts its own instructions, so each gets the hook.
+-- A hook counts the instructions of one coroutine, so each coroutine gets the hook.
 local function guarded_create(f)
   if type(f) ~= "function" then
     error("bad argument #1 to 'create' (function expected)", 2)
   end
-  charge(1000) -- for what each may do before it is first counted
+  charge(1000) -- for the instructions before the hook first counts
   local thread = create(f)
   sethook(thread, tick, "", EVERY)
   return thread
@@ -102,7 +103,7 @@ local function guarded_wrap(f)
   end
 end
 
--- A finalizer would run in the host's hands, whenever memory is collected.
+-- A finalizer would run outside of a call, whenever the collector runs.
 local function guarded_setmetatable(t, meta)
   if type(meta) == "table" and rawget(meta, "__gc") ~= nil then
     error("finalizers (__gc) are not available to plugins", 2)
@@ -126,7 +127,8 @@ local MATH = { "abs", "acos", "asin", "atan", "ceil", "cos", "deg", "exp", "floo
   "type", "ult" }
 local UTF8 = { "char", "charpattern", "codepoint", "codes", "len", "offset" }
 
--- `("x"):upper()` finds what `string.upper` is, and nothing else; the metatable is nobody's.
+-- `("x"):upper()` finds the allowed functions of `string` and nothing else. The metatable of strings
+-- is hidden.
 local strings = copy(string, STRING)
 local of_strings = getmetatable("")
 of_strings.__index = strings
@@ -147,7 +149,7 @@ local function library()
   }
 end
 
--- The host's functions. What its manifest does not permit, a plugin does not find.
+-- The host's functions. A function that the manifest does not permit does not exist.
 
 local function valued(kind)
   return function(value)
@@ -220,7 +222,7 @@ local function refuse(code, message)
   error(OVER, 0)
 end
 
--- `require`, among the plugin's own sources and the host's modules, and nowhere else.
+-- `require` finds the plugin's own sources and the host's modules only.
 
 local function requirer(files, env)
   local loaded, loading = {}, {}
@@ -264,18 +266,18 @@ end
 
 -- Calls.
 
--- What an error says. Its metatable is the plugin's, and is not asked.
-local function said(e)
+-- The text of an error. Its metatable belongs to the plugin and is not used.
+local function error_text(e)
   local kind = type(e)
   if kind == "string" then
-    return (gsub(e, "^telex:%d+: ", "")) -- a line in here says nothing to an author
+    return (gsub(e, "^telex:%d+: ", "")) -- a line number of this file does not help an author
   elseif kind == "number" then
     return format("%s", e)
   end
   return "an error that is no string but a " .. kind
 end
 
-local function ended(ok, value)
+local function outcome(ok, value)
   if over == "refused" then
     return false, "refused", refusal[2], refusal[1]
   elseif over then
@@ -285,17 +287,18 @@ local function ended(ok, value)
   elseif rawequal(value, "not enough memory") then
     return false, "memory"
   end
-  return false, "threw", said(value)
+  return false, "threw", error_text(value)
 end
 
 local exports
 
 local function guarded(f, ...)
   left, over, refusal = INSTRUCTIONS, nil, nil
-  return ended(pcall(f, ...))
+  return outcome(pcall(f, ...))
 end
 
--- Name and version of things, what is permitted, the sources, the first of them, and some randomness.
+-- Load the plugin `plugin` for version `version` of telex, with the permissions `may`, its source
+-- `files`, the path of the first file to run, and a random seed. Returns the names of its functions.
 local function begin(plugin, version, may, files, entrypoint, seed)
   randomseed(seed)
   local env = library()
@@ -304,7 +307,7 @@ local function begin(plugin, version, may, files, entrypoint, seed)
     plugin = plugin, version = version, refuse = refuse,
     action = actions(may), matcher = matchers(may, plugin),
   }
-  env.ptywright = env.telex -- the name under which existing plugins know it
+  env.ptywright = env.telex -- the name that existing plugins use
   local run
   env.require, run = requirer(files, env)
   sethook(tick, "", EVERY)
@@ -324,7 +327,7 @@ local function begin(plugin, version, may, files, entrypoint, seed)
   return true, names
 end
 
--- The name of a function and what to call it with, `n` in all.
+-- Call a function. `call` has its name and its arguments, `n` values in all.
 local function invoke(call, n)
   local f = rawget(exports, call[1])
   if type(f) ~= "function" then

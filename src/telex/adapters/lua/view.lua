@@ -1,11 +1,11 @@
--- `require("telex.view")`: what a plugin is shown, cut into the pieces that rules ask for. Knows no
--- program. Run in the plugin's own environment, like a file of its own.
+-- `require("telex.view")`: functions that cut the context of a plugin into the pieces that rules need.
+-- Not for one program. Runs in the plugin's own environment, like one of its files.
 
 local view = {}
 
 local STABLE_MS = 300
 
--- Cells: a cursor counts cells, and a wide character takes two of them.
+-- Cells: a cursor position counts cells, and a wide character takes two cells.
 local WIDE = {
   { 0x1100, 0x115F }, { 0x2E80, 0xA4CF }, { 0xAC00, 0xD7A3 }, { 0xF900, 0xFAFF },
   { 0xFE30, 0xFE6F }, { 0xFF00, 0xFF60 }, { 0xFFE0, 0xFFE6 }, { 0x1F300, 0x1FAFF },
@@ -32,8 +32,8 @@ function view.rows(screen)
   return rows
 end
 
--- A row, cut where the cursor stands. What is left of the cursor is padded: blanks at the end of a
--- row are not told, but a cursor behind a prompt shows that they are there.
+-- Cut a row at the cursor. The left part is padded with blanks up to the cursor: a screen's rows have
+-- no trailing blanks, but a cursor behind a prompt shows that there are some.
 function view.cut(row, col)
   local at = 0
   for place, code in utf8.codes(row) do
@@ -43,9 +43,9 @@ function view.cut(row, col)
   return row .. (" "):rep(col - at), ""
 end
 
--- Where the program waits, if it does: the last row that has text. `here` says whether the cursor
--- stands on it, nil if nobody knows where the cursor stands; `before` and `after` are the row on
--- either side of it, the whole row and "" if that is not known.
+-- The last row that has text, where a program waits if it waits. `here` is whether the cursor is on
+-- this row, nil if the cursor is unknown. `before` and `after` are the parts of the row on either side
+-- of the cursor; the whole row and "" if the cursor is elsewhere or unknown.
 function view.ending(ctx)
   local rows, cursor = view.rows(ctx.screen), ctx.screen_cursor
   local last = #rows
@@ -59,14 +59,14 @@ function view.ending(ctx)
   return ending
 end
 
--- Whether the screen has stood still for long enough to believe it.
+-- Whether the screen has been unchanged for long enough to trust it.
 function view.still(ctx)
   local params = ctx.params or {}
   return (ctx.stable_ms or 0) >= (params.stable_ms or ctx.completed_turn_stable_ms or STABLE_MS)
 end
 
--- What was printed after a marker; nil if there is no such marker. The second answer says whether
--- it is all of it: only so much of a transcript is shown.
+-- The output after a marker; nil if there is no such marker. The second result is whether the output
+-- is complete: a plugin sees only the end of a long transcript.
 function view.since(ctx, label)
   local place = ctx.markers and ctx.markers[label]
   if not place then return nil, false end
@@ -77,8 +77,8 @@ function view.since(ctx, label)
   return ctx.transcript:sub(start), true
 end
 
--- Backspaces carried out: line editors and pagers correct themselves with them.
-local function rubbed_out(text)
+-- Apply backspaces: line editors and pagers correct their output with them.
+local function apply_backspaces(text)
   local kept = {}
   for char in text:gmatch(utf8.charpattern) do
     if char ~= "\b" then
@@ -90,29 +90,29 @@ local function rubbed_out(text)
   return table.concat(kept)
 end
 
--- The words of a piece of transcript: no escape sequences, no controls but newline and tab.
+-- The plain text of a piece of transcript: no escape sequences, no controls but newline and tab.
 function view.plain(text)
   text = text:gsub("\27[%]PX^_][^\7\27]*\7?", ""):gsub("\27%[[\32-\63]*[\64-\126]", "")
   text = text:gsub("\27[\32-\47]*[\48-\126]", "")
-  if text:find("\b", 1, true) then text = rubbed_out(text) end
+  if text:find("\b", 1, true) then text = apply_backspaces(text) end
   return (text:gsub("[^%C\t\n]", ""))
 end
 
--- Whether a line editor reads now, as far as its bracketed paste shows: true, false, or nil if none
--- ever did; and where in the text it said so.
+-- Whether a line editor reads now, judged by its bracketed paste mode: true, false, or nil if the text
+-- never sets the mode. The second result is the position after the last change.
 function view.editing(text)
-  local said, where
+  local enabled, where
   local _, stop = text:find("\27[?2004", 1, true)
   while stop do
     local mode = text:sub(stop + 1, stop + 1)
-    if mode == "h" or mode == "l" then said, where = mode == "h", stop + 2 end
+    if mode == "h" or mode == "l" then enabled, where = mode == "h", stop + 2 end
     _, stop = text:find("\27[?2004", stop + 1, true)
   end
-  return said, where or 0
+  return enabled, where or 0
 end
 
--- Without the blanks at its end. A pattern for this would look at a long run of blanks once for each
--- of them, and programs print what they like.
+-- The text without trailing blanks. A pattern would take quadratic time for a long run of blanks, and a
+-- program may print such a run.
 function view.right_trim(text)
   local stop = #text
   while stop > 0 and text:find("^%s", stop) do stop = stop - 1 end
@@ -123,14 +123,14 @@ function view.trim(text)
   return view.right_trim(text:match("^%s*(.*)$"))
 end
 
--- Whether a key, or a text typed, sends off a line: what a turn waits for comes after it.
+-- Whether a key or a typed text submits a line. A turn waits for output after such a key.
 local SENDS = { enter = true, ["return"] = true, ctrl_c = true, ctrl_d = true }
 
 function view.sends(typed)
   return SENDS[typed] or typed:find("[\r\n\3\4]") ~= nil
 end
 
--- A parameter that must be a text; anything else is refused with a sentence.
+-- Return a parameter that must be a text; refuse anything else.
 function view.text(params, name)
   local value = params[name]
   if type(value) ~= "string" then

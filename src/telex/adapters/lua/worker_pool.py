@@ -1,7 +1,6 @@
-"""All plugin instances of one server: where they are made, and where every process of them ends.
+"""All plugin instances of one server, and the zygote that forks their workers.
 
-`WorkerPool` is the way into this package. The zygote, which forks workers, is started when the
-first is needed; one that was killed is replaced when the next is.
+The zygote is started for the first worker. A zygote that was killed is replaced for the next one.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class WorkerPool:
-    """Makes instances. Whoever has one closes it."""
+    """Creates instances, and ends all their processes on `close`."""
 
     def __init__(self) -> None:
         self._zygote: Zygote | None = None
@@ -32,8 +31,8 @@ class WorkerPool:
         self._closed = False
 
     def instance(self, plugin: LuaPlugin) -> Instance:
-        """A plugin in a worker of its own, which is started with the first call."""
-        instance = Instance(plugin, self._fork, self._instances.discard)
+        """Return a new instance of the plugin. Its worker is started by the first call."""
+        instance = Instance(plugin, self._start_worker, self._instances.discard)
         if self._closed:
             instance.close_nowait()
         else:
@@ -41,7 +40,7 @@ class WorkerPool:
         return instance
 
     async def close(self) -> None:
-        """End everything. Calls that wait get a problem of kind `closed`."""
+        """End all workers and the zygote, and wait. Pending calls fail with kind `closed`."""
         self._closed = True
         for instance in list(self._instances):
             instance.close_nowait()
@@ -61,21 +60,21 @@ class WorkerPool:
     ) -> None:
         await self.close()
 
-    def _fork(self) -> Worker:
+    def _start_worker(self) -> Worker:
         if self._zygote is None:
-            self._zygote = Zygote(self._lost)
-        return self._zygote.fork()
+            self._zygote = Zygote(self._on_zygote_end)
+        return self._zygote.start_worker()
 
-    def _lost(self, zygote: Zygote) -> None:
+    def _on_zygote_end(self, zygote: Zygote) -> None:
         self._zygote = None
-        ending = asyncio.create_task(_end(zygote.child))
+        ending = asyncio.create_task(_end_zygote(zygote.child))
         self._endings.add(ending)
         ending.add_done_callback(self._endings.discard)
 
 
-async def _end(child: Child) -> None:
-    """See that a helper which has ended, or is about to, leaves nobody of its tree behind."""
+async def _end_zygote(child: Child) -> None:
+    """Wait for a zygote whose socket closed, then end the rest of its process tree."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(limits.CLOSE_SECONDS):
-            await child.wait()  # it reaps its workers before it goes
+            await child.wait()  # the zygote reaps its workers before it exits
     await child.end(AT_ONCE)

@@ -1,7 +1,8 @@
-"""A socket in the event loop, with nothing between: for the server's ends of those to workers.
+"""A socket in the event loop, for the server's ends of the sockets to the zygote and the workers.
 
-Not an asyncio transport: starting one takes a task, and a call of a plugin is short enough that the
-layers between would be most of it. Writes are tried at once; what the kernel does not take waits.
+Not an asyncio transport: to start a transport takes a task, and a plugin call is so short that the
+layers of a transport would be most of its time. `send` writes at once; bytes that the kernel does
+not accept are queued.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _READ_BYTES: Final = 64 * 1024
-"""Less than 128 KiB: what is larger, the C library maps and unmaps for each read."""
+"""Less than 128 KiB: the C library maps and unmaps a larger buffer for each read."""
 
 
 class WorkerSocket:
-    """Bytes out in order, bytes in as they come, and the other side's end."""
+    """Sends bytes in order, and calls `received` with bytes and `ended` at EOF."""
 
     def __init__(
         self, sock: socket.socket, received: Callable[[bytes], None], ended: Callable[[], None]
@@ -32,29 +33,30 @@ class WorkerSocket:
         self._loop.add_reader(sock.fileno(), self._read)
 
     def send(self, data: bytes, along: socket.socket | None = None) -> None:
-        """Send, with a socket that is given away; ours of it is closed. A closed one takes all."""
+        """Send bytes, and pass on the socket `along`, whose descriptor here is closed. After
+        `close` the bytes are dropped."""
         if self._sock.fileno() < 0:
-            self._give_up((data, along))
+            self._discard((data, along))
             return
         self._unsent.append((data, along))
         if len(self._unsent) == 1 and not self._write():
-            self._loop.add_writer(self._sock.fileno(), self._go_on)
+            self._loop.add_writer(self._sock.fileno(), self._on_writable)
 
     def close(self) -> None:
-        """No more of either. `ended` is not called."""
+        """Stop to read and write, and drop unsent bytes. `ended` is not called."""
         if self._sock.fileno() >= 0:
             self._loop.remove_reader(self._sock.fileno())
             self._loop.remove_writer(self._sock.fileno())
             self._sock.close()
         while self._unsent:
-            self._give_up(self._unsent.popleft())
+            self._discard(self._unsent.popleft())
 
     def _read(self) -> None:
         try:
             data = self._sock.recv(_READ_BYTES)
         except BlockingIOError:
             return
-        except ConnectionResetError:  # it ended with something of ours unread
+        except ConnectionResetError:  # the process exited before it read all that was sent
             data = b""
         if data:
             self._received(data)
@@ -62,12 +64,12 @@ class WorkerSocket:
             self.close()
             self._ended()
 
-    def _go_on(self) -> None:
+    def _on_writable(self) -> None:
         if self._write():
             self._loop.remove_writer(self._sock.fileno())
 
     def _write(self) -> bool:
-        """Whether all is sent."""
+        """Write queued bytes. Return whether all were sent."""
         while self._unsent:
             data, along = self._unsent.popleft()
             sent = self._offer(data, along)
@@ -77,8 +79,8 @@ class WorkerSocket:
         return True
 
     def _offer(self, data: bytes, along: socket.socket | None) -> int:
-        """How much the kernel took. What nobody is there to read counts as taken: the reader will
-        see the end."""
+        """Return how many bytes the kernel accepted. Bytes to a closed socket count as accepted,
+        because `_read` reports its EOF."""
         try:
             if along is None:
                 return self._sock.send(data)
@@ -86,11 +88,11 @@ class WorkerSocket:
         except BlockingIOError:
             return 0
         except (BrokenPipeError, ConnectionResetError):
-            self._give_up((data, along))
+            self._discard((data, along))
             return len(data)
 
     @staticmethod
-    def _give_up(unsent: tuple[bytes, socket.socket | None]) -> None:
+    def _discard(unsent: tuple[bytes, socket.socket | None]) -> None:
         if unsent[1] is not None:
             unsent[1].close()
 

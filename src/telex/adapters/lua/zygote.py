@@ -1,7 +1,7 @@
-"""Our side of the zygote: it forks and kills workers for us, and reports how they ended.
+"""The server's side of the zygote: start and kill workers, and receive how they ended.
 
-`worker_pool` has one of these at a time. The end of its socket shows that the zygote is gone; its
-workers are gone with it then.
+`worker_pool` has one `Zygote` at a time. EOF of its socket means that the zygote exited, and its
+workers with it. The other side is `zygote_process`.
 """
 
 from __future__ import annotations
@@ -32,27 +32,27 @@ _SOURCE: Final = os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pa
 
 
 class Worker:
-    """A process with a Lua in it, from the moment it was asked for."""
+    """A worker process, from the moment when it was requested."""
 
     def __init__(self, number: int, zygote: Zygote, sock: socket.socket) -> None:
         self.socket = sock
-        """Our end of what leads there."""
-        self.gone: asyncio.Future[Exit] = asyncio.get_running_loop().create_future()
-        """How it ended; an empty `Exit` where nobody could see."""
+        """The server's end of the socket pair. The caller closes it."""
+        self.exited: asyncio.Future[Exit] = asyncio.get_running_loop().create_future()
+        """How the worker ended; an empty `Exit` if the zygote ended first or could not fork."""
         self._number = number
         self._zygote = zygote
 
     def kill(self) -> None:
-        """End it, if it has not ended yet."""
+        """Kill the worker, if it has not ended yet."""
         self._zygote.kill(self._number)
 
 
 class Zygote:
-    """A running helper process, and the workers it made."""
+    """A running zygote process, and the workers it forked."""
 
-    def __init__(self, lost: Callable[[Zygote], None]) -> None:
-        """Start it. Raises `StartFailed`."""
-        self._lost = lost
+    def __init__(self, on_end: Callable[[Zygote], None]) -> None:
+        """Start the process. `on_end` is called when its socket closes. Raises `StartFailed`."""
+        self._on_end = on_end
         self._numbers = itertools.count(1)
         self._workers: dict[int, Worker] = {}
         self._partial = b""
@@ -69,16 +69,16 @@ class Zygote:
                 raise
         self._socket = WorkerSocket(ours, self._received, self._ended)
 
-    def fork(self) -> Worker:
-        """A new worker. Raises `StartFailed`."""
+    def start_worker(self) -> Worker:
+        """Have the zygote fork a worker. Raises `StartFailed`."""
         ours, its = _sockets()
         number = next(self._numbers)
         try:
             self._socket.send(RECORD.pack(FORK, number, 0), its)
-        except OSError as error:  # the kernel has a limit of sockets that are on their way
+        except OSError as error:  # the kernel limits how many sockets are in transit
             ours.close()
             its.close()
-            raise StartRefused(f"its socket cannot be passed on: {error.strerror}") from error
+            raise StartRefused(f"cannot pass on its socket: {error.strerror}") from error
         worker = self._workers[number] = Worker(number, self, ours)
         return worker
 
@@ -87,7 +87,7 @@ class Zygote:
             self._socket.send(RECORD.pack(KILL, number, 0))
 
     def close(self) -> None:
-        """The helper ends itself and its workers when it sees this."""
+        """Close the socket. The zygote then kills its workers and exits."""
         self._socket.close()
         self._ended()
 
@@ -96,20 +96,20 @@ class Zygote:
         whole = len(data) - len(data) % RECORD.size
         self._partial = data[whole:]
         for kind, number, value in RECORD.iter_unpack(data[:whole]):
-            self._workers.pop(number).gone.set_result(_exit(value) if kind == ENDED else Exit())
+            self._workers.pop(number).exited.set_result(_exit(value) if kind == ENDED else Exit())
 
     def _ended(self) -> None:
         while self._workers:
             _, worker = self._workers.popitem()
-            worker.gone.set_result(Exit())
-        self._lost(self)
+            worker.exited.set_result(Exit())
+        self._on_end(self)
 
 
 def _sockets() -> tuple[socket.socket, socket.socket]:
     try:
         return socket.socketpair()
     except OSError as error:
-        raise StartRefused(f"there is no socket for it: {error.strerror}") from error
+        raise StartRefused(f"cannot create its socket: {error.strerror}") from error
 
 
 def _exit(status: int) -> Exit:
@@ -118,15 +118,15 @@ def _exit(status: int) -> Exit:
 
 
 def _paths() -> list[str]:
-    """Where the helper finds what it imports. Lua itself is never loaded in this process."""
+    """Return the import path of the zygote. The server itself never loads Lua."""
     found = importlib.util.find_spec("lupa")
     if found is None or found.origin is None:
-        raise StartRefused("lupa, which has Lua, is not installed; install telex again")
+        raise StartRefused("the package lupa (Lua) is not installed; install telex-terminal again")
     packages = (os.path.dirname(found.origin), os.path.dirname(msgspec.__file__))
     return list(dict.fromkeys((_SOURCE, *map(os.path.dirname, packages))))
 
 
 def _environment() -> dict[str, str]:
-    """Nothing of ours, except where our Python finds its own libraries."""
+    """Return the zygote's environment: only the variables by which Python finds its libraries."""
     wanted = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FRAMEWORK_PATH")
     return {name: os.environ[name] for name in wanted if name in os.environ}

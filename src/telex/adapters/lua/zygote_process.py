@@ -1,11 +1,13 @@
-"""The zygote: a process that forks a worker for each plugin instance, and reports their ends.
+"""The zygote: a process that forks a worker for each plugin instance, and reports how it ended.
 
-A fork of a process that has Lua ready costs a millisecond and little memory, where a start from
-nothing costs a tenth of a second. This process runs no plugin itself. As the parent of all workers
-it alone can kill one by its number without ever hitting another.
+A fork of a process that has Lua loaded costs a millisecond and little memory; a start from nothing
+costs a tenth of a second. The zygote itself runs no plugin. As the parent of all workers, only the
+zygote can kill a worker by its pid without the risk that another process has got this pid.
 
-It is started by `zygote`, with a socket for its standard input, and is over when that closes; see
-`zygote_protocol` for what travels there. It runs isolated (`python -I -S`), and without asyncio.
+`zygote` starts this process with a socket as its standard input; `zygote_protocol` has the records
+on it. The process exits when the socket closes. It runs isolated (`python -I -S`), without asyncio.
+
+`main` and `ZygoteLoop` run in the zygote; `_run_worker` and everything below run in a worker.
 """
 
 from __future__ import annotations
@@ -33,71 +35,71 @@ _PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS = 1, 38
 
 
 def main() -> None:
-    """The helper's whole life."""
+    """Load Lua, then fork and reap workers until the socket closes."""
     os.chdir("/")
     os.environ.clear()
     lua = LuaState()
     gc.collect()
-    gc.freeze()  # what is not looked at is not copied
+    gc.freeze()  # objects that the collector does not visit stay shared between the forks
     with socket.socket(fileno=_STDIN) as server:
-        _Zygote(server, lua).run()
+        ZygoteLoop(server, lua).run()
 
 
-class _Zygote:
-    """Who lives, by number and by pid, and the two things that are waited for."""
+class ZygoteLoop:
+    """Waits for records of the server and for exits of workers. Knows workers by number and pid."""
 
     def __init__(self, server: socket.socket, lua: LuaState) -> None:
         self._server = server
         self._lua = lua
         self._pids: dict[int, int] = {}
         self._numbers: dict[int, int] = {}
-        self._bell, ring = os.pipe()
-        os.set_blocking(ring, False)
-        os.set_blocking(self._bell, False)
-        signal.signal(signal.SIGCHLD, lambda *_: None)  # heard of, by the bell below
-        signal.set_wakeup_fd(ring, warn_on_full_buffer=False)
+        self._wakeup, write_end = os.pipe()
+        os.set_blocking(write_end, False)
+        os.set_blocking(self._wakeup, False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)  # a handler is needed for the wakeup
+        signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
 
     def run(self) -> None:
         poll = select.poll()
         poll.register(self._server, select.POLLIN)
-        poll.register(self._bell, select.POLLIN)
+        poll.register(self._wakeup, select.POLLIN)
         try:
             while True:
                 for fd, _ in poll.poll():
-                    if fd == self._bell:
-                        os.read(self._bell, 4096)
+                    if fd == self._wakeup:
+                        os.read(self._wakeup, 4096)
                         self._reap()
-                    elif not self._obey():
+                    elif not self._read_record():
                         return
         except (BrokenPipeError, ConnectionResetError):
-            return  # the server is gone, which is the end of us too
+            return  # the server has exited
         finally:
             for pid in self._numbers:
                 os.kill(pid, signal.SIGKILL)
             for pid in self._numbers:
                 os.waitpid(pid, 0)
 
-    def _obey(self) -> bool:
-        """Do what one record says; False when there will be no more."""
+    def _read_record(self) -> bool:
+        """Read one record and execute it. Return False at EOF."""
         data, fds = _received(self._server)
         if not data:
             return False
         kind, number, _ = RECORD.unpack(data)
         if kind == FORK:
-            self._fork(number, fds[0])
+            self._fork_worker(number, fds[0])
         elif number in self._pids:
             os.kill(self._pids[number], signal.SIGKILL)
         return True
 
-    def _fork(self, number: int, fd: int) -> None:
-        ours = os.getpid()
+    def _fork_worker(self, number: int, fd: int) -> None:
+        zygote = os.getpid()
         try:
             pid = os.fork()
         except OSError as error:
-            self._tell(NOT_FORKED, number, error.errno or 0)
+            self._send(NOT_FORKED, number, error.errno or 0)
         else:
             if pid == 0:
-                _work(fd, ours, self._lua)
+                _run_worker(fd, zygote, self._lua)
             self._pids[number], self._numbers[pid] = pid, number
         finally:
             os.close(fd)
@@ -109,14 +111,14 @@ class _Zygote:
                 return
             number = self._numbers.pop(pid)
             del self._pids[number]
-            self._tell(ENDED, number, status)
+            self._send(ENDED, number, status)
 
-    def _tell(self, kind: bytes, number: int, value: int) -> None:
+    def _send(self, kind: bytes, number: int, value: int) -> None:
         self._server.sendall(RECORD.pack(kind, number, value))
 
 
 def _received(server: socket.socket) -> tuple[bytes, list[int]]:
-    """One record, and the descriptor that came with it."""
+    """Receive one record, and the descriptor attached to it."""
     data, fds, _, _ = socket.recv_fds(server, RECORD.size, 1)
     while data and len(data) < RECORD.size:
         more = server.recv(RECORD.size - len(data))
@@ -124,40 +126,40 @@ def _received(server: socket.socket) -> tuple[bytes, list[int]]:
     return data, fds
 
 
-def _work(fd: int, parent: int, lua: LuaState) -> NoReturn:
-    """A worker's whole life, in the fork."""
+def _run_worker(fd: int, parent: int, lua: LuaState) -> NoReturn:
+    """Run a worker, in the forked process: set its limits, serve calls until EOF, exit."""
     code = 1
     try:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         os.dup2(fd, _STDIN)
         os.closerange(3, 1 << 16)
-        _confine(parent)
+        _apply_limits(parent)
         _serve(socket.socket(fileno=_STDIN), lua)
         code = 0
     finally:
         os._exit(code)
 
 
-def _confine(parent: int) -> None:
-    """What no plugin needs is taken away, should one ever get out of its Lua.
+def _apply_limits(parent: int) -> None:
+    """Take away what no plugin needs, in case a plugin breaks out of its Lua state.
 
-    Other systems than Linux have fewer of these; the worker is then ended by the end of its socket.
+    Other systems than Linux have fewer of these limits. There a worker ends at EOF of its socket.
     """
     if sys.platform == "linux":
         _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
         _limit(resource.RLIMIT_AS, _address_space() + limits.LUA_PROCESS_BYTES)
     if os.getppid() != parent:
-        os._exit(1)  # it ended before we asked to be ended with it
+        os._exit(1)  # the zygote exited before PR_SET_PDEATHSIG was set
     _limit(resource.RLIMIT_CORE, 0)
     _limit(resource.RLIMIT_FSIZE, 0)
     _limit(resource.RLIMIT_NPROC, 0)
-    _limit(resource.RLIMIT_NOFILE, 0)  # what is open stays so, and nothing else can be opened
+    _limit(resource.RLIMIT_NOFILE, 0)  # open descriptors stay open, new ones cannot be opened
 
 
 def _address_space() -> int:
-    """In bytes. Read without `open`, whose layers take a fifth of a millisecond in a new fork."""
+    """Return the size in bytes. Not read by `open`, which takes 0.2 ms in a new fork."""
     statm = os.open("/proc/self/statm", os.O_RDONLY)
     pages = int(os.read(statm, 64).split()[0])
     os.close(statm)
@@ -169,12 +171,12 @@ def _limit(what: int, value: int) -> None:
 
 
 def _serve(server: socket.socket, lua: LuaState) -> None:
-    """The first line begins the plugin, each other is a call; each is answered with a line."""
+    """Answer each line with a line. The first line loads the plugin, each other line is a call."""
     line = bytearray()
     while data := server.recv(_READ_BYTES):
         line += data
-        if data.endswith(b"\n"):  # one call at a time: nothing follows a whole line
-            # The kernel ends us by SIGPROF when we take too long, whatever we do then.
+        if data.endswith(b"\n"):  # the server sends one call at a time, so a newline ends the data
+            # The kernel ends this process by SIGPROF when the call takes too much CPU time.
             signal.setitimer(signal.ITIMER_PROF, limits.LUA_CPU_MS / 1000)
             answer = msgspec.json.encode(_answer(lua, line))
             signal.setitimer(signal.ITIMER_PROF, 0)
@@ -183,7 +185,7 @@ def _serve(server: socket.socket, lua: LuaState) -> None:
 
 
 def _answer(lua: LuaState, line: bytearray) -> Reply:
-    asked = msgspec.json.decode(line)
-    if "function" in asked:
-        return lua.call(asked["function"], asked["arguments"])
-    return lua.load(**asked)
+    request = msgspec.json.decode(line)
+    if "function" in request:
+        return lua.call(request["function"], request["arguments"])
+    return lua.load(**request)

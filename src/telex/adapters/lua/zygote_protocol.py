@@ -1,6 +1,6 @@
-"""What the server and the zygote send each other: records of a fixed size.
+"""Records of a fixed size between the server and the zygote: a letter, a worker's number, a value.
 
-A letter, the number of a worker, and a value. Both sides import this, and it imports nothing.
+Both processes import this module, and it imports nothing of telex.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from typing import Final
 RECORD: Final = struct.Struct("=cqi")
 
 FORK: Final = b"f"
-"""Make a worker of this number; its end of a socket comes along."""
+"""To the zygote: fork a worker with this number. The worker's end of a socket pair is attached."""
 KILL: Final = b"k"
+"""To the zygote: kill the worker with this number."""
 
 ENDED: Final = b"E"
-"""It is gone and reaped; the value is its status, as of `waitpid`."""
+"""From the zygote: the worker ended and was reaped. The value is its status, as of `waitpid`."""
 NOT_FORKED: Final = b"N"
-"""The system made none; the value is its error number."""
+"""From the zygote: `fork` failed. The value is its error number."""

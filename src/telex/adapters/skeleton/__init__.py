@@ -1,7 +1,7 @@
-"""What `telex adapter new` writes: the files beside this one, with the plugin's name in them.
+"""The files that `telex adapter new` writes: the files beside this one, with the plugin's name.
 
-They are a plugin that works, so that an author changes something that runs instead of filling a
-form. A test loads it and runs its fixture.
+They are a working plugin, so that an author changes running code instead of filling in a form. A
+test loads the plugin and runs its fixtures.
 """
 
 from __future__ import annotations
@@ -20,17 +20,15 @@ _PLACE: Final = "@NAME@"
 
 
 class DirectoryTaken(Exception):
-    """Something is there already, and it is not replaced."""
+    """The directory exists already and is not replaced."""
 
 
 def write_skeleton(directory: Path, name: str) -> list[Path]:
-    """Make the directory and what belongs in it; the files, in order. Raises DirectoryTaken."""
+    """Create the directory with its files, and return their paths. Raises DirectoryTaken."""
     try:
         directory.mkdir(parents=True)
     except FileExistsError:
-        raise DirectoryTaken(
-            f"{directory} is there already; choose another name or --dir"
-        ) from None
+        raise DirectoryTaken(f"{directory} exists already; choose another name or --dir") from None
     written = []
     for file in _FILES:
         path = directory / file

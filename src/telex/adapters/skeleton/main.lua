@@ -1,13 +1,13 @@
--- @NAME@: what the screen of a program means, and how to drive it.
+-- @NAME@: names the state of a program's screen, and drives the program.
 --
--- It begins as a plugin for anything with a prompt, such as bash. Make it yours: look at the program
--- with `telex adapter try`, keep its screens with `telex adapter record`, change the rules below
--- until `telex adapter test` is content.
+-- This file works for every program with a prompt, such as bash. Adapt it to your program: watch the
+-- program with `telex adapter try`, save its screens with `telex adapter record`, change the rules
+-- below until `telex adapter test` passes.
 
 local plugin = {}
 
--- Every rule asks for two things that do not depend on each other. One alone is seen sooner or later
--- where it means nothing: in a manual page, in a log, in a file that quotes the program.
+-- Every rule checks two independent facts. A single fact sooner or later appears where it means
+-- nothing: in a manual page, in a log, in a file that quotes the program.
 
 local function last_line(screen)
   return screen:match("([^\n]*)$")
@@ -18,7 +18,7 @@ local function row_of_last_line(screen)
   return newlines
 end
 
--- Whether the cursor waits right behind the last line: the program reads what is typed there.
+-- Whether the cursor is right behind the last line: the program reads input there.
 local function cursor_waits(seen)
   local cursor, line = seen.screen_cursor, last_line(seen.screen)
   if not cursor or not cursor.visible or line == "" then
@@ -38,10 +38,11 @@ local function is_question(seen)
   return asks ~= nil and cursor_waits(seen)
 end
 
--- The one function that every plugin has: which state is this? When no rule holds it says so.
+-- The function that every plugin must have: return the state of the screen. If no rule matches, the
+-- state is `unknown`.
 function plugin.classify(ctx)
   if ctx.process_exited then
-    return { state = "exited", confidence = 1, rule = "process", evidence = "the program has ended" }
+    return { state = "exited", confidence = 1, rule = "process", evidence = "the program has exited" }
   end
   if is_question(ctx) then
     return {
@@ -69,17 +70,17 @@ function plugin.classify(ctx)
       evidence = "the screen changed a moment ago, and nothing waits for input",
     }
   end
-  return { state = "unknown", confidence = 0, rule = "none", evidence = "no rule holds" }
+  return { state = "unknown", confidence = 0, rule = "none", evidence = "no rule matches" }
 end
 
--- An intent: what somebody wants, as what has to be typed. It is asked before anything is done, so
--- this is the place to say no.
+-- An intent: return the actions for a request of the caller. The function is called before the first
+-- action, so it can refuse the request.
 function plugin.run(params, ctx)
   if type(params.command) ~= "string" then
     telex.refuse("no_command", "run needs a command, as in { command = 'ls' }")
   end
   if not is_ready(ctx) then
-    telex.refuse("not_ready", "there is no prompt to type at")
+    telex.refuse("not_ready", "the program shows no prompt")
   end
   return {
     actions = { telex.action.text(params.command), telex.action.key("enter") },
@@ -87,7 +88,7 @@ function plugin.run(params, ctx)
   }
 end
 
--- When is a turn over? When the prompt is back and the screen stands still, or the program has ended.
+-- The end of a turn: the prompt is shown again and the screen is stable, or the program has exited.
 function plugin.wait_turn_matcher(params)
   return telex.matcher.any({
     telex.matcher.all({
@@ -98,15 +99,15 @@ function plugin.wait_turn_matcher(params)
   })
 end
 
--- A predicate: yes or no about one moment, for any matcher of the kind `lua`.
+-- A predicate: a condition on one moment, for any matcher of the kind `lua`.
 function plugin.at_prompt(input)
   return { matched = is_ready(input), evidence = last_line(input.screen) }
 end
 
--- What others are told that the plugin can do.
+-- The list of intents, wait matchers and states, for `plugin.describe`.
 function plugin.describe()
   return {
-    intents = { { name = "run", params = { command = "what to type at the prompt" } } },
+    intents = { { name = "run", params = { command = "the command to type at the prompt" } } },
     wait_matchers = { { name = "wait_turn_matcher" } },
     states = { "ready", "question", "busy", "exited", "unknown" },
   }

@@ -1,13 +1,14 @@
-"""What decides in a run: a core is given what the person said, and yields what it does about it.
+"""The interface of cores: a core gets the input of the person, and decides what a run does.
 
     class Core(Protocol):
         def run(self, asked: RunInput, context: CoreContext) -> AsyncIterator[CoreOutput]: ...
 
-It yields events; everything that has an effect it does through its context, which asks for
-permission, emits the events of each call, and refuses once the run is cancelled. So a core needs to
-know nothing of connections, storage or cancelling, and one that ignores a cancel can do no harm.
+A core yields events. Every action with an effect goes through its context, which asks for
+permission, emits the events of each call, and refuses after the run is cancelled. So a core needs
+no knowledge of connections, storage or cancellation, and a core that ignores a cancel can do no
+harm.
 
-    builtin    no language model: obeys plain commands
+    builtin    no language model: executes plain commands
     scripted   plays a file of steps, for tests and demos
 """
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RunInput:
-    """What the person said. `compact`: make the context smaller first."""
+    """The input of the person. `compact`: compact the context first."""
 
     text: str
     compact: bool = False
@@ -38,7 +39,7 @@ class RunInput:
 
 @dataclass(frozen=True, slots=True)
 class TextDelta:
-    """A piece of the text or reasoning that follows whole. Sent, never stored."""
+    """A piece of a text or reasoning event, which follows whole. Sent, never stored."""
 
     kind: Literal["text", "reasoning"]
     content: str
@@ -46,21 +47,21 @@ class TextDelta:
 
 @dataclass(frozen=True, slots=True)
 class ContextLeft:
-    """How much room is left, sent when it changed."""
+    """How much of the context window is left. Sent when it has changed."""
 
     percent: int
 
 
 @dataclass(frozen=True, slots=True)
 class ModelCalled:
-    """What one call of a model cost; for diagnostics alone."""
+    """The cost of one model call; only for diagnostics."""
 
     call: LlmCall
 
 
 @dataclass(frozen=True, slots=True)
 class RawEvent:
-    """An event as its JSON, with members that we do not know."""
+    """An event as JSON, which may have members that no type in `protocol.events` has."""
 
     event: Raw
 
@@ -70,18 +71,18 @@ CoreOutput = AgentEvent | RawEvent | TextDelta | ContextLeft | ModelCalled
 
 @dataclass(frozen=True, slots=True)
 class ToolCallOutcome:
-    """What came of a tool call. One that was denied with a reason is an error with that reason."""
+    """The result of a tool call. A call denied with a reason is an error with that reason."""
 
     text: str
     is_error: bool = False
 
 
 class TurnStopped(Exception):
-    """The person said no and nothing else: the turn is over. A core lets it pass."""
+    """The person denied a call without a reason, which ends the turn. A core must not catch it."""
 
 
 class CoreContext(Protocol):
-    """What a core can do. Every method may raise `TurnStopped` and `asyncio.CancelledError`."""
+    """The actions of a core. Every method may raise `TurnStopped` and `asyncio.CancelledError`."""
 
     @property
     def run_id(self) -> str: ...
@@ -91,45 +92,45 @@ class CoreContext(Protocol):
 
     @property
     def ui_context(self) -> bytes | None:
-        """Where the person works, as the UI sent it: an `UiContext` in JSON."""
+        """The context that the UI sent (open file, selection): a `UiContext` in JSON."""
         ...
 
     async def call(
         self, tool: str, arguments: Mapping[str, object] | bytes, title: str = ""
     ) -> ToolCallOutcome:
-        """Call a tool, if it is permitted; its events are emitted on the way."""
+        """Call a tool if it is permitted, and emit the events of the call."""
         ...
 
     async def confirm(self, title: str, message: str) -> UiConfirmResult | None:
-        """None where nobody can be asked; then it is a no."""
+        """Ask a yes-or-no question. None, which counts as no, if no UI can be asked."""
         ...
 
     async def prompt(self, title: str, message: str, *, secret: bool = False) -> str | None:
-        """None where nobody answers."""
+        """Ask for a line of text. None if no UI answers."""
         ...
 
     async def pick(
         self, title: str, items: Sequence[PickItem], *, multi: bool = False
     ) -> list[str]:
-        """Empty where nobody chooses."""
+        """Ask for a choice; return the ids of the chosen items. Empty if no UI answers."""
         ...
 
     async def steered(self) -> str | None:
-        """What the person said meanwhile, oldest first."""
+        """Return the oldest unread text of `run.steer`; None if there is none."""
         ...
 
 
 class Core(Protocol):
-    """A way to think."""
+    """The interface of a core. One object serves all runs of a runtime, also at the same time."""
 
     @property
     def name(self) -> str:
-        """As `model.list` has it."""
+        """The name of the model in `model.list`."""
         ...
 
     @property
     def details(self) -> ModelDetails: ...
 
     def run(self, asked: RunInput, context: CoreContext) -> AsyncIterator[CoreOutput]:
-        """Until it has yielded `final`, or is closed."""
+        """Run one turn. The run ends when the core yields `final` or stops."""
         ...

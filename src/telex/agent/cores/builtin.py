@@ -1,13 +1,13 @@
-"""The core that is always there. It is no language model and says so: it obeys plain commands.
+"""The core that is always available. It has no language model: it executes plain commands.
 
     list *.py        read FILE       search TEXT       run CMD
     edit FILE: OLD => NEW            write FILE: TEXT
     ask QUESTION     pick ONE, ANOTHER                 todo THING · todo · todo done N
     help
 
-Several lines are several commands. Each goes through the same tools, permissions and events as a
-model's would, so that everything around it can be tried with nothing configured. What the person's
-own commands printed (`<shell_result>`) may stand before them, and is none of them.
+Each line is a command. Commands use the same tools, permissions and events as the calls of a model,
+so that the whole agent can be tried without a model. Blocks with the output of the person's own
+commands (`<shell_result>`) before the first command are skipped.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
 
 HELP: Final = """\
 I am the builtin core: no language model, only plain commands.
-  list [PATTERN]         files, as in `list *.py`
-  read FILE              a file, with line numbers
-  search TEXT            lines that hold a text
-  run CMD                a command, if you permit it
-  edit FILE: OLD => NEW  a text in a file, replaced by another
-  write FILE: TEXT       a file, written whole
-  ask QUESTION           asks you for a line of text
-  pick ONE, ANOTHER      asks you to choose
-  todo [THING]           a list of things to do; `todo done N` ends one
-  help                   this"""
+  list [PATTERN]         list files, as in `list *.py`
+  read FILE              show a file with line numbers
+  search TEXT            find lines that contain a text
+  run CMD                run a command, if you permit it
+  edit FILE: OLD => NEW  replace a text in a file
+  write FILE: TEXT       write a whole file
+  ask QUESTION           ask you for a line of text
+  pick ONE, ANOTHER      ask you to choose
+  todo [THING]           show the todo list, or add to it; `todo done N` completes an entry
+  help                   show this list"""
 
 WORDS: Final = ("list", "read", "search", "run", "edit", "write", "ask", "pick", "todo", "help")
 _EDIT: Final = re.compile(r"(?P<file>[^:]+):\s?(?P<old>.*?) => ?(?P<new>.*)", re.DOTALL)
@@ -50,11 +50,11 @@ Call = tuple[str, dict[str, Any]]
 
 
 class BadCommand(ValueError):
-    """A command without what it needs; the sentence is the answer."""
+    """A command with missing or malformed arguments; the message is the answer."""
 
 
 class BuiltinCore:
-    """Keeps nothing between runs."""
+    """A core that executes plain commands. It keeps no state between runs."""
 
     name = "builtin"
     details = ModelDetails()
@@ -78,7 +78,8 @@ def _lines(asked: RunInput) -> list[str]:
 
 
 def commands(text: str) -> list[str]:
-    """One for each line, after what the UI put before them. Pure."""
+    """Return the commands of an input, one per line, without the blocks that the UI put before
+    them. Pure."""
     lines = without_shell_results(text).splitlines()
     return [line.strip() for line in lines if line.strip()]
 
@@ -87,8 +88,8 @@ async def _run_line(line: str, context: CoreContext) -> str:
     word, _, rest = line.partition(" ")
     match word.lower(), rest.strip():
         case "ask", question:
-            said = await context.prompt("A question", question or "What do you say?")
-            return "Nobody answered." if said is None else f"You said: {said}"
+            answer = await context.prompt("A question", question or "What do you say?")
+            return "No answer." if answer is None else f"You said: {answer}"
         case "pick", given:
             return await _picked(given, context)
         case "help", _:
@@ -106,11 +107,11 @@ async def _run_line(line: str, context: CoreContext) -> str:
 def _unknown(word: str) -> str:
     near = get_close_matches(word.lower(), WORDS, 1)
     meant = f" Did you mean `{near[0]}`?" if near else ""
-    return f"I am no language model, and do not know {word!r}.{meant}\n\n{HELP}"
+    return f"Unknown command {word!r}; I am no language model.{meant}\n\n{HELP}"
 
 
 def call_of(line: str) -> Call | None:
-    """The tool call that a command means; None for what is no command. Pure."""
+    """Return the tool call that a command stands for; None if it is not a command. Pure."""
     word, _, rest = line.partition(" ")
     rest = rest.strip()
     match word.lower():
@@ -138,7 +139,7 @@ def _needed(rest: str, how: str) -> str:
 
 
 def _unquoted(name: str) -> str:
-    """Quotes around a whole name are a habit from shells."""
+    """Remove quotes around a whole name, which people add from habit in shells."""
     quoted = len(name) > 2 and name[0] == name[-1] and name[0] in "\"'"
     return name[1:-1] if quoted else name
 
@@ -166,7 +167,7 @@ async def _picked(given: str, context: CoreContext) -> str:
     items = [PickItem(str(number), label) for number, label in enumerate(labels, 1)]
     chosen = await context.pick("Choose one", items)
     names = [item.label for item in items if item.id in chosen]
-    return f"You chose: {', '.join(names)}" if names else "Nobody chose."
+    return f"You chose: {', '.join(names)}" if names else "No choice."
 
 
 def _now() -> int:
@@ -178,18 +179,19 @@ _CLOSING: Final = "</shell_result>"
 
 
 def without_shell_results(text: str) -> str:
-    """The text after the blocks it begins with; a block that does not end is no block. Pure.
+    """Return the text after its leading `<shell_result>` blocks. Pure.
 
     After `!ls` a UI begins the next input with one block for each command that the person ran, each
-    an object in JSON. They are context, and nothing that the person said to do:
+    block a JSON object. The blocks are context, not commands:
 
         <shell_result>
         {"id": "bang_1", "command_preview": "ls", "exit_code": 0, "stdout": "README.md"}
         </shell_result>
         read README.md
 
-    A block of several lines ends at a line that begins with the closing mark. JSON has no line
-    breaks inside strings, so what a command printed cannot end it.
+    A block of several lines ends at a line that begins with the closing mark. JSON strings contain
+    no line breaks, so the output of a command cannot end a block. A block without an end is left in
+    the text.
     """
     at = 0
     while (opening := _OPENING.match(text, at)) is not None:

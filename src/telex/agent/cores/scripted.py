@@ -1,4 +1,4 @@
-"""A core that plays a file of steps: what a demo shows and what a test needs, the same each time.
+"""A core that plays a file of steps, the same each time: for demos and tests.
 
     {"name": "demo", "steps": [
       {"reasoning": "They want to see the files."},
@@ -11,9 +11,9 @@
       {"wait": 0.5}, {"fail": "as if something broke"},
       {"final": "You said {input}; the last answer was {last}."}]}
 
-`{input}` is what the person said, `{steered}` what they said since then (`run.steer`), and `{last}`
-what the step before brought. Without a `final` step,
-the last answer is the final one.
+`{input}` stands for the input of the run, `{steered}` for the texts of `run.steer` since then, and
+`{last}` for the result of the last step. Without a `final` step, the last result is the final
+answer.
 """
 
 from __future__ import annotations
@@ -38,15 +38,16 @@ if TYPE_CHECKING:
 
 
 class BadScript(ValueError):
-    """A file that is no script; the sentence says where."""
+    """A file that is not a valid script; the message says where."""
 
 
 class ScriptFailed(Exception):
-    """The script said so."""
+    """Raised by a `fail` step."""
 
 
 class ScriptStep(Struct, frozen=True, forbid_unknown_fields=True):
-    """One of its members says what it does; `message`, `arguments` and `deltas` go with some."""
+    """One step. Exactly one member is the action; `message`, `arguments` and `deltas` are
+    parameters of some actions."""
 
     text: str | None = None
     reasoning: str | None = None
@@ -76,27 +77,27 @@ def read_script(path: Path) -> ScriptedCore:
     try:
         script = msgspec.json.decode(path.read_bytes(), type=CoreScript)
     except msgspec.DecodeError as error:
-        raise BadScript(f"{path} is no script: {error}") from error
+        raise BadScript(f"{path} is not a valid script: {error}") from error
     except RecursionError as error:
-        raise BadScript(f"{path} is no script: it is nested too deeply") from error
+        raise BadScript(f"{path} is not a valid script: it is nested too deeply") from error
     for number, step in enumerate(script.steps, 1):
         if len(kinds := _kinds(step)) != 1:
-            what = f"{' and '.join(kinds)} are two steps" if kinds else "it says nothing to do"
-            raise BadScript(f"{path}, step {number}: {what}")
+            problem = f"{' and '.join(kinds)} are two steps" if kinds else "the step has no action"
+            raise BadScript(f"{path}, step {number}: {problem}")
     return ScriptedCore(script.name, script.steps)
 
 
-_BESIDE = {"deltas", "arguments", "message"}
+_PARAMETERS = {"deltas", "arguments", "message"}
 
 
 def _kinds(step: ScriptStep) -> list[str]:
-    """What it is to do: one thing, if it is a good step."""
-    given = (name for name in step.__struct_fields__ if name not in _BESIDE)
+    """Return the actions that a step names; a valid step names one."""
+    given = (name for name in step.__struct_fields__ if name not in _PARAMETERS)
     return [name for name in given if getattr(step, name) not in (None, UNSET)]
 
 
 class ScriptedCore:
-    """One script, played from its beginning in each run."""
+    """Plays one script from its beginning in each run."""
 
     details = ModelDetails()
 
@@ -105,30 +106,32 @@ class ScriptedCore:
         self._steps = steps
 
     async def run(self, asked: RunInput, context: CoreContext) -> AsyncIterator[CoreOutput]:
-        playing = _ScriptPlayer(asked, context)
+        player = _ScriptPlayer(asked, context)
         if asked.compact:
-            for said in _compacted(False):
-                yield said
+            for output in _compaction_events(False):
+                yield output
         for step in self._steps:
-            async for said in playing.play(step):
-                yield said
-                if isinstance(said, events.FinalEvent):
+            async for output in player.play(step):
+                yield output
+                if isinstance(output, events.FinalEvent):
                     return
-        yield events.FinalEvent(playing.last)
+        yield events.FinalEvent(player.last)
 
 
 class _ScriptPlayer:
+    """Plays the steps of one run. `last` is the result of the last step that asked or acted."""
+
     def __init__(self, asked: RunInput, context: CoreContext) -> None:
         self._asked = asked
         self._context = context
         self.last = ""
 
     async def play(self, step: ScriptStep) -> AsyncIterator[CoreOutput]:
-        """What a step says. Steps that ask or act bring `last`."""
+        """Yield the output of a step. Steps that ask or act set `last` instead."""
         if step.text is not None or step.reasoning is not None:
-            content = await self._filled(step.text or step.reasoning or "")
-            for said in _spoken(step, content):
-                yield said
+            content = await self._fill(step.text or step.reasoning or "")
+            for output in _text_events(step, content):
+                yield output
         elif not isinstance(step.event, UnsetType):
             yield RawEvent(Raw(msgspec.json.format(bytes(step.event), indent=-1)))
         elif step.context is not None:
@@ -136,14 +139,14 @@ class _ScriptPlayer:
         elif step.retry is not None:
             yield events.LlmRetryEvent("scripted", "overloaded", 2, 3, 0, "backoff")
         elif step.compact is not None:
-            for said in _compacted(step.compact):
-                yield said
+            for output in _compaction_events(step.compact):
+                yield output
         elif step.final is not None:
-            yield events.FinalEvent(await self._filled(step.final))
+            yield events.FinalEvent(await self._fill(step.final))
         else:
-            self.last = await self._done(step)
+            self.last = await self._execute(step)
 
-    async def _done(self, step: ScriptStep) -> str:
+    async def _execute(self, step: ScriptStep) -> str:
         context = self._context
         if step.tool is not None:
             return (await context.call(step.tool, step.arguments)).text
@@ -161,19 +164,19 @@ class _ScriptPlayer:
             raise ScriptFailed(step.fail)
         return self.last
 
-    async def _filled(self, text: str) -> str:
+    async def _fill(self, text: str) -> str:
         if "{steered}" in text:
             text = text.replace("{steered}", await self._steered())
         return text.replace("{input}", self._asked.text).replace("{last}", self.last)
 
     async def _steered(self) -> str:
         texts = []
-        while (said := await self._context.steered()) is not None:
-            texts.append(said)
+        while (steered := await self._context.steered()) is not None:
+            texts.append(steered)
         return "\n".join(texts)
 
 
-def _spoken(step: ScriptStep, content: str) -> list[CoreOutput]:
+def _text_events(step: ScriptStep, content: str) -> list[CoreOutput]:
     is_text = step.text is not None
     size = -(-len(content) // step.deltas) if step.deltas else 0
     pieces = [content[at : at + size] for at in range(0, len(content), size)] if size else []
@@ -184,7 +187,7 @@ def _spoken(step: ScriptStep, content: str) -> list[CoreOutput]:
     ]
 
 
-def _compacted(done: bool) -> list[CoreOutput]:
+def _compaction_events(done: bool) -> list[CoreOutput]:
     return [events.CompactionStartEvent(_now()), events.CompactionCompleteEvent(_now(), done)]
 
 

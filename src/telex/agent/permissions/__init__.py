@@ -1,37 +1,41 @@
-"""What an agent may do without asking, how a person is asked, and what holds what was allowed.
+"""Permissions: decide what an agent may do without a question, ask the user, and confine commands.
 
     judge = Judge(layers, Mode.MINIMAL, root, home, DiskLookup(), trusted=False)
     request = PermissionRequest("shell", {"command": "ls | head"}, cwd)
     judge.judge(request).decision   # Permission.ALLOW
 
-Judging is pure; `disk` is the one file that looks at the disk for it:
-    judge               requests and judgements, also as JSON; the file to read first
-    tool_rules          rules, their layers, and the modes that hold where no rule matches
-    shell_parser        shell text to a `ShellScript`, or `UnparsedShell`
-    shell_commands      each simple command and redirect of a script, judged
-    command_rules       which rule is about a simple command
-    embedded_commands   commands and code among the words of another command; git's aliases
-    embedded_paths      paths within a word, and names anywhere in a text
-    read_only_programs  which programs only read, by which options (readers.toml)
-    path_policy         what may be done at a path; rules for paths
-    path_walk           where a path leads, link by link, and what has to be looked up for it
-    sensitive_names     secrets, and files that programs obey, by their names (names.toml)
-    guarded_files       files that programs obey, also by links and by git's configuration
-    git_files           git's configuration and index, parsed
-    git_repository      where git reads, and what a repository's configuration may have it run
-    reader_environment  the environment of a command that nobody was asked about
-    repeatable          commands that do the same tomorrow, and what may be remembered
-    display_text        the command as a person sees it, and its digest
+The judge is pure; only `disk` reads the disk for it:
+    judge               requests and judgements, also as JSON; read this file first
+    tool_rules          rules and their layers; the modes, which decide where no rule matches
+    shell_parser        parses shell text to a `ShellScript`, or to `UnparsedShell`
+    shell_commands      judges each simple command and redirect of a script
+    command_rules       finds the rules that match a simple command
+    embedded_commands   commands and code among the arguments of another command; git aliases
+    embedded_paths      paths inside a word, and names anywhere in a text
+    read_only_programs  the programs that only read, and their options (readers.toml)
+    unnamed_files       programs that use files which their arguments do not name
+    path_policy         judges paths; rules for paths
+    path_walk           resolves a path link by link; the lookups that this needs
+    sensitive_names     names of secrets and of guarded files (names.toml)
+    ripgrep_globs       generates ripgreprc, with which rg excludes secrets
+    guarded_files       guarded files, also through links and git's configuration
+    git_config          parses git's configuration; the files that a setting runs
+    git_index           parses git's index
+    git_repository      finds a repository and the directories that git reads
+    git_inspector       decides whether git may run without a question
+    reader_environment  the environment of a command that runs without a question
+    repeatable          commands that will do the same later, and answers to remember
+    display_text        escapes foreign text for questions; the digest of a question
 
-Acting on a judgement:
-    workspace_permissions  the rules in force in one workspace, with those remembered
-    confirmation           judges a call, asks the person, and binds the answer to what was shown
-    question_text          the wording of questions
+Enforcement:
+    workspace_permissions  the rules of one workspace, with the remembered answers
+    confirmation           judges a call, asks the user, and binds the answer to what was shown
+    question_text          the text of questions
     bound_files            the files that an answer is bound to
-    confinement            what the kernel's sandbox lets an unasked command do
-    permission_handlers    the handlers of `tool.call` and `permission.explain`
+    implied_files          files and directories that a command uses without naming them
+    confinement            the kernel sandbox of a command that runs without a question
 
-Tests that anybody can use, in any language: tests/corpus/permissions.
+tests/corpus/permissions has test cases that can be used from any language.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Which rule is about a simple command whose words are known. Pure, but for `FileLookup`.
+"""Find the rules that match a simple command whose words are known. Pure, except for `FileLookup`.
 
-One that denies or asks matches also when other words stand between its own, when the program is
-written with a path or through a link, and among the words of any program that may run another;
-one that allows matches the words as they are. `shell_commands` decides what follows from a rule.
+A rule that allows matches the first words exactly. A rule that denies or asks matches more: with
+other words between its own, with the program written with a path or through a link, and among the
+arguments of any program that may run another. `shell_commands` decides what follows from a match.
 """
 
 from __future__ import annotations
@@ -31,21 +31,23 @@ if TYPE_CHECKING:
 
 
 _MOST_LINKS: Final = 16
-"""Names in one word that are looked up."""
+"""Paths in one word whose links are resolved."""
 
 
 def is_whole(rule: ToolRule) -> bool:
-    """Whether it is about all that a tool does."""
+    """Return whether a rule matches every call of its tool."""
     return rule.command is None and rule.text is None and rule.path is None
 
 
 @dataclass(frozen=True, slots=True)
 class CommandRules:
+    """Finds the rules that match a command in a directory."""
+
     paths: PathPolicy
     rules: Sequence[ToolRule]
 
-    def about(self, argv: tuple[str, ...], cwd: str, *decisions: Permission) -> ToolRule | None:
-        """The first with the first of these decisions."""
+    def matching(self, argv: tuple[str, ...], cwd: str, *decisions: Permission) -> ToolRule | None:
+        """Return the first matching rule; earlier decisions take precedence."""
         for decision in decisions:
             for rule in self._with(decision, cwd):
                 if self._matches(rule, argv, cwd):
@@ -53,12 +55,13 @@ class CommandRules:
         return None
 
     def restricting(self, argv: tuple[str, ...], cwd: str, decision: Permission) -> ToolRule | None:
-        """The same, and about something that this program may be told to run."""
-        if rule := self.about(argv, cwd, decision):
+        """Return a rule with this decision that matches the command itself, or a command that its
+        arguments may make it run."""
+        if rule := self.matching(argv, cwd, decision):
             return rule
         forms = [
             form
-            for form in (argv, *self.by_links(argv, cwd))
+            for form in (argv, *self.with_links_resolved(argv, cwd))
             if not runs_nothing(form) and not runs_no_word(form)
         ]
         for rule in self._with(decision, cwd) if forms else ():
@@ -66,59 +69,63 @@ class CommandRules:
                 return rule
         return None
 
-    def doubtful(self, argv: tuple[str, ...], cwd: str) -> ToolRule | None:
-        """One that denies or asks and may be about this, though its words do not say so."""
-        forms = (argv, *self.by_links(argv, cwd))
-        return self._first(
-            lambda command: any(may_be_rule_command(command, one) for one in forms), cwd
+    def possible(self, argv: tuple[str, ...], cwd: str) -> ToolRule | None:
+        """Return a rule that denies or asks and may match, although the words do not show it."""
+        forms = (argv, *self.with_links_resolved(argv, cwd))
+        return self._first_restricting(
+            lambda command: any(may_be_rule_command(command, form) for form in forms), cwd
         )
 
-    def by_links(self, argv: tuple[str, ...], cwd: str) -> tuple[tuple[str, ...], ...]:
-        """The same words, with what links among them lead to, also in a word that is a text: any
-        may be a program that another one runs. One for each link on the longest way."""
+    def with_links_resolved(self, argv: tuple[str, ...], cwd: str) -> tuple[tuple[str, ...], ...]:
+        """Return further forms of the command, with links among its words replaced by their
+        targets, also inside a word that is a text: any of them may be a program that another one
+        runs. There is one form for each step of the longest chain of links."""
         if not self.restrict:
             return ()
-        found = [self._led_to(word, cwd) for word in argv]
+        found = [self._resolved_forms(word, cwd) for word in argv]
         return tuple(
-            tuple(ways[min(at, len(ways) - 1)] for ways in found)
+            tuple(forms[min(at, len(forms) - 1)] for forms in found)
             for at in range(1, max(map(len, found), default=1))
         )
 
-    def _led_to(self, word: str, cwd: str) -> list[str]:
+    def _resolved_forms(self, word: str, cwd: str) -> list[str]:
         forms = [word]
         named = (piece for piece in dict.fromkeys(split_embedded_words(word)) if "/" in piece)
         for piece in islice(named, _MOST_LINKS):
-            way = self.paths.files.resolve(self.paths.absolute(piece, cwd))
+            resolved = self.paths.files.resolve(self.paths.absolute(piece, cwd))
             forms += [
                 word.replace(piece, place)
-                for place in ((*way.passed, way.end) if way.passed else ())
+                for place in ((*resolved.passed, resolved.end) if resolved.passed else ())
                 if posixpath.basename(place) != posixpath.basename(piece)
             ]
         return list(dict.fromkeys(forms))
 
     def may_hide(self, rule: ToolRule, argv: tuple[str, ...]) -> bool:
-        """Whether words after those that a rule allows may be code for what another rule denies."""
+        """Return whether the words after those of an allowing rule may be code for a restricted
+        command."""
         return self.restrict and rule.command is not None and holds_code(argv, len(rule.command))
 
     def in_text(self, text: str, cwd: str) -> ToolRule | None:
-        """One that denies or asks and whose words are all in a text."""
-        return self._first(lambda command: text_has_rule_words(command, text), cwd)
+        """Return a rule that denies or asks and whose words are all in a text."""
+        return self._first_restricting(lambda command: text_has_rule_words(command, text), cwd)
 
-    def _first(self, fits: Callable[[tuple[str, ...]], bool], cwd: str) -> ToolRule | None:
+    def _first_restricting(
+        self, matches: Callable[[tuple[str, ...]], bool], cwd: str
+    ) -> ToolRule | None:
         for decision in (Permission.DENY, Permission.ASK):
             for rule in self._with(decision, cwd):
-                if rule.command and fits(rule.command):
+                if rule.command and matches(rule.command):
                     return rule
         return None
 
     @property
     def restrict(self) -> bool:
-        """Whether there is one that denies or asks: what is not known may be what it is about."""
+        """Whether any rule denies or asks: an unknown command may be the one it restricts."""
         return any(rule.decision is not Permission.ALLOW for rule in self.rules)
 
     @property
     def free(self) -> bool:
-        """Whether one allows the whole tool."""
+        """Whether a rule allows every shell command."""
         return any(
             rule.is_for(SHELL_TOOL, "") and rule.decision is Permission.ALLOW
             for rule in self.rules
@@ -134,9 +141,11 @@ class CommandRules:
         if rule.text is not None or (rule.command is None and rule.path is not None):
             return False
         if rule.decision is not Permission.ALLOW:
-            forms = (argv, *self.by_links(argv, cwd))
-            about = rule.command is None or any(is_rule_command(rule.command, one) for one in forms)
-            return about and (rule.path is None or any(self._covered(rule, argv[1:], cwd)))
+            forms = (argv, *self.with_links_resolved(argv, cwd))
+            matches = rule.command is None or any(
+                is_rule_command(rule.command, form) for form in forms
+            )
+            return matches and (rule.path is None or any(self._covered(rule, argv[1:], cwd)))
         if rule.command is None:
             return True
         if not rule.begins(argv):

@@ -1,18 +1,19 @@
-"""The kernel's sandbox for a command that nobody was asked about: the second wall behind the judge.
+"""Compute the kernel sandbox of a command that runs without a question.
 
-The judge reads a text and says where it leads; the kernel sees where it goes. So what the judge
-took for harmless runs where it can do no harm: it reads the root and what programs need of the
-system, it writes the files that it was judged to write and a directory of its own for temporary
-ones, and in mode minimal it has no network.
+The sandbox is a second line of defence behind the judge. The judge reads the text of a command; the
+kernel sees what the command really does. A command that was judged to be harmless may read the root
+and the system's programs, write the files that it was judged to write and a temporary directory of
+its own, and in mode minimal it has no network.
 
-Not held is what the person decided: a command they said yes to, one that a rule of theirs or a
-remembered yes allows by its words, and all of mode full. They gave it leave to do what it does,
-which nobody here can know. A rule about paths is no such leave: it opens those paths in the wall.
+A command that the user decided about is not confined: one that the user approved, one that a rule
+or a remembered answer allows by its words, and every command in mode full. The user permitted it to
+do what it does, and telex cannot know what that needs. A rule about paths is different: it only
+adds those paths to the sandbox.
 
-Git also needs its repository and the person's settings (`git_read_paths`). The kernel tells a
-refusal to the command alone, which may print it (`was_refused_by_kernel`).
+Git also needs its repository and the user's settings (`git_read_paths`). The kernel reports a
+refusal only to the command, which may print it (`was_refused_by_kernel`).
 
-`telex.processes.sandbox` has the means. Looks at the disk: blocks.
+`telex.processes.sandbox` implements the sandbox. The functions here read the disk and block.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from telex.agent.permissions.git_repository import GitInspector
+from telex.agent.permissions.git_inspector import GitInspector
 from telex.agent.permissions.tool_rules import (
     SHELL_TOOL,
     Mode,
@@ -60,11 +61,12 @@ if TYPE_CHECKING:
 
 
 SEARCH_TOOL: Final = "search"
-HELD_TOOLS: Final = {SHELL_TOOL: (), SEARCH_TOOL: ("rg",)}
-"""Those that run a program, and which, where that is not among the pieces that were judged."""
+CONFINED_TOOLS: Final = {SHELL_TOOL: (), SEARCH_TOOL: ("rg",)}
+"""Tools that run programs, each with the programs that are not among the judged pieces."""
 
 _SETTINGS: Final = (
-    # What programs need of /etc, one by one: Landlock cannot take a file out of a directory again.
+    # Files of /etc that programs need. They are listed one by one, because Landlock cannot exclude
+    # a file from an allowed directory.
     *("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "ld.so.preload"),
     *("passwd", "group", "nsswitch.conf", "localtime", "timezone", "locale.alias", "os-release"),
     *("hosts", "host.conf", "resolv.conf", "gai.conf", "services", "protocols"),
@@ -73,20 +75,21 @@ _SETTINGS: Final = (
     *("gitconfig", "gitattributes", "magic", "magic.mime", "terminfo"),
 )
 _FACTS: Final = (
-    # Of the machine, and of the shell itself or what it becomes; each of its children is another
-    # process, and what others were started with is not for everybody.
+    # Facts about the machine, and `/proc/self` of the shell or of the program that replaces it. Its
+    # children are other processes, whose command lines may contain secrets.
     "/proc/self",
     *("/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/uptime", "/proc/loadavg"),
     *("/proc/version", "/proc/filesystems", "/proc/sys/vm/overcommit_memory"),
     "/sys/devices/system/cpu",
 )
 _LIBRARIES: Final = ("lib", "lib32", "lib64", "libexec", "opt", "Cellar")
-"""Beside a directory of programs. `share` too, but in a home: there keyrings are kept in one."""
+"""Directories next to a directory of programs. `share` is added too, except in a home directory,
+where it contains keyrings."""
 _SERVICE_VARIABLES: Final = re.compile(
     r"SSH_AUTH_SOCK|SSH_AGENT_PID|GPG_AGENT_INFO|DBUS_.*_ADDRESS|DISPLAY|WAYLAND_DISPLAY|XAUTHORITY"
     r"|DOCKER_.*|CONTAINER_HOST|KUBECONFIG|XDG_RUNTIME_DIR"
 )
-"""Where others wait who would do what a command may not."""
+"""Variables with the address of a service that could do for a command what it may not do itself."""
 
 
 def confinement(
@@ -96,10 +99,11 @@ def confinement(
     environment: Mapping[str, str],
     kernel: Kernel | None = None,
 ) -> Confinement | None:
-    """For a call that was allowed without a question; None where nothing holds it."""
-    if tool not in HELD_TOOLS or judged.decision is not Permission.ALLOW:
+    """Return the sandbox of a call that is allowed without a question; None if it runs without a
+    sandbox."""
+    if tool not in CONFINED_TOOLS or judged.decision is not Permission.ALLOW:
         return None
-    if judge.mode is Mode.FULL or (tool == SHELL_TOOL and _is_free(judged, judge)):
+    if judge.mode is Mode.FULL or (tool == SHELL_TOOL and _is_allowed_by_user(judged, judge)):
         return None
     kernel = kernel or asked_kernel()
     if not kernel.linux:
@@ -109,8 +113,16 @@ def confinement(
         *map(Place, (*PROGRAMS, *_FACTS, *(f"/etc/{name}" for name in _SETTINGS))),
         *(Place(device, Access.WRITE) for device in DEVICES),
         Place(judge.root),
-        *map(Place, _of_programs({*programs, *HELD_TOOLS[tool]}, judge.home, environment)),
-        *(place for piece in judged.pieces for one in piece.touched for place in _of(one, judge)),
+        *map(
+            Place,
+            _program_directories({*programs, *CONFINED_TOOLS[tool]}, judge.home, environment),
+        ),
+        *(
+            place
+            for piece in judged.pieces
+            for touched in piece.touched
+            for place in _allowed_places(touched, judge)
+        ),
     ]
     if config := environment.get("RIPGREP_CONFIG_PATH"):
         places.append(Place(config))
@@ -127,40 +139,39 @@ def confinement(
 
 
 def without_service_sockets(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment without the addresses of agents, buses and container engines."""
     return {
         name: value for name, value in environment.items() if not _SERVICE_VARIABLES.fullmatch(name)
     }
 
 
-def describe_confinement(held: Confinement, root: Path) -> str:
-    """For a person, and for a language model: what it may do."""
-    made = [rule.path for rule in held.rules or () if rule.access is not Access.READ]
-    written = [path for path in made if path not in DEVICES]
-    files = (
-        f"reads {root} and the system's programs, writes {', '.join(written) or 'nothing'} but "
-        "temporary files"
-    )
-    return (
-        f"{files if held.holds_files else 'reads and writes what you do'}, and has {_network(held)}"
-    )
+def describe_confinement(confined: Confinement, root: Path) -> str:
+    """Describe for a user and for a language model what a confined command may do."""
+    rules = [rule for rule in confined.rules or () if rule.access is not Access.READ]
+    written = [rule.path for rule in rules if rule.path not in DEVICES]
+    files = "reads and writes the same files as you"
+    if confined.holds_files:
+        writes = f"{', '.join(written)} and temporary files" if written else "only temporary files"
+        files = f"reads {root} and the system's programs, writes {writes}"
+    return f"{files}, and has {_network(confined)}"
 
 
-def _network(held: Confinement) -> str:
-    if held.kernel.machine:
-        return "no network" if held.sockets is Sockets.NONE else "no local sockets"
-    no_tcp = held.sockets is Sockets.NONE and held.kernel.landlock >= WITH_TCP
+def _network(confined: Confinement) -> str:
+    if confined.kernel.machine:
+        return "no network" if confined.sockets is Sockets.NONE else "no local sockets"
+    no_tcp = confined.sockets is Sockets.NONE and confined.kernel.landlock >= WITH_TCP
     return "no TCP" if no_tcp else "your network"
 
 
-def _is_free(judged: Judgement, judge: Judge) -> bool:
-    """Whether the person allowed the command itself, or all commands."""
+def _is_allowed_by_user(judged: Judgement, judge: Judge) -> bool:
+    """Return whether a rule of the user allows the command by its words, or all commands."""
     decided = (judged.rule, *(piece.verdict.rule for piece in judged.pieces))
     whole = (rule for rule in judge.rules if rule.decision is Permission.ALLOW and _is_whole(rule))
     return any(_is_for_commands(rule) for rule in (*decided, *whole) if rule)
 
 
 def _is_for_commands(rule: ToolRule) -> bool:
-    """By its words, or as a whole; not one about what is read and written."""
+    """Return whether a rule matches commands by their words or as a whole, not only paths."""
     named = rule.command is not None or rule.text is not None
     return named or (rule.path is None and matches_pattern(rule.tool, SHELL_TOOL))
 
@@ -169,25 +180,27 @@ def _is_whole(rule: ToolRule) -> bool:
     return (rule.command, rule.text, rule.path, rule.cwd) == (None, None, None, None)
 
 
-def _of(one: TouchedPath, judge: Judge) -> Iterator[Place]:
-    """A path outside the root that a rule lets be read, or one that is to be written."""
-    if one.verdict.decision is not Permission.ALLOW:
+def _allowed_places(touched: TouchedPath, judge: Judge) -> Iterator[Place]:
+    """Yield a path that a rule allows to read, or that the command is allowed to write."""
+    if touched.verdict.decision is not Permission.ALLOW:
         return
-    by_rule = one.verdict.rule is not None
-    if one.access is PathAccess.READ:
+    by_rule = touched.verdict.rule is not None
+    if touched.access is PathAccess.READ:
         if by_rule:
-            yield Place(one.real)
-    elif by_rule or (judge.mode is Mode.TRUSTED and _is_below(one.real, judge.root)):
-        there = one.real
-        while not os.path.lexists(there):
-            there = os.path.dirname(there)
-        # A new file has no name yet that a rule could be about.
-        yield Place(there, Access.MAKE_FILES)
+            yield Place(touched.real)
+    elif by_rule or (judge.mode is Mode.TRUSTED and _is_below(touched.real, judge.root)):
+        existing = touched.real
+        while not os.path.lexists(existing):
+            existing = os.path.dirname(existing)
+        # A Landlock rule needs an existing path, so a new file gets a rule for its directory.
+        yield Place(existing, Access.MAKE_FILES)
 
 
-def _of_programs(names: set[str], home: str, environment: Mapping[str, str]) -> Iterator[str]:
-    """Where the command's programs are and what PATH has, with the libraries beside them and no
-    more than that: `~/.local` and `~/.cargo` hold secrets as well."""
+def _program_directories(
+    names: set[str], home: str, environment: Mapping[str, str]
+) -> Iterator[str]:
+    """Yield the directories of the command's programs and of PATH, with the libraries next to them,
+    and nothing else: `~/.local` and `~/.cargo` also contain secrets."""
     path = environment.get("PATH", os.defpath)
     directories = [place for place in path.split(os.pathsep) if os.path.isabs(place)]
     for name in names:
@@ -200,7 +213,7 @@ def _of_programs(names: set[str], home: str, environment: Mapping[str, str]) -> 
 
 def _beside(directory: str, home: str) -> Iterator[str]:
     above, name = os.path.split(directory.rstrip("/"))
-    if name == "shims":  # they lead to versions that are kept next to them
+    if name == "shims":  # the program versions are next to the shims
         yield above
     elif name in ("bin", "sbin"):
         yield from (os.path.join(above, library) for library in _LIBRARIES)
@@ -212,8 +225,8 @@ def _is_below(path: str, directory: str) -> bool:
     return os.path.join(path, "").startswith(os.path.join(directory, ""))
 
 
-_DEEP: Final = 5
-"""As many files that include each other."""
+_INCLUDE_DEPTH: Final = 5
+"""Levels of files that include each other."""
 _NAMES_A_FILE: Final = re.compile(
     r'^\s*(?:path|excludesfile|attributesfile)\s*=\s*"?([^"\n]+?)"?\s*$',
     re.IGNORECASE | re.MULTILINE,
@@ -221,20 +234,20 @@ _NAMES_A_FILE: Final = re.compile(
 
 
 def git_read_paths(paths: PathPolicy, environment: Mapping[str, str]) -> list[str]:
-    """What git reads besides the root: its repository, if that is elsewhere, and the person's
-    settings. Git ends with an error where it finds one of these and may not read it. Some may not
-    be there; of a repository that git may not read without a question, there are none."""
+    """Return the paths that git reads besides the root: the user's settings, and its repository if
+    that is elsewhere. Git fails if one of these exists and it may not read it. Some may not exist.
+    A repository that git may not read without a question is left out."""
     home = paths.home
     xdg = environment.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
-    own = [os.path.join(xdg, "git", name) for name in ("config", "ignore", "attributes")]
-    settings = [os.path.join(home, ".gitconfig"), own[0]]
-    included = [path for file in settings for path in _named_in(file, home, _DEEP)]
-    return [*settings, *own[1:], *included, *GitInspector(paths).places()]
+    in_xdg = [os.path.join(xdg, "git", name) for name in ("config", "ignore", "attributes")]
+    settings = [os.path.join(home, ".gitconfig"), in_xdg[0]]
+    included = [path for file in settings for path in _named_in(file, home, _INCLUDE_DEPTH)]
+    return [*settings, *in_xdg[1:], *included, *GitInspector(paths).directories()]
 
 
 def _named_in(settings: str, home: str, depth: int) -> Iterator[str]:
-    """Files that a file of settings includes or names. Read without understanding: one too many is
-    still a file that the person named there."""
+    """Yield the files that a settings file includes or names. The file is searched and not parsed:
+    a path too many is still one that the user wrote there."""
     if depth == 0:
         return
     for name in _NAMES_A_FILE.findall(_read(settings)):
@@ -245,7 +258,7 @@ def _named_in(settings: str, home: str, depth: int) -> Iterator[str]:
 
 
 def _read(path: str) -> str:
-    """Nothing where there is no such file, or git could not read it either."""
+    """Return the content of a file; empty if it does not exist, or git could not read it either."""
     try:
         return os.fsdecode(read_file(Path(path)) or b"")
     except ConfigError:
@@ -254,18 +267,18 @@ def _read(path: str) -> str:
 
 _TRANSLATIONS: Final = "/usr/share/locale"
 _BAD_CALL: Final = "SIGSYS"
-"""By which a filter ends a program that was built for another machine."""
+"""The signal with which the system call filter ends a program built for another architecture."""
 
 
 def was_refused_by_kernel(
     ran: CommandResult, environment: Mapping[str, str], translations: str = _TRANSLATIONS
 ) -> bool:
-    """Whether its output has what the C library says of a refusal, in the language of its
-    environment. Standard output counts only where it failed: it may be a file about something
-    else."""
+    """Return whether the output has the C library's message for a refusal, in the language of the
+    command's environment. Standard output counts only if the command failed: otherwise it may be
+    the content of a file that has the same words."""
     output = ran.stderr if ran.exit_code == 0 else ran.stderr + ran.stdout
-    said = _refusals(tuple(_languages(environment)), translations)
-    return ran.signal == _BAD_CALL or any(text in output for text in said)
+    messages = _refusal_messages(tuple(_languages(environment)), translations)
+    return ran.signal == _BAD_CALL or any(text in output for text in messages)
 
 
 def _languages(environment: Mapping[str, str]) -> list[str]:
@@ -275,7 +288,7 @@ def _languages(environment: Mapping[str, str]) -> list[str]:
 
 
 @lru_cache(maxsize=8)
-def _refusals(languages: tuple[str, ...], translations: str) -> frozenset[str]:
-    spoken = gettext.translation("libc", translations, languages, fallback=True)
+def _refusal_messages(languages: tuple[str, ...], translations: str) -> frozenset[str]:
+    catalogue = gettext.translation("libc", translations, languages, fallback=True)
     plain = [os.strerror(number) for number in (errno.EACCES, errno.EPERM)]
-    return frozenset([*plain, *map(spoken.gettext, plain)])
+    return frozenset([*plain, *map(catalogue.gettext, plain)])

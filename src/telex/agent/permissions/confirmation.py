@@ -1,12 +1,13 @@
-"""May this call be made? Judged first, asked where the judgement says so, and bound to the answer.
+"""Judge a tool call, create the question for the user, and bind the answer to what was shown.
 
-The person is shown every byte that will be used, escaped, and the question carries a digest of it.
-What runs is the call that was shown: in the places that its paths led to when it was judged, on the
-file as it was then, with the digest made again after the answer. If anything differs, nothing runs.
-The places hold also for what is allowed without a question, and so does the kernel's sandbox, which
-holds nothing that the person said yes to (`confinement`).
+The question shows every byte that will be used, escaped, and has a digest of it. Only the call that
+was shown runs: with the paths as they were resolved when it was judged, on the file as it was then,
+and with the digest computed again after the answer. If anything differs, nothing runs. The resolved
+paths are also used for calls that are allowed without a question. Those run in the kernel sandbox
+too; calls that the user approved do not (`confinement`).
 
-Used for the calls of a core and for `tool.call`; whoever asks says how (`Asker`).
+Used for the calls of a core and for `tool.call`. `confirm` returns an outcome, or a question that
+the caller sends; `settle` turns the answer into an outcome.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 import os
 from dataclasses import astuple, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -39,9 +40,8 @@ from telex.agent.permissions.reader_environment import (
 from telex.agent.permissions.tool_rules import PATH_ARGUMENTS, PATH_TOOLS, SHELL_TOOL
 from telex.agent.permissions.workspace_permissions import REMEMBERED
 from telex.agent.protocol import events
-from telex.agent.protocol.ui_requests import CONFIRM, UiConfirmRequestParams, UiConfirmResult
+from telex.agent.protocol.ui_requests import UiConfirmRequestParams, UiConfirmResult
 from telex.agent.sandbox_files import OutsideSandbox, Sandbox
-from telex.agent.store import NotStorable
 from telex.agent.tools.tool import Preview, ToolResult
 from telex.processes.shielded import run_in_thread
 
@@ -51,36 +51,29 @@ if TYPE_CHECKING:
     from telex.agent.permissions import Judgement, RememberScope
     from telex.agent.permissions.workspace_permissions import WorkspacePermissions
     from telex.agent.questions import UiAnswer
-    from telex.agent.store import Store
+    from telex.agent.store import NotStorable, Store
     from telex.agent.tools.tool import ToolContext
     from telex.agent.tools.tool_registry import PreparedCall
     from telex.processes.sandbox import Confinement, Kernel
 
 WHY = "Why you are asked: "
-NO_CONFIRM = "nobody here can be asked"
-WANTS_OUT = "the agent asks to run it outside the kernel's sandbox"
+NO_CONFIRM = "no user can be asked here"
+WANTS_OUT = "the agent requests to run the command outside the kernel sandbox"
 OUTSIDE_SANDBOX = "outside_sandbox"
-"""The argument of the shell tool that asks for it."""
+"""The argument of the shell tool with which an agent requests that."""
 TOO_MANY_FILES = (
-    f"it may use more files than an answer can be bound to ({AGENT_BOUND_PATHS} paths), so that "
-    "nobody was asked: give it in parts, or write the long text to a file first"
+    f"the command may use more files than an answer can cover ({AGENT_BOUND_PATHS} paths), so the "
+    "user was not asked; split the command, or write the long text to a file first"
 )
-SAID_NO_BEFORE = "you said no to this before (`telex agent remembered` lists and forgets it)"
-
-
-class Asker(Protocol):
-    """Who can be asked on behalf of a call."""
-
-    async def emit(self, event: events.AgentEvent) -> None: ...
-
-    async def ask(self, method: str, params: msgspec.Struct, digest: bytes) -> UiAnswer | None:
-        """None: there is nobody who could be asked."""
-        ...
+REFUSED_BEFORE = (
+    "the user refused this before and asked to remember it "
+    "(to list and forget remembered answers, run: telex agent remembered)"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class AllowedCall:
-    """Run this, in that."""
+    """The call may run, with these arguments and in this context."""
 
     call: PreparedCall
     context: ToolContext
@@ -88,7 +81,7 @@ class AllowedCall:
 
 @dataclass(frozen=True, slots=True)
 class RefusedCall:
-    """It does not run, and why. `stop`: the person said no and nothing else."""
+    """The call must not run. `stop`: the user refused without a reason, so the run ends."""
 
     why: str
     stop: bool = False
@@ -97,7 +90,7 @@ class RefusedCall:
 
 @dataclass(frozen=True, slots=True)
 class FailedCall:
-    """It would fail, so nobody was asked."""
+    """The call would fail, so the user was not asked."""
 
     result: ToolResult
 
@@ -105,28 +98,43 @@ class FailedCall:
 CallOutcome = AllowedCall | RefusedCall | FailedCall
 
 
+@dataclass(frozen=True, slots=True)
+class ConfirmQuestion:
+    """A call that the user must decide about: send `params`, then pass the answer to `settle`."""
+
+    judged: Judgement
+    call: PreparedCall
+    context: ToolContext
+    files: BoundFiles
+    params: UiConfirmRequestParams
+    digest: bytes
+    events: tuple[events.AgentEvent, ...]
+    """The events that announce the question in a run."""
+
+
 class Confirmer:
-    """One for each runtime."""
+    """Judges and confirms the calls of one runtime."""
 
     def __init__(
         self, permissions: WorkspacePermissions, store: Store, kernel: Kernel | None = None
     ) -> None:
-        """`kernel` is another than this one, for tests."""
+        """Create the confirmer; tests pass a `kernel` other than the running one."""
         self.permissions = permissions
         self._store = store
         self._kernel = kernel
 
     def judge(self, call: PreparedCall, context: ToolContext) -> Judgement:
-        """Looks where paths lead; blocks. Raises what the sandbox and the system say."""
-        return self._judged(_request(call, context), context)
+        """Judge a call; reads the disk and blocks. Raise `OutsideSandbox` or `OSError` for a path
+        that the call cannot use."""
+        return self._judge(_request(call, context), context)
 
     def confinement(
         self, judged: Judgement, tool: str, environment: Mapping[str, str]
     ) -> Confinement | None:
-        """What the kernel would hold the call to; blocks."""
+        """Return the kernel sandbox of the call; None if it runs without one. Blocks."""
         return confinement(judged, self.permissions.judge, tool, environment, self._kernel)
 
-    def _judged(self, request: PermissionRequest, context: ToolContext) -> Judgement:
+    def _judge(self, request: PermissionRequest, context: ToolContext) -> Judgement:
         judged = self.permissions.judge.judge(request)
         wants_out = request.tool == SHELL_TOOL and request.arguments.get(OUTSIDE_SANDBOX)
         if wants_out and self.confinement(judged, request.tool, context.environment) is not None:
@@ -134,129 +142,143 @@ class Confirmer:
         return judged
 
     async def confirm(
-        self, call: PreparedCall, context: ToolContext, asker: Asker, call_id: str | None = None
-    ) -> CallOutcome:
-        request = await run_in_thread(lambda _: _judgeable(call, context))
+        self, call: PreparedCall, context: ToolContext, call_id: str | None = None
+    ) -> CallOutcome | ConfirmQuestion:
+        """Judge the call. Return a question if the user has to decide."""
+        request = await run_in_thread(lambda _: _request_or_failure(call, context))
         if isinstance(request, ToolResult):
             return FailedCall(request)
-        judged = await run_in_thread(lambda _: self._judged(request, context))
-        there = _there(call, request, judged)
+        judged = await run_in_thread(lambda _: self._judge(request, context))
+        resolved = _with_resolved_paths(call, request, judged)
         context = replace(context, sandbox=context.sandbox.exactly())
         match judged.decision:
             case Permission.ALLOW:
-                return await run_in_thread(lambda _: self._allowed(judged, there, context))
+                return await run_in_thread(lambda _: self._allow(judged, resolved, context))
             case Permission.DENY:
-                return RefusedCall(_reason(judged))
-        preview = await there.preview(context)
+                return RefusedCall(_denial(judged))
+        preview = await resolved.preview(context)
         if isinstance(preview, ToolResult):
             return FailedCall(preview)
         if preview is not None:
-            there = there.pinned(preview)
-            await asker.emit(_previewed(there, preview, call_id))
-        await asker.emit(events.PermissionReadyEvent(call.tool.name, call_id))
-        said = question_message(there, call, preview, context)
-        return await self._asked(judged, there, context, asker, said)
+            resolved = resolved.pinned(preview)
+        files = await run_in_thread(lambda _: self._bound_files(judged, resolved, context))
+        if not files.is_complete:
+            return RefusedCall(TOO_MANY_FILES)
+        digest = _digest(resolved, context, files)
+        message = question_message(resolved, call, preview, context)
+        return ConfirmQuestion(
+            judged,
+            resolved,
+            context,
+            files,
+            self._question(judged, resolved, [message, *link_notes(files)], digest),
+            digest.encode(),
+            _announcement(resolved, preview, call_id),
+        )
 
-    def _allowed(self, judged: Judgement, call: PreparedCall, context: ToolContext) -> AllowedCall:
-        environment = self._safe(judged, context)
-        held = self.confinement(judged, call.tool.name, environment)
-        if held is not None:
+    async def settle(self, question: ConfirmQuestion, answer: UiAnswer | None) -> CallOutcome:
+        """Return the outcome of an answer; `answer` is None if no UI can ask the user.
+
+        A yes counts only while the call and its files are as they were shown.
+        """
+        judged, call, context = question.judged, question.call, question.context
+        if answer is None:
+            return RefusedCall(f"{NO_CONFIRM}; {judged.why}")
+        outcome = _outcome(answer.value, call, context)
+        if isinstance(outcome, AllowedCall):
+            now = await run_in_thread(lambda _: self._bound_files(judged, call, context))
+            if changed := _changed(question.files, now):
+                return RefusedCall(changed)
+            if answer.digest != _digest(call, context, now).encode():
+                return RefusedCall("the answer belongs to another question; nothing was run")
+        await self._remember(judged, answer)
+        return outcome
+
+    def _allow(self, judged: Judgement, call: PreparedCall, context: ToolContext) -> AllowedCall:
+        environment = self._unattended_environment(judged, context)
+        confined = self.confinement(judged, call.tool.name, environment)
+        if confined is not None:
             environment = without_service_sockets(environment)
-        return AllowedCall(call, replace(context, environment=environment, confinement=held))
+        return AllowedCall(call, replace(context, environment=environment, confinement=confined))
 
-    def _safe(self, judged: Judgement, context: ToolContext) -> dict[str, str]:
-        # A remembered text is one of readers; another text that a rule names is as the person's.
+    def _unattended_environment(self, judged: Judgement, context: ToolContext) -> dict[str, str]:
+        # A remembered text has only repeatable commands. Any other text that a rule allows runs in
+        # the user's environment, as if the user had typed it.
         rule = judged.rule
         is_text = rule is not None and rule.text is not None and rule.layer != REMEMBERED
-        is_free = is_text or self.permissions.mode is Mode.FULL
-        only_reads = not is_free and needs_reader_environment(judged.pieces)
+        is_unrestricted = is_text or self.permissions.mode is Mode.FULL
+        only_reads = not is_unrestricted and needs_reader_environment(judged.pieces)
         return unattended_environment(
             context.environment, self.permissions.root, only_reads=only_reads
         )
 
-    async def _asked(
-        self, judged: Judgement, call: PreparedCall, context: ToolContext, asker: Asker, said: str
-    ) -> CallOutcome:
-        files = await run_in_thread(lambda _: self._files(judged, call, context))
-        if not files.is_whole:
-            return RefusedCall(TOO_MANY_FILES)
-        bound = _digest(call, context, files)
-        try:
-            whole = "\n\n".join([said, *link_notes(files)])
-            params = self._question(judged, call, whole, bound)
-            answer = await asker.ask(CONFIRM, params, bound.encode())
-        except NotStorable as problem:
-            return RefusedCall(f"it is too long to be shown: {problem}")
-        if answer is None:
-            return RefusedCall(f"{NO_CONFIRM}; {judged.why}")
-        verdict = _told(answer.value, call, context)
-        if isinstance(verdict, AllowedCall):
-            now = await run_in_thread(lambda _: self._files(judged, call, context))
-            if changed := _changed(files, now):
-                return RefusedCall(changed)
-            if answer.digest != _digest(call, context, now).encode():
-                return RefusedCall("the answer is about something else; nothing was run")
-        await self._remember(judged, answer)
-        return verdict
-
-    def _files(self, judged: Judgement, call: PreparedCall, context: ToolContext) -> BoundFiles:
+    def _bound_files(
+        self, judged: Judgement, call: PreparedCall, context: ToolContext
+    ) -> BoundFiles:
         if call.tool.name != SHELL_TOOL:
-            return BoundFiles({}, is_whole=True)
+            return BoundFiles({}, is_complete=True)
         given, paths = call.arguments, self.permissions.judge.paths
         sandbox = Sandbox(context.sandbox.root)
         return find_bound_files(judged, paths, sandbox, Path(given.cwd), given.command)
 
     def _question(
-        self, judged: Judgement, call: PreparedCall, said: str, bound: str
+        self, judged: Judgement, call: PreparedCall, message: list[str], digest: str
     ) -> UiConfirmRequestParams:
         scope = judged.remember[:1]
-        lines = [said, f"{WHY}{in_sentence(judged.why)}."]
-        lines += [self._offer(one) for one in scope]
+        paragraphs = [*message, f"{WHY}{in_sentence(judged.why)}."]
+        paragraphs += [self._remember_offer(each) for each in scope]
         return UiConfirmRequestParams(
             title="Run command?" if call.tool.name == SHELL_TOOL else "Run tool?",
-            message="\n\n".join(lines),
+            message="\n\n".join(paragraphs),
             confirm_label="Allow",
             cancel_label="Deny",
             danger_level="danger" if judged.not_understood else "normal",
             allow_remember=bool(scope),
             allow_reason=True,
-            details={"digest": bound, **explain_judgement(self.permissions.judge, judged)},
+            details={"digest": digest, **explain_judgement(self.permissions.judge, judged)},
         )
 
-    def _offer(self, scope: RememberScope) -> str:
-        """The one thing that is remembered. Wider ones are in the details, for rules by hand."""
+    def _remember_offer(self, scope: RememberScope) -> str:
+        """Describe the narrowest scope, which is the one that is remembered. Wider scopes are in
+        the details, for rules that the user writes."""
         return (
-            f"Remember (don't ask again): {in_sentence(scope.says)}.\n"
-            "Your answer, yes or no, then counts for that and nothing else, "
+            f"Remember (don't ask again): {in_sentence(scope.description)}.\n"
+            "Your answer, yes or no, then applies to exactly that, "
             f"in the workspace {in_quotes(self.permissions.root)}."
         )
 
     async def _remember(self, judged: Judgement, answer: UiAnswer) -> None:
-        said = answer.value
-        if not (isinstance(said, UiConfirmResult) and said.remember and judged.remember):
+        result = answer.value
+        if not (isinstance(result, UiConfirmResult) and result.remember and judged.remember):
             return
         await self.permissions.remember(
             self._store,
             judged.remember[0],
-            allowed=said.ok,
+            allowed=result.ok,
             by=answer.by,
             request_id=answer.request_id,
         )
 
 
-def _told(said: Any, call: PreparedCall, context: ToolContext) -> CallOutcome:
-    match said:
+def too_long(problem: NotStorable) -> RefusedCall:
+    """Return the outcome for a question that the store refuses."""
+    return RefusedCall(f"the call is too long to show in a question: {problem}")
+
+
+def _outcome(answer: Any, call: PreparedCall, context: ToolContext) -> CallOutcome:
+    match answer:
         case UiConfirmResult(ok=True):
             return AllowedCall(call, context)
         case UiConfirmResult(reason=str(reason)) if reason.strip():
             return RefusedCall(reason.strip(), by_person=True)
         case UiConfirmResult():
-            return RefusedCall("the person said no", stop=True, by_person=True)
-    return RefusedCall("nobody answered the question", stop=True)
+            return RefusedCall("the user refused", stop=True, by_person=True)
+    return RefusedCall("the question was not answered", stop=True)
 
 
 def _request(call: PreparedCall, context: ToolContext) -> PermissionRequest:
-    """What leads out of the sandbox would fail, so it is not judged."""
+    """Return the request to judge. Raise `OutsideSandbox` or `OSError` for a path that the tool
+    could not use anyway."""
     arguments = msgspec.to_builtins(call.arguments)
     cwd = context.cwd
     if call.tool.name == SHELL_TOOL:
@@ -268,18 +290,20 @@ def _request(call: PreparedCall, context: ToolContext) -> PermissionRequest:
     return PermissionRequest(call.tool.name, arguments, os.fspath(cwd))
 
 
-def _judgeable(call: PreparedCall, context: ToolContext) -> PermissionRequest | ToolResult:
+def _request_or_failure(call: PreparedCall, context: ToolContext) -> PermissionRequest | ToolResult:
     try:
         return _request(call, context)
     except (OutsideSandbox, OSError) as error:
         return ToolResult(str(error), is_error=True)
 
 
-def _there(call: PreparedCall, request: PermissionRequest, judged: Judgement) -> PreparedCall:
-    """The same call with the very places that were judged, without links."""
+def _with_resolved_paths(
+    call: PreparedCall, request: PermissionRequest, judged: Judgement
+) -> PreparedCall:
+    """Return the call with the resolved paths that were judged in place of the given ones."""
     if call.tool.name == SHELL_TOOL:
         return call.with_arguments(cwd=request.cwd)
-    touched = [one for piece in judged.pieces for one in piece.touched]
+    touched = [path for piece in judged.pieces for path in piece.touched]
     if call.tool.name not in PATH_TOOLS or not touched:
         return call
     return call.with_arguments(
@@ -288,35 +312,41 @@ def _there(call: PreparedCall, request: PermissionRequest, judged: Judgement) ->
 
 
 def _changed(then: BoundFiles, now: BoundFiles) -> str:
-    """What is no longer as it was when the question was asked; empty if all is."""
+    """Return which file changed after the question was asked; empty if none did."""
     for path, before in then.files.items():
         after = now.files.get(path)
         if after is not None and before.leads != after.leads:
-            return f"{in_quotes(path)} leads to {in_quotes(after.leads)} by now; nothing was done"
+            return f"{in_quotes(path)} leads to {in_quotes(after.leads)} now; nothing was done"
         if before != after:
             return f"{in_quotes(path)} has changed since the question; nothing was run"
     return ""
 
 
-def _reason(judged: Judgement) -> str:
+def _denial(judged: Judgement) -> str:
     if judged.rule is None:
         return judged.why
-    before = SAID_NO_BEFORE if judged.rule.layer == REMEMBERED else ""
-    return judged.rule.reason or before or judged.why
+    remembered = REFUSED_BEFORE if judged.rule.layer == REMEMBERED else ""
+    return judged.rule.reason or remembered or judged.why
 
 
 def _digest(call: PreparedCall, context: ToolContext, bound: BoundFiles) -> str:
-    """Of the tool, where it runs, its arguments to the last byte, and the files it names."""
-    named = {in_line(path): [*map(in_line, astuple(one))] for path, one in bound.files.items()}
+    """Hash the tool, its directory, its arguments to the last byte, and the files it names."""
+    named = {in_line(path): [*map(in_line, astuple(file))] for path, file in bound.files.items()}
     parts = msgspec.json.encode(call.arguments), msgspec.json.encode(named)
     return digest(call.tool.name, os.fspath(context.cwd), *parts)
 
 
-def _previewed(call: PreparedCall, preview: Preview[Any], call_id: str | None) -> events.AgentEvent:
-    return events.PermissionPreviewEvent(
+def _announcement(
+    call: PreparedCall, preview: Preview[Any] | None, call_id: str | None
+) -> tuple[events.AgentEvent, ...]:
+    ready = events.PermissionReadyEvent(call.tool.name, call_id)
+    if preview is None:
+        return (ready,)
+    shown = events.PermissionPreviewEvent(
         call.tool.name,
         call_id,
         file_path=in_line(preview.path),
         diff=preview.diff,
         truncated=preview.truncated,
     )
+    return shown, ready

@@ -1,5 +1,7 @@
-"""The one file that looks at the disk for the judge: what links say, what `*` stands for, which
-links lie below a directory."""
+"""Read the disk for the judge: link targets, matches of patterns, links below a directory,
+contents.
+
+All other modules of the judge are pure and get a `FileLookup`; `DiskLookup` is the real one."""
 
 from __future__ import annotations
 
@@ -19,33 +21,33 @@ from telex.agent.permissions.path_walk import (
     LinkFollower,
 )
 
-_ENTRIES: Final = 50 * AGENT_GLOB_NAMES
+_MOST_ENTRIES: Final = 50 * AGENT_GLOB_NAMES
 _MOUNTS: Final = "/proc/self/mountinfo"
 _SYSTEM_TYPES: Final = frozenset({"proc", "devtmpfs", "devpts"})
 _ESCAPED: Final = re.compile(r"\\([0-7]{3})")
-_MADE_UP: Final = (*SYSTEM_PLACES, "/sys")
+_VIRTUAL: Final = (*SYSTEM_PLACES, "/sys")
 _PACKAGES: Final = "node_modules"
-_STORED: Final = ("/.git/objects", "/.git/lfs")
-"""What others installed, and what git stores: many names, and nobody obeys a link there."""
+_GIT_STORES: Final = ("/.git/objects", "/.git/lfs")
+"""Installed packages and git's stores have many names, and no program acts on a link there."""
 
 
 class DiskLookup(LinkFollower):
-    """A `FileLookup` that looks at the disk."""
+    """The `FileLookup` of the real disk."""
 
     def link(self, path: str) -> Link | None:
         try:
-            says = os.readlink(path)
+            target = os.readlink(path)
         except OSError as error:
-            if error.errno == errno.EINVAL:  # it is no link
+            if error.errno == errno.EINVAL:  # not a link
                 return None
             raise
-        except ValueError as error:  # what no file can be called
+        except ValueError as error:  # not a valid path
             raise OSError(errno.EILSEQ, os.strerror(errno.EILSEQ), path) from error
-        # The kernel says no length, or one of its own, for a link that it makes up.
-        return Link(says, is_magic=os.lstat(path).st_size != len(os.fsencode(says)))
+        # For a link that the kernel generates, st_size is zero or another length.
+        return Link(target, is_magic=os.lstat(path).st_size != len(os.fsencode(target)))
 
     def system_places(self) -> tuple[str, ...]:
-        """`/proc` and `/dev`, and wherever else such a file system is mounted."""
+        """Return `/proc` and `/dev`, and all other mount points of such file systems."""
         try:
             with open(_MOUNTS, encoding="utf-8", errors="surrogateescape") as file:
                 mounts = [line.split(" ") for line in file]
@@ -59,21 +61,21 @@ class DiskLookup(LinkFollower):
         return tuple(dict.fromkeys((*SYSTEM_PLACES, *found)))
 
     def glob(self, pattern: str) -> tuple[str, ...] | None:
-        """As a shell does, or more than it: hidden names by a written dot, and `?` for one byte or
-        one character, since shells go by the locale. A directory that is another to the shell, or
-        that we cannot reach, has names that nobody here knows."""
+        """Match as a shell does, or more: hidden names need a written dot, and `?` matches one byte
+        or one character, because shells depend on the locale. Return None for a directory that
+        differs from process to process or that cannot be reached: its names are not known."""
         found = ["/"]
         seen, looked_up = 0, CachedLookup(self)
         for part in (part for part in pattern.split("/") if part):
             reached: list[str] = []
             for directory in found:
-                if not _is_ours(directory, looked_up):
+                if not _is_same_for_all(directory, looked_up):
                     return None
-                entries = self._entries(directory, part)
+                entries = self._matches(directory, part)
                 seen += len(entries)
                 reached += entries
             found = reached
-            if len(found) > AGENT_GLOB_NAMES or seen > _ENTRIES:
+            if len(found) > AGENT_GLOB_NAMES or seen > _MOST_ENTRIES:
                 return None
         return tuple(found)
 
@@ -87,14 +89,15 @@ class DiskLookup(LinkFollower):
     def scan(
         self, directory: str, depth: int | None = None, *, whole: bool = False
     ) -> DirectoryScan | None:
-        """All that lie below, through real directories; None where that is too much to look at."""
+        """Scan through real directories, without following links; None if there are too many
+        entries."""
         found: list[str] = []
         trees: list[str] = []
         waiting = [(directory, 1)]
         left = AGENT_WALKED
         while waiting:
             place, level = waiting.pop()
-            for entry in _scanned(place):
+            for entry in _entries(place):
                 left -= 1
                 if left < 0 or len(entry.path) >= PATH_MAX:
                     return None
@@ -108,11 +111,11 @@ class DiskLookup(LinkFollower):
 
     def contents(self, path: str, most_bytes: int) -> bytes | None:
         try:
-            # Without waiting for the other end of a named pipe.
+            # O_NONBLOCK: do not wait for the other end of a named pipe.
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
         except (FileNotFoundError, NotADirectoryError):
             return b""
-        except (OSError, ValueError):  # whoever asks takes it for what it does not know
+        except (OSError, ValueError):  # None: the callers treat the content as unknown
             return None
         try:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -126,7 +129,6 @@ class DiskLookup(LinkFollower):
         return found if len(found) <= most_bytes else None
 
     def is_hard_linked(self, path: str) -> bool:
-        """Whether a file is also another one: a hard link."""
         try:
             found = os.stat(path)
         except (OSError, ValueError):
@@ -139,14 +141,14 @@ class DiskLookup(LinkFollower):
         except (OSError, ValueError):
             return False
 
-    def _entries(self, directory: str, part: str) -> list[str]:
+    def _matches(self, directory: str, part: str) -> list[str]:
         if "*" not in part and "?" not in part:
             path = os.path.join(directory, part)
             return [path] if os.path.lexists(path) else []
         try:
             names = os.listdir(directory)
         except OSError:
-            return []  # a shell cannot look into it either
+            return []  # a shell cannot list it either
         return [
             os.path.join(directory, name)
             for name in names
@@ -155,41 +157,43 @@ class DiskLookup(LinkFollower):
         ]
 
 
-def _is_ours(directory: str, disk: CachedLookup) -> bool:
+def _is_same_for_all(directory: str, disk: CachedLookup) -> bool:
+    """Return whether the directory is the same for every process, and can be reached."""
     if len(os.fsencode(directory)) >= PATH_MAX:
         return False
     return not os.path.islink(directory) or not disk.resolve(directory).unknown
 
 
-def _scanned(directory: str) -> list[os.DirEntry[str]]:
+def _entries(directory: str) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(directory) as found:
             return list(found)
-    except OSError:  # there is nothing, or nothing that we may see
+    except OSError:  # the directory does not exist, or may not be read
         return []
 
 
 def _is_entered(entry: os.DirEntry[str], *, whole: bool) -> bool:
-    if not whole and (entry.name == _PACKAGES or entry.path.endswith(_STORED)):
+    if not whole and (entry.name == _PACKAGES or entry.path.endswith(_GIT_STORES)):
         return False
-    if entry.path in _MADE_UP:
+    if entry.path in _VIRTUAL:
         return False
     try:
         return entry.is_dir(follow_symlinks=False)
-    except OSError:  # it is gone
+    except OSError:  # removed meanwhile
         return False
 
 
 def _raw(name: str) -> str:
-    """A character for each byte."""
+    """Return the name with one character for each byte."""
     return os.fsencode(name).decode("latin-1")
 
 
 def _fits(pattern: str, name: str) -> bool:
-    """`*` and `?` alone. No regular expression: the pattern is an agent's, and time is ours.
+    """Match `*` and `?`. No regular expression is used, because an agent chooses the pattern and
+    could make the match slow.
 
-    The last `*` takes one more character whenever what follows it does not fit; no earlier one has
-    to be tried again.
+    The last `*` takes one more character whenever the text after it does not match. Earlier `*`
+    need not be tried again, so the time is bounded by the product of the two lengths.
     """
     at = here = 0
     star = taken = -1

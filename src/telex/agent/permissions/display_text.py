@@ -1,13 +1,15 @@
-"""What will run, as a person is shown it: whole, and with nothing in it that acts on who reads it.
+"""Escape text of agents, plugins and files for questions: complete, and without effect on the
+terminal. Pure.
 
-What others wrote never passes for a sentence of ours. A text of many lines is `marked_off`: each of
-its lines begins with a mark that none of ours has. Any other is `in_line`, or `in_quotes` where it
-stands beside words of ours.
+Foreign text must never look like a sentence of telex. A text of several lines is `marked_off`: each
+of its lines begins with a mark that no line of telex begins with. Other foreign text is `in_line`,
+or `in_quotes` where it is next to words of telex.
 
-Every byte of the command is in the text, and two commands never look the same: what is not plainly
-seen is written `\\u{202e}`, a byte that is no UTF-8 `\\x{ff}`, and a backslash that would begin
-such an escape is itself escaped. `digest` binds an answer to what was asked: the runtime keeps it
-with the question and compares it before it runs anything. Pure. Used by `confirmation`, `judge`.
+Every byte of a command is shown, and two different commands never look the same. A character that
+is not clearly visible is written as `\\u{202e}`, a byte that is not UTF-8 as `\\x{ff}`, and a
+backslash that would begin such an escape is escaped itself. `digest` binds an answer to its
+question: the runtime stores it with the question and compares it before it runs anything. Used by
+`confirmation` and `judge`.
 """
 
 from __future__ import annotations
@@ -23,15 +25,15 @@ _RUN: Final = re.compile(
     re.DOTALL,
 )
 _PLAIN: Final = re.compile(r"[!-\[\]-~]*")
-"""Is shown as it is; most paths are such."""
+"""Text that is shown unchanged; most paths are."""
 _MANY_SPACES: Final = 8
 _DEEP_INDENT: Final = 32
-"""More spaces than these could push what follows out of a window."""
+"""More spaces could push the following text out of a window."""
 _LOOKS_EMPTY: Final = frozenset(
     "\u115f\u1160\u2800\u3164\uffa0\u00b7\u2424\U00013441\U00013442\U0001d159"
 )
 _RIGHT_TO_LEFT: Final = frozenset({"R", "AL", "AN"})
-"""A screen that knows of them may show the words beside them in another order."""
+"""Bidirectional classes: a terminal that supports them may reorder the words next to them."""
 _LIKE_LATIN: Final = frozenset(
     "аеорсухіјѕһԁԛԝАВЕКМНОРСТХУІЈЅԌ"  # Cyrillic
     "ορνικυαγτρχωΑΒΕΖΗΙΚΜΝΟΡΤΥΧ"  # Greek
@@ -40,7 +42,7 @@ _LIKE_LATIN: Final = frozenset(
 
 
 def escaped(command: str | bytes) -> str:
-    """The whole command, for a window of any width. New lines are marked, and begin a line."""
+    """Escape a whole command. A new line is shown as an escape, followed by a real line break."""
     if isinstance(command, bytes):
         command = command.decode("utf-8", "surrogateescape")
         return _BYTES.sub(lambda found: f"\\x{{{int(found[1], 16) - 0xDC00:x}}}", _text(command))
@@ -48,30 +50,31 @@ def escaped(command: str | bytes) -> str:
 
 
 def in_line(text: str) -> str:
-    """The same in one line."""
+    """Escape a text into one line."""
     if _PLAIN.fullmatch(text):
         return text
     return "".join(_text(part) for part in re.split("(\n)", text))
 
 
 def in_quotes(text: str) -> str:
-    """The same between quotes, of which it has none itself."""
+    """Escape a text into one line between quotes; quotes inside the text are escaped."""
     return '"' + in_line(text).replace('"', _escaped('"')) + '"'
 
 
 def in_sentence(text: str) -> str:
-    """A sentence of ours in one line, in which texts of others are `in_quotes` already."""
+    """Escape a sentence of telex into one line. Foreign text in it must be `in_quotes` already;
+    its escapes are kept."""
     parts = _ESCAPE.split(text)
     return "".join(part if at % 2 else in_line(part) for at, part in enumerate(parts))
 
 
 def marked_off(text: str) -> str:
-    """A text of many lines, each behind a mark that no line of ours begins with."""
+    """Escape a text of several lines, each behind a mark that no line of telex begins with."""
     return "\n".join(f"| {line}" for line in escaped(text).split("\n"))
 
 
 def digest(*parts: str | bytes) -> str:
-    """Of tool, directory, command: each with its length, so that no two lists give the same."""
+    """Hash the parts, each with its length, so that two different lists have different digests."""
     sha = hashlib.sha256()
     for part in parts:
         raw = part if isinstance(part, bytes) else part.encode("utf-8", "surrogatepass")
@@ -84,7 +87,7 @@ _BYTES: Final = re.compile(r"\\u\{(dc[89a-f][0-9a-f])\}")
 
 
 def _text(command: str) -> str:
-    # Mixed words first need their whole run, so that the text is gone through in runs.
+    # A word with mixed alphabets must be seen as a whole, so the text is processed in runs.
     return "".join(_run(found, command) for found in _RUN.finditer(command))
 
 
@@ -108,10 +111,10 @@ def _run(found: re.Match[str], command: str) -> str:
 
 
 def _word(run: str, command: str, found: re.Match[str]) -> str:
-    """Letters that pass for others: all that are not ASCII in a word that has ASCII letters too."""
+    """Escape letters that look like others: all non-ASCII letters in a word with ASCII letters."""
     start, end = found.start(), found.end()
-    beside = command[max(start - 1, 0) : start] + command[end : end + 1]
-    latin = any(char.isalpha() and _is_latin(char) for char in run + beside)
+    neighbours = command[max(start - 1, 0) : start] + command[end : end + 1]
+    latin = any(char.isalpha() and _is_latin(char) for char in run + neighbours)
     if all(char in _LIKE_LATIN or char.isascii() for char in run):
         return "".join(char if char.isascii() else _escaped(char) for char in run)
     return "".join(_escaped(char) if latin and not _is_latin(char) else _char(char) for char in run)
@@ -125,7 +128,7 @@ def _is_latin(char: str) -> bool:
 
 
 def _char(char: str) -> str:
-    """Itself, if it is a mark on the screen of its own and of nobody else's looks."""
+    """Return a character unchanged if it is visible and does not look like another one."""
     if char.isascii():
         return char if char.isprintable() else _escaped(char)
     category = unicodedata.category(char)
@@ -138,7 +141,7 @@ def _char(char: str) -> str:
 
 
 _SIGNS: Final = frozenset({"Po", "Pd", "Ps", "Pe", "Pi", "Pf", "Pc", "Sm", "Sk", "Lm"})
-"""Slashes, quotes, dashes and colons of other alphabets; on few screens they look different."""
+"""Slashes, quotes, dashes and colons of other alphabets, which look the same in most fonts."""
 
 
 def _escaped(chars: str) -> str:

@@ -1,20 +1,21 @@
-"""Commands and code among the words of another command. Pure.
+"""Find commands and code among the arguments of another command. Pure.
 
-`sudo rm x`, `split --filter='rm x'` and `git -c alias.y='!rm x' y` all run rm, and nobody knows all
-programs that run others. So a rule that denies or asks is looked for in every word of a command
-that is not known to run nothing, also as text within a word. That finds too much (a message of a
-commit that speaks of rm) rather than too little. Where a command may be what a rule is about but
-does not say so (an alias that git may know, words that come from a pipe), `may_be_rule_command`.
+`sudo rm x`, `split --filter='rm x'` and `git -c alias.y='!rm x' y` all run rm, and no list of the
+programs that run others would be complete. So the words of a rule that denies or asks are searched
+in all arguments of a command, also inside an argument, unless the program is known to run none of
+them. That finds too much (a commit message that mentions rm) rather than too little.
+`may_be_rule_command` finds commands that may run the rule's command without showing its words: an
+alias of git, or words that come from a pipe.
 
-Code can spell a rule's words in other ways: `g=gi; ${g}t push`. Nobody knows all programs that run
-code, so listed here are those that are known to run none of their words, and options whose value is
-only text. A word of any other program is code if it has a character by which code would compute a
-name. What a file holds is not seen: `python3 x.py` may do anything.
+Code can spell a command in other ways: `g=gi; ${g}t push`. No list of the programs that run code
+would be complete either, so this module lists the programs that are known to run none of their
+arguments, and the options whose value is only text. An argument of any other program counts as code
+if it has a character with which code could compute a name. The content of files is not checked:
+`python3 x.py` may do anything.
 
-`git-push` is `git push`, and an alias that git is given with `-c` is what it is for. Any other word
-that is no command of git's may be an alias of some configuration, so that nobody knows what it
-runs. Git itself refuses aliases with the name of a command. Used by `command_rules` and
-`shell_commands`.
+`git-push` means `git push`, and an alias that git gets with `-c` means its value. Any other word
+that is not a command of git may be an alias from some configuration, so its effect is not known.
+Git itself refuses aliases with the name of a command. Used by `command_rules` and `shell_commands`.
 """
 
 from __future__ import annotations
@@ -71,24 +72,24 @@ GIT_EQUIVALENTS: Final = {
         "tag": "update-ref mktag fast-import",
     }.items()
 }
-"""Commands by which the same can be done. What is no command of git's by itself (`remote-https`)
-is not known, and asks anyway."""
+"""Commands that can do the same as another one. A word that is not a command of git itself
+(`remote-https`) is unknown, and asks anyway."""
 _GIT_WITH_VALUE: Final = word_set("""
     -C -c --git-dir --work-tree --namespace --exec-path --super-prefix --config-env
 """)
-_ALIASES_DEEP: Final = 10
-"""An alias may be for another; one that is for itself ends here."""
+_MOST_ALIASES: Final = 10
+"""Aliases that are expanded one after another; an alias for itself ends here."""
 
 
 @dataclass(frozen=True, slots=True)
 class GitCall:
-    """What git is told to do."""
+    """A call of git, with aliases from the command line expanded."""
 
     name: str
-    """Its subcommand; empty if it has none."""
+    """The subcommand; empty if there is none."""
     rest: tuple[str, ...]
     runs: str = ""
-    """A shell text, where an alias is for one."""
+    """The shell text of an alias that begins with `!`."""
 
     @property
     def is_known(self) -> bool:
@@ -96,7 +97,7 @@ class GitCall:
 
 
 def parse_git_call(words: Sequence[str]) -> GitCall:
-    """`words` come after git's name. An alias that is given with `-c` is put in."""
+    """Parse the words after `git`, and expand aliases that are given with `-c`."""
     aliases: dict[str, str] = {}
     at = 0
     while at < len(words) and words[at].startswith("-"):
@@ -108,7 +109,7 @@ def parse_git_call(words: Sequence[str]) -> GitCall:
             if section.lower() == "alias":
                 aliases[name.removesuffix(".command")] = value
     call = GitCall(words[at], tuple(words[at + 1 :])) if at < len(words) else GitCall("", ())
-    for _ in range(_ALIASES_DEEP):
+    for _ in range(_MOST_ALIASES):
         if call.is_known or call.name not in aliases:
             break
         value = aliases[call.name]
@@ -121,17 +122,17 @@ def parse_git_call(words: Sequence[str]) -> GitCall:
 
 _COMPUTES: Final = frozenset("$`;|&!()'\"\\\r\n")
 _EXPANDS: Final = frozenset("*?[]{}<>~")
-"""A pattern or braces make a command only where there are several words in one."""
+"""A pattern or braces form a command only if the argument has several words."""
 _FROM_PIPE: Final = re.compile(
     r"-|-[A-Za-z]+-|-.*=-|(?:.*=|-[A-Za-z]+)?/(?:dev/(?:stdin|fd)|proc)\b.*", re.DOTALL
 )
-"""A program may be told to read its code from a pipe: `make -f-`."""
+"""Arguments with which a program may read code from a pipe: `make -f-`."""
 _MOST_PROGRAMS: Final = 32
-"""Words of one command that may be programs with options of their own; with more it asks."""
+"""Words of one command that may be programs with options of their own; with more, it asks."""
 _QUOTING: Final = re.compile(r"['\"\\]")
 _BETWEEN: Final = re.compile(r"[\s'\"\\`$(){}\[\];|&<>=,:!]+")
 _SYSTEM: Final = re.compile(r"(?:/usr)?/s?bin/|/usr/local/bin/")
-"""Where a program is the system's own; `./grep` is another one."""
+"""The directories of the system's programs; `./grep` is another program."""
 
 _RUN_NO_WORDS: Final = word_set("""
     [ b2sum base32 base64 basename cat chgrp chmod chown cksum cmp column comm cp csplit curl cut
@@ -141,8 +142,8 @@ _RUN_NO_WORDS: Final = word_set("""
     sha384sum sha512sum shuf sleep sort stat strings sum tac tail tee test touch tr tree true
     truncate tsort tty uname unexpand uniq unlink wc which whoami xxd yes fd fdfind find rg
 """)
-"""Whatever their words are, but for those of `_RUNS_BY`."""
-_RUNS_BY: Final = {
+"""Programs that run none of their arguments, except for the options in `_CODE_OPTIONS`."""
+_CODE_OPTIONS: Final = {
     "[": r"-v",
     "bsdtar": r"--use.*|-[a-zA-Z]*I.*",
     "bun": r"repl|exec",
@@ -171,10 +172,10 @@ _RUNS_BY: Final = {
     "test": r"-v",
     "zip": r"-[a-zA-Z]*T.*|--un.*",
 }
-"""Options, and words, by which a program runs what it is told or what it reads. Written so that an
-abbreviation of one is found too."""
+"""Options and words with which a program runs their value or its input. The patterns also match
+abbreviations."""
 _BUNDLED: Final = word_set("tar gtar bsdtar")
-"""Their first word is a bundle of options, also without a dash."""
+"""Programs whose first argument is a group of options, also without a dash."""
 _ONLY_TEXT: Final = {
     "gh": word_set("--title --body"),
     "go": word_set("-run -bench -skip --run --bench --skip"),
@@ -185,7 +186,7 @@ _ONLY_TEXT: Final = {
     "svn": word_set("-m --message"),
     "vitest": word_set("-t --testNamePattern"),
 }
-"""Options whose value such a program never runs."""
+"""Options whose value the program never runs."""
 
 _ALWAYS: Final = word_set("""
     at batch chroot crontab ed entr expect flock nsenter parallel runuser script ssh su unshare
@@ -197,12 +198,13 @@ _ALWAYS: Final = word_set("""
     dc gnuplot m4 maxima gs
     less more most mutt mailx ansible
 """)
-"""They run what they are told in many ways, or read it from a pipe or a person."""
+"""Programs that run commands from their arguments in many ways, or read them from their input."""
 _NAME_TASKS: Final = word_set("""
     apt apt-get brew bun cargo dnf docker dotnet go gmake gradle grunt gulp just kubectl lerna make
     man mix mvn ninja npm nx pip pnpm poetry rake service systemctl task tox turbo uv yarn
 """)
-"""Their words are names of tasks, packages and containers: `npm run watch` is not the program."""
+"""Programs whose arguments are names of tasks, packages and containers: `npm run watch` does not
+run the program `watch`."""
 _INTERPRETERS: Final = word_set("""
     python pypy ipython bpython jython micropython perl ruby jruby irb pry node nodejs deno bun php
     php-cgi hhvm lua luajit luau texlua tclsh wish osascript pwsh powershell Rscript R littler guile
@@ -215,11 +217,11 @@ _INTERPRETERS: Final = word_set("""
 _GIVES_FILE: Final = word_set(
     "-i -I -u -B -s -S -E -W -X -O -OO -q -w -v -b -d -x --check --harmony"
 )
-"""Options of interpreters after which a file may still follow. Others may give code."""
+"""Options of interpreters after which a script file may still follow. Other options may be code."""
 _WITH_VALUE: Final = word_set("-W -X -I")
 _GLUED: Final = re.compile(r"-[WXI].+")
 _NO_CODE: Final = word_set("-V -h -v --help --version -version --test")
-"""With these alone, an interpreter waits for none."""
+"""Options with which, alone, an interpreter reads no code."""
 _AWK: Final = word_set("awk gawk mawk nawk goawk frawk")
 
 _GIT_TEXT: Final = word_set("""
@@ -231,7 +233,7 @@ _GIT_TEXT: Final = word_set("""
     show-branch show-ref sparse-checkout stage stash status stripspace switch symbolic-ref tag
     update-index update-ref var version worktree write-tree
 """)
-"""Commands of git that run none of their words."""
+"""Commands of git that run none of their arguments."""
 _GIT_RUNS: Final = {
     "grep": r"-O.*|--op.*",
     "rebase": r"-[a-zA-Z]*x.*|--ex.*",
@@ -257,7 +259,7 @@ _GIT_HARMLESS: Final = re.compile(
     r"|protocol\.version|rebase\.autostash|safe\.directory)=[^!].*|[\w.]+",
     re.IGNORECASE,
 )
-"""Settings after `-c` by which git runs nothing. An alias is read in this file too."""
+"""Settings after `-c` that make git run nothing. `parse_git_call` handles aliases."""
 
 _SHELL_RUNS: Final = word_set("eval source . exec trap")
 _SHELL_NAMES: Final = {
@@ -271,28 +273,28 @@ _SHELL_NAMES: Final = {
     "mapfile": r"-[a-zA-Z]*C.*",
     "readarray": r"-[a-zA-Z]*C.*",
 }
-"""Commands of a shell, and the words by which they run something or give a program a name."""
+"""Shell builtins, and the arguments with which they run a command or define a name for one."""
 _SHELL_SETS: Final = word_set("""
     declare export getopts let local mapfile printf read readarray readonly typeset unset
 """)
-"""Those that set a variable which a word of theirs names."""
+"""Shell builtins that set a variable named by an argument."""
 _PROGRAMS_BY: Final = re.compile(
     rf"PATH|HOME|XDG_CONFIG_\w+|BASH_ALIASES|BASH_CMDS|(?!GIT_(?:AUTHOR|COMMITTER)_)(?:{ACTING.pattern})"
 )
-"""Variables by which a name is another program, or a program runs another."""
+"""Variables that change which program a name means, or which program another one runs."""
 
 _SED_COMMAND: Final = re.compile(
     r"(?:(?:[0-9]+|\$|/[^/\n\\;{}]*/)(?:,(?:\+?[0-9]+|\$|/[^/\n\\;{}]*/))?)?!?"
     r"(?:[dpq=]|s([/|#,@:])(?:(?!\1)[^\n\\]|\\[^\n])*\1(?:(?!\1)[^\n\\]|\\[^\n])*\1[gIipM0-9]*)"
 )
-"""One command of sed that runs and writes nothing: no `e` and no `w`, nor flags of these names."""
+"""A sed command that runs and writes nothing: no `e` and no `w`, and no flags with these names."""
 _SED_OPTIONS: Final = re.compile(
     r"-[nErsuz]*(?:i[.~\w]*)?|--quiet|--silent|--regexp-extended|--in-place(?:=[.~\w]*)?|--posix"
 )
 
 
 def may_run_code(argv: Sequence[str]) -> bool:
-    """Whether it is told, or may read, commands that are not among its words."""
+    """Return whether a command may run code from its arguments or its input."""
     name = _name(argv[0])
     if name == "sed":
         return not _is_plain_sed(argv[1:])
@@ -308,8 +310,8 @@ def may_run_code(argv: Sequence[str]) -> bool:
 
 
 def changes_programs(argv: Sequence[str]) -> bool:
-    """Whether the shell itself is told to run something, or to take another program or setting for
-    a name from now on."""
+    """Return whether a shell builtin runs a command, or changes which program a later name
+    means."""
     words = list(argv)
     while len(words) > 1 and (words[0] in ("builtin", "command") or words[0].startswith("-")):
         words.pop(0)
@@ -317,18 +319,18 @@ def changes_programs(argv: Sequence[str]) -> bool:
     if name in _SHELL_RUNS:
         return True
     pattern = _SHELL_NAMES.get(name)
-    if pattern and any(re.fullmatch(pattern, one, re.DOTALL) for one in rest):
+    if pattern and any(re.fullmatch(pattern, word, re.DOTALL) for word in rest):
         return True
     sets = name in _SHELL_SETS
     return any(
         _PROGRAMS_BY.fullmatch(found[1]) is not None
-        for one in rest
-        if (found := re.match(r"-?v?(\w+)(?:\[[^=]*)?(\+?=|\Z)", one)) and (sets or found[2])
+        for word in rest
+        if (found := re.match(r"-?v?(\w+)(?:\[[^=]*)?(\+?=|\Z)", word)) and (sets or found[2])
     )
 
 
 def holds_code(argv: Sequence[str], after: int = 1) -> bool:
-    """Whether one of the words from there on may be code, as far as the program runs its words."""
+    """Return whether one of the words from `after` on may be code that the program runs."""
     name = _name(argv[0])
     if runs_no_word(argv) or runs_nothing((name, *argv[1:])):
         return False
@@ -351,48 +353,48 @@ def _is_code(word: str) -> bool:
 
 
 def runs_no_word(argv: Sequence[str]) -> bool:
-    """Whether it is a program that is known to run none of its words, with options that do not."""
+    """Return whether the program is known to run none of its arguments, with these options."""
     name = _name(argv[0])
     return name in _RUN_NO_WORDS and not _has_code_option(name, argv[1:])
 
 
 def _name(program: str) -> str:
-    """Of the system's own; any other keeps its path."""
+    """Return the bare name of a program of the system; any other program keeps its path."""
     found = _SYSTEM.match(program)
     return program[found.end() :] if found else program
 
 
 def _has_code_option(name: str, words: Sequence[str]) -> bool:
-    pattern = _RUNS_BY.get(program_name(name))
+    pattern = _CODE_OPTIONS.get(program_name(name))
     if pattern is None or not words:
         return False
     first = "-" + words[0] if program_name(name) in _BUNDLED and "." not in words[0] else words[0]
-    return any(re.fullmatch(pattern, one, re.DOTALL) for one in (first, *words))
+    return any(re.fullmatch(pattern, word, re.DOTALL) for word in (first, *words))
 
 
 def _has_runner(argv: Sequence[str]) -> bool:
-    """A shell, a program that runs what it reads, an interpreter that is not given a file: anywhere
-    among the words, since any program may run another."""
-    names_tasks, looked = program_name(argv[0]) in _NAME_TASKS, 0
+    """Return whether any word is a shell, a program that runs its input, or an interpreter without
+    a script file. All words count, because any program may run another."""
+    names_tasks, checked = program_name(argv[0]) in _NAME_TASKS, 0
     for at, word in enumerate(argv):
         name, rest = program_name(word), argv[at + 1 :]
-        if any(program_name(one) in SHELLS for one in split_embedded_words(word)):
+        if any(program_name(part) in SHELLS for part in split_embedded_words(word)):
             return True
         if {name, word.rpartition("/")[2]} & _ALWAYS and not (at and names_tasks):
             return True
-        if name in _AWK and not any(one.startswith("-f") for one in rest):
+        if name in _AWK and not any(option.startswith("-f") for option in rest):
             return True
         if {name, word.rpartition("/")[2]} & _INTERPRETERS and _is_given_code(rest):
             return True
-        if at and name in _RUNS_BY:
-            looked += 1
-            if looked > _MOST_PROGRAMS or _has_code_option(name, rest):
+        if at and name in _CODE_OPTIONS:
+            checked += 1
+            if checked > _MOST_PROGRAMS or _has_code_option(name, rest):
                 return True
     return False
 
 
 def split_embedded_words(word: str) -> Iterator[str]:
-    """A word, and what may be words in it: with quotes taken off, and cut at them."""
+    """Yield a word, and the words that it may contain: split without its quotes, and at them."""
     yield word
     for text in (_QUOTING.sub("", word), word):
         for part in filter(None, _BETWEEN.split(text)):
@@ -402,8 +404,9 @@ def split_embedded_words(word: str) -> Iterator[str]:
 
 
 def _is_given_code(words: Sequence[str]) -> bool:
-    """An interpreter with these words runs what they say, or what it reads; not a file. A module
-    (`-m`) is as a file is, and its words are looked at as those of any program."""
+    """Return whether an interpreter with these arguments runs code from them or from its input, and
+    not a file. A module (`-m`) counts as a file; its arguments are checked like those of any
+    program."""
     before = ""
     for word in words:
         if word.startswith("-m") or (word[:1] != "-" and before not in _WITH_VALUE):
@@ -416,7 +419,7 @@ def _is_given_code(words: Sequence[str]) -> bool:
 
 
 def _as_git(argv: Sequence[str]) -> Sequence[str] | None:
-    """The words after git's name, where it is git: `git-grep` is `git grep`."""
+    """Return the words after `git`, or None if the program is not git. `git-grep` is `git grep`."""
     name = argv[0].rpartition("/")[2].casefold()
     if name == "git":
         return argv[1:]
@@ -440,7 +443,7 @@ def _git_may_run(words: Sequence[str]) -> bool:
 
 
 def _is_plain_sed(words: Sequence[str]) -> bool:
-    """Whether its scripts are known to run and write nothing."""
+    """Return whether the sed scripts are known to run and write nothing."""
     scripts: list[str] = []
     others: list[str] = []
     rest = list(words)
@@ -456,27 +459,28 @@ def _is_plain_sed(words: Sequence[str]) -> bool:
         else:
             others.append(word)
     scripts = scripts or others[:1]
-    return bool(scripts) and all(_SED_COMMAND.fullmatch(one) for one in scripts)
+    return bool(scripts) and all(_SED_COMMAND.fullmatch(script) for script in scripts)
 
 
 _ALSO_GIT: Final = word_set("dulwich gix got hub")
-"""Programs that do what git does, by the same or by other words."""
+"""Programs that do the same as git, with the same or other arguments."""
 _MOST_GITS: Final = 32
-"""Words of one command that may be git; with more it is doubtful."""
+"""Words of one command that may be git; with more, the command may be restricted."""
 
 
 def embeds_rule_words(rule: Sequence[str], argv: Sequence[str]) -> bool:
-    """Whether the rule's words come in this order somewhere after the program's name."""
-    return _come_in(rule, [one for word in argv[1:] for one in split_embedded_words(word)])
+    """Return whether the rule's words appear in this order somewhere after the program's name."""
+    return _appear_in(rule, [part for word in argv[1:] for part in split_embedded_words(word)])
 
 
 def is_rule_command(rule: Sequence[str], argv: Sequence[str]) -> bool:
-    """Whether they are the command's own, the first as its program."""
+    """Return whether the command's program is the rule's first word, and the rule's other words
+    follow in order."""
     return any(_begins(rule, form) for form in _forms(argv))
 
 
 def may_be_rule_command(rule: Sequence[str], argv: Sequence[str]) -> bool:
-    """Whether it may be what the rule is about without saying so."""
+    """Return whether the command may run the rule's command without showing its words."""
     if rule[0].casefold() != "git" or len(rule) < 2:
         return False
     seen = 0
@@ -486,8 +490,8 @@ def may_be_rule_command(rule: Sequence[str], argv: Sequence[str]) -> bool:
             return True
         if name == "git" or name.startswith("git-"):
             # `git-send-pack` is `git send-pack`.
-            own = (name.removeprefix("git-"),) if name != "git" else ()
-            call = parse_git_call((*own, *argv[at + 1 :]))
+            subcommand = (name.removeprefix("git-"),) if name != "git" else ()
+            call = parse_git_call((*subcommand, *argv[at + 1 :]))
             seen += 1
             if (
                 seen > _MOST_GITS
@@ -499,16 +503,17 @@ def may_be_rule_command(rule: Sequence[str], argv: Sequence[str]) -> bool:
 
 
 def text_has_rule_words(rule: Sequence[str], text: str) -> bool:
-    """Whether all of the rule's words are in the text, in any order: a pipe may turn them."""
+    """Return whether all words of the rule are in the text, in any order, because a pipe may
+    reorder them."""
     words = list(split_embedded_words(text))
     has_program = any(_is_program(rule[0], word) for word in words)
     return has_program and set(rule[1:]) <= set(words)
 
 
 def _forms(argv: Sequence[str]) -> Iterator[Sequence[str]]:
-    """The command, and what it is by another name."""
+    """Yield the command, and the same command under its other names."""
     yield argv
-    # `git-push` in git's own directory; `docker-compose` is `docker compose`.
+    # `git-push` is in git's own directory; `docker-compose` is `docker compose`.
     name = argv[0].rpartition("/")[2]
     if "-" in name.strip("-"):
         yield (*name.split("-", 1), *argv[1:])
@@ -520,27 +525,27 @@ def _forms(argv: Sequence[str]) -> Iterator[Sequence[str]]:
 
 
 def _begins(rule: Sequence[str], argv: Sequence[str]) -> bool:
-    return _is_program(rule[0], argv[0]) and _follow(rule[1:], argv[1:])
+    return _is_program(rule[0], argv[0]) and _appear_in_order(rule[1:], argv[1:])
 
 
-def _come_in(rule: Sequence[str], words: Sequence[str]) -> bool:
-    apart = [one for word in words for one in (word, *_dashed(rule[0], word))]
-    starts = (at for at, word in enumerate(apart) if _is_program(rule[0], word))
+def _appear_in(rule: Sequence[str], words: Sequence[str]) -> bool:
+    parts = [part for word in words for part in (word, *_split_dashed(rule[0], word))]
+    starts = (at for at, word in enumerate(parts) if _is_program(rule[0], word))
     first = next(starts, None)
-    return first is not None and _follow(rule[1:], apart[first + 1 :])
+    return first is not None and _appear_in_order(rule[1:], parts[first + 1 :])
 
 
-def _dashed(name: str, word: str) -> Sequence[str]:
-    """`git-push` in two, for a rule about git."""
+def _split_dashed(name: str, word: str) -> Sequence[str]:
+    """Split `git-push` into two words, for a rule about git."""
     program, dash, rest = word.rpartition("/")[2].partition("-")
     return (program, rest) if dash and program.casefold() == name.casefold() else ()
 
 
 def _is_program(name: str, word: str) -> bool:
-    """Some file systems do not tell cases apart."""
+    """Compare without case, because some file systems ignore it."""
     return name.casefold() in (word.casefold(), word.rpartition("/")[2].casefold())
 
 
-def _follow(rule: Sequence[str], words: Sequence[str]) -> bool:
+def _appear_in_order(rule: Sequence[str], words: Sequence[str]) -> bool:
     rest = iter(words)
     return all(word in rest for word in rule)

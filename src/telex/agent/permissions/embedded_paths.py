@@ -1,17 +1,17 @@
-"""Paths within a word, and names anywhere in a text. Pure.
+"""Find paths inside a word, and names anywhere in a text. Pure.
 
-For what restricts, never for what allows: this finds more than there is.
+The result is used only to restrict, never to allow, because it contains more than the real paths.
 
-In a word: programs have paths after an option's letter or `=`, between `:`, `@`, `,`, `;` and `)`,
-and git on both sides of `..`: `-F f=@.env;type=x`, `:(top).env`, `HEAD:.env..HEAD`; addresses have
-letters that are written as numbers: `file:///x/.e%6Ev`. Nobody knows which program reads which of
-them as a path, so all of them count.
+In a word: programs expect paths after the letter of an option or `=`, between `:`, `@`, `,`, `;`
+and `)`, and git on both sides of `..`: `-F f=@.env;type=x`, `:(top).env`, `HEAD:.env..HEAD`. URLs
+may encode letters as numbers: `file:///x/.e%6Ev`. It is not known which program reads which part as
+a path, so all parts count.
 
-In a text: a shell takes quotes and backslashes off, puts in variables and braces, and expands
-patterns; programming languages join strings and write characters as numbers. Each of these is
-undone as far as the text alone says how. What is not known, as the output of a command, stands for
-anything: `UNKNOWN`. A name that is computed otherwise (base64, a file that is read) is not found;
-nobody could. Used by `judge`, `shell_commands`, `read_only_programs` and `bound_files`.
+In a text: a shell removes quotes and backslashes, expands variables, braces and patterns;
+programming languages join strings and write characters as numbers. Each of these is undone as far
+as the text alone allows. A part that is not known, such as the output of a command, is `UNKNOWN`
+and matches anything. A name that is computed in another way (base64, a file that is read) cannot be
+found. Used by `judge`, `shell_commands`, `read_only_programs` and `bound_files`.
 """
 
 from __future__ import annotations
@@ -29,15 +29,16 @@ if TYPE_CHECKING:
 
 _MARKS: Final = "=:@,;)"
 _BETWEEN: Final = re.compile(r"[=:@,;)]|(?<=[^/])\.\.\.?(?=[^/])")
-"""The dots of `a..b`, not those of `a/../b`."""
+"""The separators, and the dots of `a..b`, but not those of `a/../b`."""
 _FILE: Final = re.compile(r"file://[^/]*(/.*)", re.IGNORECASE | re.DOTALL)
 _ONE_OF_ONE: Final = re.compile(r"\{([^{},\s]*)\}|\[(.)(?:-\2)?\]")
 _LETTERS: Final = 3
-"""Of short options that are written as one word, before a value: `-sSox`."""
+"""Letters of short options that may be joined before a value: `-sSox`."""
 
 
 def embedded_paths(word: str) -> tuple[str, ...]:
-    """The word first. As many as it has marks, and no more: a word may be all marks."""
+    """Return the word and the paths inside it. Their number grows only linearly with the number of
+    separators, because a hostile word may consist of separators."""
     return tuple(dict.fromkeys(part for part in _embedded_paths(word) if part))
 
 
@@ -46,38 +47,39 @@ def _embedded_paths(word: str) -> Iterator[str]:
     if re.match(r"-[^-]", word):
         yield from (word[at:] for at in range(2, 2 + _LETTERS))
     for mark in _MARKS:
-        # A path may itself have marks in it, so also all that follows one.
+        # A path may contain separators, so the whole text after one counts too.
         yield from (word.partition(mark)[2], word.rpartition(mark)[2])
     yield from _BETWEEN.split(word)
-    for decoded in _of_address(word):
+    for decoded in _decode_url(word):
         yield decoded
         yield decoded.partition(":")[2]
         if found := _FILE.search(decoded):
             yield found[1]
 
 
-def _of_address(word: str) -> Iterator[str]:
-    """As a program reads an address: `%41` is a letter, and to curl so are `{A}` and `[A-A]`."""
+def _decode_url(word: str) -> Iterator[str]:
+    """Yield a URL as programs decode it: `%41` is a letter, and for curl so are `{A}` and
+    `[A-A]`."""
     plain = _ONE_OF_ONE.sub(lambda found: found[1] or found[2], word)
-    for one in dict.fromkeys((word, plain)):
-        if "%" in one:
-            yield unquote(one, errors="surrogateescape")
-        if one != word or "://" in one:
-            yield one
+    for url in dict.fromkeys((word, plain)):
+        if "%" in url:
+            yield unquote(url, errors="surrogateescape")
+        if url != word or "://" in url:
+            yield url
 
 
 UNKNOWN: Final = "\0"
-"""Stands for any characters of a name."""
+"""Matches any characters of a name."""
 _NAME: Final = re.compile(r"[^\s'\"`(){}\[\];|&<>=,:@!#$^\\]+")
 _GOES_TO: Final = re.compile(r"(?:\bcd|\bpushd|\bchdir|-C|--directory)[\s=(]+([^\s'\"`;|&<>()\0]+)")
 _GOES_HOME: Final = re.compile(r"\bcd[ \t]*(?:$|[;&|)\n])")
 _QUOTING: Final = re.compile(r"\\\n|['\"\\]")
 _JOINED: Final = re.compile(r"['\"]\s*(?:[+.]\s*)?['\"]")
 _ADJACENT: Final = re.compile(r"['\"]\s*(?:\+\s*)?(?:\b[rbfuRBFU]{1,2})?['\"]")
-"""Where a dot is none that joins: `"." "env"`."""
+"""Adjacent strings, where a dot between them would not join: `"." "env"`."""
 _BRACKETS: Final = re.compile(r"\[[!^]?\]?(?:\[[:.=][^\[\]\s]*[:.=]\]|[^\[\]\s/])+\]")
 _ONE_CHOICE: Final = re.compile(r"\{([^{},\s]*)\}")
-"""Of which an address, or a string with values in it, is made; to a shell it is itself."""
+"""Braces with one choice, as in a URL or a format string; a shell keeps them literally."""
 _PLAIN_VARIABLE: Final = re.compile(r"\$([A-Za-z_]\w*|[0-9@*#?!-])")
 _CALLED: Final = re.compile(
     r"\b(?:chr|char|uni?chr|fromCharCode|fromCodePoint)\s*\(\s*(0[xX][0-9A-Fa-f]+|[0-9]+)\s*\)"
@@ -87,7 +89,7 @@ _HAS_NAME: Final = re.compile(r"[\w*?]|(?:\A|/)\.\0")
 _STRING_IN_STRING: Final = re.compile(r"\$\{\s*(['\"])([^'\"{}]*)\1\s*\}")
 _FORMATTED: Final = re.compile(r"%[sr]|\{[0-9]*\}")
 _EXTENDED: Final = re.compile(r"(?<=[\w./-])[@+?*!]\([^()\s]*\)")
-"""What bash takes for a pattern if it is told to."""
+"""Extended patterns, which bash supports if they are switched on."""
 _PART_OF: Final = re.compile(r"\$\{!?[A-Za-z_]\w*(?:\[[^{}]*|[#%/^,@]|:[0-9 ])[^{}]*\}")
 """A part of a variable, or another form of it."""
 HIDDEN_TOO: Final = re.compile(
@@ -95,7 +97,7 @@ HIDDEN_TOO: Final = re.compile(
     r"|\bfd(?:find)?\b",
     re.IGNORECASE,
 )
-"""In a text with one of these, a pattern may stand for hidden names as well."""
+"""With one of these in a text, a pattern may match hidden names too."""
 _SUBSTITUTION: Final = re.compile(r"\$\([^()]*\)|`[^`]*`")
 _VARIABLE: Final = re.compile(
     r"\$(?:\{([A-Za-z_]\w*|[0-9@*#?!-])[^{}]*\}|([A-Za-z_]\w*|[0-9@*#?!-]))"
@@ -107,16 +109,17 @@ _CHARACTER: Final = re.compile(
     r"\\x([0-9A-Fa-f]{1,2})|\\[uU]\{?([0-9A-Fa-f]{2,8})\}?|\\0?([0-7]{2,3})"
 )
 _MOST_VALUES: Final = 8
-"""Of one variable, each tried in a text of its own."""
+"""Values of one variable that are tried, each in a variant of the text."""
 _VALUE_CHARS: Final = 256
-"""Of one such value: as long as a name."""
+"""Characters of one value: as many as a name may have."""
 _MOST_CHARS: Final = 4 * AGENT_COMMAND_CHARS
 _ROUNDS: Final = 4
-"""Of putting in variables: a value may have another in it."""
+"""Rounds of variable expansion, since a value may contain another variable."""
 
 
 def names_in_text(text: str, home: str) -> tuple[str, ...] | None:
-    """Each once. They may have `*`, `?` and `UNKNOWN` in them; None where there are too many."""
+    """Return each name in a text once. Names may contain `*`, `?` and `UNKNOWN`. None if there are
+    too many."""
     found = _NameSearch(text, home)
     return None if found.names is None else tuple(found.names)
 
@@ -124,21 +127,24 @@ def names_in_text(text: str, home: str) -> tuple[str, ...] | None:
 def names_and_directories_in_text(
     text: str, home: str
 ) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
-    """The same, and the directories that the text may go to before it names something."""
+    """Return the names as `names_in_text` does, and the directories to which the text may change
+    before it uses a name."""
     found = _NameSearch(text, home)
-    return None if found.names is None else tuple(found.names), tuple(found.places)
+    return None if found.names is None else tuple(found.names), tuple(found.directories)
 
 
 class _NameSearch:
+    """Collects names and directories from all variants of a text."""
+
     def __init__(self, text: str, home: str) -> None:
         self.names: dict[str, None] | None = {}
-        self.places: dict[str, None] = {}
+        self.directories: dict[str, None] = {}
         seen: set[str] = set()
         for variant in variants(text, home):
             if len(variant) > _MOST_CHARS:
                 self.names = None
                 return
-            self._look_for_places(variant, home)
+            self._find_directories(variant, home)
             for token in {match[0]: None for match in _NAME.finditer(variant)}:
                 if token not in seen:
                     seen.add(token)
@@ -147,35 +153,36 @@ class _NameSearch:
                 self.names = None
                 return
 
-    def _look_for_places(self, variant: str, home: str) -> None:
+    def _find_directories(self, variant: str, home: str) -> None:
         if _GOES_HOME.search(variant):
-            self.places[home] = None
+            self.directories[home] = None
         for found in _GOES_TO.finditer(variant):
-            self.places[home + found[1][1:] if found[1].startswith("~") else found[1]] = None
+            self.directories[home + found[1][1:] if found[1].startswith("~") else found[1]] = None
 
 
 def variants(text: str, home: str) -> Iterator[str]:
-    """The text as it is, and as a shell or another language may read it."""
+    """Yield the text, and the text as a shell or a programming language may read it."""
     decoded = _CALLED.sub(_called, _CHARACTER.sub(_character, text))
     decoded = _STRING_IN_STRING.sub(r"\2", decoded)
     seen: set[str] = set()
     forms = [text, _JOINED.sub("", decoded), _ADJACENT.sub("", decoded)]
     forms.append(_FORMATTED.sub(UNKNOWN, forms[-1]))
     forms += [unquote(text, errors="surrogateescape")] if "%" in text else []
-    for one in dict.fromkeys(forms):
-        bare = _QUOTING.sub("", one)
-        # Without its quotes, `"$x"v` would be another variable.
-        apart = _QUOTING.sub("", _PLAIN_VARIABLE.sub(r"${\1}", one))
-        parted = _PART_OF.sub(UNKNOWN, _EXTENDED.sub("*", apart))
-        again = _expanded(parted, home) if parted != apart else ()
-        for variant in (one, bare, *_expanded(apart, home), parted, *again):
+    for form in dict.fromkeys(forms):
+        bare = _QUOTING.sub("", form)
+        # Braces first: `"$x"v` without its quotes would name another variable.
+        braced = _QUOTING.sub("", _PLAIN_VARIABLE.sub(r"${\1}", form))
+        parted = _PART_OF.sub(UNKNOWN, _EXTENDED.sub("*", braced))
+        again = _expanded(parted, home) if parted != braced else ()
+        for variant in (form, bare, *_expanded(braced, home), parted, *again):
             if variant not in seen:
                 seen.add(variant)
                 yield variant
 
 
 def _readings(name: str, home: str) -> Iterator[str]:
-    """A name may follow an option's letters, or the dashes of a default value."""
+    """Yield the names that a token may contain, also after the letters of an option or the dashes
+    of a default value."""
     for part in (*embedded_paths(name), name.lstrip("-+")):
         if part.startswith("~/"):
             yield home + part[1:]
@@ -198,7 +205,7 @@ def _expanded(text: str, home: str) -> Iterator[str]:
             if len(filled) > _MOST_CHARS:
                 break
         yield filled
-        if len(filled) > _MOST_CHARS:  # variables that hold each other; `names_in_text` gives up
+        if len(filled) > _MOST_CHARS:  # variables that contain each other; the search gives up
             return
         yield _BRACKETS.sub("?", _ONE_CHOICE.sub(r"\1", _without_braces(filled)))
 
@@ -208,7 +215,7 @@ def _filled(text: str, known: Mapping[str, str]) -> str:
 
 
 def _values(text: str) -> dict[str, list[str]]:
-    """What the text itself says that variables are."""
+    """Return the values that the text itself assigns to variables."""
     found: dict[str, list[str]] = {}
     for name, plus, value in _ASSIGNED.findall(text):
         before = found.setdefault(name, [])
@@ -220,7 +227,8 @@ def _values(text: str) -> dict[str, list[str]]:
 
 
 def _without_braces(text: str) -> str:
-    """Each word with braces as all that it stands for; a sequence is one unknown character."""
+    """Replace each word with braces by all its expansions; a sequence becomes one unknown
+    character."""
     if "{" not in text:
         return text
     text = _BRACES.sub(lambda found: "?" if _is_sequence(found[1]) else found[0], text)
@@ -234,14 +242,14 @@ def _is_sequence(inside: str) -> bool:
 def _choices(word: str) -> str:
     waiting, done = [word], list[str]()
     while waiting and (len(waiting) + len(done)) * len(word) <= _MOST_CHARS:
-        one = waiting.pop()
-        found = next((each for each in _BRACES.finditer(one) if "," in each[1]), None)
+        text = waiting.pop()
+        found = next((each for each in _BRACES.finditer(text) if "," in each[1]), None)
         if found is None:
-            done.append(one)
+            done.append(text)
             continue
-        before, after = one[: found.start()], one[found.end() :]
+        before, after = text[: found.start()], text[found.end() :]
         waiting += [before + choice + after for choice in found[1].split(",")]
-    return " ".join((*done, *waiting))  # some are left where there would be too many
+    return " ".join((*done, *waiting))  # some stay unexpanded if there are too many
 
 
 def _character(found: re.Match[str]) -> str:
@@ -250,7 +258,7 @@ def _character(found: re.Match[str]) -> str:
 
 
 def _called(found: re.Match[str]) -> str:
-    """A character as a string of its own, which may be joined to others."""
+    """Replace a call such as `chr(110)` by a string, which may then be joined to others."""
     if found[2]:
         try:
             return unicodedata.lookup(found[2])

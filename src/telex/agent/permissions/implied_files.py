@@ -1,20 +1,25 @@
-"""The files that a command will run or obey though it does not name them: a module of Python, what
-an interpreter adds to a name, the file that a build tool looks for, what git obeys. Pure, but for
-lookups.
+"""Find the files that a command will run or read without naming them, and the directories in which
+it may run. Pure, except for `FileLookup`.
 
-Names may have `*`, and may be of files that are not there: one that appears is one that is run. The
-list of tools is not whole, and no tool's whole project is looked at; what holds is written down in
-docs/reference/permissions.md. Used by `bound_files`.
+Files: a Python module, a name to which an interpreter adds a suffix, the configuration that a build
+tool searches for, the files that configure git. Names may have `*`, and the files need not exist: a
+file that appears later would be run. The list of tools is not complete, and no project is checked
+as a whole; docs/reference/permissions.md states what is covered.
+
+Directories (`run_directories`): a shell changes its directory with `cd` and `pushd`, a program with
+an option; and some programs run others for the files they find. The search covers the words of a
+command, words inside an argument, and text that could not be parsed. It finds too many rather than
+too few, because an answer is bound to the result. Used by `bound_files`.
 """
 
 from __future__ import annotations
 
 import posixpath
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from telex.agent.permissions.git_repository import GitInspector
+from telex.agent.permissions.git_inspector import GitInspector
 from telex.agent.permissions.read_only_programs import program_name, word_set
 
 if TYPE_CHECKING:
@@ -22,7 +27,7 @@ if TYPE_CHECKING:
 
     from telex.agent.permissions.path_policy import PathPolicy
 
-LOOKED_FOR: Final = {
+TOOL_FILES: Final = {
     "make gmake bmake": "GNUmakefile makefile Makefile BSDmakefile",
     "npm npx yarn pnpm bun bunx node nodejs": "package.json .npmrc .yarnrc* .pnpmfile.cjs "
     "bunfig.toml",
@@ -98,62 +103,68 @@ LOOKED_FOR: Final = {
     "R Rscript": ".Rprofile .Renviron .RData",
     "vagrant": "Vagrantfile",
 }
-"""By program, the files that it looks for in its directory and in those above it."""
+"""For each program, the files that it searches for in its directory and in the parents."""
 _BY_PROGRAM: Final = {
-    program: found.split() for programs, found in LOOKED_FOR.items() for program in programs.split()
+    program: found.split() for programs, found in TOOL_FILES.items() for program in programs.split()
 }
 _PYTHONS: Final = word_set("""
     python pypy coverage uv ipython pytest py.test uvicorn gunicorn hypercorn daphne celery flask
 """)
 _IMPORTED: Final = re.compile(r"\b(?:import|from)\s+([A-Za-z_][\w.]*)(?:\s+import\s+([\w, ]+))?")
 _DOTTED: Final = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
-_INNER: Final = 16
-"""Directories among the words in which names are looked for."""
+_MOST_DIRECTORIES: Final = 16
+"""Directories among the words in which modules and scripts are searched."""
 _INTERPRETERS: Final = word_set(
     "python pypy node nodejs deno bun tsx ts-node java ruby perl lua php"
 )
 _NODE: Final = word_set("npm npx yarn pnpm bunx")
 _MODULE: Final = re.compile(r"(?:^|\s)-[A-Za-z]*?m[\s'\"]*([A-Za-z_][\w.]*)")
 _OPERANDS: Final = 8
-"""Words after an interpreter among which its script is: options may have values."""
+"""Words after an interpreter that may be its script, since its options may have values."""
+_BETWEEN: Final = re.compile(r"[\s'\"`;|&()<>=]+")
 
 
 @dataclass(frozen=True, slots=True)
 class ImpliedFiles:
+    """Finds the implied files of commands."""
+
     paths: PathPolicy
 
-    def of(self, words: Sequence[str], place: str) -> Iterator[str]:
-        """Absolute. `words` may be texts with words in them."""
-        text = " ".join(words)
-        apart = [word for word in re.split(r"[\s'\"`;|&()<>=]+", text) if word]
-        programs = {program_name(word) for word in apart}
-        inner = list(dict.fromkeys((place, *self._directories(apart, place))))
+    def of(self, argv: Sequence[str], place: str) -> Iterator[str]:
+        """Yield the absolute paths of the files that a command in the directory `place` may use.
+        An argument may be a text with several words."""
+        text = " ".join(argv)
+        words = [word for word in _BETWEEN.split(text) if word]
+        programs = {program_name(word) for word in words}
+        inner = list(dict.fromkeys((place, *self._directories(words, place))))
         if not programs.isdisjoint(_PYTHONS):
-            for module in dict.fromkeys(_modules(text, apart)):
-                for directory in inner[:_INNER]:
-                    yield from (posixpath.join(directory, name) for name in _of_module(module))
-        for directory in dict.fromkeys(up for one in inner for up in self._up(one)):
+            for module in dict.fromkeys(_modules(text, words)):
+                for directory in inner[:_MOST_DIRECTORIES]:
+                    yield from (posixpath.join(directory, name) for name in _module_files(module))
+        for directory in dict.fromkeys(up for each in inner for up in self._up_to_root(each)):
             for name in (name for program in programs for name in _BY_PROGRAM.get(program, ())):
                 yield posixpath.join(directory, name)
             if not programs.isdisjoint(_NODE):
-                for word in apart[: 2 * _OPERANDS]:
+                for word in words[: 2 * _OPERANDS]:
                     bare = posixpath.basename(word)
                     yield posixpath.join(directory, "node_modules", ".bin", bare)
         if "git" in programs:
             yield from GitInspector(self.paths).files()
-            yield from (posixpath.join(one, "*") for one in inner if "-c" in apart and one != place)
-        for at, word in enumerate(apart):
+            yield from (
+                posixpath.join(each, "*") for each in inner if "-c" in words and each != place
+            )
+        for at, word in enumerate(words):
             if program_name(word) in _INTERPRETERS:
-                for operand in apart[at + 1 : at + 1 + _OPERANDS]:
+                for operand in words[at + 1 : at + 1 + _OPERANDS]:
                     for part in _parts(operand):
-                        yield from _of_operand(posixpath.join(place, part))
+                        yield from _script_files(posixpath.join(place, part))
                         bare = part.replace("::", "/")
-                        for directory in inner[1:_INNER] if "/" not in part else ():
+                        for directory in inner[1:_MOST_DIRECTORIES] if "/" not in part else ():
                             yield f"{posixpath.join(directory, bare)}.*"
 
-    def _directories(self, apart: Sequence[str], place: str) -> Iterator[str]:
-        """Those among the words, and those of files among them."""
-        for part in (part for word in apart for part in _parts(word)):
+    def _directories(self, words: Sequence[str], place: str) -> Iterator[str]:
+        """Yield the directories among the words, and the directories of files among the words."""
+        for part in (part for word in words for part in _parts(word)):
             while part:
                 if found := self._directory(part, place):
                     yield found
@@ -165,8 +176,8 @@ class ImpliedFiles:
         is_one = "\0" not in word and self.paths.files.is_directory(path)
         return path if is_one and not word.startswith("-") else ""
 
-    def _up(self, place: str) -> Iterator[str]:
-        """A directory inside the root, and those above it up to the root."""
+    def _up_to_root(self, place: str) -> Iterator[str]:
+        """Yield a directory inside the root and its parents up to the root."""
         root, real = (self.paths.files.real(path) for path in (self.paths.root, place))
         while real == root or real.startswith(root.rstrip("/") + "/"):
             yield real
@@ -176,30 +187,33 @@ class ImpliedFiles:
 
 
 def _parts(word: str) -> Iterator[str]:
-    """A word that is a file or a directory, also after the letter of an option, and before or
-    between colons: `-Csrc`, `tests/x.py::test`, `app:app`, `src:lib`."""
+    """Yield the parts of a word that may be a file or a directory: the word, the value after the
+    letter of an option, and the parts between colons: `-Csrc`, `tests/x.py::test`, `app:app`,
+    `src:lib`."""
     tail = word[2:] if len(word) > 2 and word[0] == "-" != word[1] else ""
-    for one in filter(None, (word, tail)):
-        yield one
-        yield from filter(None, one.split(":") if ":" in one else ())
+    for text in filter(None, (word, tail)):
+        yield text
+        yield from filter(None, text.split(":") if ":" in text else ())
 
 
-def _modules(text: str, apart: Sequence[str]) -> Iterator[str]:
-    """Of Python: after `-m`, as its operands, and what a text of code imports."""
+def _modules(text: str, words: Sequence[str]) -> Iterator[str]:
+    """Yield the Python modules that a command may load: those after `-m`, operands of a Python
+    program, and imports in code on the command line."""
     yield from _MODULE.findall(text)
     for package, rest in _IMPORTED.findall(text):
         yield package
         yield from (f"{package}.{name}" for name in re.findall(r"\w+", rest))
-    for at, word in enumerate(apart):
+    for at, word in enumerate(words):
         if program_name(word) in _PYTHONS:
-            for operand in apart[at + 1 : at + 1 + _OPERANDS]:
+            for operand in words[at + 1 : at + 1 + _OPERANDS]:
                 if _DOTTED.fullmatch(name := operand.partition(":")[0]):
                     yield name
 
 
-def _of_module(module: str) -> Iterator[str]:
-    """What `python -m` loads: each package on the way, then the module, or a package's main one.
-    Byte code counts as well: Python takes it for the source if it says that it belongs to it."""
+def _module_files(module: str) -> Iterator[str]:
+    """Yield the files that `python -m` loads: each parent package, then the module, or the main
+    module of a package. Byte code counts too: Python loads it instead of the source if its header
+    matches the source."""
     directory = ""
     for name in filter(None, module.split(".")):
         path = posixpath.join(directory, name)
@@ -210,7 +224,59 @@ def _of_module(module: str) -> Iterator[str]:
     yield posixpath.join(directory, "__main__.*")
 
 
-def _of_operand(path: str) -> Iterator[str]:
-    """What an interpreter runs for a name: with an ending, or in the directory of that name."""
+def _script_files(path: str) -> Iterator[str]:
+    """Yield the files that an interpreter may run for a name: the name with a suffix, or a file in
+    the directory of that name."""
     yield from (f"{path}.*", posixpath.join(path, "__main__.*"))
     yield from (posixpath.join(path, name) for name in ("index.*", "package.json"))
+
+
+_CHANGE_DIRECTORY: Final = word_set("cd pushd chdir")
+_DIRECTORY_OPTIONS: Final = re.compile(
+    r"-C|-D|-chdir|--(?:chdir|directory|cwd|dir|prefix|working-dir|workdir|work-tree|project"
+    r"|project-dir|rootdir|root|source)"
+)
+_JOINED_OPTION: Final = re.compile(r"-[CD](.+)", re.DOTALL)
+_FINDERS: Final = word_set("xargs parallel run-parts entr fd fdfind watchexec")
+_IN_EACH: Final = word_set("-execdir -okdir")
+_UNKNOWN_DIRECTORY: Final = "the command changes to a directory that is not known in advance"
+_RUNS_FOUND: Final = "the command runs a program for each file it finds"
+_WORDS: Final = 4
+"""Words after `cd` that may be its directory: options may come first."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunDirectories:
+    """The directories to which a command changes."""
+
+    certain: list[str] = field(default_factory=list)
+    possible: list[str] = field(default_factory=list)
+    """Words that count only if they are directories."""
+    unknown: str = ""
+    """Why the directories or the programs are not all known; empty if they are."""
+
+
+def run_directories(argv: Sequence[str]) -> RunDirectories:
+    """Return the directories to which a command may change. An argument may be a text with several
+    words."""
+    words = [word for word in _BETWEEN.split(" ".join(argv)) if word]
+    certain: list[str] = []
+    possible: list[str] = []
+    unknown = ""
+    for at, word in enumerate(words):
+        after = words[at + 1 : at + 1 + _WORDS]
+        if word in _CHANGE_DIRECTORY:
+            target = next((each for each in after if not each.startswith("-")), "")
+            is_known = target != "" and "-" not in after[:1] and not re.search(r"[$*?\[]", target)
+            certain += [target] if is_known else []
+            unknown = unknown if is_known else _UNKNOWN_DIRECTORY
+        elif _DIRECTORY_OPTIONS.fullmatch(word):
+            possible += after[:1]
+        elif joined := _JOINED_OPTION.fullmatch(word):
+            possible.append(joined[1])
+        elif word in _IN_EACH:
+            possible += [each for each in words if not each.startswith("-")]
+            unknown = unknown or _RUNS_FOUND
+        elif program_name(word) in _FINDERS or word in ("-exec", "-ok"):
+            unknown = unknown or _RUNS_FOUND
+    return RunDirectories(certain, possible, unknown)

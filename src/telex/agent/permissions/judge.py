@@ -1,13 +1,13 @@
-"""May this be done without asking? Pure, but for the `FileLookup` it is given.
+"""Decide whether a tool call may run without a question. Pure, except for its `FileLookup`.
 
 Read this file first. A request is judged in pieces: each simple command, each redirect and each
-path of its own, also those in substitutions. The whole is as the worst of its pieces: one that is
-denied denies it, one that asks asks. What was not understood asks. A rule for the exact text may
-then allow what asks, and nothing allows what a rule denies.
+path is judged by itself, also those in substitutions. The strictest piece decides: a denied piece
+denies the request, otherwise a piece that asks asks. Text that cannot be parsed asks. A rule for
+the exact text may allow a request that asks, but nothing allows a request that a rule denies.
 
-Used by the runtime before a tool runs; `explain_judgement` gives the same as JSON, for
-`permission.explain` and for the details of a question. What is judged is text for `bash` or `sh`,
-run in `unattended_environment`; in another shell it may mean something else.
+The runtime calls this before a tool runs. `explain_judgement` returns the same as JSON, for
+`permission.explain` and for the details of a question. Commands are judged as text for `bash` or
+`sh` that runs in `unattended_environment`; another shell may read them differently.
 """
 
 from __future__ import annotations
@@ -54,14 +54,16 @@ if TYPE_CHECKING:
 
 
 STRONGEST: Final = (Permission.DENY, Permission.ALLOW, Permission.ASK)
-"""Among rules."""
-WORST: Final = (Permission.DENY, Permission.ASK, Permission.ALLOW)
-"""Among pieces."""
+"""The order of rules that match: the first wins."""
+STRICTEST: Final = (Permission.DENY, Permission.ASK, Permission.ALLOW)
+"""The order of pieces: the first decides."""
+_WHOLE_TOOL: Final = "a rule for the whole tool"
+_TOO_MANY_NAMES: Final = "the text has too many names to check for secrets"
 
 
 @dataclass(frozen=True, slots=True)
 class PermissionRequest:
-    """What a tool is about to be called with. `cwd` is absolute."""
+    """A tool call that is about to run. `cwd` is absolute."""
 
     tool: str
     arguments: Mapping[str, object]
@@ -70,19 +72,21 @@ class PermissionRequest:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
+    """The decision about a request, with the pieces that led to it."""
+
     decision: Permission
     why: str
     """One sentence about the piece that decided."""
     rule: ToolRule | None = None
     pieces: tuple[JudgedPiece, ...] = ()
     remember: tuple[RememberScope, ...] = ()
-    """What the person may be offered not to be asked about again; empty unless it asks."""
+    """The scopes that the user may choose to remember; empty unless the decision is to ask."""
     not_understood: UnparsedShell | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """The rules, the mode and the place of one workspace. `root` and `home` are absolute."""
+    """Judges the requests of one workspace. `root` and `home` are absolute."""
 
     layers: Sequence[RuleLayer]
     mode: Mode
@@ -90,9 +94,9 @@ class Judge:
     home: str
     files: FileLookup
     trusted: bool = False
-    """Whether the person trusts the workspace; if not, `git` asks. Layers say it themselves."""
+    """Whether the user trusts the workspace; if not, `git` asks. Layers have their own flag."""
     own: Sequence[str] = ()
-    """Where telex keeps its own; to write there is to grant oneself something."""
+    """The directories of telex; an agent that writes there could grant itself permissions."""
     rules: tuple[ToolRule, ...] = field(init=False)
     paths: PathPolicy = field(init=False)
 
@@ -103,31 +107,32 @@ class Judge:
         object.__setattr__(self, "paths", paths)
 
     def judge(self, request: PermissionRequest) -> Judgement:
+        """Return the decision about a request."""
         # Each path is looked up once, so that all pieces are judged by the same state of the disk.
         return replace(self, files=CachedLookup(self.files))._judge(request)
 
     def _judge(self, request: PermissionRequest) -> Judgement:
         match request.tool, request.arguments.get(SHELL_ARGUMENT):
             case "shell", str() as text:
-                return self._shell(request, text)
+                return self._judge_shell(request, text)
             case "shell", _:
-                return Judgement(Permission.ASK, "the command is not text")
+                return Judgement(Permission.ASK, "the command is not a text")
         if tool := PATH_TOOLS.get(request.tool):
-            return self._path_tool(request, tool)
-        return self._other_tool(request)
+            return self._judge_path_tool(request, tool)
+        return self._judge_other_tool(request)
 
-    def _shell(self, request: PermissionRequest, text: str) -> Judgement:
+    def _judge_shell(self, request: PermissionRequest, text: str) -> Judgement:
         script = parse_shell(text)
         if isinstance(script, UnparsedShell):
-            judged = self._unread(request, script)
+            judged = self._judge_unparsed(request, script)
         else:
-            judged = self._read(request, script)
-        if _is_unseen(judged):
-            judged = self._by_its_text(request, text, judged)
+            judged = self._judge_script(request, script)
+        if _is_unchecked(judged):
+            judged = self._check_names_in_text(request, text, judged)
         scopes = repeatable.shell_scopes(request.cwd, text, script, judged.pieces)
-        exact = self._exact(request, text, offered=bool(scopes))
-        if exact and _overrides(exact, judged) and not _names_a_secret(exact, judged):
-            return Judgement(exact.decision, "a rule names this exact text", exact, judged.pieces)
+        exact = self._exact_rule(request, text, offered=bool(scopes))
+        if exact and _overrides(exact, judged) and not _allows_a_secret(exact, judged):
+            return Judgement(exact.decision, "a rule has this exact text", exact, judged.pieces)
         if judged.decision is not Permission.ASK:
             return judged
         return _with_scopes(judged, scopes)
@@ -137,63 +142,70 @@ class Judge:
         rules = CommandRules(self.paths, self.rules)
         return CommandJudge(self.paths, rules, self.mode, trusted=self.trusted)
 
-    def _read(self, request: PermissionRequest, script: ShellScript) -> Judgement:
+    def _judge_script(self, request: PermissionRequest, script: ShellScript) -> Judgement:
         pieces = self._commands.judge(script, request.cwd)
         if not pieces:
-            return Judgement(Permission.ASK, "there is no command in it")
-        judged = _worst(pieces)
-        both = environment_conflict(pieces) if self.mode is not Mode.FULL else None
-        if both and judged.decision is Permission.ALLOW:
-            reader, whole = (in_quotes(piece.source) for piece in both)
-            why = f"{reader} runs without hooks, and {whole} as your rule says; run them apart"
+            return Judgement(Permission.ASK, "the text has no command")
+        judged = _strictest(pieces)
+        conflict = environment_conflict(pieces) if self.mode is not Mode.FULL else None
+        if conflict and judged.decision is Permission.ALLOW:
+            reader, allowed = (in_quotes(piece.source) for piece in conflict)
+            why = (
+                f"{reader} runs in a restricted environment, and {allowed} needs yours; "
+                "run them as separate commands"
+            )
             return replace(judged, decision=Permission.ASK, why=why, rule=None)
         return judged
 
-    def _by_its_text(self, request: PermissionRequest, text: str, judged: Judgement) -> Judgement:
-        """What nobody looked into, by the names and words that its text has. A secret that is named
-        asks in every mode, and so does what may be what a rule is about."""
+    def _check_names_in_text(
+        self, request: PermissionRequest, text: str, judged: Judgement
+    ) -> Judgement:
+        """Judge a command that was not checked otherwise by the names and words in its text. A
+        named secret asks in every mode, and so does a text with the words of a rule that
+        restricts."""
         named = self._commands.named_in(text, request.cwd)
         if named is None:
-            why = "there are too many names in it to look for secrets"
-            return replace(judged, decision=Permission.ASK, why=why)
-        verdicts = [one.verdict for one in named if one.verdict.decision is not Permission.ALLOW]
+            return replace(judged, decision=Permission.ASK, why=_TOO_MANY_NAMES)
+        verdicts = [path.verdict for path in named if path.verdict.decision is not Permission.ALLOW]
         rule = CommandRules(self.paths, self.rules).in_text(text, request.cwd)
-        if rule and any(not runs_nothing(piece.argv) for piece in judged.pieces if _is_free(piece)):
-            about = in_quotes(" ".join(rule.command or ()))
-            verdicts.append(PermissionVerdict(Permission.ASK, f"{about} is in its text", rule))
+        unchecked = [piece for piece in judged.pieces if _is_unchecked_piece(piece)]
+        if rule and any(not runs_nothing(piece.argv) for piece in unchecked):
+            words = in_quotes(" ".join(rule.command or ()))
+            why = f"the command contains {words}, which a rule restricts"
+            verdicts.append(PermissionVerdict(Permission.ASK, why, rule))
         if not verdicts:
             return judged
         asks = replace(verdicts[0], decision=Permission.ASK)
         piece = JudgedPiece("text", text, (text,), asks, named)
         if judged.decision is not Permission.ALLOW:
             return replace(judged, pieces=(*judged.pieces, piece))
-        return replace(_worst((*judged.pieces, piece)), not_understood=judged.not_understood)
+        return replace(_strictest((*judged.pieces, piece)), not_understood=judged.not_understood)
 
-    def _unread(self, request: PermissionRequest, unread: UnparsedShell) -> Judgement:
-        """Nobody knows what is in it: a rule may be about something that is."""
-        why = f"not understood: {unread.why}, at character {unread.at}"
-        whole = self._whole_tool(request)
+    def _judge_unparsed(self, request: PermissionRequest, unparsed: UnparsedShell) -> Judgement:
+        """Judge a text that cannot be parsed. It may contain what any rule restricts."""
+        why = f"telex cannot parse the command: {unparsed.why}, at character {unparsed.at}"
+        whole = self._whole_tool_rule(request)
         if whole and whole.decision is Permission.DENY:
-            return Judgement(Permission.DENY, "a rule for the tool", whole, not_understood=unread)
-        if not self._restricting() and (whole or self.mode is Mode.FULL):
-            say = "a rule for the tool" if whole else "mode full"
-            return Judgement(Permission.ALLOW, say, whole, not_understood=unread)
+            return Judgement(Permission.DENY, _WHOLE_TOOL, whole, not_understood=unparsed)
+        if not self._has_restriction() and (whole or self.mode is Mode.FULL):
+            allowed_by = _WHOLE_TOOL if whole else "mode full"
+            return Judgement(Permission.ALLOW, allowed_by, whole, not_understood=unparsed)
         asks = whole if whole and whole.decision is Permission.ASK else None
-        return Judgement(Permission.ASK, why, asks, not_understood=unread)
+        return Judgement(Permission.ASK, why, asks, not_understood=unparsed)
 
-    def _restricting(self) -> bool:
+    def _has_restriction(self) -> bool:
         return any(rule.decision is not Permission.ALLOW for rule in self.rules)
 
-    def _whole_tool(self, request: PermissionRequest) -> ToolRule | None:
+    def _whole_tool_rule(self, request: PermissionRequest) -> ToolRule | None:
         return _strongest(
             rule for rule in self.rules if rule.is_for(request.tool, request.cwd) and is_whole(rule)
         )
 
-    def _exact(
+    def _exact_rule(
         self, request: PermissionRequest, text: str, *, offered: bool = True
     ) -> ToolRule | None:
-        """A remembered yes counts only while it would be offered again: by a link, the same text
-        may lead elsewhere today."""
+        """Return the rule with this exact text. A remembered yes counts only while the text could
+        be remembered again (`offered`): a changed link may lead the same text to another file."""
         return _strongest(
             rule
             for rule in self.rules
@@ -207,7 +219,7 @@ class Judge:
             )
         )
 
-    def _path_tool(self, request: PermissionRequest, tool: PathTool) -> Judgement:
+    def _judge_path_tool(self, request: PermissionRequest, tool: PathTool) -> Judgement:
         given = [request.arguments[key] for key in PATH_ARGUMENTS if key in request.arguments]
         match given:
             case [] if tool.recursive:
@@ -215,11 +227,9 @@ class Judge:
             case [str() as path]:
                 pass
             case _:
-                return Judgement(
-                    Permission.ASK, "it does not say in one way which path it is about"
-                )
+                return Judgement(Permission.ASK, "the arguments must have exactly one path")
         if not is_name(path):
-            return Judgement(Permission.ASK, "no file can have such a path")
+            return Judgement(Permission.ASK, "the path is not valid")
         touched = self.paths.touched(
             tool.access,
             path,
@@ -228,74 +238,72 @@ class Judge:
             recursive=tool.recursive,
             skips_hidden=tool.skips_hidden,
         )
-        verdict = self._filtered(request, tool, touched.verdict)
-        judged = _worst((JudgedPiece(request.tool, path, (path,), verdict, (touched,)),))
+        verdict = self._check_filters(request, tool, touched.verdict)
+        judged = _strictest((JudgedPiece(request.tool, path, (path,), verdict, (touched,)),))
         if judged.decision is not Permission.ASK:
             return judged
         return _with_scopes(judged, repeatable.path_scopes(request.tool, touched, self.paths))
 
-    def _filtered(
+    def _check_filters(
         self, request: PermissionRequest, tool: PathTool, verdict: PermissionVerdict
     ) -> PermissionVerdict:
-        """A filter may lead out again, or to a secret, below a path that is fine."""
-        free = self.mode is Mode.FULL and not self._restricting()
+        """Check the filters of a tool: below an allowed path, a filter may match files outside it
+        or secrets."""
+        free = self.mode is Mode.FULL and not self._has_restriction()
         if verdict.decision is not Permission.ALLOW or free:
             return verdict
         for name in tool.filters:
             match request.arguments.get(name):
                 case None:
                     pass
-                case str() as text if _stays(text):
+                case str() as text if _stays_below(text):
                     pass
                 case _:
                     return PermissionVerdict(
-                        Permission.ASK, f"{name} may lead out of the path, or to secrets"
+                        Permission.ASK, f"{name} may match files outside the path, or secrets"
                     )
         return verdict
 
-    def _other_tool(self, request: PermissionRequest) -> Judgement:
+    def _judge_other_tool(self, request: PermissionRequest) -> Judgement:
         text = repeatable.arguments_text(request.arguments)
-        exact = self._exact(request, text) if text is not None else None
-        rules = (self._whole_tool(request), self._tool_by_path(request), exact)
-        rule = _strongest(one for one in rules if one)
+        exact = self._exact_rule(request, text) if text is not None else None
+        rules = (self._whole_tool_rule(request), self._path_rule(request), exact)
+        rule = _strongest(filter(None, rules))
         if rule:
             why = f"a rule says {rule.decision} for {in_quotes(request.tool)}"
             verdict = PermissionVerdict(rule.decision, why, rule)
         elif request.tool in HARMLESS_TOOLS:
-            verdict = PermissionVerdict(
-                Permission.ALLOW, "it touches only what the run itself made"
-            )
+            verdict = PermissionVerdict(Permission.ALLOW, "the tool uses only data of this run")
         elif self.mode is Mode.FULL:
             verdict = PermissionVerdict(Permission.ALLOW, "mode full")
         else:
             verdict = PermissionVerdict(
-                Permission.ASK, f"nothing is known about the tool {in_quotes(request.tool)}"
+                Permission.ASK, f"telex does not know what the tool {in_quotes(request.tool)} does"
             )
         if (
             verdict.decision is Permission.ALLOW
             and not exact
             and request.tool not in HARMLESS_TOOLS
         ):
-            verdict = self._secret_among(request) or verdict
+            verdict = self._named_secret(request) or verdict
         scopes = repeatable.tool_scopes(request.tool, request.arguments)
         return _with_scopes(Judgement(verdict.decision, verdict.why, verdict.rule), scopes)
 
-    def _secret_among(self, request: PermissionRequest) -> PermissionVerdict | None:
-        """A secret that is named asks, whatever the tool; nobody here knows which words are paths.
-        A rule for exactly these arguments is the way to allow it."""
+    def _named_secret(self, request: PermissionRequest) -> PermissionVerdict | None:
+        """Ask if the arguments of a tool name a secret. Every text counts, because telex does not
+        know which arguments are paths. A rule for exactly these arguments can allow the call."""
         for text in _texts(request.arguments):
             named = self._commands.named_in(text, request.cwd)
             if named is None:
-                return PermissionVerdict(
-                    Permission.ASK, "there are too many names in it to look for secrets"
-                )
-            for one in named:
-                if one.verdict.decision is not Permission.ALLOW:
-                    return PermissionVerdict(Permission.ASK, one.verdict.why, one.verdict.rule)
+                return PermissionVerdict(Permission.ASK, _TOO_MANY_NAMES)
+            for path in named:
+                if path.verdict.decision is not Permission.ALLOW:
+                    return PermissionVerdict(Permission.ASK, path.verdict.why, path.verdict.rule)
         return None
 
-    def _tool_by_path(self, request: PermissionRequest) -> ToolRule | None:
-        """For tools of plugins. Path rules restrict them and allow nothing: who knows all paths?"""
+    def _path_rule(self, request: PermissionRequest) -> ToolRule | None:
+        """Return the strongest path rule for a plugin's tool. Path rules only restrict such a tool
+        and never allow it, because it may use paths that telex does not know."""
         found: list[ToolRule] = []
         for key in PATH_ARGUMENTS:
             path = request.arguments.get(key)
@@ -314,21 +322,22 @@ class Judge:
 
 
 def _overrides(exact: ToolRule, judged: Judgement) -> bool:
-    """Whether a rule for the exact text decides: where it asks, or to restrict it."""
+    """Return whether a rule for the exact text decides: it restricts, or allows what would ask."""
     if exact.decision is Permission.ASK:
         return judged.decision is Permission.ALLOW and judged.rule is None
     return exact.decision is Permission.DENY or judged.decision is Permission.ASK
 
 
-def _names_a_secret(exact: ToolRule, judged: Judgement) -> bool:
-    """A text may have become about one, by a link; a secret is allowed by its path alone."""
+def _allows_a_secret(exact: ToolRule, judged: Judgement) -> bool:
+    """Return whether the rule would allow a secret. Only a rule with a path may allow one, because
+    a changed link may lead the same text to a secret."""
     asked = [p for p in judged.pieces if p.verdict.decision is Permission.ASK]
-    secret = any(one.is_secret for piece in asked for one in piece.touched)
+    secret = any(path.is_secret for piece in asked for path in piece.touched)
     return secret and exact.decision is Permission.ALLOW
 
 
 def _texts(value: object) -> Iterator[str]:
-    """All text in a tool's arguments."""
+    """Yield all text in a tool's arguments."""
     match value:
         case str():
             yield value
@@ -340,19 +349,21 @@ def _texts(value: object) -> Iterator[str]:
                 yield from _texts(inner)
 
 
-def _is_unseen(judged: Judgement) -> bool:
-    """Whether something in it was not understood, or is allowed without a look at what it does."""
+def _is_unchecked(judged: Judgement) -> bool:
+    """Return whether the text was not parsed, or a piece is allowed without a check of its
+    words."""
     if judged.not_understood is not None:
         return judged.decision is not Permission.DENY
-    return judged.decision is Permission.ALLOW and any(map(_is_free, judged.pieces))
+    return judged.decision is Permission.ALLOW and any(map(_is_unchecked_piece, judged.pieces))
 
 
-def _is_free(piece: JudgedPiece) -> bool:
+def _is_unchecked_piece(piece: JudgedPiece) -> bool:
     rule = piece.verdict.rule
     return piece.verdict == ALLOWED_UNCHECKED or (rule is not None and is_whole(rule))
 
 
-def _stays(text: str) -> bool:
+def _stays_below(text: str) -> bool:
+    """Return whether a filter matches only files below its path, and no typical secret."""
     last = text.rpartition("/")[2]
     out = text.startswith(("/", "~", ".")) or ".." in text.split("/")
     named = last.strip("*") and any(
@@ -365,13 +376,13 @@ def _strongest(rules: Iterable[ToolRule]) -> ToolRule | None:
     return min(rules, key=lambda rule: STRONGEST.index(rule.decision), default=None)
 
 
-def _worst(pieces: Sequence[JudgedPiece]) -> Judgement:
-    worst = min(pieces, key=lambda piece: WORST.index(piece.verdict.decision))
-    return Judgement(worst.verdict.decision, worst.verdict.why, worst.verdict.rule, tuple(pieces))
+def _strictest(pieces: Sequence[JudgedPiece]) -> Judgement:
+    verdict = min(pieces, key=lambda piece: STRICTEST.index(piece.verdict.decision)).verdict
+    return Judgement(verdict.decision, verdict.why, verdict.rule, tuple(pieces))
 
 
 def _with_scopes(judged: Judgement, scopes: tuple[RememberScope, ...]) -> Judgement:
-    # A rule that asks is the person's own wish to be asked each time.
+    # With a rule that asks, the user wants to be asked each time.
     if judged.decision is not Permission.ASK or judged.rule is not None:
         return judged
     return Judgement(
@@ -380,12 +391,13 @@ def _with_scopes(judged: Judgement, scopes: tuple[RememberScope, ...]) -> Judgem
 
 
 def explain_request(judge: Judge, request: PermissionRequest) -> dict[str, Any]:
-    """Judges, runs nothing, and says all that had a part in it."""
+    """Judge a request without running it, and return the reasons as JSON."""
     return explain_judgement(judge, judge.judge(request))
 
 
 def explain_judgement(judge: Judge, judged: Judgement) -> dict[str, Any]:
-    unread = judged.not_understood
+    """Return a judgement as JSON, with all foreign text escaped."""
+    unparsed = judged.not_understood
     return {
         "decision": str(judged.decision),
         "why": in_sentence(judged.why),
@@ -393,12 +405,16 @@ def explain_judgement(judge: Judge, judged: Judgement) -> dict[str, Any]:
         "mode": str(judge.mode),
         "trusted": judge.trusted,
         "root": in_line(judge.root),
-        "not_understood": unread and {"why": unread.why, "at": unread.at},
+        "not_understood": unparsed and {"why": unparsed.why, "at": unparsed.at},
         "why_not_automatic": [in_sentence(why) for why in _objections(judged)],
         "pieces": [_piece(piece) for piece in judged.pieces],
-        "paths": [_path(one) for piece in judged.pieces for one in piece.touched],
+        "paths": [_path(path) for piece in judged.pieces for path in piece.touched],
         "remember": [
-            {"kind": str(scope.kind), "says": in_sentence(scope.says), "rule": _rule(scope.rule)}
+            {
+                "kind": str(scope.kind),
+                "says": in_sentence(scope.description),
+                "rule": _rule(scope.rule),
+            }
             for scope in judged.remember
         ],
         "ignored_layers": [layer.name for layer in judge.layers if not layer.trusted],
@@ -415,11 +431,11 @@ def _objections(judged: Judgement) -> Iterator[str]:
 def _rule(rule: ToolRule | None) -> dict[str, Any] | None:
     if rule is None:
         return None
-    said = {
+    members = {
         key: in_line(value) if isinstance(value, str) else value
         for key, value in rule_to_table(rule).items()
     }
-    return {**said, "layer": rule.layer, "place": rule.place}
+    return {**members, "layer": rule.layer, "place": rule.place}
 
 
 def _piece(piece: JudgedPiece) -> dict[str, Any]:
@@ -433,11 +449,11 @@ def _piece(piece: JudgedPiece) -> dict[str, Any]:
     }
 
 
-def _path(one: TouchedPath) -> dict[str, Any]:
+def _path(touched: TouchedPath) -> dict[str, Any]:
     return {
-        "access": str(one.access),
-        "path": in_line(one.path),
-        "real": in_line(one.real),
-        "secret": one.is_secret,
-        "decision": str(one.verdict.decision),
+        "access": str(touched.access),
+        "path": in_line(touched.path),
+        "real": in_line(touched.real),
+        "secret": touched.is_secret,
+        "decision": str(touched.verdict.decision),
     }

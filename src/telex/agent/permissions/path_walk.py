@@ -1,14 +1,15 @@
-"""Where a path leads, link by link, as the kernel goes; and what has to be looked up for that.
-Pure: a `FileLookup` looks, `disk.DiskLookup` on the disk.
+"""Resolve a path link by link, as the kernel does, and define the lookups that this needs. Pure: a
+`FileLookup` does the lookups, `disk.DiskLookup` on the real disk.
 
-`os.path.realpath` answers for this process and guesses where it cannot look. A link to
-`/proc/self/cwd` is one place to telex and another to the command it starts, and a place beyond
-PATH_MAX is "no link" to it. So the way is taken here, one name at a time, and where it cannot be
-known it says so: through the system's own links, into `/proc` or `/dev` by a link, past the longest
-path, around in a loop, and after any error but "there is nothing". Whoever gets such a
-`ResolvedPath` asks.
+`os.path.realpath` resolves for this process, and guesses where it cannot read. A link to
+`/proc/self/cwd` leads to one directory for telex and to another for the command that it starts, and
+`realpath` treats a link beyond PATH_MAX as a normal file. So the path is resolved here, one name at
+a time. Where the result cannot be determined, `ResolvedPath.unknown` has the reason, and the
+callers ask: at a link that the kernel generates, at a link into `/proc` or `/dev`, beyond the
+longest path, in a loop, and after any error except "does not exist".
 
-Used by `path_policy` to judge, by `sandbox` for the file tools, by `bound_files` for questions.
+Used by `path_policy` to judge, by `telex.agent.sandbox_files` for the file tools, and by
+`bound_files` for questions.
 """
 
 from __future__ import annotations
@@ -26,74 +27,79 @@ if TYPE_CHECKING:
 
 
 PATH_MAX: Final = 4096
-"""Linux takes no longer path in one call, with its NUL; a longer one is reached in steps alone."""
+"""The longest path of one system call on Linux, with its NUL. A longer one needs several calls."""
 NAME_MAX: Final = 255
-"""Of one name, in bytes. A few file systems have longer ones; these ask."""
+"""The longest name in bytes. A few file systems allow longer ones; those ask."""
 LINKS_FOLLOWED: Final = 40
-"""As many as Linux follows."""
+"""The number of links that Linux follows."""
 SYSTEM_PLACES: Final = ("/proc", "/dev")
-"""What is here depends on who looks: `/proc/self`, `/dev/fd`, `/dev/stdin`, `/dev/tty`."""
-_WALKED: Final = 4 * PATH_MAX
-"""Characters that are walked at all, with those of links: links that are all long and lead through
-each other could make a way of a hundred thousand names."""
+"""Directories whose content depends on the process: `/proc/self`, `/dev/fd`, `/dev/stdin`,
+`/dev/tty`."""
+_MOST_CHARACTERS: Final = 4 * PATH_MAX
+"""Characters of one path together with those of its links. Without this limit, long links that lead
+through each other could produce a path of a hundred thousand names."""
 _FREE_NAMES: Final = 32
-"""That the links of one way may bring without being counted: those that people make bring fewer."""
+"""Names from the links of one path that do not count for `may_walk`. Links that people make have
+fewer."""
 _NOTHING_THERE: Final = (errno.ENOENT, errno.ENOTDIR)
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """What stands at a place that is a link."""
+    """A symbolic link, as `FileLookup.link` returns it."""
 
-    says: str
+    target: str
     is_magic: bool = False
-    """The kernel does not go by what it says, but to something it holds itself."""
+    """Whether the kernel ignores the target text and goes to an object of its own, as for
+    `/proc/self/cwd`."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResolvedPath:
-    """The way to a path's end."""
+    """The result of resolving a path."""
 
     end: str
-    """Absolute, without links and dots, also of what is not there. Where the way is `unknown`, the
-    place at which it was lost, with the rest of the path."""
+    """The absolute path without links and dots; the file need not exist. If `unknown` is set: the
+    path at which the resolution stopped, with the rest of the original path."""
     passed: tuple[str, ...] = ()
-    """For each link on the way: its own place, and what it says in its place; both with what was
-    left of the path, so that each name on the way stands beside those it is seen with."""
+    """For each link that was followed, two paths: the link's own, and the one with the link's
+    target in its place. Both include the rest of the path, so that each name is seen with the names
+    around it."""
     unknown: str = ""
-    """Why nobody can say where it ends."""
+    """Why the end cannot be determined; empty if it can."""
 
 
 class LinkFollower:
-    """Whoever can look up a link can follow a path."""
+    """Base class that resolves paths with the `link` method of its subclass."""
 
     def link(self, path: str) -> Link | None:
-        """What stands at an absolute path without links before its last name; None for no link.
-        `OSError` as from `readlink`, but for EINVAL."""
+        """Return the link at an absolute path, or None if no link is there. Only the last name of
+        the path may be a link. Raise `OSError` as `readlink` does, except for EINVAL."""
         raise NotImplementedError
 
     def system_places(self) -> tuple[str, ...]:
-        """Directories whose content depends on who looks."""
+        """Return the directories whose content depends on the process."""
         return SYSTEM_PLACES
 
     def may_walk(self, names: int) -> bool:
-        """Whether so many more names may be looked at that long links bring; asked before each."""
+        """Return whether this many more names from links may be resolved; called for each link."""
         return True
 
     def resolve(self, path: str) -> ResolvedPath:
+        """Resolve an absolute path; the file need not exist."""
         return follow_links(path, self)
 
     def real(self, path: str) -> str:
-        """The end of the way. It is no answer without a look at `ResolvedPath.unknown`."""
+        """Return `ResolvedPath.end`. It is not reliable unless `ResolvedPath.unknown` is empty."""
         return self.resolve(path).end
 
 
 def follow_links(path: str, disk: LinkFollower) -> ResolvedPath:
-    """An absolute path. `..` after a link is above where the link leads."""
+    """Resolve an absolute path. `..` after a link is the parent of the link's target."""
     walked = len(path)
-    if walked > _WALKED:
+    if walked > _MOST_CHARACTERS:
         return ResolvedPath(
-            posixpath.normpath(path), (), "the path is longer than the system takes"
+            posixpath.normpath(path), (), "the path is longer than the system allows"
         )
     system = tuple(place.rstrip("/") + "/" for place in disk.system_places())
     done, rest = "", _names(path)
@@ -105,39 +111,39 @@ def follow_links(path: str, disk: LinkFollower) -> ResolvedPath:
             done = done.rpartition("/")[0]
             continue
         place = f"{done}/{name}"
-        link, unknown = _looked_up(place, name, disk)
+        link, unknown = _look_up(place, name, disk)
         if not unknown and (link or links) and f"{place}/".startswith(system):
-            unknown = f"{in_quotes(place)} is another place to each program"
+            unknown = f"{in_quotes(place)} differs from process to process"
         elif link is not None and link.is_magic:
-            unknown = f"{in_quotes(place)} is a link that the system makes up"
+            unknown = f"{in_quotes(place)} is a link that the kernel generates"
         names: list[str] = []
         if link is not None and not unknown:
-            links, walked = links + 1, walked + len(link.says)
-            names = _names(link.says)
+            links, walked = links + 1, walked + len(link.target)
+            names = _names(link.target)
             counted, free = max(len(names) - free, 0), max(free - len(names), 0)
-            if links > LINKS_FOLLOWED or walked > _WALKED or not disk.may_walk(counted):
-                unknown = "there are too many links on the way"
+            if links > LINKS_FOLLOWED or walked > _MOST_CHARACTERS or not disk.may_walk(counted):
+                unknown = "the path goes through too many links"
         if unknown:
             return ResolvedPath(_joined(place, rest), tuple(passed), unknown)
         if link is None:
             done = place
             continue
         passed.append(_joined(place, rest))
-        done = "" if link.says.startswith("/") else done
+        done = "" if link.target.startswith("/") else done
         rest += names
         passed.append(_joined(done, rest))
     return ResolvedPath(done or "/", tuple(passed))
 
 
-def path_spellings(path: str, way: ResolvedPath) -> frozenset[str]:
-    """A path by all its names: as it is written, with each link on the way, and its end; each also
-    with `..` taken as a shell takes it."""
-    found = [_joined("", _names(path)), *way.passed, way.end]
+def path_spellings(path: str, resolved: ResolvedPath) -> frozenset[str]:
+    """Return all spellings of a path: as it is written, with each link that was followed, and the
+    resolved one; each also with `..` removed as a shell removes it."""
+    found = [_joined("", _names(path)), *resolved.passed, resolved.end]
     return frozenset((*found, *map(posixpath.normpath, found)))
 
 
 def is_below(path: str, place: str) -> bool:
-    """Itself, or in it."""
+    """Return whether a path is the place itself or below it."""
     return path == place or path.startswith(place.rstrip("/") + "/")
 
 
@@ -146,14 +152,14 @@ def is_below_any(path: str, places: Iterable[str]) -> bool:
 
 
 def is_too_long_path(word: str) -> bool:
-    """Whether no system call takes this as a path, wherever it begins."""
+    """Return whether no system call accepts the word as a path, in any directory."""
     return _size(word) >= PATH_MAX or any(_size(name) > NAME_MAX for name in word.split("/"))
 
 
-def _looked_up(place: str, name: str, disk: LinkFollower) -> tuple[Link | None, str]:
-    """The link there, or why nobody can say."""
+def _look_up(place: str, name: str, disk: LinkFollower) -> tuple[Link | None, str]:
+    """Return the link at a path, or the reason why it cannot be determined."""
     if _size(name) > NAME_MAX or _size(place) >= PATH_MAX:
-        return None, f"{in_quotes(place[:80])}… is longer than the system takes in one path"
+        return None, f"{in_quotes(place[:80])}… is longer than the system allows for one path"
     try:
         return disk.link(place), ""
     except OSError as error:
@@ -163,8 +169,8 @@ def _looked_up(place: str, name: str, disk: LinkFollower) -> tuple[Link | None, 
 
 
 def _names(path: str) -> list[str]:
-    """The next one last, without what means nothing anywhere. `..` stays: after a link it is
-    somewhere else."""
+    """Return the names of a path in reverse order, without empty names and `.`. `..` stays, because
+    after a link it is another directory."""
     return [name for name in reversed(path.split("/")) if name not in ("", ".")]
 
 
@@ -173,75 +179,76 @@ def _joined(place: str, rest: list[str]) -> str:
 
 
 def _size(text: str) -> int:
-    """In bytes, as a file system counts."""
+    """Return the length in bytes, as a file system counts it."""
     if text.isascii():
         return len(text)
     try:
         return len(text.encode("utf-8", "surrogateescape"))
-    except UnicodeEncodeError:  # half a surrogate pair that stands for no byte
+    except UnicodeEncodeError:  # a lone surrogate that encodes no byte
         return PATH_MAX
 
 
 @dataclass(frozen=True, slots=True)
 class DirectoryScan:
-    """What lies below a directory."""
+    """The links and working trees below a directory."""
 
     links: tuple[str, ...]
     trees: tuple[str, ...] = ()
-    """Directories that have a `.git`, whatever that is."""
+    """Directories that have an entry `.git` of any kind."""
 
 
 class FileLookup(Protocol):
-    """What has to be looked up. `disk.DiskLookup` looks; tests say."""
+    """The file lookups of the judge. `disk.DiskLookup` reads the disk; tests declare the files."""
 
     def link(self, path: str) -> Link | None:
-        """What stands at an absolute path without links before its last name; None for no link.
-        `OSError` where that cannot be seen."""
+        """Return the link at an absolute path, or None if no link is there. Only the last name of
+        the path may be a link. Raise `OSError` if it cannot be read."""
 
     def system_places(self) -> tuple[str, ...]:
-        """Directories whose content depends on who looks."""
+        """Return the directories whose content depends on the process."""
 
     def resolve(self, path: str) -> ResolvedPath:
-        """Where an absolute path leads, also of what is not there yet."""
+        """Resolve an absolute path; the file need not exist."""
 
     def real(self, path: str) -> str:
-        """The end of that way."""
+        """Return `ResolvedPath.end`."""
 
     def glob(self, pattern: str) -> tuple[str, ...] | None:
-        """What an absolute pattern with `*` and `?` stands for; None when that is too much, or
-        another thing to the command."""
+        """Return the paths that an absolute pattern with `*` and `?` matches; None if there are too
+        many, or if the command may see other ones."""
 
     def is_directory(self, path: str) -> bool:
-        """After all links."""
+        """Return whether the resolved path is a directory."""
 
     def links(self, directory: str, depth: int | None = None) -> tuple[str, ...] | None:
-        """The links below a directory, so many levels deep; None when that is too much."""
+        """Return the links below a directory, up to a depth; None if there are too many files."""
 
     def scan(
         self, directory: str, depth: int | None = None, *, whole: bool = False
     ) -> DirectoryScan | None:
-        """The same, and where repositories are. `whole`: also in what git stores, and in what was
-        installed."""
+        """Return the links and the working trees below a directory. With `whole`, also scan git's
+        object stores and installed packages."""
 
     def contents(self, path: str, most_bytes: int) -> bytes | None:
-        """What is in a file, after all links; nothing where nothing is there; None where it is no
-        file, cannot be read or is longer."""
+        """Return the content of the resolved file; empty if it does not exist; None if it is not a
+        regular file, cannot be read or is longer than `most_bytes`."""
 
     def is_hard_linked(self, path: str) -> bool:
-        """Whether a file is there, after all links, that is another one too: a hard link."""
+        """Return whether the resolved file has more than one hard link."""
 
     def is_own(self, path: str) -> bool:
-        """Whether what is there, and no link, belongs to who would run the command."""
+        """Return whether the file itself, without following a link, belongs to the current user."""
 
 
 class CachedLookup(LinkFollower):
-    """The same, looked up once: for one judgement, since links change. It follows so many names of
-    long links altogether: each word of a command may lead through all of them."""
+    """A `FileLookup` that does each lookup once. Use one for each judgement, because links change.
+    It limits the names that long links may add in total, because each word of a command may lead
+    through all of them."""
 
     def __init__(self, files: FileLookup) -> None:
         self._files = files
         self._links: dict[str, Link | OSError | None] = {}
-        self._ways: dict[str, ResolvedPath] = {}
+        self._resolved: dict[str, ResolvedPath] = {}
         self._names: dict[str, tuple[str, ...] | None] = {}
         self._below: dict[tuple[str, int | None, bool], DirectoryScan | None] = {}
         self._contents: dict[tuple[str, int], bytes | None] = {}
@@ -269,9 +276,9 @@ class CachedLookup(LinkFollower):
         return self._names_left >= 0 or names == 0
 
     def resolve(self, path: str) -> ResolvedPath:
-        if path not in self._ways:
-            self._ways[path] = super().resolve(path)
-        return self._ways[path]
+        if path not in self._resolved:
+            self._resolved[path] = super().resolve(path)
+        return self._resolved[path]
 
     def glob(self, pattern: str) -> tuple[str, ...] | None:
         if pattern not in self._names:

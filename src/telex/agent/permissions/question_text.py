@@ -1,11 +1,11 @@
-"""What a person reads in a question: escaped, and all of what an answer is about. Pure.
+"""The text of questions: complete, and with all foreign text escaped. Pure.
 
-A line of ours begins with a word of ours. What an agent, a plugin or a file says is behind a mark
-(`marked_off`), or between quotes.
+A line of telex begins with a word of telex. Text of an agent, a plugin or a file is behind a mark
+(`marked_off`) or between quotes.
 
-A question about permission is the runtime's own. One that a core asks is marked as the agent's,
-and what the core says in it cannot act on the terminal or pass for another text. Used by
-`confirmation` and `turns`.
+Questions about permissions come from the runtime itself. A question of a core is marked as the
+agent's, and its text cannot act on the terminal or look like another text. Used by `confirmation`
+and `run_context`.
 """
 
 from __future__ import annotations
@@ -28,19 +28,20 @@ AGENT: Final = "The agent asks: "
 
 
 def agent_title(title: str) -> str:
-    """A title that is nobody's but a core's."""
+    """Return a title that is marked as one of a core."""
     return AGENT + in_line(title)
 
 
 def escaped_lines(text: str) -> str:
-    """What a core says: its lines are its own business."""
+    """Escape the text of a core, and keep its line breaks."""
     return "\n".join(map(escaped, text.split("\n")))
 
 
 def question_message(
     call: PreparedCall, named: PreparedCall, preview: Preview[Any] | None, context: ToolContext
 ) -> str:
-    """All that the call will use, and where; `named` is the same call as it was written."""
+    """Return everything that the call will use, and its directory. `named` is the same call before
+    its paths were resolved."""
     given = msgspec.to_builtins(call.arguments)
     if preview is not None:
         lines = [preview.message]
@@ -51,36 +52,36 @@ def question_message(
         lines = [marked_off(in_line(call.tool.name))]
     if preview is None:
         lines += _arguments(call, given)
-    return "\n\n".join(["\n".join(lines), *_leads(call, named, context)])
+    return "\n\n".join(["\n".join(lines), *_resolved_paths(call, named, context)])
 
 
 def link_notes(bound: BoundFiles) -> list[str]:
-    """Where the words of a command lead, those that do not lead where they seem to; which of them
-    stand for too many files; and why others may run than are known."""
-    led = {one.seems: one.leads for one in bound.files.values() if one.seems != one.leads}
-    told = [
-        f"It names {in_quotes(seems)}, and that leads to {in_quotes(leads)}."
-        for seems, leads in led.items()
+    """Return the notes about a command's files: words that lead to another path than it seems,
+    files that may run without being known, and patterns with too many matches."""
+    linked = {file.seems: file.leads for file in bound.files.values() if file.seems != file.leads}
+    notes = [
+        f"The command names {in_quotes(seems)}, which leads to {in_quotes(leads)}."
+        for seems, leads in linked.items()
     ]
-    told += [
-        f"What will run cannot be known, as {why}: your answer is bound to the files that are "
-        "named, and to no others."
+    notes += [
+        f"Not all files that will run are known, because {why}. "
+        "Your answer covers only the files that the command names."
         for why in bound.unknown
     ]
-    return told + [
-        f"{in_quotes(pattern)} stands for more files than are looked at, or for ones that nobody "
-        "knows. Your answer is not bound to what is in them."
+    return notes + [
+        f"The pattern {in_quotes(pattern)} matches too many files, or files that are not known. "
+        "Your answer does not cover their content."
         for pattern in bound.unlisted
     ]
 
 
 def _arguments(call: PreparedCall, given: dict[str, Any]) -> list[str]:
-    """A default of ours says nothing; a plugin is given what it is given."""
+    """Return a line for each argument. Defaults of built-in tools are left out; a plugin's
+    arguments are all shown."""
     lines = []
-    ours = isinstance(call.arguments, msgspec.Struct)
-    defaults = (
-        {one.name: one.default for one in msgspec.structs.fields(call.arguments)} if ours else {}
-    )
+    is_built_in = isinstance(call.arguments, msgspec.Struct)
+    fields = msgspec.structs.fields(call.arguments) if is_built_in else ()
+    defaults = {field.name: field.default for field in fields}
     for name, value in given.items():
         if name in defaults and value == defaults[name]:
             continue
@@ -91,18 +92,17 @@ def _arguments(call: PreparedCall, given: dict[str, Any]) -> list[str]:
 
 
 def _name(name: str) -> str:
-    """Of an argument, which a plugin's may choose as it likes."""
+    """Return the name of an argument, quoted unless it is plain: a plugin may choose any name."""
     return name if re.fullmatch(r"[a-z][a-z0-9_]*", name) else in_quotes(name)
 
 
-def _leads(call: PreparedCall, named: PreparedCall, context: ToolContext) -> list[str]:
-    """Where a path leads, if not where it seems to."""
+def _resolved_paths(call: PreparedCall, named: PreparedCall, context: ToolContext) -> list[str]:
+    """Return a note for each path that leads to another path than it seems."""
     lines = []
     for name in (*PATH_ARGUMENTS, "cwd"):
-        real, written = (getattr(one.arguments, name, None) for one in (call, named))
+        real, written = (getattr(each.arguments, name, None) for each in (call, named))
         if not (isinstance(real, str) and isinstance(written, str)):
             continue
         if posixpath.normpath(context.cwd / written) != real:
-            says = f"It was named {in_quotes(written)}, and that leads to {in_quotes(real)}."
-            lines.append(says)
+            lines.append(f"The path {in_quotes(written)} leads to {in_quotes(real)}.")
     return lines

@@ -1,15 +1,15 @@
-"""Programs that only read, and their words told apart: options that are known to do no harm,
-values, and paths. Pure.
+"""Programs that only read, and the parser of their arguments: harmless options, values and paths.
+Pure.
 
-Most are tables in readers.toml; here are those with a language of their own. What is not listed is
-refused, so that an option nobody here knows (of a newer version, of another system, an abbreviation
-of `--output`) asks. So is a word that begins with `-` where a value or an operand is due: if the
-program has it otherwise, it is an option.
+Most programs are tables in readers.toml; programs with a language of their own are handled here. An
+option that is not listed is refused, so an unknown one (of a newer version, of another system, an
+abbreviation of `--output`) asks. A word that begins with `-` is also refused where a value or an
+operand is expected: the program may read it as an option.
 
-Left out on purpose, so that they ask: `awk`, `jq` and all of sed but printing lines (languages of
-their own), `env` and `ps` (they print secrets), `grep -r` (it reads hidden files; `rg` and the tool
-`search` do not), options that follow links, that wait, or that name a file to write or a program to
-run.
+Left out on purpose, so that they ask: `awk`, `jq` and sed scripts that do more than print lines
+(languages of their own), `env` and `ps` (they print secrets), `grep -r` (it reads hidden files;
+`rg` and the tool `search` do not), and options that follow links, wait, or name a file to write or
+a program to run.
 """
 
 from __future__ import annotations
@@ -31,102 +31,108 @@ if TYPE_CHECKING:
 
 
 def word_set(text: str) -> frozenset[str]:
-    """A list of words, as it is best read in code."""
+    """Split a text into a set of words; it keeps long lists readable."""
     return frozenset(text.split())
 
 
 class Operands(StrEnum):
-    """What the words are that are no options."""
+    """The meaning of the words that are not options."""
 
     PATHS = "paths"
     TEXT = "text"
-    """Printed, counted, compared; never opened."""
+    """Text that is printed, counted or compared, but never opened as a file."""
     PATTERN_THEN_PATHS = "pattern_then_paths"
-    """The first is a pattern, unless an option gave it."""
+    """The first is a pattern, unless an option has given one; the others are paths."""
     NONE = "none"
 
 
 @dataclass(frozen=True, slots=True)
 class ReaderProgram:
-    """A program that writes nothing and runs nothing, as long as its options are these."""
+    """A program that writes nothing and runs nothing, as long as it has only these options."""
 
     flags: str = ""
     """Letters of short options without a value."""
     values: str = ""
-    """Letters of those with a value, which is looked at like a path."""
+    """Letters of short options with a value that is checked like a path."""
     texts: str = ""
-    """And of those whose value is never opened: patterns, separators."""
+    """Letters of short options with a value that is never opened: a pattern, a separator."""
     numbered: str = ""
-    """And of those with or without a number, which is never a word of its own: `-U`, `-U5`."""
+    """Letters of short options with an optional number in the same word: `-U`, `-U5`."""
     long: frozenset[str] = frozenset()
+    """Long options without a value, or with a value after `=`."""
     long_texts: frozenset[str] = frozenset()
+    """Long options with a required value, which may be the next word and is never opened."""
     operands: Operands = Operands.PATHS
     most: int | None = None
-    """So many operands; where one more would be written."""
+    """The number of operands; the program would write to a further one."""
     here: bool = False
-    """Without an operand, it is about the working directory."""
+    """Without an operand, the program reads the working directory."""
     recursive: bool = False
-    """So it is, and it goes below directories."""
+    """Like `here`, and the program reads everything below a directory."""
     counts: bool = False
     """`-20` is an option."""
     needs_trust: bool = False
-    """It runs what the workspace's own files tell it to run."""
+    """The program may run other programs that files of the workspace configure."""
     pattern_options: frozenset[str] = frozenset({"e", "regexp"})
+    """Options that give the pattern, so that the first operand is a path."""
     files_only: bool = False
-    """Given a directory, it reads all that is in it, hidden files too."""
+    """A directory as an operand asks, because the program would read its hidden files too."""
     skips_hidden: bool = False
-    """It reads all that is below a directory but what is hidden, unless it begins there."""
+    """The program skips hidden files, unless it starts in a hidden directory."""
     prints: bool = False
-    """Of git: it prints what is in tracked files."""
+    """For git: the command prints the content of tracked files."""
     shows: frozenset[str] = frozenset()
-    """Options by which it does, or says whether something is in them."""
+    """For git: options with which it prints the content, or whether a text is in it."""
     hides: frozenset[str] = frozenset()
-    """Options by which it does not, without one of the others."""
+    """For git: options with which it prints no content, unless one of `shows` is given too."""
     compares_files: bool = False
-    """Of git: it prints files that are no part of the repository, where it finds two paths
-    outside of its working tree, or no repository."""
+    """For git: with two paths of which one is outside the working tree, or without a repository,
+    the command compares files that are not in the repository."""
     by_id: bool = False
-    """It prints objects that are named by their ids, whatever paths follow."""
+    """For git: the command prints objects that are named by their ids, whatever paths follow."""
     enters_links: bool = False
-    """It reads tracked files also where a directory on the way is a link by now."""
+    """For git: the command reads tracked files also where a directory of their path is now a
+    link."""
 
 
 @dataclass(slots=True)
 class ParsedArguments:
-    """What a command's words say."""
+    """The parsed arguments of a read-only program."""
 
     paths: list[str] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
     everywhere: bool = False
-    """It goes through all of the root, whatever the directory and its words."""
+    """The program reads the whole root, whatever its directory and its arguments."""
     options: set[str] = field(default_factory=set)
-    """Letters and long names."""
+    """The letters and the long names of the options."""
     operands: tuple[str, ...] = ()
-    """Of git: the words that may be paths, as they are written."""
+    """For git: the words that may be paths, as they are written."""
     refused: str = ""
-    """Why this is not a reader's use; empty when it is."""
+    """Why the program may do more than read; empty if it may not."""
 
 
 def prints_contents(reader: ReaderProgram, found: ParsedArguments) -> bool:
-    """Whether a git command, with these options, prints what is in tracked files."""
+    """Return whether a git command with these options prints the content of tracked files."""
     if not found.options.isdisjoint(reader.shows):
         return True
     return reader.prints and found.options.isdisjoint(reader.hides)
 
 
 def parse_arguments(reader: ReaderProgram, arguments: Sequence[str]) -> ParsedArguments:
-    """`arguments` come after the reader's name."""
-    return _ArgumentParser(reader, list(arguments)).walk()
+    """Parse the arguments of a program that is described by a table."""
+    return _ArgumentParser(reader, list(arguments)).parse()
 
 
 class _ArgumentParser:
+    """Parses arguments from left to right, and stops at the first that is refused."""
+
     def __init__(self, reader: ReaderProgram, rest: list[str]) -> None:
         self._reader, self._rest = reader, rest
         self._used = ParsedArguments()
         self._operands: list[str] = []
         self._has_pattern = False
 
-    def walk(self) -> ParsedArguments:
+    def parse(self) -> ParsedArguments:
         while self._rest and not self._used.refused:
             word = self._rest.pop(0)
             if word == "--":
@@ -143,10 +149,10 @@ class _ArgumentParser:
         return self._used
 
     def _after_dashes(self) -> None:
-        # To git, `--` may be the value of an option before it, and what follows an option again.
-        looks = [word for word in self._rest if word.startswith("-") and word != "-"]
-        if looks and (self._reader.needs_trust or self._reader.operands is Operands.PATHS):
-            self._used.refused = f"{in_quotes(looks[0])} may be an option"
+        # For git, `--` may be the value of the option before it, and a later word an option again.
+        dashed = [word for word in self._rest if word.startswith("-") and word != "-"]
+        if dashed and (self._reader.needs_trust or self._reader.operands is Operands.PATHS):
+            self._used.refused = f"{in_quotes(dashed[0])} may be an option"
         self._operands += self._rest
 
     def _long(self, word: str) -> None:
@@ -172,19 +178,20 @@ class _ArgumentParser:
             if letter in reader.numbered and re.fullmatch(r"[0-9]*", word[at:], re.ASCII):
                 return
             if letter not in reader.values and letter not in reader.texts:
-                told = in_quotes(f"-{letter}")
-                self._used.refused = f"the option {told} is not known to be harmless"
+                option = in_quotes(f"-{letter}")
+                self._used.refused = f"the option {option} is not known to be harmless"
             else:
                 self._value(letter, word[at:] or None, text=letter in reader.texts)
             return
 
     def _is_count(self, word: str) -> bool:
-        """`-20`; after `-n` it is harmless too, whichever of the two the program takes it for."""
+        """Return whether the word is a count such as `-20`. After `-n` it is harmless too, as an
+        option or as a value."""
         return self._reader.counts and re.fullmatch(r"-[0-9]+", word, re.ASCII) is not None
 
     def _value(self, option: str, value: str | None, *, text: bool) -> None:
         if value is None and not self._rest:
-            self._used.refused = f"the option {in_quotes(option)} has no value"
+            self._used.refused = f"the option {in_quotes(option)} needs a value"
             return
         if value is None:
             value = self._rest.pop(0)
@@ -198,7 +205,7 @@ class _ArgumentParser:
     def _place_operands(self) -> None:
         reader, operands = self._reader, self._operands
         if reader.most is not None and len(operands) > reader.most:
-            self._used.refused = "with so many arguments, one of them may be written"
+            self._used.refused = "with this many arguments, it may write to one of them"
             return
         match reader.operands:
             case Operands.TEXT:
@@ -217,12 +224,14 @@ SHELLS: Final = word_set("sh bash dash ash ksh mksh lksh zsh fish rbash csh tcsh
 
 
 def program_name(program: str) -> str:
-    """`/usr/bin/bash-5.2` is bash; for what restricts, never for what allows."""
+    """Return the name of a program without its path and version: `/usr/bin/bash-5.2` is `bash`. Use
+    it only to restrict, never to allow."""
     return re.sub(r"[-.]?[0-9][0-9.]*$", "", program.rpartition("/")[2])
 
 
 def parse_reader(argv: Sequence[str]) -> tuple[ReaderProgram, ParsedArguments] | None:
-    """How a command reads; None when it is no reader. Its name is bare: `./ls` is not `ls`."""
+    """Parse a command of a read-only program; None for any other program. The name must have no
+    path: `./ls` is not `ls`."""
     match argv:
         case [name, *rest] if name in TAKES_ANYTHING:
             return READERS["echo"], ParsedArguments(texts=rest)
@@ -242,15 +251,16 @@ def parse_reader(argv: Sequence[str]) -> tuple[ReaderProgram, ParsedArguments] |
 
 
 def _printf(arguments: Sequence[str]) -> ParsedArguments:
-    # `-v` and `%n` write a variable, and in bash the name of one may hold a command.
+    # `-v` and `%n` write a variable, and in bash its name may contain a command.
     good = arguments and _PRINTF.fullmatch(arguments[0])
     return ParsedArguments(
-        texts=list(arguments), refused="" if good else "this may do more than print"
+        texts=list(arguments), refused="" if good else "the format may do more than print"
     )
 
 
 def _find(arguments: Sequence[str]) -> ParsedArguments:
-    """Where to begin, then tests that only test: no `-exec`, `-delete`, `-fprint`."""
+    """Parse the start directories and then tests without effect: no `-exec`, `-delete`,
+    `-fprint`."""
     result = ParsedArguments()
     rest = list(arguments)
     while rest and rest[0][:1] not in ("-", "(", "!", ")", ","):
@@ -269,14 +279,14 @@ def _find(arguments: Sequence[str]) -> ParsedArguments:
 def _sed(arguments: Sequence[str]) -> ParsedArguments:
     result = parse_arguments(READERS["sed"], arguments)
     if not result.refused and not (result.texts and _SED_PRINTS.fullmatch(result.texts[0])):
-        result.refused = "its script does more than print or drop lines by number"
+        result.refused = "the script may do more than print or delete lines by number"
     return result
 
 
 def _date(arguments: Sequence[str]) -> ParsedArguments:
     result = parse_arguments(READERS["date"], arguments)
     if not all(word.startswith(("+", "-")) for word in arguments):
-        result.refused = "this may set the clock"
+        result.refused = "the arguments may set the clock"
     return result
 
 
@@ -290,18 +300,18 @@ def _git(arguments: Sequence[str]) -> tuple[ReaderProgram, ParsedArguments] | No
         return None
     result = parse_arguments(reader, rest[taken:])
     limited = not reader.by_id and _is_limited(rest, result)
-    goes_on = not result.options.isdisjoint(_LOOKS_ELSEWHERE)
-    result.everywhere = (reader.recursive and not limited) or goes_on
+    reads_others = not result.options.isdisjoint(_READS_OTHER_FILES)
+    result.everywhere = (reader.recursive and not limited) or reads_others
     result.operands = tuple(result.paths)
-    # `HEAD:.env` has a path in it.
+    # `HEAD:.env` contains a path.
     result.paths = [part for path in result.paths for part in embedded_paths(path)]
     return reader, result
 
 
 def _is_limited(words: Sequence[str], found: ParsedArguments) -> bool:
-    """Whether git is given paths and goes nowhere else: a word before `--` may be a revision, and
-    after it a pattern, or what is left out. An object's id may be that of a file or a directory,
-    where paths limit nothing or begin anew."""
+    """Return whether git reads only the paths it is given, after `--`. A word before `--` may be a
+    revision; a word after it may be a pattern or an exclusion. An object id may be that of a file
+    or a directory, for which the paths limit nothing or are relative to it."""
     dashes = words.index("--") if "--" in words else len(words)
     before, after = words[:dashes], words[dashes + 1 :]
     if any(_ID.search(word) for word in before if word in found.paths):
@@ -341,7 +351,7 @@ class _ReaderTable(msgspec.Struct, forbid_unknown_fields=True):
 def _reader_program(name: str, written: _ReaderTable) -> ReaderProgram:
     for word in (*written.long.split(), *written.long_texts.split()):
         if word.endswith("-"):
-            raise ValueError(f"readers.toml: {name}: {word} is half a name; write it in one line")
+            raise ValueError(f"readers.toml: {name}: {word} is half a name; do not split it")
     return ReaderProgram(
         written.flags,
         written.values,
@@ -372,15 +382,15 @@ READERS: Final = {
     name: _reader_program(name, written)
     for name, written in msgspec.convert(_TABLES, dict[str, _ReaderTable]).items()
 }
-"""By name; those of git with their subcommand."""
+"""The read-only programs by name; those of git with their subcommand."""
 
 TAKES_ANYTHING: Final = frozenset({"echo", "true", "false"})
-"""Harmless whatever their arguments are, so also with arguments that nobody knows yet."""
+"""Programs that are harmless with any arguments, also with unknown ones."""
 _ID: Final = re.compile(r"(?:(?<![\w/-])|-g)[0-9a-f]{4,64}(?![\w/-])", re.ASCII | re.IGNORECASE)
-"""What git may take for the beginning of one, also behind a name as `describe` prints it."""
-_LOOKS_ELSEWHERE: Final = word_set("C follow find-copies find-copies-harder")
-"""Options of git by which it looks into other files than those it is given, for what was copied,
-and goes on with them."""
+"""Text that git may take as the prefix of an object id, also after a name as `describe` prints
+it."""
+_READS_OTHER_FILES: Final = word_set("C follow find-copies find-copies-harder")
+"""Options of git with which it also reads files other than the given paths, to find copies."""
 _PRINTF: Final = re.compile(r"(?!-)(?:[^%]|%[0-9.]*[sdxqb%])*")
 _LINES: Final = r"(?:[0-9]{1,9}|\$)(?:,(?:\+?[0-9]{1,9}|\$))?[pdq]"
 _SED_PRINTS: Final = re.compile(rf"{_LINES}(?:; ?{_LINES})*")

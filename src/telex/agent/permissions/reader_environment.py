@@ -1,14 +1,15 @@
-"""The environment in which a judged command means what it was judged to mean. Pure but for
-`FileLookup`.
+"""The environment of commands that run without a question, so that they do what was judged. Pure,
+except for `FileLookup`.
 
-A variable may give a program options, a pager, or a file to run first. Whoever runs a command that
-nobody was asked about gives it this environment; one that the person approved may have the whole.
+A variable may give a program options, a pager, or a file to run first. A command that runs without
+a question gets the environment of this module; a command that the user approved gets the user's.
 
-A shell has one environment for all its commands. `git status` and `rg` only read while theirs says
-so: else a hook of the repository, or a `.ignore` file, has them do more. A command that a rule of
-the person allows by its words, as `git push`, is to be a whole one: without its hooks it would be
-another. Where a line has both kinds, neither environment is right (`environment_conflict`), and it
-asks. Used by `judge` and `confirmation`.
+All commands of a shell text share one environment. `git status` and `rg` only read in the
+restricted environment: otherwise a hook of the repository or a `.ignore` file makes them do more. A
+command that a rule of the user allows by its words, such as `git push`, needs the user's
+environment: without hooks and settings it would be another command. If a text has both kinds,
+neither environment is right (`environment_conflict`), and it asks. Used by `judge` and
+`confirmation`.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ ACTING: Final = re.compile(
     r"|PYTHON(?:PATH|STARTUP|HOME|INSPECT)|PERL5.*|RUBYOPT|RUBYLIB|NODE_OPTIONS|NODE_PATH|JAVA_TOOL_OPTIONS"
     r"|GCONV_PATH|LOCPATH|NLSPATH|MAGIC|TMPPREFIX|ZDOTDIR|SSH_ASKPASS|SUDO_ASKPASS"
 )
+"""Variables that change what a command does."""
 _GIT: Final = {
     "safe.bareRepository": "explicit",
     "core.fsmonitor": "false",
@@ -48,12 +50,12 @@ _GIT: Final = {
     "grep.fallbackToNoIndex": "false",
     "log.follow": "false",
 }
-"""Said as on the command line, so that it counts more than what a repository says of itself. A
-directory that looks like a repository and has no `.git` is none, and without one `git grep` fails.
-Filters and `textconv` are named by the repository's own `config`; that is why writing it asks, and
-git needs a trusted workspace."""
+"""Settings with the priority of the command line, so that they override those of a repository. With
+them, a directory that looks like a repository but has no `.git` is not one, and `git grep` fails
+without a repository. Filters and `textconv` are configured in the repository's own `config`; that
+is why writing it asks, and why git needs a trusted workspace."""
 _RIPGREP: Final = str(files(__package__).joinpath("ripgreprc"))
-"""Without it, a workspace's `.ignore` with `!.env` in it would have rg print hidden files."""
+"""Without this configuration, a `.ignore` file with `!.env` would make rg print hidden files."""
 _ADDED: Final = {
     "RIPGREP_CONFIG_PATH": _RIPGREP,
     "GIT_OPTIONAL_LOCKS": "0",
@@ -64,10 +66,11 @@ _ADDED: Final = {
     **{f"GIT_CONFIG_VALUE_{at}": value for at, value in enumerate(_GIT.values())},
 }
 _PROGRAMS: Final = frozenset(name.split()[0] for name in READERS)
-"""What runs without a question."""
+"""Programs that may run without a question."""
 _PATH: Final = "/usr/local/bin:/usr/bin:/bin"
 _NOWHERE: Final = "/nonexistent"
-"""An empty PATH is the working directory to a shell, and a missing one may have it at its end."""
+"""The PATH if no directory is left: a shell reads an empty PATH as the working directory, and a
+missing one may end with it."""
 
 
 def unattended_environment(
@@ -77,58 +80,63 @@ def unattended_environment(
     *,
     only_reads: bool = True,
 ) -> dict[str, str]:
-    """Without what changes a command's meaning. Nor does PATH lead into the root, by a link of a
-    directory or of a program that reads, or without one: an agent may have written an `ls` of its
-    own there. What is to read only has git run
-    nothing else and look for no repository above the root; a `git push` that a rule or the mode
-    allows is a whole one."""
+    """Return the environment without variables that change what a command does.
+
+    PATH gets no directory that is in the root, or that leads there by a link of the directory or of
+    a read-only program in it: an agent may have written an `ls` of its own there. With
+    `only_reads`, git runs no other programs and searches no repository above the root. Without it,
+    a `git push` that a rule or the mode allows runs as usual.
+    """
     disk = CachedLookup(looked_up or DiskLookup())
     kept = {name: value for name, value in environ.items() if not ACTING.fullmatch(name)}
     found = (
-        ":".join(place for place in places.split(":") if _is_elsewhere(place, root, disk))
+        ":".join(place for place in places.split(":") if _is_outside_root(place, root, disk))
         for places in (kept.get("PATH", ""), _PATH)
     )
     kept["PATH"] = next(filter(None, found), _NOWHERE)
     if not only_reads:
         return kept
     if disk.glob(posixpath.join(root, ".git")):
-        # It was judged to be the root's own; one that is no repository git would pass by.
+        # The judge checked the root's own repository. If it is not valid, git would search above.
         kept["GIT_CEILING_DIRECTORIES"] = posixpath.dirname(disk.real(root))
     return {**kept, **_ADDED}
 
 
-def _is_elsewhere(place: str, root: str, disk: FileLookup) -> bool:
+def _is_outside_root(place: str, root: str, disk: FileLookup) -> bool:
+    """Return whether a directory of PATH, and the links of read-only programs in it, lead nowhere
+    into the root."""
     if not place.startswith("/"):
         return False
     within = (posixpath.normpath(root), disk.real(root))
     links = disk.links(disk.real(place), 1)
     programs = (link for link in links or () if posixpath.basename(link) in _PROGRAMS)
-    ways = [disk.resolve(one) for one in (place, *programs)]
-    passed = (one for way in ways for one in (*way.passed, way.end))
-    leads = map(posixpath.normpath, (place, *passed))
-    lost = links is None or any(way.unknown for way in ways)
-    return not lost and not any(is_below_any(one, within) for one in leads)
+    resolved = [disk.resolve(path) for path in (place, *programs)]
+    passed = (path for each in resolved for path in (*each.passed, each.end))
+    spellings = map(posixpath.normpath, (place, *passed))
+    is_unknown = links is None or any(each.unknown for each in resolved)
+    return not is_unknown and not any(is_below_any(path, within) for path in spellings)
 
 
 _READ_BY_ENVIRONMENT: Final = word_set("git rg")
-"""Readers that only read in the environment of one."""
+"""Programs that only read in the restricted environment."""
 
 
 def needs_reader_environment(pieces: Sequence[JudgedPiece]) -> bool:
-    """Whether the line runs in the environment of a reader: where one of its commands needs it, or
-    none is allowed by its words."""
+    """Return whether the commands run in the restricted environment: one of them needs it, or no
+    rule allows one by its words."""
     return any(map(_needs_protection, pieces)) or not any(map(_is_by_words, pieces))
 
 
 def environment_conflict(pieces: Sequence[JudgedPiece]) -> tuple[JudgedPiece, JudgedPiece] | None:
-    """A command that only reads in the environment of a reader, and one that needs the person's."""
+    """Return a command that needs the restricted environment and one that needs the user's; None
+    unless there are both."""
     reader = next(filter(_needs_protection, pieces), None)
-    whole = next(filter(_needs_whole, pieces), None)
-    return (reader, whole) if reader and whole else None
+    allowed = next(filter(_needs_user_environment, pieces), None)
+    return (reader, allowed) if reader and allowed else None
 
 
 def allows_by_words(rule: ToolRule | None) -> bool:
-    """Whether it names commands, or all that a tool does; not what is read and written."""
+    """Return whether a rule allows commands by their words or a whole tool, not only paths."""
     return rule is not None and (
         rule.command is not None or rule.text is not None or rule.path is None
     )
@@ -143,5 +151,5 @@ def _needs_protection(piece: JudgedPiece) -> bool:
     return is_reader and program_name(piece.argv[0]) in _READ_BY_ENVIRONMENT
 
 
-def _needs_whole(piece: JudgedPiece) -> bool:
+def _needs_user_environment(piece: JudgedPiece) -> bool:
     return _is_by_words(piece) and not runs_nothing(piece.argv)

@@ -1,16 +1,17 @@
-"""Commands that do tomorrow what they do today, and what a person may therefore be offered not to
-be asked about again. Pure, but for `FileLookup`.
+"""Decide which answers may be remembered: those about commands that will do the same later. Pure,
+except for `FileLookup`.
 
-Repeatable commands run nothing else: readers, as readers.toml has them, and the few here that
-change files, with options that name no file and names inside the root that no program obeys and
-that hold no such. Nobody has to know all interpreters, wrappers and build tools: what is not here
-is not repeatable. Nor is git, which runs what its repository says, nor what a pattern stands for.
+A repeatable command runs no other program. It is a read-only program of readers.toml, or one of the
+few programs here that change files, with options that name no file and with paths inside the root
+that are not guarded and contain no guarded files. Any other program is not repeatable, so no list
+of interpreters, wrappers and build tools is needed. Git is not repeatable, because it runs programs
+that its repository configures, and neither is a command with a pattern.
 
-Offered are exact scopes only: this text in this directory, these first words followed by nothing
-but plain names, this path, this directory, this tool with these arguments. A text is offered as a
-whole, and only if each piece of it is repeatable: the agent may change the file that is run, so
-that the same text is another program then. Nothing is offered that names a secret. Used by `judge`,
-also to see whether what was remembered still holds; the answer is stored as the scope's rule.
+Only exact scopes are offered: this text in this directory, these first words followed by plain
+names only, this path, this directory, this tool with these arguments. A text is offered as a whole,
+and only if each piece of it is repeatable: an agent could change a file that is run, and the same
+text would be another program. Nothing that names a secret is offered. `judge` also uses this to
+check whether a remembered answer still counts. The answer is stored as the scope's rule.
 """
 
 from __future__ import annotations
@@ -46,37 +47,40 @@ FILE_CHANGING_PROGRAMS: Final = {
     "rmdir": "pv",
     "touch": "achm",
 }
-"""Programs that change files and run nothing, with the letters of options that have no value. None
-that goes below a directory: what lies there tomorrow was not seen."""
+"""Programs that change files and run nothing, with the letters of options without a value. Options
+that work below a directory are left out, because the files there may be others later."""
 _INTO: Final = frozenset({"cp", "ln", "mv"})
-"""Of these, a directory as the last word is where the others go."""
+"""Programs for which a directory as the last word is the target of the other words."""
 
 
 def runs_nothing(argv: Sequence[str]) -> bool:
+    """Return whether the command is known to run no other program."""
     found = parse_reader(argv)
     return argv[0] in FILE_CHANGING_PROGRAMS if found is None else not found[1].refused
 
 
 def is_repeatable(argv: Sequence[str], cwd: str, paths: PathPolicy) -> bool:
+    """Return whether the command will do the same later."""
     if found := parse_reader(argv):
         reader, used = found
         return not used.refused and not reader.needs_trust
     letters = FILE_CHANGING_PROGRAMS.get(argv[0])
     if letters is None:
         return False
-    words = [*argv[1:], *_inside(argv, cwd, paths)]
+    words = [*argv[1:], *_targets_in_directory(argv, cwd, paths)]
     return all(_is_repeatable_argument(word, letters, cwd, paths) for word in words)
 
 
-def _inside(argv: Sequence[str], cwd: str, paths: PathPolicy) -> list[str]:
-    """The names that are written in a directory: they may be links, or obeyed there."""
+def _targets_in_directory(argv: Sequence[str], cwd: str, paths: PathPolicy) -> list[str]:
+    """Return the paths that are written in a target directory: they may be links, or guarded."""
     if argv[0] not in _INTO or not paths.files.is_directory(paths.absolute(argv[-1], cwd)):
         return []
     return [posixpath.join(argv[-1], posixpath.basename(word.rstrip("/"))) for word in argv[1:-1]]
 
 
 def writes_repeatably(path: str, cwd: str, paths: PathPolicy) -> bool:
-    """Not where what is written is run one day: what it is may be another thing tomorrow."""
+    """Return whether a write to the path may be remembered: it is inside the root and not guarded,
+    because the content of a guarded file is acted on and may differ later."""
     absolute = paths.absolute(path, cwd)
     return absolute in NOWHERE or (paths.is_inside(absolute) and not paths.is_guarded(absolute))
 
@@ -90,10 +94,12 @@ def _is_repeatable_argument(word: str, letters: str, cwd: str, paths: PathPolicy
 
 
 REMEMBERED_LAYER: Final = "remembered"
-"""The name of the layer that what was remembered is in."""
+"""The name of the layer with the remembered answers."""
 
 
 class ScopeKind(StrEnum):
+    """How wide a remembered answer is."""
+
     EXACT = "exact"
     PREFIX = "prefix"
     PATH = "path"
@@ -103,14 +109,16 @@ class ScopeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RememberScope:
-    """One offer. `rule` is for an answer of yes; `denying` is the same for one of no."""
+    """A scope that the user may choose to remember. `rule` is stored for a yes, `denying()` for a
+    no."""
 
     kind: ScopeKind
-    says: str
-    """For the person; text of others in it is between quotes."""
+    description: str
+    """Shown to the user; foreign text in it is between quotes."""
     rule: ToolRule
 
     def denying(self) -> ToolRule:
+        """Return the rule for an answer of no."""
         return replace(self.rule, decision=Permission.DENY)
 
 
@@ -121,25 +129,28 @@ BY_FIRST_WORDS: Final = frozenset(
         touch
     """.strip().splitlines()
 )
-"""What follows them has to be plain: no option, no `NAME=VALUE`, nothing outside the root."""
+"""The words after these must be plain: no option, no `NAME=VALUE`, no path outside the root."""
 
 
 def shell_scopes(
     cwd: str, text: str, script: ShellScript | UnparsedShell, pieces: Sequence[JudgedPiece]
 ) -> tuple[RememberScope, ...]:
+    """Return the scopes for a shell text, the narrowest first; empty if none may be remembered."""
     if isinstance(script, UnparsedShell) or not pieces or not all(map(_is_offered, pieces)):
         return ()
-    return (_exact(cwd, text), *_of_one(script, pieces))
+    return (_exact(cwd, text), *_wider_scopes(script, pieces))
 
 
 def _is_offered(piece: JudgedPiece) -> bool:
-    return piece.repeatable and not any(one.is_secret or _leads_out(one) for one in piece.touched)
+    return piece.repeatable and not any(
+        path.is_secret or _asks_through_link(path) for path in piece.touched
+    )
 
 
-def _leads_out(one: TouchedPath) -> bool:
-    """A link that leads to what is asked about may lead to something else tomorrow."""
-    asks = one.access is PathAccess.READ and one.verdict.decision is Permission.ASK
-    return asks and one.real != posixpath.normpath(one.path)
+def _asks_through_link(touched: TouchedPath) -> bool:
+    """Return whether a path that asks goes through a link, which may lead elsewhere later."""
+    asks = touched.access is PathAccess.READ and touched.verdict.decision is Permission.ASK
+    return asks and touched.real != posixpath.normpath(touched.path)
 
 
 def _exact(cwd: str, text: str) -> RememberScope:
@@ -147,8 +158,8 @@ def _exact(cwd: str, text: str) -> RememberScope:
     return RememberScope(ScopeKind.EXACT, f"exactly this command, in {in_quotes(cwd)}", rule)
 
 
-def _of_one(script: ShellScript, pieces: Sequence[JudgedPiece]) -> tuple[RememberScope, ...]:
-    """Wider offers, for one simple command of plain words and nothing else."""
+def _wider_scopes(script: ShellScript, pieces: Sequence[JudgedPiece]) -> tuple[RememberScope, ...]:
+    """Return the wider scopes of a text that is one simple command of plain words."""
     match [pipeline.commands for pipeline in script.pipelines], pieces:
         case [(SimpleCommand(words=words, redirects=()),)], [piece] if all(
             w.is_plain for w in words
@@ -162,15 +173,15 @@ def _prefix(argv: tuple[str, ...]) -> tuple[RememberScope, ...]:
         words = argv[:length]
         if words in BY_FIRST_WORDS:
             rule = ToolRule(Permission.ALLOW, SHELL_TOOL, command=words, plain=True)
-            says = f"{' '.join(words)}, with names inside the root and no options"
-            return (RememberScope(ScopeKind.PREFIX, says, rule),)
+            description = f"{' '.join(words)}, with paths inside the workspace root and no options"
+            return (RememberScope(ScopeKind.PREFIX, description, rule),)
     return ()
 
 
 def _read_paths(piece: JudgedPiece) -> tuple[RememberScope, ...]:
-    """A reader that asked about paths alone may be allowed these paths."""
+    """Return a scope for the path of a read-only program that asked only because of this path."""
     found = parse_reader(piece.argv)
-    asked = [one for one in piece.touched if one.verdict.decision is Permission.ASK]
+    asked = [path for path in piece.touched if path.verdict.decision is Permission.ASK]
     if found is None or found[1].refused or len(asked) != 1 or asked[0].is_secret:
         return ()
     if _is_pattern(asked[0].real):
@@ -179,21 +190,22 @@ def _read_paths(piece: JudgedPiece) -> tuple[RememberScope, ...]:
 
 
 def path_scopes(tool: str, touched: TouchedPath, paths: PathPolicy) -> tuple[RememberScope, ...]:
-    """A secret is asked about each time."""
+    """Return the scopes for a file tool; none for a secret, which asks each time."""
     if touched.is_secret or _is_pattern(touched.real):
         return ()
     return (_path(tool, touched), *_directory(tool, touched, paths))
 
 
 def _is_pattern(path: str) -> bool:
-    """As the path of a rule, it would be about others too."""
+    """Return whether the path, as the path of a rule, would match other paths too."""
     return "*" in path or "?" in path or not path.isprintable()
 
 
 def tool_scopes(tool: str, arguments: Mapping[str, object]) -> tuple[RememberScope, ...]:
-    """A plugin's tool with these arguments. As a rule's, a name with `*` would be many."""
+    """Return the scope for a plugin's tool with exactly these arguments; none if the tool's name
+    would match other tools as a pattern of a rule."""
     text = arguments_text(arguments)
-    secret = any(isinstance(one, str) and is_secret("/" + one) for one in arguments.values())
+    secret = any(isinstance(value, str) and is_secret("/" + value) for value in arguments.values())
     if text is None or secret or not tool.isprintable() or not set("*?[").isdisjoint(tool):
         return ()
     rule = ToolRule(Permission.ALLOW, tool, text=text)
@@ -205,10 +217,11 @@ def tool_scopes(tool: str, arguments: Mapping[str, object]) -> tuple[RememberSco
 
 
 def arguments_text(arguments: Mapping[str, object]) -> str | None:
-    """As the `text` of a rule: JSON with sorted members; None if it is too much for one."""
+    """Return arguments as the `text` of a rule: JSON with sorted members. None if they cannot be
+    encoded, or are too long for a rule."""
     try:
         text = msgspec.json.encode(arguments, order="sorted").decode()
-    except (TypeError, ValueError, RecursionError):  # half a surrogate pair, or no end of depth
+    except (TypeError, ValueError, RecursionError):  # a lone surrogate, or nested too deeply
         return None
     return text if len(text) <= AGENT_COMMAND_CHARS else None
 
@@ -219,7 +232,8 @@ def _path(tool: str, touched: TouchedPath) -> RememberScope:
 
 
 def _directory(tool: str, touched: TouchedPath, paths: PathPolicy) -> tuple[RememberScope, ...]:
-    """The directory of a file inside the root, but neither a guarded one nor the root itself."""
+    """Return a scope for the directory of a file inside the root; none for the root itself and for
+    a directory with guarded files."""
     directory = posixpath.dirname(touched.real)
     root = paths.files.real(paths.root)
     if directory == root or not paths.is_inside(directory):
@@ -227,6 +241,4 @@ def _directory(tool: str, touched: TouchedPath, paths: PathPolicy) -> tuple[Reme
     if paths.is_guarded(touched.real) or paths.has_guarded(directory):
         return ()
     rule = ToolRule(Permission.ALLOW, tool, path=directory + "/**")
-    return (
-        RememberScope(ScopeKind.DIRECTORY, f"{tool} whatever is in {in_quotes(directory)}", rule),
-    )
+    return (RememberScope(ScopeKind.DIRECTORY, f"{tool} any file in {in_quotes(directory)}", rule),)

@@ -1,7 +1,7 @@
-"""Files that are known by their names: secrets, and what programs obey. Pure. The names themselves,
-and what makes a name one of them, are in names.toml.
+"""Recognise secrets and guarded files by their names. Pure.
 
-Used by `path_policy`, for the path as it is written, as it ends, and with each link on the way.
+The names, and the criteria for adding one, are in names.toml. Used by `path_policy` for all
+spellings of a path: as it is written, with each link, and resolved.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 _COPIES_OF_COPIES: Final = 8
 _KEPT: Final = 4096
-"""Names whose answer is kept: a judgement asks for the same ones again and again."""
+"""Names whose result is cached: a judgement checks the same names many times."""
 
 
 class NamePatterns:
-    """Patterns of names, and those that are none after all."""
+    """Patterns for file names; `path in patterns` tests a path."""
 
     def __init__(
         self,
@@ -32,51 +32,58 @@ class NamePatterns:
         excepted: Iterable[str] = (),
         backups: tuple[Iterable[str], Iterable[str]] = ((), ()),
     ) -> None:
-        """`backups` are what is added to a name for a copy of it, and what is put around it."""
+        """Compile the patterns.
+
+        Args:
+            patterns: names with `*`, and paths with `/` and `**/`.
+            excepted: names that do not count although they match.
+            backups: the suffixes of copies of a file, and the patterns around their names.
+        """
         every = list(patterns)
         self._added: Final = re.compile(
             f"(?:{'|'.join(map(_numbered, backups[0])) or '(?!)'})\\Z", re.IGNORECASE
         )
         self._around: Final = tuple(map(_around, backups[1]))
-        self.single: Final = tuple(one for one in every if "/" not in one)
+        self.single: Final = tuple(pattern for pattern in every if "/" not in pattern)
         self._single: Final = _whole(self.single)
         self._excepted: Final = _whole(excepted)
-        self.deep: Final = tuple(one for one in every if "/" in one)
+        self.deep: Final = tuple(pattern for pattern in every if "/" in pattern)
         self._deep: Final = _within(self.deep)
-        self._begun: Final = _begun(self.deep)
-        self._first: Final = _whole({one.strip("/").partition("/")[0] for one in self.deep})
+        self._prefixes: Final = _first_names(self.deep)
+        self._first: Final = _whole({pattern.strip("/").partition("/")[0] for pattern in self.deep})
         self._original: Final = lru_cache(_KEPT)(self._without_additions)
         self._has_name: Final = lru_cache(_KEPT)(self._looks_like)
         self._may_begin: Final = lru_cache(_KEPT)(self._is_first)
 
     def __contains__(self, path: str) -> bool:
-        """Whether a name of an absolute path, anywhere in it, is one of these."""
+        """Return whether any name in an absolute path matches, or names that follow each other."""
         names = path.split("/")
         if any(map(self._has_name, names)):
             return True
         originals = [*map(self._original, names)]
         if not any(map(self._may_begin, {*names, *originals})):
             return False
-        ways = (path, "/".join(originals))
-        return any(self._deep.search(way) is not None for way in ways)
+        spellings = (path, "/".join(originals))
+        return any(self._deep.search(spelling) is not None for spelling in spellings)
 
     def begins_in(self, path: str) -> bool:
-        """Whether an absolute path is the beginning of one with several names, so that whoever goes
-        on from there sees the rest of it alone."""
-        return any(self._begun.search(way.rstrip("/")) for way in (path, self.without_copies(path)))
+        """Return whether an absolute path ends with the first names of a pattern with several
+        names. A program that starts there sees only the rest of the names."""
+        spellings = (path, self.without_copies(path))
+        return any(self._prefixes.search(spelling.rstrip("/")) for spelling in spellings)
 
     def without_copies(self, path: str) -> str:
-        """With the name of what each is a copy of."""
+        """Return the path with the name of a copy replaced by the name of its original."""
         return "/".join(map(self._original, path.split("/")))
 
     def _looks_like(self, name: str) -> bool:
         original = self._original(name)
         if self._excepted.fullmatch(name) or self._excepted.fullmatch(original):
             return False
-        return any(self._single.fullmatch(one) is not None for one in {name, original})
+        return any(self._single.fullmatch(spelling) is not None for spelling in {name, original})
 
     def _without_additions(self, name: str) -> str:
-        """The name of the file of which one of this name is a copy."""
+        """Return the name of the original of which a file of this name is a copy."""
         for _ in range(_COPIES_OF_COPIES):
             before = name
             for pattern in self._around:
@@ -92,28 +99,28 @@ class NamePatterns:
 
 
 def is_secret(path: str) -> bool:
-    """By its name alone, anywhere on the way. The path is absolute."""
+    """Return whether an absolute path is a secret by any name in it."""
     path = without_format_characters(path)
     if _SYSTEM.search(path):
         return True
-    if any(_IN_SECRETS.search(way) for way in (path, SECRET_NAMES.without_copies(path))):
+    if any(_IN_SECRETS.search(spelling) for spelling in (path, SECRET_NAMES.without_copies(path))):
         return True
     return _PUBLIC.sub("", path) in SECRET_NAMES or _GIT_CONFIG.search(path) is not None
 
 
 def is_secret_directory(path: str) -> bool:
-    """Whether what is in it is a secret by this directory's name, or by names on the way to it. The
-    name alone is none: it is also a word."""
+    """Return whether files in the directory are secrets because of its name, or of names above it.
+    The directory itself is no secret, because its name is also a common word."""
     return SECRET_NAMES.begins_in(without_format_characters(path))
 
 
 def is_guarded_name(path: str) -> bool:
-    """Whether a program obeys what is there, by the names in this part of a path."""
+    """Return whether programs act on the file, by the names in this part of a path."""
     return without_format_characters(path) in GUARDED_NAMES
 
 
 def without_format_characters(path: str) -> str:
-    """Without what some file systems skip when they compare names."""
+    """Remove the characters that some file systems ignore when they compare names."""
     if path.isascii():
         return path
     return "".join(char for char in path if unicodedata.category(char) != "Cf")
@@ -124,17 +131,18 @@ def _whole(patterns: Iterable[str]) -> re.Pattern[str]:
 
 
 def _within(patterns: Iterable[str]) -> re.Pattern[str]:
-    """Those from the file system's root, and those that follow any directory."""
-    begun = [f"\\A{_regex(one)}" if one[0] == "/" else f"/{_regex(one)}" for one in patterns]
-    return re.compile(f"(?:{'|'.join(begun) or '(?!)'})(?:/|\\Z)", re.IGNORECASE)
+    """Compile patterns that match anywhere in a path; those with a leading `/` match from the
+    root of the file system."""
+    starts = (("\\A" if pattern[0] == "/" else "/") + _regex(pattern) for pattern in patterns)
+    return re.compile(f"(?:{'|'.join(starts) or '(?!)'})(?:/|\\Z)", re.IGNORECASE)
 
 
-def _begun(patterns: Iterable[str]) -> re.Pattern[str]:
-    """The first names of each pattern, at the end of a path."""
+def _first_names(patterns: Iterable[str]) -> re.Pattern[str]:
+    """Compile patterns that match the first names of each pattern at the end of a path."""
     found: dict[str, None] = {}
-    for one in patterns:
-        start = "\\A/" if one[0] == "/" else "/"
-        names = one.strip("/").split("/")
+    for pattern in patterns:
+        start = "\\A/" if pattern[0] == "/" else "/"
+        names = pattern.strip("/").split("/")
         for count in range(1, len(names)):
             some = "/".join(names[:count])
             anywhere = some.endswith("/**")
@@ -144,8 +152,8 @@ def _begun(patterns: Iterable[str]) -> re.Pattern[str]:
 
 
 def _regex(pattern: str) -> str:
-    ways = ("[^/]*".join(map(re.escape, part.split("*"))) for part in pattern.split("**/"))
-    return "(?:[^/]+/)*".join(ways)
+    parts = ("[^/]*".join(map(re.escape, part.split("*"))) for part in pattern.split("**/"))
+    return "(?:[^/]+/)*".join(parts)
 
 
 def _numbered(added: str) -> str:
@@ -177,12 +185,13 @@ _SYSTEM: Final = re.compile(
     r"|^/(?:proc|dev)$",
     re.IGNORECASE,
 )
-"""What is there tells of all programs; a few names of it tell of the machine, or of nothing."""
+"""`/proc` and `/dev` reveal data of all processes. The excepted names reveal only facts about the
+machine, or nothing."""
 OF_SECRETS: Final = ("secrets", "passwords")
 _IN_SECRETS: Final = re.compile(
     rf"/(?:{'|'.join(OF_SECRETS)})/(?:[^/]+/)*[^/.]+/?\Z", re.IGNORECASE
 )
-"""What is in a directory of secrets and has no ending, as a password for a container has none."""
+"""Files without a suffix in a directory of secrets, such as the password of a container."""
 _PUBLIC: Final = re.compile(r"/\.ssh/[^/]*\.pub$", re.IGNORECASE)
 _GIT_CONFIG: Final = re.compile(r"/\.git/(?:.*/)?config(?:\.worktree)?(?:/|$)", re.IGNORECASE)
-"""A remote's address may have a password in it."""
+"""Git configuration files: the URL of a remote may contain a password."""

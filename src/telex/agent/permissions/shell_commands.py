@@ -1,16 +1,16 @@
-"""Simple commands and redirects of a script, each judged. Pure, but for `FileLookup`.
+"""Judge the simple commands and the redirects of a script. Pure, except for `FileLookup`.
 
-Rules first (`command_rules`). Then readers, which may read inside the root. All else asks, but in
-mode full.
+Rules come first (`command_rules`). Then read-only programs are allowed to read inside the root. All
+other commands ask, except in mode full.
 
-`cd` moves the rest. Whether it succeeded is not known, so that every directory the script may be in
-is tried, and a command is allowed only if it is in all of them. It moves only as a command of its
-own after `&&`, `;` or a new line: in a pipe or a substitution the shell stays where it is, so that
-such a `cd` asks and moves nothing here either.
+`cd` changes the directory of the commands after it. Whether it will succeed is not known, so each
+later command is judged in every directory in which the script may be, and is allowed only if it is
+allowed in all of them. `cd` counts only as a command of its own after `&&`, `;` or a new line. In a
+pipe or a substitution it does not change the shell's directory, so it asks and changes nothing.
 
-A pattern stands for names, and a name that looks like an option is one: so it is looked up, and
-what it stands for is judged. Where it may stand for others by the time the command is run, or in
-another shell, nobody knows. Used by `judge`.
+A pattern is expanded to names, and a name that looks like an option is an option. So the pattern is
+matched with the disk, and the names are judged. If it may match other names when the command runs,
+or in another shell, its names count as unknown. Used by `judge`.
 """
 
 from __future__ import annotations
@@ -32,9 +32,7 @@ from telex.agent.permissions.embedded_paths import (
     names_and_directories_in_text,
     names_in_text,
 )
-from telex.agent.permissions.git_no_index import GitOutside
-from telex.agent.permissions.git_repository import GitInspector, GitRead
-from telex.agent.permissions.name_lists import reads_names
+from telex.agent.permissions.git_inspector import GitInspector, GitRead, NoIndexCheck
 from telex.agent.permissions.path_policy import PathPolicy, PermissionVerdict, TouchedPath
 from telex.agent.permissions.read_only_programs import (
     TAKES_ANYTHING,
@@ -43,7 +41,6 @@ from telex.agent.permissions.read_only_programs import (
     parse_reader,
     prints_contents,
     program_name,
-    word_set,
 )
 from telex.agent.permissions.reader_environment import allows_by_words
 from telex.agent.permissions.repeatable import is_repeatable, runs_nothing, writes_repeatably
@@ -57,6 +54,7 @@ from telex.agent.permissions.shell_parser import (
     Word,
 )
 from telex.agent.permissions.tool_rules import SHELL_TOOL, Mode, PathAccess, Permission, ToolRule
+from telex.agent.permissions.unnamed_files import RECURSIVE_PROGRAMS, UNNAMED_WRITERS, reads_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -67,29 +65,13 @@ if TYPE_CHECKING:
 ALLOWED_UNCHECKED: Final = PermissionVerdict(
     Permission.ALLOW, "mode full, or a rule for the whole tool"
 )
-"""What nobody looked into is allowed."""
-UNKNOWN_NAMES: Final = "nobody knows what a pattern or a substitution stands for"
-RECURSIVE_PROGRAMS: Final = word_set("""
-    ack ag bfs broot cloc cscope ctags diff dir du dust egrep exa eza fd fdfind fgrep find fselect
-    fzf gdu ggrep grep gtags ls lsd mkid ncdu rg rgrep scc sk tokei tree ucg ugrep vdir zgrep
-""")
-"""Programs that go through the directory they are in without being told, at least by some option,
-also where another program runs them."""
-
-UNNAMED_WRITERS: Final = word_set("""
-    7z 7za 7zr 7zz ar aria2c arj atool aunpack bsdcpio bsdtar bunzip bzr cabextract cpio csplit curl
-    cvs darcs dpkg dpkg-deb dtrx fossil ftp gpatch gtar gunzip hg innoextract jar lftp lha lhasa
-    lzma munpack ouch pax p7zip patch pigz pijul quilt rar rcp rpm rpm2archive rsync sftp shar star
-    svn tar tarfile tnef unar uncompress unp unrar unshar unsquashfs unxz unzip unzstd uudecode
-    wget wiggle xar xz yt-dlp zip zipfile zstd
-""")
-"""Programs that write files which no word of theirs names: an archive, a patch, a server or a
-repository does, and a name there may lead upwards."""
+"""The verdict of a command that is allowed without a check of its words."""
+UNKNOWN_NAMES: Final = "the result of a pattern or a substitution is not known"
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedPiece:
-    """One thing that was judged by itself."""
+    """A command, a redirect or a path that was judged by itself."""
 
     kind: str
     """`command`, `redirect`, or the name of a tool."""
@@ -98,17 +80,17 @@ class JudgedPiece:
     verdict: PermissionVerdict
     touched: tuple[TouchedPath, ...] = ()
     repeatable: bool = False
-    """It does the same tomorrow (`repeatable`)."""
+    """The answer may be remembered, because the command will do the same later (`repeatable`)."""
 
 
 @dataclass(slots=True)
-class _Where:
-    """The directories a script may be in."""
+class _Directories:
+    """The directories in which a script may be."""
 
     now: tuple[str, ...]
     seen: tuple[str, ...]
     fixed: bool = False
-    """A `cd` here is not followed."""
+    """Whether a `cd` is not followed here."""
 
     def move(self, places: tuple[str, ...]) -> None:
         self.now = places
@@ -117,41 +99,49 @@ class _Where:
 
 @dataclass(frozen=True, slots=True)
 class CommandJudge:
+    """Judges the pieces of a shell script."""
+
     paths: PathPolicy
     rules: CommandRules
     mode: Mode
     trusted: bool
 
     def judge(self, script: ShellScript, cwd: str) -> tuple[JudgedPiece, ...]:
-        return tuple(self._script(script, _Where((cwd,), (cwd,)), may_change_files(script)))
+        """Return the judged pieces of a script that starts in `cwd`."""
+        directories = _Directories((cwd,), (cwd,))
+        return tuple(self._script(script, directories, may_change_files(script)))
 
-    def _script(self, script: ShellScript, where: _Where, changing: bool) -> Iterator[JudgedPiece]:
-        # After `||` nobody knows which of the commands before were run at all.
+    def _script(
+        self, script: ShellScript, directories: _Directories, changing: bool
+    ) -> Iterator[JudgedPiece]:
+        # With `||` in the script it is not known which commands before it run at all.
         unsure = any(pipeline.joint is ListOperator.OR for pipeline in script.pipelines)
         for pipeline in script.pipelines:
-            where.fixed = where.fixed or pipeline.joint is ListOperator.OR
+            directories.fixed = directories.fixed or pipeline.joint is ListOperator.OR
             if unsure or pipeline.joint is not ListOperator.AND:
-                where.now = where.seen
-            yield from self._pipeline(pipeline, where, changing)
+                directories.now = directories.seen
+            yield from self._pipeline(pipeline, directories, changing)
 
-    def _pipeline(self, pipeline: Pipeline, where: _Where, changing: bool) -> Iterator[JudgedPiece]:
-        now = where.now
+    def _pipeline(
+        self, pipeline: Pipeline, directories: _Directories, changing: bool
+    ) -> Iterator[JudgedPiece]:
+        now = directories.now
         for command in pipeline.commands:
             for inner in command.scripts:
-                yield from self._script(inner, _Where(now, now, True), changing)
+                yield from self._script(inner, _Directories(now, now, True), changing)
             yield from (self._redirect(redirect, now) for redirect in command.redirects)
             if command.words and command.words[0].is_plain and command.words[0].text == "cd":
-                yield self._cd(command, where, alone=len(pipeline.commands) == 1)
+                yield self._cd(command, directories, alone=len(pipeline.commands) == 1)
             elif command.words:
                 yield self._command(command, now, changing)
 
-    def _cd(self, command: SimpleCommand, where: _Where, *, alone: bool) -> JudgedPiece:
+    def _cd(self, command: SimpleCommand, directories: _Directories, *, alone: bool) -> JudgedPiece:
         argv = tuple(word.text for word in command.words)
-        restricting = self.rules.about(argv, where.now[0], Permission.DENY, Permission.ASK)
+        restricting = self.rules.matching(argv, directories.now[0], Permission.DENY, Permission.ASK)
         if restricting:
             return _piece(command, argv, _by_rule(restricting))
-        if where.fixed or not alone:
-            why = "cd in a pipe, in a substitution or after || may not move the shell"
+        if directories.fixed or not alone:
+            why = "cd in a pipe, in a substitution or after || may not change the shell's directory"
             return _piece(command, argv, self._unless_restricted(why))
         match command.words:
             case (_, Word(is_pattern=False, scripts=()) as target) if target.text[:1] not in (
@@ -160,38 +150,37 @@ class CommandJudge:
             ):
                 pass
             case _:
-                # Without a known place, nothing after it can be judged.
-                return _piece(command, argv, self._unless_restricted("cd to an unknown place"))
+                # Without a known directory, no command after it can be judged.
+                why = "the directory of cd is not known"
+                return _piece(command, argv, self._unless_restricted(why))
         path = word_text(target, self.paths)
         places = tuple(
-            place for cwd in where.now for place in _places(self.paths.absolute(path, cwd))
+            place
+            for cwd in directories.now
+            for place in _cd_targets(self.paths.absolute(path, cwd))
         )
         if not self._is_free() and not all(map(self.paths.is_inside, places)):
-            return _piece(
-                command,
-                argv,
-                PermissionVerdict(Permission.ASK, f"cd to {in_quotes(path)}, outside the root"),
-            )
-        where.move(places)
-        if len(where.seen) > AGENT_COMMAND_PLACES:
-            where.now = where.seen = where.seen[:AGENT_COMMAND_PLACES]
-            return _piece(
-                command, argv, PermissionVerdict(Permission.ASK, "cd too often to follow")
-            )
-        verdict = PermissionVerdict(Permission.ALLOW, "cd inside the root")
+            why = f"cd goes to {in_quotes(path)}, outside the workspace root"
+            return _piece(command, argv, PermissionVerdict(Permission.ASK, why))
+        directories.move(places)
+        if len(directories.seen) > AGENT_COMMAND_PLACES:
+            directories.now = directories.seen = directories.seen[:AGENT_COMMAND_PLACES]
+            why = "the command has too many cd to follow"
+            return _piece(command, argv, PermissionVerdict(Permission.ASK, why))
+        verdict = PermissionVerdict(Permission.ALLOW, "cd stays inside the workspace root")
         return _piece(command, argv, verdict, repeatable=True)
 
     def _redirect(self, redirect: Redirect, cwds: tuple[str, ...]) -> JudgedPiece:
         access = PathAccess.READ if redirect.direction is Direction.READ else PathAccess.WRITE
         word = redirect.target
         if word.is_pattern or word.scripts:
-            named = tuple(one for cwd in cwds for one in self._printed((word,), cwd))
-            why = "nobody knows the redirect's file"
-            verdict = _asked(named) or self._unless_restricted(why)
+            named = tuple(path for cwd in cwds for path in self._named_in_scripts((word,), cwd))
+            why = "the file of the redirect is not known"
+            verdict = _first_not_allowed(named) or self._unless_restricted(why)
             return JudgedPiece("redirect", redirect.source, (word.text,), verdict, named)
         path = word_text(word, self.paths)
         touched = tuple(self.paths.touched(access, path, cwd, SHELL_TOOL) for cwd in cwds)
-        verdict = _worst([one.verdict for one in touched])
+        verdict = _strictest([each.verdict for each in touched])
         repeatable = access is PathAccess.READ or all(
             writes_repeatably(path, cwd, self.paths) for cwd in cwds
         )
@@ -206,98 +195,91 @@ class CommandJudge:
         touched: list[TouchedPath] = []
         for cwd in cwds:
             known = expand_words(words, cwd, self.paths, changing=changing)
-            verdict, found = self._one(written, known, cwd, words)
-            objection = self._listing(verdict, words, cwd)
+            verdict, found = self._in_directory(written, known, cwd, words)
+            objection = self._listing_objection(verdict, words, cwd)
             verdicts += (objection, verdict) if objection else (verdict,)
             touched += found
         varying = any(word.is_pattern or word.scripts for word in words)
         repeatable = not varying and all(is_repeatable(written, cwd, self.paths) for cwd in cwds)
         return _piece(
-            command, written, _worst(verdicts), tuple(dict.fromkeys(touched)), repeatable=repeatable
+            command,
+            written,
+            _strictest(verdicts),
+            tuple(dict.fromkeys(touched)),
+            repeatable=repeatable,
         )
 
-    def _one(
+    def _in_directory(
         self,
         written: tuple[str, ...],
         known: tuple[str, ...] | None,
         cwd: str,
         words: tuple[Word, ...],
     ) -> tuple[PermissionVerdict, tuple[TouchedPath, ...]]:
-        """A command in one directory. `known` are its words, if they are all known."""
+        """Judge a command in one directory. `known` are its words, or None if a word is unknown."""
         argv = written if known is None else known
-        named = (*self._named(argv, cwd), *self._printed(words, cwd))
-        denied = [one.verdict for one in named if one.verdict.decision is Permission.DENY]
+        named = (*self._named(argv, cwd), *self._named_in_scripts(words, cwd))
+        denied = [path.verdict for path in named if path.verdict.decision is Permission.DENY]
         if rule := self.rules.restricting(argv, cwd, Permission.DENY):
             return _by_rule(rule), named
         if denied:
             return denied[0], named
         if known is None:
-            return self._unknown(argv, cwd, words[0], named), named
-        verdict, touched = self._plain(argv, cwd, named)
+            return self._with_unknown_words(argv, cwd, words[0], named), named
+        verdict, touched = self._with_known_words(argv, cwd, named)
         return verdict, (*named, *touched)
 
-    def _listing(
+    def _listing_objection(
         self, verdict: PermissionVerdict, words: tuple[Word, ...], cwd: str
     ) -> PermissionVerdict | None:
-        """What is wrong with the directories that a shell lists for its patterns, whatever the
-        program then does with the names. A rule that allows the command by its words allows that,
-        but for secrets and what another rule keeps."""
+        """Return why the shell must not list the directories of its patterns without a question,
+        whatever the program does with the names. A rule that allows the command by its words also
+        allows the listing, except of secrets and of paths that another rule denies."""
         found = listed_directories(words, cwd, self.paths)
         if found is None:
             return None if self._is_free() else PermissionVerdict(Permission.ASK, UNKNOWN_NAMES)
         for directory, inside in found.items():
-            one = self._read_by_name(directory, cwd)
-            is_kept = one.is_secret or one.verdict.decision is Permission.DENY
-            if one.verdict.decision is Permission.ALLOW or (
-                allows_by_words(verdict.rule) and not is_kept
+            listed = self._read(directory, cwd)
+            is_restricted = listed.is_secret or listed.verdict.decision is Permission.DENY
+            if listed.verdict.decision is Permission.ALLOW or (
+                allows_by_words(verdict.rule) and not is_restricted
             ):
                 continue
-            # A rule may be about the names and not about their directory.
-            read = [self._read_by_name(name, cwd).verdict.decision for name in inside]
+            # A rule may allow the names and not their directory.
+            read = [self._read(name, cwd).verdict.decision for name in inside]
             if not read or any(decision is not Permission.ALLOW for decision in read):
-                return one.verdict
+                return listed.verdict
         return None
 
-    def _read_by_name(self, path: str, cwd: str) -> TouchedPath:
+    def _read(self, path: str, cwd: str) -> TouchedPath:
         return self.paths.touched(PathAccess.READ, path, cwd, SHELL_TOOL)
 
-    def _unknown(
+    def _with_unknown_words(
         self, argv: tuple[str, ...], cwd: str, first: Word, named: tuple[TouchedPath, ...]
     ) -> PermissionVerdict:
-        """A word of it stands for names, or is printed by another command: an option, any path."""
-        if rule := self.rules.about(argv, cwd, Permission.ASK):
+        """Judge a command with a word from a pattern or a substitution, which may be any option or
+        path."""
+        if rule := self.rules.matching(argv, cwd, Permission.ASK):
             return _by_rule(rule)
         if first.is_plain and argv[0] in TAKES_ANYTHING:
-            return PermissionVerdict(Permission.ALLOW, f"{argv[0]} may get any arguments")
-        return _asked(named) or self._unless_restricted(UNKNOWN_NAMES)
+            return PermissionVerdict(Permission.ALLOW, f"{argv[0]} is harmless with any arguments")
+        return _first_not_allowed(named) or self._unless_restricted(UNKNOWN_NAMES)
 
-    def _plain(
+    def _with_known_words(
         self, argv: tuple[str, ...], cwd: str, named: tuple[TouchedPath, ...]
     ) -> tuple[PermissionVerdict, tuple[TouchedPath, ...]]:
-        """A command whose words are all known."""
-        if rule := self.rules.about(argv, cwd, Permission.ALLOW):
-            return self._allowed(rule, argv, cwd, named), ()
+        """Judge a command whose words are all known."""
+        if rule := self.rules.matching(argv, cwd, Permission.ALLOW):
+            return self._allowed_by_rule(rule, argv, cwd, named), ()
         if rule := self.rules.restricting(argv, cwd, Permission.ASK):
             return _by_rule(rule), ()
         found = parse_reader(argv)
         if found is None:
-            return self._unread(
-                argv, cwd, named, f"{in_quotes(argv[0])} is not known to only read"
-            ), ()
+            why = f"{in_quotes(argv[0])} is not a known read-only program"
+            return self._not_a_reader(argv, cwd, named, why), ()
         reader, used = found
-        if used.refused:
-            return self._unread(argv, cwd, named, f"{argv[0]}: {used.refused}"), ()
-        if reader.needs_trust and not self.trusted:
-            why = f"{argv[0]} runs what the workspace tells it to, and the workspace is not trusted"
-            return self._unread(argv, cwd, named, why), ()
-        if reader.needs_trust and self.paths.is_other_repository(cwd):
-            why = f"{argv[0]} may find another repository here than the one that is trusted"
-            return self._unread(argv, cwd, named, why), ()
-        if reader.needs_trust and (objection := self._git_objection(reader, used, cwd)):
-            return self._unread(argv, cwd, named, objection), ()
-        if reader.files_only and any(self._is_directory(path, cwd) for path in used.paths):
-            why = f"{argv[0]} reads the hidden files of a directory too"
-            return self._unread(argv, cwd, named, why), ()
+        if objection := self._reader_objection(argv[0], reader, used, cwd):
+            return self._not_a_reader(argv, cwd, named, objection), ()
         touched = tuple(
             self.paths.touched(
                 PathAccess.READ,
@@ -309,8 +291,29 @@ class CommandJudge:
             )
             for path in (*used.paths, *((self.paths.root,) if used.everywhere else ()))
         )
-        fine = PermissionVerdict(Permission.ALLOW, f"{argv[0]} only reads, and inside the root")
-        return _worst([*(one.verdict for one in touched), fine]), touched
+        allowed = PermissionVerdict(
+            Permission.ALLOW, f"{argv[0]} only reads inside the workspace root"
+        )
+        return _strictest([*(each.verdict for each in touched), allowed]), touched
+
+    def _reader_objection(
+        self, program: str, reader: ReaderProgram, used: ParsedArguments, cwd: str
+    ) -> str | None:
+        """Return why a known read-only program may do more than read here; None if it may not."""
+        if used.refused:
+            return f"{program}: {used.refused}"
+        if reader.needs_trust and not self.trusted:
+            return (
+                f"{program} may run programs that the workspace configures, and the workspace is "
+                "not trusted (to trust it, run: telex config trust)"
+            )
+        if reader.needs_trust and self.paths.is_other_repository(cwd):
+            return f"{program} may use a repository other than the trusted one here"
+        if reader.needs_trust and (objection := self._git_objection(reader, used, cwd)):
+            return objection
+        if reader.files_only and any(self._is_directory(path, cwd) for path in used.paths):
+            return f"{program} also reads the hidden files of a directory"
+        return None
 
     def _git_objection(self, reader: ReaderProgram, used: ParsedArguments, cwd: str) -> str | None:
         real = self.paths.files.real(cwd)
@@ -320,23 +323,23 @@ class CommandJudge:
             reader.enters_links,
             ("/",) if used.everywhere else tuple(places),
         )
-        settings = GitInspector(self.paths)
-        return settings.objection(reads) or (
-            GitOutside(self.paths, settings).objection(used.operands, cwd)
-            if reader.compares_files
-            else None
-        )
+        if objection := GitInspector(self.paths).objection(reads):
+            return objection
+        if reader.compares_files:
+            return NoIndexCheck(self.paths).objection(used.operands, cwd)
+        return None
 
     def _is_directory(self, path: str, cwd: str) -> bool:
         return self.paths.files.is_directory(self.paths.absolute(path, cwd))
 
-    def _unread(
+    def _not_a_reader(
         self, argv: tuple[str, ...], cwd: str, named: tuple[TouchedPath, ...], why: str
     ) -> PermissionVerdict:
-        """Whatever is no reader: only mode full lets it, and even there a secret is asked about."""
+        """Judge a command that does not only read. Only mode full, or a rule for the whole tool,
+        allows it; a named secret asks even then."""
         if objection := self._objection(argv, cwd, named):
             return objection
-        forms = (argv, *self.rules.by_links(argv, cwd))
+        forms = (argv, *self.rules.with_links_resolved(argv, cwd))
         if any(may_run_code(form) or changes_programs(form) for form in forms):
             return self._unless_restricted(why)
         return self._unless_full(why)
@@ -344,34 +347,30 @@ class CommandJudge:
     def _objection(
         self, argv: tuple[str, ...], cwd: str, named: tuple[TouchedPath, ...]
     ) -> PermissionVerdict | None:
-        """Why it asks whatever the mode: by a secret, or by a rule that it may be about."""
-        if asked := _asked(named):
+        """Return why a command asks in every mode: it names a secret, or a rule may restrict it."""
+        if asked := _first_not_allowed(named):
             return asked
         if not self.rules.restrict:
             return None
-        if written := self._may_write(argv, cwd):
-            return PermissionVerdict(
-                Permission.ASK, f"it may write {in_quotes(written.path)}", written.verdict.rule
-            )
-        if reached := self._may_reach(argv, cwd):
-            return PermissionVerdict(
-                Permission.ASK, f"it may go below {in_quotes(reached.path)}", reached.verdict.rule
-            )
-        forms = (argv, *self.rules.by_links(argv, cwd))
+        if written := self._restricted_write(argv, cwd):
+            why = f"the command may write {in_quotes(written.path)}, and a rule restricts that"
+            return PermissionVerdict(Permission.ASK, why, written.verdict.rule)
+        if reached := self._restricted_walk(argv, cwd):
+            why = f"the command may read below {in_quotes(reached.path)}, and a rule restricts that"
+            return PermissionVerdict(Permission.ASK, why, reached.verdict.rule)
+        forms = (argv, *self.rules.with_links_resolved(argv, cwd))
         if (rule := self.paths.rule_for_reading(cwd)) and any(map(reads_names, forms)):
-            return PermissionVerdict(
-                Permission.ASK, "it may read what a list names, and a rule is about", rule
-            )
-        if rule := self.rules.doubtful(argv, cwd):
-            about = in_quotes(" ".join(rule.command or ()))
-            return PermissionVerdict(
-                Permission.ASK, f"it may be {about}, about which there is a rule", rule
-            )
+            why = "the command may read files from a list, and a rule restricts some files"
+            return PermissionVerdict(Permission.ASK, why, rule)
+        if rule := self.rules.possible(argv, cwd):
+            words = in_quotes(" ".join(rule.command or ()))
+            why = f"the command may run {words}, which a rule restricts"
+            return PermissionVerdict(Permission.ASK, why, rule)
         return None
 
-    def _may_reach(self, argv: tuple[str, ...], cwd: str) -> TouchedPath | None:
-        """A directory among the words, or the one it is in, that holds what a rule is about: by an
-        option that is not known here it may go through all that is below."""
+    def _restricted_walk(self, argv: tuple[str, ...], cwd: str) -> TouchedPath | None:
+        """Return a directory among the words, or the working directory, that contains a restricted
+        path: with an option that is not known here, the program may read everything below it."""
         found = parse_reader(argv)
         if found and not found[1].refused:
             reader, used = found
@@ -379,119 +378,127 @@ class CommandJudge:
             paths += [self.paths.root] * used.everywhere
         else:
             recursive, paths = True, [part for word in argv[1:] for part in embedded_paths(word)]
-            programs = self._programs(argv, cwd)
+            programs = self._possible_programs(argv, cwd)
             paths += ["."] * (found is not None or not programs.isdisjoint(RECURSIVE_PROGRAMS))
             paths += [self.paths.root] * ("git" in programs)
         for path in paths:
-            one = self.paths.touched(PathAccess.READ, path, cwd, SHELL_TOOL, recursive=recursive)
-            if one.verdict.rule and one.verdict.decision is not Permission.ALLOW:
-                return one
-            if (found is None or found[1].refused) and (behind := self._behind_links(one, cwd)):
-                return behind
+            touched = self.paths.touched(
+                PathAccess.READ, path, cwd, SHELL_TOOL, recursive=recursive
+            )
+            if touched.verdict.rule and touched.verdict.decision is not Permission.ALLOW:
+                return touched
+            may_follow_links = found is None or found[1].refused
+            if may_follow_links and (linked := self._restricted_link(touched, cwd)):
+                return linked
         return None
 
-    def _behind_links(self, directory: TouchedPath, cwd: str) -> TouchedPath | None:
-        """A link below, by which a program that follows it comes by what a rule is about."""
+    def _restricted_link(self, directory: TouchedPath, cwd: str) -> TouchedPath | None:
+        """Return a link below the directory that leads to a restricted path."""
         rule = self.paths.rule_for_reading(cwd)
         if rule is None or not self.paths.files.is_directory(directory.real):
             return None
         below = self.paths.files.scan(directory.real, whole=True)
         if below is None or len(below.links) > AGENT_GLOB_NAMES:
-            return replace(
-                directory, verdict=PermissionVerdict(Permission.ASK, "too many links", rule)
-            )
+            why = "the directory has too many links to check"
+            return replace(directory, verdict=PermissionVerdict(Permission.ASK, why, rule))
         for link in below.links:
-            one = self.paths.touched(PathAccess.READ, link, cwd, SHELL_TOOL, recursive=True)
-            if one.verdict.rule and one.verdict.decision is not Permission.ALLOW:
-                return one
+            touched = self.paths.touched(PathAccess.READ, link, cwd, SHELL_TOOL, recursive=True)
+            if touched.verdict.rule and touched.verdict.decision is not Permission.ALLOW:
+                return touched
         return None
 
-    def _programs(self, argv: tuple[str, ...], cwd: str) -> set[str]:
-        """Whatever may be one among the words, by its own name and by those that links lead to."""
-        forms = (argv, *self.rules.by_links(argv, cwd))
+    def _possible_programs(self, argv: tuple[str, ...], cwd: str) -> set[str]:
+        """Return the names of all words that may be programs, also with links resolved."""
+        forms = (argv, *self.rules.with_links_resolved(argv, cwd))
         return {program_name(word) for form in forms for word in form}
 
-    def _may_write(self, argv: tuple[str, ...], cwd: str) -> TouchedPath | None:
-        """A path among the words that a rule keeps from being written; or what is in the directory
-        it is in, unless it writes only what it names; or anything below the root."""
+    def _restricted_write(self, argv: tuple[str, ...], cwd: str) -> TouchedPath | None:
+        """Return a path that a rule restricts and that the command may write: one among its words;
+        one in the working directory, unless the program writes only files that it names; or one
+        below the root, if the program is one of `UNNAMED_WRITERS`."""
         rule, path = None, cwd
-        if not self._programs(argv, cwd).isdisjoint(UNNAMED_WRITERS):
+        if not self._possible_programs(argv, cwd).isdisjoint(UNNAMED_WRITERS):
             rule, path = self.paths.rule_for_writing_below(self.paths.root), self.paths.root
         elif not runs_nothing(argv):
             rule = self.paths.rule_for_writing_around(cwd)
         if rule:
-            one = self.paths.touched(PathAccess.WRITE, path, cwd, SHELL_TOOL)
-            return replace(one, verdict=replace(one.verdict, decision=rule.decision, rule=rule))
+            touched = self.paths.touched(PathAccess.WRITE, path, cwd, SHELL_TOOL)
+            verdict = replace(touched.verdict, decision=rule.decision, rule=rule)
+            return replace(touched, verdict=verdict)
         for part in (part for word in argv[1:] for part in embedded_paths(word)):
-            one = self.paths.touched(PathAccess.WRITE, part, cwd, SHELL_TOOL)
-            if one.verdict.rule and one.verdict.decision is not Permission.ALLOW:
-                return one
+            touched = self.paths.touched(PathAccess.WRITE, part, cwd, SHELL_TOOL)
+            if touched.verdict.rule and touched.verdict.decision is not Permission.ALLOW:
+                return touched
         return None
 
-    def _allowed(
+    def _allowed_by_rule(
         self, rule: ToolRule, argv: tuple[str, ...], cwd: str, named: tuple[TouchedPath, ...]
     ) -> PermissionVerdict:
-        """What a rule allows by its words may still name a secret, or what another rule keeps."""
+        """Judge a command that a rule allows by its words. It may still name a secret, or a path
+        that another rule restricts."""
         objection = self._objection(argv, cwd, named) if rule.path is None else None
         if objection is None and self.rules.may_hide(rule, argv):
             objection = PermissionVerdict(
-                Permission.ASK, "a word of it may be code for what a rule is about"
+                Permission.ASK, "an argument may be code that runs a restricted command"
             )
         if objection is None and is_whole(rule) and self.rules.restrict:
-            objection = self._unread(argv, cwd, named, "it may be what a rule is about")
+            why = "the command may do something that a rule restricts"
+            objection = self._not_a_reader(argv, cwd, named, why)
         if objection is None and not self._is_free() and _runs_git(argv):
-            setting = GitInspector(self.paths).unguarded()
-            why = f"{setting} may have git run what the agent may write"
+            setting = GitInspector(self.paths).unguarded_setting()
+            why = f"{setting} may make git run a file that the agent can write"
             objection = PermissionVerdict(Permission.ASK, why) if setting else None
         if objection is None or objection.decision is Permission.ALLOW:
             return _by_rule(rule)
         return objection
 
     def _named(self, argv: tuple[str, ...], cwd: str) -> tuple[TouchedPath, ...]:
-        """Paths that a rule denies or that are secrets, wherever among the words they are."""
+        """Return the paths among the words that are secrets or that a rule denies."""
         found: list[TouchedPath] = []
         deep = bool(argv) and not runs_nothing(argv)
         hidden = deep and HIDDEN_TOO.search(" ".join(argv)) is not None
         for word in argv[1:]:
-            found += self._kept(embedded_paths(word), cwd)
+            found += self._secret_or_denied(embedded_paths(word), cwd)
             for name in (names_in_text(word, self.paths.home) or ()) if deep else ():
-                found += self._kept(self._known(name, cwd, hidden=hidden), cwd)
+                found += self._secret_or_denied(self._matches(name, cwd, hidden=hidden), cwd)
         return tuple(found)
 
     def named_in(self, text: str, cwd: str) -> tuple[TouchedPath, ...] | None:
-        """The same in a text that is not read as commands, from where it begins and from where it
-        may go. None where it has too many names."""
+        """Return the same for a text that is not parsed as commands, relative to `cwd` and to each
+        directory to which the text may change. None if it has too many names."""
         found, moved = names_and_directories_in_text(text, self.paths.home)
         if found is None or len(moved) > AGENT_COMMAND_PLACES:
             return None
         places = dict.fromkeys((cwd, *(self.paths.absolute(place, cwd) for place in moved)))
         hidden = HIDDEN_TOO.search(text) is not None
         named = (
-            self._kept(self._known(name, at, hidden=hidden), at) for at in places for name in found
+            self._secret_or_denied(self._matches(name, place, hidden=hidden), place)
+            for place in places
+            for name in found
         )
         return tuple(dict.fromkeys(chain.from_iterable(named)))
 
-    def _kept(self, paths: Iterable[str], cwd: str) -> Iterator[TouchedPath]:
-        """Those that are secrets, or that a rule denies."""
+    def _secret_or_denied(self, paths: Iterable[str], cwd: str) -> Iterator[TouchedPath]:
+        """Yield the paths that are secrets or that a rule denies."""
         for path in paths:
-            one = self.paths.touched(PathAccess.READ, path, cwd, SHELL_TOOL)
-            if one.is_secret or one.verdict.decision is Permission.DENY:
-                yield one
+            touched = self.paths.touched(PathAccess.READ, path, cwd, SHELL_TOOL)
+            if touched.is_secret or touched.verdict.decision is Permission.DENY:
+                yield touched
 
-    def _known(self, name: str, cwd: str, *, hidden: bool = False) -> Iterable[str]:
-        """The paths that a name with unknown parts stands for; with `hidden`, also those that a
-        shell would pass over, and what may lie deeper."""
+    def _matches(self, name: str, cwd: str, *, hidden: bool = False) -> Iterable[str]:
+        """Return the paths that a name with unknown parts matches; with `hidden`, also hidden
+        names, which a shell skips, and likely secrets in deeper directories."""
         if set("*?" + UNKNOWN).isdisjoint(name):
             return (name,)
         if name.startswith(UNKNOWN + "/"):
-            return (name.lstrip(UNKNOWN),)  # what is before it may be nothing
+            return (name.lstrip(UNKNOWN),)  # the unknown part may be empty
         pattern = name.replace(UNKNOWN, "*")
         found = self.paths.files.glob(self.paths.absolute(pattern, cwd))
         if found is None:
-            return _likely(pattern)
-        return (pattern, *found, *(self._hidden(pattern, cwd) if hidden else ()))
+            return _likely_secrets(pattern)
+        return (pattern, *found, *(self._hidden_matches(pattern, cwd) if hidden else ()))
 
-    def _hidden(self, pattern: str, cwd: str) -> Iterator[str]:
+    def _hidden_matches(self, pattern: str, cwd: str) -> Iterator[str]:
         above, _, last = pattern.rpartition("/")
         if last[:1] not in ("*", "?", "."):
             return
@@ -500,10 +507,10 @@ class CommandJudge:
             if fnmatch.fnmatchcase(posixpath.basename(name).casefold(), last.casefold()):
                 yield name
         if last.strip("*?") not in ("", "."):
-            yield from _likely(pattern.casefold())
+            yield from _likely_secrets(pattern.casefold())
 
-    def _printed(self, words: Sequence[Word], cwd: str) -> Iterator[TouchedPath]:
-        """The same in substitutions: what is a word there may be printed, and be a path here."""
+    def _named_in_scripts(self, words: Sequence[Word], cwd: str) -> Iterator[TouchedPath]:
+        """Yield the same for substitutions: a word there may be printed, and become a path here."""
         for script in (script for word in words for script in word.scripts):
             for command in script.commands():
                 yield from self._named(
@@ -519,22 +526,24 @@ class CommandJudge:
         return self.mode is Mode.FULL or self.rules.free
 
     def _unless_restricted(self, why: str) -> PermissionVerdict:
-        """As above, but what is not known may be what a rule is about."""
+        """Like `_unless_full`, but ask while a rule restricts anything: an unknown command may be
+        the one it restricts."""
         if self.rules.restrict:
             return PermissionVerdict(Permission.ASK, why)
         return self._unless_full(why)
 
 
-def _likely(pattern: str) -> Iterable[str]:
-    """Secrets that a pattern for too many names may stand for."""
+def _likely_secrets(pattern: str) -> Iterable[str]:
+    """Yield typical secrets that a pattern matches, for a pattern with too many matches."""
     above, _, last = pattern.rpartition("/")
     for name in (".env", ".ssh/x", ".netrc", "id_rsa", "x.pem", "x.key", "credentials"):
         if fnmatch.fnmatchcase(name.split("/")[0], last):
             yield posixpath.join(above, name)
 
 
-def _places(path: str) -> tuple[str, ...]:
-    """After a link, `..` is the directory the link is in to a shell, and another to all others."""
+def _cd_targets(path: str) -> tuple[str, ...]:
+    """Return the directories to which `cd` may go. After a link, `..` is the parent of the link for
+    a shell, and the parent of the link's target for all other programs."""
     return tuple(dict.fromkeys((path, posixpath.normpath(path))))
 
 
@@ -545,18 +554,17 @@ def _runs_git(argv: Sequence[str]) -> bool:
 
 
 def _by_rule(rule: ToolRule) -> PermissionVerdict:
-    about = in_quotes(" ".join(rule.command) if rule.command else rule.tool)
-    return PermissionVerdict(rule.decision, f"a rule says {rule.decision} for {about}", rule)
+    matched = in_quotes(" ".join(rule.command) if rule.command else rule.tool)
+    return PermissionVerdict(rule.decision, f"a rule says {rule.decision} for {matched}", rule)
 
 
-def _worst(verdicts: Sequence[PermissionVerdict]) -> PermissionVerdict:
+def _strictest(verdicts: Sequence[PermissionVerdict]) -> PermissionVerdict:
     order = (Permission.DENY, Permission.ASK, Permission.ALLOW)
     return min(verdicts, key=lambda verdict: order.index(verdict.decision))
 
 
-def _asked(named: Sequence[TouchedPath]) -> PermissionVerdict | None:
-    """The first that is not allowed."""
-    found = (one.verdict for one in named if one.verdict.decision is not Permission.ALLOW)
+def _first_not_allowed(named: Sequence[TouchedPath]) -> PermissionVerdict | None:
+    found = (path.verdict for path in named if path.verdict.decision is not Permission.ALLOW)
     return next(found, None)
 
 
@@ -572,7 +580,8 @@ def _piece(
 
 
 def may_change_files(script: ShellScript) -> bool:
-    """Whether a pattern may stand for other names by the time it is its turn."""
+    """Return whether the script may change files, so that a pattern may match other names when its
+    command runs."""
     commands = list(script.commands())
     writes = any(
         redirect.direction is not Direction.READ and redirect.target.text != "/dev/null"
@@ -586,7 +595,7 @@ def may_change_files(script: ShellScript) -> bool:
 def expand_words(
     words: tuple[Word, ...], cwd: str, paths: PathPolicy, *, changing: bool
 ) -> tuple[str, ...] | None:
-    """With names in place of patterns; None if not all of them are known."""
+    """Return the words with patterns expanded to names; None if a word is not known."""
     if any(word.scripts for word in words):
         return None
     argv: list[str] = []
@@ -596,7 +605,7 @@ def expand_words(
             argv.append(text)
             continue
         names = paths.files.glob(paths.absolute(text, cwd))
-        if changing or names is None or word is words[0] or _is_odd(text, cwd):
+        if changing or names is None or word is words[0] or _is_ambiguous(text, cwd):
             return None
         argv += [_as_written(name, text) for name in names] or [text]
     return tuple(argv)
@@ -605,15 +614,15 @@ def expand_words(
 def listed_directories(
     words: tuple[Word, ...], cwd: str, paths: PathPolicy
 ) -> dict[str, tuple[str, ...]] | None:
-    """The directories that a shell looks into for the patterns among the words, each with the names
-    that it finds there: also a program that reads nothing prints what a pattern stands for. None if
-    not all of them are known."""
+    """Return the directories that a shell lists for the patterns among the words, each with its
+    matches. They count for every program, because a program that reads nothing may print the names
+    too. None if the matches are not known."""
     found: dict[str, tuple[str, ...]] = {}
     for word in words:
         if not word.is_pattern:
             continue
         pattern = paths.absolute(word_text(word, paths), cwd)
-        found.setdefault(posixpath.dirname(pattern[: _first_unknown(pattern)]), ())
+        found.setdefault(posixpath.dirname(pattern[: _first_wildcard(pattern)]), ())
         names = paths.files.glob(pattern)
         if names is None:
             return None
@@ -623,11 +632,12 @@ def listed_directories(
     return found
 
 
-def _first_unknown(pattern: str) -> int:
+def _first_wildcard(pattern: str) -> int:
     return min(at for at in (pattern.find("*"), pattern.find("?")) if at >= 0)
 
 
 def word_text(word: Word, paths: PathPolicy) -> str:
+    """Return the text of a word with a leading `~` expanded."""
     return paths.home + word.text[1:] if word.is_home else word.text
 
 
@@ -637,16 +647,16 @@ def _may_change(argv: list[str]) -> bool:
 
 
 def _as_written(name: str, pattern: str) -> str:
-    """As the shell gives it: relative where the pattern is, with as many parts as that has."""
+    """Return a match as the shell passes it: relative if the pattern is, with as many names."""
     if pattern.startswith("/"):
         return name
     parts = [part for part in pattern.split("/") if part]
     return "/".join(name.split("/")[-len(parts) :])
 
 
-def _is_odd(pattern: str, cwd: str) -> bool:
-    """Where a pattern's own directory is one, or after a link `..` would be another. To some shells
-    `.*` is `..` too."""
+def _is_ambiguous(pattern: str, cwd: str) -> bool:
+    """Return whether shells may expand the pattern differently: it may match `..`, as `.*` does in
+    some shells, or its own directory has a wildcard in its name."""
     leads_up = any(
         fnmatch.fnmatchcase("..", part) for part in pattern.split("/") if part[:1] == "."
     )

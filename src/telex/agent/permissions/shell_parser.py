@@ -1,14 +1,15 @@
-"""Shell text to a `ShellScript`, or to `UnparsedShell`. Pure.
+"""Parse shell text to a `ShellScript`, or to `UnparsedShell`. Pure.
 
-It reads a small part of the language, the part in which `bash` and `sh` agree: simple commands,
+The parser supports a small part of the language, in which `bash` and `sh` agree: simple commands,
 pipelines, `&&`, `||`, `;`, new lines, comments, quotes, `$(…)`, `*` and `?`, a leading `~/`, and
-redirects from and to a named file. All else is refused: variables, because nobody here knows what
-is in them; backticks, here-documents, `&`, loops, functions, assignments, arithmetic, braces,
-process substitution, because a judgement of them would be a guess. So a `ShellScript` holds only
-what the parser is sure of, and nobody has to remember to look for a loop in one.
+redirects from and to a named file. All other syntax is refused: variables, because their values are
+not known; backticks, here-documents, `&`, loops, functions, assignments, arithmetic, braces and
+process substitution, because judging them would be a guess. So a `ShellScript` has only syntax that
+is fully understood, and its users need not handle loops or other syntax.
 
-It is no validator either: what it understands, a shell reads the same way (a test asks a real one),
-and what it refuses may be fine. Why no library does this: docs/decisions/0032-permissions.md.
+The parser is not a validator. A text that it parses is read the same way by a shell (a test
+compares it with real ones); a text that it refuses may be valid. docs/decisions/0032-permissions.md
+explains why no library is used.
 """
 
 from __future__ import annotations
@@ -26,17 +27,17 @@ if TYPE_CHECKING:
 
 
 class ListOperator(StrEnum):
-    """What stands before a pipeline."""
+    """The operator before a pipeline."""
 
     START = ""
     THEN = ";"
-    """Also a new line."""
+    """A semicolon or a new line."""
     AND = "&&"
     OR = "||"
 
 
 class Direction(StrEnum):
-    """Of a redirect."""
+    """The operator of a redirect."""
 
     READ = "<"
     WRITE = ">"
@@ -45,27 +46,30 @@ class Direction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """One word, after quotes were taken off."""
+    """One word with its quotes removed."""
 
     source: str
-    """As it is written."""
+    """The word as it is written."""
     text: str
-    """What the program gets, unless one of the next three says otherwise."""
+    """The argument that the program gets, if `is_plain`."""
     is_home: bool = False
-    """It begins with an unquoted `~`, which `text` still has."""
+    """The word begins with an unquoted `~`, which is still in `text`."""
     is_pattern: bool = False
-    """`*` and `?` in `text` stand for names; none of them was quoted."""
+    """`*` and `?` in `text` are wildcards; none of them was quoted."""
     scripts: tuple[ShellScript, ...] = ()
-    """What is in its `$(…)`. What they print is in the word, so that nobody knows `text`."""
+    """The scripts in its `$(…)`. Their output becomes a part of the word, so `text` is not
+    known."""
 
     @property
     def is_plain(self) -> bool:
+        """Whether the program gets exactly `text`."""
         return not (self.is_home or self.is_pattern or self.scripts)
 
 
 @dataclass(frozen=True, slots=True)
 class Redirect:
-    """A file in place of standard input, output or error. `2>&1` opens no file and is not kept."""
+    """A redirect of standard input, output or error to a file. `2>&1` opens no file and is
+    dropped."""
 
     source: str
     direction: Direction
@@ -74,7 +78,7 @@ class Redirect:
 
 @dataclass(frozen=True, slots=True)
 class SimpleCommand:
-    """One simple command. No words: only its redirects happen."""
+    """One simple command. It may have no words, only redirects."""
 
     source: str
     words: tuple[Word, ...]
@@ -82,23 +86,27 @@ class SimpleCommand:
 
     @property
     def scripts(self) -> Iterator[ShellScript]:
-        """Whatever runs before it does."""
+        """The scripts of its substitutions, which run before the command."""
         for word in (*self.words, *(redirect.target for redirect in self.redirects)):
             yield from word.scripts
 
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
+    """Commands joined by `|`, and the operator before the first one."""
+
     joint: ListOperator
     commands: tuple[SimpleCommand, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ShellScript:
+    """A parsed text: pipelines in order."""
+
     pipelines: tuple[Pipeline, ...]
 
     def commands(self) -> Iterator[SimpleCommand]:
-        """Every simple command, those in substitutions first, as they run."""
+        """Yield every simple command, those in substitutions first, because they run first."""
         for pipeline in self.pipelines:
             for command in pipeline.commands:
                 for script in command.scripts:
@@ -108,17 +116,18 @@ class ShellScript:
 
 @dataclass(frozen=True, slots=True)
 class UnparsedShell:
-    """Why a text was not read, and where. Whoever gets one asks the person."""
+    """The result for a text that was not parsed; the judge then asks."""
 
     why: str
+    """The unsupported syntax, as a noun phrase."""
     at: int
-    """The character's offset."""
+    """The offset of the character."""
 
 
 RESERVED_WORDS: Final = re.compile(
     r"if|then|elif|else|fi|for|while|until|do|done|case|esac|in|function|select|time|coproc|\[\[|[{}!]"
 )
-"""Words with which no simple command begins. Refused also where quoted; that loses little."""
+"""Words that cannot begin a simple command. They are refused also if quoted, which loses little."""
 
 _BLANK: Final = " \t"
 _ENDS_WORD: Final = " \t\n|&;<>()"
@@ -128,33 +137,33 @@ _REFUSED: Final = {
     "}": "braces",
     "[": "a bracket pattern",
     "!": "an exclamation mark outside quotes",
-    "^": "a caret outside quotes, which is a pipe or a pattern to some shells",
+    "^": "a caret outside quotes (some shells read it as a pipe or a pattern)",
 }
 _GLOB: Final = "*?"
 _SPECIAL_IN_PATTERNS: Final = frozenset("*?[]\\")
 
 
 def parse_shell(text: str) -> ShellScript | UnparsedShell:
-    """The whole text, or nothing of it."""
+    """Parse the whole text, or nothing of it."""
     if len(text) > AGENT_COMMAND_CHARS:
-        return UnparsedShell("it is too long to be read", AGENT_COMMAND_CHARS)
+        return UnparsedShell("a text that is too long", AGENT_COMMAND_CHARS)
     for at, char in enumerate(text):
-        if _is_strange(char):
-            return UnparsedShell(f"character U+{ord(char):04X} is not one to be seen", at)
+        if _is_invisible(char):
+            return UnparsedShell(f"the invisible character U+{ord(char):04X}", at)
     try:
-        return _ShellReader(text).script(depth=0)
+        return _ShellParser(text).script(depth=0)
     except _RefusedSyntax as refused:
         return UnparsedShell(refused.why, refused.at)
 
 
-def _is_strange(char: str) -> bool:
-    # What a person does not see must not be what decides, and blanks are different ones in
-    # different locales. A lone surrogate is a byte that was no UTF-8.
+def _is_invisible(char: str) -> bool:
+    # A character that the user does not see must not change the meaning of a command, and shells
+    # disagree about blanks in different locales. A lone surrogate is a byte that is not UTF-8.
     return char not in " \t\n" and unicodedata.category(char)[0] in "CZ"
 
 
 class _RefusedSyntax(Exception):
-    """Ends the reading from any depth; never leaves this file."""
+    """Ends the parsing from any depth; caught by `parse_shell`."""
 
     def __init__(self, why: str, at: int) -> None:
         self.why, self.at = why, at
@@ -163,7 +172,7 @@ class _RefusedSyntax(Exception):
 
 @dataclass(slots=True)
 class _WordBuilder:
-    """A word while it is read."""
+    """Collects the parts of one word."""
 
     start: int
     text: list[str]
@@ -177,8 +186,8 @@ class _WordBuilder:
         self.has_quoted_special |= not _SPECIAL_IN_PATTERNS.isdisjoint(chars)
 
 
-class _ShellReader:
-    """Goes through the text once, from left to right."""
+class _ShellParser:
+    """A recursive descent parser that reads the text once, from left to right."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -187,24 +196,24 @@ class _ShellReader:
         self._words = 0
 
     def script(self, depth: int) -> ShellScript:
-        """Up to the end of the text, or up to the `)` that ends a substitution."""
+        """Parse up to the end of the text, or up to the `)` that ends a substitution."""
         if depth > AGENT_COMMAND_DEPTH:
-            self._refuse("substitutions lie too deep in each other")
+            self._refuse("substitutions that are nested too deeply")
         self._depth = depth
         pipelines: list[Pipeline] = []
         joint = ListOperator.START
         while True:
             self._skip_lines()
-            if self._is_over():
+            if self._is_at_end():
                 break
             pipelines.append(Pipeline(joint, self._pipeline()))
             joint = self._joint()
             if joint is ListOperator.START:
                 break
         if joint in (ListOperator.AND, ListOperator.OR):
-            self._refuse("a command is missing")
+            self._refuse("a missing command")
         if self._peek() != (")" if depth else ""):
-            self._refuse("a parenthesis is not closed" if depth else "a parenthesis")
+            self._refuse("an unclosed parenthesis" if depth else "a parenthesis")
         return ShellScript(tuple(pipelines))
 
     def _pipeline(self) -> tuple[SimpleCommand, ...]:
@@ -216,7 +225,7 @@ class _ShellReader:
         return tuple(commands)
 
     def _joint(self) -> ListOperator:
-        """What stands after a pipeline; START when nothing does."""
+        """Return the operator after a pipeline; START if there is none."""
         two = self._text[self._at : self._at + 2]
         match two:
             case "&&" | "||":
@@ -248,11 +257,11 @@ class _ShellReader:
                 words.append(self._word(first=not words))
             end = self._at
         if end == start:
-            self._refuse("a command is missing")
+            self._refuse("a missing command")
         return SimpleCommand(self._text[start:end], tuple(words), tuple(redirects))
 
     def _is_descriptor(self) -> bool:
-        """Whether a number stands right before `<` or `>`, where it is no word."""
+        """Return whether a number is directly before `<` or `>`, where it is not a word."""
         at = self._at
         while self._text[at : at + 1].isdigit():
             at += 1
@@ -266,7 +275,7 @@ class _ShellReader:
         operator = char
         self._at += 1
         if descriptor not in ("", "0", "1", "2"):
-            self._refuse("a redirect of another descriptor than 0, 1 and 2")
+            self._refuse("a redirect of a descriptor other than 0, 1 and 2")
         if operator == ">" and self._peek() == "&":
             return self._duplicate()
         if operator == ">" and self._peek() == ">":
@@ -281,7 +290,7 @@ class _ShellReader:
         return [Redirect(self._text[start : self._at], Direction(operator), target)]
 
     def _duplicate(self) -> list[Redirect]:
-        """`>&1` and `>&2`, which lead where something leads already."""
+        """Parse `>&1` and `>&2`, which open no file."""
         self._at += 1
         target, after = self._peek(), self._peek(1)
         if target not in ("1", "2") or (after and after not in _ENDS_WORD) or after in ("<", ">"):
@@ -292,102 +301,102 @@ class _ShellReader:
     def _word(self, *, first: bool) -> Word:
         self._words += 1
         if self._words > AGENT_COMMAND_WORDS:
-            self._refuse("there are too many words")
-        grown = _WordBuilder(self._at, [], [])
+            self._refuse("too many words")
+        builder = _WordBuilder(self._at, [], [])
         equals = False
         while (char := self._peek()) and char not in _ENDS_WORD:
             equals |= char == "="
-            self._piece(char, grown)
+            self._part(char, builder)
         if self._peek() == "(":
             self._refuse("a parenthesis in a word")
-        word = self._finished(grown)
+        word = self._build(builder)
         if first and equals:
-            self._refuse("an assignment", grown.start)
+            self._refuse("an assignment", builder.start)
         if first and RESERVED_WORDS.fullmatch(word.text):
-            self._refuse(f"the word {word.text}", grown.start)
+            self._refuse(f"the reserved word {word.text}", builder.start)
         return word
 
-    def _finished(self, grown: _WordBuilder) -> Word:
-        if grown.has_glob and (grown.has_quoted_special or grown.scripts):
-            self._refuse("a pattern that is quoted in part", grown.start)
-        source, text = self._text[grown.start : self._at], "".join(grown.text)
+    def _build(self, builder: _WordBuilder) -> Word:
+        if builder.has_glob and (builder.has_quoted_special or builder.scripts):
+            self._refuse("a pattern that is partly quoted", builder.start)
+        source, text = self._text[builder.start : self._at], "".join(builder.text)
         is_home = source.startswith("~")
         if is_home and source != "~" and not source.startswith("~/"):
-            self._refuse("the home of somebody", grown.start)
-        return Word(source, text, is_home, grown.has_glob, tuple(grown.scripts))
+            self._refuse("the home directory of a user (~name)", builder.start)
+        return Word(source, text, is_home, builder.has_glob, tuple(builder.scripts))
 
-    def _piece(self, char: str, grown: _WordBuilder) -> None:
-        """One character or one quoted stretch."""
+    def _part(self, char: str, builder: _WordBuilder) -> None:
+        """Parse one character, one quoted part or one substitution."""
         match char:
             case "'":
-                self._single(grown)
+                self._single(builder)
             case '"':
-                self._double(grown)
+                self._double(builder)
             case "\\":
-                self._escaped(grown)
+                self._escaped(builder)
             case "$":
-                self._dollar(grown, quoted=False)
-            case "~" if self._at > grown.start and self._text[self._at - 1] in "=:":
-                self._refuse("a ~ after = or :, which some shells expand")
-            case "=" if self._at == grown.start:
-                self._refuse("a = at the start of a word, which some shells expand")
+                self._dollar(builder, quoted=False)
+            case "~" if self._at > builder.start and self._text[self._at - 1] in "=:":
+                self._refuse("a ~ after = or : (some shells expand it)")
+            case "=" if self._at == builder.start:
+                self._refuse("a = at the start of a word (some shells expand it)")
             case _ if char in _REFUSED:
                 self._refuse(_REFUSED[char])
             case _:
-                grown.has_glob |= char in _GLOB
-                grown.text.append(char)
+                builder.has_glob |= char in _GLOB
+                builder.text.append(char)
                 self._at += 1
 
-    def _single(self, grown: _WordBuilder) -> None:
+    def _single(self, builder: _WordBuilder) -> None:
         end = self._text.find("'", self._at + 1)
         if end < 0:
-            self._refuse("a quote is not closed")
-        grown.literal(self._text[self._at + 1 : end])
+            self._refuse("an unclosed quote")
+        builder.literal(self._text[self._at + 1 : end])
         self._at = end + 1
 
-    def _double(self, grown: _WordBuilder) -> None:
+    def _double(self, builder: _WordBuilder) -> None:
         opened = self._at
         self._at += 1
         while (char := self._peek()) != '"':
             match char:
                 case "":
-                    self._refuse("a quote is not closed", opened)
+                    self._refuse("an unclosed quote", opened)
                 case "`":
                     self._refuse(_REFUSED["`"])
                 case "$":
-                    self._dollar(grown, quoted=True)
+                    self._dollar(builder, quoted=True)
                 case "\\" if self._peek(1) == "\n":
                     self._at += 2
                 case "\\" if self._peek(1) and self._peek(1) in '$`"\\':
-                    grown.literal(self._peek(1))
+                    builder.literal(self._peek(1))
                     self._at += 2
                 case _:
-                    grown.literal(char)
+                    builder.literal(char)
                     self._at += 1
         self._at += 1
 
-    def _escaped(self, grown: _WordBuilder) -> None:
+    def _escaped(self, builder: _WordBuilder) -> None:
         match self._peek(1):
             case "":
                 self._refuse("a backslash at the end")
             case "\n":
-                # A shell takes it away before it looks for words: a `~`, a `2>` or an operator in
-                # two halves is what it is without. Between words `_skip_blanks` takes it.
-                self._refuse("a line that goes on in the middle of a word")
+                # A shell removes a backslash and new line before it splits words, so a `~`, a `2>`
+                # or an operator may be split by it. Between words, `_skip_blanks` removes it.
+                self._refuse("a line continuation inside a word")
             case char:
-                grown.literal(char)
+                builder.literal(char)
                 self._at += 2
 
-    def _dollar(self, grown: _WordBuilder, *, quoted: bool) -> None:
+    def _dollar(self, builder: _WordBuilder, *, quoted: bool) -> None:
         following = self._peek(1)
         if following == "(" and self._peek(2) != "(":
             self._at += 2
             depth = self._depth
-            grown.scripts.append(self.script(depth + 1))
+            builder.scripts.append(self.script(depth + 1))
             self._depth = depth
             self._at += 1
         elif following == "" or following in (' \n"' if quoted else " \t\n"):
-            grown.literal("$")  # as in "^end$": with nothing to name, it is itself
+            builder.literal("$")  # as in "^end$": without a name, `$` is literal
             self._at += 1
         elif following == "(":
             self._refuse("arithmetic")
@@ -395,7 +404,7 @@ class _ShellReader:
             self._refuse("a variable or an expansion")
 
     def _skip_blanks(self) -> None:
-        """Blanks, lines that go on, and a comment, which may stand where a word may begin."""
+        """Skip blanks, line continuations and a comment, where a word could begin."""
         while True:
             if (char := self._peek()) and char in _BLANK:
                 self._at += 1
@@ -410,7 +419,7 @@ class _ShellReader:
         return self._at == 0 or self._text[self._at - 1] in " \t\n"
 
     def _skip_comment(self) -> None:
-        # In `$(…)` a comment may hold the `)`, and shells have not always agreed on that.
+        # In `$(…)` a comment may contain the `)`, and shells differ about that.
         if self._depth:
             self._refuse("a comment in a substitution")
         end = self._text.find("\n", self._at)
@@ -422,7 +431,7 @@ class _ShellReader:
             self._at += 1
             self._skip_blanks()
 
-    def _is_over(self) -> bool:
+    def _is_at_end(self) -> bool:
         return self._peek() in ("", ")")
 
     def _peek(self, ahead: int = 0) -> str:

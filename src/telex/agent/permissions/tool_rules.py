@@ -1,24 +1,23 @@
-"""Rules as data: what a person wrote about tools, paths and commands; and the modes, for what no
-rule matches. Pure.
+"""Permission rules as data, and the modes that decide where no rule matches. Pure.
 
     [[permission.rule]]
     tool = "shell"            # a name, or a pattern with * and ?
     command = "cargo test"    # the first words of one simple command
     decision = "allow"        # or "ask", or "deny"
 
-Rules lie in layers (the person's file, the project's, what was remembered). A layer that is not
-trusted is not looked at. How they are written is in docs/reference/permissions.md; `judge` compares
-them with what is asked. Without a rule, the mode decides:
+Rules come in layers: the user's file, the project's file, and the remembered answers. A layer that
+is not trusted is ignored. docs/reference/permissions.md has the syntax; `judge` matches the rules
+with requests. Without a matching rule, the mode decides:
 
 | | minimal | trusted | full |
 |---|---|---|---|
-| read inside the root, known readers in a shell | yes | yes | yes |
-| write inside the root | asks | yes | yes |
-| read or write outside the root, any command | asks | asks | yes |
-| secrets that are named | asks | asks | asks |
+| read inside the root, known read-only programs in a shell | allow | allow | allow |
+| write inside the root | ask | allow | allow |
+| read or write outside the root, any other command | ask | ask | allow |
+| a secret that is named | ask | ask | ask |
 
-Deny and ask rules count in each. `git` reads by programs that its repository names, so it is a
-reader only in a workspace that is trusted.
+Rules that deny or ask count in every mode. `git` runs programs that its repository configures, so
+it is a read-only program only in a trusted workspace.
 """
 
 from __future__ import annotations
@@ -39,13 +38,16 @@ if TYPE_CHECKING:
 
 
 class Mode(StrEnum):
+    """Decides where no rule matches."""
+
     MINIMAL = "minimal"
     TRUSTED = "trusted"
     FULL = "full"
 
 
 class PathAccess(StrEnum):
-    """What is done to a path. The values are the tools that rules name for it, in a shell too."""
+    """How a path is used. The values are the tool names that rules use for it, also for commands in
+    a shell."""
 
     READ = "read"
     WRITE = "write"
@@ -53,15 +55,16 @@ class PathAccess(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PathTool:
-    """A tool of our own that works on one path."""
+    """A built-in tool that works on one path."""
 
     access: PathAccess
     recursive: bool = False
-    """It goes below a directory, and without a path it is about the working directory."""
+    """The tool also reads the files below a directory. Its default path is the working
+    directory."""
     skips_hidden: bool = False
-    """It reads what is there, but nothing hidden, unless it begins there."""
+    """The tool skips hidden files, unless it starts in a hidden directory."""
     filters: tuple[str, ...] = ()
-    """Arguments that say which names below."""
+    """Arguments that select names below the path."""
 
 
 PATH_TOOLS: Final = {
@@ -76,13 +79,13 @@ PATH_ARGUMENTS: Final = ("path", "file_path")
 HARMLESS_TOOLS: Final = frozenset(
     {"todo", "tool_output_cache", "tool_output_cache_line", "tool_output_cache_grep"}
 )
-"""They touch only what the run itself made."""
+"""Tools that use only data of the run itself."""
 SHELL_TOOL: Final = "shell"
 SHELL_ARGUMENT: Final = "command"
 
 
 class Permission(StrEnum):
-    """What is decided about a call. Of two rules that match, the one named first here wins."""
+    """The decision about a call. If several rules match, the first in this order wins."""
 
     DENY = "deny"
     ALLOW = "allow"
@@ -90,29 +93,29 @@ class Permission(StrEnum):
 
 
 class InvalidRule(Exception):
-    """A rule in a file cannot mean anything. The sentence names the place and the member."""
+    """A rule in a file is not valid. The message names the file, the rule and the member."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolRule:
-    """One rule. Whatever is None is not asked about; all that is there has to match."""
+    """One rule. A member that is None matches everything; all other members must match."""
 
     decision: Permission
     tool: str = "*"
     command: tuple[str, ...] | None = None
-    """How the words of a simple command begin."""
+    """The first words of a simple command."""
     plain: bool = False
-    """What follows `command` is neither an option nor `NAME=VALUE`, and lies inside the root."""
+    """The words after `command` must be no options and no `NAME=VALUE`, and inside the root."""
     text: str | None = None
     """The whole text of the tool's command, to the last byte."""
     cwd: str | None = None
-    """The directory it runs in."""
+    """The directory in which the command runs."""
     path: str | None = None
     """A pattern for whole paths: `*` and `?` within a directory, `**` across them."""
     reason: str = ""
     layer: str = ""
     place: str = ""
-    """The file, and which of its rules."""
+    """The file, and the number of the rule in it."""
 
     def is_for(self, tool: str, cwd: str) -> bool:
         return (self.cwd is None or self.cwd == cwd) and matches_pattern(self.tool, tool)
@@ -123,23 +126,24 @@ class ToolRule:
 
 @dataclass(frozen=True, slots=True)
 class RuleLayer:
-    """The rules of one source."""
+    """The rules of one source, as the user's file or the project's."""
 
     name: str
     rules: tuple[ToolRule, ...]
     trusted: bool = True
-    """Whether they count. A project's own do once the person trusts the workspace."""
+    """Whether the rules count. A project's rules count once the user trusts the workspace."""
 
 
 def active_rules(layers: Iterable[RuleLayer]) -> Iterator[ToolRule]:
-    """The rules that count, each knowing its layer."""
+    """Yield the rules of trusted layers, each with the name of its layer."""
     for layer in layers:
         if layer.trusted:
             yield from (replace(rule, layer=layer.name) for rule in layer.rules)
 
 
 class _RuleTable(msgspec.Struct, forbid_unknown_fields=True):
-    # Unknown members are refused, unlike elsewhere: `comand = "rm"` would be a rule for everything.
+    # Unknown members are refused, unlike elsewhere: with a misspelt `comand = "rm"` the rule would
+    # match everything.
     decision: Permission
     tool: Annotated[str, msgspec.Meta(min_length=1)] = "*"
     command: Annotated[str, msgspec.Meta(min_length=1)] | None = None
@@ -151,17 +155,19 @@ class _RuleTable(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def rules_from_tables(tables: Iterable[object], where: str) -> tuple[ToolRule, ...]:
-    """What TOML made of `[[permission.rule]]`; raises `InvalidRule` at the first that is wrong."""
+    """Convert the parsed TOML tables of `[[permission.rule]]`. Raise `InvalidRule` for the first
+    rule that is not valid."""
     return tuple(_read_rule(table, f"{where}, rule {n}") for n, table in enumerate(tables, start=1))
 
 
 def rule_to_table(rule: ToolRule) -> dict[str, Any]:
-    """The same for writing: only what is said, so that reading it gives the rule again."""
+    """Convert a rule to a table with only the members that are set, so that parsing the table gives
+    the same rule."""
     table: dict[str, Any] = {"tool": rule.tool}
     if rule.command is not None:
         table["command"] = " ".join(map(quote_word, rule.command))
     for name in ("text", "cwd", "path"):
-        # Also when it is empty: left out, it would be a rule for everything.
+        # An empty value is written too: without the member, the rule would match everything.
         if (value := getattr(rule, name)) is not None:
             table[name] = value
     table |= {name: value for name in ("plain", "reason") if (value := getattr(rule, name))}
@@ -173,12 +179,12 @@ def _read_rule(table: object, place: str) -> ToolRule:
         written = msgspec.convert(table, _RuleTable)
     except msgspec.ValidationError as error:
         raise InvalidRule(
-            f"{place}: {error}. docs/reference/permissions.md has the members"
+            f"{place}: {error}. docs/reference/permissions.md lists the members of a rule"
         ) from error
     if written.command is not None and written.text is not None:
-        raise InvalidRule(f"{place}: command and text are both given; one of them says it all")
+        raise InvalidRule(f"{place}: `command` and `text` exclude each other; use one of them")
     if written.plain and written.command is None:
-        raise InvalidRule(f"{place}: plain says what follows a command, and there is no command")
+        raise InvalidRule(f"{place}: `plain` requires `command`")
     return ToolRule(
         written.decision,
         written.tool,
@@ -195,31 +201,37 @@ def _read_rule(table: object, place: str) -> ToolRule:
 def _words(command: str, place: str) -> tuple[str, ...]:
     match parse_shell(command):
         case UnparsedShell(why=why):
-            raise InvalidRule(f"{place}: command is not plain words: {why}. Quote it, or use text")
+            raise InvalidRule(
+                f"{place}: `command` must be plain words; found {why}. Quote it, or use `text`"
+            )
         case script:
             match [pipeline.commands for pipeline in script.pipelines]:
                 case [(SimpleCommand(words=words, redirects=()),)] if words:
                     if all(word.is_plain for word in words):
                         return tuple(word.text for word in words)
-    raise InvalidRule(f"{place}: command is not the plain words of one command. Use text for more")
+    raise InvalidRule(
+        f"{place}: `command` must be the plain words of one command. For anything else, use `text`"
+    )
 
 
 def quote_word(word: str) -> str:
-    """A word as the reader reads it back."""
+    """Quote a word so that `parse_shell` returns the same word."""
     if re.fullmatch(r"[A-Za-z0-9_@%+:,./-]+", word):
         return word
     return "'" + word.replace("'", "'\\''") + "'"
 
 
 def matches_pattern(pattern: str, name: str) -> bool:
-    """RE2, as a pattern may be the project's and a name anybody's. A byte that is no text is `?`,
-    which no pattern has as itself."""
+    """Match a name with `*`, `?` and `**`. RE2 is used, because both texts may be hostile and RE2
+    runs in linear time. A byte that is not UTF-8 becomes `?`, which a pattern cannot contain
+    literally."""
     return _compiled(pattern).fullmatch(name.encode(errors="replace").decode()) is not None
 
 
 @lru_cache(maxsize=1024)
 def _compiled(pattern: str) -> Any:
-    """`**/` is any number of directories, `/**` one and all in it; `*` and `?` stop at `/`."""
+    """`**/` matches any number of directories, `/**` a directory and all below it; `*` and `?` do
+    not match `/`."""
     parts = re.split(r"(/\*\*$|\*\*/|\*\*|\*|\?)", pattern)
     meant = {"/**": r"(?:/.*)?", "**/": r"(?:.*/)?", "**": r".*", "*": r"[^/]*", "?": r"[^/]"}
     return re2.compile("(?s)" + "".join(meant.get(part) or re2.escape(part) for part in parts))

@@ -1,7 +1,8 @@
-"""The rules in force in one workspace: the person's files, and what they asked to be remembered.
+"""The rules of one workspace: those of the configuration files, and the remembered answers.
 
-What is remembered is stored first and counts from then on, in this runtime and the next, and only
-in the workspace it was said in: a tool that is fine here may do something else elsewhere.
+A remembered answer is stored first, and counts from then on, in this runtime and later ones. It
+counts only in the workspace in which it was given, because the same tool may do something else in
+another one.
 """
 
 from __future__ import annotations
@@ -31,12 +32,13 @@ if TYPE_CHECKING:
 
 REMEMBERED: Final = repeatable.REMEMBERED_LAYER
 _ROOT = "root"
-"""The workspace's, beside the members of the rule."""
+"""The member with the workspace's root, next to the members of a stored rule."""
 
 
 @dataclass(slots=True)
 class WorkspacePermissions:
-    """`judge` is the one to ask; it is another after something was remembered."""
+    """The rules of a workspace, and the `judge` for them. `judge` is replaced when an answer is
+    remembered, so do not keep a reference to it."""
 
     root: str
     home: str
@@ -44,15 +46,15 @@ class WorkspacePermissions:
     layers: Sequence[RuleLayer] = ()
     trusted: bool = False
     own: Sequence[str] = ()
-    """Telex's own places, which no mode but full writes to unasked."""
+    """The directories of telex, which only mode full writes without a question."""
     remembered: tuple[ToolRule, ...] = ()
     judge: Judge = field(init=False)
 
     def __post_init__(self) -> None:
-        self._renew()
+        self._new_judge()
 
     async def load(self, store: Store) -> None:
-        """What was remembered before. A decision that cannot be read any more is not one."""
+        """Load the remembered answers. A stored decision that cannot be parsed is ignored."""
         found: list[ToolRule] = []
         for decision in await store.decisions():
             try:
@@ -62,18 +64,19 @@ class WorkspacePermissions:
             except (InvalidRule, msgspec.DecodeError):
                 continue
         self.remembered = tuple(found)
-        self._renew()
+        self._new_judge()
 
     async def remember(
         self, store: Store, scope: RememberScope, *, allowed: bool, by: str, request_id: str
     ) -> None:
+        """Store an answer, then let it count."""
         rule = scope.rule if allowed else scope.denying()
         table = {_ROOT: self.root, **rule_to_table(rule)}
         await store.remember(msgspec.json.encode(table), by, request_id)
         self.remembered = (*self.remembered, replace(rule, place=f"answer to {request_id}"))
-        self._renew()
+        self._new_judge()
 
-    def _renew(self) -> None:
+    def _new_judge(self) -> None:
         layers = (*self.layers, RuleLayer(REMEMBERED, self.remembered))
         self.judge = Judge(
             layers, self.mode, self.root, self.home, DiskLookup(), self.trusted, self.own

@@ -1,15 +1,16 @@
-"""The agent UI protocol, version 0, as data: what a UI and a runtime say to each other.
+"""The agent UI protocol, version 0: the messages between a UI and a runtime, as types and tables.
 
-The spec is Codelia's `ui-protocol.md`. Unknown members are tolerated everywhere, and survive where
-they are stored (`event`, `meta`, `input`, `ui_context`). `null` is as good as omitted.
+The spec is Codelia's `ui-protocol.md`. Unknown members are tolerated everywhere, and preserved
+where they are stored (`event`, `meta`, `input`, `ui_context`). `null` means the same as an omitted
+member.
 
     runs         initialize, runs, notifications
     events       the kinds of event in a run
     sessions     sessions, models, tools, skills, context, shell
     ui_requests  confirm, prompt, pick
-    extensions   ours, by capability
+    extensions   additions of telex, each with a capability
 
-The version, the error numbers and the reserved namespaces (§4, §8, §9) are here.
+This module has the version, the error codes and the reserved namespaces (§4, §8, §9).
 """
 
 from __future__ import annotations
@@ -27,33 +28,22 @@ VERSION: Final = "0"
 
 INTERNAL: Final = -32000
 BUSY: Final = -32001
+"""The session has an active run, the limit of runs is reached, or another runtime has the run."""
 RUN_NOT_FOUND: Final = -32002
 USER_CANCELLED: Final = -32003
+"""The person said no."""
 SESSION_NOT_FOUND: Final = -32004
 SESSION_LOAD_FAILED: Final = -32005
+"""The session exists but cannot be read."""
 SESSION_LIST_FAILED: Final = -32006
-
-ERROR_MEANINGS: Final[dict[int, str]] = {
-    -32700: "Parse error: what came is not JSON.",
-    -32600: "Invalid request: no message, or one that may not come now (`initialize` first, once).",
-    -32601: "Method not found.",
-    -32602: "Invalid params.",
-    INTERNAL: "The runtime failed inside.",
-    BUSY: "Busy: the session has a run already, too many run at once, or another runtime has it.",
-    RUN_NOT_FOUND: "There is no such run.",
-    USER_CANCELLED: "The person said no.",
-    SESSION_NOT_FOUND: "There is no such session.",
-    SESSION_LOAD_FAILED: "The session is there and cannot be read.",
-    SESSION_LIST_FAILED: "The sessions cannot be listed.",
-}
 
 CODES: Final[Mapping[Condition, int]] = MappingProxyType(
     {**RESERVED, Condition.INTERNAL: INTERNAL, Condition.CLOSING: INTERNAL}
 )
-"""§9 has a number of its own for what JSON-RPC calls -32603."""
+"""§9 uses -32000 for the internal error, which JSON-RPC numbers -32603."""
 
 RESERVED_NAMESPACES: Final = ("artifact", "workspace", "history", "todos", "shell")
-"""§8: kept free for what may come."""
+"""§8: namespaces reserved for later versions of the protocol."""
 
 METHODS: Final[dict[str, tuple[Any, Any]]] = {
     "initialize": (runs.InitializeParams, runs.InitializeResult),
@@ -75,14 +65,14 @@ METHODS: Final[dict[str, tuple[Any, Any]]] = {
     "run.diff": (extensions.RunDiffParams, extensions.RunDiffResult),
     "permission.explain": (extensions.PermissionExplainParams, extensions.PermissionExplainResult),
 }
-"""Requests of a UI to the runtime: parameters and result."""
+"""Requests from a UI to the runtime: parameters and result."""
 
 REQUESTS: Final[dict[str, tuple[Any, Any]]] = {
     ui_requests.CONFIRM: (ui_requests.UiConfirmRequestParams, ui_requests.UiConfirmResult),
     ui_requests.PROMPT: (ui_requests.UiPromptRequestParams, ui_requests.UiPromptResult),
     ui_requests.PICK: (ui_requests.UiPickRequestParams, ui_requests.UiPickResult),
 }
-"""Requests of the runtime to a UI."""
+"""Requests from the runtime to a UI: parameters and result."""
 
 NOTIFICATIONS: Final[dict[str, Any]] = {
     "agent.event": runs.AgentEventNotify,
@@ -94,4 +84,4 @@ NOTIFICATIONS: Final[dict[str, Any]] = {
     "reasoning.delta": extensions.DeltaNotify,
     "todos.update": extensions.TodosUpdate,
 }
-"""Notifications of the runtime to a UI."""
+"""Notifications from the runtime to a UI."""

@@ -1,7 +1,8 @@
-"""What happens in a run: the thirteen kinds of `AgentEvent`, which `agent.event` carries.
+"""The events of a run: the thirteen kinds of `AgentEvent`, which `agent.event` carries.
 
-The spec names the type and leaves it to the original's source; these are its members. An event is
-stored and sent again as the bytes it was, so members that are not listed here survive.
+The spec names the type without its members; these are the members in the source of the original
+implementation. An event is stored and replayed as its original bytes, so members that are not
+listed here are preserved.
 """
 
 from __future__ import annotations
@@ -12,23 +13,25 @@ from msgspec import Struct
 
 
 class AgentEvent(Struct, frozen=True, omit_defaults=True, tag_field="type"):
-    """Any of them. `timestamp` is milliseconds since the epoch."""
+    """Base of all events. A `timestamp` is in milliseconds since the epoch."""
 
 
 class TextEvent(AgentEvent, frozen=True, tag="text"):
-    """Something said on the way; a UI does not depend on it, for `final` has the answer."""
+    """Text of the agent before its answer. A UI may ignore it: `final` has the answer."""
 
     content: str
     timestamp: int | None = None
 
 
 class ReasoningEvent(AgentEvent, frozen=True, tag="reasoning"):
+    """The reasoning of the model before it acts."""
+
     content: str
     timestamp: int | None = None
 
 
 class LlmRetryEvent(AgentEvent, frozen=True, tag="llm.retry"):
-    """A model's provider did not answer, and is asked again."""
+    """A request to the provider of a model failed, and is retried."""
 
     provider: str
     failure_kind: Literal["rate_limit", "overloaded", "timeout", "network", "provider"]
@@ -40,21 +43,27 @@ class LlmRetryEvent(AgentEvent, frozen=True, tag="llm.retry"):
 
 
 class StepStartEvent(AgentEvent, frozen=True, tag="step_start"):
+    """A step begins: one tool call with all its events."""
+
     step_id: str
     title: str
     step_number: int
 
 
 class ToolCallEvent(AgentEvent, frozen=True, tag="tool_call"):
+    """A tool is about to be called."""
+
     tool: str
     args: dict[str, Any]
-    """`{"_raw": …}` where the arguments were no object."""
+    """`{"_raw": …}` if the arguments were not a JSON object."""
     tool_call_id: str
     raw_args: str | None = None
     display_name: str | None = None
 
 
 class ToolResultEvent(AgentEvent, frozen=True, tag="tool_result"):
+    """A tool returned, failed or was denied."""
+
     tool: str
     result: str
     tool_call_id: str
@@ -63,7 +72,7 @@ class ToolResultEvent(AgentEvent, frozen=True, tag="tool_result"):
 
 
 class PermissionPreviewEvent(AgentEvent, frozen=True, tag="permission.preview"):
-    """What a call would change, before anybody is asked."""
+    """The change that a call would make. Sent before the person is asked."""
 
     tool: str
     tool_call_id: str | None = None
@@ -75,34 +84,43 @@ class PermissionPreviewEvent(AgentEvent, frozen=True, tag="permission.preview"):
 
 
 class PermissionReadyEvent(AgentEvent, frozen=True, tag="permission.ready"):
+    """The runtime is about to ask the person about a call."""
+
     tool: str
     tool_call_id: str | None = None
 
 
 class StepCompleteEvent(AgentEvent, frozen=True, tag="step_complete"):
+    """A step has ended: its tool call has returned, failed or was denied."""
+
     step_id: str
     status: Literal["completed", "error"]
     duration_ms: int
 
 
 class CompactionStartEvent(AgentEvent, frozen=True, tag="compaction_start"):
+    """The core begins to compact its context."""
+
     timestamp: int
 
 
 class CompactionCompleteEvent(AgentEvent, frozen=True, tag="compaction_complete"):
+    """The core has compacted its context, or could not."""
+
     timestamp: int
     compacted: bool
-    """False where nothing could be made smaller; always said."""
+    """False if nothing could be compacted. Always present."""
 
 
 class HiddenUserMessageEvent(AgentEvent, frozen=True, tag="hidden_user_message"):
-    """What the person said: in a replay with the number -1, and where a run was steered."""
+    """A message of the person: the input of a run, in a replay with the number -1; or a text of
+    `run.steer`, where the core read it."""
 
     content: str
 
 
 class FinalEvent(AgentEvent, frozen=True, tag="final"):
-    """The turn is over, and this is its answer."""
+    """The end of the turn, with its answer."""
 
     content: str
 

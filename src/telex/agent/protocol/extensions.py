@@ -1,4 +1,4 @@
-"""What is ours, and used only where the other side announced that it knows it.
+"""Additions of telex to the protocol. Each is used only if the other side announced its capability.
 
 | method | who | capability |
 |---|---|---|
@@ -23,11 +23,11 @@ from telex.agent.protocol.runs import RunStatus
 class RunAttachParams(Struct, frozen=True):
     run_id: str
     after_seq: Annotated[int, Meta(ge=-1)] | None = None
-    """The last event that the UI has; -1 where it has none, or does not say."""
+    """The last event that the UI has; -1, the default, if it has none."""
 
 
 class RunAttachResult(Struct, frozen=True):
-    """Comes first; then the events after `after_seq`, each once; then the open questions."""
+    """Sent first; then the events after `after_seq`, each once; then the open questions."""
 
     run_id: str
     session_id: str
@@ -40,6 +40,8 @@ class RunSteerParams(Struct, frozen=True):
 
 
 class RunSteerResult(Struct, frozen=True):
+    """The answer to `run.steer`; `ok` is false once the run has ended."""
+
     ok: bool
     status: RunStatus
 
@@ -49,13 +51,15 @@ class RunDiffParams(Struct, frozen=True):
 
 
 class FileDiff(Struct, frozen=True):
+    """The change of one file, in the format of `git apply` unless it is `truncated`."""
+
     path: str
     diff: str
     truncated: bool
 
 
 class RunDiffResult(Struct, frozen=True):
-    """What `write` and `edit` changed, in order. What a command changed is not known."""
+    """The changes of `write` and `edit`, in order. Changes by commands are not known."""
 
     run_id: str
     files: list[FileDiff]
@@ -67,7 +71,7 @@ class PermissionExplainParams(Struct, frozen=True):
 
 
 class PermissionExplainResult(Struct, frozen=True):
-    """Nothing is run, and nobody is asked."""
+    """The decision about a call. The call is not run, and no question is asked."""
 
     decision: Literal["allow", "ask", "deny"]
     why: str
@@ -75,7 +79,7 @@ class PermissionExplainResult(Struct, frozen=True):
 
 
 class UiRequestCancel(Struct, frozen=True, omit_defaults=True):
-    """A question that needs no answer any more: take it off the screen."""
+    """A question needs no answer any more: the UI should close it."""
 
     id: str
     reason: Literal["answered", "withdrawn"]
@@ -83,16 +87,16 @@ class UiRequestCancel(Struct, frozen=True, omit_defaults=True):
 
 
 class DeltaNotify(Struct, frozen=True):
-    """A piece of the next `text` or `reasoning` event, which repeats the whole. Not stored."""
+    """A piece of the next `text` or `reasoning` event, which repeats all pieces. Not stored."""
 
     run_id: str
     content: str
 
 
 class TodosUpdate(Struct, frozen=True, omit_defaults=True):
-    """The whole list, each time it changes."""
+    """The whole todo list, sent each time it changes."""
 
     session_id: str
     todos: Any
-    """A list of `{id, content, status, …}`, as the tool `todo` keeps it."""
+    """A list of `{id, content, status, …}`, the entries of the tool `todo`."""
     run_id: str | None = None

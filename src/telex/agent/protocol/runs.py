@@ -12,14 +12,14 @@ Count = Annotated[int, Meta(ge=0)]
 
 
 class PeerInfo(Struct, frozen=True):
-    """Name and version of a UI, or of the runtime."""
+    """Name and version of a UI or of the runtime."""
 
     name: str
     version: str
 
 
 class UiCapabilities(Struct, frozen=True, omit_defaults=True):
-    """What a UI can do; what it does not say, it cannot. The last five are ours."""
+    """The capabilities of a UI; an omitted one is false. The last five are not in the spec."""
 
     supports_confirm: bool | None = False
     supports_prompt: bool | None = False
@@ -28,17 +28,17 @@ class UiCapabilities(Struct, frozen=True, omit_defaults=True):
     supports_images: bool | None = False
     supports_clipboard_read: bool | None = False
     supports_permission_preflight_events: bool | None = False
-    """Changes nothing: events are numbered without holes, so every UI gets every one."""
+    """Has no effect: events are numbered without gaps, so every UI gets every event."""
     supports_run_attach: bool | None = False
-    """It may come back: a question that it leaves open waits for it."""
+    """The UI may reconnect: a question that it leaves open waits for it."""
     supports_request_cancel: bool | None = False
-    """It understands `ui.request.cancel`."""
+    """The UI understands `ui.request.cancel`."""
     supports_deltas: bool | None = False
     supports_todos: bool | None = False
 
 
 class ServerCapabilities(Struct, frozen=True):
-    """What the runtime can do. The last nine are ours."""
+    """The capabilities of the runtime. The last nine are not in the spec."""
 
     supports_run_cancel: bool = True
     supports_ui_requests: bool = True
@@ -76,28 +76,37 @@ class InitializeResult(Struct, frozen=True, omit_defaults=True):
 
 
 class Position(Struct, frozen=True):
+    """A place in a file, counted from 0."""
+
     line: Count
     column: Count
 
 
 class Range(Struct, frozen=True):
+    """A part of a file; `end` is exclusive."""
+
     start: Position
     end: Position
 
 
 class ActiveFile(Struct, frozen=True, omit_defaults=True):
+    """The file that the person has open."""
+
     path: str
     language_id: str | None = None
 
 
 class Selection(Struct, frozen=True, omit_defaults=True):
+    """The part of a file that the person has selected."""
+
     path: str
     range: Range
     selected_text: str | None = None
 
 
 class UiContext(Struct, frozen=True, omit_defaults=True):
-    """`UiContextSnapshot`: where the person works. The bytes are kept as they came."""
+    """`UiContextSnapshot`: the directory, file and selection that the person works on. Stored as
+    the received bytes."""
 
     cwd: str | None = None
     workspace_root: str | None = None
@@ -112,26 +121,26 @@ class TextInput(Struct, frozen=True, tag_field="type", tag="text"):
 
 class RunStartParams(Struct, frozen=True):
     input: Raw
-    """A `TextInput`, kept as it came."""
+    """A `TextInput`, stored as received."""
     session_id: str | None = None
-    """Go on with this one; otherwise with the connection's current session, the last that a run
-    of it was in, and with a new one where it has none."""
+    """The session of the run. Default: the connection's current session, which is that of its last
+    run; a new session if the connection has none."""
     force_compaction: bool | None = None
-    """Make the core's context smaller first."""
+    """Compact the core's context first."""
     ui_context: Raw | UnsetType = UNSET
     """A `UiContext`, as in `ui.context.update`."""
     meta: Raw | UnsetType = UNSET
-    """An object of the UI's own, stored with the run."""
+    """An object for the UI's own use, stored with the run."""
     new_session: bool | None = None
-    """Ours: begin another session although the connection has one. Not together with
+    """Addition of telex: begin a new session although the connection has one. Excludes
     `session_id`."""
 
 
 class RunStartResult(Struct, frozen=True):
     run_id: str
-    """Stands in every notification of this run."""
+    """Part of every notification of this run."""
     session_id: str
-    """For the next run that goes on here."""
+    """For the next run in the same session."""
 
 
 class RunCancelParams(Struct, frozen=True):
@@ -140,13 +149,15 @@ class RunCancelParams(Struct, frozen=True):
 
 
 class RunCancelResult(Struct, frozen=True):
+    """The answer to `run.cancel`."""
+
     ok: bool
-    """False when it had ended before."""
+    """False if the run had ended before."""
     status: RunStatus
 
 
 class AgentEventNotify(Struct, frozen=True, omit_defaults=True):
-    """`event` and `meta` as they are stored."""
+    """One event of a run; `event` and `meta` as they are stored."""
 
     run_id: str
     seq: int
@@ -155,13 +166,17 @@ class AgentEventNotify(Struct, frozen=True, omit_defaults=True):
 
 
 class RunStatusNotify(Struct, frozen=True, omit_defaults=True):
+    """The status of a run, whenever it changes. An end comes once, as the last message."""
+
     run_id: str
     status: RunStatus
     message: str | None = None
-    """Why it failed, or why it was cancelled."""
+    """Why the run failed, or why it was cancelled."""
 
 
 class RunContextNotify(Struct, frozen=True):
+    """How much of the context window is left, whenever that changes."""
+
     run_id: str
     context_left_percent: Annotated[int, Meta(ge=0, le=100)]
 
@@ -219,11 +234,16 @@ class RunSummary(Struct, frozen=True):
 
 
 class LlmCallDiagnostics(Struct, frozen=True, tag_field="kind", tag="llm_call"):
+    """The tokens, time and cost of one model call. Only with diagnostics."""
+
     run_id: str
     call: LlmCall
 
 
 class SummaryDiagnostics(Struct, frozen=True, tag_field="kind", tag="run_summary"):
+    """The total tokens and cost of all model calls of a run, sent at its end. Only with
+    diagnostics."""
+
     run_id: str
     summary: RunSummary
 

@@ -11,49 +11,53 @@ from telex.agent.protocol.runs import Count
 
 class SessionListParams(Struct, frozen=True):
     limit: int | None = None
-    """50 where it is not said; 0 or less is all."""
+    """Default 50; 0 or less lists all."""
     scope: Literal["current_workspace", "all"] | None = None
-    """`current_workspace`: those whose last run was in one workspace. Where it is not said, all,
-    unless a `workspace_root` is."""
+    """`current_workspace`: only sessions whose last run was in one workspace. Default: all, unless
+    `workspace_root` is given."""
     workspace_root: str | None = None
-    """Which workspace; the one that runs of this connection would be in where it is not said.
-    Ignored with the scope `all`."""
+    """The workspace to list. Default: the one that runs of this connection would be in. Ignored
+    with the scope `all`."""
 
 
 class SessionSummary(Struct, frozen=True, omit_defaults=True):
+    """A stored session, with its last run and message."""
+
     session_id: str
     updated_at: str
     run_id: str | None = None
-    """Its last run."""
+    """The last run of the session."""
     message_count: int | None = None
     last_user_message: str | None = None
     workspace_root: str | None = None
-    """Of its last run: what the UI's context named, else the sandbox root."""
+    """The workspace of the last run: the one that the UI context named, else the sandbox root."""
 
 
 class SessionListResult(Struct, frozen=True):
+    """The stored sessions, the last used one first."""
+
     sessions: list[SessionSummary]
     current_workspace_root: str
-    """What the scope `current_workspace` means here."""
+    """The workspace that the scope `current_workspace` lists for this connection."""
 
 
 class SessionHistoryParams(Struct, frozen=True):
     session_id: str
     max_runs: Count | None = None
-    """The latest; 20 where it is not said."""
+    """The number of latest runs; default 20."""
     max_events: Count | None = None
-    """The latest; 1,500 where it is not said."""
+    """The number of latest events; default 1,500."""
 
 
 class SessionHistoryResult(Struct, frozen=True):
     runs: int
     events_sent: int
     truncated: bool
-    """There are earlier ones."""
+    """There are earlier runs or events."""
 
 
 ModelSource = Literal["config", "session"]
-"""Where a choice of the model holds; with us in the whole runtime, which is `config`."""
+"""The scope of a model choice. In telex it is the whole runtime, which is `config`."""
 
 
 class ModelListParams(Struct, frozen=True):
@@ -71,12 +75,14 @@ class ModelDetails(Struct, frozen=True, omit_defaults=True):
 
 
 class ModelListResult(Struct, frozen=True, omit_defaults=True):
+    """The models of a provider, the newest first."""
+
     provider: str
     models: list[str]
-    """Empty for a provider that is not configured."""
+    """Empty if the provider is not configured."""
     source: ModelSource
     current: str | None = None
-    """The model that runs use now, of whichever provider."""
+    """The model that new runs use, of any provider."""
     details: dict[str, ModelDetails] | None = None
 
 
@@ -86,6 +92,8 @@ class ModelSetParams(Struct, frozen=True):
 
 
 class ModelSetResult(Struct, frozen=True):
+    """The model that runs use from now on."""
+
     provider: str
     name: str
     source: ModelSource
@@ -97,8 +105,10 @@ class ToolCallParams(Struct, frozen=True):
 
 
 class ToolCallResult(Struct, frozen=True):
+    """The answer to `tool.call`."""
+
     ok: bool
-    """False when the tool failed; `result` says why."""
+    """False if the tool failed; then `result` is the reason."""
     result: Any
 
 
@@ -118,6 +128,8 @@ class McpServer(Struct, frozen=True, omit_defaults=True):
 
 
 class McpListResult(Struct, frozen=True):
+    """The MCP servers of the runtime, with their state."""
+
     servers: list[McpServer]
 
 
@@ -128,7 +140,7 @@ class SkillsListParams(Struct, frozen=True):
 
 class Skill(Struct, frozen=True):
     id: str
-    """Of the real path, so that it is the same by whichever way the skill was found."""
+    """A hash of the real path, so that a skill found through a link has the same id."""
     name: str
     description: str
     path: str
@@ -138,18 +150,20 @@ class Skill(Struct, frozen=True):
 
 
 class SkillProblem(Struct, frozen=True):
-    """A skill that cannot be offered, and why."""
+    """A skill that is not listed, and the reason."""
 
     path: str
     message: str
 
 
 class SkillsListResult(Struct, frozen=True):
+    """The skills that are offered, and the invalid ones with their problems."""
+
     skills: list[Skill]
-    """Two of one name are both here."""
+    """Two skills with the same name are both listed."""
     errors: list[SkillProblem]
     truncated: bool
-    """There are more than a catalogue holds."""
+    """There are more skills than a catalogue holds."""
 
 
 class AuthLogoutParams(Struct, frozen=True):
@@ -157,6 +171,8 @@ class AuthLogoutParams(Struct, frozen=True):
 
 
 class AuthLogoutResult(Struct, frozen=True, omit_defaults=True):
+    """The result of `auth.logout`: whether credentials and the current session were cleared."""
+
     ok: bool
     auth_cleared: bool
     session_cleared: bool
@@ -175,6 +191,8 @@ class InspectedUi(Struct, frozen=True, omit_defaults=True):
 
 
 class ContextInspectResult(Struct, frozen=True, omit_defaults=True):
+    """The directories of the runtime, the UI context, the AGENTS.md files and the skills."""
+
     runtime_working_dir: str | None = None
     runtime_sandbox_root: str | None = None
     ui_context: InspectedUi | None = None
@@ -186,21 +204,21 @@ class ShellExecParams(Struct, frozen=True):
     command: str
     timeout_seconds: float | None = None
     cwd: str | None = None
-    """Inside the sandbox root; the root where it is not said."""
+    """A directory inside the sandbox root. Default: the runtime's working directory."""
 
 
 class TruncatedStreams(Struct, frozen=True):
-    """Which streams are excerpts."""
+    """Whether `stdout` and `stderr` of a result are excerpts."""
 
     stdout: bool
     stderr: bool
     combined: bool
-    """One of them is, or the command was ended because it wrote too much."""
+    """One of the streams is an excerpt, or the command was killed because it wrote too much."""
 
 
 class ShellExecResult(Struct, frozen=True, omit_defaults=True):
-    """`timed_out` and `overflowed` are ours: without them, a command that was ended looks like one
-    that somebody else killed."""
+    """The result of a command. `timed_out` and `overflowed` are additions of telex: without them, a
+    command that telex killed looks like one that another process killed."""
 
     command_preview: str
     exit_code: int | None
@@ -210,7 +228,7 @@ class ShellExecResult(Struct, frozen=True, omit_defaults=True):
     truncated: TruncatedStreams
     duration_ms: int
     stdout_cache_id: str | None = None
-    """For the tool `tool_output_cache`, where only a part is shown."""
+    """The id of the whole output for the tool `tool_output_cache`, if `stdout` is an excerpt."""
     stderr_cache_id: str | None = None
     timed_out: bool = False
     overflowed: bool = False

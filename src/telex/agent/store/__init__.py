@@ -1,7 +1,8 @@
-"""Where the agent keeps what happened: threads, runs, events, questions and decisions, in SQLite.
+"""The agent's SQLite store: threads, runs, events, questions and decisions.
 
-An event is stored before it is sent; what was answered survives the process and the power. Used by
-the runtime and by `telex agent export|import|verify`; knows nothing of the wire beyond its ids.
+An event is committed before it is sent to a client. A write that was acknowledged survives a crash
+of the process and a power failure. The runtime uses the store, and so do the commands
+`telex agent export|import|verify`. The store knows nothing of the wire protocol except its ids.
 """
 
 from __future__ import annotations

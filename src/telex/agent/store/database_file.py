@@ -1,6 +1,6 @@
-"""The database's file: made private, opened with the settings that durability needs.
+"""Create and open the database file: private to its user, with durable settings.
 
-Effects only. WAL with `synchronous` FULL: a commit that returned survives the power going.
+The database uses WAL with `synchronous` FULL, so a commit that returned survives a power failure.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def maps_sqlite_errors(path: Path) -> Iterator[None]:
-    """What SQLite says of the disk and the file, as conditions; our own mistakes stay mistakes."""
+    """Raise SQLite's errors about the disk and the file as `StoreError`. Errors that indicate a bug
+    in this package are raised unchanged."""
     try:
         yield
     except (sqlite3.Error, UnicodeDecodeError) as error:
@@ -37,28 +38,29 @@ def maps_sqlite_errors(path: Path) -> Iterator[None]:
 
 
 def open_database(path: Path) -> sqlite3.Connection:
-    """For the writer: made where it is missing, of the present version, ours alone."""
+    """Open the database for the writer. A missing file is created, an older schema is migrated, and
+    a file that other users can access is refused."""
     make_private(path.parent)
     if not path.is_symlink() and not path.exists():
-        _make(path)
-    _sweep(path)
-    # Looked at, never opened: to close any descriptor of the file would let go of all the locks
-    # that SQLite holds on it in this process.
+        _create(path)
+    _remove_abandoned(path)
+    # `check_file` uses lstat and never opens the file: closing any descriptor of the file would
+    # release all the locks that SQLite holds on it in this process.
     check_file(path)
-    return _prepared(path, path)
+    return _open_prepared(path, path)
 
 
-def _make(path: Path) -> None:
-    """Elsewhere first, then put in its place: two that turn the same new file into a database at
-    once get in each other's way, and SQLite does not wait there."""
+def _create(path: Path) -> None:
+    """Create the database under a temporary name, then link it to its path. Two processes that
+    initialise the same new file at once would conflict, and SQLite does not wait in that case."""
     try:
         descriptor, name = tempfile.mkstemp(".new", f".{path.name}-", path.parent)
     except OSError as error:
-        raise DiskFailed(f"{path} cannot be made: {error.strerror}") from error
+        raise DiskFailed(f"{path} cannot be created: {error.strerror}") from error
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)  # until we end, however we end
-        _prepared(Path(name), path).close()
-        with contextlib.suppress(FileExistsError):  # somebody was quicker; theirs is as good
+        fcntl.flock(descriptor, fcntl.LOCK_EX)  # the kernel releases it however this process ends
+        _open_prepared(Path(name), path).close()
+        with contextlib.suppress(FileExistsError):  # another process was faster; use its file
             os.link(name, path)
     finally:
         os.unlink(name)
@@ -66,37 +68,37 @@ def _make(path: Path) -> None:
     _sync(path.parent)
 
 
-def _sweep(path: Path) -> None:
-    """Take away what was left by who was killed while making the file."""
+def _remove_abandoned(path: Path) -> None:
+    """Remove the temporary files of processes that were killed while they created the database."""
     for new in path.parent.glob(f".{path.name}-*.new"):
-        if _abandoned(new):
+        if _is_abandoned(new):
             for name in (f"{new}-wal", f"{new}-shm", f"{new}-journal", new):
                 Path(name).unlink(missing_ok=True)
 
 
-def _abandoned(new: Path) -> bool:
+def _is_abandoned(new: Path) -> bool:
     try:
         if new.lstat().st_nlink > 1:
-            return True  # it is in its place already: that one must not be opened (see below)
+            return True  # already linked to its path; opening it would release SQLite's locks
         descriptor = os.open(new, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:
-        return False  # gone meanwhile, or not one of ours
+        return False  # removed meanwhile, or not one of our files
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # One that was just made has no lock for a moment; it is empty then.
-        return os.fstat(descriptor).st_size > 0 or _old(descriptor)
+        # A file that was just created has no lock for a moment, and is empty until then.
+        return os.fstat(descriptor).st_size > 0 or _is_old(descriptor)
     except BlockingIOError:
         return False
     finally:
         os.close(descriptor)
 
 
-def _old(descriptor: int) -> bool:
+def _is_old(descriptor: int) -> bool:
     return time.time() - os.fstat(descriptor).st_mtime > STORE_BUSY_SECONDS
 
 
 def _sync(directory: Path) -> None:
-    """So that the name is as durable as what will be acknowledged under it."""
+    """Sync the directory, so that the file's name is as durable as the data committed to it."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -105,15 +107,18 @@ def _sync(directory: Path) -> None:
 
 
 def check_file(path: Path) -> None:
+    """Raise `NotPrivate` unless the path is a regular file that only the current user can
+    access."""
     status = path.lstat()
     if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
-        raise NotPrivate(f"{path} is not a file of ours; move it away")
+        raise NotPrivate(f"{path} is not a regular file of your user; move it away")
     if stat.S_IMODE(status.st_mode) & 0o077:
-        raise NotPrivate(f"{path} is open to others; close it: chmod 600 {path}")
+        raise NotPrivate(f"{path} is accessible to other users; run: chmod 600 {path}")
 
 
-def _prepared(path: Path, name: Path) -> sqlite3.Connection:
-    """Statements begin no transaction by themselves. SQLite gives the log the mode of the file."""
+def _open_prepared(path: Path, name: Path) -> sqlite3.Connection:
+    """Connect, set the pragmas and migrate. Transactions are explicit: a statement begins none by
+    itself. SQLite gives the WAL file the mode of the database file."""
     database = _connect(path)
     try:
         database.execute("PRAGMA journal_mode = WAL")
@@ -128,15 +133,17 @@ def _prepared(path: Path, name: Path) -> sqlite3.Connection:
 
 
 def connect_reader(path: Path) -> sqlite3.Connection:
-    """Never writes a row. It may still write the log's index, without which WAL cannot be read."""
+    """Open a connection that cannot write rows. It may still write the WAL index (`-shm`), without
+    which a WAL database cannot be read."""
     database = _connect(path)
     database.execute("PRAGMA query_only = ON")
     return database
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    # Made in one thread and closed in another, never used by two at once.
-    # `rw`: SQLite makes no file, it would be open to others.
+    # check_same_thread: the connection may be created in one thread and closed in another, but two
+    # threads never use it at once.
+    # `mode=rw`: SQLite must not create the file, because other users could then read it.
     return sqlite3.connect(
         f"{path.absolute().as_uri()}?mode=rw",
         uri=True,

@@ -1,8 +1,8 @@
-"""What the store may answer instead of doing as asked, each named for the condition.
+"""The errors of the store, each named for its condition.
 
-`StoreRefused` is about what was asked: it will be refused again. `StoreUnavailable` is about the
-disk or the file: nothing of what was asked is stored, the store stays open, and the same may work
-later.
+`StoreRefused`: the request itself is wrong and will be refused again. `StoreUnavailable`: the disk
+or the file failed. Nothing of the request is stored, the store stays open, and the same request may
+succeed later.
 """
 
 from __future__ import annotations
@@ -13,27 +13,27 @@ from os import strerror
 
 
 class StoreError(Exception):
-    """The store did not do as asked; nothing of it was stored."""
+    """The store did not carry out a request, and stored nothing of it."""
 
 
 class StoreRefused(StoreError):
-    """What was asked does not fit what is stored."""
+    """The request conflicts with the stored data, or is not valid."""
 
 
 class NotStorable(StoreRefused):
-    """These bytes are not something the store keeps: not a JSON object on one line, or too long."""
+    """The bytes are not a JSON object on one line, or are too long."""
 
 
 class UnknownThread(StoreRefused):
-    """There is no such session."""
+    """The session does not exist."""
 
 
 class UnknownRun(StoreRefused):
-    """There is no such run."""
+    """The run does not exist."""
 
 
 class UnknownRequest(StoreRefused):
-    """No such question was ever put to a UI."""
+    """No question with this id was ever sent to a UI."""
 
 
 class ThreadBusy(StoreRefused):
@@ -41,14 +41,13 @@ class ThreadBusy(StoreRefused):
 
     def __init__(self, session_id: str, run_id: str) -> None:
         super().__init__(
-            f"session {session_id} has run {run_id}, which has not ended; "
-            "wait for it, or cancel it first"
+            f"session {session_id} has an active run {run_id}; wait for it, or cancel it first"
         )
         self.run_id = run_id
 
 
 class RunEnded(StoreRefused):
-    """The run is over, and nothing can be added to it."""
+    """The run has ended, so nothing can be added to it."""
 
     def __init__(self, run_id: str, status: str) -> None:
         super().__init__(f"run {run_id} has ended ({status}); nothing can be added to it")
@@ -56,110 +55,113 @@ class RunEnded(StoreRefused):
 
 
 class RunNotOurs(StoreRefused):
-    """Another runtime has this run; or none has, and it must be adopted first."""
+    """The run belongs to another runtime, or to none; in the second case it must be adopted
+    first."""
 
 
 class NotNext(StoreRefused):
-    """An event's number is not the next of its run: one before it was not stored."""
+    """An event's sequence number is not the next of its run: an earlier event was not stored."""
 
 
 class IdTaken(StoreRefused):
-    """An id is taken."""
+    """The id of a new session or run exists already."""
 
 
 class BadExport(StoreRefused):
-    """A file is not a whole export of ours."""
+    """The file is not a complete export of telex."""
 
 
 class StoreUnusable(StoreError):
-    """The file itself cannot be used: it is not ours, of a later version, or damaged."""
+    """The database file cannot be used: it is another program's, too new, or damaged."""
 
 
 class NotAStore(StoreUnusable):
-    """A database, but not one of ours."""
+    """The file is not a telex database."""
 
 
 class StoreTooNew(StoreUnusable):
-    """Written by a later version of telex."""
+    """A later version of telex wrote the file."""
 
 
 class StoreDamaged(StoreUnusable):
-    """SQLite says that the file is not as it was written."""
+    """SQLite reports that the file is corrupt."""
 
 
 class StoreUnavailable(StoreError):
-    """The disk would not. Nothing was stored; the same may work later."""
+    """The disk failed. Nothing was stored; the same request may succeed later."""
 
 
 class DiskFull(StoreUnavailable):
-    """No room is left."""
+    """The disk has no free space."""
 
 
 class DiskFailed(StoreUnavailable):
-    """The disk, or a bound on the size of files, refused to read or to write."""
+    """A read or write failed, because of the disk or of a limit on the size of files."""
 
 
 class EndNotSaved(StoreUnavailable):
-    """A run has ended, and the disk would not keep that. It is written before anything else is."""
+    """A run has ended, but its end could not be stored. It is written with the next write."""
 
     def __init__(self, run_id: str, problem: Exception) -> None:
         super().__init__(
-            f"nothing of run {run_id} goes on, and its end is not stored: {problem}. "
-            "Until it is, a restart may bring the run back; ask again to store it"
+            f"run {run_id} has stopped, but its end is not stored: {problem}. "
+            "Until it is stored, a restart may resume the run; repeat the request to store it"
         )
 
 
 class StoreBusy(StoreUnavailable):
-    """Another process held the database for too long."""
+    """Another process kept the database locked for too long."""
 
 
 class StoreClosed(StoreError):
-    """It was closed."""
+    """The store was closed before the request."""
 
 
-_NOT_READ = (DiskFailed, f"the file could not be read: {strerror(EIO)}. Look at the system's log")
-_SENTENCES: dict[int, tuple[type[StoreError], str]] = {
+_NOT_READ = (DiskFailed, f"the file cannot be read: {strerror(EIO)}. Check the system log")
+_CONDITIONS: dict[int, tuple[type[StoreError], str]] = {
     sqlite3.SQLITE_IOERR_READ: _NOT_READ,
     sqlite3.SQLITE_IOERR_CORRUPTFS: _NOT_READ,  # SQLite's name for EIO while reading
-    sqlite3.SQLITE_FULL: (DiskFull, "the disk is full; nothing was stored. Make room, and go on"),
+    sqlite3.SQLITE_FULL: (DiskFull, "the disk is full; nothing was stored. Free some space"),
     sqlite3.SQLITE_IOERR: (
         DiskFailed,
-        "the disk did not read or write; nothing was stored. Look at the system's log",
+        "reading or writing failed; nothing was stored. Check the system log",
     ),
     sqlite3.SQLITE_BUSY: (
         StoreBusy,
-        "another process is writing and did not let go; nothing was stored. Try again",
+        "another process keeps the database locked; nothing was stored. Try again",
     ),
     sqlite3.SQLITE_READONLY: (
         DiskFailed,
-        "the file cannot be written; nothing was stored. Look at how its disk is mounted",
+        "the file is read-only; nothing was stored. Check how its file system is mounted",
     ),
     sqlite3.SQLITE_CANTOPEN: (
         DiskFailed,
-        "the file, or its log beside it, cannot be opened; nothing was stored",
+        "the file, or its log (-wal), cannot be opened; nothing was stored",
     ),
     sqlite3.SQLITE_CORRUPT: (
         StoreDamaged,
-        # SQLite says so too where the disk would not give it a page.
-        "the file is damaged, or was not read: `telex agent verify` says which",
+        # SQLite reports the same where the disk did not return a page.
+        "the file is damaged, or could not be read; run `telex agent verify` to find out which",
     ),
     sqlite3.SQLITE_NOTADB: (
         NotAStore,
-        "the file is not an SQLite database; move it away, or name another file",
+        "the file is not an SQLite database; move it away, or use another file",
     ),
 }
 
 
 def to_store_error(error: Exception, path: object) -> StoreError | None:
-    """The condition behind an error of SQLite's; None for a mistake of ours."""
-    code = getattr(error, "sqlite_errorcode", None)  # unset where Python itself objects
+    """Return the `StoreError` for an error of SQLite; None where the error is a bug in this
+    package."""
+    code = getattr(error, "sqlite_errorcode", None)  # unset where Python raised the error
     if code is not None:
         return sqlite_store_error(code, path, getattr(error, "sqlite_errorname", str(code)))
-    no_text = "decode" in str(error)  # bytes that are no text any more
-    return sqlite_store_error(sqlite3.SQLITE_CORRUPT, path, "no UTF-8") if no_text else None
+    not_text = "decode" in str(error)  # a TEXT value that is no longer valid UTF-8
+    return sqlite_store_error(sqlite3.SQLITE_CORRUPT, path, "not UTF-8") if not_text else None
 
 
 def sqlite_store_error(code: int, path: object, name: str) -> StoreError | None:
-    """What a number of SQLite's means, the exact one or else its kind."""
-    found = _SENTENCES.get(code) or _SENTENCES.get(code & 0xFF)
+    """Return the `StoreError` for an extended result code of SQLite, or else for its primary code;
+    None where neither is known."""
+    found = _CONDITIONS.get(code) or _CONDITIONS.get(code & 0xFF)
     return found and found[0](f"{path}: {found[1]} ({name})")

@@ -1,8 +1,8 @@
-"""Whether a store is as it was written: SQLite's own checks, and ours.
+"""Verify a store: SQLite's own checks, then the checks of this module.
 
-SQLite sees broken pages and rows that point nowhere. We see gaps, events changed or lost (the hash
-chain), and runs that disagree with their questions. Reads only, in one read transaction, so it can
-be run while others write.
+SQLite finds corrupt pages and rows whose parent is missing. This module finds gaps in a log,
+changed or lost events (by the hash chain), and runs whose status contradicts their questions. All
+reads are in one read transaction, so the check can run while other processes write.
 """
 
 from __future__ import annotations
@@ -36,32 +36,40 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class IntegrityReport:
+    """The result of `verify`: the problems found, and how much was checked."""
+
     problems: tuple[str, ...]
-    """The first of them; none when all is well."""
+    """The first problems found, up to a limit; empty when there are none."""
     threads: int
     runs: int
     events: int
 
 
 def verify(path: Path) -> IntegrityReport:
-    """Blocks for as long as reading the whole file takes. Raises `StoreDamaged` where not even its
-    problems can be read, and `StoreUnusable` for what is no store of ours."""
+    """Read the whole file and check it; blocks until the end.
+
+    Raises:
+        StoreDamaged: the file cannot be read as a database at all.
+        StoreUnusable: the file does not exist, or is not a telex store.
+    """
     if not path.exists() and not path.is_symlink():
-        raise StoreUnusable(f"there is no {path}")
+        raise StoreUnusable(f"{path} does not exist")
     check_file(path)
     try:
-        return _verified(path)
+        return _verify(path)
     except StoreDamaged as damaged:
         raise StoreDamaged(
-            f"{path} cannot be read as a database. Put a copy in its place"
+            f"{path} cannot be read as a database. Replace it with a backup"
         ) from damaged
 
 
-def _verified(path: Path) -> IntegrityReport:
+def _verify(path: Path) -> IntegrityReport:
     with maps_sqlite_errors(path), closing(connect_reader(path)) as database:
         database.text_factory = lambda text: text.decode(errors="replace")
         if not version_of(database, path):
-            raise NotAStore(f"{path} is empty: it is no store, or was never finished. Remove it")
+            raise NotAStore(
+                f"{path} is empty: not a store, or its creation was interrupted. Remove it"
+            )
         database.execute("BEGIN")
         problems = tuple(islice(_problems(database, path), STORE_PROBLEMS))
         return IntegrityReport(problems, *(_count(database, sql) for sql in _COUNTS))
@@ -71,7 +79,8 @@ _THREADS = "FROM threads WHERE importing IS NULL"
 _RUNS = f"FROM runs WHERE thread IN (SELECT number {_THREADS})"
 _EVENTS = f"FROM events WHERE run IN (SELECT number {_RUNS})"
 _COUNTS = tuple(f"SELECT count(*) {what}" for what in (_THREADS, _RUNS, _EVENTS))
-"""What an import that was killed left is not counted: nobody sees it, and it is taken away."""
+"""Sessions of an interrupted import are not counted: no query returns them, and the next process
+that opens the store removes them."""
 
 
 def _count(database: sqlite3.Connection, sql: str) -> int:
@@ -80,63 +89,68 @@ def _count(database: sqlite3.Connection, sql: str) -> int:
 
 def _problems(database: sqlite3.Connection, path: Path) -> Iterator[str]:
     damaged = [
-        said
-        for (said,) in database.execute(f"PRAGMA integrity_check({STORE_PROBLEMS})")
-        if said != "ok"
+        message
+        for (message,) in database.execute(f"PRAGMA integrity_check({STORE_PROBLEMS})")
+        if message != "ok"
     ]
-    for said in damaged:
-        _check_it_was_read(said, path)
+    for message in damaged:
+        _raise_if_disk_failed(message, path)
     yield from damaged
     if damaged:
-        return  # what else could be said about it would be a guess
+        return  # further checks of a corrupt file would report guesses
     for table, row, parent, _ in database.execute("PRAGMA foreign_key_check"):
-        yield f"row {row} of {table} belongs to a row of {parent} that is not there"
-    yield from _logs(database)
-    yield from _waiting(database)
+        yield f"row {row} of {table} refers to a row of {parent} that does not exist"
+    yield from _log_problems(database)
+    yield from _status_problems(database)
 
 
-def _check_it_was_read(said: str, path: Path) -> None:
-    """A page that the disk would not give is not a page that is wrong."""
-    if (failed := re.search(r"error code=(\d+)", said)) is not None:
-        problem = sqlite_store_error(int(failed[1]), path, said)
+def _raise_if_disk_failed(message: str, path: Path) -> None:
+    """Raise `DiskFailed` where the message reports a page that the disk did not return: such a page
+    is not known to be corrupt."""
+    if (failed := re.search(r"error code=(\d+)", message)) is not None:
+        problem = sqlite_store_error(int(failed[1]), path, message)
         if isinstance(problem, DiskFailed):
             raise problem
 
 
-def _logs(database: sqlite3.Connection) -> Iterator[str]:
+def _log_problems(database: sqlite3.Connection) -> Iterator[str]:
     rows = database.execute(
         "SELECT r.id, r.events, r.head, e.seq, e.at, e.event, e.meta, e.chain"
         " FROM runs r LEFT JOIN events e ON e.run = r.number ORDER BY r.number, e.seq"
     )
     for (run_id, count, head), events in groupby(rows, itemgetter(0, 1, 2)):
-        yield from _log(run_id, count, head, (row[3:] for row in events if row[3] is not None))
+        stored = (row[3:] for row in events if row[3] is not None)
+        yield from _run_log_problems(run_id, count, head, stored)
 
 
 _Row = tuple[int, int, bytes, bytes | None, bytes]
 
 
-def _log(run_id: str, count: int | None, head: bytes, rows: Iterator[_Row]) -> Iterator[str]:
-    """Of one run: without gaps, each event as it was written, and none missing at the end."""
+def _run_log_problems(
+    run_id: str, count: int | None, head: bytes, rows: Iterator[_Row]
+) -> Iterator[str]:
+    """Check the log of one run: no gaps, no changed event, no event missing at the end."""
     expected, chain = 0, first_link(run_id)
     for seq, at, event, meta, stored in rows:
         if seq != expected:
             yield f"run {run_id}: event {expected} is missing before {seq}"
         elif next_link(chain, at, event, meta) != stored:
-            yield f"run {run_id}: event {seq} is not as it was written"
+            yield f"run {run_id}: event {seq} was changed after it was written"
         try:
             stored_records.event_type(event)
         except NotStorable as problem:
             yield f"run {run_id}: event {seq}: {problem}"
         expected, chain = seq + 1, stored
     if count is not None and (count, head) != (expected, chain):
-        yield f"run {run_id} ended with {count} events, and has {expected} or other ones"
+        yield f"run {run_id} ended with {count} events, but has {expected} or different ones"
 
 
-def _waiting(database: sqlite3.Connection) -> Iterator[str]:
+def _status_problems(database: sqlite3.Connection) -> Iterator[str]:
+    """Yield the runs that wait for a UI without an open question, or the reverse."""
     rows = database.execute(
         "SELECT r.id, r.status, count(q.number) FROM runs r LEFT JOIN questions q"
         " ON q.run = r.number AND q.closed_at IS NULL GROUP BY r.number"
         " HAVING (r.status = 'awaiting_ui') != (count(q.number) > 0)"
     )
     for run_id, status, questions in rows:
-        yield f"run {run_id} is {status}, and has {questions} open questions"
+        yield f"run {run_id} is {status}, but has {questions} open questions"

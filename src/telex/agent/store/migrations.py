@@ -1,11 +1,12 @@
-"""The tables as statements, and the steps from an older schema to this one, a transaction each.
+"""The schema as SQL statements, and the migration steps from older schemas.
 
-Threads (the wire's sessions) have runs, runs have events and questions; decisions stand alone.
-Numbers join the tables and ids are the wire's, so that an event costs eight bytes for its run.
+A thread (a session on the wire) has runs; a run has events and questions; decisions belong to no
+thread. Tables are joined by integer numbers, and the ids are those of the wire, so an event stores
+eight bytes to name its run.
 
-`user_version` in the file's header says where a database stands. An empty file is version 0, so
-making the tables is the first step like any other. A later version is refused: guessing at it
-could destroy what the later telex wrote.
+`user_version` in the file's header is the schema version. An empty file has version 0, so creating
+the tables is the first step like any other. All steps run in one transaction. A later version is
+refused, because writing to an unknown schema could destroy data of the later telex.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 APPLICATION_ID: Final = 0x746C7861
-"""`tlxa`, in the header of the file: tells our database from anybody else's."""
+"""`tlxa` in the file's header: distinguishes our database from those of other programs."""
 
 VERSION_1: Final = (
     """CREATE TABLE threads (
@@ -32,7 +33,7 @@ VERSION_1: Final = (
     meta BLOB
 ) STRICT""",
     "CREATE INDEX threads_by_time ON threads (updated_at)",
-    # `events` and `head` are written when the run ends: a log that lost its last events shows.
+    # `events` and `head` are written when the run ends, to detect a log that lost its last events.
     """CREATE TABLE runs (
     number INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -51,9 +52,9 @@ VERSION_1: Final = (
     CHECK ((ended_at IS NULL) = (status IN ('running', 'awaiting_ui')))
 ) STRICT""",
     "CREATE INDEX runs_by_thread ON runs (thread)",
-    # One run at a time in a thread, whichever process asks.
+    # A thread has at most one active run, in all processes together.
     "CREATE UNIQUE INDEX one_active_run ON runs (thread) WHERE ended_at IS NULL",
-    # Without a rowid: the events of a run lie together, in order, and in one tree.
+    # WITHOUT ROWID stores the events of a run together, in order, in one B-tree.
     """CREATE TABLE events (
     run INTEGER NOT NULL REFERENCES runs,
     seq INTEGER NOT NULL CHECK (seq >= 0),
@@ -63,7 +64,7 @@ VERSION_1: Final = (
     chain BLOB NOT NULL,
     PRIMARY KEY (run, seq)
 ) STRICT, WITHOUT ROWID""",
-    # AUTOINCREMENT: the id on the wire (`ui_<number>`) is never used twice.
+    # AUTOINCREMENT: an id on the wire (`ui_<number>`) is never used twice.
     """CREATE TABLE questions (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
     run INTEGER REFERENCES runs,
@@ -92,33 +93,33 @@ VERSION_1: Final = (
 )
 
 VERSION_2: Final = (
-    # Whether a UI of the run may come back to it. Where none may, nobody will answer after a crash.
+    # Whether a UI of the run may reconnect to it. If not, no UI can answer after a crash.
     "ALTER TABLE runs ADD COLUMN may_return INTEGER NOT NULL DEFAULT 1",
-    # By whom, while it is being imported: nobody sees the session before it is whole.
+    # The import that is writing the session; queries hide the session until it is complete.
     "ALTER TABLE threads ADD COLUMN importing TEXT",
     "CREATE INDEX threads_importing ON threads (importing) WHERE importing IS NOT NULL",
 )
 
 VERSION_3: Final = (
-    # Where its last run was, for lists of one workspace. Unknown for what is older.
+    # The workspace of the last run, to list the sessions of one workspace. NULL for older sessions.
     "ALTER TABLE threads ADD COLUMN workspace TEXT",
     "CREATE INDEX threads_by_workspace ON threads (workspace, updated_at)",
 )
 
 
 STEPS: Final = (VERSION_1, VERSION_2, VERSION_3)
-"""Step n leads from version n to n + 1. What has been released is never edited, only added to."""
+"""Step n migrates from version n to n + 1. A released step is never edited; new ones are added."""
 
 
 def migrate(
     database: sqlite3.Connection, path: object, steps: Sequence[Sequence[str]] = STEPS
 ) -> None:
-    """Bring the schema to the last step, or raise with the database as it was."""
+    """Migrate the schema to the last step, or raise and leave the database unchanged."""
     if version_of(database, path, len(steps)) == len(steps):
         return
     database.execute("BEGIN IMMEDIATE")
     try:
-        # Asked again, now that nobody else can write: another process may have been quicker.
+        # Read the version again under the write lock: another process may have migrated meanwhile.
         for step in steps[version_of(database, path, len(steps)) :]:
             for statement in step:
                 database.execute(statement)
@@ -132,17 +133,22 @@ def migrate(
 
 
 def version_of(database: sqlite3.Connection, path: object, known: int = len(STEPS)) -> int:
-    """Where a database of ours stands; anybody else's, and a later one, is refused."""
+    """Return the schema version of a telex database.
+
+    Raises:
+        NotAStore: the database belongs to another program.
+        StoreTooNew: the version is later than `known`.
+    """
     version: int = database.execute("PRAGMA user_version").fetchone()[0]
     mark: int = database.execute("PRAGMA application_id").fetchone()[0]
     empty = not database.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
     if mark != APPLICATION_ID and not (empty and version == 0 and mark == 0):
         raise NotAStore(
-            f"{path} is a database of another program; move it away, or name another file"
+            f"{path} is a database of another program; move it away, or use another file"
         )
     if version > known:
         raise StoreTooNew(
-            f"{path} was written by a later telex (schema {version}, known here: {known}); "
-            "use that one, or name another file"
+            f"{path} was written by a later telex (schema {version}, supported here: {known}); "
+            "use that telex, or another file"
         )
     return version

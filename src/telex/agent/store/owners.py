@@ -1,8 +1,9 @@
-"""Which runtimes live: each open store holds a lock on a file of its own, until its process ends.
+"""Detect which runtimes are alive: each open store holds a lock on a file of its own.
 
-Several processes may use one database (an editor and a terminal, each with its runtime), so "it
-says running" alone does not tell a run that goes on from one whose process died. The kernel lets
-go of a lock when its holder ends, however it ends; a process id may be another's by then.
+Several processes may use one database (an editor and a terminal, each with its runtime). The status
+`running` alone does not distinguish a run that continues from one whose process died. The kernel
+releases a file lock when its holder exits, however it exits. A process id would not do: it may have
+been reused.
 """
 
 from __future__ import annotations
@@ -17,54 +18,57 @@ from telex.agent.store.errors import DiskFailed, DiskFull
 
 
 class StoreOwner:
-    """This open store among all that use the same database. Closing it is ending it."""
+    """The identity of one open store among all that use the same database.
+
+    The lock is taken in the constructor and held until `close`, or until the process exits.
+    """
 
     def __init__(self, database: Path) -> None:
         self._database = database
         self.name = secrets.token_hex(8)
         try:
-            self._file = self._hold()
+            self._file = self._create_locked()
         except OSError as error:
             problem = DiskFull if error.errno == errno.ENOSPC else DiskFailed
-            raise problem(f"{self._path(self.name)} cannot be made: {error.strerror}") from error
-        self._sweep()
+            raise problem(f"{self._path(self.name)} cannot be created: {error.strerror}") from error
+        self._remove_abandoned()
 
     def close(self) -> None:
         self._path(self.name).unlink(missing_ok=True)
         os.close(self._file)
 
     def lives(self, name: str) -> bool:
-        """Whether the runtime with this name still runs. Only asked of names found in the database,
-        which are written there after their lock was taken."""
+        """Return whether the runtime with this name still runs. Call it only with names from the
+        database: a name is written there after its lock was taken."""
         if name == self.name:
             return True
-        if (file := _locked(self._path(name), fcntl.LOCK_SH)) is None:
+        if (file := _try_lock(self._path(name), fcntl.LOCK_SH)) is None:
             return self._path(name).exists()
         os.close(file)
         return False
 
-    def _hold(self) -> int:
+    def _create_locked(self) -> int:
         path = self._path(self.name)
         while True:
             file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
             fcntl.flock(file, fcntl.LOCK_EX)
             if os.fstat(file).st_nlink:
                 return file
-            os.close(file)  # swept away between the making and the locking
+            os.close(file)  # another process removed the file before it was locked
 
-    def _sweep(self) -> None:
-        """Take away the files of those that were killed."""
+    def _remove_abandoned(self) -> None:
+        """Remove the lock files of processes that were killed."""
         for path in self._database.parent.glob(f"{self._database.name}-owner-*"):
-            if (file := _locked(path, fcntl.LOCK_EX)) is not None:
-                path.unlink(missing_ok=True)  # while locked: nobody takes it for theirs now
+            if (file := _try_lock(path, fcntl.LOCK_EX)) is not None:
+                path.unlink(missing_ok=True)  # under the lock, so that its creator cannot lock it
                 os.close(file)
 
     def _path(self, name: str) -> Path:
         return self._database.with_name(f"{self._database.name}-owner-{name}")
 
 
-def _locked(path: Path, kind: int) -> int | None:
-    """The file, with a lock; None where it is not there or somebody else has it."""
+def _try_lock(path: Path, kind: int) -> int | None:
+    """Open and lock the file without waiting; None where it does not exist or is locked."""
     try:
         file = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:

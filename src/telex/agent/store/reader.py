@@ -1,9 +1,9 @@
-"""Reads of the store: lists, single rows, and logs a page at a time, in a thread of their own.
+"""Queries of the store: lists, single rows, and logs in pages, run in the reader's thread.
 
-The queries are plain functions of a connection; `StoreReader` runs them on a connection that only
-reads, beside the writer. No read stays open between two pages: events are only ever added, so a
-window that was measured once reads the same however many pages it takes, and SQLite's log can be
-shortened meanwhile.
+The queries are plain functions of a connection. `StoreReader` runs them on a read-only connection,
+in parallel to the writer. No read transaction stays open between two pages. Events are only ever
+added, so a `HistoryWindow` that was measured once yields the same events however many pages it
+takes, and SQLite can checkpoint its WAL in between.
 """
 
 from __future__ import annotations
@@ -52,12 +52,13 @@ _RUN = (
 
 
 MOST: Final = 1 << 62
-"""As good as all, where more is asked for than SQLite can count."""
+"""The largest LIMIT that is passed on: SQLite's integers have 64 bits, those of JSON any size."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogSpan:
-    """A part of one run's log, from `first` to before `end`; -1 is the person's input."""
+    """A range of one run's log, from `first` up to but excluding `end`. Sequence number -1 is the
+    user's input."""
 
     number: int
     run_id: str
@@ -67,7 +68,7 @@ class LogSpan:
 
 @dataclass(frozen=True, slots=True)
 class HistoryWindow:
-    """What a history sends, measured before the first of it is read."""
+    """The range of events that a history replays, computed before the first event is read."""
 
     spans: tuple[LogSpan, ...]
     truncated: bool
@@ -84,10 +85,11 @@ class HistoryWindow:
 def threads(
     database: sqlite3.Connection, limit: int | None, workspace: str | None = None
 ) -> list[StoredThread]:
-    """The latest first; with None, all, and those of every workspace."""
-    here, given = ("", ()) if workspace is None else (" AND t.workspace = ?", (workspace,))
+    """Return threads, the latest first. None for `limit` means no limit; None for `workspace` means
+    every workspace."""
+    where, given = ("", ()) if workspace is None else (" AND t.workspace = ?", (workspace,))
     rows = database.execute(
-        f"{_THREAD}{here} ORDER BY t.updated_at DESC, t.number DESC LIMIT ?",
+        f"{_THREAD}{where} ORDER BY t.updated_at DESC, t.number DESC LIMIT ?",
         (*given, -1 if limit is None else min(limit, MOST)),
     )
     return [StoredThread(*row) for row in rows]
@@ -96,19 +98,19 @@ def threads(
 def thread(database: sqlite3.Connection, session_id: str) -> StoredThread:
     row = database.execute(f"{_THREAD} AND t.id = ?", (session_id,)).fetchone()
     if row is None:
-        raise UnknownThread(f"there is no session {session_id}")
+        raise UnknownThread(f"session {session_id} does not exist")
     return StoredThread(*row)
 
 
 def run(database: sqlite3.Connection, run_id: str) -> StoredRun:
     row = database.execute(f"{_RUN} AND r.id = ?", (run_id,)).fetchone()
     if row is None:
-        raise UnknownRun(f"there is no run {run_id}")
+        raise UnknownRun(f"run {run_id} does not exist")
     return _run(row)
 
 
 def active_runs(database: sqlite3.Connection) -> list[StoredRun]:
-    """All that have not ended, whoever has them."""
+    """Return all runs that have not ended, in whichever runtime."""
     return [_run(row) for row in database.execute(f"{_RUN} AND r.ended_at IS NULL")]
 
 
@@ -122,7 +124,7 @@ def _run(row: _Row) -> StoredRun:
 
 
 def questions(database: sqlite3.Connection, run_id: str | None) -> list[StoredQuestion]:
-    """Those of one run that are open; with None, of all."""
+    """Return the open questions of one run; with None, of all runs."""
     rows = database.execute(
         "SELECT q.number, r.id, q.method, q.params, q.digest, q.asked_at FROM questions q"
         " LEFT JOIN runs r ON r.number = q.run"
@@ -135,7 +137,8 @@ def questions(database: sqlite3.Connection, run_id: str | None) -> list[StoredQu
 def closed_questions(
     database: sqlite3.Connection, run_id: str
 ) -> list[tuple[StoredQuestion, ClosedQuestion]]:
-    """Of one run, in the order they were asked, each with how it ended."""
+    """Return the closed questions of one run in the order they were asked, each with its
+    outcome."""
     rows = database.execute(
         "SELECT q.number, r.id, q.method, q.params, q.digest, q.asked_at,"
         " q.answer, q.closed_by, q.closed_at FROM questions q JOIN runs r ON r.number = q.run"
@@ -152,7 +155,7 @@ def closed_questions(
 
 
 def decisions(database: sqlite3.Connection, revoked: bool) -> list[StoredDecision]:
-    """In the order they were made; those taken back only when asked for."""
+    """Return decisions in the order they were made; revoked ones only with `revoked`."""
     rows = database.execute(
         "SELECT number, rule, made_by, made_at, question, revoked_by, revoked_at FROM decisions"
         " WHERE ? OR revoked_at IS NULL ORDER BY number",
@@ -160,17 +163,18 @@ def decisions(database: sqlite3.Connection, revoked: bool) -> list[StoredDecisio
     )
     return [
         StoredDecision(
-            number, rule, by, at, question and f"{QUESTION_PREFIX}{question}", *taken_back
+            number, rule, by, at, question and f"{QUESTION_PREFIX}{question}", *revocation
         )
-        for number, rule, by, at, question, *taken_back in rows
+        for number, rule, by, at, question, *revocation in rows
     ]
 
 
 def window(
     database: sqlite3.Connection, session_id: str, max_runs: int, max_events: int
 ) -> HistoryWindow:
-    """The last `max_events` of the last `max_runs` runs, inputs counted as the events they become.
-    The newest are kept: a person who comes back wants to see where things stand."""
+    """Return the last `max_events` events of the last `max_runs` runs. An input counts as one
+    event, because it is replayed as one. The newest are kept, because a user who returns wants to
+    see the current state."""
     thread(database, session_id)
     most_runs = max(0, min(max_runs, MOST))
     rows = database.execute(
@@ -190,7 +194,8 @@ def window(
 
 
 def log(database: sqlite3.Connection, run_id: str, after: int) -> LogSpan:
-    """What a run has after a sequence number, for `run.attach`. Without the person's input."""
+    """Return the range of a run's events after a sequence number, for `run.attach`. It does not
+    include the user's input."""
     row = database.execute(
         "SELECT r.number, coalesce((SELECT max(seq) FROM events WHERE run = r.number), -1)"
         " FROM runs r JOIN threads t ON t.number = r.thread"
@@ -198,12 +203,12 @@ def log(database: sqlite3.Connection, run_id: str, after: int) -> LogSpan:
         (run_id,),
     ).fetchone()
     if row is None:
-        raise UnknownRun(f"there is no run {run_id}")
+        raise UnknownRun(f"run {run_id} does not exist")
     return LogSpan(row[0], run_id, max(0, after + 1), row[1] + 1)
 
 
 def page(database: sqlite3.Connection, span: LogSpan) -> tuple[list[StoredEvent], LogSpan]:
-    """The first events of a span, as many as fit a page, and what is left of it."""
+    """Return the first events of a span, as many as fit in a page, and the rest of the span."""
     if span.first < 0:
         return [_input(database, span)], LogSpan(span.number, span.run_id, 0, span.end)
     events, size = [], 0
@@ -212,11 +217,12 @@ def page(database: sqlite3.Connection, span: LogSpan) -> tuple[list[StoredEvent]
         size += len(event.event) + len(event.meta or b"")
         if size >= STORE_PAGE_BYTES:
             break
-    return events, LogSpan(span.number, span.run_id, _after(events, span), span.end)
+    return events, LogSpan(span.number, span.run_id, _next_seq(events, span), span.end)
 
 
-def _after(events: list[StoredEvent], span: LogSpan) -> int:
-    """Where the next page begins. A hole is `verify`'s to tell; what is there is played once."""
+def _next_seq(events: list[StoredEvent], span: LogSpan) -> int:
+    """Return where the next page begins. A gap in the log is skipped here and reported by `verify`;
+    each event is replayed once."""
     return events[-1].seq + 1 if events else span.end
 
 
@@ -242,7 +248,7 @@ P = ParamSpec("P")
 
 
 class StoreReader:
-    """A thread with a connection that only reads."""
+    """Runs queries on a read-only connection in a thread of its own."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -285,7 +291,7 @@ class StoreReader:
 
 
 class History:
-    """How much will be played again, and then that: `async for event in history`."""
+    """The counts of a replay, and then its events: `async for event in history`."""
 
     def __init__(self, window: HistoryWindow, reader: StoreReader) -> None:
         self.runs = window.runs
@@ -301,12 +307,14 @@ class History:
 
 
 async def play_events(reader: StoreReader, span: LogSpan) -> AsyncIterator[StoredEvent]:
+    """Yield the events of a span; one page is in memory at a time."""
     async for events in event_pages(reader, span):
         for event in events:
             yield event
 
 
 async def event_pages(reader: StoreReader, span: LogSpan) -> AsyncIterator[list[StoredEvent]]:
+    """Yield the events of a span in pages."""
     while span.first < span.end:
         events, span = await reader.read(page, span)
         yield events

@@ -1,12 +1,14 @@
-"""Exported sessions, NDJSON: the lines, writing them from the database, and reading a file of them.
+"""Exported sessions as NDJSON: the types of the lines, writing them, and reading an export file.
 
-A first line says what the file is, a last one how many lines came before it and their hash. Between
-them each thread is followed by its runs, each run by its questions and events. JSON that others
-wrote stays the bytes it was. Decisions are never exported: a file must not bring permissions along.
+The first line names the format. The last line has the number of lines before it and their SHA-256.
+In between, each thread is followed by its runs, and each run by its questions and events. JSON from
+other programs is copied byte for byte. Decisions are never exported, because importing a file must
+not grant permissions.
 
-A session is read in pages, so one of any length needs little memory. A run that goes on meanwhile
-is exported as far as it had come. A file's last line alone tells whether all before it were right,
-so `session_import` reads it twice: `check_export` to know that, `read_export` for what it holds.
+A session is read in pages, so an export of any length needs little memory. A run that is active
+meanwhile is exported up to its current event. Only the last line of a file proves that the lines
+before it are complete, so an import reads the file twice: `check_export` verifies it, and
+`read_export` returns its content.
 """
 
 from __future__ import annotations
@@ -36,13 +38,15 @@ FORMAT: Final = "telex.agent.export"
 NULL: Final = msgspec.Raw(b"null")
 
 Number = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
-"""A count: SQLite keeps no integer of any size, as JSON does."""
+"""A count. It is bounded, because JSON has integers of any size and SQLite has not."""
 
 Time = Annotated[int, msgspec.Meta(ge=0, le=253_402_300_799_999)]
-"""In milliseconds, until the year 10000: a calendar has no later ones."""
+"""Milliseconds since the epoch, before the year 10000: `datetime` has no later years."""
 
 
 class ExportHead(msgspec.Struct, frozen=True, tag_field="type", tag=FORMAT):
+    """The first line of an export."""
+
     version: int
 
 
@@ -83,6 +87,8 @@ class EventLine(msgspec.Struct, frozen=True, tag_field="type", tag="event"):
 
 
 class EndLine(msgspec.Struct, frozen=True, tag_field="type", tag="end"):
+    """The last line of an export: the count and the SHA-256 of all lines before it."""
+
     lines: int
     sha256: str
 
@@ -95,26 +101,29 @@ def to_raw(kept: bytes | None) -> msgspec.Raw:
 
 
 def from_raw(value: msgspec.Raw) -> bytes | None:
-    """The bytes as they stood in the file; None for null, which the store never keeps."""
+    """Return the bytes as they are in the file; None for null, which the store never keeps."""
     found = bytes(value)
     return None if found == b"null" else found
 
 
 @dataclass(frozen=True, slots=True)
 class RunToExport:
+    """The line of one run, and where its events are."""
+
     line: RunLine
     span: reader.LogSpan
-    """Its events; what the person said is in the line."""
+    """The events without the user's input, which is in the line."""
 
 
 def threads(database: sqlite3.Connection, session_id: str | None) -> list[StoredThread]:
+    """Return one thread; with None, all, the oldest first."""
     if session_id is not None:
         return [reader.thread(database, session_id)]
     return list(reversed(reader.threads(database, None)))
 
 
 def runs(database: sqlite3.Connection, session_id: str) -> list[str]:
-    """Their ids, in order. What they hold is read one at a time."""
+    """Return the ids of a session's runs in order. Each run is then read by itself."""
     rows = database.execute(
         "SELECT r.id FROM runs r JOIN threads t ON t.number = r.thread WHERE t.id = ?"
         " ORDER BY r.number",
@@ -152,14 +161,14 @@ def questions(database: sqlite3.Connection, run: int) -> list[QuestionLine]:
 
 
 class ExportWriter:
-    """Counts and hashes what it makes, for the last line."""
+    """Encodes the lines of an export, and counts and hashes them for the last line."""
 
     def __init__(self) -> None:
         self._count = 0
         self._hash = hashlib.sha256()
 
     def head(self) -> bytes:
-        return self._made([ExportHead(version=1)])
+        return self._encode([ExportHead(version=1)])
 
     def thread(self, thread: StoredThread) -> bytes:
         line = ThreadLine(
@@ -169,24 +178,24 @@ class ExportWriter:
             to_raw(thread.meta),
             thread.workspace,
         )
-        return self._made([line])
+        return self._encode([line])
 
     def run(self, exported: RunToExport, questions: list[QuestionLine]) -> bytes:
-        return self._made([exported.line, *questions])
+        return self._encode([exported.line, *questions])
 
     def events(self, events: Iterable[StoredEvent]) -> bytes:
-        return self._made(
+        return self._encode(
             [EventLine(e.seq, e.at, msgspec.Raw(e.event), to_raw(e.meta)) for e in events]
         )
 
     def end(self) -> bytes:
-        return self._made([EndLine(self._count, self._hash.hexdigest())])
+        return self._encode([EndLine(self._count, self._hash.hexdigest())])
 
-    def _made(self, lines: list[ExportLine]) -> bytes:
-        made = msgspec.json.Encoder().encode_lines(lines)
+    def _encode(self, lines: list[ExportLine]) -> bytes:
+        encoded = msgspec.json.Encoder().encode_lines(lines)
         self._count += len(lines)
-        self._hash.update(made)
-        return made
+        self._hash.update(encoded)
+        return encoded
 
 
 _LINE: msgspec.json.Decoder[ExportLine] = msgspec.json.Decoder(ExportLine)
@@ -195,19 +204,20 @@ NumberedLine = tuple[int, ExportLine]
 
 
 def check_export(path: Path) -> None:
-    """Raises `BadExport`."""
+    """Read the whole file, and raise `BadExport` unless it is complete and unchanged."""
     deque(read_export(path), maxlen=0)
 
 
 def read_export(path: Path) -> Generator[list[NumberedLine]]:
-    """What lies between the first line and the last, with numbers, a little at a time."""
-    with _opened(path) as file:
+    """Yield the lines between the first and the last, with their numbers, in bounded batches."""
+    with _open(path) as file:
         lines = _lines(file, path)
-        while piece := list(islice(_until_enough(lines), STORE_IMPORT_LINES)):
-            yield piece
+        while batch := list(islice(_until_batch_bytes(lines), STORE_IMPORT_LINES)):
+            yield batch
 
 
-def _until_enough(lines: Iterator[tuple[int, ExportLine, int]]) -> Iterator[NumberedLine]:
+def _until_batch_bytes(lines: Iterator[tuple[int, ExportLine, int]]) -> Iterator[NumberedLine]:
+    """Yield lines until they have `STORE_IMPORT_BYTES` bytes together."""
     size = 0
     for number, line, length in lines:
         yield number, line
@@ -215,9 +225,9 @@ def _until_enough(lines: Iterator[tuple[int, ExportLine, int]]) -> Iterator[Numb
             return
 
 
-def _opened(path: Path) -> BinaryIO:
+def _open(path: Path) -> BinaryIO:
     if path.exists() and not path.is_file():  # a named pipe cannot be read twice
-        raise BadExport(f"{path} cannot be read: it is not a regular file")
+        raise BadExport(f"{path} cannot be read: not a regular file")
     try:
         return path.open("rb")
     except OSError as error:
@@ -228,14 +238,17 @@ def _lines(file: BinaryIO, path: Path) -> Iterator[tuple[int, ExportLine, int]]:
     count, digest, line = 0, hashlib.sha256(), None
     while text := file.readline(STORE_LINE_BYTES):
         if isinstance(line, EndLine):
-            raise BadExport(f"{path} goes on after its end")
-        line = _decoded(text, count + 1, path)
+            raise BadExport(f"{path} has lines after its last line")
+        line = _decode(text, count + 1, path)
         match line:
             case EndLine():
                 if (line.lines, line.sha256) != (count, digest.hexdigest()):
-                    raise BadExport(f"{path} is not as it was written: its hash differs")
+                    raise BadExport(f"{path} was changed after it was written: its hash differs")
             case ExportHead() if count or line.version != 1:
-                raise BadExport(f"{path}:{count + 1}: an export of version {line.version}")
+                raise BadExport(
+                    f"{path}:{count + 1}: not the first line, or an unsupported version "
+                    f"({line.version})"
+                )
             case ExportHead():
                 pass
             case _:
@@ -245,14 +258,14 @@ def _lines(file: BinaryIO, path: Path) -> Iterator[tuple[int, ExportLine, int]]:
         if count == 1 and not isinstance(line, ExportHead):
             raise BadExport(f"{path} is not an export of telex agent")
     if not isinstance(line, EndLine):
-        raise BadExport(f"{path} ends too early: its last line is missing")
+        raise BadExport(f"{path} is truncated: its last line is missing")
 
 
-def _decoded(text: bytes, number: int, path: Path) -> ExportLine:
+def _decode(text: bytes, number: int, path: Path) -> ExportLine:
     try:
         str(text, "utf-8")
         return _LINE.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadExport(f"{path}:{number}: {error}") from error
     except RecursionError as error:
-        raise BadExport(f"{path}:{number}: it is nested too deeply") from error
+        raise BadExport(f"{path}:{number}: the JSON is nested too deeply") from error

@@ -1,9 +1,10 @@
-"""An exported file into the store: whole or not at all, and nobody who writes waits long for it.
+"""Import an export file into the store: completely or not at all, without blocking other writers.
 
-It is written a piece at a time, each in a commit of its own, in sessions that nobody sees while
-they are being imported; a last commit shows them all. What is refused on the way, or was left by an
-import that died, is taken away again in the same way. What did not end in the file has ended here,
-and no question of it can be answered any more: whoever had it is not this runtime.
+The import writes batches of lines, each in a commit of its own, so other writers wait only for one
+batch. Its sessions are marked as importing and hidden from queries until a last commit publishes
+them all. If a line is refused, or the importing process dies, the sessions are removed again, also
+in small commits. A run that had not ended in the file is stored as ended, and its open questions as
+closed, because the runtime that could answer them is not this one.
 """
 
 from __future__ import annotations
@@ -33,79 +34,86 @@ if TYPE_CHECKING:
     from telex.agent.store.session_export import NumberedLine
     from telex.agent.store.transactions import WriteState
 
-_NOT_ENDED = "it had not ended when it was exported"
+_NOT_ENDED = "the run had not ended when it was exported"
 
 
 @dataclass(slots=True)
 class ImportSummary:
+    """The result of an import: how much was stored, and which ids were replaced."""
+
     threads: int = 0
     runs: int = 0
     events: int = 0
     renamed: dict[str, str] = field(default_factory=dict)
-    """Ids that were taken, and what they are here."""
+    """Ids that existed already, each with its new id."""
     sessions: dict[str, str] = field(default_factory=dict)
-    """Those of them that are sessions'."""
+    """The entries of `renamed` that are sessions."""
 
 
 class SessionImport:
-    """One import: `take` it piece by piece, then `show` it, or `undo_import` it."""
+    """One import. Call `add` for each batch, then `publish`; after an error, call `undo` until it
+    returns False."""
 
     def __init__(self, path: Path, new_ids: bool) -> None:
         self.imported = ImportSummary()
         self._path = path
         self._new_ids = new_ids
         self._token = uuid.uuid4().hex
-        self._place: _ImportCursor | None = None
+        self._cursor: _ImportCursor | None = None
 
-    def mark(self, ledger: WriteState) -> str:
-        """Of the sessions that it has made. With the owner, so that a dead one's are known."""
-        return f"{ledger.owner.name}/{self._token}"
+    def mark(self, state: WriteState) -> str:
+        """Return the value of `importing` in this import's threads. It begins with the owner's
+        name, so that imports of a dead process can be found."""
+        return f"{state.owner.name}/{self._token}"
 
-    def take(self, ledger: WriteState, piece: list[NumberedLine]) -> None:
-        """Some lines, or none of them: others are in the same commit."""
-        place = self._place or _ImportCursor(self.mark(ledger), self._new_ids, self.imported)
-        self._place = place
-        database = place.database = ledger.database
-        database.execute("SAVEPOINT piece")
+    def add(self, state: WriteState, batch: list[NumberedLine]) -> None:
+        """Store all lines of a batch or none. A savepoint is used, because the commit also has
+        writes of other callers."""
+        cursor = self._cursor or _ImportCursor(self.mark(state), self._new_ids, self.imported)
+        self._cursor = cursor
+        database = cursor.database = state.database
+        database.execute("SAVEPOINT batch")
         try:
-            for number, line in piece:
-                self._take(place, line, number)
+            for number, line in batch:
+                self._add_line(cursor, line, number)
         except BaseException:
-            if database.in_transaction:  # a full disk has rolled back by itself
-                database.execute("ROLLBACK TO piece")
-                database.execute("RELEASE piece")
+            if database.in_transaction:  # SQLite has rolled back by itself if the disk is full
+                database.execute("ROLLBACK TO batch")
+                database.execute("RELEASE batch")
             raise
-        database.execute("RELEASE piece")
+        database.execute("RELEASE batch")
 
-    def _take(self, place: _ImportCursor, line: ExportLine, number: int) -> None:
+    def _add_line(self, cursor: _ImportCursor, line: ExportLine, number: int) -> None:
         try:
-            place.take(line)
+            cursor.add(line)
         except (NotStorable, _Misplaced) as problem:
             raise BadExport(f"{self._path}:{number}: {problem}") from problem
 
-    def show(self, ledger: WriteState) -> None:
-        if self._place is not None:
-            self._place.database = ledger.database
-            self._place.finish()
-        ledger.database.execute(
-            "UPDATE threads SET importing = NULL WHERE importing = ?", (self.mark(ledger),)
+    def publish(self, state: WriteState) -> None:
+        """Make the imported sessions visible to queries."""
+        if self._cursor is not None:
+            self._cursor.database = state.database
+            self._cursor.finish_run()
+        state.database.execute(
+            "UPDATE threads SET importing = NULL WHERE importing = ?", (self.mark(state),)
         )
 
-    def undo(self, ledger: WriteState) -> bool:
-        return undo_import(ledger, self.mark(ledger))
+    def undo(self, state: WriteState) -> bool:
+        """Remove a part of this import; see `undo_import`."""
+        return undo_import(state, self.mark(state))
 
 
-def abandoned_imports(ledger: WriteState) -> list[str]:
-    """The marks of imports whose processes died."""
-    rows = ledger.database.execute(
+def abandoned_imports(state: WriteState) -> list[str]:
+    """Return the marks of imports whose processes died."""
+    rows = state.database.execute(
         "SELECT DISTINCT importing FROM threads WHERE importing IS NOT NULL"
     ).fetchall()
-    return [mark for (mark,) in rows if not ledger.owner.lives(mark.partition("/")[0])]
+    return [mark for (mark,) in rows if not state.owner.lives(mark.partition("/")[0])]
 
 
-def undo_import(ledger: WriteState, mark: str) -> bool:
-    """Take away a little of an import; whether there is more of it."""
-    database = ledger.database
+def undo_import(state: WriteState, mark: str) -> bool:
+    """Remove a bounded part of an import. Return whether more of it is left."""
+    database = state.database
     found = database.execute(
         "SELECT r.number FROM runs r JOIN threads t ON t.number = r.thread"
         " WHERE t.importing = ? LIMIT 1",
@@ -114,24 +122,24 @@ def undo_import(ledger: WriteState, mark: str) -> bool:
     if found is None:
         database.execute("DELETE FROM threads WHERE importing = ?", (mark,))
         return False
-    taken = database.execute(
+    deleted = database.execute(
         "DELETE FROM events WHERE run = ?1"
         " AND seq > (SELECT max(seq) FROM events WHERE run = ?1) - ?2",
         (found[0], STORE_IMPORT_LINES),
     )
-    if not taken.rowcount:
+    if not deleted.rowcount:
         database.execute("DELETE FROM questions WHERE run = ?", found)
         database.execute("DELETE FROM runs WHERE number = ?", found)
     return True
 
 
 class _Misplaced(Exception):
-    """A line that is right by itself does not fit those before it."""
+    """The line is valid by itself, but cannot follow the lines before it."""
 
 
 @dataclass(slots=True)
 class _OpenRun:
-    """The run that lines are being added to."""
+    """The run that the next lines belong to, with the end of its log."""
 
     number: int
     seq: int
@@ -139,7 +147,7 @@ class _OpenRun:
 
 
 class _ImportCursor:
-    """Where an import stands: the thread and the run that the next lines belong to."""
+    """The position of an import: the thread and the run that the next lines belong to."""
 
     database: sqlite3.Connection
 
@@ -150,23 +158,23 @@ class _ImportCursor:
         self._thread: int | None = None
         self._run: _OpenRun | None = None
 
-    def take(self, line: ExportLine) -> None:
+    def add(self, line: ExportLine) -> None:
         match line:
             case ThreadLine():
-                self.finish()
-                self._take_thread(line)
+                self.finish_run()
+                self._add_thread(line)
             case RunLine() if self._thread is not None:
-                self.finish()
-                self._take_run(line, self._thread)
+                self.finish_run()
+                self._add_run(line, self._thread)
             case QuestionLine() if self._run is not None:
-                self._take_question(line, self._run)
+                self._add_question(line, self._run)
             case EventLine() if self._run is not None:
-                self._take_event(line, self._run)
+                self._add_event(line, self._run)
             case _:
-                raise _Misplaced("this line does not belong to a run or a session")
+                raise _Misplaced("the line belongs to no run or session")
 
-    def finish(self) -> None:
-        """The run that was being added to is complete."""
+    def finish_run(self) -> None:
+        """Store the length and the hash of the current run's log, if there is a current run."""
         if (run := self._run) is not None:
             self.database.execute(
                 "UPDATE runs SET events = ?, head = ? WHERE number = ?",
@@ -174,7 +182,7 @@ class _ImportCursor:
             )
             self._run = None
 
-    def _take_thread(self, line: ThreadLine) -> None:
+    def _add_thread(self, line: ThreadLine) -> None:
         stored_records.check_json(from_raw(line.meta), "a session's meta")
         made = self.database.execute(
             "INSERT INTO threads (id, created_at, updated_at, meta, workspace, importing)"
@@ -187,7 +195,7 @@ class _ImportCursor:
         self._thread = made[0]
         self.imported.threads += 1
 
-    def _take_run(self, line: RunLine, thread: int) -> None:
+    def _add_run(self, line: RunLine, thread: int) -> None:
         stored_records.check_json(bytes(line.input), "a run's input")
         stored_records.check_json(from_raw(line.meta), "a run's meta")
         status, message, ended_at = line.status, line.message, line.ended_at
@@ -206,7 +214,7 @@ class _ImportCursor:
         self._count_message()
         self.imported.runs += 1
 
-    def _take_question(self, line: QuestionLine, run: _OpenRun) -> None:
+    def _add_question(self, line: QuestionLine, run: _OpenRun) -> None:
         stored_records.check_json(bytes(line.params), "a question's params")
         stored_records.check_json(from_raw(line.answer), "an answer")
         by, at = line.closed_by, line.closed_at
@@ -221,11 +229,11 @@ class _ImportCursor:
             ),
         )
 
-    def _take_event(self, line: EventLine, run: _OpenRun) -> None:
+    def _add_event(self, line: EventLine, run: _OpenRun) -> None:
         event, meta = bytes(line.event), from_raw(line.meta)
         if line.seq != run.seq:
-            raise _Misplaced(f"event {line.seq} stands where {run.seq} belongs")
-        stored_records.check_json(meta, "an event's meta", beside=len(event))
+            raise _Misplaced(f"event {line.seq} is not the next event of the run, {run.seq}")
+        stored_records.check_json(meta, "an event's meta", other_bytes=len(event))
         if stored_records.event_type(event) == "final":
             self._count_message()
         run.chain = next_link(run.chain, line.at, event, meta)
@@ -243,13 +251,14 @@ class _ImportCursor:
 
     def _id(self, table: str, id: str) -> str:
         if not id or len(id) > 200 or not id.isprintable():
-            raise _Misplaced(f"{id[:200]!r} cannot be an id")
-        taken = f"SELECT 1 FROM {table} WHERE id = ?"
-        if self.database.execute(taken, (id,)).fetchone() is None:
+            raise _Misplaced(f"{id[:200]!r} is not a valid id")
+        existing = f"SELECT 1 FROM {table} WHERE id = ?"
+        if self.database.execute(existing, (id,)).fetchone() is None:
             return id
         if not self._new_ids:
             raise IdTaken(
-                f"{id} is here already; `telex agent import --new-ids` gives it another id"
+                f"{id} exists already; to import it under a new id, run: "
+                "telex agent import --new-ids"
             )
         new = new_session_id() if table == "threads" else new_run_id()
         self.imported.renamed[id] = new

@@ -1,7 +1,8 @@
-"""The agent's store, as the runtime uses it: asked from one event loop, durable when it answers.
+"""The agent's store as the runtime uses it: async methods, durable when they return.
 
-Writes go to one thread (`writer`), reads to another, beside it. Several processes may use one
-database at once; each run belongs to the one that started it (`owners`).
+All methods are called from one event loop. One thread writes (`writer`), another one reads
+(`reader`). Several processes may use one database at once; each run belongs to the process that
+started it (`owners`).
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ def _now() -> int:
 
 
 class Store:
-    """Open it with `await Store.open(path)`, close it with `close()` or `async with`."""
+    """The open store. Open it with `await Store.open(path)`; close it with `close()` or use
+    `async with`."""
 
     def __init__(self, path: Path, writer: StoreWriter, reader: StoreReader) -> None:
         self.path = path
@@ -60,17 +62,18 @@ class Store:
 
     @classmethod
     async def open(cls, path: Path, clock: Callable[[], int] = _now) -> Store:
-        """Makes the file where there is none, and ends the runs of runtimes that died."""
+        """Open the store, creating the file if it is missing. End the runs of runtimes that died,
+        and remove the remains of interrupted imports."""
         writer = StoreWriter(path, clock)
         try:
             await writer.do(transactions.end_abandoned_runs)
-            left = await writer.do(session_import.abandoned_imports)
+            abandoned = await writer.do(session_import.abandoned_imports)
         except BaseException:
             await writer.close()
             raise
         store = cls(path, writer, StoreReader(path))
-        for mark in left:
-            await store._taken_away(partial(session_import.undo_import, mark=mark))
+        for mark in abandoned:
+            await store._undo_import(partial(session_import.undo_import, mark=mark))
         return store
 
     async def close(self) -> None:
@@ -100,39 +103,42 @@ class Store:
     async def threads(
         self, limit: int | None = 50, workspace: str | None = None
     ) -> list[StoredThread]:
-        """The latest first. With None, all, and those of every workspace."""
+        """Return threads, the latest first. None for `limit` means no limit; None for `workspace`
+        means every workspace."""
         return await self._reader.read(store_reader.threads, limit, workspace)
 
     async def thread(self, session_id: str) -> StoredThread:
         return await self._reader.read(store_reader.thread, session_id)
 
     async def set_thread_meta(self, session_id: str, meta: bytes | None) -> None:
-        """Replaces it."""
+        """Replace the meta of a session."""
         stored_records.check_json(meta, "a session's meta")
         await self._write(transactions.set_thread_meta, session_id, meta)
 
     async def start_run(self, new: transactions.NewRun) -> None:
-        """Refused while the session has another (`ThreadBusy`), in whichever process."""
+        """Store a new run. Raise `ThreadBusy` while the session has an active run in any
+        process."""
         stored_records.check_json(new.input, "a run's input")
         stored_records.check_json(new.meta, "a run's meta")
         try:
             await self._write(transactions.start_run, new)
         except StoreRefused:
             raise
-        except Exception:  # a commit whose `fsync` failed may be there after all
-            self._record_end(new.run_id, Status.ERROR, "it could not be stored")
+        except Exception:  # a commit whose `fsync` failed may be stored nevertheless
+            self._record_end(new.run_id, Status.ERROR, "the run could not be stored")
             raise
 
     async def set_run_meta(self, run_id: str, meta: bytes) -> None:
-        """Replaces it, while the run goes on."""
+        """Replace the meta of an active run."""
         stored_records.check_json(meta, "a run's meta")
         await self._write(transactions.set_run_meta, run_id, meta)
 
     async def end_run(self, run_id: str, status: Status, message: str | None = None) -> None:
-        """Once it has returned nothing is added to the run, and no answer to its questions wins.
-        An end that cannot be stored is kept, and written before whatever is written next."""
+        """Store the end of a run. After it has returned, nothing can be added to the run, and no
+        answer to its questions counts. An end that cannot be stored is kept in memory, and is
+        written with the next write."""
         if not status.ended:
-            raise ValueError(f"{status} is not how a run ends")
+            raise ValueError(f"a run cannot end with the status {status}")
         try:
             await self._write(transactions.end_run, run_id, status, message)
         except StoreRefused:
@@ -144,76 +150,80 @@ class Store:
     def _record_end(self, run_id: str, status: Status, message: str | None) -> None:
         self._unsaved.record(run_id, status, message)
         if self._flushing is None or self._flushing.done():
-            self._flushing = asyncio.create_task(self._flush())
+            self._flushing = asyncio.create_task(self._flush_until_saved())
 
-    async def _flush(self) -> None:
-        """Others wait for the session: an unsaved end is not left until we happen to write."""
+    async def _flush_until_saved(self) -> None:
+        """Retry until no end is unsaved. Other processes may wait for the session, so the flush
+        does not wait for the next write of this one."""
         while self._unsaved:
             await asyncio.sleep(STORE_OWED_SECONDS)
             with contextlib.suppress(StoreError):
-                await self._write(lambda ledger: None)
+                await self._write(_write_nothing)
 
     def has_unsaved_end(self, run_id: str) -> bool:
-        """Whether it has ended, and that is not stored yet."""
+        """Return whether the run has ended and its end is not stored yet."""
         return run_id in self._unsaved
 
     async def flush_end(self, run_id: str) -> None:
-        """Store the end of a run, where it is not saved yet. Raises `EndNotSaved`."""
+        """Store the end of a run if it is unsaved. Raise `EndNotSaved` if that fails."""
         if run_id in self._unsaved:
             try:
-                await self._write(lambda ledger: None)
+                await self._write(_write_nothing)
             except StoreError as problem:
                 raise EndNotSaved(run_id, problem) from problem
 
     async def adopt(self, run_id: str) -> None:
-        """Go on with a run that waits for an answer and whose runtime has ended."""
+        """Take ownership of a run that waits for an answer and whose runtime has ended."""
         await self._write(transactions.adopt_run, run_id)
 
     async def end_if_abandoned(self, run_id: str) -> None:
-        """Of a run that nobody here runs: ends it where its runtime died and nothing of it waits.
-        Raises `RunNotOurs` where another runtime has it, which lives."""
+        """End a run that is not active in this runtime, if its own runtime died and it waits for no
+        answer. Raise `RunNotOurs` if another live runtime owns it."""
         await self._write(transactions.end_if_abandoned, run_id)
 
     async def may_return(self, run_id: str) -> None:
-        """A UI of it may come back from now on: so what it is asked outlives this runtime."""
+        """Record that a UI of the run may reconnect: its questions stay open after this runtime."""
         await self._write(transactions.may_return, run_id)
 
     async def run(self, run_id: str) -> StoredRun:
         return self._unsaved.apply_to(await self._reader.read(store_reader.run, run_id))
 
     async def active_runs(self) -> list[StoredRun]:
-        """All that have not ended, also those of other runtimes."""
+        """Return all runs that have not ended, including those of other runtimes."""
         return await self._reader.read(store_reader.active_runs)
 
     # Events.
 
     async def append(self, run_id: str, event: bytes, meta: bytes | None = None) -> int:
-        """The event's sequence number, when it is durable: now it may be sent."""
+        """Store an event and return its sequence number. The event is durable then, and may be
+        sent."""
         return await self.appending(run_id, event, meta)
 
     def appending(
         self, run_id: str, event: bytes, meta: bytes | None = None, seq: int | None = None
     ) -> asyncio.Future[int]:
-        """The same for who does not wait for each: asked in order, answered in order. With `seq`,
-        refused unless it is the next, as it is not where an earlier one could not be stored."""
+        """Queue an event and return a future of its sequence number, for callers that do not wait
+        for each event. The futures are resolved in the order of the calls. With `seq`, the event is
+        refused (`NotNext`) unless it is the next one; it is not if an earlier event could not be
+        stored."""
         final = stored_records.event_type(event) == "final"
-        stored_records.check_json(meta, "an event's meta", beside=len(event))
+        stored_records.check_json(meta, "an event's meta", other_bytes=len(event))
         return self._do(
-            lambda ledger: transactions.append_event(ledger, run_id, event, meta, final, seq)
+            lambda state: transactions.append_event(state, run_id, event, meta, final, seq)
         )
 
     async def events(self, run_id: str, after: int = -1) -> AsyncIterator[StoredEvent]:
-        """What a run has by now after a sequence number."""
+        """Yield the events that a run has now after a sequence number."""
         span = await self._reader.read(store_reader.log, run_id, after)
         async for event in play_events(self._reader, span):
             yield event
 
     async def last_seq(self, run_id: str) -> int:
-        """Of the last event that a run has by now; -1 for none."""
+        """Return the sequence number of the run's last event; -1 if it has none."""
         return (await self._reader.read(store_reader.log, run_id, -1)).end - 1
 
     async def history(self, session_id: str, max_runs: int = 20, max_events: int = 1500) -> History:
-        """The end of a session, to be played again."""
+        """Return the newest events of a session for a replay."""
         window = await self._reader.read(store_reader.window, session_id, max_runs, max_events)
         return History(window, self._reader)
 
@@ -222,43 +232,44 @@ class Store:
     async def ask(
         self, run_id: str | None, method: str, params: bytes, digest: bytes = b""
     ) -> StoredQuestion:
-        """Keep a question before it is put to a UI; its run is `awaiting_ui` from now on."""
+        """Store a question before it is sent to a UI. Its run becomes `awaiting_ui`."""
         stored_records.check_json(params, "a question's params")
         return await self._write(transactions.ask_question, run_id, method, params, digest)
 
     async def answer(self, request_id: str, answer: bytes, by: str) -> ClosedQuestion:
-        """The first answer wins. Any other is told who won."""
+        """Store an answer. The first answer wins; the result of a later one has the winner."""
         stored_records.check_json(answer, "an answer")
         return await self._write(transactions.close_question, request_id, answer, by)
 
     async def withdraw(self, request_id: str, by: str) -> ClosedQuestion:
-        """No answer counts after this, unless one did before."""
+        """Close a question without an answer. No later answer counts; an earlier one still does."""
         return await self._write(transactions.close_question, request_id, None, by)
 
     async def pending(self, run_id: str | None = None) -> list[StoredQuestion]:
-        """The open questions of one run, or all."""
+        """Return the open questions of one run; with None, of all runs."""
         return await self._reader.read(store_reader.questions, run_id)
 
     async def closed(self, run_id: str) -> list[tuple[StoredQuestion, ClosedQuestion]]:
-        """What one run asked and how it ended, in order."""
+        """Return the closed questions of a run in order, each with its outcome."""
         return await self._reader.read(store_reader.closed_questions, run_id)
 
     async def remember(self, rule: bytes, by: str, request_id: str | None = None) -> int:
-        """Keep a rule that a person decided on, and in answer to which question."""
+        """Store a rule that the user asked to remember, with the question it answered. Return the
+        decision's id."""
         stored_records.check_json(rule, "a rule")
         return await self._write(transactions.remember_rule, rule, by, request_id)
 
     async def revoke(self, decision: int, by: str) -> bool:
-        """Whether it was in force until now."""
+        """Revoke a decision. Return whether it was in force until now."""
         return await self._write(transactions.revoke_rule, decision, by)
 
     async def decisions(self, *, revoked: bool = False) -> list[StoredDecision]:
         return await self._reader.read(store_reader.decisions, revoked)
 
-    # Elsewhere.
+    # Export and import.
 
     async def export(self, session_id: str | None = None) -> AsyncIterator[bytes]:
-        """One session or all, as pieces of NDJSON."""
+        """Yield one session, or all with None, as chunks of NDJSON."""
         read, lines = self._reader.read, session_export.ExportWriter()
         yield lines.head()
         for thread in await read(session_export.threads, session_id):
@@ -271,42 +282,50 @@ class Store:
         yield lines.end()
 
     async def import_(self, path: Path, *, new_ids: bool = False) -> session_import.ImportSummary:
-        """All that a file holds, or nothing. Ids that are taken are refused, or made anew."""
+        """Store all sessions of an export file, or nothing. An id that exists already is refused
+        (`IdTaken`); with `new_ids` it is replaced by a new one."""
         await run_in_thread(lambda _: session_export.check_export(path))
-        loading, pieces = (
+        importing, batches = (
             session_import.SessionImport(path, new_ids),
             session_export.read_export(path),
         )
         try:
-            while (piece := await run_in_thread(lambda _: next(pieces, None))) is not None:
+            while (batch := await run_in_thread(lambda _: next(batches, None))) is not None:
                 begun = time.monotonic()
-                await self._write(loading.take, piece)
-                # Who waits for SQLite looks only now and then, and would miss a shorter gap.
+                await self._write(importing.add, batch)
+                # Leave the database unlocked for as long as the write took: another process polls
+                # for SQLite's lock at intervals, and would miss a shorter gap.
                 await asyncio.sleep(time.monotonic() - begun)
-            await self._write(loading.show)
+            await self._write(importing.publish)
         except BaseException:
-            await run_shielded(self._taken_away(loading.undo))
+            await run_shielded(self._undo_import(importing.undo))
             raise
         finally:
-            pieces.close()
-        return loading.imported
+            batches.close()
+        return importing.imported
 
-    async def _taken_away(self, undo: Callable[[WriteState], bool]) -> None:
-        """In commits as short as those that made it."""
+    async def _undo_import(self, undo: Callable[[WriteState], bool]) -> None:
+        """Remove an import, in commits as short as those of the import."""
         try:
             while await self._write(undo):
                 pass
-        except StoreError as problem:  # nobody sees it; whoever opens the store next tries again
-            log.warning("what is left of an import is taken away later: %s", problem)
+        except StoreError as problem:  # the rest is hidden; the next open of the store retries
+            log.warning(
+                "the rest of an import is removed when the store is next opened: %s", problem
+            )
 
     async def _write(
         self, work: Callable[Concatenate[WriteState, P], T], *given: P.args, **named: P.kwargs
     ) -> T:
-        return await self._do(lambda ledger: work(ledger, *given, **named))
+        return await self._do(lambda state: work(state, *given, **named))
 
     def _do(self, work: Callable[[WriteState], T]) -> asyncio.Future[T]:
         if not (ends := list(self._unsaved)):
             return self._writer.do(work)
-        answer = self._writer.do(self._unsaved.flush_before(work))
-        answer.add_done_callback(lambda answer: self._unsaved.flushed(ends, answer))
-        return answer
+        result = self._writer.do(self._unsaved.flush_before(work))
+        result.add_done_callback(lambda result: self._unsaved.forget_flushed(ends, result))
+        return result
+
+
+def _write_nothing(state: WriteState) -> None:
+    """Let a commit consist of the unsaved ends alone."""

@@ -1,9 +1,9 @@
-"""What the store keeps: threads, runs, events, questions put to a UI, and remembered decisions;
-their ids on the wire; and which bytes may be kept. Pure.
+"""The records of the store (threads, runs, events, questions, decisions), their ids on the wire,
+and the check of JSON that may be stored. Pure.
 
-JSON that others wrote stays the bytes it was, so that members we do not know survive. It is one
-object, in UTF-8, on one line, of bounded size: it is sent again inside a line of NDJSON, where a
-line break between two members would do harm. Times are milliseconds since the epoch.
+JSON from other programs is kept byte for byte, so that unknown members survive. It must be one
+object, in UTF-8, on one line, of bounded size: it is later sent inside a line of NDJSON, which a
+line break between two members would split. Times are milliseconds since the epoch.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from telex.agent.store.errors import NotStorable
 
 
 class Status(StrEnum):
-    """Of a run, as on the wire (spec §5.6)."""
+    """The status of a run, with the values of the wire (spec §5.6)."""
 
     RUNNING = "running"
     AWAITING_UI = "awaiting_ui"
@@ -35,22 +35,24 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StoredThread:
-    """A session, as `session.list` tells it."""
+    """A session with the fields of `session.list`."""
 
     session_id: str
     created_at: int
     updated_at: int
     message_count: int
-    """What the person said, and the `final` of each run."""
+    """The number of user inputs and of `final` events."""
     last_run_id: str | None
     last_user_message: str | None
     meta: bytes | None
     workspace: str | None
-    """Of its last run; None where it was not known yet."""
+    """The workspace of the last run; None for sessions older than this field."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredRun:
+    """A run without its events."""
+
     run_id: str
     session_id: str
     status: Status
@@ -60,12 +62,12 @@ class StoredRun:
     ended_at: int | None
     meta: bytes | None
     may_return: bool
-    """Whether a UI of it may come back to it."""
+    """Whether a UI of the run may reconnect to it."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredEvent:
-    """As it is sent, or sent again. `seq` is -1 for what the person said to start the run."""
+    """An event as it is sent or replayed. `seq` is -1 for the user's input that started the run."""
 
     run_id: str
     seq: int
@@ -76,24 +78,26 @@ class StoredEvent:
 
 @dataclass(frozen=True, slots=True)
 class StoredQuestion:
-    """A request put to a UI, which has not been answered. Its id on the wire stays the same."""
+    """A request that was sent to a UI and has no answer yet. When it is sent again, its id on the
+    wire stays the same."""
 
     id: str
     run_id: str | None
     method: str
     params: bytes
     digest: bytes
-    """Of what the answer allows. Whoever acts on the answer compares it with what it will do."""
+    """The digest of the action that the answer allows. The runtime compares it with the action
+    before it acts."""
     asked_at: int
 
 
 @dataclass(frozen=True, slots=True)
 class ClosedQuestion:
-    """How a question ended. The first answer wins; `won` tells whether it was this one."""
+    """How a question was closed. The first answer wins; `won` is true for that answer."""
 
     won: bool
     answer: bytes | None
-    """None: it was withdrawn, and no answer counts any more."""
+    """None: the question was withdrawn, and no later answer counts."""
     by: str
     at: int
     digest: bytes
@@ -113,7 +117,7 @@ class StoredDecision:
 
 
 def new_session_id() -> str:
-    """Random from its first character on: UIs list sessions by the first eight."""
+    """Return an id that is random from its first character: UIs show only the first eight."""
     return str(uuid.uuid4())
 
 
@@ -125,7 +129,7 @@ T = TypeVar("T")
 
 
 class _Any(msgspec.Struct):
-    """An object, whatever its members."""
+    """A JSON object with any members."""
 
 
 class _Event(msgspec.Struct):
@@ -136,24 +140,25 @@ _ANY = msgspec.json.Decoder(_Any)
 _EVENT = msgspec.json.Decoder(_Event)
 
 
-def check_json(kept: bytes | None, what: str, *, beside: int = 0) -> None:
-    """Of something that may be kept, with so many bytes on the same line."""
+def check_json(kept: bytes | None, what: str, *, other_bytes: int = 0) -> None:
+    """Raise `NotStorable` unless `kept` is a storable JSON object or None. `what` names the value
+    in the message; `other_bytes` is the size of the other values on the same line."""
     if kept is not None:
-        _decoded(kept, what, _ANY, beside)
+        _decode(kept, what, _ANY, other_bytes)
 
 
 def event_type(event: bytes) -> str:
-    """Of an event that may be kept."""
-    return _decoded(event, "an event", _EVENT).type
+    """Return the `type` of an event. Raise `NotStorable` if the event cannot be stored."""
+    return _decode(event, "an event", _EVENT).type
 
 
-def _decoded(kept: bytes, what: str, decoder: msgspec.json.Decoder[T], beside: int = 0) -> T:
-    if (size := beside + len(kept)) > AGENT_EVENT_BYTES:
-        raise NotStorable(f"{what} makes {size} bytes; at most {AGENT_EVENT_BYTES} are kept")
+def _decode(kept: bytes, what: str, decoder: msgspec.json.Decoder[T], other_bytes: int = 0) -> T:
+    if (size := other_bytes + len(kept)) > AGENT_EVENT_BYTES:
+        raise NotStorable(f"{what} has {size} bytes; the limit is {AGENT_EVENT_BYTES}")
     if b"\n" in kept or b"\r" in kept:
-        raise NotStorable(f"{what} holds a line break; write it on one line")
+        raise NotStorable(f"{what} has a line break; write it on one line")
     try:
-        str(kept, "utf-8")  # msgspec does not look into the strings it skips
+        str(kept, "utf-8")  # msgspec does not validate the strings it skips
         return decoder.decode(kept)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise NotStorable(f"{what} cannot be kept: {error}") from error
+        raise NotStorable(f"{what} cannot be stored: {error}") from error

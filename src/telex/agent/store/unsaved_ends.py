@@ -1,8 +1,8 @@
-"""Ends of runs that the disk would not keep: remembered here, and written before anything else is.
+"""Ends of runs that could not be stored: kept in memory, and written with the next write.
 
-A run that was told as over must not come back because the store does not know it. Until its end is
-written it counts as ended in this process; what a crash leaves of it nobody can know. Only `Store`
-uses it.
+A run that was reported as ended must not resume because the store still has it as running. Until
+its end is written, the run counts as ended in this process. A crash before that loses the end.
+Used by `Store` only.
 """
 
 from __future__ import annotations
@@ -26,12 +26,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class UnsavedEnd:
+    """How a run ended: the two values that `end_run` will write."""
+
     status: Status
     message: str | None
 
 
 class UnsavedEnds:
-    """By run id."""
+    """The ends that are not stored yet, by run id."""
 
     def __init__(self) -> None:
         self._ends: dict[str, UnsavedEnd] = {}
@@ -49,26 +51,28 @@ class UnsavedEnds:
         self._ends.setdefault(run_id, UnsavedEnd(status, message))
 
     def apply_to(self, run: StoredRun) -> StoredRun:
-        """As it is, whatever is stored."""
+        """Return the run with its unsaved end in place of the stored status."""
         end = self._ends.get(run.run_id)
         if end is None or run.status.ended:
             return run
         return replace(run, status=end.status, message=end.message)
 
     def flush_before(self, work: Callable[[WriteState], T]) -> Callable[[WriteState], T]:
-        """The same work, in one commit with the ends that are not saved now."""
+        """Wrap `work` so that the ends that are unsaved now are written first, in the same
+        commit."""
         ends = dict(self._ends)
 
-        def both(ledger: WriteState) -> T:
+        def ends_then_work(state: WriteState) -> T:
             for run_id, end in ends.items():
-                with contextlib.suppress(StoreRefused):  # it never began, or is stored after all
-                    transactions.end_run(ledger, run_id, end.status, end.message)
-            return work(ledger)
+                with contextlib.suppress(StoreRefused):  # never stored, or its end is stored
+                    transactions.end_run(state, run_id, end.status, end.message)
+            return work(state)
 
-        return both
+        return ends_then_work
 
-    def flushed(self, ends: list[str], answer: asyncio.Future[T]) -> None:
-        """Where the work itself was refused, the commit was made all the same."""
-        if not answer.cancelled() and isinstance(answer.exception(), StoreRefused | None):
+    def forget_flushed(self, ends: list[str], result: asyncio.Future[T]) -> None:
+        """Drop the ends that a commit has stored. A `StoreRefused` of the work itself does not
+        undo the commit, so the ends are stored in that case too."""
+        if not result.cancelled() and isinstance(result.exception(), StoreRefused | None):
             for run_id in ends:
                 self._ends.pop(run_id, None)

@@ -1,10 +1,11 @@
-"""One thread that writes, and commits for all who wait: group commit.
+"""The writer thread, which commits many writes at once (group commit).
 
-Whoever asks while a commit is at the disk is in the next one, so the cost of one `fsync` is shared
-by all of them, and an answer still means "durable". Everything is done in the order it was asked.
-A refusal is its asker's own. A failing disk fails the whole commit: nothing of it is stored, all
-are told, and the thread goes on with a new connection. (Of a commit whose `fsync` failed nobody can
-know: it may be there after a crash. The sequence has no gap either way.)
+Writes that are requested while a commit waits for the disk are put into the next commit. They share
+the cost of one `fsync`, and a result still means "durable". Writes are done in the order in which
+they were requested. A `StoreRefused` fails only the write that raised it. A disk error fails the
+whole commit: nothing of it is stored, every write of it gets the error, and the thread continues
+with a new connection. (A commit whose `fsync` failed may or may not be there after a crash. The
+sequence numbers have no gap in either case.)
 """
 
 from __future__ import annotations
@@ -30,15 +31,17 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class _Write(Generic[T]):
-    """Something to do in a transaction, and who waits for it."""
+    """A function to run in a transaction, and the future that gets its result."""
 
     work: Callable[[WriteState], T]
-    answer: asyncio.Future[T]
+    future: asyncio.Future[T]
     result: T | None = None
     problem: Exception | None = None
 
 
 class StoreWriter:
+    """Queues writes and runs them in one thread; create it in the event loop that uses it."""
+
     def __init__(self, path: Path, clock: Callable[[], int]) -> None:
         self._path = path
         self._clock = clock
@@ -46,30 +49,31 @@ class StoreWriter:
         self._waiting: queue.SimpleQueue[_Write[Any] | None] = queue.SimpleQueue()
         self._closed = False
         self._owner: StoreOwner | None = None
-        self._ledger: WriteState | None = None
+        self._state: WriteState | None = None
         self._thread = threading.Thread(target=self._main, name="telex-store", daemon=True)
         self._thread.start()
 
     def do(self, work: Callable[[WriteState], T]) -> asyncio.Future[T]:
-        """Its result, once it is durable. Cancelled meanwhile, it may be stored or not."""
+        """Queue the work and return a future, which is resolved when the work is durable. A write
+        whose future is cancelled may be stored or not."""
         if self._closed:
             raise StoreClosed(f"{self._path} was closed")
-        answer: asyncio.Future[T] = self._loop.create_future()
-        self._waiting.put(_Write(work, answer))
-        return answer
+        future: asyncio.Future[T] = self._loop.create_future()
+        self._waiting.put(_Write(work, future))
+        return future
 
     async def close(self) -> None:
-        """What was asked before is done first."""
+        """Finish the queued writes, then close the connection and end the thread."""
         if not self._closed:
             self._closed = True
             self._waiting.put(None)
         await asyncio.shield(self._loop.run_in_executor(None, self._thread.join))
 
-    # From here on in the thread.
+    # The methods below run in the writer's thread.
 
     def _main(self) -> None:
         try:
-            while writes := self._next():
+            while writes := self._next_batch():
                 self._commit(writes)
                 self._loop.call_soon_threadsafe(_deliver, writes)
         finally:
@@ -77,14 +81,14 @@ class StoreWriter:
             if self._owner is not None:
                 self._owner.close()
 
-    def _next(self) -> list[_Write[Any]]:
-        """All that wait, up to a bound; empty at the end."""
+    def _next_batch(self) -> list[_Write[Any]]:
+        """Wait for a write, then return all queued writes up to a limit; empty after `close`."""
         if (first := self._waiting.get()) is None:
             return []
         writes = [first]
         while len(writes) < STORE_COMMIT_WRITES and not self._waiting.empty():
             if (another := self._waiting.get()) is None:
-                self._waiting.put(None)  # the end, for the next time: nothing comes after it
+                self._waiting.put(None)  # keep the end mark for the next call; it is the last item
                 break
             writes.append(another)
         return writes
@@ -93,46 +97,46 @@ class StoreWriter:
         try:
             with maps_sqlite_errors(self._path):
                 self._transact(writes)
-        except Exception as problem:  # noqa: BLE001  whatever it is, those who wait are told
+        except Exception as problem:  # noqa: BLE001  every waiting caller gets the error
             self._disconnect()
             for write in writes:
                 write.problem = problem
 
     def _transact(self, writes: Sequence[_Write[Any]]) -> None:
-        ledger = self._connected()
-        ledger.database.execute("BEGIN IMMEDIATE")
+        state = self._connect()
+        state.database.execute("BEGIN IMMEDIATE")
         for write in writes:
             try:
-                write.result = write.work(ledger)
+                write.result = write.work(state)
             except StoreRefused as refusal:
                 write.problem = refusal
-        ledger.touch()
-        ledger.database.execute("COMMIT")
+        state.write_touched()
+        state.database.execute("COMMIT")
 
-    def _connected(self) -> WriteState:
-        if self._ledger is None:
+    def _connect(self) -> WriteState:
+        if self._state is None:
             database = open_database(self._path)
             try:
                 self._owner = self._owner or StoreOwner(self._path)
             except BaseException:
                 database.close()
                 raise
-            self._ledger = WriteState(database, self._owner, self._clock)
-        return self._ledger
+            self._state = WriteState(database, self._owner, self._clock)
+        return self._state
 
     def _disconnect(self) -> None:
-        """Also rolls back. After a failure of the disk nothing remembered is believed: neither our
-        ends of runs nor SQLite's pages."""
-        if self._ledger is not None:
-            self._ledger.database.close()
-            self._ledger = None
+        """Close the connection, which also rolls back. After a disk error all cached data is
+        dropped: the log ends in `WriteState` and SQLite's page cache."""
+        if self._state is not None:
+            self._state.database.close()
+            self._state = None
 
 
 def _deliver(writes: Sequence[_Write[Any]]) -> None:
     for write in writes:
-        if write.answer.done():
+        if write.future.done():
             continue  # cancelled meanwhile
         if write.problem is not None:
-            write.answer.set_exception(write.problem)
+            write.future.set_exception(write.problem)
         else:
-            write.answer.set_result(write.result)
+            write.future.set_result(write.result)

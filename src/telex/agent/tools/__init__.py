@@ -1,13 +1,13 @@
-"""What an agent can do: each tool with the schema of its arguments, its limits, and its answer.
+"""The tools of the agent: each with the JSON Schema of its arguments, its limits and its result.
 
-    tool           what a tool is, what it is given, what it gives
-    tool_registry  all of them by name; a call from raw JSON to an answer
+    tool           the types: a tool, its context, its result
+    tool_registry  all tools by name; a call, from raw JSON to its result
     file_tools     read, read_line, write, edit, list
     search         search
     shell          shell
     todo           todo
-    output_cache   tool_output_cache, and one line or some lines of it
-    plugins        those of plugins
+    output_cache   tool_output_cache, tool_output_cache_line, tool_output_cache_grep
+    plugins        tools of plugins
 
-Nothing here asks for permission: whoever calls has asked.
+The tools check no permission: the caller has done that.
 """

@@ -1,11 +1,11 @@
-"""The tools read, read_line, write, edit and list: the files of the sandbox.
+"""The tools read, read_line, write, edit and list, for the files of the sandbox.
 
-`read` numbers lines from 1, as compilers, editors and `search` number them; `offset` says how many
-are passed over. The hash that comes along is what `write` and `edit` take as `expected_hash`.
+`read` numbers lines from 1, as compilers, editors and `search` do; `offset` is the number of lines
+to skip. The hash in its result is what `write` and `edit` take as `expected_hash`.
 
-`edit` works on bytes and exactly: it does not guess at what it does not find, nor choose from what
-stands there twice. `write` and `edit` can say what they would change (`preview`), and bind the
-change to the file as it was then: between the showing and the doing, a file may change.
+`edit` works on bytes and exactly: it fails if the old text is not found, or is found more than
+once. `write` and `edit` can preview their change, and bind the call to the file that the preview
+shows, because the file may change between the preview and the call.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ PartLimit = Annotated[int, Meta(ge=1, le=AGENT_LINE_PART_CHARS)]
 
 class ReadArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Read a text file: numbered lines, and the SHA-256 of the whole file. At most 2000 lines and
-    64 KiB at a time; go on with `offset`."""
+    64 KiB at a time; continue with `offset`."""
 
     file_path: Path
-    offset: Annotated[int, Meta(ge=0, description="How many lines to pass over.")] = 0
+    offset: Annotated[int, Meta(ge=0, description="Number of lines to skip.")] = 0
     limit: Limit = AGENT_READ_LINES
 
 
@@ -84,9 +84,11 @@ def _page(asked: ReadArguments, place: str, content: bytes) -> ToolResult:
     if asked.offset and asked.offset >= found.total:
         raise _too_far(place, found.total)
     if found.clipped:
-        notes.append("long lines are clipped: read_line has them whole")
+        notes.append("long lines are clipped: use read_line to read them")
     if (after := asked.offset + found.shown) < found.total:
-        notes.append(f"lines {asked.offset + 1} to {after} of {found.total}: go on with {after}")
+        notes.append(
+            f"lines {asked.offset + 1} to {after} of {found.total}: continue with offset {after}"
+        )
     if b"\r\n" in content:
         notes.append("lines end in CR LF")
     sha256 = sha256_hex(content)
@@ -105,7 +107,7 @@ async def _read_line(asked: ReadLineArguments, context: ToolContext) -> ToolResu
 
 
 def _too_far(place: str, lines: int) -> ToolFailed:
-    return ToolFailed(f"{place} has {lines} lines; ask for an earlier one")
+    return ToolFailed(f"{place} has only {lines} lines")
 
 
 READ: Final = tool("read", ReadArguments, _read)
@@ -113,19 +115,19 @@ READ_LINE: Final = tool("read_line", ReadLineArguments, _read_line)
 
 
 ABSENT: Final = ""
-"""The hash of a file that is not there."""
+"""The hash of a missing file."""
 
 Hash = Annotated[
     str,
     Meta(
         pattern="^([0-9a-f]{64})?$",
-        description="SHA-256 of the file as it was last read; empty if there must be none yet.",
+        description="SHA-256 of the file when it was last read; empty if the file must not exist.",
     ),
 ]
 
 
 class WriteArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Write a file, whole; directories on the way to it are made."""
+    """Write a whole file; missing directories are created."""
 
     file_path: Path
     content: str
@@ -133,27 +135,27 @@ class WriteArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class EditArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Replace a text in a file by another. The text must stand there exactly once, unless
-    `replace_all` is set; an empty one stands for the whole file."""
+    """Replace a text in a file by another. The text must occur exactly once, unless `replace_all`
+    is set; an empty text means the whole file."""
 
     file_path: Path
     old_string: str
     new_string: str
     replace_all: bool = False
-    dry_run: Annotated[bool, Meta(description="Only say what would change.")] = False
+    dry_run: Annotated[bool, Meta(description="Only show the change.")] = False
     expected_hash: Hash | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """One file, before and after."""
+    """A change of one file: its content before and after."""
 
     place: str
     before: bytes | None
     after: bytes
     note: str
     asked: str
-    """What a person is asked about, in a line."""
+    """The change in one line, for the question to the person."""
 
     @property
     def hash_before(self) -> str:
@@ -161,45 +163,50 @@ class _Change:
 
     def result(self, *, done: bool) -> ToolResult:
         diff = unified_diff(self.place, self.before, self.after)
-        said = self.note if done else f"{self.note} (dry run: nothing was written)"
+        summary = self.note if done else f"{self.note} (dry run: nothing was written)"
         sha256 = sha256_hex(self.after)
         details = {"path": self.place, "diff": diff.text, "truncated": diff.truncated}
         shown_diff = diff.text.removesuffix("\n")
-        text = "\n".join(filter(None, [said, shown_diff, f"[sha256 {sha256}]"]))
+        text = "\n".join(filter(None, [summary, shown_diff, f"[sha256 {sha256}]"]))
         return ToolResult(text, details={**details, "sha256": sha256})
 
 
 async def _write(asked: WriteArguments, context: ToolContext) -> ToolResult:
     place = context.sandbox.place(asked.file_path, context.cwd)
     return await run_in_thread(
-        lambda unwanted: _done(context.sandbox, _written(asked, place, context), unwanted)
+        lambda unwanted: _apply(context.sandbox, _write_change(asked, place, context), unwanted)
     )
 
 
 async def _edit(asked: EditArguments, context: ToolContext) -> ToolResult:
     place = context.sandbox.place(asked.file_path, context.cwd)
     if asked.dry_run:
-        return await run_in_thread(lambda _: _edited(asked, place, context).result(done=False))
+        return await run_in_thread(lambda _: _edit_change(asked, place, context).result(done=False))
     return await run_in_thread(
-        lambda unwanted: _done(context.sandbox, _edited(asked, place, context), unwanted)
+        lambda unwanted: _apply(context.sandbox, _edit_change(asked, place, context), unwanted)
     )
 
 
 async def _preview_write(asked: WriteArguments, context: ToolContext) -> Preview[WriteArguments]:
     place = context.sandbox.place(asked.file_path, context.cwd)
     return await run_in_thread(
-        lambda _: _shown(_written(asked, place, context), asked, marked_lines("+", asked.content))
+        lambda _: _preview(
+            _write_change(asked, place, context), asked, marked_lines("+", asked.content)
+        )
     )
 
 
 async def _preview_edit(asked: EditArguments, context: ToolContext) -> Preview[EditArguments]:
     place = context.sandbox.place(asked.file_path, context.cwd)
     whole = [*marked_lines("-", asked.old_string), *marked_lines("+", asked.new_string)]
-    return await run_in_thread(lambda _: _shown(_edited(asked, place, context), asked, whole))
+    return await run_in_thread(
+        lambda _: _preview(_edit_change(asked, place, context), asked, whole)
+    )
 
 
-def _shown(change: _Change, asked: S, whole: list[str]) -> Preview[S]:
-    """`whole` is all that the call brings, for where the difference has not all of it."""
+def _preview(change: _Change, asked: S, whole: list[str]) -> Preview[S]:
+    """Return the preview of a change. `whole` is the complete text of the call; it is shown if the
+    diff is truncated, or if the file is new."""
     pinned = msgspec.structs.replace(asked, expected_hash=change.hash_before)
     diff = unified_diff(change.place, change.before, change.after)
     rows = whole if diff.truncated or change.before is None else diff.rows
@@ -208,45 +215,45 @@ def _shown(change: _Change, asked: S, whole: list[str]) -> Preview[S]:
 
 
 def _shown_row(row: str) -> str:
-    # Behind a new line, `escaped` takes spaces for what they are: an indent.
+    # After a line feed, `escaped` leaves spaces as they are, because they are an indent.
     indented = escaped(f"\n{row[1:]}").removeprefix("\\u{a}").removeprefix("\n")
     return f"| {row[:1]}{indented}"
 
 
-def _done(sandbox: Sandbox, change: _Change, unwanted: threading.Event) -> ToolResult:
+def _apply(sandbox: Sandbox, change: _Change, unwanted: threading.Event) -> ToolResult:
     if unwanted.is_set():
-        raise ToolFailed(f"{change.place} is as it was: the call was cancelled")
+        raise ToolFailed(f"{change.place} is unchanged: the call was cancelled")
     if change.before != change.after:
         replace_file(sandbox, change.place, change.after)
     return change.result(done=True)
 
 
-def _written(asked: WriteArguments, place: str, context: ToolContext) -> _Change:
+def _write_change(asked: WriteArguments, place: str, context: ToolContext) -> _Change:
     before = _before(context.sandbox, place)
     _expect(asked.expected_hash, before, place)
-    after = _within(asked.content.encode(), place)
-    made = "made" if before is None else "written"
+    after = _within_limit(asked.content.encode(), place)
+    done = "created" if before is None else "written"
     instead = "a new file" if before is None else f"in place of {_size(before)}"
     asked_as = f"Write {in_quotes(place)}, {_size(after)}, {instead}"
-    same = ": it stays as it is" if before == after else ":"
-    return _Change(place, before, after, f"{place} {made}: {_size(after)}", asked_as + same)
+    same = ": no change" if before == after else ":"
+    return _Change(place, before, after, f"{place} {done}: {_size(after)}", asked_as + same)
 
 
-def _edited(asked: EditArguments, place: str, context: ToolContext) -> _Change:
+def _edit_change(asked: EditArguments, place: str, context: ToolContext) -> _Change:
     before = read_text(context.sandbox, place)
     _expect(asked.expected_hash, before, place)
     old, new = asked.old_string.encode(), asked.new_string.encode()
     if old == new:
-        raise ToolFailed("old_string and new_string are the same; there is nothing to change")
+        raise ToolFailed("old_string and new_string are equal; there is nothing to change")
     count = before.count(old) if old else 1
     if not count:
-        raise ToolFailed(f"old_string does not stand in {place}{_hint(before, old)}")
+        raise ToolFailed(f"old_string is not in {place}{_hint(before, old)}")
     if count > 1 and not asked.replace_all:
         raise ToolFailed(
-            f"old_string stands {count} times in {place}; give more of what is around it, "
+            f"old_string occurs {count} times in {place}; include more of the text around it, "
             "or set replace_all"
         )
-    after = _within(before.replace(old, new) if old else new, place)
+    after = _within_limit(before.replace(old, new) if old else new, place)
     times = "1 place" if count == 1 else f"{count} places"
     dry = " (dry run: nothing is written)" if asked.dry_run else ""
     return _Change(
@@ -265,15 +272,15 @@ def _before(sandbox: Sandbox, place: str) -> bytes | None:
 def _expect(expected: str | None, before: bytes | None, place: str) -> None:
     found = ABSENT if before is None else sha256_hex(before)
     if expected is not None and expected != found:
-        state = f"its sha256 is {found}" if found else "it is not there"
-        raise FileChanged(f"{place} is not the file that was expected: {state}; read it again")
+        state = f"its sha256 is {found}" if found else "it does not exist"
+        raise FileChanged(f"{place} is not the expected file: {state}; read it again")
 
 
 def _size(content: bytes) -> str:
     return "1 byte" if len(content) == 1 else f"{len(content)} bytes"
 
 
-def _within(content: bytes, place: str) -> bytes:
+def _within_limit(content: bytes, place: str) -> bytes:
     if len(content) > AGENT_FILE_BYTES:
         raise FileRefused(f"{place} would be larger than {AGENT_FILE_BYTES // MIB} MiB")
     return content
@@ -283,7 +290,7 @@ def _hint(content: bytes, old: bytes) -> str:
     if b"\r\n" in content and old.replace(b"\n", b"\r\n") in content:
         return ": its lines end in CR LF"
     if b" ".join(old.split()) in b" ".join(content.split()):
-        return ": it does with other white space; read that part again"
+        return ", only with other white space; read that part again"
     return "; read it again"
 
 
@@ -292,13 +299,17 @@ EDIT: Final = tool("edit", EditArguments, _edit, _preview_edit)
 
 
 class ListArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """List a directory; with a pattern, the files beneath it that fit, at any depth, in hidden
-    directories only if the pattern names one. Directories end in `/`, links in `@`."""
+    """List a directory; with a pattern, all files below it that match, at any depth. Hidden
+    directories are searched only if the pattern names one. Directories end in `/`, links in `@`."""
 
     path: str = "."
     pattern: (
         Annotated[
-            str, Meta(min_length=1, description="`*.py` by name; `src/**/*.{ts,tsx}` by path.")
+            str,
+            Meta(
+                min_length=1,
+                description="A glob: `*.py` for names, `src/**/*.{ts,tsx}` for paths.",
+            ),
         ]
         | None
     ) = None
@@ -317,9 +328,9 @@ async def _list(asked: ListArguments, context: ToolContext) -> ToolResult:
         )
     rows = list(fitting(_list_row(entry, place, context) for entry in found[: asked.limit]))
     if len(rows) < len(found):
-        notes = [f"the first {len(rows)}; narrow the pattern or the path for others", *notes]
+        notes = [f"the first {len(rows)}; narrow the pattern or the path for more", *notes]
     if not rows:
-        notes = ["nothing fits" if asked.pattern else "the directory is empty", *notes]
+        notes = ["no matching files" if asked.pattern else "the directory is empty", *notes]
     text = "\n".join([*rows, *(f"[{note}]" for note in notes)])
     return ToolResult(text, details={"count": len(rows), "truncated": len(rows) < len(found)})
 
@@ -353,7 +364,7 @@ def _list_row(entry: SandboxEntry, place: str, context: ToolContext) -> str:
 
 
 def from_cwd(place: str, context: ToolContext) -> str:
-    """A place as a path that can be given to a tool."""
+    """Return a place as a path relative to the cwd, which tools accept."""
     return printable_path(os.path.relpath(context.sandbox.root / place, context.cwd))
 
 

@@ -1,9 +1,9 @@
-"""Long outputs of tools, kept so that they can be read on, and the tools that read them.
+"""The cache of long tool outputs, and the tools that read it.
 
-One private file for each output. Secrets are taken out before anything is written. The oldest
-outputs leave when there are too many or they are too large together. Several runtimes may share the
-directory, so a file that is gone when we come to it is no surprise. The cache blocks: the tools run
-it in a thread. Lines are counted from 0 here, as the protocol of `shell.exec` has it.
+Each output is a private file, redacted before it is written. The oldest outputs are deleted when
+there are too many, or when they are too large together. Several runtimes may share the directory,
+so a file may be deleted by another process at any time. The cache blocks; the tools run it in a
+thread. Lines are counted from 0 here, as in the protocol of `shell.exec`.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ _SUFFIX: Final = ".txt"
 
 
 class NoSuchOutput(Exception):
-    """Nothing is kept under that id, or not any more; or there is no such line in it."""
+    """No output has that id, or it was deleted; or the output has fewer lines."""
 
 
 @dataclass(frozen=True, slots=True)
 class OutputCache:
-    """The outputs in one directory."""
+    """The cached outputs in one directory."""
 
     directory: Path
     redactor: Redactor
@@ -66,48 +66,50 @@ class OutputCache:
     most_bytes: int = AGENT_CACHED_BYTES
 
     def save(self, ref_id: str, text: str) -> None:
-        """Keep it, without its secrets, under an id of ours."""
+        """Redact an output and store it under an id that the caller made."""
         content = self.redactor.redact(text).encode("utf-8", "replace")
         write_private(self._path(ref_id), content[: 2 * AGENT_SHELL_OUTPUT_BYTES])
         self._evict()
 
     def read(self, ref_id: str, offset: int, limit: int) -> str:
-        """Lines from `offset` on, counted from 0."""
+        """Return the lines from `offset` on, counted from 0."""
         content = self._read_output(ref_id)
         found = page(content, offset, limit)
         if offset and offset >= found.total:
-            raise NoSuchOutput(f"{ref_id} has {found.total} lines; line {offset} is not there")
+            raise NoSuchOutput(f"{ref_id} has only {found.total} lines; line {offset} is missing")
         after = offset + found.shown
         rows = [found.text] if found.text else []
         if found.clipped:
-            rows.append("[long lines are clipped; read one whole with tool_output_cache_line]")
+            rows.append("[long lines are clipped; use tool_output_cache_line to read them]")
         if after < found.total:
-            rows.append(f"[lines {offset} to {after - 1} of {found.total}; go on with {after}]")
+            rows.append(
+                f"[lines {offset} to {after - 1} of {found.total}; continue with offset {after}]"
+            )
         return "\n".join(rows) or "[no lines]"
 
     def line(self, ref_id: str, number: int, offset: int, limit: int) -> str:
-        """A part of one line."""
+        """Return a part of one line."""
         content = self._read_output(ref_id)
         line = nth_line(content, number)
         if line is None:
             total = count_lines(content)
-            raise NoSuchOutput(f"{ref_id} has {total} lines; line {number} is not there")
+            raise NoSuchOutput(f"{ref_id} has only {total} lines; line {number} is missing")
         return part_of_line(line, offset, limit)
 
     def grep(self, ref_id: str, pattern: Pattern, *, before: int, after: int, most: int) -> str:
-        """The lines with a match, `:` behind their numbers, and those around them, `-`."""
+        """Return the matching lines, with `:` after their numbers, and their context, with `-`."""
         text = self._read_output(ref_id).decode("utf-8", "replace")
         hits = [number for number, _ in islice(matching_lines(pattern, text), most + 1)]
         if not hits:
             return "[no line matches]"
         rows = list(fitting(_around(lines_of(text), hits[:most], before, after)))
         if len(hits) > most:
-            rows.append(f"[the first {most} matches; there are more]")
+            rows.append(f"[only the first {most} matches]")
         return "\n".join(rows)
 
     def _path(self, ref_id: str) -> Path:
         if not _ID.fullmatch(ref_id):
-            raise NoSuchOutput(f"{ref_id!r} is not the id of an output")
+            raise NoSuchOutput(f"{ref_id!r} is not a valid output id")
         return self.directory / (ref_id + _SUFFIX)
 
     def _read_output(self, ref_id: str) -> bytes:
@@ -115,14 +117,14 @@ class OutputCache:
             return self._path(ref_id).read_bytes()
         except FileNotFoundError:
             raise NoSuchOutput(
-                f"there is no output {ref_id}; the oldest outputs leave, so run the command again"
+                f"there is no output {ref_id}; old outputs are deleted, so run the command again"
             ) from None
 
     def _evict(self) -> None:
         kept, size = 0, 0
         for path, status in sorted(self._files(), key=lambda found: -found[1].st_mtime_ns):
             kept, size = kept + 1, size + status.st_size
-            # The newest stays, however large: its id was just given out.
+            # The newest stays, however large: its id has just been returned.
             if kept > 1 and (kept > self.most_files or size > self.most_bytes):
                 path.unlink(missing_ok=True)
 
@@ -146,7 +148,7 @@ Around = Annotated[int, Meta(ge=0, le=100)]
 
 
 class CachedArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Read an output that was too long for an answer, by its id. Lines are counted from 0; at most
+    """Read an output that was too long for a result, by its id. Lines are counted from 0; at most
     64 KiB at a time."""
 
     ref_id: str
@@ -155,7 +157,7 @@ class CachedArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class CachedLineArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Read a part of one long line of such an output."""
+    """Read a part of one long line of a cached output."""
 
     ref_id: str
     line_number: Annotated[int, Meta(ge=0, description="Counted from 0.")]
@@ -164,7 +166,7 @@ class CachedLineArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=Tru
 
 
 class CachedGrepArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Find lines in such an output."""
+    """Find lines in a cached output."""
 
     ref_id: str
     pattern: Annotated[str, Meta(min_length=1)]

@@ -1,9 +1,10 @@
-"""Tools of plugins, by `plugin.tool`: made for a call, since nobody knows them before one runs.
+"""Tools of plugins, named `plugin.tool` and created for a call: they are unknown until the plugin
+runs.
 
-A plugin is started by the first call that was permitted, not by the question whether it may be
-made. So what a tool takes is the plugin's to check, and one that is not there is an answer. Its
-list of tools is asked for once in the life of its process, and again when a tool is not in it.
-Which plugins there are is for the person to say; `telex.plugins.plugin_tools` does the calling.
+A plugin is started by the first call that was permitted, not by the question about the call. So the
+plugin checks the arguments, and an unknown tool is a result with `is_error`. The list of tools is
+requested once per process, and again when a tool is not in it. The person configures which plugins
+there are (`agent.plugins`); `telex.plugins.plugin_tools` makes the calls.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ _ARGUMENTS: Final = msgspec.json.Decoder(dict[str, Any])
 
 
 class PluginToolSource:
-    """The tools of these plugins. Whoever made the supervisors closes them."""
+    """The tools of these plugins. The caller closes the supervisors."""
 
     def __init__(self, supervisors: PluginSupervisors) -> None:
-        # Names may have dots, and so may those of tools: the longest that fits is meant.
+        # Names of plugins and of tools may contain dots: the longest matching plugin name wins.
         ordered = sorted(supervisors, key=lambda supervisor: len(supervisor.name), reverse=True)
         self._listings = [_Listing(supervisor) for supervisor in ordered]
 
@@ -41,7 +42,7 @@ class PluginToolSource:
 
 
 class _Listing:
-    """The tools of one plugin, as its running process listed them."""
+    """The tools that the running process of one plugin has listed."""
 
     def __init__(self, supervisor: PluginSupervisor) -> None:
         self.supervisor = supervisor
@@ -49,7 +50,8 @@ class _Listing:
         self._plugin: RunningPlugin | None = None
 
     async def with_tool(self, name: str) -> PluginTools:
-        """Listed again where the process is another one, or the tool is not there."""
+        """Return the list of tools. Request it again if the process has changed, or if it does not
+        contain the tool."""
         plugin, listed = self.supervisor.running, self._listed
         is_current = plugin is not None and plugin is self._plugin
         if listed is not None and is_current and name in listed.by_name:
@@ -62,23 +64,23 @@ class _Listing:
 def _tool(listing: _Listing, name: str) -> AgentTool[dict[str, Any]]:
     async def run(arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         try:
-            there = await listing.with_tool(name)
-            if there.problems:
-                return ToolResult("; ".join(there.problems), is_error=True)
-            result = await there.call(name, arguments)
+            tools = await listing.with_tool(name)
+            if tools.problems:
+                return ToolResult("; ".join(tools.problems), is_error=True)
+            result = await tools.call(name, arguments)
         except asyncio.CancelledError:
             await _end(listing.supervisor)
             raise
         text = await run_in_thread(lambda _: context.redactor.redact(content_text(result.content)))
         return ToolResult(text, is_error=result.is_error)
 
-    described = f"A tool of the plugin {listing.supervisor.name}."
-    return AgentTool(name, described, {"type": "object"}, _ARGUMENTS.decode, run)
+    description = f"A tool of the plugin {listing.supervisor.name}."
+    return AgentTool(name, description, {"type": "object"}, _ARGUMENTS.decode, run)
 
 
 async def _end(supervisor: PluginSupervisor) -> None:
-    """A plugin that was told to cancel may go on all the same, and after a cancel nothing may: it
-    is ended, at the cost of what others have it do. The next call starts it again."""
+    """Kill the plugin: it may ignore a cancel, and nothing may run after a cancel. Other calls of
+    the plugin fail. The next call starts it again."""
     if (plugin := supervisor.running) is not None:
         plugin.interrupt()
         await plugin.close()

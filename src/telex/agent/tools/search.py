@@ -1,10 +1,10 @@
-"""search: lines that hold a text or fit a pattern, in every file beneath a directory.
+"""The tool search: lines that contain a text or match a pattern, in every file below a directory.
 
-With ripgrep where it is installed: it is fast and leaves out what `.gitignore` names. Without it we
-look ourselves. Neither looks into hidden files and such as hold secrets by their names, unless the
-path given is one: that was judged, and what lies below it was not. Patterns are RE2's in both
-cases, and refused by us, so that one which works on one machine works on another. ripgrep reads
-no configuration: that could name a program to run.
+ripgrep is used if it is installed: it is fast and skips files that `.gitignore` names. Otherwise
+the search runs in Python. Both skip hidden files, and files whose names are those of secrets,
+unless the given path is such a file: the path itself was judged, and the files below it were not.
+Patterns are checked with RE2 in both cases, so that a pattern that works on one machine works on
+another. ripgrep reads no configuration file, which could name a program to run.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ if TYPE_CHECKING:
 
 
 class SearchArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Find the lines that hold a text, in a file or in all files beneath a directory, without those
-    that are hidden or hold secrets. Answers `path:line:text`, lines counted from 1."""
+    """Find the lines that contain a text, in a file or in all files below a directory. Hidden files
+    and files with names of secrets are skipped. Returns `path:line:text`, lines counted from 1."""
 
     pattern: Annotated[str, Meta(min_length=1)]
     path: str = "."
     regex: Annotated[bool, Meta(description="The pattern is a regular expression (RE2).")] = False
     ignore_case: bool = False
     glob: (
-        Annotated[str, Meta(min_length=1, description="Only in files that fit, as in `list`.")]
+        Annotated[str, Meta(min_length=1, description="Only in matching files, as in `list`.")]
         | None
     ) = None
     max_matches: Annotated[int, Meta(ge=1, le=AGENT_LISTED)] = 200
@@ -79,15 +79,15 @@ async def _search(asked: SearchArguments, context: ToolContext) -> ToolResult:
     with context.sandbox.opened(place) as descriptor:
         before, program = os.fstat(descriptor), _ripgrep(context)
         mode = before.st_mode
-        # By its name, a single file could be another one by the time ripgrep opens it.
+        # A single file is searched in Python: ripgrep opens it by name, and it could be replaced.
         if program and stat.S_ISDIR(mode):
             found = await _search_with_ripgrep(program, asked, place, glob, context)
-            _must_be_as_it_was(context, place, before)
+            _check_unchanged(context, place, before)
         elif stat.S_ISDIR(mode) or stat.S_ISREG(mode):
             found = await run_in_thread(
                 lambda stop: _search_in_python(pattern, asked, place, glob, context, stop)
             )
-        else:  # whoever reads from a pipe waits for somebody who may never write
+        else:  # reading from a named pipe could block forever
             raise ToolFailed(f"{place} is neither a file nor a directory")
     return _answer(found, asked.max_matches, context)
 
@@ -101,7 +101,7 @@ def read_pattern(source: str, *, regex: bool, ignore_case: bool = False) -> Patt
     try:
         return line_pattern(source, regex=regex, ignore_case=ignore_case)
     except PatternError as error:
-        raise ToolFailed(f"{source!r} is no regular expression: {error}") from error
+        raise ToolFailed(f"{source!r} is not a valid regular expression: {error}") from error
 
 
 def _answer(found: _SearchResult, most: int, context: ToolContext) -> ToolResult:
@@ -110,8 +110,8 @@ def _answer(found: _SearchResult, most: int, context: ToolContext) -> ToolResult
         fitting(f"{from_cwd(hit.place, context)}:{hit.line}:{clip(hit.text)}" for hit in hits)
     )
     cut = len(rows) < len(found.hits)
-    notes = [f"the first {len(rows)} matches; narrow the search for others"] if cut else []
-    notes += [] if rows else ["nothing was found"]
+    notes = [f"the first {len(rows)} matches; narrow the search for more"] if cut else []
+    notes += [] if rows else ["no matches"]
     notes += [found.note] if found.note else []
     text = "\n".join([*rows, *(f"[{note}]" for note in notes)])
     return ToolResult(text, details={"matches": len(rows), "truncated": cut})
@@ -141,39 +141,39 @@ async def _search_with_ripgrep(
         raise ToolFailed(f"ripgrep failed: {ran.stderr.strip() or ran.signal or ran.exit_code}")
     ended = ran.timed_out or ran.overflowed
     hits = list(_read(ran.stdout, place, glob))
-    return _SearchResult(hits, "the search was ended early; narrow it" if ended else "")
+    return _SearchResult(hits, "the search was stopped early; narrow it" if ended else "")
 
 
-def _must_be_as_it_was(context: ToolContext, place: str, before: os.stat_result) -> None:
-    """ripgrep goes by names: what it found where another directory was put is not answered."""
+def _check_unchanged(context: ToolContext, place: str, before: os.stat_result) -> None:
+    """Discard the result if the directory was replaced meanwhile: ripgrep opens it by name."""
     with context.sandbox.opened(place) as descriptor:
         if not os.path.samestat(os.fstat(descriptor), before):
-            raise ToolFailed(f"{place} became another directory while it was searched")
+            raise ToolFailed(f"{place} was replaced while it was searched")
 
 
-def _is_open(path: str, place: str) -> bool:
-    """Whether a file below the place was judged with it: not by itself hidden, nor a secret."""
+def _may_be_searched(path: str, place: str) -> bool:
+    """Return whether the judgement of `place` covers a file below it: not hidden, not a secret."""
     if path == place:
         return True
     hidden = any(part.startswith(".") for part in _inside(path, place).split("/"))
-    # Below the root: a directory `dev` there is not the system's.
+    # `/./` makes the path relative to the root: a directory `dev` in it is not the system's /dev.
     return not hidden and (is_secret(f"/./{place}") or not is_secret(f"/./{path}"))
 
 
 def _read(output: str, place: str, glob: Glob | None) -> Iterator[_SearchHit]:
-    """`path NUL number : text` in each line."""
+    """Parse the output of ripgrep: `path NUL number : text` in each line."""
     for row in output.split("\n"):
         path, found, rest = row.partition("\0")
         number, colon, text = rest.partition(":")
         if not (found and colon and number.isdigit()):
             continue
         path = os.path.normpath(path)
-        if _is_open(path, place) and (glob is None or glob.matches(_inside(path, place))):
+        if _may_be_searched(path, place) and (glob is None or glob.matches(_inside(path, place))):
             yield _SearchHit(path, int(number), text)
 
 
 def _inside(path: str, place: str) -> str:
-    """A path from the directory searched, or the name of the file searched."""
+    """Return a path relative to the searched directory, or the name of the searched file."""
     return os.path.basename(path) if path == place else os.path.relpath(path, place)
 
 
@@ -205,14 +205,14 @@ def _files(place: str, context: ToolContext, unwanted: threading.Event) -> Itera
     for entry in walk(context.sandbox, place, unwanted):
         if not (entry.is_directory or entry.is_link):
             path = os.path.normpath(os.path.join(place, entry.path))
-            if _is_open(path, place):
+            if _may_be_searched(path, place):
                 yield path
 
 
 def _in_file(pattern: Pattern, place: str, context: ToolContext, most: int) -> list[_SearchHit]:
     try:
         text = read_text(context.sandbox, place).decode("utf-8", "replace")
-    except (FileRefused, OutsideSandbox, OSError):  # binary, huge, not ours to read, gone
+    except (FileRefused, OutsideSandbox, OSError):  # binary, too large, not readable, deleted
         return []
     found = islice(matching_lines(pattern, text), most)
     return [_SearchHit(place, number + 1, line) for number, line in found]

@@ -1,9 +1,10 @@
-"""shell: a command of the agent's, run in the root without the person's keys, and in the kernel's
-sandbox where nobody was asked about it.
+"""The tool shell: runs a command of the agent without the person's keys, and in the kernel's
+sandbox unless the person approved the command.
 
-Not in the person's own shell and not as at a login, though `shell_exec` does both. Permission was
-given to a text read by the rules of `sh`; to zsh or fish the same text may mean something else (a
-pattern of zsh can run code). And a profile would set the keys again that were taken away.
+The command runs with bash or sh, not in the person's shell and not as a login shell, unlike
+`shell_exec`. Permission was given to a text that was parsed by the rules of `sh`; zsh or fish may
+read the same text differently (a pattern of zsh can run code). And a login profile would set the
+removed keys again.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ _SHELLS: Final = ("/bin/bash", "/usr/bin/bash", "/bin/sh")
 
 
 class ShellArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Run a command with bash, or with sh where there is none. It reads nothing, has 120 seconds
-    unless told otherwise, and what it leaves in the background is ended with it."""
+    """Run a command with bash, or with sh if there is no bash. Its standard input is empty, its
+    timeout is 120 seconds by default, and its background processes are killed when it ends."""
 
     command: Annotated[str, Meta(min_length=1)]
     label: Annotated[str, Meta(max_length=80, description="What it is for.")] | None = None
@@ -39,15 +40,15 @@ class ShellArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     outside_sandbox: Annotated[
         bool,
         Meta(
-            description="Have the person asked to run it outside the kernel's sandbox, in which "
-            "commands run that need no question."
+            description="Ask the person to run it outside the kernel's sandbox. Commands that need "
+            "no question run inside it."
         ),
     ] = False
 
 
 async def _shell(asked: ShellArguments, context: ToolContext) -> ToolResult:
     if not asked.command.strip() or "\0" in asked.command:
-        raise ToolFailed("the command is empty, or holds a NUL; give one that can be run")
+        raise ToolFailed("command is empty or contains a NUL")
     program = next((path for path in _SHELLS if os.access(path, os.X_OK)), "/bin/sh")
     ran = await command_runner.run_command(
         [program, "-c", asked.command],
@@ -56,7 +57,7 @@ async def _shell(asked: ShellArguments, context: ToolContext) -> ToolResult:
         seconds=bounded_seconds(asked.timeout_seconds),
         confinement=context.confinement,
     )
-    # Before it is cut: half a secret is not known for one.
+    # Redacted before it is cut, because half a secret is not recognized.
     safe = await run_in_thread(lambda _: _redacted(ran, context))
     result = await shell_result(asked.command, safe, context.cache)
     details = {
@@ -77,23 +78,26 @@ def _redacted(ran: CommandResult, context: ToolContext) -> CommandResult:
 
 
 def _sandbox_notes(ran: CommandResult, context: ToolContext) -> list[str]:
-    """Said where it may be why a command failed. The kernel does not say who refused something, and
-    what a program says of a network that it has not is its own affair."""
+    """Return notes about the kernel's sandbox if it may be the reason why a command failed.
+
+    The kernel does not report what refused an access, and programs report a missing network in
+    their own words, so this is a guess.
+    """
     held = context.confinement
     if held is None:
         return []
     limits = describe_confinement(held, context.sandbox.root)
-    may = f"nobody was asked about this command, so it {limits}"
+    sandboxed = f"this command ran without a question to the person, so it {limits}"
     if was_refused_by_kernel(ran, context.environment):
         return [
-            "something was refused, by the kernel's sandbox unless file modes refuse it as well",
-            may,
-            'call shell again with "outside_sandbox": true to have the person asked about it',
+            "an access was refused, by the kernel's sandbox unless file modes refuse it as well",
+            sandboxed,
+            'call shell again with "outside_sandbox": true to ask the person',
         ]
-    return [may] if ran.exit_code != 0 and ran.stderr else []
+    return [sandboxed] if ran.exit_code != 0 and ran.stderr else []
 
 
-def _result_text(result: ShellExecResult, about: list[str]) -> str:
+def _result_text(result: ShellExecResult, sandbox_notes: list[str]) -> str:
     notes = [
         f"the whole {stream} is in the tool output cache: {id}"
         for stream, id in (("stdout", result.stdout_cache_id), ("stderr", result.stderr_cache_id))
@@ -106,17 +110,17 @@ def _result_text(result: ShellExecResult, about: list[str]) -> str:
         notes.insert(0, "no output")
     if ending := _ending(result):
         notes.append(ending)
-    notes += about
+    notes += sandbox_notes
     return "\n".join([*filter(None, parts), *(f"[{note}]" for note in notes)])
 
 
 def _ending(result: ShellExecResult) -> str:
     if result.timed_out:
-        return f"it was ended after {result.duration_ms / 1000:.1f} s: its time was up"
+        return f"timed out and killed after {result.duration_ms / 1000:.1f} s"
     if result.overflowed:
-        return "it was ended because it wrote too much"
+        return "killed because it wrote too much"
     if result.signal is not None:
-        return f"ended by {result.signal}"
+        return f"killed by {result.signal}"
     return f"exit code {result.exit_code}" if result.exit_code else ""
 
 

@@ -1,7 +1,7 @@
-"""The tool todo: the list of what is to be done in one session, and where it is stored.
+"""The tool todo: the todo list of one session, and its storage in the session.
 
-At most one entry is being worked on. A change is made whole or not at all: a list that would break
-a rule stays as it was.
+At most one entry is in progress. A change is applied whole or not at all: a change that would break
+a rule leaves the list unchanged.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MARKS: Final[dict[Status, str]] = {
 
 
 class NewEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A thing to do."""
+    """An entry to add, which has no id yet."""
 
     content: Content
     status: Status = "pending"
@@ -39,13 +39,13 @@ class NewEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TodoEntry(NewEntry, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The same, with the number by which it is changed."""
+    """An entry of the list, with the id that `patch` names."""
 
     id: int
 
 
 class EntryChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is different about one entry from now on."""
+    """A change of one entry; members that are None stay as they are."""
 
     id: int
     content: Content | None = None
@@ -54,8 +54,8 @@ class EntryChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TodoArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Keep the list of what is to be done: `read` it, begin a `new` one, `append` entries, `patch`
-    some by their ids, or `clear` it. At most one entry is in progress."""
+    """Maintain the todo list: `read` it, start a `new` one, `append` entries, `patch` some by their
+    ids, or `clear` it. At most one entry may be in progress."""
 
     action: Literal["read", "new", "append", "patch", "clear"]
     entries: Annotated[tuple[NewEntry, ...], Meta(description="For `new` and `append`.")] = ()
@@ -63,13 +63,13 @@ class TodoArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TodoList:
-    """One thread's list."""
+    """The todo list of one session."""
 
     def __init__(self, entries: tuple[TodoEntry, ...] = ()) -> None:
         self.entries = entries
 
     def change(self, asked: TodoArguments) -> None:
-        """Raises `ToolFailed`, and then nothing has changed."""
+        """Apply a change. Raises `ToolFailed`; then the list is unchanged."""
         match asked.action:
             case "new":
                 self._replace_entries(_numbered(asked.entries, 1))
@@ -85,22 +85,22 @@ class TodoList:
 
     def _replace_entries(self, entries: tuple[TodoEntry, ...]) -> None:
         if len(entries) > AGENT_TODOS:
-            raise ToolFailed(f"a list has at most {AGENT_TODOS} entries")
+            raise ToolFailed(f"the list has at most {AGENT_TODOS} entries")
         if sum(entry.status == "in_progress" for entry in entries) > 1:
-            raise ToolFailed("at most one entry may be in_progress; finish the other one first")
+            raise ToolFailed("at most one entry may be in_progress; complete the other one first")
         self.entries = entries
 
     def __str__(self) -> str:
-        rows = (f"{one.id}. {_MARKS[one.status]} {one.content}" for one in self.entries)
+        rows = (f"{entry.id}. {_MARKS[entry.status]} {entry.content}" for entry in self.entries)
         return "\n".join(rows) or "[nothing to do]"
 
 
 def _numbered(entries: tuple[NewEntry, ...], first: int) -> tuple[TodoEntry, ...]:
     if not entries:
-        raise ToolFailed("there are no entries in the call; give at least one")
+        raise ToolFailed("entries is empty; give at least one entry")
     return tuple(
-        TodoEntry(one.content, one.status, one.priority, id=id)
-        for id, one in enumerate(entries, first)
+        TodoEntry(entry.content, entry.status, entry.priority, id=id)
+        for id, entry in enumerate(entries, first)
     )
 
 
@@ -141,11 +141,11 @@ class TodoStore:
             return TodoList()
         try:
             return TodoList(tuple(msgspec.json.decode(meta, type=_StoredTodos).todos))
-        except msgspec.ValidationError:  # of an import; a session is more than its list
+        except msgspec.ValidationError:  # an imported session with an invalid list is still usable
             return TodoList()
 
     async def save(self, session_id: str, todos: TodoList) -> None:
         meta = (await self._store.thread(session_id)).meta
         members = msgspec.json.decode(meta or b"{}", type=dict[str, msgspec.Raw])
-        kept = {**members, "todos": todos.entries}
-        await self._store.set_thread_meta(session_id, msgspec.json.encode(kept))
+        changed = {**members, "todos": todos.entries}
+        await self._store.set_thread_meta(session_id, msgspec.json.encode(changed))

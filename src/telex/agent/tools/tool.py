@@ -1,7 +1,7 @@
-"""What a tool is. The tools of plugins are made from the same parts.
+"""The types of a tool, its context and its result. Tools of plugins use the same types.
 
-A failure that the caller can do something about is an answer with `is_error`, so that a language
-model reads it; bad arguments are refused before anything runs (`tool_registry`).
+A failure that the caller can react to is a result with `is_error`, so that a language model reads
+it. Invalid arguments are refused before anything runs (`tool_registry`).
 """
 
 from __future__ import annotations
@@ -27,62 +27,63 @@ S = TypeVar("S", bound=msgspec.Struct)
 
 
 class ToolFailed(Exception):
-    """The tool could not do it; the sentence is the answer."""
+    """The tool failed; the message becomes the result."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
-    """What a tool works with, in one thread of one runtime."""
+    """The environment of a tool call, in one session of one runtime."""
 
     sandbox: Sandbox
     cwd: Path
-    """Where relative paths begin, inside the sandbox and without links."""
+    """The base of relative paths: a real path inside the sandbox."""
     cache: OutputCache
     environment: Mapping[str, str]
-    """The runtime's own; what a command gets of it is `command_runner`."""
+    """The environment of the runtime. `command_runner.agent_environment` filters it for
+    commands."""
     redactor: Redactor
     todos: TodoList
-    """The thread's, kept by whoever keeps the thread."""
+    """The list of the session. The caller stores it when it has changed."""
     confinement: Confinement | None = None
-    """What the kernel holds a program of this call to; None where the person decided."""
+    """The kernel sandbox for programs of this call; None if the person approved the call."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a tool answered."""
+    """The result of a tool call."""
 
     text: str
     is_error: bool = False
     details: Mapping[str, object] = field(default_factory=dict)
-    """The same for programs: a hash, a path, a list."""
+    """The result as data for programs: a hash, a path, a list."""
 
 
 @dataclass(frozen=True, slots=True)
 class Preview(Generic[A]):
-    """What a call would change, to be shown before permission is asked."""
+    """The change that a call would make, shown before the person is asked."""
 
     path: str
     diff: str
     truncated: bool
     message: str
-    """The same for a person: whole and escaped."""
+    """The whole change as text for a person, escaped."""
     pinned: A
-    """The arguments, bound to the file as it was looked at: run these, and a file that has changed
-    since is refused."""
+    """The arguments with the hash of the file that the preview shows. A call with these arguments
+    is refused if the file has changed since."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgentTool(Generic[A]):
-    """One tool."""
+    """A tool: its name, its description and schema for language models, and its functions."""
 
     name: str
     description: str
     schema: Mapping[str, Any]
-    """JSON Schema of its arguments, an object."""
+    """JSON Schema of the arguments, which are an object."""
     read: Callable[[bytes], A]
-    """The arguments from their JSON; `msgspec.DecodeError` where they are none."""
+    """Decodes the arguments from JSON. Raises `msgspec.DecodeError`."""
     run: Callable[[A, ToolContext], Awaitable[ToolResult]]
-    """Raises `ToolFailed`. When it is cancelled it returns after nothing of it runs any more."""
+    """Runs the call. Raises `ToolFailed`. A cancel returns only after all its work has stopped."""
     preview: Callable[[A, ToolContext], Awaitable[Preview[A]]] | None = None
 
 
@@ -92,14 +93,14 @@ def tool(
     run: Callable[[S, ToolContext], Awaitable[ToolResult]],
     preview: Callable[[S, ToolContext], Awaitable[Preview[S]]] | None = None,
 ) -> AgentTool[S]:
-    """A tool whose arguments are a struct. Its docstring is the description."""
-    described = " ".join((arguments.__doc__ or "").split())
+    """Make a tool whose arguments are a struct. The docstring of the struct is the description."""
+    description = " ".join((arguments.__doc__ or "").split())
     decoder = msgspec.json.Decoder(arguments)
-    return AgentTool(name, described, _schema(arguments), decoder.decode, run, preview)
+    return AgentTool(name, description, _schema(arguments), decoder.decode, run, preview)
 
 
 def _schema(arguments: type[msgspec.Struct]) -> dict[str, Any]:
-    """The object itself at the top, where those who offer tools to models want it."""
+    """Return the schema with the object at the top level, as model APIs expect it."""
     _, definitions = msgspec.json.schema_components([arguments], ref_template="#/$defs/{name}")
     schema = dict(definitions.pop(arguments.__name__))
     schema.pop("title", None)

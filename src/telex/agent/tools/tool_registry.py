@@ -1,7 +1,7 @@
-"""All tools by name, the built-in ones, and a call of one: from raw JSON to an answer.
+"""The registry of tools, the built-in tools, and a call of a tool: from raw JSON to its result.
 
-A call has two steps, because permission is asked between them: `prepare` reads the arguments, and
-`PreparedCall.run` does what they say. What a tool answers is bounded here, whoever wrote the tool.
+A call has two steps, because permission is checked between them: `prepare` decodes the arguments,
+and `PreparedCall.run` executes the call. The size of the result is limited here, for every tool.
 """
 
 from __future__ import annotations
@@ -33,33 +33,33 @@ if TYPE_CHECKING:
 
 
 Raw = bytes | msgspec.Raw
-"""Arguments as they came."""
+"""Arguments as received."""
 
 _TOOL_ERRORS = (
     *(ToolFailed, FileRefused, OutsideSandbox, NoSuchOutput),
     *(StartFailed, TreeSurvived, ConfigError),
 )
-"""What is an answer. Everything else that is raised is a mistake of ours."""
+"""Exceptions that become a result with `is_error`. Any other exception is a bug."""
 
 
 class UnknownTool(LookupError):
-    """There is no tool of that name (-32602)."""
+    """No tool has that name (-32602)."""
 
 
 class BadArguments(ValueError):
-    """The arguments are not what the tool takes (-32602)."""
+    """The arguments do not match the schema of the tool (-32602)."""
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedCall:
-    """A call that can be made."""
+    """A tool with decoded arguments."""
 
     tool: AgentTool[Any]
     arguments: Any
 
     async def preview(self, context: ToolContext) -> Preview[Any] | ToolResult | None:
-        """What it would change; the failure if it would fail; None for a tool that changes no
-        file. Nothing is changed."""
+        """Return the change that the call would make, without making it; the failure if the call
+        would fail; None for a tool that changes no file."""
         if self.tool.preview is None:
             return None
         try:
@@ -68,11 +68,11 @@ class PreparedCall:
             return _failure(error)
 
     def pinned(self, preview: Preview[Any]) -> PreparedCall:
-        """The same call, bound to what was shown."""
+        """Return the same call, bound to the file that the preview shows."""
         return replace(self, arguments=preview.pinned)
 
     def with_arguments(self, **places: str) -> PreparedCall:
-        """The same call of a tool of ours, with paths in place of those it was given."""
+        """Return the same call of a built-in tool with other paths."""
         return replace(self, arguments=msgspec.structs.replace(self.arguments, **places))
 
     async def run(self, context: ToolContext) -> ToolResult:
@@ -84,36 +84,37 @@ class PreparedCall:
 
 
 class ToolRegistry:
-    """Tools by name. Of two with one name, the first has it: a plugin's takes none of ours."""
+    """Tools by name. Of two tools with the same name the first counts, so that a plugin cannot
+    replace a built-in tool."""
 
     def __init__(
         self,
         tools: Iterable[AgentTool[Any]],
         more: Callable[[str], AgentTool[Any] | None] = lambda name: None,
     ) -> None:
-        """`more` knows tools that are made when they are named: `tools.plugins`."""
+        """`more` finds tools that are created on demand by name: those of `tools.plugins`."""
         self._tools: dict[str, AgentTool[Any]] = {}
         self._more = more
-        for one in tools:
-            self._tools.setdefault(one.name, one)
+        for each in tools:
+            self._tools.setdefault(each.name, each)
 
     def __iter__(self) -> Iterator[AgentTool[Any]]:
         return iter(self._tools.values())
 
     def prepare(self, name: str, arguments: Raw | Mapping[str, object] | None) -> PreparedCall:
-        """Raises `UnknownTool`, `BadArguments`."""
+        """Decode the arguments of a call. Raises `UnknownTool`, `BadArguments`."""
         if (tool := self._tools.get(name) or self._more(name)) is None:
             known = ", ".join(self._tools)
-            raise UnknownTool(f"there is no tool {name!r}; there are {known}")
+            raise UnknownTool(f"unknown tool {name!r}; known tools: {known}")
         try:
             return PreparedCall(tool, tool.read(_json(arguments)))
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-            raise BadArguments(f"bad arguments for {name}: {error}") from error
+            raise BadArguments(f"invalid arguments for {name}: {error}") from error
 
     async def call(
         self, name: str, arguments: Raw | Mapping[str, object] | None, context: ToolContext
     ) -> ToolResult:
-        """Both steps."""
+        """Prepare and run a call in one step."""
         return await self.prepare(name, arguments).run(context)
 
 
@@ -135,10 +136,10 @@ async def _bounded(result: ToolResult, context: ToolContext) -> ToolResult:
     if len(result.text.encode("utf-8", "replace")) <= AGENT_TOOL_RESULT_BYTES:
         return result
     ref_id = new_id()
-    note = f"[the whole is in the tool output cache: {ref_id}]"
+    note = f"[the whole result is in the tool output cache: {ref_id}]"
     try:
         await run_in_thread(lambda _: context.cache.save(ref_id, result.text))
-    except (OSError, ConfigError) as error:  # what was done is done, and is note
+    except (OSError, ConfigError) as error:  # the call has had its effect, so its result counts
         note = not_kept_note(error)
     shown, _ = excerpt(result.text, AGENT_READ_BYTES)
     return replace(result, text=f"{shown}\n{note}")
@@ -148,4 +149,4 @@ BUILTIN_TOOLS: Final[tuple[AgentTool[Any], ...]] = (
     *(READ, READ_LINE, WRITE, EDIT, SEARCH, LIST, SHELL, TODO),
     *(CACHED, CACHED_LINE, CACHED_GREP),
 )
-"""Our own, in the order in which they are offered."""
+"""The built-in tools, in the order in which they are offered to a model."""

@@ -1,5 +1,5 @@
-"""`telex adapter`: for whoever writes one. Each command is in the file of its name, `try_` for the
-one whose name is Python's; what they share is in `adapter_target`."""
+"""`telex adapter`: commands for authors of adapters. Each is in the file of its name (`try_`, as
+`try` is a keyword); `adapter_target` has what they share."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import click
 
 from telex.cli.root import LazyCommand
 
-HELP = """Make, try and test adapters: what a program's screen means.
+HELP = """Make, try and test adapters, which know a program's states.
 
 An adapter is a plugin in Lua: a directory with a manifest, its sources, and fixtures, which are
-screens and what the plugin is to say of them. Where a command wants a NAME, that is the name of a
-plugin that comes with telex or is installed, or a path, such as ./mine.
+screens with their states. NAME is the name of a built-in or installed adapter, or a path, such as
+./mine.
 
 \b
   telex adapter list
@@ -22,11 +22,11 @@ plugin that comes with telex or is installed, or a path, such as ./mine.
 """
 
 COMMANDS = {
-    "list": "List the adapters there are, and what each may do.",
-    "new": "Write a plugin that works, to begin with.",
-    "record": "Run a program and keep its screens as fixtures.",
-    "test": "Run the fixtures of plugins and show what differs.",
-    "try": "Run a program with what a plugin says of it below.",
+    "list": "List the adapters and their permissions.",
+    "new": "Write a working adapter to start from.",
+    "record": "Run a program and save its screens as fixtures.",
+    "test": "Run the fixtures of adapters and show differences.",
+    "try": "Run a program with its adapter's state below it.",
 }
 
 

@@ -1,4 +1,4 @@
-"""What `try` and `record` run: the command that was given, or the one that the manifest names."""
+"""The program of `try` and `record`: the given command, or the one in the manifest."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ target = click.argument(
 
 
 def default_program(context: click.Context, plugin: LuaPlugin | None) -> tuple[str, ...]:
-    """What a plugin's manifest says to start."""
+    """Return the program that a plugin's manifest names."""
     if plugin is None or plugin.manifest.default_target is None:
-        raise click.UsageError("say what to run: -- COMMAND", context)
+        raise click.UsageError("name a program: -- COMMAND", context)
     target = plugin.manifest.default_target
     return (target.program, *target.args)
 
 
 def environment(plugin: LuaPlugin | None) -> Mapping[str, str | None]:
-    """What a plugin wants its program to find."""
+    """Return the environment that a plugin sets for its program."""
     if plugin is None or plugin.manifest.default_target is None:
         return {}
     target = plugin.manifest.default_target

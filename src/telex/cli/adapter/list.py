@@ -1,4 +1,4 @@
-"""`telex adapter list`: those that come with telex and those installed, read and not run."""
+"""`telex adapter list`: built-in and installed adapters, read from their manifests."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from telex.adapters.lua_plugin import LuaPlugin
     from telex.config.places import Places
 
-HELP = """List the adapters there are, and what each may do.
+HELP = """List the adapters and their permissions.
 
-They come with telex, or lie in its data directory for adapters: each is a directory with a manifest
-there. None is run. One that cannot be used is listed with the reason. What one may do is what its
-manifest asks for.
+Adapters are built in, or are directories with a manifest in telex's data directory for adapters.
+None is run. An adapter that cannot be used is listed with the reason. The permissions are those
+that its manifest asks for.
 
 \b
   telex adapter list
@@ -28,7 +28,7 @@ manifest asks for.
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """One line."""
+    """An adapter in the list."""
 
     name: str
     plugin: LuaPlugin | None
@@ -60,8 +60,8 @@ def command(as_json: bool) -> None:
     here = places.find()
     listed = sorted(_listed(here), key=lambda one: (not one.builtin, one.name))
     if as_json:
-        told = {"adapters": [_object(one) for one in listed], "directory": str(here.adapters)}
-        say(json.dumps(told, ensure_ascii=False))
+        listing = {"adapters": [_object(one) for one in listed], "directory": str(here.adapters)}
+        say(json.dumps(listing, ensure_ascii=False))
         return
     for line in _lines(listed):
         say(line)

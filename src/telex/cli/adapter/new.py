@@ -1,4 +1,4 @@
-"""`telex adapter new`: a plugin that works, to begin with."""
+"""`telex adapter new`: a working adapter to start from."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import click
 
 from telex.cli.console import say
 
-HELP = """Write a plugin that works, to begin with.
+HELP = """Write a working adapter to start from.
 
-It is written to DIR/NAME, by default ./NAME, and knows anything with a prompt: a manifest, rules in
-Lua with comments, one fixture, and a README. Nothing is replaced.
+The adapter is written to DIR/NAME, by default ./NAME, and recognises any prompt: a manifest, rules
+in Lua with comments, one fixture, and a README. Existing files are not replaced.
 
 \b
   telex adapter new mine
@@ -44,7 +44,7 @@ def command(parent: Path, name: str) -> None:
 
 
 def _check(name: str) -> None:
-    """A name that no server would take is a mistake in usage."""
+    """Check the name: one that no server accepts is a usage error."""
     from telex.adapters.manifest import BadManifest, check
     from telex.adapters.plugin_registry import builtin_plugins
 
@@ -53,4 +53,6 @@ def _check(name: str) -> None:
     except BadManifest as bad:
         raise click.BadParameter(bad.problems[0].problem, param_hint="NAME") from bad
     if name in {plugin.name for plugin in builtin_plugins()}:
-        raise click.BadParameter(f"{name} comes with telex; choose another", param_hint="NAME")
+        raise click.BadParameter(
+            f"{name} is a built-in adapter; choose another name", param_hint="NAME"
+        )

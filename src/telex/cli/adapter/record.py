@@ -1,4 +1,4 @@
-"""`telex adapter record`: a program driven by hand, and its screens kept as fixtures."""
+"""`telex adapter record`: use a program by hand, and save its screens as fixtures."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from telex.config import places
 if TYPE_CHECKING:
     from telex.adapters.lua_plugin import LuaPlugin
 
-HELP = """Run a program and keep its screens as fixtures.
+HELP = """Run a program and save its screens as fixtures.
 
-The key asks for a name (Enter takes the next number, Escape changes your mind), and adds the screen
-as it was when it was pressed to recorded.toml, with what the plugin says of it, for you to correct.
-Nothing is replaced.
+Press the key to save the screen, and enter a name: Enter alone takes the next number, Escape
+cancels. The screen is added to recorded.toml with the state that the adapter sees, for you to
+correct. Existing fixtures are not replaced.
 
-That file is in the plugin's directory `fixtures`, or in --into. A plugin of that NAME need not be
-there yet: then it is in NAME/fixtures, and you say which state each screen shows.
+The file is in the adapter's directory `fixtures`, or in --into. If there is no adapter NAME yet, it
+is in NAME/fixtures, and you add the state of each screen.
 
-Secrets are masked as far as they can be recognised. Read what was written before you share it.
+Secrets that telex recognises are masked. Read the file before you share it.
 
 \b
   telex adapter record ./mine -- bash
@@ -39,10 +39,10 @@ Secrets are masked as far as they can be recognised. Read what was written befor
     default="ctrl_]",
     show_default=True,
     metavar="KEY",
-    help="What keeps a screen: ctrl_ and a letter or one of [ \\ ] ^ _.",
+    help="Key that saves a screen: ctrl_ and a letter or one of [ \\ ] ^ _.",
 )
 @click.option(
-    "--into", type=click.Path(file_okay=False, path_type=Path), help="Where fixtures are written."
+    "--into", type=click.Path(file_okay=False, path_type=Path), help="Directory for the fixtures."
 )
 @click.argument("name", shell_complete=completion_candidates.adapters)
 @target
@@ -70,7 +70,7 @@ def command(
 
 
 def _plugin(name: str) -> tuple[LuaPlugin | None, str]:
-    """The plugin, or why there is none: screens can be kept before there is one that works."""
+    """Return the plugin, or why it does not load: screens can be saved before it works."""
     from telex.adapters.lua_plugin import PluginRefused
     from telex.adapters.manifest import BadManifest
     from telex.adapters.plugin_registry import PluginNotFound, find_plugin
@@ -84,7 +84,7 @@ def _plugin(name: str) -> tuple[LuaPlugin | None, str]:
 
 
 def _directory(name: str, plugin: LuaPlugin | None) -> Path:
-    """Not into telex itself, for one that comes with it."""
+    """Return where to write fixtures; for a built-in adapter not into telex itself."""
     from telex.adapters.fixtures import DIRECTORY
     from telex.adapters.plugin_registry import MANIFEST
 

@@ -1,4 +1,4 @@
-"""`telex adapter test`: the fixtures of plugins, run for real."""
+"""`telex adapter test`: run the fixtures of adapters in real workers."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from telex.adapters.lua_plugin import LuaPlugin
     from telex.adapters.protocol import AdapterState
 
-HELP = """Run the fixtures of plugins and show what differs.
+HELP = """Run the fixtures of adapters and show differences.
 
-A fixture is a table in a TOML file of the plugin's directory `fixtures`: a screen, and what the
-plugin is to say of it.
+A fixture is a table in a TOML file of the adapter's directory `fixtures`: a screen, and the state
+that the adapter must see in it.
 
 \b
   screen          the screen's text
@@ -31,14 +31,14 @@ plugin is to say of it.
   rule            the rule that decided
   evidence        why
   min_confidence  from 0 to 1
-  metadata        by key; keys that are not named are not looked at
-  last_intent     what the adapter was last told to do
-  context         what else the plugin is shown: stable_ms, title, screen_cursor,
+  metadata        by key; other keys are not compared
+  last_intent     the last intent that was sent
+  context         further input of the adapter: stable_ms, title, screen_cursor,
                   transcript, process_exited, exit_code, alternate_screen, size
-  near_miss       that it only looks like another state, for whoever reads it
-  note            what else to know, for whoever reads it
+  near_miss       the state that this screen resembles, for readers
+  note            a comment for readers
 
-All but the first two may be left out. The exit code is 0 if everything is as expected, else 1.
+All but the first two are optional. The exit code is 0 if all fixtures pass, else 1.
 
 \b
   telex adapter test ./mine
@@ -49,7 +49,7 @@ _MADE = "`telex adapter record` makes them"
 
 
 @click.command(help=HELP)
-@click.option("-v", "--verbose", is_flag=True, help="Also show what was said where it was right.")
+@click.option("-v", "--verbose", is_flag=True, help="Also show the states of fixtures that pass.")
 @click.argument(
     "names",
     metavar="NAME...",
@@ -87,7 +87,7 @@ async def _tested(names: tuple[str, ...], verbose: bool) -> bool:
 
 
 class _Testing:
-    """One plugin, its fixtures one after the other."""
+    """Runs the fixtures of one plugin, one after the other."""
 
     def __init__(self, plugin: LuaPlugin, workers: WorkerPool, verbose: bool) -> None:
         self._plugin = plugin
@@ -96,7 +96,7 @@ class _Testing:
         self._passed = self._failed = 0
 
     async def run(self) -> bool:
-        """Whether all is as expected. Says how it went."""
+        """Run all fixtures and print the results. Returns whether all passed."""
         from telex.adapters.fixtures import DIRECTORY, read_fixtures
 
         manifest = self._plugin.manifest
@@ -119,7 +119,7 @@ class _Testing:
         return not self._failed
 
     async def _describe(self, instance: Instance) -> None:
-        """What a plugin says of itself is asked once, so that a mistake in it is seen here."""
+        """Call the plugin's `describe` once, so that an error in it is shown."""
         from telex.adapters.classification import read_catalogue
         from telex.adapters.errors import PluginProblem
 
@@ -133,7 +133,7 @@ class _Testing:
         from telex.adapters.classification import classify
         from telex.adapters.fixtures import differences
 
-        said = await classify(instance, fixture.shown())
+        said = await classify(instance, fixture.context())
         if said.problem is not None:
             self._fail(fixture.name)
             _print("", f"{said.problem.function}: {said.problem.problem}")
@@ -158,7 +158,7 @@ def _told(state: AdapterState) -> str:
 
 
 def _diff(found: list[FixtureDifference]) -> Iterator[str]:
-    """Both values of each field, one above the other, so that the eye sees where they part."""
+    """Yield both values of each field, one above the other, so that the difference is visible."""
     wide = max(len(one.field) for one in found)
     for one in found:
         for word, value, colour in (("wanted", one.wanted, "green"), ("got   ", one.got, "red")):
@@ -169,7 +169,7 @@ def _diff(found: list[FixtureDifference]) -> Iterator[str]:
 
 
 def _print(mark: str, text: str) -> None:
-    """Where it is a mark's first line, in its colour."""
+    """Print a line; with a mark, in the colour of the mark."""
     head = f"  {mark:<6}"
     if coloured() and mark:
         head = click.style(head, fg="green" if mark == "ok" else "red")

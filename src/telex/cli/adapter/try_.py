@@ -1,4 +1,4 @@
-"""`telex adapter try`: a program, with what a plugin says of it below."""
+"""`telex adapter try`: a program, with the state that its adapter sees below it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from telex.cli import completion_candidates
 from telex.cli.adapter.adapter_target import default_program, environment, target
 from telex.config import places
 
-HELP = """Run a program with what a plugin says of it below.
+HELP = """Run a program with its adapter's state below it.
 
-The panel shows the state, its confidence, the rule that decided, the evidence and the metadata, and
-how long the plugin took; what is wrong with the plugin is shown in red. It is asked whenever the
-screen changed, and again when it has stood still for 300 ms.
+The panel shows the state, its confidence, the rule that decided, the evidence, the metadata and the
+adapter's time; errors of the adapter are red. The adapter is asked whenever the screen changes, and
+again when it has not changed for 300 ms.
 
-Everything typed goes to the program, but for the key that ends it. Without a COMMAND the manifest's
-own is run. The exit code is the program's.
+All input goes to the program, except the key that ends it. Without a COMMAND, the program of the
+manifest is run. The exit code is the program's.
 
 \b
   telex adapter try shell
@@ -29,7 +29,7 @@ own is run. The exit code is the program's.
     default="ctrl_]",
     show_default=True,
     metavar="KEY",
-    help="What ends it: ctrl_ and a letter or one of [ \\ ] ^ _.",
+    help="Key that ends it: ctrl_ and a letter or one of [ \\ ] ^ _.",
 )
 @click.argument("name", shell_complete=completion_candidates.adapters)
 @target

@@ -1,5 +1,5 @@
-"""`telex agent`: serves the agent runtime. `exec` has a file of its own; the commands on the store
-of sessions are in `store_commands`."""
+"""`telex agent`: serve the agent runtime. `exec` has its own file, and `store_commands` has the
+commands on the store of sessions."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from telex.cli.root import LazyCommand
 
 HELP = """Serve an agent to any UI, by JSON-RPC.
 
-With no door named, on standard input and output: a line of JSON each way, stdout for the protocol
-alone. It is the runtime of the agent UI protocol; docs/reference/agent-protocol.md says how.
+Without a listener it serves standard input and output: one line of JSON for each message, and
+stdout carries only the protocol, which docs/reference/agent-protocol.md describes.
 
 \b
   telex agent
   telex agent --socket /tmp/agent.sock --http 127.0.0.1:8024
   telex agent exec "list *.py"
 
-With nothing configured it has no language model, says so, and obeys plain commands.
+Without a configured model it executes plain commands, and says that it has no language model.
 """
 
 COMMANDS = {
-    "exec": "Say one thing to the agent, and print what it does.",
+    "exec": "Send one message to the agent, and print the run.",
     "sessions": "List the stored sessions.",
-    "remembered": "List the answers you asked to be remembered, or forget one.",
+    "remembered": "List the remembered answers, or forget one.",
     "export": "Print sessions as NDJSON.",
-    "import": "Take sessions from an export into the store.",
-    "verify": "Say whether the store is as it was written.",
+    "import": "Import sessions from an export.",
+    "verify": "Check the store for damage.",
 }
 
 
@@ -60,9 +60,8 @@ def command(
     wanted = Wanted(flags_of(context), root, mode, script, diagnostics)
     if context.invoked_subcommand is not None:
         if stdio or socket or http:
-            raise click.UsageError(
-                f"{context.invoked_subcommand} serves nobody: leave out the door"
-            )
+            name = context.invoked_subcommand
+            raise click.UsageError(f"{name} opens no listener; remove --stdio, --socket and --http")
         context.obj = wanted
         return
     from telex.cli.agent.composition import serve_agent
@@ -76,7 +75,7 @@ def command(
         allow_remote=allow_remote,
     )
     if listeners.stdio and sys.stdin.isatty():
-        explain('telex: a UI speaks here, in JSON. Say something yourself: telex agent exec "help"')
+        explain('telex: this expects JSON from a UI. To send a message: telex agent exec "help"')
     run(serve_agent(wanted, listeners))
 
 

@@ -1,4 +1,4 @@
-"""A runtime as the command line and the configuration want it."""
+"""Builds a runtime from the command line and the configuration, and serves it."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ if TYPE_CHECKING:
 
 
 NOT_HELD = "sandbox-is-missing"
-"""The file that says that this was told."""
+"""The file with the last warning about the sandbox, so that it is printed once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What the person said on the command line."""
+    """The options of the command line."""
 
     flags: Flags = EMPTY
     root: Path | None = None
@@ -60,11 +60,11 @@ class Wanted:
 
     @property
     def cwd(self) -> Path:
-        """Where relative paths begin."""
+        """The directory that relative paths start from."""
         return Path(os.path.realpath(self.root or Path.cwd()))
 
     def load(self) -> Config:
-        """The root's, not that of the directory one stands in. Says what is wrong with it."""
+        """Load the configuration for the root, not for the current directory. Prints warnings."""
         config = load(places.find(), directory=self.cwd, flags=self.flags)
         for warning in config.warnings:
             warn(warning)
@@ -73,7 +73,7 @@ class Wanted:
 
 @asynccontextmanager
 async def served_agent(wanted: Wanted, config: Config) -> AsyncIterator[AgentServer]:
-    """Closed at the end of the block."""
+    """Build a runtime and its server. The end of the block closes both."""
     found = places.find()
     async with _tools(config, found) as tools:
         store = await Store.open(found.database)
@@ -90,7 +90,7 @@ async def served_agent(wanted: Wanted, config: Config) -> AsyncIterator[AgentSer
 
 @asynccontextmanager
 async def _tools(config: Config, found: Places) -> AsyncIterator[ToolRegistry]:
-    """Ours, and those of the plugins that are configured; none of these is started yet."""
+    """The built-in tools, and those of the configured plugins, which start when they are used."""
     if not config.settings.agent.plugins:
         yield ToolRegistry(BUILTIN_TOOLS)
         return
@@ -104,7 +104,7 @@ async def _runtime(
     wanted: Wanted, config: Config, found: Places, store: Store, tools: ToolRegistry
 ) -> AgentRuntime:
     sandbox = find_sandbox(wanted.cwd, wanted.root)
-    tell_what_is_not_held(found.state / NOT_HELD, Mode(wanted.mode))
+    warn_about_confinement(found.state / NOT_HELD, Mode(wanted.mode))
     redactor = redactor_of(config.settings)
     surroundings = AgentContext(
         sandbox,
@@ -129,20 +129,20 @@ async def _runtime(
     )
 
 
-def tell_what_is_not_held(told: Path, mode: Mode, kernel: Kernel | None = None) -> None:
-    """Once, at the first run here, and again where it has become something else. In mode full
-    nothing is held anyway."""
+def warn_about_confinement(seen: Path, mode: Mode, kernel: Kernel | None = None) -> None:
+    """Warn about a missing kernel sandbox at the first run, and again when the reason changes. Mode
+    `full` uses no sandbox, so it needs no warning."""
     kernel = kernel or asked_kernel()
     if kernel.is_whole or mode is Mode.FULL:
         return
     text = "; ".join(lacking(kernel))
-    if read_file(told) == text.encode():
+    if read_file(seen) == text.encode():
         return
     warn(
         f"the kernel's sandbox is missing: {text}. What the agent runs without a question is "
         "judged by its text, and nothing stops what that misses (telex doctor)"
     )
-    write_private(told, text.encode())
+    write_private(seen, text.encode())
 
 
 def _cores(wanted: Wanted) -> dict[str, Core]:
@@ -157,7 +157,7 @@ def _trusted(project: ProjectFile | None) -> ProjectFile | None:
 
 
 def _layers(user_file: Path, project: ProjectFile | None) -> list[RuleLayer]:
-    """The person's own rules, and those of a project that is trusted."""
+    """The rules of the user, and those of a trusted project."""
     layers = []
     if (content := read_file(user_file)) is not None:
         layers.append(_layer("user", content, user_file))
@@ -179,7 +179,8 @@ def _layer(name: str, content: bytes, path: Path) -> RuleLayer:
 
 
 def plugin_supervisors(config: Config, places: Places) -> PluginSupervisors:
-    """Close them. Nothing is started; what is not there or may not be run is told and left out."""
+    """The supervisors of the configured plugins, which the caller closes. No plugin is started yet.
+    A plugin that is missing or not allowed is left out, with a warning."""
     there = {one.name: one for one in discovery.find(places, os.environ, Path.cwd()).found}
     used = []
     for name in dict.fromkeys(config.settings.agent.plugins):

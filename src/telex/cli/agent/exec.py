@@ -1,4 +1,4 @@
-"""`telex agent exec`: one thing said to the agent, and what it does about it."""
+"""`telex agent exec`: send one message to the agent, and print the run."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ from telex.cli.agent.runtime_options import behaving
 if TYPE_CHECKING:
     from telex.cli.agent.composition import Wanted
 
-HELP = """Say one thing to the agent, and print what it does.
+HELP = """Send one message to the agent, and print the run.
 
-What it answers goes to stdout, what it does on the way to stderr. On a terminal you are asked
-before anything that needs permission; elsewhere that is denied, and so it is with --json, which
-prints every notification as a line of JSON. Ctrl-C cancels the run. A TEXT of `-` is read from
-standard input.
+The answer goes to stdout, everything before it to stderr. On a terminal you are asked before
+anything that needs permission. Elsewhere that is denied, and also with --json, which prints every
+notification as a line of JSON. Ctrl-C cancels the run. A TEXT of `-` is read from standard input.
 
 \b
   telex agent exec "list *.py"
@@ -33,9 +32,9 @@ cancelled.
 
 
 @click.command(help=HELP)
-@click.option("--json", "as_json", is_flag=True, help="Each notification as a line of JSON.")
-@click.option("--session", metavar="ID", help="Go on with a session.")
-@click.option("--last", is_flag=True, help="Go on with the session that was used last.")
+@click.option("--json", "as_json", is_flag=True, help="Print each notification as a line of JSON.")
+@click.option("--session", metavar="ID", help="Continue this session.")
+@click.option("--last", is_flag=True, help="Continue the session that was used last.")
 @behaving
 @click.argument("text")
 @click.pass_context
@@ -52,7 +51,7 @@ def command(
     from telex.cli.event_loop import run
 
     if last and session is not None:
-        raise click.UsageError("--last and --session name two sessions; say one of them")
+        raise click.UsageError("--last and --session name two sessions; give one of them")
     said = Said(
         _text(text),
         session,
@@ -64,7 +63,7 @@ def command(
 
 
 def _text(given: str) -> str:
-    """Raises `UsageError`: what is said is text."""
+    """Return the text, or standard input for `-`. Raises `UsageError` if it is not UTF-8."""
     try:
         return sys.stdin.buffer.read().decode() if given == "-" else given.encode().decode()
     except UnicodeError:
@@ -72,7 +71,7 @@ def _text(given: str) -> str:
 
 
 def _wanted(context: click.Context, behaviour: dict[str, Any]) -> Wanted:
-    """What is said after `exec` holds, and what was said before it otherwise."""
+    """Options after `exec` replace those before it."""
     given = {
         name: value
         for name, value in behaviour.items()

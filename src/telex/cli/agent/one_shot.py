@@ -1,4 +1,4 @@
-"""A UI for one run: the same protocol as any other UI speaks, within this process."""
+"""`telex agent exec` as a UI: a client of a runtime in this process, for one run."""
 
 from __future__ import annotations
 
@@ -14,45 +14,59 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import click
 import msgspec
+from msgspec import UNSET, Raw
 
-from telex.agent import protocol
 from telex.agent.permissions.confirmation import NO_CONFIRM
 from telex.agent.protocol import runs, ui_requests
-from telex.agent.protocol.sessions import SessionListResult
+from telex.agent.protocol.events import (
+    FinalEvent,
+    ReasoningEvent,
+    StepCompleteEvent,
+    TextEvent,
+    ToolCallEvent,
+    ToolResultEvent,
+)
+from telex.agent.protocol.extensions import TodosUpdate
 from telex.agent.run_context import DENIED
+from telex.agent.run_stream import RunEvent
+from telex.agent.runtime_access import in_process
 from telex.cli.agent.composition import served_agent
 from telex.cli.console import explain, printable, say
-from telex.rpc.dialects.json_rpc import JsonRpc
-from telex.rpc.methods import Methods
-from telex.rpc.peer import Peer
-from telex.rpc.testing import memory_channels
 from telex.version import __version__
 from telex.wire.limits import CHUNK_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Coroutine, Iterator
 
-    from telex.agent.protocol.runs import RunStartResult
+    from telex.agent.client import AsyncAgent
+    from telex.agent.protocol.events import AgentEvent
+    from telex.agent.run_stream import AsyncRun, RunMessage
+    from telex.agent.ui_callbacks import UiOptions
     from telex.cli.agent.composition import Wanted
 
 
-# A line that the person types, waited for in the event loop: a cancel ends the waiting.
+# Reading a line from the terminal in the event loop.
 #
-# Reading in a thread cannot be cancelled, and the program would hang at its end until Enter is
-# pressed. So the terminal is read when it has something; it keeps its own line editing.
+# A read in a thread cannot be cancelled: the program would wait for Enter before it exits. So the
+# event loop watches the terminal, which keeps its own line editing, and reads when a line is there.
 
 
 async def read_typed_line(question: str, *, hide: bool = False, fresh: bool = False) -> str | None:
-    """What was typed on standard input, a terminal; None at its end. `fresh`: what was typed before
-    the question was there is no answer to it."""
+    """Return a line from standard input, which is a terminal; None at its end.
+
+    Args:
+        question: Printed on stderr before the line is read.
+        hide: Do not echo the line.
+        fresh: Discard input that was typed before the question was printed.
+    """
     descriptor = sys.stdin.fileno()
     if fresh:
         termios.tcflush(descriptor, termios.TCIFLUSH)
     click.echo(question, nl=False, err=True)
-    came: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-    with _silent(descriptor, hide), _reading(descriptor, came):
+    typed: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+    with _echo_off(descriptor, hide), _reading(descriptor, typed):
         try:
-            line = await came
+            line = await typed
         except asyncio.CancelledError:
             click.echo(err=True)
             raise
@@ -62,10 +76,10 @@ async def read_typed_line(question: str, *, hide: bool = False, fresh: bool = Fa
 
 
 @contextmanager
-def _reading(descriptor: int, came: asyncio.Future[bytes]) -> Iterator[None]:
+def _reading(descriptor: int, line: asyncio.Future[bytes]) -> Iterator[None]:
     def ready() -> None:
-        if not came.done():
-            came.set_result(os.read(descriptor, CHUNK_BYTES))
+        if not line.done():
+            line.set_result(os.read(descriptor, CHUNK_BYTES))
 
     loop = asyncio.get_running_loop()
     loop.add_reader(descriptor, ready)
@@ -76,7 +90,7 @@ def _reading(descriptor: int, came: asyncio.Future[bytes]) -> Iterator[None]:
 
 
 @contextmanager
-def _silent(descriptor: int, hide: bool) -> Iterator[None]:
+def _echo_off(descriptor: int, hide: bool) -> Iterator[None]:
     if not hide:
         yield
         return
@@ -90,7 +104,7 @@ def _silent(descriptor: int, hide: bool) -> Iterator[None]:
         termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
 
 
-# The person at the terminal answers what a run asks.
+# The functions that answer questions, at the terminal.
 
 
 async def confirm(params: ui_requests.UiConfirmRequestParams) -> ui_requests.UiConfirmResult:
@@ -127,7 +141,7 @@ def _choices(params: ui_requests.UiConfirmRequestParams) -> str:
 
 
 def answer_of(said: str, params: ui_requests.UiConfirmRequestParams) -> ui_requests.UiConfirmResult:
-    """What the person typed, as an answer. Only a yes is a yes."""
+    """Turn a typed line into an answer. Everything but a yes is a no."""
     match said.strip().lower():
         case "y" | "yes":
             return ui_requests.UiConfirmResult(ok=True)
@@ -140,67 +154,83 @@ def answer_of(said: str, params: ui_requests.UiConfirmRequestParams) -> ui_reque
     )
 
 
-# What `telex agent exec` prints of a run: for people, or each notification for programs.
+# Printing a run: the answer for people, or every message for programs.
 
 
-class Printing(Protocol):
-    def started(self, run: RunStartResult) -> None: ...
+class Printer(Protocol):
+    """Prints one run. Raises `OSError` where the output cannot be written."""
 
-    def told(self, method: str, params: object) -> None: ...
+    def started(self, run: AsyncRun) -> None: ...
 
-
-class AsJson:
-    """Lines in ASCII: a terminal obeys nothing of them."""
-
-    def started(self, run: RunStartResult) -> None:
-        self._line({"method": "run.start", "result": run})
-
-    def told(self, method: str, params: object) -> None:
-        self._line({"method": method, "params": params})
-
-    def _line(self, message: object) -> None:
-        click.echo(json.dumps(json.loads(msgspec.json.encode(message))))
+    def received(self, message: RunMessage) -> None: ...
 
 
-class AsText:
-    """The answer on stdout, all else on stderr."""
+class JsonPrinter:
+    """Prints each notification as a line of ASCII, so that a terminal obeys nothing of it."""
+
+    def started(self, run: AsyncRun) -> None:
+        self._line("run.start", result=runs.RunStartResult(run.run_id, run.session_id))
+
+    def received(self, message: RunMessage) -> None:
+        match message:
+            case RunEvent(run_id=run_id, seq=seq, raw=raw, meta=meta):
+                kept = Raw(msgspec.json.encode(meta)) if meta else UNSET
+                notice = runs.AgentEventNotify(run_id, seq, Raw(raw), kept)
+                self._line("agent.event", params=notice)
+            case runs.RunStatusNotify():
+                self._line("run.status", params=message)
+            case runs.RunContextNotify():
+                self._line("run.context", params=message)
+            case runs.LlmCallDiagnostics() | runs.SummaryDiagnostics():
+                self._line("run.diagnostics", params=message)
+            case TodosUpdate():
+                self._line("todos.update", params=message)
+
+    def _line(self, method: str, **members: object) -> None:
+        encoded = msgspec.json.encode({"method": method, **members})
+        click.echo(json.dumps(json.loads(encoded)))
+
+
+class TextPrinter:
+    """Prints the answer on stdout, and all else on stderr."""
 
     def __init__(self, hint: str = "") -> None:
+        """`hint` is printed at the end if a call was denied because no person could be asked."""
         self._hint = hint
-        """Said at the end, when something was denied because nobody could be asked."""
         self._error = ""
+        """The result of a failed tool, which is printed unless it is the answer too."""
         self._denied = False
 
-    def started(self, run: RunStartResult) -> None:
-        """Nobody needs to know."""
+    def started(self, run: AsyncRun) -> None:
+        """Print nothing: the ids are for programs."""
 
-    def told(self, method: str, params: object) -> None:
-        match params:
-            case runs.AgentEventNotify():
-                self._event(json.loads(bytes(params.event)))
+    def received(self, message: RunMessage) -> None:
+        match message:
+            case RunEvent(event=event):
+                self._print_event(event)
             case runs.RunStatusNotify(status="error"):
-                explain(f"telex: the run failed: {params.message}")
+                explain(f"telex: the run failed: {message.message}")
 
-    def _event(self, event: dict[str, Any]) -> None:
+    def _print_event(self, event: AgentEvent) -> None:
         match event:
-            case {"type": "final", "content": str(content)}:
-                if content == self._error:  # what went wrong is the answer: once is enough
+            case FinalEvent(content=content):
+                if content == self._error:
                     self._error = ""
-                self._failed()
+                self._print_error()
                 say(content)
                 if self._denied and self._hint:
                     explain(self._hint)
-            case {"type": "text" | "reasoning", "content": str(content)}:
-                self._failed()
+            case TextEvent(content=content) | ReasoningEvent(content=content):
+                self._print_error()
                 explain(content)
-            case {"type": "tool_call", "tool": tool, "args": args}:
-                self._failed()
+            case ToolCallEvent(tool=tool, args=args):
+                self._print_error()
                 explain(f"> {tool} {json.dumps(args, ensure_ascii=False)}")
-            case {"type": "tool_result", "is_error": True, "result": str(result)}:
+            case ToolResultEvent(is_error=True, result=result):
                 self._error = result
                 self._denied = self._denied or result.startswith(DENIED + NO_CONFIRM)
 
-    def _failed(self) -> None:
+    def _print_error(self) -> None:
         if self._error:
             explain(f"! {self._error}")
         self._error = ""
@@ -215,108 +245,69 @@ _CODES: Final = {"completed": 0, "error": 1, "cancelled": 130}
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What the person said, and how they want to hear of it."""
+    """The message of the person, and the form of the answer."""
 
     text: str
     session: str | None = None
     last: bool = False
-    """Go on with the session that was used last."""
+    """Continue the session that was used last."""
     as_json: bool = False
     may_ask: bool = False
 
 
-class OneShot:
-    """Prints what it is told, and asks the person where it may."""
-
-    def __init__(self, printing: Printing, may_ask: bool) -> None:
-        self._printing = printing
-        self._last_step_failed = False
-        self.can = runs.UiCapabilities(
-            supports_confirm=may_ask, supports_prompt=may_ask, supports_pick=may_ask
-        )
-        self.code: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self.methods = Methods()
-        self.methods.add("agent.event", self._event)
-        self.methods.add("run.status", self._status)
-        self.methods.add("run.context", self._context)
-        self.methods.add("run.diagnostics", self._diagnostics)
-        self.methods.add(ui_requests.CONFIRM, confirm)
-        self.methods.add(ui_requests.PROMPT, prompt)
-        self.methods.add(ui_requests.PICK, pick)
-
-    def _event(self, params: runs.AgentEventNotify) -> None:
-        self._told("agent.event", params)
-        match msgspec.json.decode(params.event):
-            case {"type": "step_complete", "status": status}:
-                self._last_step_failed = status == "error"
-
-    def _status(self, params: runs.RunStatusNotify) -> None:
-        self._told("run.status", params)
-        if params.status in _CODES and not self.code.done():
-            failed = params.status == "completed" and self._last_step_failed
-            self.code.set_result(1 if failed else _CODES[params.status])
-
-    def _context(self, params: runs.RunContextNotify) -> None:
-        self._told("run.context", params)
-
-    def _diagnostics(self, params: runs.RunDiagnosticsNotify) -> None:
-        self._told("run.diagnostics", params)
-
-    def started(self, run: runs.RunStartResult) -> None:
-        self._print(self._printing.started, run)
-
-    def _told(self, method: str, params: object) -> None:
-        self._print(self._printing.told, method, params)
-
-    def _print(self, how: Callable[..., None], *what: object) -> None:
-        try:
-            how(*what)
-        except OSError as gone:  # `| head -1`, a full disk: nobody reads on, so the run is over
-            if not self.code.done():
-                self.code.set_exception(gone)
-
-
 async def one_shot(wanted: Wanted, said: Said) -> int:
-    """The exit code."""
-    printing = AsJson() if said.as_json else AsText("" if said.may_ask else NOBODY_ASKED)
-    ui = OneShot(printing, said.may_ask)
-    async with served_agent(wanted, wanted.load()) as server:
-        theirs, ours = memory_channels()
-        serving = asyncio.create_task(server.converse(theirs))
-        async with Peer(ours, JsonRpc(codes=protocol.CODES), ui.methods) as peer:
-            started = await _start(peer, ui.can, said)
-            ui.started(started)
-            code = await _until_ended(peer, ui, started.run_id)
-        await serving
-    return code
+    """Run one text to its end. Returns the exit code."""
+    printer: Printer = JsonPrinter() if said.as_json else TextPrinter(_hint(said))
+    ui: UiOptions = {"client": runs.PeerInfo("telex agent exec", __version__)}
+    if said.may_ask:
+        ui |= {"confirm": confirm, "prompt": prompt, "pick": pick}
+    async with (
+        served_agent(wanted, wanted.load()) as server,
+        in_process(server.converse, **ui) as agent,
+    ):
+        session_id = await _last_session(agent) if said.last else said.session
+        run = await agent.run_start(said.text, session_id=session_id)
+        printer.started(run)
+        return await _cancelled_by_signals(run, _print_run(run, printer))
 
 
-async def _start(peer: Peer, can: runs.UiCapabilities, said: Said) -> runs.RunStartResult:
-    client = runs.PeerInfo("telex agent exec", __version__)
-    await peer.call("initialize", runs.InitializeParams(protocol.VERSION, client, can))
-    session = await _last(peer) if said.last else said.session
-    asked = {"input": {"type": "text", "text": said.text}, "session_id": session}
-    started: runs.RunStartResult = await peer.call("run.start", asked, returns=runs.RunStartResult)
-    return started
+def _hint(said: Said) -> str:
+    return "" if said.may_ask else NOBODY_ASKED
 
 
-async def _last(peer: Peer) -> str | None:
-    """None where there is none yet."""
-    listed: SessionListResult = await peer.call(
-        "session.list", {"limit": 1}, returns=SessionListResult
-    )
+async def _last_session(agent: AsyncAgent) -> str | None:
+    """The session that was used last; None where nothing is stored."""
+    listed = await agent.session_list(limit=1)
     return listed.sessions[0].session_id if listed.sessions else None
 
 
-async def _until_ended(peer: Peer, ui: OneShot, run_id: str) -> int:
+async def _print_run(run: AsyncRun, printer: Printer) -> int:
+    """Print a run to its end. Returns the exit code."""
+    last_step_failed = False
+    async for message in run.messages():
+        printer.received(message)
+        match message:
+            case RunEvent(event=StepCompleteEvent(status=status)):
+                last_step_failed = status == "error"
+    if run.status == "completed" and last_step_failed:
+        return 1
+    return _CODES[run.status]
+
+
+async def _cancelled_by_signals(run: AsyncRun, printing: Coroutine[Any, Any, int]) -> int:
+    """Return the result of the printing; a signal meanwhile cancels the run."""
     with _interrupts() as interrupted:
-        waiting = asyncio.create_task(interrupted.wait())
-        either: set[asyncio.Future[Any]] = {waiting, ui.code}
-        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-        waiting.cancel()
-        if not ui.code.done():
-            await peer.call("run.cancel", runs.RunCancelParams(run_id, "interrupted"))
-        return await ui.code
+        ended = asyncio.create_task(printing)
+        signalled = asyncio.create_task(interrupted.wait())
+        try:
+            await asyncio.wait({ended, signalled}, return_when=asyncio.FIRST_COMPLETED)
+            if not ended.done():
+                await run.cancel("interrupted")
+            return await ended
+        finally:
+            for task in (ended, signalled):
+                task.cancel()
+            await asyncio.wait({ended, signalled})
 
 
 @contextmanager

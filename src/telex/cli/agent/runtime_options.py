@@ -1,4 +1,4 @@
-"""How an agent behaves, as options: the same for `telex agent` and `telex agent exec`."""
+"""The options of a runtime, which `telex agent` and `telex agent exec` share."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class ModeName(click.Choice[str]):
-    """A mode by our name for it, or by that of the protocol's original."""
+    """A mode by its name in telex, or by its name in Codelia."""
 
     def __init__(self) -> None:
         super().__init__(["minimal", "trusted", "full"])
@@ -25,7 +25,7 @@ class ModeName(click.Choice[str]):
 
 
 def _asked_by_codelia() -> bool:
-    """Another program's variable: what it cannot mean is a no, and never an error of ours."""
+    """Read a variable of Codelia. An unknown value counts as off and is not an error."""
     said = os.environ.get("CODELIA_DIAGNOSTICS", "")
     return said.strip().lower() in ("1", "true", "yes", "on")
 
@@ -48,15 +48,15 @@ _OPTIONS: Final[tuple[Callable[[Function], Function], ...]] = (
         envvar="TELEX_AGENT_MODE",
         show_default=True,
         help=(
-            "What goes without a question where no rule says anything. --approval-mode is the"
-            " same for UIs of Codelia, and full-access is full."
+            "Default permission when no rule matches. --approval-mode is the same option for UIs"
+            " of Codelia, and full-access is full."
         ),
     ),
     click.option(
         "--script",
         metavar="FILE",
         type=click.Path(path_type=Path, dir_okay=False, exists=True),
-        help="Think by a JSON file of steps, for tests and demos.",
+        help="Use a JSON file of steps in place of a model, for tests and demos.",
     ),
     click.option(
         "--diagnostics",
@@ -64,7 +64,7 @@ _OPTIONS: Final[tuple[Callable[[Function], Function], ...]] = (
         envvar="TELEX_DIAGNOSTICS",
         default=_asked_by_codelia,
         help=(
-            "Tell what each model call costs (run.diagnostics). CODELIA_DIAGNOSTICS=1, which"
+            "Send the cost of each model call (run.diagnostics). CODELIA_DIAGNOSTICS=1, which"
             " Codelia's TUI sets, does the same."
         ),
     ),

@@ -30,8 +30,8 @@ All of them, or one. The file can be verified while it is read again: `telex age
 
 
 @click.command(help=EXPORT_HELP)
-@click.option("--session", metavar="ID", help="Only this one.")
-@click.option("--to", "target", type=click.Path(path_type=Path), help="A file, made for you alone.")
+@click.option("--session", metavar="ID", help="Only this session.")
+@click.option("--to", "target", type=click.Path(path_type=Path), help="A new file, private to you.")
 def export_command(session: str | None, target: Path | None) -> None:
     from telex.cli.event_loop import run
 
@@ -62,10 +62,10 @@ async def _export(session: str | None, target: Path | None) -> None:
 # `telex agent import`: sessions from an export into the store, all of them or none.
 
 
-IMPORT_HELP = """Take sessions from an export into the store.
+IMPORT_HELP = """Import sessions from an export.
 
-All that the file holds, or nothing: a file that is cut short or changed is refused. Sessions that
-are there already are refused too, unless they may have new ids, which are printed then.
+The whole file is imported, or nothing: a file that was cut or changed is refused. Sessions that
+exist already are refused too, unless --new-ids gives them new ids, which are printed.
 
 \b
   telex agent import agent.ndjson
@@ -78,7 +78,7 @@ _FILE = click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True)
 
 
 @click.command(help=IMPORT_HELP)
-@click.option("--new-ids", is_flag=True, help="Give new ids in place of those that are taken.")
+@click.option("--new-ids", is_flag=True, help="Give new ids to sessions whose ids are taken.")
 @click.argument("file", type=_FILE)
 def import_command(new_ids: bool, file: Path) -> None:
     from telex.cli.event_loop import run
@@ -88,7 +88,7 @@ def import_command(new_ids: bool, file: Path) -> None:
 
 @contextmanager
 def _regular(file: Path) -> Iterator[Path]:
-    """It is read twice, which a pipe cannot be."""
+    """Copy standard input to a file, because an import is read twice."""
     if str(file) != "-":
         yield file
         return
@@ -113,10 +113,10 @@ async def _import(file: Path, new_ids: bool) -> None:
 # `telex agent verify`: whether the store is as it was written.
 
 
-VERIFY_HELP = """Say whether the store is as it was written.
+VERIFY_HELP = """Check the store for damage.
 
-Looks for what SQLite finds broken, for gaps in sequences, and for events that were changed or lost.
-It only reads, and may be run while agents run. The exit code is 1 if something is wrong.
+Checks SQLite's own structures, and looks for gaps in sequences and for changed or lost events. It
+only reads, and can be used while agents run. The exit code is 1 if the store is damaged.
 """
 
 
@@ -175,9 +175,10 @@ async def _list_sessions(limit: int) -> None:
 # `telex agent remembered`: what is not asked about any more, and how to be asked again.
 
 
-REMEMBERED_HELP = """List the answers that you asked to be remembered, or forget one.
+REMEMBERED_HELP = """List the remembered answers, or forget one.
 
-Each counts in one workspace, for exactly what is listed. Agents that run read it when they start.
+Each answer applies to one workspace, for exactly the listed call. Agents read the list when they
+start.
 
 \b
   telex agent remembered
@@ -217,7 +218,7 @@ async def _forget(number: int) -> int:
 
     async with await Store.open(places.find().database) as store:
         if await store.revoke(number, "telex agent remembered"):
-            say(f"{number} is forgotten; agents that run already keep to it until they end")
+            say(f"{number} is forgotten; running agents keep it until they end")
             return 0
     explain(f"telex: there is no {number}; see: telex agent remembered")
     return 1

@@ -1,8 +1,8 @@
-"""`telex doctor`: what telex finds here, what is missing, and how to get it.
+"""`telex doctor`: checks this machine, and says what is missing and how to get it.
 
-`checks` and `own_files` look; this file joins their findings and prints them. The
-doctor has to work where telex does not: what needs more than the standard library and click is
-imported inside, and where that fails the reason is one more finding.
+`checks` and `own_files` make the findings; this file prints them. The doctor must work where telex
+does not: modules beyond the standard library and click are imported inside functions, and a failed
+import becomes a finding.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ COLOURS = {
     FindingMark.BROKEN: "red",
 }
 
-HELP = """Say what telex finds here, what is missing, and how to get it.
+HELP = """Check what telex needs on this machine.
 
 Exits with 1 when something required is missing or broken.
 
@@ -38,8 +38,8 @@ With --json, one object:
 
 \b
   telex      this version
-  ok         whether all that is required is there
-  problems   what is not well: mark (note, missing, broken), name, text, remedy
+  ok         whether everything required was found
+  problems   what is missing or broken: mark (note, missing, broken), name, text, remedy
   python     version, path
   platform   system, release, machine
   terminal   term, program, program_version, columns, rows, stdin_tty,
@@ -51,7 +51,7 @@ With --json, one object:
   config     file, exists, project_file, warnings, error
   limits     by name: value, unit, reason
 
-What cannot be known here is null.
+Values that cannot be determined are null.
 """
 
 
@@ -95,7 +95,7 @@ def _own(context: click.Context) -> list[Section]:
 
 
 def _unseen(why: str) -> list[Section]:
-    finding = Finding(FindingMark.BROKEN, "places", f"cannot be looked at: {why}")
+    finding = Finding(FindingMark.BROKEN, "places", f"cannot be checked: {why}")
     return [Section("places", None, (finding,)), Section("config", None, ())]
 
 
@@ -114,7 +114,7 @@ def _print(findings: Iterable[Finding]) -> None:
     say(f"telex {__version__}")
     for finding in findings:
         for line in _lines(finding, width):
-            # Each part was made printable before the colours were added.
+            # Each part is printable already; only colours were added.
             click.echo(line)
 
 
@@ -127,7 +127,7 @@ def _lines(finding: Finding, width: int) -> Iterator[str]:
     yield f"{head}{name:<11} {body[0] if body else ''}".rstrip()
     yield from (margin + line for line in body[1:])
     if finding.remedy:
-        yield f"{margin}-> {printable(finding.remedy)}"  # not wrapped: it is there to be copied
+        yield f"{margin}-> {printable(finding.remedy)}"  # not wrapped, so that it can be copied
 
 
 def _wrapped(text: str, width: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""The values a look around gives: facts for programs, findings for people, from the same look."""
+"""The checks of `telex doctor`: facts for programs, findings for people."""
 
 from __future__ import annotations
 
@@ -26,55 +26,57 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
 
+DISTRIBUTION: Final = "telex-terminal"
+"""The name on the package index, where `telex` is taken."""
 TIED: Final = "\N{NO-BREAK SPACE}"
-"""Between two words that should stay on one line; printed as a space."""
+"""Joins two words that should stay on one line; printed as a space."""
 
 
 class FindingMark(StrEnum):
-    """How a finding stands. The last two make the doctor's exit code 1."""
+    """The kind of a finding. The last two make the exit code 1."""
 
     OK = "ok"
     NOTE = "note"
-    """Works, and could be better."""
+    """It works, and could be better."""
     MISSING = "missing"
-    """Required, and not there."""
+    """It is required, and missing."""
     BROKEN = "broken"
-    """There, and not usable as it is."""
+    """It is present, but not usable."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One line for a person."""
+    """One line of the report."""
 
     mark: FindingMark
     name: str
     text: str
     remedy: str = ""
-    """What to do about it, where something can be done."""
+    """A command or an advice, if there is one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One subject: its key and value in `--json`, and what a person should read about it."""
+    """One subject: its key and value in `--json`, and its lines in the report."""
 
     key: str
     facts: Any
     findings: tuple[Finding, ...]
 
 
-# What telex stands on: Python, the system, the terminal, programs, and the kernel's limits.
+# Python, the system, the terminal, programs, and the kernel's limits.
 #
-# Standard library only, and no process is started: where a fact has no file or call, it is null.
+# Standard library only, and no process is started: a fact without a file or a call is null.
 
 
 AROUND = {"TMUX": "tmux", "STY": "screen", "ZELLIJ": "zellij", "SSH_CONNECTION": "ssh"}
-"""Variables that tell what stands between us and the person's terminal."""
+"""Variables of programs between us and the person's terminal."""
 
 PROGRAMS = {"bash": "what most sessions run"}
-"""Programs telex is of little use without, and what for."""
+"""Programs that most sessions need, and what for."""
 
 FEW_FILES = 1024
-"""Open files below which a few hundred sessions, at three descriptors each, do not fit."""
+"""Fewer open files than this are too few for some hundred sessions of three descriptors."""
 
 
 def python() -> Section:
@@ -174,12 +176,12 @@ def kernel(offers: Kernel | None = None) -> Section:
 
 
 def _sandbox(offers: Kernel) -> list[Finding]:
-    """What does not hold a command of an agent that runs without a question."""
+    """Return a finding if the kernel cannot confine an agent's commands."""
     missing = lacking(offers)
     if not missing:
         return []
-    held = "not wholly held" if offers.is_whole else "not held"
-    text = f"what an agent runs unasked is {held} by the kernel: {'; '.join(missing)}"
+    held = "not fully confined" if offers.is_whole else "not confined"
+    text = f"an agent's unasked commands are {held} by the kernel: {'; '.join(missing)}"
     return [Finding(FindingMark.NOTE, "sandbox", text, "" if offers.landlock else LANDLOCK)]
 
 
@@ -213,23 +215,26 @@ def _has_pidfd() -> bool:
     return True
 
 
-# The libraries telex asks for, against those installed. Nothing is imported to find out.
+# The required libraries, compared with the installed ones. None is imported.
 
 
-_LINE = re.compile(r"(?P<name>[\w.-]+)\s*(?P<wanted>[^;]*)(;.*extra\s*==\s*['\"](?P<extra>\w+).*)?")
+_LINE = re.compile(
+    r"(?P<name>[\w.-]+)(?:\[[^]]*\])?\s*"
+    r"(?P<wanted>[^;]*)(;.*extra\s*==\s*['\"](?P<extra>\w+).*)?"
+)
 
 FOR_BUILDERS: Final = frozenset({"bench", "dev"})
-"""Extras for who works on telex: the tools of its tests, and whom the benchmarks compare with."""
+"""Extras for people who work on telex: tools of its tests, and peers for the benchmarks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One line of our own metadata. Other projects write wilder ones, which are not our concern."""
+    """A requirement in our own metadata; only the forms that we use are parsed."""
 
     name: str
     wanted: str
     extra: str | None
-    """The optional group it belongs to; None for what is required."""
+    """The extra that it belongs to; None if it is required."""
 
     @classmethod
     def parse(cls, line: str) -> Requirement:
@@ -248,9 +253,9 @@ class Requirement:
 
 
 def requirements() -> list[str]:
-    """Our own list; empty when telex runs from a directory and was never installed."""
+    """Return our requirements; empty if telex runs from a directory without installation."""
     try:
-        return importlib.metadata.requires("telex") or []
+        return importlib.metadata.requires(DISTRIBUTION) or []
     except importlib.metadata.PackageNotFoundError:
         return []
 
@@ -265,7 +270,7 @@ def installed(name: str) -> str | None:
 def libraries(
     lines: Iterable[str] | None = None, version_of: Callable[[str], str | None] = installed
 ) -> Section:
-    """One summary of what is there, and a finding for each that is not."""
+    """Return one line for the installed libraries, and a finding for each that is missing."""
     wanted = [Requirement.parse(line) for line in (requirements() if lines is None else lines)]
     pairs = [(one, version_of(one.name)) for one in wanted if one.extra not in FOR_BUILDERS]
     facts = {one.name: _fact(one, version) for one, version in pairs}
@@ -290,24 +295,26 @@ def _lacking(one: Requirement, version: str | None) -> Finding:
     if one.extra is None:
         text = f"{found}, {one.wanted} is required"
         return Finding(FindingMark.MISSING, one.name, text, f"{pip} '{one.name}{one.wanted}'")
-    return Finding(FindingMark.NOTE, one.name, f"{found} (optional)", f"{pip} 'telex[{one.extra}]'")
+    return Finding(
+        FindingMark.NOTE, one.name, f"{found} (optional)", f"{pip} '{DISTRIBUTION}[{one.extra}]'"
+    )
 
 
 def _release(version: str) -> list[int]:
-    """The numbers our bounds are written in: 4.3 is 4.3.0, and a `rc1` after them is not seen."""
+    """Return the first three numbers of a version: 4.3 is 4.3.0, and `rc1` is ignored."""
     numbers = [int(number) for number in re.findall(r"\d+", version)[:3]]
     return numbers + [0] * (3 - len(numbers))
 
 
-# Telex's own limits, briefly; `docs/reference/limits.md` has the reasons.
+# Limits of telex; `docs/reference/limits.md` has the reasons.
 
 
 TOLD = ("SESSIONS", "LINE_BYTES", "CALLS_IN_FLIGHT", "TRANSCRIPT_CHARS")
-"""Those that a person may meet; all of them would be a page."""
+"""The limits that people meet most often; all of them would fill a page."""
 
 
 def all_limits() -> Mapping[str, Limit]:
-    """The limits of every package, by name: each `limits.py` is imported and enters its own."""
+    """Return the limits of every package by name, by importing each `limits.py`."""
     for package in pkgutil.iter_modules(telex.__path__, "telex."):
         if package.ispkg and importlib.util.find_spec(f"{package.name}.limits"):
             importlib.import_module(f"{package.name}.limits")

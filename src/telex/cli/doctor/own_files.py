@@ -1,4 +1,4 @@
-"""What is telex's own: its places and its configuration."""
+"""The directories and the configuration of telex."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def where(places: Places) -> Section:
-    """Each directory: whether it is there, and whether it is ours alone."""
+    """Check each directory: whether it exists, and whether only we can use it."""
     directories = {
         "config": places.config,
         "data": places.data,
@@ -43,13 +43,13 @@ def where(places: Places) -> Section:
 
 
 def _problem(name: str, path: Path) -> str | None:
-    # The other two are the person's own, who may share them or link them to a better place.
+    # The person may share the other two, or link them to another place.
     kept = name in {"state", "runtime"} and os.path.lexists(path)
     return privacy_problem(path) if kept else None
 
 
 def configuration(places: Places, flags: Layer) -> Section:
-    """What reading the configuration brings to light. Values are `telex config show`'s subject."""
+    """Check that the configuration can be read. `telex config show` prints its values."""
     facts: dict[str, Any] = {
         "file": str(places.config_file),
         "exists": places.config_file.exists(),
@@ -77,7 +77,7 @@ def _summary(config: Config) -> Finding:
 
 
 def _exposed(config: Config) -> list[Finding]:
-    """Secrets in a file of ours that others can read."""
+    """Return a finding if others can read a configuration with secrets."""
     path = config.user_file
     secret = any(
         one.setting.secret and any(origin.source is Source.USER for origin in one.origins)

@@ -6,11 +6,10 @@ import click
 
 from telex.cli.root import LazyCommand
 
-HELP = """Serve web pages through a terminal, and test their way.
+HELP = """Serve web pages through a terminal, and test the connection.
 
-A program in a terminal, here or behind any number of ssh hops, serves a page, and `telex run`, in
-which the terminal runs, shows it in a browser. There is no port to choose, and text and Ctrl-C
-stay what they are.
+A program in a terminal, here or behind any number of ssh hops, serves a page, and the `telex run`
+around it shows the page in a browser. No port has to be opened; text and Ctrl-C work as before.
 
 \b
   telex run -- telex htty serve --dir .
@@ -20,7 +19,7 @@ stay what they are.
 
 COMMANDS = {
     "bridge": "Test a program that serves pages with tools that speak HTTP/2 over TCP.",
-    "check": "Run a program that serves pages, and say what breaks on the way to it.",
+    "check": "Run a program that serves pages, and report what breaks its connection.",
     "dump": "Decode a transcript of a terminal into requests and responses.",
     "serve": "Serve a page through this terminal.",
 }

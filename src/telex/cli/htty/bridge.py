@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 HELP = """Test a program that serves pages with tools that speak HTTP/2 over TCP.
 
-Each connection to the port starts the command anew, on a terminal of its own, and speaks plaintext
-HTTP/2 (h2c) with it; when either ends, so does the other. What the command prints beside its
-chunks is shown on stderr, with the number of its connection.
+Each connection to the port starts the command on a new terminal, and carries plaintext HTTP/2 (h2c)
+to it; when one ends, the other is ended. Text that the command prints is shown on stderr, with the
+number of its connection.
 
-There is no token here: every user of this machine can connect, and so run the command, while this
-runs. That is why it listens on loopback only. For a browser, use `telex run`.
+There is no token: every user of this machine can connect, and so run the command, while the bridge
+runs. So it listens on loopback only. For a browser, use `telex run`.
 
-Port 0 takes one that is free. The first line of stdout says which.
+Port 0 chooses a free port. The first line of stdout has the address.
 
 \b
   telex htty bridge --listen 127.0.0.1:8042 -- telex htty serve --dir .
@@ -40,10 +40,10 @@ Port 0 takes one that is free. The first line of stdout says which.
     callback=address,
     default="127.0.0.1:0",
     show_default=True,
-    help="Where tools connect; loopback only.",
+    help="Address for the tools; loopback only.",
 )
-@click.option("--quiet", is_flag=True, help="Do not show what the commands print.")
-@click.option("--eager", is_flag=True, help="Send first, for programs that wait for the preface.")
+@click.option("--quiet", is_flag=True, help="Do not show the output of the commands.")
+@click.option("--eager", is_flag=True, help="Send first, for programs that wait for HTTP/2.")
 @program
 def command(listen: tuple[str, int], quiet: bool, eager: bool, program: tuple[str, ...]) -> int:
     from telex.cli import event_loop
@@ -63,14 +63,14 @@ async def _bridged(
         loop.add_signal_handler(number, stop.set)
     host, port = listen
     async with Bridge(
-        argv, told=shown.ended, text=shown.text, host=host, port=port, eager=eager
+        argv, on_end=shown.ended, text=shown.text, host=host, port=port, eager=eager
     ) as bridge:
         say(f"http://{f'[{host}]' if ':' in host else host}:{bridge.port}/")
         await stop.wait()
 
 
 class _Prefixed:
-    """Lines on stderr, each with the number of its connection."""
+    """Prints lines on stderr, each with the number of its connection."""
 
     def __init__(self, quiet: bool, line: Callable[[str], None] = explain) -> None:
         self._quiet = quiet
@@ -81,7 +81,7 @@ class _Prefixed:
         if self._quiet:
             return
         *lines, rest = (self._begun.get(number, b"") + data).split(b"\n")
-        self._begun[number] = rest[-4096:]  # a line without an end may go on for ever
+        self._begun[number] = rest[-4096:]  # a line may never end
         for line in lines:
             self._show(number, line)
 

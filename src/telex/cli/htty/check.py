@@ -1,4 +1,4 @@
-"""`telex htty check`: what breaks on the way to a program that serves pages."""
+"""`telex htty check`: test the connection to a program that serves pages."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
     from telex.htty.tools.connection_check import ConnectionReport
 
-HELP = """Run a program that serves pages, and say what breaks on the way to it.
+HELP = """Run a program that serves pages, and report what breaks its connection.
 
-The command runs on a terminal of its own. It may be the program itself, the same behind ssh, or in
-tmux. What is found is told hop by hop, with what to do about it; then the round trip and the speed
-of the way are measured, and the page is fetched. The exit code is 1 if something breaks.
+The command runs on a terminal of its own. It may be the program itself, or the program behind ssh
+or in tmux. Each hop is reported with advice; then the round trip and the speed are measured, and
+the page is fetched. The exit code is 1 if something breaks the connection.
 
 \b
   telex htty check -- telex htty serve --dir .
@@ -30,8 +30,8 @@ of the way are measured, and the page is fetched. The exit code is 1 if somethin
 
 
 @click.command(help=HELP, context_settings={"allow_interspersed_args": False})
-@click.option("--path", default="/", show_default=True, help="What to fetch; large, for a speed.")
-@click.option("--eager", is_flag=True, help="Send first, for programs that wait for the preface.")
+@click.option("--path", default="/", show_default=True, help="Path to fetch; large for a speed.")
+@click.option("--eager", is_flag=True, help="Send first, for programs that wait for HTTP/2.")
 @click.option("--json", "as_json", is_flag=True, help="As one JSON object.")
 @program
 def command(path: str, eager: bool, as_json: bool, program: tuple[str, ...]) -> int:
@@ -54,8 +54,8 @@ def _lines(report: ConnectionReport) -> Iterator[str]:
         yield f"{one.name:{width}}  {'BREAKS' if one.breaks else 'ok    '}  {one.sentence}"
         if one.advice:
             yield f"{'':{width}}          {one.advice}"
-    for name, told in figures:
-        yield f"{name:{width}}          {told}"
+    for name, figure in figures:
+        yield f"{name:{width}}          {figure}"
 
 
 def _figures(report: ConnectionReport) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""`telex htty dump`: what a transcript says in HTTP."""
+"""`telex htty dump`: the HTTP requests and responses in a transcript."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 HELP = """Decode a transcript of a terminal into requests and responses.
 
 FILE is a raw transcript, the typescript of `script`, or a recording of `telex record --raw`. Most
-have only what the program wrote, and so only responses. With both directions there are requests
-too: `telex record --raw --input`, or two files as `script --log-in` and `--log-out` write them, or
-one of `script --log-io` with its --timing. Use `script` inside `telex run`, not around it: what
-that shows has no chunks.
+files have only the program's output, and so only responses. Files with both directions show
+requests too: one of `telex record --raw --input`, two of `script --log-in` and `--log-out`, or one
+of `script --log-io` with its --timing. Use `script` inside `telex run`, not around it: the output
+of `telex run` has no chunks.
 
-Bodies are not shown: their size and hash are. Chunks that are broken are named with their offset in
-the file. The exit code is 1 if anything was broken, or if there is no chunk at all.
+Of bodies, the size and the hash are shown. Broken chunks are listed with their offset in the file.
+The exit code is 1 if a chunk is broken, or if there is none.
 
 \b
   telex record --raw --input page.cast -- telex htty serve --dir .
@@ -47,14 +47,14 @@ the file. The exit code is 1 if anything was broken, or if there is no chunk at 
 @click.option(
     "--timing",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="What `script --log-timing` wrote beside FILE.",
+    help="The timing file of `script --log-timing`.",
 )
 @click.argument("files", nargs=-1, required=True, type=click.Path(dir_okay=False, path_type=Path))
 def command(files: tuple[Path, ...], timing: Path | None, frames: bool, as_json: bool) -> int:
     from telex.htty.tools.transcript_dump import dump, transcript_parts
 
     if timing is not None and len(files) > 1:
-        raise click.UsageError("--timing tells the directions of one FILE apart")
+        raise click.UsageError("--timing needs exactly one FILE")
     times = timing.read_bytes() if timing else None
     found = dump([transcript_parts(file.read_bytes(), times) for file in files], frames=frames)
     if as_json:
@@ -94,10 +94,10 @@ def _exchange(stream: DumpedStream) -> str:
 
 
 def _body(side: DumpedMessage) -> str:
-    told = f", {side.size} bytes sha256:{side.sha256[:16]}" if side.size else ""
+    body = f", {side.size} bytes sha256:{side.sha256[:16]}" if side.size else ""
     if side.reset is not None:
-        return f"{told}, reset with code {side.reset}"
-    return told if side.ended or not side.headers else f"{told}, unfinished"
+        return f"{body}, reset with code {side.reset}"
+    return body if side.ended or not side.headers else f"{body}, unfinished"
 
 
 def _frame_line(seen: DumpedFrame) -> str:

@@ -1,4 +1,4 @@
-"""`telex htty serve`: an app, a directory or a server nearby, as a page through this terminal."""
+"""`telex htty serve`: serve an app, a directory or a local server through this terminal."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 HELP = """Serve a page through this terminal.
 
-What is served is one of three: an ASGI app, the files of a directory, or what an HTTP server nearby
-serves. Nothing listens on a port here. The page is shown where the terminal runs in `telex run`,
-also at the near end of ssh; the terminal is asked whether it does, unless HTTY in the environment
-says so. Without a terminal, HTTY=1 makes stdin and stdout carry the page.
+The page is an ASGI app, the files of a directory, or a local HTTP server. No port is opened. The
+page is shown by the `telex run` around this terminal, also at the near end of ssh. The terminal is
+asked whether it shows pages, unless HTTY is set in the environment. Without a terminal, HTTY=1
+makes stdin and stdout carry the page.
 
-q or Ctrl-C ends it. The exit code is 3 if nobody here would show a page.
+q or Ctrl-C ends it. The exit code is 3 if the terminal does not show pages.
 
 \b
   telex run -- telex htty serve --dir .
@@ -46,7 +46,7 @@ SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     help="The files of a directory.",
 )
 @click.option("--to", metavar="URL", help="A server: http://127.0.0.1:3000, or unix:PATH.")
-@click.option("--force", is_flag=True, help="Serve it though the terminal did not say it shows it.")
+@click.option("--force", is_flag=True, help="Serve even if the terminal did not announce support.")
 @click.pass_context
 def command(
     context: click.Context, asgi: str | None, directory: Path | None, to: str | None, force: bool
@@ -90,7 +90,7 @@ def _app(asgi: str | None, directory: Path | None, to: str | None) -> ASGIApp:
 
 
 def _imported(given: str) -> Any:
-    """As other servers do it: what is here can be imported."""
+    """Import the app; modules of the current directory can be imported."""
     import importlib
     import sys
 
@@ -102,7 +102,7 @@ def _imported(given: str) -> Any:
         found: Any = importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name is None or not module.startswith(error.name):
-            raise  # one that the app wants: where it is missing is for its author to see
+            raise  # a module that the app imports: its author needs the traceback
         raise click.BadParameter(f"there is no module {error.name!r} here") from error
     for part in name.split("."):
         if not hasattr(found, part):
@@ -128,7 +128,7 @@ async def _served(app: ASGIApp, what: str, force: bool) -> Ended:
     )
 
     def interrupted() -> None:
-        """The first time it ends well; the second time it ends."""
+        """End in order at the first signal, at once at the second."""
         if stop.is_set():
             serving.cancel()
         stop.set()

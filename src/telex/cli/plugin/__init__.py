@@ -1,5 +1,4 @@
-"""`telex plugin`: for whoever uses plugins, and whoever writes one. Each command is in the file of
-its name."""
+"""`telex plugin`: commands for users and authors of plugins. Each is in the file of its name."""
 
 from __future__ import annotations
 
@@ -9,8 +8,8 @@ from telex.cli.root import LazyCommand
 
 HELP = """Use, make and check plugins: programs in any language.
 
-A plugin gives telex commands, tasks and tools. It is an executable that speaks JSON-RPC on its
-standard input and output; docs/reference/plugin-protocol.md says how.
+A plugin gives telex commands, tasks and tools. It is an executable that uses JSON-RPC on its
+standard input and output; docs/reference/plugin-protocol.md describes the protocol.
 
 \b
   telex plugin new greet
@@ -18,13 +17,13 @@ standard input and output; docs/reference/plugin-protocol.md says how.
 """
 
 COMMANDS = {
-    "check": "Say how well an executable speaks the plugin protocol.",
-    "describe": "Say what a plugin gives, takes and may do.",
-    "list": "List the plugins there are, without running any.",
-    "new": "Write a plugin that works, to begin with.",
+    "check": "Grade how an executable implements the plugin protocol.",
+    "describe": "Show a plugin's commands, tools, values and permissions.",
+    "list": "List the plugins, without running any.",
+    "new": "Write a working plugin to start from.",
     "run": "Run a command of a plugin.",
-    "task": "Run tasks of a plugin, in the order they need.",
-    "trust": "Let this project's plugins be run, as they are now.",
+    "task": "Run tasks of a plugin, ordered by their requirements.",
+    "trust": "Trust this project's plugins, with their present content.",
 }
 
 

@@ -1,4 +1,4 @@
-"""`telex plugin check`: how an executable does with every clause of the protocol."""
+"""`telex plugin check`: test an executable against every clause of the plugin protocol."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from telex.plugins.check.report import CheckReport, ClauseOutcome
     from telex.plugins.protocol import PluginManifest
 
-HELP = """Say how well an executable speaks the plugin protocol, clause by clause.
+HELP = """Grade how an executable implements the plugin protocol.
 
-PATH is the executable, or a directory with a manifest.json. It is started several times, asked
-right and wrong things, and ended. None of its commands is run, unless you name one with --run;
-a command that takes a while and tells its progress shows most.
+PATH is the executable, or a directory with a manifest.json. The executable is started several
+times, gets valid and invalid requests, and is ended. None of its commands is run unless --run
+names one; a command that runs for a while and reports progress tests most clauses.
 
-A clause passes (✓), fails (✗) or could not be tried (–). What fails is told with what to do. The
-exit code is 0 if the plugin does all that it MUST, else 1.
+A clause passes (✓), fails (✗) or could not be tested (–). A failed clause is shown with advice.
+The exit code is 0 if every MUST passes, else 1.
 
 \b
   telex plugin check ./greet
@@ -128,7 +128,7 @@ def _lines(report: CheckReport) -> Iterator[str]:
         if outcome.result.value == "failed":
             yield f"{indent}{printable(clause.advice)}"
     if not report.ok and report.stderr:
-        yield "\nIts last words on standard error:"
+        yield "\nThe end of its standard error:"
         yield from (f"  {printable(line)}" for line in report.stderr[-5:])
     yield f"\n{printable(_sum(report))}"
 

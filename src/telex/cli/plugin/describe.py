@@ -1,4 +1,4 @@
-"""`telex plugin describe`: everything one plugin says of itself, and what holds for it here."""
+"""`telex plugin describe`: a plugin's own description, and its settings here."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from telex.plugins.discovery import FoundPlugin
     from telex.plugins.protocol import CommandEntry, ConfigEntry, Task, ToolEntry
 
-HELP = """Say what a plugin gives, takes and may do.
+HELP = """Show a plugin's commands, tools, values and permissions.
 
-It is started, asked, and ended. Shown are its commands, tasks and tools, the values that hold here
-and where each comes from, and what the system keeps it from.
+The plugin is started, asked, and ended. Its commands, tasks and tools are shown, its values with
+their origins, and the restrictions that the system applies to it.
 
 \b
   telex plugin describe greet
@@ -65,7 +65,7 @@ async def _about(host: Host, found: FoundPlugin) -> dict[str, Any]:
 
 
 class _Description:
-    """As one JSON object."""
+    """Return the description as a JSON object."""
 
     def __init__(self, host: Host, plugin: RunningPlugin) -> None:
         self._host, self._plugin = host, plugin
@@ -114,8 +114,8 @@ class _Description:
 
         sources, given = self._host.sources(), granted_variables(self._plugin.found)
         values = resolve(self._name, entries, sources, command=path, granted=given)
-        for told in (*values.problems, *values.hints):
-            warn(told)
+        for line in (*values.problems, *values.hints):
+            warn(line)
         return [
             {
                 "key": one.entry.key,
@@ -132,7 +132,7 @@ class _Description:
         ]
 
     def _unless_secret(self, key: str, value: object) -> object:
-        """What it says by its key or its look that it is secret is not shown."""
+        """Return a value for display; a secret, by its key or its form, is hidden."""
         text = f"{key}={value if isinstance(value, str) else json.dumps(value)}"
         return (
             value if self._host.redactor.redact(text) == text else self._host.redactor.replacement

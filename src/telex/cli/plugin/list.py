@@ -1,4 +1,4 @@
-"""`telex plugin list`: what there is, looked at and not run."""
+"""`telex plugin list`: the plugins. Their manifests are read, nothing is run."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from telex.cli.console import explain, say, warn
 if TYPE_CHECKING:
     from telex.plugins.discovery import FoundPlugin, FoundPlugins
 
-HELP = """List the plugins there are, without running any.
+HELP = """List the plugins, without running any.
 
-They are in telex's own directory for plugins, in those of TELEX_PLUGIN_PATH, and in this project's
-`.telex/plugins`, once you trusted them: `telex plugin trust`. What cannot be run is listed with the
-reason.
+Plugins are in telex's own directory for plugins, in those of TELEX_PLUGIN_PATH, and in this
+project's `.telex/plugins`, once you trusted them: `telex plugin trust`. A plugin that cannot be run
+is listed with the reason.
 
 \b
   telex plugin list

@@ -1,4 +1,4 @@
-"""`telex plugin new`: a plugin that works, to begin with."""
+"""`telex plugin new`: a working plugin to start from."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import click
 
 from telex.cli.console import say
 
-HELP = """Write a plugin that works, to begin with.
+HELP = """Write a working plugin to start from.
 
-It is one executable file, DIR/NAME, by default ./NAME, with a command, a type of task and a log
-line. The one in Python uses telex.plugins.sdk; the others need nothing but their language. Nothing
-is replaced.
+The plugin is one executable file, DIR/NAME, by default ./NAME, with a command, a type of task and
+a log line. In Python it uses telex.plugins.sdk; in other languages it needs no library. Existing
+files are not replaced.
 
 \b
   telex plugin new greet

@@ -1,4 +1,4 @@
-"""How far something is, as one line. Pure; the rest of this file shows it and removes it."""
+"""Progress, log and output of plugins, on standard error. The formatting of progress is pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CELLS: Final = 24
 
 
 def line(label: str, progress: ProgressNotice, *, drawn: bool) -> str:
-    """`counter: ████████──── 50% (5 of 10) halfway`, as far as it is known; `drawn` has the bar."""
+    """Return `counter: ████████──── 50% (5 of 10) halfway`; `drawn` adds the bar."""
     parts = [f"{label}:", *_how_far(progress, drawn=drawn)]
     if progress.message:
         parts.append(" ".join(progress.message.split()))
@@ -41,11 +41,11 @@ def _how_far(progress: ProgressNotice, *, drawn: bool) -> list[str]:
     return [*bar, f"{part:.0%}", f"({done:g} of {total:g})"]
 
 
-# What plugins say while they work, on standard error: their lines, their log, how far they are.
+# Output of running plugins on standard error: their lines, their log, their progress.
 #
-# Each line has the plugin's name, `[name] line`; a log message has its level before it, unless that
-# is `info`. On a terminal progress is one line that is drawn again and taken away at the end;
-# elsewhere it is a line now and then. Nothing is said that a terminal would obey.
+# Each line has the plugin's name, `[name] line`; a log message has its level before it, unless the
+# level is `info`. On a terminal, progress is one line that is redrawn and removed at the end;
+# elsewhere it is a line from time to time. Control characters are escaped.
 
 
 _DRAWN_EVERY: Final = 0.1
@@ -53,13 +53,13 @@ _TOLD_EVERY: Final = 5.0
 _OURS: Final = logging.getLogger("telex")
 _THEIRS: Final = logging.getLogger("telex.plugins")
 _NAMED: Final = f"{_THEIRS.name}."
-# Without wrapping: a line that is longer than the terminal is wide could not be taken away.
+# Without wrapping: a line wider than the terminal could not be removed.
 _DRAW: Final = "\r\x1b[?7l{}\x1b[K\x1b[?7h"
 _TAKE_AWAY: Final = "\r\x1b[K"
 
 
 class Saying(logging.Handler):
-    """Entered for as long as plugins may say something."""
+    """A context manager, entered while plugins may print."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class Saying(logging.Handler):
         terminal: bool | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`level` is for telex's own words; what a plugin has to say begins at `info`."""
+        """`level` is for telex's own log; a plugin's log is shown from `info` on."""
         super().__init__()
         self._redact = redactor.redact
         self._own_level = logging.getLevelName(level.upper())
@@ -81,7 +81,7 @@ class Saying(logging.Handler):
         self._bar = ""
 
     def line(self, text: str) -> None:
-        """One that is finished: it is redacted."""
+        """Print a complete line, redacted."""
         back = _DRAW.format(self._bar) if self._bar else ""
         self._write(f"{self._gone()}{printable(text)}\n{back}")
 
@@ -125,7 +125,7 @@ class Saying(logging.Handler):
         self.end()
 
     def end(self) -> None:
-        """Nothing is going on any more."""
+        """Remove the progress line."""
         if self._bar:
             self._write(self._gone())
             self._bar = ""

@@ -1,8 +1,8 @@
-"""A plugin's config entries as options of a command line, and its words as help.
+"""A plugin's config entries as options of a command line, and its descriptions as help.
 
-Every level is a click command made on the spot: the plugin, each command on the way, the last one.
-A level takes the flags of its own command and the plugin's; where both have one of a name it is the
-command's. Values stay texts here: `plugins.values` types them, whichever way they came.
+Every level is a click command made at run time: the plugin, each command on the way, the last one.
+A level takes the flags of its own command and of the plugin; if both have a flag of one name, the
+command's wins. Values stay strings here: `plugins.config_values` converts them.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ _METAVARS: Final = {"int": "NUMBER", "string": "TEXT", "path": "PATH", "bool": "
 _WORDS: Final = "words"
 
 Flags = dict[str, list[str]]
-"""By key, each as often as it was given."""
+"""The values of each key, one for each time it was given."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """What a command line says."""
+    """A parsed command line."""
 
     context: click.Context
-    """Of the last level, for who has to say that something about it is wrong."""
+    """The context of the last level, for error messages about it."""
     path: tuple[str, ...]
     command: CommandEntry
     args: tuple[str, ...]
     flags: Flags
-    """Of the command."""
+    """The values of the command."""
     plugin_flags: Flags
 
 
 @dataclass(slots=True)
 class _Level:
-    """The plugin itself, or a command of it."""
+    """One level: the plugin itself, or a command of it."""
 
     name: str
     entries: Sequence[ConfigEntry]
@@ -53,14 +53,14 @@ class _Level:
 
 @dataclass(slots=True)
 class _Line:
-    """A command line on the way through its levels."""
+    """A command line that is parsed level by level."""
 
     introduced: Introduced
     context: click.Context
     plugin_flags: Flags = field(default_factory=dict)
 
     def read(self, level: _Level, words: Sequence[str]) -> tuple[Flags, list[str]]:
-        """The level's own flags, and the words behind them. Raises for help and for mistakes."""
+        """Parse a level's flags and return the words after them. Raises for help and errors."""
         options = _Options(level.entries, self.introduced.configs or [])
         command = _OneLevel(level, options.params())
         self.context = command.make_context(level.name, list(words), parent=self.context)
@@ -73,7 +73,7 @@ class _Line:
 def parse(
     context: click.Context, name: str, about: str | None, introduced: Introduced, words: list[str]
 ) -> Parsed:
-    """Read the words behind a plugin's name. Raises click's exceptions, for help too."""
+    """Parse the words after a plugin's name. Raises click's exceptions, for help too."""
     line = _Line(introduced, context.parent or context)
     below = introduced.commands or []
     top = _Level(f"{context.info_name} {name}", [], below, _joined(introduced.description, about))
@@ -110,18 +110,18 @@ def _level(command: CommandEntry, below: Sequence[CommandEntry]) -> _Level:
 
 
 def _joined(*texts: str | None) -> str:
-    """Texts for a person, each once, with their own lines kept."""
+    """Join texts, each once, and keep their line breaks."""
     kept: list[str] = []
     for text in filter(None, texts):
         if not any(text in one for one in kept):
             kept = [one for one in kept if one not in text] + [text]
     paragraphs = "\n\n".join(printable(text.strip()) for text in kept).split("\n\n")
-    # click folds a paragraph anew unless this stands before it.
+    # click wraps a paragraph anew unless this precedes it.
     return "\n\n".join(f"\b\n{one}" if "\n" in one else one for one in paragraphs)
 
 
 class _Options:
-    """The options of a level: each name once, the level's own before the plugin's."""
+    """Make the options of a level: each name once, the level's own before the plugin's."""
 
     def __init__(self, own: Sequence[ConfigEntry], shared: Sequence[ConfigEntry]) -> None:
         self._own = {f"own_{at}": entry for at, entry in enumerate(own)}
@@ -136,7 +136,7 @@ class _Options:
         ]
 
     def flags(self, given: Mapping[str, Any]) -> tuple[Flags, Flags]:
-        """What was given of the level's own, and of the plugin's."""
+        """Return the given values of the level, and of the plugin."""
         return _flags(given, self._own), _flags(given, self._shared)
 
 
@@ -182,7 +182,7 @@ def _told(entry: ConfigEntry) -> str:
 
 
 class _Words(click.Argument):
-    """What stands behind the options. It is not part of how the levels below are called."""
+    """The arguments after the options. They do not appear in the usage of the levels below."""
 
     def __init__(self) -> None:
         super().__init__([_WORDS], nargs=-1, type=click.UNPROCESSED)
@@ -192,7 +192,7 @@ class _Words(click.Argument):
 
 
 class _OneLevel(click.Command):
-    """A level as click knows it."""
+    """A level as a click command."""
 
     def __init__(self, level: _Level, params: Sequence[click.Parameter]) -> None:
         super().__init__(level.name, params=[*params, _Words()], help=level.help)
@@ -200,7 +200,7 @@ class _OneLevel(click.Command):
         self._level = level
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The plugin's own, behind how the command is called here."""
+        """Write the usage line: the command as it was called, and the plugin's own words."""
         said = printable(self._level.usage or "").strip()
         rest = said.removeprefix(self._level.name).strip()
         words = "COMMAND [ARGS]..." if self._level.below else "[ARGS]..."

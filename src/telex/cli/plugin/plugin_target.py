@@ -1,4 +1,4 @@
-"""Which plugin a person means, and what it is run with; for the commands that run one."""
+"""The plugin that a command line names, and its settings; for commands that run one."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 
 class NotUsable(click.ClickException):
-    """A plugin that is not there, may not be run, or does not start."""
+    """A plugin that does not exist, may not be run, or does not start."""
 
     exit_code = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """What the command line gives to plugins."""
+    """The options of a command line for plugins."""
 
     redactor: Redactor
     level: str
@@ -47,13 +47,13 @@ class Host:
     def settings(
         self, shown: Callable[[str], None], config: Config | None = None
     ) -> PluginSettings:
-        """How plugins are run here; `config` are their values where flags give some."""
+        """Return the settings to run plugins with; `config` are values from flags."""
         values = config or values_for_initialize(self.sources())
         return PluginSettings(on_stderr_line=shown, config=values, redactor=self.redactor)
 
 
 def host(context: click.Context) -> Host:
-    """As it is configured here. Says what is wrong with that."""
+    """Read the configuration for plugins, and print its warnings."""
     config = load_config(context)
     for warning in config.warnings:
         warn(warning)
@@ -62,7 +62,7 @@ def host(context: click.Context) -> Host:
 
 
 def plugin(name: str) -> FoundPlugin:
-    """The plugin of this name, if it may be run. Raises NotUsable."""
+    """Return the plugin of this name. Raises NotUsable if it may not be run."""
     findings = find()
     found = next((one for one in findings.found if one.name == name), None)
     if found is None:
@@ -76,7 +76,7 @@ def plugin(name: str) -> FoundPlugin:
 
 
 def ended(failure: errors.PluginError) -> click.ClickException:
-    """What is wrong with a plugin, as an ending with its exit code."""
+    """Convert a failure of a plugin to a click exception with its exit code."""
     match failure:
         case errors.PluginNotStarted() | errors.PluginHandshakeFailed():
             return NotUsable(str(failure))

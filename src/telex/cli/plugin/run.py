@@ -1,4 +1,4 @@
-"""`telex plugin run`: a command of a plugin."""
+"""`telex plugin run`: run a command of a plugin."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 HELP = """Run a command of a plugin.
 
-What it takes is the plugin's to say: `telex plugin run NAME --help`, and the same behind a COMMAND.
-Values come, strongest first, from a flag, the environment (`TELEX_<NAME>_<KEY>`, and
-`TELEX_<NAME>_<COMMAND>_<KEY>` for a command's), `[plugins.NAME]` in your config.toml, and the
-plugin's defaults. What the plugin says is on stderr, what it answers on stdout. Ctrl-C cancels it.
+`telex plugin run NAME --help` shows the plugin's commands, and --help after a COMMAND its options.
+A value comes from the first of these that has it: a flag, the environment (`TELEX_<NAME>_<KEY>`,
+and `TELEX_<NAME>_<COMMAND>_<KEY>` for a command), `[plugins.NAME]` in your config.toml, the
+plugin's default. The plugin's log is on stderr, its result on stdout. Ctrl-C cancels the command.
 
-The exit code is 0 if the command did well, 1 if it failed, 2 if it was called wrongly, and 3 if the
-plugin is not there, not trusted, or does not start.
+The exit code is 0 if the command succeeded, 1 if it failed, 2 for a usage error, and 3 if the
+plugin does not exist, is not trusted, or does not start.
 
 \b
   telex plugin run greet hello --name Ann
@@ -55,7 +55,7 @@ def command(context: click.Context, tool: bool, name: str, words: tuple[str, ...
 
 
 class _Running:
-    """One command line, understood once the plugin said what it takes."""
+    """One command line, parsed once the plugin has described its commands."""
 
     def __init__(
         self, context: click.Context, host: Host, found: FoundPlugin, words: list[str]
@@ -64,7 +64,7 @@ class _Running:
         self._parsed: Parsed | None = None
 
     async def run(self) -> str | None:
-        """The text it answered with. Raises what the person is told."""
+        """Run the command and return its text. Raises click exceptions."""
         from telex.cli.plugin.output import Saying
         from telex.plugins import plugin_commands
         from telex.plugins.client import start
@@ -83,7 +83,8 @@ class _Running:
                 raise self._ended(failure) from failure
 
     def _plugin_values(self, found: FoundPlugin, introduced: Introduced) -> list[KeyValue]:
-        """Asked for in the middle of the start, and from then on it is known what was meant."""
+        """Return the configuration when the starting plugin asks for it. The command line is parsed
+        here, as the commands are known now."""
         parsed = self._parse(introduced)
         sources = self._host.sources(parsed.plugin_flags)
         return self._values(introduced.configs or [], sources, ())
@@ -135,7 +136,7 @@ class _Running:
 
 
 async def _call_tool(host: Host, found: FoundPlugin, words: list[str]) -> str:
-    """The tool's answer, as text."""
+    """Return the tool's result as text."""
     from telex.cli.plugin.output import Saying
     from telex.plugins.plugin_commands import content_text
     from telex.plugins.plugin_tools import list_tools
@@ -165,5 +166,5 @@ def _tool_and_arguments(words: list[str]) -> tuple[str, dict[str, Any]]:
     except ValueError:
         arguments = None
     if not isinstance(arguments, dict) or any(more):
-        raise click.UsageError("--tool wants the tool's name and its arguments as one JSON object")
+        raise click.UsageError("--tool needs the tool's name and its arguments as one JSON object")
     return tool, arguments

@@ -1,4 +1,4 @@
-"""`telex plugin task`: tasks from a file, in the order they need."""
+"""`telex plugin task`: run tasks from a file, ordered by their requirements."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from telex.plugins.plugin_tasks import TasksOutcome
     from telex.plugins.task_plan import RequestedTask, TaskPlan
 
-HELP = """Run tasks of a plugin, in the order they need.
+HELP = """Run tasks of a plugin, ordered by their requirements.
 
-FILE is TOML. Each task has an id, a type that the plugin knows, what it requires, and its values:
+FILE is TOML. Each task has an id, a type of the plugin, the tasks it requires, and its values:
 
 \b
   [[task]]
@@ -28,12 +28,11 @@ FILE is TOML. Each task has an id, a type that the plugin knows, what it require
   requires = ["folder"]
   config = { path = "motd", text = "Good morning" }
 
-All are looked at before any is run. Those that need nothing of each other run at the same time. One
-that fails stops those that require it, and the others go on. Relative paths begin in FILE's
-directory.
+All tasks are validated before any is run. Independent tasks run at the same time. A failed task
+stops the tasks that require it; the others continue. Relative paths start in FILE's directory.
 
-The exit code is 0 if all did well, 1 if one failed, 2 if FILE is wrong, and 3 if the plugin is not
-there, not trusted, or does not start.
+The exit code is 0 if all tasks succeeded, 1 if one failed, 2 if FILE is not valid, and 3 if the
+plugin does not exist, is not trusted, or does not start.
 
 \b
   telex plugin task greet --config tasks.toml --dry-run
@@ -50,7 +49,7 @@ there, not trusted, or does not start.
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="The tasks.",
 )
-@click.option("--dry-run", is_flag=True, help="Look at them all and say the order; run none.")
+@click.option("--dry-run", is_flag=True, help="Validate all tasks and print their order; run none.")
 @click.argument("name", shell_complete=completion_candidates.plugins)
 @click.pass_context
 def command(context: click.Context, file: Path, dry_run: bool, name: str) -> int:
@@ -80,7 +79,7 @@ async def _run(
     from telex.plugins.supervisor import PluginSupervisors
 
     def ends(one: str, failure: str | None) -> None:
-        saying.line(f"{one}: {'failed' if failure else 'done'}")  # why is said at the end
+        saying.line(f"{one}: {'failed' if failure else 'done'}")  # the reason is printed at the end
 
     with Saying(host.redactor, host.level) as saying:
         async with PluginSupervisors([found], host.settings(saying.line)) as supervisors:
@@ -98,8 +97,8 @@ async def _run(
             if dry_run:
                 _tell_order(plan)
                 return None
-            told = plugin_tasks.TaskObserver(saying.progress, ends)
-            return await plugin_tasks.run(supervisor, introduced, plan, told)
+            observer = plugin_tasks.TaskObserver(saying.progress, ends)
+            return await plugin_tasks.run(supervisor, introduced, plan, observer)
 
 
 def _tell_order(plan: TaskPlan) -> None:

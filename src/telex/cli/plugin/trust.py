@@ -1,4 +1,4 @@
-"""`telex plugin trust`: whether a project's own plugins may be run."""
+"""`telex plugin trust`: trust in the plugins of a project."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import click
 
 from telex.cli.console import say, warn
 
-HELP = """Let this project's plugins be run, as they are now.
+HELP = """Trust this project's plugins, with their present content.
 
-They are the programs in `.telex/plugins` of the project you are in. Look at them first: they do
-what you can do. When a file there changes, comes or goes, none is run until you trust them again.
+They are the programs in `.telex/plugins` of the current project. Read them first: they can do
+whatever you can do. When a file there is changed, added or removed, none is run until you trust
+them again.
 
 \b
   telex plugin trust

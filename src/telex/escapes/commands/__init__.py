@@ -1,8 +1,9 @@
 """The table of every command and every event, as JSON, as ANSI, and as a schema.
 
-Each theme has a file: the payload structs of its commands, the ANSI that each is lowered to, and
-how the same ANSI is lifted back. This file joins them; import from here. The schema, the reference
-page, the answer to `detect` and the bytes are all made from `COMMANDS` and `EVENTS`.
+Each topic has a file: the payload structs of its commands, functions that lower a payload to ANSI,
+and functions that lift the same ANSI back to a payload. This file joins them; import from here. The
+schema, the reference page, the response to `detect` and the ANSI are all made from `COMMANDS` and
+`EVENTS`.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ from telex.escapes.commands.ansi import Lift
 from telex.escapes.errors import NotOutput
 from telex.escapes.protocol import EscapeCommand, EscapeEvent, Guard
 
-_THEMES: Final = (cursor, screen_content, style, dec_modes, window_ops, terminal_extensions)
+_TOPICS: Final = (cursor, screen_content, style, dec_modes, window_ops, terminal_extensions)
 
 
 def batched(batch: core.CommandBatch) -> list[tuple[EscapeCommand, msgspec.Struct]]:
-    """The commands of a batch with their payloads, all of them looked at.
+    """Return the commands of a batch with their payloads, after all were checked.
 
-    Raises `msgspec.ValidationError` for the first that cannot be in one: what is unknown or asks
-    something, and what is guarded, because nobody could say what the person allowed.
+    Raises `msgspec.ValidationError` for the first command that is not allowed in a batch: unknown
+    commands, queries, and guarded commands, because the person must be asked about each of these.
     """
     return [_batched(n, item) for n, item in enumerate(batch.commands)]
 
@@ -40,9 +41,9 @@ def batched(batch: core.CommandBatch) -> list[tuple[EscapeCommand, msgspec.Struc
 def _batched(n: int, item: core.BatchItem) -> tuple[EscapeCommand, msgspec.Struct]:
     command = COMMANDS.get(item.command)
     if command is None or command.lower is None or command is COMMANDS["term:batch"]:
-        raise msgspec.ValidationError(f"Command {n} of the batch is no output.")
+        raise msgspec.ValidationError(f"Command {n} of the batch is not an output command.")
     if command.guard is not Guard.FREE:
-        raise msgspec.ValidationError(f"Command {n} of the batch has to be asked for by itself.")
+        raise msgspec.ValidationError(f"Command {n} of the batch must be sent by itself.")
     data = {} if item.data is None else item.data
     return command, msgspec.convert(data, command.payload, str_keys=True)
 
@@ -54,7 +55,7 @@ def _batch(batch: core.CommandBatch) -> bytes:
 
 _BATCH: Final = EscapeCommand(
     "term:batch",
-    "Several commands in one packet: all of them, or none if one is wrong.",
+    "Execute several commands in one packet: all of them, or none if one is invalid.",
     core.CommandBatch,
     None,
     _batch,
@@ -64,27 +65,32 @@ COMMANDS: Final[dict[str, EscapeCommand]] = {
     command.name: command
     for command in (
         *core.COMMANDS,
-        *(command for theme in _THEMES for command in theme.COMMANDS),
+        *(command for topic in _TOPICS for command in topic.COMMANDS),
         _BATCH,
     )
 }
 EVENTS: Final[dict[str, EscapeEvent]] = {event.name: event for event in event_types.EVENTS}
 LIFTS: Final[dict[bytes, Lift]] = {
-    key: lift for theme in _THEMES for key, lift in theme.LIFTS.items()
+    key: lift for topic in _TOPICS for key, lift in topic.LIFTS.items()
 }
-"""By what makes a sequence what it is: its bytes without its parameters; an OSC's up to the `;`."""
+"""By the bytes of a sequence without its parameters; for an OSC, its bytes up to the `;`."""
 
 
 def lower(name: str, data: object = None) -> bytes:
-    """The bytes. The data may be the payload, its JSON (`msgspec.Raw`), the same as Python values,
-    or None for no data.
+    """Return the ANSI of a command.
 
-    Raises `NotOutput`, and `msgspec.ValidationError` for data the command does not take. What was
-    made in Python is checked as if it had come from elsewhere.
+    Args:
+        name: The command.
+        data: The payload, its JSON (`msgspec.Raw`), the same as Python values, or None for no data.
+            Values made in Python are checked like JSON.
+
+    Raises:
+        NotOutput: The command is unknown, or has no ANSI.
+        msgspec.ValidationError: The data is not valid for the command.
     """
     command = COMMANDS.get(name)
     if command is None or command.lower is None:
-        raise NotOutput(f"{name!r} is not a command that can be written as ANSI; see COMMANDS.")
+        raise NotOutput(f"{name!r} is not a command with an ANSI equivalent; see COMMANDS.")
     return command.lower(_payload(data, command.payload))
 
 
@@ -103,7 +109,9 @@ DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 
 def schema() -> dict[str, Any]:
-    """`commands` and `events` by name; each `data` and `returns` is a schema into `$defs`."""
+    """Return the JSON Schema: `commands` and `events` by name; `data` and `returns` of each refer
+    to `$defs`.
+    """
     returned = {name: one.returns for name, one in COMMANDS.items() if one.returns is not None}
     taken = {name: one.payload for name, one in COMMANDS.items()}
     taken |= {name: one.payload for name, one in EVENTS.items()}

@@ -1,8 +1,8 @@
 """Core commands: `detect`, `ping`, subscriptions; and the structs of batches and reports.
 
-`cancel` is no command but a member of a packet. `term:report` and `term:querymode` are put to a
-terminal as ANSI queries (`report_question`), and its reply is read back as data (`report_answer`):
-numbers, colours and a name in plain letters, nothing that a program could have put there. Pure.
+`cancel` is not a command but a member of a packet. `term:report` and `term:querymode` are sent to a
+terminal as ANSI queries (`report_question`), and the reply is parsed into data (`report_answer`):
+numbers, colours and a name in printable ASCII, never text that a program could have chosen. Pure.
 """
 
 from __future__ import annotations
@@ -25,32 +25,32 @@ if TYPE_CHECKING:
 
 
 class Capability(Payload, frozen=True):
-    """How much of a system is there."""
+    """The supported part of a system."""
 
     level: int | UnsetType = UNSET
-    """Everything of this level, and of those below."""
+    """All commands of this level and of lower levels are supported."""
     include: tuple[str, ...] = ()
-    """Commands; `*` stands for any run of characters, colons too."""
+    """Supported commands; `*` matches any run of characters, colons too."""
     exclude: tuple[str, ...] = ()
-    """Commands that are not there after all. It wins over the others."""
+    """Commands that are not supported. It overrides the other members."""
     unverified: tuple[str, ...] = ()
-    """Commands and events that are there, and passed on to a terminal that cannot be asked whether
-    it does them. Ours."""
+    """Commands and events that are passed on to a terminal that cannot be asked whether it supports
+    them. An extension of telex."""
 
 
 class Detected(Payload, frozen=True):
-    """What is supported."""
+    """The supported systems, and the size of frames."""
 
     capabilities: dict[str, Capability]
     """By system."""
     capabilties: dict[str, Capability]
-    """The same, as the spec spells it."""
+    """The same, in the spelling of the spec."""
     maxframe: int
-    """The most bytes of JSON in one frame that are read here."""
+    """The most bytes of JSON that the terminal reads in one frame."""
 
 
 class Subscribe(Payload, frozen=True):
-    """Which events."""
+    """The events of a subscription, to begin or to end it."""
 
     events: Annotated[
         tuple[
@@ -59,25 +59,26 @@ class Subscribe(Payload, frozen=True):
         ],
         Meta(max_length=32),
     ] = ()
-    """To unsubscribe, none is all."""
+    """In `term:unsubscribe`, an empty list stands for all."""
 
 
 class Subscribed(Payload, frozen=True):
-    """What is subscribed to now. An event that is not known here is not in it."""
+    """All subscriptions of the program. Unknown events are not in it."""
 
     events: tuple[str, ...]
 
 
 class BatchItem(Payload, frozen=True):
-    """One command of several."""
+    """One command of a batch."""
 
     command: Annotated[str, Meta(max_length=64)]
     data: Any = None
-    """What that command takes. Any JSON here, because its type is that of the command."""
+    """The data of that command. The schema allows any JSON, because the type depends on the
+    command."""
 
 
 class CommandBatch(Payload, frozen=True):
-    """Commands to be done in this order, or not at all."""
+    """Commands to execute in this order, all or none."""
 
     commands: Annotated[tuple[BatchItem, ...], Meta(max_length=limits.BATCH_COMMANDS)]
 
@@ -89,21 +90,21 @@ What = Literal[
 
 
 class TermReport(Payload, frozen=True):
-    """What to tell."""
+    """The property of the terminal to report."""
 
     what: What
     index: Byte = 0
-    """For `palette`: which colour."""
+    """The number of the colour, for `palette`."""
     name: Annotated[str, Meta(pattern=rf"^[A-Za-z0-9]{{1,32}}{END}")] | None = None
-    """For `terminfo`: which capability."""
+    """The name of the capability, for `terminfo`."""
 
     def __post_init__(self) -> None:
         if (self.what == "terminfo") != (self.name is not None):
-            raise ValueError("a name is given for terminfo, and for nothing else")
+            raise ValueError("`terminfo` requires a name, and nothing else has one")
 
 
 class TermReported(Payload, frozen=True):
-    """What was asked for, and only that: numbers, colours and the terminal's own name."""
+    """The requested property, and no other: numbers, colours and the terminal's own name."""
 
     row: int | UnsetType = UNSET
     """`cursor`, with `col`."""
@@ -121,7 +122,7 @@ class TermReported(Payload, frozen=True):
     """`size-pixels` and `cell-pixels`, with `height`."""
     height: int | UnsetType = UNSET
     fg: Hex | UnsetType = UNSET
-    """`colors`, with `bg` and, if it is known, `cursor`."""
+    """`colors`, with `bg` and, if known, `cursor`."""
     bg: Hex | UnsetType = UNSET
     cursor: Hex | UnsetType = UNSET
     color: Hex | UnsetType = UNSET
@@ -131,26 +132,26 @@ class TermReported(Payload, frozen=True):
     cursorstyle: CursorStyle | UnsetType = UNSET
     """`cursorstyle`."""
     value: str | UnsetType | None = UNSET
-    """`terminfo`; null where the terminal has no such capability."""
+    """`terminfo`; null if the terminal does not have the capability."""
 
 
 COMMANDS: Final = (
-    EscapeCommand("detect", "Ask what is supported.", NoData, 1, returns=Detected),
-    EscapeCommand("ping", "Ask for an answer, with nothing in it.", NoData, 1, returns=NoData),
-    # Behind ssh or tmux the terminal cannot see who asked: there the person is asked. For keys and
-    # pastes they always are (`service`), since whoever hears the keys has the keyboard.
+    EscapeCommand("detect", "Report supported commands and events.", NoData, 1, returns=Detected),
+    EscapeCommand("ping", "Send an empty response.", NoData, 1, returns=NoData),
+    # Behind ssh or tmux the terminal cannot see the requester, so the person is asked. For keys and
+    # pastes the person is always asked (`server`), since a subscriber gets all of the keyboard.
     EscapeCommand(
         "term:subscribe",
-        "Be told of events.",
+        "Subscribe to events.",
         Subscribe,
         1,
         returns=Subscribed,
         guard=Guard.REMOTE,
-        deed="be told what happens in this terminal",
+        deed="receive the events of this terminal",
     ),
     EscapeCommand(
         "term:unsubscribe",
-        "Be told of them no more.",
+        "End subscriptions.",
         Subscribe,
         1,
         returns=Subscribed,
@@ -177,7 +178,7 @@ _QUESTIONS: Final = {
 
 
 def report_question(asked: TermReport | QueryMode) -> bytes:
-    """What to ask a terminal."""
+    """Return the ANSI query for a report."""
     if isinstance(asked, QueryMode):
         number, private = mode_number(asked.mode, asked.private)
         return b"\x1b[%b%d$p" % (b"?" if private else b"", number)
@@ -188,20 +189,20 @@ def report_question(asked: TermReport | QueryMode) -> bytes:
     return _QUESTIONS[asked.what]
 
 
-def report_answer(asked: TermReport | QueryMode, said: bytes) -> TermReported | ModeState | None:
-    """What the terminal's answer says; None if it says nothing that was asked."""
+def report_answer(asked: TermReport | QueryMode, reply: bytes) -> TermReported | ModeState | None:
+    """Parse the terminal's reply; None if it does not have the requested property."""
     if isinstance(asked, QueryMode):
-        found = re.search(rb"\x1b\[\??\d+;([0-4])\$y", said)
+        found = re.search(rb"\x1b\[\??\d+;([0-4])\$y", reply)
         return ModeState(_STATES[int(found[1])]) if found else None
     if asked.what == "colors":
-        return _colours(said)
+        return _colours(reply)
     form, read = _ANSWERS[asked.what]
-    found = re.search(form, said)
+    found = re.search(form, reply)
     return read(found) if found else None
 
 
-def _colours(said: bytes) -> TermReported | None:
-    colours = {found[1]: _hex(found, 2) for found in re.finditer(rb"\x1b\]1([0-2]);" + _RGB, said)}
+def _colours(reply: bytes) -> TermReported | None:
+    colours = {found[1]: _hex(found, 2) for found in re.finditer(rb"\x1b\]1([0-2]);" + _RGB, reply)}
     if b"0" not in colours or b"1" not in colours:
         return None
     return TermReported(fg=colours[b"0"], bg=colours[b"1"], cursor=colours.get(b"2", msgspec.UNSET))
@@ -211,7 +212,7 @@ _RGB: Final = rb"rgb:([0-9a-fA-F]{2})[0-9a-fA-F]*/([0-9a-fA-F]{2})[0-9a-fA-F]*/(
 
 
 def _hex(found: re.Match[bytes], first: int) -> str:
-    """A colour of which the terminal told up to four digits each; two are enough."""
+    """Return a colour. The terminal sends up to four digits for each component; two are enough."""
     return "#" + b"".join(found.group(first, first + 1, first + 2)).decode().lower()
 
 
@@ -220,7 +221,7 @@ def _numbers(found: re.Match[bytes]) -> tuple[int, ...]:
 
 
 def _style(found: re.Match[bytes]) -> TermReported | None:
-    """The pen, in the words of `term:setstyle`; what is plain is left out."""
+    """Return the current style as data of `term:setstyle`, without plain attributes."""
     style: dict[str, object] = {}
     try:
         for name, data in LIFTS[b"\x1b[m"](found[1].decode().split(";")):

@@ -1,4 +1,4 @@
-"""Commands that move the cursor or change its shape. VT100; only the shape is younger."""
+"""Commands that move the cursor or change its shape. From the VT100, except the shape."""
 
 from __future__ import annotations
 
@@ -24,44 +24,44 @@ from telex.escapes.protocol import (
 
 
 class CursorMove(Payload, frozen=True):
-    """Relative to where the cursor is."""
+    """A movement relative to the cursor."""
 
     x: Signed = 0
-    """To the right; negative to the left."""
+    """Columns to the right; negative to the left."""
     y: Signed = 0
-    """Down; negative up."""
+    """Rows down; negative up."""
 
 
 class CursorSet(Payload, frozen=True):
-    """A place, or only a row or column to go to."""
+    """A position, or only a row or a column."""
 
     row: Row | None = None
     col: Col | None = None
 
 
 class CursorLine(Payload, frozen=True):
-    """Lines to go, to their first column."""
+    """A movement by lines, to the first column."""
 
     n: Signed = 1
-    """Down; negative up."""
+    """Lines down; negative up."""
 
 
 class CursorStyle(Payload, frozen=True):
-    """What the cursor looks like."""
+    """The shape of the cursor."""
 
     shape: Literal["default", "block", "underline", "bar"] = "default"
     blink: bool = False
-    """Not for `default`, which is as the person has set it."""
+    """Not for `default`, which is the person's own setting."""
 
 
 class CursorVisible(Payload, frozen=True):
-    """Whether it is shown."""
+    """Whether the cursor is shown."""
 
     visible: bool = True
 
 
 _SHAPES: Final = {"default": 0, "block": 2, "underline": 4, "bar": 6}
-"""DECSCUSR, steady. One less blinks."""
+"""The numbers of DECSCUSR for a steady cursor. One less stands for a blinking cursor."""
 
 
 def _move(asked: CursorMove) -> bytes:
@@ -94,8 +94,8 @@ def _style(asked: CursorStyle) -> bytes:
 
 
 COMMANDS: Final = (
-    EscapeCommand("term:cursormove", "Move the cursor from where it is.", CursorMove, 1, _move),
-    EscapeCommand("term:cursorset", "Move the cursor to a place.", CursorSet, 1, _set),
+    EscapeCommand("term:cursormove", "Move the cursor by a distance.", CursorMove, 1, _move),
+    EscapeCommand("term:cursorset", "Move the cursor to a position.", CursorSet, 1, _set),
     EscapeCommand(
         "term:cursorline", "Move the cursor to the start of a line.", CursorLine, 1, _line
     ),
@@ -104,14 +104,14 @@ COMMANDS: Final = (
     ),
     EscapeCommand(
         "term:cursorsave",
-        "Remember the cursor's place and style (DECSC).",
+        "Save the cursor's position and style (DECSC).",
         NoData,
         1,
         lambda _: b"\x1b7",
     ),
     EscapeCommand(
         "term:cursorrestore",
-        "Go back to what was remembered (DECRC).",
+        "Restore the saved position and style (DECRC).",
         NoData,
         1,
         lambda _: b"\x1b8",

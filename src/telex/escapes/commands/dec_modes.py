@@ -34,16 +34,16 @@ Mode = ModeName | Annotated[int, Meta(ge=0, le=65535)]
 
 
 ANSI_MODES: Final = frozenset({"insert", "newline"})
-"""The names that are no DEC private modes."""
+"""The names of modes that are not DEC private modes."""
 
 
 class SetMode(Payload, frozen=True):
-    """A mode, and what becomes of it."""
+    """A mode, and its new value."""
 
     mode: Mode
     """Its name, or its number."""
     private: bool = False
-    """Whether a number is that of a DEC private mode. A name knows this itself."""
+    """Whether a number is that of a DEC private mode. Not needed with a name."""
     value: bool | Literal["save", "restore"] = True
 
     def __post_init__(self) -> None:
@@ -53,20 +53,20 @@ class SetMode(Payload, frozen=True):
 
 
 class QueryMode(Payload, frozen=True):
-    """Which mode."""
+    """The mode whose state is reported."""
 
     mode: Mode
     private: bool = False
 
 
 class ModeState(Payload, frozen=True):
-    """What a mode is."""
+    """The state of a mode."""
 
     state: Literal["set", "reset", "perm-set", "perm-reset", "unknown"]
 
 
 class Enabled(Payload, frozen=True):
-    """On or off."""
+    """Whether to switch something on or off."""
 
     enabled: bool = True
 
@@ -76,36 +76,36 @@ class AltScreen(Payload, frozen=True):
 
     enabled: bool = True
     clear: bool = True
-    """With the cursor saved and the screen cleared, as full-screen programs do it."""
+    """Whether to save the cursor and clear the screen, as full-screen programs do."""
 
 
 class TabClear(Payload, frozen=True):
-    """Which tab stops."""
+    """The tab stops to clear."""
 
     all: bool = False
-    """Instead of only the one at the cursor."""
+    """All of them, instead of only the one at the cursor."""
 
 
 class Tab(Payload, frozen=True):
-    """How many tab stops to go."""
+    """A movement by tab stops."""
 
     n: Signed = 1
-    """To the right; negative to the left."""
+    """Tab stops to the right; negative to the left."""
 
 
 class Charset(Payload, frozen=True):
-    """A character set, and where to keep it."""
+    """A character set, and its slot."""
 
     slot: Annotated[int, Meta(ge=0, le=3)] = 0
     set: Literal["ascii", "dec-graphics", "uk"] = "ascii"
 
 
 class Shift(Payload, frozen=True):
-    """Which of the four kept character sets is used."""
+    """The slot of the character set to use."""
 
     slot: Annotated[int, Meta(ge=0, le=3)] = 0
     once: bool = False
-    """For the next character only; slots 2 and 3."""
+    """For the next character only; with slots 2 and 3."""
 
     def __post_init__(self) -> None:
         if self.once and self.slot < 2:
@@ -113,10 +113,10 @@ class Shift(Payload, frozen=True):
 
 
 class Reset(Payload, frozen=True):
-    """How much."""
+    """The extent of a reset."""
 
     kind: Literal["soft", "hard"] = "soft"
-    """`soft` leaves what is on the screen."""
+    """`soft` does not clear the screen."""
 
 
 MODES: Final[dict[str, int]] = {
@@ -157,13 +157,13 @@ _SHIFTS: Final = {
 
 
 def mode_number(mode: str | int, private: bool = False) -> tuple[int, bool]:
-    """A mode as the terminal knows it: its number, and whether it is a private one."""
+    """Return the number of a mode, and whether it is a private mode."""
     return (mode, private) if isinstance(mode, int) else (MODES[mode], mode not in ANSI_MODES)
 
 
 def _set(asked: SetMode) -> bytes:
     if asked.mode == "appkeypad" and isinstance(asked.value, bool):
-        return b"\x1b=" if asked.value else b"\x1b>"  # older than its number, and known by more
+        return b"\x1b=" if asked.value else b"\x1b>"  # more terminals know these than its number
     number, private = mode_number(asked.mode, asked.private)
     return csi(("?" if private else "") + _FINALS[asked.value], number)
 
@@ -180,13 +180,13 @@ COMMANDS: Final = (
     EscapeCommand("term:setmode", "Set, reset, save or restore a mode.", SetMode, 1, _set),
     EscapeCommand(
         "term:querymode",
-        "Ask whether a mode is set (DECRQM).",
+        "Report the state of a mode (DECRQM).",
         QueryMode,
         2,
         returns=ModeState,
     ),
     EscapeCommand(
-        "term:altscreen", "Go to the alternate screen, or back.", AltScreen, 2, _altscreen
+        "term:altscreen", "Switch to the alternate screen, or back.", AltScreen, 2, _altscreen
     ),
     EscapeCommand(
         "term:sync",
@@ -203,24 +203,24 @@ COMMANDS: Final = (
         1,
         lambda asked: csi("g", 3 if asked.all else 0),
     ),
-    EscapeCommand("term:tab", "Go to another tab stop.", Tab, 1, _tab),
+    EscapeCommand("term:tab", "Move the cursor to another tab stop.", Tab, 1, _tab),
     EscapeCommand(
         "term:charset",
-        "Keep a character set ready (SCS).",
+        "Put a character set into a slot (SCS).",
         Charset,
         1,
         lambda asked: f"\x1b{'()*+'[asked.slot]}{_SETS[asked.set]}".encode(),
     ),
     EscapeCommand(
         "term:shift",
-        "Use another of the kept character sets.",
+        "Use the character set of another slot.",
         Shift,
         1,
         lambda asked: _SHIFTS[asked.slot, asked.once],
     ),
     EscapeCommand(
         "term:reset",
-        "Reset the terminal: its modes, or all of it.",
+        "Reset the terminal: its modes, or everything.",
         Reset,
         1,
         lambda asked: b"\x1b[!p" if asked.kind == "soft" else b"\x1bc",
@@ -228,7 +228,7 @@ COMMANDS: Final = (
 )
 
 _NAMES: Final = {mode_number(name): name for name in MODES if name != "appkeypad"}
-"""Not the keypad: its name is lowered to other bytes than its number."""
+"""Without the keypad mode: its name is lowered to other bytes than its number."""
 
 
 def _lift_modes(private: bool, value: bool | str) -> Lift:
@@ -241,7 +241,7 @@ def _lift_modes(private: bool, value: bool | str) -> Lift:
 
 
 def _lifted(number: int, private: bool, value: bool | str) -> tuple[str, dict[str, object]]:
-    """By the command that is for just this, if there is one."""
+    """Lift a mode to its own command, if there is one; else to `term:setmode`."""
     match number, private, value:
         case 25, True, bool():
             return "term:cursorvisible", {"visible": value}

@@ -22,24 +22,24 @@ Button = Literal[
 
 
 class KeyEvent(Payload, frozen=True):
-    """A key."""
+    """A key, with its text and modifiers."""
 
     key: str
-    """Its name, as `docs/reference/keys.md` has it, or the character."""
+    """Its name, as in `docs/reference/keys.md`, or its character."""
     text: str = ""
-    """What it types."""
+    """The text that the key produces."""
     mods: tuple[Mod, ...] = ()
     kind: Literal["press", "repeat", "release"] = "press"
     code: int | None = None
-    """The number that the terminal gave, where it gave one."""
+    """The number of the key, if the terminal sent it."""
     shifted: str | None = None
-    """The character with shift, where the terminal told."""
+    """The character with shift, if the terminal sent it."""
     base: str | None = None
-    """The character in the standard layout, where the terminal told."""
+    """The character in the standard layout, if the terminal sent it."""
 
 
 class MouseInput(Payload, frozen=True):
-    """The mouse, at a cell."""
+    """An action of the mouse, at a cell."""
 
     row: Row
     col: Col
@@ -47,29 +47,29 @@ class MouseInput(Payload, frozen=True):
     kind: Literal["press", "release", "move", "scroll"] = "press"
     mods: tuple[Mod, ...] = ()
     px: int | None = None
-    """In pixels, where the terminal told; with `py`."""
+    """The position in pixels, if the terminal sent it; with `py`."""
     py: int | None = None
 
 
 class PasteEvent(Payload, frozen=True):
-    """What was pasted."""
+    """Text that the person pasted."""
 
     text: str
 
 
 class FocusEvent(Payload, frozen=True):
-    """Whether the terminal has the keyboard."""
+    """Whether the terminal has the keyboard focus."""
 
     focused: bool
 
 
 class TerminalResizeEvent(Payload, frozen=True):
-    """The size that the terminal has now."""
+    """The new size of the terminal."""
 
     rows: int
     cols: int
     width: int = 0
-    """In pixels; 0 where unknown."""
+    """In pixels; 0 if unknown."""
     height: int = 0
 
 
@@ -80,7 +80,7 @@ class ColorScheme(Payload, frozen=True):
 
 
 class NotificationEvent(Payload, frozen=True):
-    """What became of a notification."""
+    """The action of the person on a notification."""
 
     id: Token
     action: Literal["activated", "closed"]
@@ -88,7 +88,7 @@ class NotificationEvent(Payload, frozen=True):
 
 
 class RevokedEvent(Payload, frozen=True):
-    """Something that was allowed is so no more."""
+    """A permission or subscription that has ended."""
 
     capability: str
     """The command or event."""
@@ -96,26 +96,30 @@ class RevokedEvent(Payload, frozen=True):
 
 
 EVENTS: Final = (
-    # The keyboard protocol that tells more than bytes is no private mode; whoever wants a release
-    # told must have the terminal say it, and `escapes.events` reads both.
+    # Kitty's keyboard protocol is not a private mode. A program that wants releases must enable it
+    # in the terminal itself; `input_events` parses both.
     EscapeEvent(
-        "event:key", "A key was pressed, or released where the terminal says so.", KeyEvent
+        "event:key", "A key was pressed, or released, if the terminal reports that.", KeyEvent
     ),
-    EscapeEvent("event:mouse", "The mouse was moved, clicked or turned.", MouseInput, (1003, 1006)),
+    EscapeEvent(
+        "event:mouse", "The mouse was moved, clicked or scrolled.", MouseInput, (1003, 1006)
+    ),
     EscapeEvent(
         "event:mouseclick",
-        "A button of the mouse was pressed: only that.",
+        "A button of the mouse was pressed. No other action is reported.",
         MouseInput,
         (1000, 1006),
     ),
     EscapeEvent("event:paste", "Text was pasted.", PasteEvent, (2004,)),
-    EscapeEvent("event:focus", "The terminal got the keyboard, or lost it.", FocusEvent, (1004,)),
-    EscapeEvent("event:resize", "The terminal has another size.", TerminalResizeEvent),
-    EscapeEvent("event:colorscheme", "The terminal became dark, or light.", ColorScheme, (2031,)),
+    EscapeEvent("event:focus", "The terminal got or lost the keyboard focus.", FocusEvent, (1004,)),
+    EscapeEvent("event:resize", "The size of the terminal changed.", TerminalResizeEvent),
+    EscapeEvent(
+        "event:colorscheme", "The terminal changed to dark or light colours.", ColorScheme, (2031,)
+    ),
     EscapeEvent(
         "event:notification",
-        "A notification with `report` was clicked, or is gone.",
+        "A notification with `report` was clicked, or has closed.",
         NotificationEvent,
     ),
-    EscapeEvent("event:revoked", "Something allowed before is so no more.", RevokedEvent),
+    EscapeEvent("event:revoked", "A permission or subscription has ended.", RevokedEvent),
 )

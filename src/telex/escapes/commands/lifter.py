@@ -1,10 +1,11 @@
-"""ANSI bytes as the commands that do the same: the inverse of `lower`, by the same tables.
+"""Turns ANSI bytes into equivalent commands: the inverse of `lower`, by the same tables.
 
-The lifter is fed a program's output and gives commands, and as bytes whatever no command says
-exactly. Nothing is lost: the items in order, with the commands lowered again, do to a terminal what
-the bytes did. That holds in any state of the terminal, because a command's bytes either are the
-ones that came, or begin with an ESC, which begins anew wherever it stands. Sans-IO and without a
-clock: an incomplete sequence is held, and `flush` releases it.
+The lifter reads a program's output and returns commands, and returns as bytes every sequence
+without an exact command. Nothing is lost: the items in order, with the commands lowered again, have
+the same effect on a terminal as the original bytes. That holds in any state of the terminal,
+because the lowered bytes either are the original ones, or begin with an ESC, which starts a new
+sequence in every state. Sans-IO and without a clock: an incomplete sequence is held, and `flush`
+releases it.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ from telex.wire.escape import Ending, Kind, find_end
 
 @dataclass(frozen=True, slots=True)
 class Lifted:
-    """A command that was found."""
+    """A command that was found in the output."""
 
     name: str
     payload: msgspec.Struct
 
     @property
     def data(self) -> dict[str, Any]:
-        """The payload as JSON would have it, without what is left out."""
+        """The payload as JSON values, without default members."""
         found: dict[str, Any] = msgspec.to_builtins(self.payload)
         return found
 
@@ -49,26 +50,26 @@ _TOKEN: Final = re.compile(
     re.DOTALL,
 )
 _NOT_TEXT: Final = re.compile(r"([\x80-\x9f\udc80-\udcff]+)")
-"""C1 controls, and bytes that are no UTF-8 as `surrogateescape` decodes them."""
+"""C1 controls, and bytes that are not UTF-8, as decoded by `surrogateescape`."""
 _BEGUN: Final = re.compile(rb"(?:[\xc2-\xf4]|[\xe0-\xf4][\x80-\xbf]|[\xf0-\xf4][\x80-\xbf]{2})\Z")
-"""A character whose other bytes are still to come."""
+"""An incomplete character at the end."""
 _MARGINS: Final = Lifted(
     "term:setmode", msgspec.convert({"mode": "margins"}, COMMANDS["term:setmode"].payload)
 )
 
 
 class Lifter:
-    """One stream of output."""
+    """Lifts one stream of output. Call `feed` with each read, and `flush` at its end."""
 
     def __init__(self) -> None:
         self._held = b""
         self._kind: Kind | None = None
-        """Inside a control string: how it ends."""
+        """The kind of the current control string, which decides about its end."""
         self._string = bytearray()
-        """What of it was kept: an OSC's bytes from its ESC on. No other string has a command."""
+        """The bytes of an OSC from its ESC on. No other control string has a command."""
 
     def feed(self, data: bytes) -> list[LifterOutput]:
-        """What these bytes bring. Never raises for what the bytes are."""
+        """Lift these bytes. Never raises, whatever the bytes are."""
         data, self._held = self._held + data, b""
         found: list[LifterOutput] = []
         at = 0
@@ -80,7 +81,7 @@ class Lifter:
         return list(_joined(found))
 
     def flush(self) -> list[LifterOutput]:
-        """Let go of what is not complete, as bytes. What follows is read as a new beginning."""
+        """Return an incomplete sequence as bytes, and start anew."""
         released = bytes(self._string) + self._held
         self._held, self._kind, self._string = b"", None, bytearray()
         return [released] if released else []
@@ -127,7 +128,7 @@ class Lifter:
         return after
 
     def _keep(self, part: bytes, found: list[LifterOutput]) -> None:
-        """As much as a command may have, of a string that may be one. The rest goes by as it is."""
+        """Keep an OSC up to the longest possible command. Return other strings as bytes."""
         released = self._kind is Kind.DCS or not (self._string or part == Kind.OSC.value)
         if released or len(self._string) + len(part) > limits.CONTROL_STRING_BYTES:
             found.append(bytes(self._string) + part)
@@ -148,7 +149,9 @@ def _csi(token: re.Match[bytes], before: list[LifterOutput]) -> list[LifterOutpu
 
 
 def _columns(given: list[str], raw: bytes, before: list[LifterOutput]) -> list[LifterOutput]:
-    """`CSI s` sets margins only right after the mode that makes it so; elsewhere nobody knows."""
+    """Lift `CSI s` right after the mode that makes it set margins; elsewhere its meaning is
+    unknown.
+    """
     try:
         left, right = numbers(given, 1, 0)
         made = _made("term:scrollregion", {"left": max(left, 1), "right": right or None})
@@ -181,7 +184,7 @@ def _made(name: str, data: object) -> Lifted:
 
 
 def _joined(found: list[LifterOutput]) -> Iterator[LifterOutput]:
-    """Neighbouring bytes together, and none that are empty."""
+    """Join neighbouring bytes, and drop empty ones."""
     waiting: list[bytes] = []
     for one in found:
         if isinstance(one, bytes):

@@ -1,4 +1,4 @@
-"""Commands that write, erase, shift and scroll what is on the screen."""
+"""Commands that write, erase, insert, delete and scroll the content of the screen."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from telex.escapes.protocol import (
 
 
 class Count(Payload, frozen=True):
-    """How often, or how many."""
+    """The number of cells, lines or repetitions."""
 
     n: Times = 1
 
 
 class Erase(Payload, frozen=True):
-    """What is erased, seen from the cursor."""
+    """The part to erase, relative to the cursor."""
 
     target: Literal["line", "screen"]
     part: Literal["after", "before", "all", "scrollback"] = "all"
-    """`after` and `before` include the cursor's own cell; `scrollback` is of a screen only."""
+    """`after` and `before` include the cell of the cursor; only a screen has `scrollback`."""
     selective: bool = False
-    """Leave what is protected."""
+    """Do not erase protected cells."""
 
     def __post_init__(self) -> None:
         if self.part == "scrollback" and (self.target == "line" or self.selective):
@@ -47,14 +47,14 @@ class Erase(Payload, frozen=True):
 
 
 class Scroll(Payload, frozen=True):
-    """Lines to scroll by."""
+    """A number of lines to scroll."""
 
     n: Signed = 1
-    """Up, as when text is added below; negative down."""
+    """Lines up, as when text is added below; negative down."""
 
 
 class ScrollRegion(Payload, frozen=True):
-    """The part of the screen that scrolls. Nothing at all is the whole screen again."""
+    """The part of the screen that scrolls. Without members, the whole screen."""
 
     top: Row | None = None
     bottom: Row | None = None
@@ -63,7 +63,7 @@ class ScrollRegion(Payload, frozen=True):
 
 
 class WriteText(Payload, frozen=True):
-    """What to write at the cursor."""
+    """A text to write at the cursor."""
 
     text: Text
 
@@ -88,7 +88,7 @@ def _scroll(asked: Scroll) -> bytes:
 
 
 def _region(asked: ScrollRegion) -> bytes:
-    """Left and right margins need a mode of their own, without which `CSI s` is something else."""
+    """Left and right margins need mode 69: without it, `CSI s` has another meaning."""
     if asked == ScrollRegion():
         return csi("r", 1) + csi("?l", 69)
     rows = columns = b""
@@ -122,24 +122,24 @@ COMMANDS: Final = (
     EscapeCommand("term:erase", "Erase a part of the line or the screen.", Erase, 1, _erase),
     _counted("term:erasechars", "Erase cells from the cursor on.", "X"),
     _counted("term:insertchars", "Insert blank cells at the cursor.", "@"),
-    _counted("term:deletechars", "Delete cells at the cursor; what follows moves up.", "P"),
-    _counted("term:insertlines", "Insert blank lines at the cursor's.", "L"),
-    _counted("term:deletelines", "Delete lines from the cursor's on.", "M"),
+    _counted("term:deletechars", "Delete cells at the cursor; the rest of the line moves.", "P"),
+    _counted("term:insertlines", "Insert blank lines at the line of the cursor.", "L"),
+    _counted("term:deletelines", "Delete lines from the line of the cursor on.", "M"),
     _counted("term:repeat", "Write the last character again.", "b", 2),
-    EscapeCommand("term:scroll", "Scroll what is in the scroll region.", Scroll, 1, _scroll),
+    EscapeCommand("term:scroll", "Scroll the content of the scroll region.", Scroll, 1, _scroll),
     EscapeCommand(
         "term:scrollregion",
-        "Set the part of the screen that scrolls. The cursor goes home.",
+        "Set the part of the screen that scrolls. The cursor moves to the top left.",
         ScrollRegion,
         1,
         _region,
     ),
-    _plain("term:index", "Go down a line, and scroll at the end of the region.", b"\x1bD"),
-    _plain("term:reverseindex", "Go up a line, and scroll at the top of the region.", b"\x1bM"),
-    _plain("term:nextline", "Go to the start of the next line, and scroll at the end.", b"\x1bE"),
+    _plain("term:index", "Move down a line; scroll at the end of the region.", b"\x1bD"),
+    _plain("term:reverseindex", "Move up a line; scroll at the top of the region.", b"\x1bM"),
+    _plain("term:nextline", "Move to the start of the next line; scroll at the end.", b"\x1bE"),
     EscapeCommand(
         "term:lineattr",
-        "Make the cursor's line double as wide, or as high.",
+        "Make the line of the cursor double width or height, or normal.",
         LineAttr,
         1,
         lambda asked: f"\x1b#{_LINES[asked.kind]}".encode(),
@@ -187,4 +187,4 @@ LIFTS: Final[dict[bytes, Lift]] = {
         for kind, number in _LINES.items()
     },
 }
-"""`CSI 1;5 s` is not here: `lifter` knows it by the mode before it."""
+"""Without `CSI 1;5 s`, which `lifter` recognizes by the mode before it."""

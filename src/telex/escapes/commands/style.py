@@ -1,8 +1,8 @@
 """Commands for the style of text: SGR, lowered and lifted.
 
-Colours are written as the numbers that VT100 has, by their index (`38;5;n`), or as 24 bits
-(`38;2;r;g;b`: with semicolons, which older terminals take too). The underline's colour is written
-with colons only, because a terminal that does not know 58 would take what follows for styles.
+Colours are written as the numbers of the VT100, by index (`38;5;n`), or as 24 bits (`38;2;r;g;b`:
+with semicolons, which older terminals accept too). The colour of the underline is written with
+colons only, because a terminal that does not know 58 would take the following numbers for styles.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from telex.escapes.protocol import (
 
 
 class Indexed(Payload, frozen=True):
-    """A colour of the palette."""
+    """A colour of the palette, by its number."""
 
     index: Byte
 
@@ -47,7 +47,7 @@ Color = _FOREGROUND | Indexed | _ColorText
 
 
 Background = _BACKGROUND | Indexed | _ColorText
-"""The same. As a number, both 31 and 41 are a red background."""
+"""The same. As an SGR number, both 31 and 41 stand for a red background."""
 
 
 Underline = Literal["single", "double", "curly", "dotted", "dashed"]
@@ -60,21 +60,21 @@ StyleKey = Literal[
 
 
 class SetStyle(Payload, frozen=True):
-    """How what is written next looks. What is left out stays as it is."""
+    """The style of the following text. Omitted attributes do not change."""
 
     color: Color | None = None
     bgcolor: Background | None = None
     ulcolor: Color | None = None
-    """Of the underline."""
+    """The colour of the underline."""
     bold: bool | None = None
-    """False also ends `faint`, unless that is true here: ANSI has one end for both."""
+    """False also ends `faint`, unless `faint` is true: ANSI has one code to end both."""
     faint: bool | None = None
-    """False also ends `bold`, unless that is true here."""
+    """False also ends `bold`, unless `bold` is true."""
     italic: bool | None = None
     underline: bool | Underline | None = None
-    """True is `single`."""
+    """True stands for `single`."""
     blink: bool | Literal["slow", "rapid"] | None = None
-    """True is `slow`."""
+    """True stands for `slow`."""
     inverse: bool | None = None
     hidden: bool | None = None
     strike: bool | None = None
@@ -82,14 +82,14 @@ class SetStyle(Payload, frozen=True):
 
 
 class StyleKeys(Payload, frozen=True):
-    """Which parts of a style."""
+    """Attributes of the style to reset."""
 
     keys: Annotated[tuple[StyleKey, ...], Meta(max_length=12)] = ()
-    """None is all."""
+    """An empty list stands for all."""
 
 
 class PushStyle(Payload, frozen=True):
-    """Which parts of a style to remember. There is no way to say so of the others."""
+    """The attributes of the style to save. ANSI has no numbers for the other attributes."""
 
     keys: Annotated[
         tuple[
@@ -101,7 +101,7 @@ class PushStyle(Payload, frozen=True):
         ],
         Meta(max_length=10),
     ] = ()  # fmt: skip
-    """None is all."""
+    """An empty list stands for all."""
 
 
 _OFF: Final = {
@@ -148,11 +148,11 @@ _PUSHED: Final = {
     "color": 30,
     "bgcolor": 31,
 }
-"""What XTPUSHSGR calls them. It has no names for the others."""
+"""The numbers of XTPUSHSGR. It has none for the other attributes."""
 
 
 def _sgr(codes: list[str]) -> bytes:
-    """As few sequences as terminals take them in."""
+    """Write the codes in as few sequences as terminals accept."""
     sequences: list[list[str]] = []
     room = 0
     for code in codes:
@@ -166,7 +166,7 @@ def _sgr(codes: list[str]) -> bytes:
 
 
 def _set(asked: SetStyle) -> bytes:
-    """What ends comes first: 22 ends bold and faint, one of which may begin here."""
+    """Codes that end an attribute come first: 22 ends bold and faint, and one of them may begin."""
     given = {key: value for key in _OFF if (value := getattr(asked, key)) is not None}
     ends = dict.fromkeys(_OFF[key] for key, value in given.items() if value in (False, "default"))
     begins = [_on(key, value) for key, value in given.items() if value not in (False, "default")]
@@ -211,14 +211,14 @@ def _push(asked: PushStyle) -> bytes:
 
 
 COMMANDS: Final = (
-    EscapeCommand("term:setstyle", "Change how text looks from here on.", SetStyle, 1, _set),
+    EscapeCommand("term:setstyle", "Set the style of the following text.", SetStyle, 1, _set),
     EscapeCommand(
-        "term:resetstyle", "Text looks plain again, or in some ways.", StyleKeys, 1, _reset
+        "term:resetstyle", "Reset attributes of the style, or all of them.", StyleKeys, 1, _reset
     ),
-    EscapeCommand("term:pushstyle", "Remember the style (XTPUSHSGR).", PushStyle, 2, _push),
+    EscapeCommand("term:pushstyle", "Save the style (XTPUSHSGR).", PushStyle, 2, _push),
     EscapeCommand(
         "term:popstyle",
-        "Go back to the style remembered last (XTPOPSGR).",
+        "Restore the style that was saved last (XTPOPSGR).",
         NoData,
         2,
         lambda _: csi("#}"),
@@ -245,7 +245,7 @@ _COLORED: Final = {"38": "color", "48": "bgcolor", "58": "ulcolor"}
 
 
 def _lift(parameters: list[str]) -> LiftedCommands:
-    """One `term:setstyle` for all, cut where everything is reset."""
+    """Lift all codes to one `term:setstyle`, divided where everything is reset."""
     style: _Style = {}
     codes = iter(parameters)
     for code in codes:
@@ -264,11 +264,11 @@ def _lift_color(code: str, rest: Iterator[str]) -> _Style:
     kind, *parts = code.split(":")
     if kind not in _COLORED:
         raise NotLifted
-    if not parts:  # the form with semicolons: what belongs to it stands in the next ones
+    if not parts:  # the form with semicolons: the next parameters belong to it
         form = next(rest, "")
         parts = [form, *(next(rest, "") for _ in range({"5": 1, "2": 3}.get(form, 0)))]
     elif parts[0] == "2" and len(parts) == 5 and not parts[1]:
-        del parts[1]  # 38:2::r:g:b has room for a colour space
+        del parts[1]  # in 38:2::r:g:b, the empty field is the colour space
     match parts:
         case ["5", index]:
             return {_COLORED[kind]: {"index": _byte(index)}}

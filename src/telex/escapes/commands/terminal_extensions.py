@@ -1,8 +1,8 @@
 """Commands beyond text: clipboard, notifications, progress, shell marks, pictures, files.
 
-A terminal may have each of these systems or not; `detect` says which. Nothing here runs anything,
-and no picture or file is ever named by its path: a program that can only write to a terminal must
-not reach the files of the person who looks at it.
+A terminal may have each of these systems or not; `detect` reports them. No command here runs a
+program, and no picture or file is named by a path: a program that can only write to a terminal must
+not reach the files of the person who uses it.
 """
 
 from __future__ import annotations
@@ -31,63 +31,63 @@ from telex.terminal import limits as terminal_limits
 
 
 class ClipWrite(Payload, frozen=True):
-    """What to put there."""
+    """A text for the clipboard."""
 
     text: Annotated[str, Meta(max_length=limits.CLIPBOARD_CHARS)]
-    """Any text, lines and tabs included: it travels on as base64."""
+    """Any text, with newlines and tabs: it is sent as base64."""
     selection: Literal["clipboard", "primary"] = "clipboard"
 
 
 class ClipRead(Payload, frozen=True):
-    """Where to read."""
+    """The selection from which to read."""
 
     selection: Literal["clipboard", "primary"] = "clipboard"
 
 
 class ClipText(Payload, frozen=True):
-    """What is there."""
+    """The text on the clipboard."""
 
     text: str
 
 
 class ClipTypes(Payload, frozen=True):
-    """As what it can be read."""
+    """The media types of the clipboard."""
 
     types: tuple[str, ...]
 
 
 class NotifyShow(Payload, frozen=True):
-    """What to tell the person."""
+    """A notification to show to the person."""
 
     title: Title
     body: Title = ""
     id: Token | None = None
-    """To replace or close it later."""
+    """An id by which to replace or close it later."""
     urgency: Literal["low", "normal", "critical"] | None = None
     when: Literal["always", "unfocused", "invisible"] | None = None
     report: bool = False
-    """Whether `event:notification` should tell of a click and of its end; with an id."""
+    """Whether to send `event:notification` when it is clicked or closed. It needs an id."""
 
     def __post_init__(self) -> None:
         if self.report and self.id is None:
-            raise ValueError("what is reported needs an id to be reported by")
+            raise ValueError("`report` requires `id`")
 
 
 class NotifyClose(Payload, frozen=True):
-    """Which one."""
+    """The id of the notification to close."""
 
     id: Token
 
 
 class SetProgress(Payload, frozen=True):
-    """How far it is."""
+    """The state of a progress bar."""
 
     state: Literal["none", "normal", "error", "indeterminate", "paused"] = "normal"
     value: Annotated[int, Meta(ge=0, le=100, description="Percent.")] = 0
 
 
 class ShellDone(Payload, frozen=True):
-    """How the command ended."""
+    """The exit of a command."""
 
     exitcode: Annotated[int, Meta(ge=-255, le=255)] | None = None
 
@@ -100,19 +100,19 @@ class VarSet(Payload, frozen=True):
 
 
 class ImageShow(Payload, frozen=True):
-    """A picture, at the cursor."""
+    """A picture to show at the cursor."""
 
     data64: Annotated[bytes, Meta(max_length=limits.IMAGE_BYTES)] = b""
-    """Its bytes. Left out if they come as the parts of a streamed request."""
+    """Its bytes. Omitted if they are sent as the parts of a streamed request."""
     format: Literal["png", "rgb", "rgba", "jpeg", "gif"] = "png"
     width: Pixels = 0
-    """In pixels; needed for `rgb` and `rgba`, which do not say it themselves."""
+    """In pixels; required for `rgb` and `rgba`, which do not contain their size."""
     height: Pixels = 0
     cols: Annotated[int, Meta(ge=0, le=1000)] = 0
-    """In cells, scaled to them; 0 is as large as it is."""
+    """The width in cells to which the picture is scaled; 0 does not scale."""
     rows: Annotated[int, Meta(ge=0, le=1000)] = 0
     id: Annotated[int, Meta(ge=0, le=0xFFFFFFFF)] = 0
-    """To delete it by later; not for `jpeg` and `gif`."""
+    """An id by which to delete it later; not for `jpeg` and `gif`."""
 
     def __post_init__(self) -> None:
         raw = self.format in ("rgb", "rgba")
@@ -121,10 +121,10 @@ class ImageShow(Payload, frozen=True):
 
 
 class ImageDelete(Payload, frozen=True):
-    """Which picture."""
+    """The id of the picture to delete."""
 
     id: Annotated[int, Meta(ge=0, le=0xFFFFFFFF)] = 0
-    """0 is all of them."""
+    """0 stands for all pictures."""
 
 
 class FileDownload(Payload, frozen=True):
@@ -132,24 +132,24 @@ class FileDownload(Payload, frozen=True):
 
     name: FileName
     size: Annotated[int, Meta(ge=0, le=limits.FILE_BYTES)] | None = None
-    """In bytes, if it is known."""
+    """In bytes, if known."""
 
 
 class FileSaved(Payload, frozen=True):
-    """What was kept."""
+    """The size of the saved file."""
 
     size: int
 
 
 class FileUpload(Payload, frozen=True):
-    """A file from the person, who chooses which."""
+    """A file of the person, who decides about it."""
 
     name: FileName | None = None
-    """What would fit; the person sees it and may choose another."""
+    """A suggested name. The person sees it, and may choose another file."""
 
 
 class FileSent(Payload, frozen=True):
-    """The first part of the answer. The parts after it are the bytes."""
+    """The first part of the response. The following parts are the bytes."""
 
     name: FileName
     size: int
@@ -160,7 +160,7 @@ _URGENCIES: Final = ("low", "normal", "critical")
 _STATES: Final = ("none", "normal", "error", "indeterminate", "paused")
 _FORMATS: Final = {"png": 100, "rgb": 24, "rgba": 32}
 _PIECE: Final = 4096
-"""Characters of base64 in one piece of a picture: the most that kitty's protocol allows."""
+"""The most characters of base64 in one piece of a picture, by kitty's protocol."""
 
 
 def _base64(data: bytes) -> str:
@@ -172,9 +172,10 @@ def _clip(asked: ClipWrite) -> bytes:
 
 
 def _notify(asked: NotifyShow) -> bytes:
-    """OSC 777 is known to most; OSC 99 (kitty's) to fewer, but it alone has ids and urgency.
+    """Most terminals know OSC 777. Fewer know OSC 99 (kitty's), which alone has ids and urgency.
 
-    OSC 9 is known to more still, and rejected: `9;4` is progress, and one is taken for the other.
+    Even more terminals know OSC 9, but it is not used: `9;4` is progress, and a notification could
+    be taken for it.
     """
     details = [
         *([] if asked.id is None else [f"i={asked.id}"]),
@@ -183,10 +184,10 @@ def _notify(asked: NotifyShow) -> bytes:
         *(["a=report", "c=1"] if asked.report else []),
     ]
     if not details:
-        title = asked.title.replace(";", ",")  # which ends the title there
+        title = asked.title.replace(";", ",")  # a semicolon would end the title
         return osc(777, "notify", title, asked.body)
     if asked.id is None:
-        details.append("i=telex")  # the two parts need one to be put together by
+        details.append("i=telex")  # the two parts need a common id
     if not asked.body:
         return osc(99, ":".join(details), asked.title)
     keys = ":".join(details)
@@ -206,9 +207,9 @@ def _variable(asked: VarSet) -> bytes:
 
 
 def _image(asked: ImageShow) -> bytes:
-    """By kitty's protocol, and by iTerm2's what kitty cannot decode itself.
+    """Use kitty's protocol, and iTerm2's for formats that kitty's does not have.
 
-    `q=2` forbids the terminal to answer: that would be typed into the program.
+    `q=2` forbids the terminal to reply: the reply would reach the program as input.
     """
     if not asked.data64:
         raise msgspec.ValidationError("There is no picture: give data64, or send it in parts.")
@@ -233,7 +234,7 @@ def _apc(body: str) -> bytes:
     return b"\x1b_G" + text(body) + b"\x1b\\"
 
 
-def _forget(asked: ImageDelete) -> bytes:
+def _delete(asked: ImageDelete) -> bytes:
     return _apc(f"a=d,q=2,d=I,i={asked.id}" if asked.id else "a=d,q=2,d=A")
 
 
@@ -244,12 +245,12 @@ def _mark(name: str, about: str, letter: str) -> EscapeCommand:
 COMMANDS: Final = (
     EscapeCommand(
         "clip:write",
-        "Put a text on the clipboard.",
+        "Copy a text to the clipboard.",
         ClipWrite,
         None,
         _clip,
-        # A program here can do this without asking anybody. One elsewhere could plant a line that
-        # is pasted into a shell here, and the person would not have seen it come.
+        # A local program can do this without telex. A remote program could plant a line that the
+        # person then pastes into a local shell without having seen it.
         guard=Guard.REMOTE,
         deed="put a text on your clipboard",
     ),
@@ -264,11 +265,11 @@ COMMANDS: Final = (
     ),
     EscapeCommand(
         "clip:types",
-        "Ask as what the clipboard can be read.",
+        "Report the media types of the clipboard.",
         ClipRead,
         None,
         returns=ClipTypes,
-        # It tells what the person copied, if not its words.
+        # It reveals the kind of data that the person copied, if not the data.
         guard=Guard.PERSON,
         deed="see what is on your clipboard",
     ),
@@ -278,30 +279,32 @@ COMMANDS: Final = (
         NotifyShow,
         None,
         _notify,
-        # It leaves the terminal, and looks as if the person's own machine had said it.
+        # It appears outside the terminal, as if it came from the person's own machine.
         guard=Guard.REMOTE,
         deed="show you a notification",
     ),
     EscapeCommand(
         "notify:close",
-        "Take a notification away.",
+        "Close a notification.",
         NotifyClose,
         None,
         lambda asked: osc(99, f"i={asked.id}:p=close", ""),
     ),
-    EscapeCommand("progress:set", "Show how far something is.", SetProgress, None, _progress),
-    _mark("shell:prompt", "A prompt begins here (OSC 133 A).", "A"),
-    _mark("shell:command", "The prompt ends; the command is typed here (OSC 133 B).", "B"),
-    _mark("shell:output", "The command runs; its output begins here (OSC 133 C).", "C"),
-    EscapeCommand("shell:done", "The command has ended (OSC 133 D).", ShellDone, None, _done),
+    EscapeCommand("progress:set", "Show progress.", SetProgress, None, _progress),
+    _mark("shell:prompt", "Mark the beginning of a prompt (OSC 133 A).", "A"),
+    _mark("shell:command", "Mark the end of the prompt, where input begins (OSC 133 B).", "B"),
+    _mark("shell:output", "Mark the beginning of a command's output (OSC 133 C).", "C"),
+    EscapeCommand(
+        "shell:done", "Mark the exit of the command (OSC 133 D).", ShellDone, None, _done
+    ),
     EscapeCommand("var:set", "Set a variable of the terminal (iTerm2's).", VarSet, None, _variable),
     EscapeCommand(
         "image:show", "Show a picture at the cursor.", ImageShow, None, _image, streamed=True
     ),
-    EscapeCommand("image:delete", "Take a picture away.", ImageDelete, None, _forget),
+    EscapeCommand("image:delete", "Delete a picture.", ImageDelete, None, _delete),
     EscapeCommand(
         "file:download",
-        "Give the person a file: its bytes are the parts of the request.",
+        "Send the person a file: its bytes are the parts of the request.",
         FileDownload,
         None,
         returns=FileSaved,
@@ -312,7 +315,7 @@ COMMANDS: Final = (
     ),
     EscapeCommand(
         "file:upload",
-        "Ask the person for a file: its bytes are the parts of the answer, after the first.",
+        "Request a file of the person: its bytes are the parts of the response, after the first.",
         FileUpload,
         None,
         returns=FileSent,
@@ -328,7 +331,7 @@ _VARIABLE: Final = re.compile(r"SetUserVar=([^=]+)=([A-Za-z0-9+/=]*)")
 
 
 def _text(base64: str) -> str:
-    """What it says, if it says it in exactly these bytes: they are written again from it."""
+    """Decode a text, if encoding it again gives exactly the same base64."""
     try:
         data = binascii.a2b_base64(base64, strict_mode=True)
         found = data.decode("utf-8")
@@ -363,7 +366,7 @@ def _lift_progress(rest: list[str]) -> LiftedCommands:
 
 
 def _lift_mark(rest: list[str]) -> LiftedCommands:
-    """What has options (`A;cl=m`) is left alone: no command has them."""
+    """Lift a mark without options; no command has options such as `A;cl=m`."""
     match rest[0].split(";"):
         case ["A" | "B" | "C" as letter]:
             return [({"A": "shell:prompt", "B": "shell:command", "C": "shell:output"}[letter], {})]

@@ -33,7 +33,7 @@ from telex.escapes.protocol import (
 
 
 class SetTitle(Payload, frozen=True):
-    """What the window, and its icon, are called. At least one of them."""
+    """The titles of the window and its icon; at least one of them."""
 
     title: Title | None = None
     icon: Title | None = None
@@ -44,7 +44,7 @@ class SetTitle(Payload, frozen=True):
 
 
 class TitleStack(Payload, frozen=True):
-    """Which of the two names."""
+    """The title of the window, of its icon, or both."""
 
     which: Literal["both", "icon", "title"] = "both"
 
@@ -56,14 +56,14 @@ class Cwd(Payload, frozen=True):
 
 
 class WindowResize(Payload, frozen=True):
-    """A size in cells."""
+    """The new size of the window, in cells."""
 
     rows: Extent
     cols: Extent
 
 
 class WindowOp(Payload, frozen=True):
-    """What the window should do."""
+    """An operation of the window."""
 
     op: Literal[
         "iconify", "deiconify", "raise", "lower", "refresh", "maximize", "unmaximize",
@@ -72,10 +72,10 @@ class WindowOp(Payload, frozen=True):
 
 
 class Palette(Payload, frozen=True):
-    """Colours to change. What is reset is reset first."""
+    """Colours to change. Resets are done first."""
 
     set: Annotated[dict[Byte, Hex], Meta(max_length=256)] = field(default_factory=dict)
-    """By their number in the palette."""
+    """Colours by their number in the palette."""
     fg: Hex | None = None
     bg: Hex | None = None
     cursor: Hex | None = None
@@ -85,11 +85,11 @@ class Palette(Payload, frozen=True):
 
 
 class Hyperlink(Payload, frozen=True):
-    """Where a link begins, or ends. With a text, the whole link."""
+    """The beginning or the end of a link; with a text, the whole link."""
 
     uri: Uri | None = None
     id: Token | None = None
-    """Parts of a link with one id belong together."""
+    """Parts of a link with the same id belong together."""
     text: Text | None = None
     end: bool = False
 
@@ -151,49 +151,49 @@ def _rgb(color: str) -> str:
 
 
 COMMANDS: Final = (
-    EscapeCommand("term:title", "Name the window, its icon, or both.", SetTitle, 2, _title),
+    EscapeCommand("term:title", "Set the title of the window or its icon.", SetTitle, 2, _title),
     EscapeCommand(
         "term:titlepush",
-        "Remember the names of window and icon.",
+        "Save the titles of window and icon.",
         TitleStack,
         2,
         lambda asked: csi("t", 22, _WHICH.index(asked.which)),
     ),
     EscapeCommand(
         "term:titlepop",
-        "Go back to the names remembered last.",
+        "Restore the titles that were saved last.",
         TitleStack,
         2,
         lambda asked: csi("t", 23, _WHICH.index(asked.which)),
     ),
     EscapeCommand(
-        "term:cwd", "Tell the directory the program is in.", Cwd, 2, lambda a: osc(7, a.uri)
+        "term:cwd", "Report the program's working directory.", Cwd, 2, lambda a: osc(7, a.uri)
     ),
     EscapeCommand("term:hyperlink", "Begin, end, or write a link.", Hyperlink, 2, _link),
     EscapeCommand("term:palette", "Change colours, or reset them.", Palette, 2, _palette),
     EscapeCommand(
         "term:resize",
-        "Make the window another size.",
+        "Resize the window.",
         WindowResize,
         2,
         lambda asked: csi("t", 8, asked.rows, asked.cols),
-        # It moves what the person looks at, and everything else in the terminal with it.
+        # It moves everything that the person sees in the terminal.
         guard=Guard.PERSON,
         deed="resize your window",
     ),
     EscapeCommand(
         "term:window",
-        "Iconify, raise, maximise the window, and so on.",
+        "Iconify, raise or maximize the window, and so on.",
         WindowOp,
         2,
         lambda asked: csi("t", *_OPS[asked.op]),
-        # A window that comes to the front takes keys that were meant for another.
+        # A window that is raised receives keys that were meant for another window.
         guard=Guard.PERSON,
         deed="move, raise or hide your window",
     ),
     EscapeCommand(
         "term:report",
-        "Ask the terminal about itself.",
+        "Report a property of the terminal.",
         core.TermReport,
         1,
         returns=core.TermReported,

@@ -1,4 +1,4 @@
-"""The gateway: where a person's own browser opens the pages of programs. One port for all of them.
+"""The gateway: the web server at which a person's browser opens pages. One port for all of them.
 
     async with Gateway() as gateway:
         gateway.add(page)
@@ -6,8 +6,8 @@
 
 Each page has a host name of its own, `NAME.localhost`, and with it an origin, cookies and storage
 of its own; browsers resolve such names to this machine themselves. Each has an authenticator of its
-own, chosen by the Host: a link to one page opens no other. Authenticated requests are forwarded by
-`gateway_request` and `websocket_tunnel`.
+own, chosen by the Host, so a link to one page opens no other. Authenticated requests are forwarded
+by `gateway_request` and `websocket_tunnel`.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ if TYPE_CHECKING:
 
 
 _NO_PAGE: Final = (
-    "telex shows no page of that name here, or not any more. Start its program again, as in "
+    "telex has no page of that name here, or no longer. Start its program again, as in "
     "`telex run -- python3 hello.py`, and open the link that is shown then."
 )
 
 
 class NoSuchPage(LookupError):
-    """A page that was not added, or was removed."""
+    """The page was not added, or was removed."""
 
 
 class Gateway:
-    """Pages by name, on 127.0.0.1."""
+    """Serves pages by name, on 127.0.0.1."""
 
     def __init__(self, port: int = 0) -> None:
-        """Port 0 takes a free one. Entering raises CannotListen where a given one is taken."""
+        """Port 0 means any free port. Entering raises CannotListen if a given port is in use."""
         self._port = port
         self._origins: dict[str, tuple[PageOrigin, AuthMiddleware]] = {}
-        self._nobody: Final = AuthMiddleware(
+        self._unknown: Final = AuthMiddleware(
             _nothing, _authenticator(), advice=lambda reason: _NO_PAGE
         )
         self._listening = contextlib.AsyncExitStack()
@@ -80,7 +80,7 @@ class Gateway:
         return self._address.port
 
     def add(self, page: Page) -> None:
-        """From now on the page can be opened, by whoever has a link to it."""
+        """Add a page, which can then be opened by a browser with a link to it."""
         assert page.name not in self._origins, f"there is a page {page.name} already"
         auth = _authenticator(f"{page.name}.localhost")
         auth.set_address("127.0.0.1", self.port)
@@ -91,12 +91,12 @@ class Gateway:
         self._origins[page.name] = origin, middleware
 
     def remove(self, page: Page) -> None:
-        """Nobody gets in any more, and whoever is in is sent out."""
+        """Remove a page: refuse new requests, and end the open ones."""
         self._found(page)
         self._close(page.name)
 
     def url(self, page: Page) -> str:
-        """A link that lets one browser in, once and soon. Every call makes another."""
+        """Return a link that admits one browser, once and for a short time. Each call makes one."""
         link = self._found(page).auth.new_link(time.monotonic())
         return f"http://{page.name}.localhost:{self.port}{link}"
 
@@ -114,12 +114,12 @@ class Gateway:
     async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
         hosts = [value for name, value in scope["headers"] if name == b"host"]
         name = hosts[0].lower().partition(b".")[0] if hosts else b""
-        _, middleware = self._origins.get(name.decode("latin-1"), (None, self._nobody))
+        _, middleware = self._origins.get(name.decode("latin-1"), (None, self._unknown))
         await middleware(scope, receive, send)
 
 
 def _authenticator(*names: str) -> Authenticator:
-    """Its token is needed and never shown: browsers come with a link."""
+    """Create an authenticator with a token that is never shown: browsers use a link."""
     return Authenticator(secrets.token_urlsafe(32), names=names, shared=True)
 
 
@@ -132,4 +132,4 @@ def _page_app(origin: PageOrigin) -> ASGIApp:
 
 
 async def _nothing(scope: Scope, receive: Receive, send: Send) -> None:
-    raise AssertionError("an authenticator without a name admitted somebody")
+    raise AssertionError("an authenticator without a name admitted a request")

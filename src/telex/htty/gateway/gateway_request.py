@@ -1,16 +1,16 @@
 """One HTTP request of a browser to a page: forwarded to the program, or answered with an error.
 
-`GatewayRequest` is what HTTP and WebSocket (`websocket_tunnel`) share: find the program, wait for a
-stream and for the response, each with a deadline, and free the stream in every case.
-`ForwardedRequest` is HTTP. No body is ever held: the program's waits in its HTTP/2 window until the
-browser took what came before, and the browser's waits in its socket until the program has room.
-Trailers are dropped.
+`GatewayRequest` is the common part of HTTP and WebSocket (`websocket_tunnel`): find the program,
+wait for a stream and for the response, each with a deadline, and free the stream in every case.
+`ForwardedRequest` is HTTP. Bodies are never buffered: the program's waits in its HTTP/2 window
+until the browser has read the previous data, and the browser's waits in its socket until the
+program has room. Trailers are dropped.
 
-A problem before the response began is sent as an `ErrorResponse`: HTML to a person, JSON to a
-program. Where it makes sense the page reloads itself: it asks with a `Telex-Wait` header, which the
-gateway answers when a program serves the page again. No path of the program is used for that, and
-no page of another origin can send the header. Once the response has begun, the connection is cut,
-which no browser takes for its end.
+An error before the response began is sent as an `ErrorResponse`: HTML for a person, JSON for a
+program. Where it makes sense the page reloads itself: it sends a request with a `Telex-Wait`
+header, which the gateway answers when a program serves the page again. No path of the program is
+used for that, and no page of another origin can send the header. After the response has begun, the
+connection is cut, so no browser takes the response for complete.
 """
 
 from __future__ import annotations
@@ -58,17 +58,17 @@ WAIT: Final = b"telex-wait"
 
 @dataclass(frozen=True, slots=True)
 class ErrorResponse:
-    """Why a request gets no answer of the program's."""
+    """Why a request gets no response from the program."""
 
     status: int
     reason: str
-    """For programs."""
+    """A word for programs."""
     sentence: str
-    """For people."""
+    """A sentence for people."""
     retry: int | None = None
-    """Seconds after which asking again makes sense."""
+    """Seconds after which a retry makes sense."""
     advice: str = ""
-    """For people: what to do."""
+    """The next step, for people."""
 
 
 UNSERVED: Final = ErrorResponse(
@@ -78,18 +78,18 @@ UNSERVED: Final = ErrorResponse(
     1,
     "Start the program again in its terminal.",
 )
-BUSY: Final = ErrorResponse(503, "busy", "The program answers as many requests as it can.", 1)
-UNFIT: Final = ErrorResponse(400, "headers", "The request has headers that cannot be passed on.")
+BUSY: Final = ErrorResponse(503, "busy", "The program is busy with other requests.", 1)
+UNFIT: Final = ErrorResponse(400, "headers", "The request has headers that cannot be forwarded.")
 SILENT: Final = ErrorResponse(
-    504, "silent", "The program did not answer in time.", advice="Its terminal may say why."
+    504, "silent", "The program did not respond in time.", advice="Its terminal may show why."
 )
 GAVE_UP: Final = ErrorResponse(
-    502, "reset", "The program gave up this request.", advice="Its terminal may say why."
+    502, "reset", "The program gave up this request.", advice="Its terminal may show why."
 )
-REFUSED: Final = ErrorResponse(503, "refused", "The program did not take this request.", 1)
-NO_WEBSOCKET: Final = ErrorResponse(501, "websocket", "The program does not take WebSockets.")
-UNREAD: Final = ErrorResponse(408, "unread", "Nobody read the answer.")
-"""Never seen: whoever does not read is cut off."""
+REFUSED: Final = ErrorResponse(503, "refused", "The program did not accept this request.", 1)
+NO_WEBSOCKET: Final = ErrorResponse(501, "websocket", "The program does not accept WebSockets.")
+UNREAD: Final = ErrorResponse(408, "unread", "The response was not read.")
+"""Never sent: the connection of a client that does not read is cut."""
 
 
 def malformed_response(sentence: str) -> ErrorResponse:
@@ -97,8 +97,8 @@ def malformed_response(sentence: str) -> ErrorResponse:
 
 
 async def send_error(scope: Scope, send: Send, problem: ErrorResponse, title: str) -> None:
-    """Answer with a problem. `title` is the page's."""
-    returns = problem.status == 503 and scope.get("method") == "GET"  # to send twice is not for us
+    """Respond with an error. `title` is the page's."""
+    returns = problem.status == 503 and scope.get("method") == "GET"  # others are not repeated
     page = ErrorPage(
         problem.sentence,
         problem.advice,
@@ -120,7 +120,7 @@ async def send_error(scope: Scope, send: Send, problem: ErrorResponse, title: st
 
 
 async def send_page_is_back(scope: Scope, send: Send) -> None:
-    """The answer to a `Telex-Wait`: there is a program again."""
+    """Answer a `Telex-Wait`: a program serves the page again."""
     await respond(scope, with_security_headers(send), 200, b"", [])
 
 
@@ -137,37 +137,39 @@ const pause = seconds => new Promise(done => setTimeout(done, 1000 * seconds));
       const answer = await fetch(location.href, {headers: {"Telex-Wait": "1"}, cache: "no-store"});
       if (answer.ok) return location.reload();
       if (answer.status !== 503) return;
-    } catch { /* telex itself is away */ }
+    } catch { /* telex itself is not running */ }
   }
 })();
 """
 
 
 class NoRoom(Exception):
-    """Too many wait already."""
+    """Too many requests already wait for the program."""
 
 
 class PageOrigin:
-    """A page as its visits share it."""
+    """The state of one page that its requests share."""
 
     def __init__(self, page: Page, auth: Authenticator) -> None:
         self.page: Final = page
         self.auth: Final = auth
         self.requests: Final[set[GatewayRequest]] = set()
         self.slow_readers = 0
-        """Visits whose browser has to take something before they go on."""
+        """Requests that wait for their browser to read."""
         self._waiting = 0
         self._resets = FloodBudget()
         self._resetting = asyncio.Lock()
 
     @property
     def is_served(self) -> bool:
-        """Also between the end of a connection and the news of it, no program serves the page."""
+        """Whether a program serves the page; False as soon as its connection is closing."""
         return self.page.http is not None and not self.page.http.leaving
 
     async def program(self) -> Http2Connection:
-        """The connection to whoever serves the page, now or because somebody came. Raises
-        ConnectionOver."""
+        """Wait for the connection to the program, and start one if a program is offered.
+
+        Raises ConnectionOver if no program serves the page.
+        """
         while self.page.http is None and self.page.request_program():
             await self.page.changed.wait()
         if self.page.http is None:
@@ -175,9 +177,9 @@ class PageOrigin:
         return self.page.http
 
     async def open(self, http: Http2Connection, headers: Headers, *, end: bool) -> HttpStream:
-        """A stream for a request, when the program has room for one more. Raises NoRoom."""
+        """Open a stream for a request, when the program has room for it. Raises NoRoom."""
         if self._waiting >= limits.HTTY_WAITING_REQUESTS:
-            raise NoRoom(f"{self._waiting} requests wait for the page already")
+            raise NoRoom(f"{self._waiting} requests already wait for the page")
         self._waiting += 1
         try:
             return await http.request(headers, end=end)
@@ -185,8 +187,8 @@ class PageOrigin:
             self._waiting -= 1
 
     async def release(self, http_stream: HttpStream, *, whole: bool) -> None:
-        """Give a stream back. One that is not over is reset, but never so many so fast that the
-        program takes us for a flood and hangs up: then the stream is held, and others wait."""
+        """Free a stream. A stream that has not ended is reset, but only at a rate that the program
+        does not take for a flood; until then the stream is kept, and others wait."""
         try:
             if not (whole or http_stream.gone.is_set()):
                 async with self._resetting:
@@ -195,7 +197,7 @@ class PageOrigin:
             http_stream.reset()
 
     async def _room_for_a_reset(self, http_stream: HttpStream) -> None:
-        """Half of what a program puts up with is never used: it counts other things too."""
+        """Wait until a reset is allowed. Half of the program's budget is kept for other resets."""
         if http_stream.gone.is_set():
             return
         allowed = FLOOD_BUDGETS[FloodKind.RESET]
@@ -206,7 +208,7 @@ class PageOrigin:
 
 
 class GatewayRequest:
-    """What a request of either kind needs. `_forward` is the request itself."""
+    """The common part of both kinds of requests. Subclasses implement `_forward`."""
 
     def __init__(self, origin: PageOrigin, scope: Scope, receive: Receive, send: Send) -> None:
         self._origin = origin
@@ -217,13 +219,13 @@ class GatewayRequest:
         self._deadline = asyncio.timeout(None)
         self._late = UNSERVED
         self._begun = False
-        """The program's answer is on its way to the browser."""
+        """Whether the program's response has begun to be sent to the browser."""
         self._whole = False
-        """Both sides said all they had to, so that nothing needs to be reset."""
+        """Whether both sides are complete, so that nothing needs to be reset."""
         self._left = False
-        """The browser is gone."""
+        """Whether the browser has disconnected."""
         self._ending = True
-        """Nothing is waited for, yet or any more, that could take too long."""
+        """Whether no deadline applies: before the request begins, and after its end."""
 
     async def run(self) -> None:
         self._origin.requests.add(self)
@@ -242,12 +244,12 @@ class GatewayRequest:
             await send_error(self._scope, self._send, problem, self._origin.page.title)
 
     def end(self, problem: ErrorResponse = UNSERVED) -> None:
-        """Stop waiting for whatever it is, now. Nothing happens to a visit that is ending."""
+        """Stop waiting, now, and respond with this error. Does nothing if the request is ending."""
         self._expect(0, problem)
-        self._ending = True  # so that nobody who is about to wait for something puts it off
+        self._ending = True  # so that no later `_expect` extends the deadline
 
     def _leave(self, _: object = None) -> None:
-        """The browser is gone, whatever is under way for it."""
+        """End the request, because the browser has disconnected."""
         self._left = True
         self.end()
 
@@ -274,12 +276,12 @@ class GatewayRequest:
         except ConnectionOver:
             return UNSERVED
         except StreamReset as reset:
-            if not self._origin.is_served:  # a program that ends gives up what it was asked
+            if not self._origin.is_served:  # a program that exits resets its open requests
                 return UNSERVED
             return REFUSED if reset.code == ErrorCodes.REFUSED_STREAM else GAVE_UP
 
     def _expect(self, seconds: float | None, otherwise: ErrorResponse) -> None:
-        """From now on: how long the next thing may take, and what it means if it takes longer."""
+        """Set the deadline of the next step, and the error to send if it passes."""
         if self._ending or self._deadline.expired():
             return
         self._late = otherwise
@@ -290,7 +292,7 @@ class GatewayRequest:
     async def _opened(
         self, http: Http2Connection, headers: Headers, *, end: bool
     ) -> AsyncIterator[HttpStream]:
-        """A stream, which is free again at the end of the block."""
+        """Open a stream, which is freed at the end of the block."""
         self._expect(limits.HTTY_WAITING_SECONDS, BUSY)
         http_stream = await self._origin.open(http, headers, end=end)
         self._expect(limits.HTTY_ANSWER_SECONDS, SILENT)
@@ -299,15 +301,15 @@ class GatewayRequest:
         finally:
             self._ending = True
             if not self._deadline.expired():
-                self._deadline.reschedule(None)  # to give a stream back takes as long as it takes
+                self._deadline.reschedule(None)  # freeing a stream has no deadline
             await self._origin.release(http_stream, whole=self._whole)
 
 
-_WRONG_LENGTH = malformed_response("The program's answer is not as long as it said.")
+_WRONG_LENGTH = malformed_response("The length of the program's response is wrong.")
 
 
 class ForwardedRequest(GatewayRequest):
-    """One request."""
+    """One HTTP request, forwarded to the program."""
 
     def __init__(self, origin: PageOrigin, scope: Scope, receive: Receive, send: Send) -> None:
         super().__init__(origin, scope, receive, send)
@@ -316,7 +318,7 @@ class ForwardedRequest(GatewayRequest):
         self._http_stream: asyncio.Future[HttpStream] = asyncio.get_running_loop().create_future()
 
     async def run(self) -> None:
-        self._listening = asyncio.create_task(self._listen())
+        self._listening = asyncio.create_task(self._receive_all())
         try:
             await super().run()
         finally:
@@ -352,14 +354,14 @@ class ForwardedRequest(GatewayRequest):
         await self._pass_on(
             {"type": "http.response.start", "status": head.status, "headers": head.headers}
         )
-        owed = head.length
+        missing = head.length
         while data := await http_stream.read():
             if head.bodiless:
-                break  # there is no place for it
-            last = http_stream.body_read  # a message less, which is much of a small answer
-            if owed is not None:
-                owed -= len(data)
-                if owed < 0 or (last and owed):
+                break  # a response that cannot have a body
+            last = http_stream.body_read  # saves a message, which matters for a small response
+            if missing is not None:
+                missing -= len(data)
+                if missing < 0 or (last and missing):
                     return _WRONG_LENGTH
             self._whole = last and self._uploaded
             await self._pass_on({"type": "http.response.body", "body": data, "more_body": not last})
@@ -367,14 +369,14 @@ class ForwardedRequest(GatewayRequest):
                 return None
         else:
             self._whole = self._uploaded
-        if owed:
+        if missing:
             return _WRONG_LENGTH
         await self._pass_on({"type": "http.response.body"})
         return None
 
     async def _pass_on(self, message: Message) -> None:
-        """To the browser, when it has room. What the program does next may take as long as it
-        likes: that is how a page is told of events."""
+        """Send a message to the browser, with a deadline. The program's next step has none: a page
+        may stream events for any time."""
         origin = self._origin
         few = origin.slow_readers < limits.HTTY_SLOW_READERS
         self._expect(limits.HTTY_UNREAD_SECONDS if few else limits.HTTY_SLOW_READER_SECONDS, UNREAD)
@@ -385,10 +387,13 @@ class ForwardedRequest(GatewayRequest):
             origin.slow_readers -= 1
         self._expect(None, UNREAD)
 
-    async def _listen(self) -> None:
-        """Receive what the browser sends, and notice when it leaves (while an upload waits, and
-        nothing is received, by `ConnectionControl.gone`). Receiving promises that there is room,
-        which a browser may wait for (`Expect: 100-continue`)."""
+    async def _receive_all(self) -> None:
+        """Receive the browser's messages, and notice its disconnect.
+
+        While an upload waits and nothing is received, `ConnectionControl.gone` reports the
+        disconnect. Receiving signals that there is room, which a browser may wait for
+        (`Expect: 100-continue`).
+        """
         if self._uploads:
             await self._http_stream
         while (message := await self._receive())["type"] != "http.disconnect":
@@ -404,11 +409,11 @@ class ForwardedRequest(GatewayRequest):
                 async with asyncio.timeout(limits.HTTY_STALL_SECONDS):
                     await http_stream.write(body, end=end)
         except TimeoutError:
-            # Who left may be unseen behind what the kernel holds of theirs, and nobody reads it.
+            # A disconnect may be hidden behind unread data in the kernel's buffer.
             self.end(SILENT)
             return
         except (StreamReset, ConnectionOver):
-            self._uploads = False  # whoever reads the answer hears why; the rest goes nowhere
+            self._uploads = False  # the reader of the response gets the error; the rest is dropped
             return
         self._uploaded = end
         if not self._begun:
@@ -416,4 +421,4 @@ class ForwardedRequest(GatewayRequest):
 
     async def _cut(self) -> None:
         await super()._cut()
-        await self._listening  # until the server knows, too, and does not call it our mistake
+        await self._listening  # until the web server noticed it, so that it logs no error of ours

@@ -1,10 +1,10 @@
-"""Which header fields the gateway forwards, either way. Sans-IO.
+"""The header fields that the gateway forwards, in both directions. Sans-IO.
 
-To the program goes what the browser said, without what concerned the connection to us and without
-what proves to us who asks. To the browser goes what the program said, as it said it, except for
-what would give its page, or ours, to somebody else. What could be read as two messages, or as
-another one, is refused whole: the HTTP/2 library refuses it too, and this is the last place before
-it would become lines of text.
+The program gets the browser's fields, without those about the connection to us and without our
+credentials. The browser gets the program's fields unchanged, except for those that would open the
+page, or telex itself, to another origin. A message that could be parsed as two messages, or as a
+different one, is refused as a whole: the HTTP/2 library refuses it too, and this is the last place
+before it would become lines of text.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ _ABOUT_THE_CONNECTION: Final = frozenset(
         *(b"te", b"trailer", b"http2-settings", b"proxy-authorization", b"proxy-authenticate"),
     ]
 )
-"""RFC 9110 §7.6.1, RFC 9113 §8.2.2. TE could stay as `trailers`; trailers end here."""
+"""RFC 9110 §7.6.1, RFC 9113 §8.2.2. TE could stay as `trailers`, but trailers are not forwarded."""
 _OURS_TO_SAY: Final = frozenset([b"host", b"expect"])
-"""Host crosses as :authority; Expect is answered when there is a stream for the body."""
+"""Host becomes :authority; Expect is answered when there is a stream for the body."""
 _OF_THE_HANDSHAKE: Final = frozenset([b"sec-websocket-key", b"sec-websocket-extensions"])
-"""RFC 8441 §5: a stream needs no key; and frames end here, so extensions would not get across."""
+"""RFC 8441 §5: a stream needs no key. Frames are not forwarded, so extensions cannot be either."""
 _FORBIDDEN: Final = frozenset(
     [b"connection", b"keep-alive", b"proxy-connection", b"transfer-encoding", b"upgrade"]
 )
 _KEPT_BACK: Final = frozenset([b"alt-svc", b"cross-origin-resource-policy", *_ABOUT_THE_CONNECTION])
-"""Alt-Svc speaks of a server's address, and the browser's server is us."""
+"""Alt-Svc names a server's address, but the browser's server is the gateway."""
 
 _NAME: Final = re.compile(rb"[!#$%&'*+.^_`|~0-9a-z-]+")
 _VALUE: Final = re.compile(rb"(?:[!-~\x80-\xff]+(?:[ \t]+[!-~\x80-\xff]+)*)?")
@@ -48,30 +48,30 @@ _WITHOUT_BODY: Final = (204, 205, 304)
 
 @dataclass(frozen=True, slots=True)
 class ResponseHead:
-    """A response's beginning, fit for HTTP/1.1."""
+    """The head of a response, suitable for HTTP/1.1."""
 
     status: int
     headers: Headers
     length: int | None
-    """How long the body is, if the program said so and there is one."""
+    """The length of the body, if the program gave it and there is a body."""
     bodiless: bool
 
 
 @dataclass(frozen=True, slots=True)
 class MalformedResponse:
-    """An answer that must not be passed on. The sentence has nothing of the answer in it."""
+    """A response that must not be forwarded. The sentence contains nothing of the response."""
 
     sentence: str
 
 
 def request_headers(scope: Scope, auth: Authenticator) -> Headers:
-    """The header fields of an authenticated request, for the program."""
+    """Return the header fields of an authenticated request, for the program."""
     method: bytes = scope["method"].encode()
     return [(b":method", method), *_target(scope), *_passed_on(scope["headers"], auth)]
 
 
 def connect_headers(scope: Scope, auth: Authenticator) -> Headers:
-    """The same for a WebSocket: an extended CONNECT, RFC 8441 §4."""
+    """Return the header fields of a WebSocket request: an extended CONNECT, RFC 8441 §4."""
     headers = _passed_on(scope["headers"], auth)
     return [
         (b":method", b"CONNECT"),
@@ -82,7 +82,7 @@ def connect_headers(scope: Scope, auth: Authenticator) -> Headers:
 
 
 def has_body(scope: Scope) -> bool:
-    """Whether anything follows the headers. `Content-Length: 0` announces nothing."""
+    """Whether a body follows the headers. `Content-Length: 0` announces none."""
     return any(
         name == b"transfer-encoding" or (name == b"content-length" and value.strip(b"0"))
         for name, value in scope["headers"]
@@ -92,7 +92,7 @@ def has_body(scope: Scope) -> bool:
 def response_head(
     answer: Headers, method: str, auth: Authenticator
 ) -> ResponseHead | MalformedResponse:
-    """What the browser is told, or why nothing of it."""
+    """Return the head for the browser, or why the response cannot be forwarded."""
     if (problem := _problem(answer)) is not None:
         return MalformedResponse(problem)
     status = int(answer[0][1])
@@ -102,7 +102,7 @@ def response_head(
     if status in (204, 205):
         headers = [pair for pair in headers if pair[0] != b"content-length"]  # RFC 9110 §8.6
     if status == 205:
-        headers.append((b"content-length", b"0"))  # §15.3.6: it has a body, and that is empty
+        headers.append((b"content-length", b"0"))  # §15.3.6: it has a body, which is empty
     headers.append((b"cross-origin-resource-policy", b"same-origin"))
     return ResponseHead(status, headers, lengths[0] if lengths and not bodiless else None, bodiless)
 
@@ -119,7 +119,7 @@ def _passed_on(headers: Iterable[tuple[bytes, bytes]], auth: Authenticator) -> H
     given = [(name.lower(), value) for name, value in headers]
     dropped = _ABOUT_THE_CONNECTION | _OURS_TO_SAY | _named_by_connection(given)
     if any(name == b"transfer-encoding" for name, _ in given):
-        dropped |= {b"content-length"}  # the other one counts, RFC 9112 §6.3, and it ends here
+        dropped |= {b"content-length"}  # transfer-encoding takes precedence, RFC 9112 §6.3
     return list(_without_credentials((pair for pair in given if pair[0] not in dropped), auth))
 
 
@@ -131,7 +131,7 @@ def _named_by_connection(headers: Headers) -> set[bytes]:
 def _without_credentials(
     headers: Iterable[tuple[bytes, bytes]], auth: Authenticator
 ) -> Iterator[tuple[bytes, bytes]]:
-    """What lets somebody in here is none of the program's business."""
+    """Drop the credentials of the gateway, which the program must not see."""
     for name, value in headers:
         if name == b"cookie":
             crumbs = (crumb.strip() for crumb in value.split(b";"))
@@ -144,17 +144,17 @@ def _without_credentials(
 
 def _problem(answer: Headers) -> str | None:
     if not answer or answer[0][0] != b":status" or not _STATUS.fullmatch(answer[0][1]):
-        return "The program's answer does not begin with a status."
+        return "The program's response does not begin with a status."
     names = [name for name, _ in answer[1:]]
     if not all(_NAME.fullmatch(name) for name in names):
-        return "The program's answer has a header whose name is none."
+        return "The program's response has a header field with an invalid name."
     if not all(_VALUE.fullmatch(value) for _, value in answer[1:]):
-        return "The program's answer has a header whose value cannot be sent."
+        return "The program's response has a header field with an invalid value."
     if not _FORBIDDEN.isdisjoint(names):
-        return "The program's answer speaks of a connection that is not its own."
+        return "The program's response has a header field that is not allowed in HTTP/2."
     lengths = [value for name, value in answer if name == b"content-length"]
     if len(lengths) > 1 or not all(_LENGTH.fullmatch(value) for value in lengths):
-        return "The program's answer has no single length."
+        return "The program's response has more than one length, or an invalid one."
     return None
 
 
@@ -165,7 +165,7 @@ def _may_leave(name: bytes, value: bytes, auth: Authenticator) -> bool:
 
 
 def _exceeds_page(cookie: bytes, auth: Authenticator) -> bool:
-    """A cookie for more than this page, or one that would stand in ours' place."""
+    """Whether a cookie is for more than this page, or would replace our own cookie."""
     first, *attributes = cookie.split(b";")
     return _is_named(first, auth.cookie_name) or any(
         attribute.partition(b"=")[0].strip().lower() == b"domain" for attribute in attributes

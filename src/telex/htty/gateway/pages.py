@@ -1,15 +1,15 @@
-"""Pages: what programs serve through their terminals, and the gateway that shows them.
+"""Pages that programs serve through their terminals, and the gateway that shows them.
 
-A `Page` keeps its name, and so its origin in a browser, while programs that serve it come and go.
-The terminal's side sets `http` to the connection of whoever serves it; the gateway reads that and
+A `Page` keeps its name, and so its origin in a browser, while the programs that serve it change.
+The terminal's side sets `http` to the connection of the serving program; the gateway reads it and
 waits for `changed`. A page may also be only offered: then a program serves it as soon as a browser
-asks for it.
+requests it.
 
-`Pages` holds the pages of one process and opens the gateway with the first address that is asked
-for. A page belongs to a command on a terminal: running the same command there again takes its
-place, under the same name, so a browser that waits for it finds it. Another command is another
-origin, even one with the same title: no name is used twice. Used by `telex run` for its one
-terminal, and by a server for all its sessions.
+`Pages` holds the pages of one process and opens the gateway when the first address is needed. A
+page belongs to a command on a terminal: running the same command there again replaces the program,
+under the same name, so a waiting browser finds the page. Another command is another origin, even
+with the same title: no name is used twice. Used by `telex run` for its one terminal, and by a
+server for all its sessions.
 """
 
 from __future__ import annotations
@@ -35,42 +35,43 @@ if TYPE_CHECKING:
 
 _LABEL: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 _COMMAND_CHARACTERS: Final = 40
-"""Of the command in a name: a label has 63, and the number needs some."""
+"""Characters of the command in a name: a label has 63, and the numbers need some."""
 _RUN: Final = secrets.token_hex(3)
-"""A browser keeps cookies, storage and service workers by host name, cookies for every port of it.
-No later telex has this name, so what one program left there is not found by, or sent to, another.
+"""A browser keeps cookies, storage and service workers by host name, and cookies for all its ports.
+No later telex process has this suffix, so the data of one program is not found by, or sent to,
+another.
 """
 
 NEW_LINK: Final = (
-    "A link lets one browser in, once and soon. For another, end the program in its terminal and "
-    "start it again: its page then opens with a new link."
+    "A link admits one browser, once and for a short time. For another, end the program in its "
+    "terminal and start it again: its page then opens with a new link."
 )
 
 
 class NoPageName(ValueError):
-    """A name that no host can have."""
+    """The name cannot be part of a host name."""
 
 
 class Page:
-    """One origin, and the connection to whoever serves it now."""
+    """One origin, and the connection to the program that serves it now."""
 
     def __init__(self, name: str, title: str) -> None:
         if not _LABEL.fullmatch(name):
-            raise NoPageName(f"{name!r} is no name for a page; use page.label to make one")
+            raise NoPageName(f"{name!r} is not a valid page name; use pages.label to make one")
         self.name: Final = name
         """A DNS label, unique in the process."""
         self.title = title
         """The command that serves it, for people."""
         self.new_link = NEW_LINK
-        """How a person gets another link to it: a sentence."""
+        """How a person gets another link, as a sentence."""
         self._http: Http2Connection | None = None
         self._offered: asyncio.Event | None = None
         self.changed = asyncio.Event()
-        """Set when `http` is, and another takes its place: take it before you look at `http`."""
+        """Set and replaced when `http` changes: get it before you read `http`."""
 
     @property
     def http(self) -> Http2Connection | None:
-        """The connection to the program; None while nobody serves the page."""
+        """The connection to the program; None while no program serves the page."""
         return self._http
 
     @http.setter
@@ -80,20 +81,23 @@ class Page:
         self._change()
 
     def offer(self) -> asyncio.Event:
-        """A program would serve it: whoever comes waits for that. The event is set when somebody
-        does. It ends with `http`, or when it is withdrawn."""
+        """Announce that a program would serve the page; requests then wait for it.
+
+        The returned event is set when a browser requests the page. The offer ends when `http` is
+        set, or by `withdraw`.
+        """
         self._offered = asyncio.Event()
         self._change()
         return self._offered
 
     def withdraw(self, offered: asyncio.Event) -> None:
-        """Unless it has ended, or another took its place."""
+        """Withdraw an offer, unless it has ended or was replaced."""
         if self._offered is offered:
             self._offered = None
             self._change()
 
     def request_program(self) -> bool:
-        """Somebody wants to see it. Whether a program will serve it for that."""
+        """Request the page. Returns whether a program was offered and will serve it."""
         if self._offered is None:
             return False
         self._offered.set()
@@ -105,29 +109,29 @@ class Page:
 
 
 def label(command: str, number: int) -> str:
-    """A name for the page of a command: `./My App.py`, the second: `my-app-py-2-9f3a2c`."""
+    """Return a name for the page of a command: `./My App.py`, the second: `my-app-py-2-9f3a2c`."""
     word = re.sub(r"[^a-z0-9]+", "-", command.rpartition("/")[2].lower())
     return f"{word[:_COMMAND_CHARACTERS].strip('-') or 'page'}-{number}-{_RUN}"
 
 
 @dataclass(frozen=True, slots=True)
 class PageProgram:
-    """Who offers a page."""
+    """The program that offers a page."""
 
     command: str
-    """What it calls itself, for people."""
+    """The name of its process, for people."""
     identity: Hashable
-    """Equal for those who run the same: program, arguments and directory. What it calls itself is
-    one word of its own choice, and every script in Python has the same."""
+    """Equal for the same program, arguments and directory. The process name is not enough: it is
+    the program's choice, and all Python scripts have the same."""
 
 
 class Pages:
-    """Close it."""
+    """All pages of one process, and their gateway. Close it at the end."""
 
     def __init__(self, *, port: int = 0) -> None:
         self._port = port
         self._pages: dict[tuple[str, Hashable], Page] = {}
-        """By terminal and identity, the latest used last."""
+        """The pages by terminal and identity, the most recently used last."""
         self._numbers = count(1)
         self._gateway: Gateway | None = None
         self._open: asyncio.Task[None] | None = None
@@ -138,7 +142,10 @@ class Pages:
         return page in self._pages.values()
 
     def page_for(self, terminal: str, program: PageProgram) -> Page:
-        """Its page on a terminal. Where there are too many, one that nobody serves is forgotten."""
+        """Return the program's page on a terminal.
+
+        If there are too many, an unserved is dropped.
+        """
         key = terminal, program.identity
         if (known := self._pages.pop(key, None)) is None:
             self._make_room(terminal)
@@ -151,10 +158,10 @@ class Pages:
     def _make_room(self, terminal: str) -> None:
         own = [page for key, page in self._pages.items() if key[0] == terminal]
         if len(own) >= limits.HTTY_PAGES:
-            self.drop(next(page for page in own if page.http is None))  # one serves at a time
+            self.drop(next(page for page in own if page.http is None))  # only one is served
 
     async def url(self, page: Page) -> str:
-        """An address that opens it, once. Raises what opening the port raises."""
+        """Return an address that opens the page, once. Raises CannotListen."""
         if self._ready is None:
             self._ready = asyncio.get_running_loop().create_future()
             self._open = asyncio.create_task(self._serve(self._ready))
@@ -162,12 +169,12 @@ class Pages:
         return gateway.url(page)
 
     def forget_terminal(self, terminal: str) -> None:
-        """A terminal is no more."""
+        """Drop all pages of a terminal that has ended."""
         for page in [page for key, page in self._pages.items() if key[0] == terminal]:
             self.drop(page)
 
     def drop(self, page: Page) -> None:
-        """Nobody finds it any more. Nothing happens to one that was dropped before."""
+        """Drop a page, so that it cannot be opened any more. Idempotent."""
         if page not in self:
             return
         self._pages = {key: one for key, one in self._pages.items() if one is not page}
@@ -181,7 +188,7 @@ class Pages:
             await asyncio.wait({self._open})
 
     async def _serve(self, ready: asyncio.Future[Gateway]) -> None:
-        """In a task of its own, which opens the gateway and closes it."""
+        """Open the gateway, and close it at the end: in one task."""
         try:
             module = await asyncio.to_thread(import_module, "telex.htty.gateway.gateway")
             async with module.Gateway(port=self._port) as gateway:
@@ -193,26 +200,26 @@ class Pages:
         except BaseException as error:
             if ready.done():
                 raise
-            self._ready = None  # the next who asks tries again
+            self._ready = None  # the next call tries again
             ready.set_exception(error)
         finally:
             self._gateway = None
 
 
 class RemotePrograms:
-    """Programs on other machines, of which only the `ssh` is seen that leads to them.
+    """Distinguishes programs on other machines, of which only the `ssh` to them is visible.
 
-    The next one there may be anybody's. So each that comes is another program, with a page and an
-    origin of its own, unless the one before left so lately that a browser still waits for it
-    (`HTTY_RETURN_SECONDS`): that is a server that was started anew.
+    The next program there may be a different one. So each new one gets a page and an origin of its
+    own, unless the previous one ended so recently that a browser still waits for it
+    (`HTTY_RETURN_SECONDS`): then it is a server that was restarted.
     """
 
     def __init__(self) -> None:
         self._seen: dict[Hashable, tuple[int, float]] = {}
-        """By what leads there: how many came, and when the last of them left."""
+        """By the visible program: how many were seen, and when the last of them ended."""
 
     def arrived(self, program: PageProgram, now: float) -> PageProgram:
-        """Who it is to be."""
+        """Return the program with an identity of its own."""
         number, left = self._seen.get(program.identity, (0, -inf))
         if now > left + limits.HTTY_RETURN_SECONDS:
             number += 1
@@ -220,7 +227,7 @@ class RemotePrograms:
         return replace(program, identity=(program.identity, number))
 
     def left(self, program: PageProgram, now: float) -> None:
-        """One that came."""
+        """Record that a program has ended."""
         for identity, (number, _) in self._seen.items():
             if program.identity == (identity, number):
                 self._seen[identity] = number, now
@@ -228,7 +235,7 @@ class RemotePrograms:
 
 
 def program_of(group: int, otherwise: str) -> PageProgram:
-    """Who leads a process group; `otherwise` is its name where that is not known."""
+    """Return the leader of a process group; `otherwise` is its name if it is unknown."""
     name = _read(group, "comm").decode("utf-8", "replace").strip() or otherwise
     if argv := _read(group, "cmdline"):
         return PageProgram(name, (argv, _link(group, "exe"), _link(group, "cwd")))
@@ -244,7 +251,7 @@ def _read(group: int, what: str) -> bytes:
 
 
 def _link(group: int, what: str) -> str | None:
-    """None for a program of another user."""
+    """Return the target; None for a program of another user."""
     try:
         return proc.link(group, what)
     except OSError:

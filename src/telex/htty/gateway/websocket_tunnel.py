@@ -1,7 +1,7 @@
-"""A browser's WebSocket, carried to the program as an extended CONNECT (RFC 8441).
+"""A browser's WebSocket, forwarded to the program as an extended CONNECT (RFC 8441).
 
-Messages end and begin here, so that their sizes are bounded and a slow side holds up the fast one.
-How one side says goodbye is what the other hears; a side that is cut off is cut off on both.
+Messages are received whole and sent again, so their sizes are bounded and a slow side blocks the
+fast one. The close of one side is passed to the other; a connection that is lost is cut on both.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ if TYPE_CHECKING:
     from telex.htty.gateway.header_policy import ResponseHead
     from telex.htty.h2.http_stream import HttpStream
 
-_Goodbye = asyncio.Task[WebSocketClose | None]
+_CloseTask = asyncio.Task[WebSocketClose | None]
 
 _NO_CODE: Final = 1005
-_NO_GOODBYE: Final = 1006
+_NO_CLOSE_FRAME: Final = 1006
 _SUBPROTOCOL: Final = b"sec-websocket-protocol"
 _OF_OTHER_ANSWERS: Final = (b"sec-websocket-", b"content-")
-"""What the server here says itself, or what an answer without a body has no use for."""
+"""Fields that the server here sends itself, or that a response without a body cannot have."""
 _OTHER_SUBPROTOCOL: Final = malformed_response(
-    "The program chose a subprotocol that nobody offered."
+    "The program chose a subprotocol that was not offered."
 )
 
 
 class WebSocketTunnel(GatewayRequest):
-    """One WebSocket."""
+    """One WebSocket between a browser and the program."""
 
     async def _forward(self) -> ErrorResponse | None:
         await self._receive()  # websocket.connect
@@ -59,15 +59,13 @@ class WebSocketTunnel(GatewayRequest):
             if isinstance(head, MalformedResponse):
                 return malformed_response(head.sentence)
             try:
-                return await self._as_answered(head, http_stream)
-            except OSError:  # the server's word for a browser that left
+                return await self._respond(head, http_stream)
+            except OSError:  # the web server raises it for a disconnected browser
                 return None
 
-    async def _as_answered(
-        self, head: ResponseHead, http_stream: HttpStream
-    ) -> ErrorResponse | None:
+    async def _respond(self, head: ResponseHead, http_stream: HttpStream) -> ErrorResponse | None:
         if not 200 <= head.status < 300:
-            body = await _beginning(http_stream)
+            body = await _first_bytes(http_stream)
             headers = [pair for pair in head.headers if pair[0] != b"content-length"]
             await respond(self._scope, self._send, head.status, body, headers)
             return None
@@ -80,14 +78,14 @@ class WebSocketTunnel(GatewayRequest):
         return await self._converse(WebSocketStream(http_stream, Side.CLIENT))
 
     async def _converse(self, wire: WebSocketStream) -> ErrorResponse | None:
-        """Both ways, until one side says goodbye; then the other hears it."""
+        """Forward in both directions until one side closes; then close the other."""
         inward = asyncio.create_task(self._from_program(wire))
         outward = asyncio.create_task(self._from_browser(wire))
         try:
-            if (theirs := await _first(outward, inward)) is outward:
-                await self._close_program(wire, theirs.result())
+            if (closing := await _first(outward, inward)) is outward:
+                await self._close_program(wire, closing.result())
                 return None
-            return await self._close_browser(wire, theirs.result())
+            return await self._close_browser(wire, closing.result())
         finally:
             for task in (inward, outward):
                 task.cancel()
@@ -98,7 +96,7 @@ class WebSocketTunnel(GatewayRequest):
             kind = "text" if isinstance(message, str) else "bytes"
             try:
                 await self._send({"type": "websocket.send", kind: message})
-            except (OSError, RuntimeError):  # the browser left, or was sent away for its mistakes
+            except (OSError, RuntimeError):  # the browser disconnected, or violated the protocol
                 return None
         return message
 
@@ -109,31 +107,31 @@ class WebSocketTunnel(GatewayRequest):
                 await wire.send(message["bytes"] if text is None else text)
             except WebSocketOver:
                 return None
-        if "reason" not in message:  # the server calls it 1005, but no close frame came
-            return WebSocketClose(_NO_GOODBYE)
+        if "reason" not in message:  # the server reports 1005, but there was no close frame
+            return WebSocketClose(_NO_CLOSE_FRAME)
         return WebSocketClose(message["code"], message["reason"] or "")
 
-    async def _close_program(self, wire: WebSocketStream, goodbye: WebSocketClose | None) -> None:
-        if goodbye is None or goodbye.code == _NO_GOODBYE:
+    async def _close_program(self, wire: WebSocketStream, close: WebSocketClose | None) -> None:
+        if close is None or close.code == _NO_CLOSE_FRAME:
             return  # and the stream is reset
-        await wire.close(goodbye.code, goodbye.reason)
+        await wire.close(close.code, close.reason)
         self._whole = True
 
     async def _close_browser(
-        self, wire: WebSocketStream, goodbye: WebSocketClose | None
+        self, wire: WebSocketStream, close: WebSocketClose | None
     ) -> ErrorResponse | None:
-        if goodbye is None or goodbye.code == _NO_GOODBYE:
+        if close is None or close.code == _NO_CLOSE_FRAME:
             return GAVE_UP
-        code = None if goodbye.code == _NO_CODE else goodbye.code
-        with contextlib.suppress(OSError, RuntimeError):  # it left already
-            await self._send({"type": "websocket.close", "code": code, "reason": goodbye.reason})
+        code = None if close.code == _NO_CODE else close.code
+        with contextlib.suppress(OSError, RuntimeError):  # it has already disconnected
+            await self._send({"type": "websocket.close", "code": code, "reason": close.reason})
         await wire.close()
         self._whole = True
         return None
 
 
-async def _first(one: _Goodbye, other: _Goodbye) -> _Goodbye:
-    """Who said how it ended. A side that merely could not go on waits for the other to say."""
+async def _first(one: _CloseTask, other: _CloseTask) -> _CloseTask:
+    """Return the direction that closed. A direction that only failed waits for the other."""
     await asyncio.wait({one, other}, return_when=asyncio.FIRST_COMPLETED)
     first, second = (one, other) if one.done() else (other, one)
     if first.result() is not None:
@@ -142,8 +140,8 @@ async def _first(one: _Goodbye, other: _Goodbye) -> _Goodbye:
     return second
 
 
-async def _beginning(http_stream: HttpStream) -> bytes:
-    """Of an answer that nobody will look at for long."""
+async def _first_bytes(http_stream: HttpStream) -> bytes:
+    """Return the first bytes of a refusal, which browsers do not show."""
     body = bytearray()
     while len(body) < limits.HTTY_REFUSAL_BYTES and (data := await http_stream.read()):
         body += data

@@ -1,13 +1,13 @@
 """Header fields that RFC 9113 §8.2 and §8.3 allow, in both directions, and a cache for HPACK.
 
-The rules are those of `h2`, nowhere laxer (a property test compares them). `h2` looks at each
-character in Python, which took a third of a request's time, and ends the connection over one bad
+The rules are those of `h2`, nowhere laxer (a property test compares them). `h2` checks each
+character in Python, which took a third of a request's time, and ends the connection for one bad
 field. The gateway, which also speaks HTTP/1.1, refuses more (`gateway.header_policy`).
 
-A page that polls sends the same header fields over and over and gets the same ones back; coding
+A page that polls sends the same header fields again and again and gets the same ones back; encoding
 them in Python each time was a fifth of a request's time. With an unchanged HPACK table the same
-fields are the same bytes, and the reverse, so `CachingEncoder` and `CachingDecoder` remember blocks
-until a table changes. The bytes on the wire are the same as without them.
+fields are the same bytes, and vice versa, so `CachingEncoder` and `CachingDecoder` remember blocks
+until the table changes. The bytes on the wire are the same as without the cache.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 Headers = list[tuple[bytes, bytes]]
-"""Names in lower case, pseudo-header fields first."""
+"""Header fields with names in lower case, pseudo-header fields first."""
 
 _is_name: Final = re.compile(rb":?[!#$%&'*+\-.^_`|~0-9a-z]+").fullmatch
 _is_value: Final = re.compile(rb"(?:[^\0\r\n\t ](?:[^\0\r\n]*[^\0\r\n\t ])?)?").fullmatch
@@ -37,12 +37,12 @@ _OF_REQUEST: Final = frozenset((b":method", b":scheme", b":authority", b":path",
 _ORDINARY: Final = frozenset(
     name for name, _ in HeaderTable.STATIC_TABLE if name not in _OF_CONNECTION and name[0] != 0x3A
 )
-"""Names that most fields have, and of which nothing more is to be known."""
-_OVERHEAD = 32  # of a field, in RFC 9113's measure of a header list
+"""The names of most fields, which need no further check."""
+_OVERHEAD = 32  # per field, in RFC 9113's measure of a header list
 
 
 class HeaderBlock(Enum):
-    """What the fields are of, and the pseudo-header fields it may have."""
+    """The kind of a header block, with the pseudo-header fields that it may have."""
 
     REQUEST = _OF_REQUEST
     RESPONSE = frozenset((b":status",))
@@ -50,12 +50,12 @@ class HeaderBlock(Enum):
 
 
 def headers_size(headers: Headers) -> int:
-    """As SETTINGS_MAX_HEADER_LIST_SIZE counts."""
+    """Return the size of the fields, as SETTINGS_MAX_HEADER_LIST_SIZE counts it."""
     return sum(len(name) + len(value) + _OVERHEAD for name, value in headers)
 
 
 def headers_fault(headers: Headers, block: HeaderBlock) -> str | None:
-    """What is wrong with them, if anything is."""
+    """Return the fault in the fields, if there is one."""
     pseudo: dict[bytes, bytes] = {}
     plain = False
     for name, value in headers:
@@ -94,17 +94,17 @@ def _request_fault(pseudo: dict[bytes, bytes], headers: Headers) -> str | None:
     hosts = [value for name, value in headers if name == b"host"]
     named = {*hosts, pseudo[b":authority"]} if b":authority" in pseudo else {*hosts}
     if len(hosts) > 1 or len(named) != 1:
-        return "the request names no host, or two"
+        return "the request names no host, or two hosts"
     return None
 
 
 _BLOCKS: Final = 64
 _BLOCK_BYTES: Final = 1024
-"""What is longer is no longer worth its place: a peer decides what is kept here."""
+"""Longer blocks are not cached, because a peer chooses their content."""
 
 
 class _BlockCache:
-    """What holds for one state of a table."""
+    """A cache that is valid for one state of an HPACK table."""
 
     def __init__(self, table: HeaderTable) -> None:
         self._table = table
@@ -112,7 +112,8 @@ class _BlockCache:
         self._known: dict[Any, Any] = {}
 
     def _now(self) -> tuple[object, int, int]:
-        """Every entry that is added is the first, and none goes but for one or for the size."""
+        """Return the state of the table: new entries come first, and old ones only leave for new
+        ones or a smaller size, so the first entry and the counts identify it."""
         entries = self._table.dynamic_entries
         return (entries[0] if entries else None), len(entries), self._table.maxsize
 
@@ -120,7 +121,7 @@ class _BlockCache:
         return self._known.get(key) if self._is_current() else None
 
     def keep(self, key: object, value: object) -> None:
-        """Only if the table is as it was before `get`."""
+        """Store a value, if the table has not changed since `get`."""
         if not self._is_current():
             self._known.clear()
             self._state = self._now()
@@ -133,14 +134,14 @@ class _BlockCache:
 
 
 class CachingEncoder(Encoder):
-    """Gives the same block for the same fields, while it would be the same."""
+    """An encoder that reuses the block of the same fields while the table is unchanged."""
 
     def __init__(self) -> None:
         super().__init__()
         self._unchanged = _BlockCache(self.header_table)
 
     def encode(self, headers: Iterable[Any], huffman: bool = True) -> bytes:
-        if self.header_table.resized:  # which the next block says, and it alone
+        if self.header_table.resized:  # only the next block announces the new size
             return super().encode(headers, huffman)
         fields = tuple(headers)
         block: bytes | None = self._unchanged.get(fields)
@@ -152,7 +153,7 @@ class CachingEncoder(Encoder):
 
 
 class CachingDecoder(Decoder):
-    """The reverse."""
+    """A decoder that reuses the fields of the same block while the table is unchanged."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,11 +1,27 @@
 """An HTTP/2 connection over any `ByteStream`: it reads, writes, and passes events to their streams.
 
-The asynchronous part around `Http2State`, for the terminal (client) and the program (server).
+This is the asynchronous part around `Http2State`, for the terminal (client) and the program
+(server).
 
-How it ends: the server has the last word. It announces GOAWAY, lets streams end, sends a PING whose
-answer shows that nothing of the client's is under way, and then sends the final GOAWAY. A client
-that received that writes nothing more, so a shell that takes over the terminal finds nothing typed.
-A GOAWAY with an error, and the end of the byte stream, end the connection at once.
+Theory of the end. After a program has ended, a shell takes over the terminal, and bytes that the
+client wrote too late would be typed into its command line. So the server must know that nothing of
+the client is under way before it stops reading. It closes in these steps:
+
+1. Announce (`close`): GOAWAY with the highest stream id. Both sides open no new streams
+   (`_leaving`), and open streams have `HTTY_CLOSE_SECONDS` to complete.
+2. Drain: when the last stream has ended, the server sends a PING (`_draining`). Frames arrive in
+   order, so when the answer arrives, nothing that the client sent before is under way.
+3. Final GOAWAY (`_close_now`), and then the byte stream is closed.
+
+A client that received the final GOAWAY (`_dismissed`) and has no open stream writes nothing more,
+not even a GOAWAY of its own. A client that wants to close sends GOAWAY; the server then begins with
+step 1. If the peer has not sent SETTINGS yet, the server skips the drain, because no stream can be
+open.
+
+Three things end the connection at once (`_end`; the first reason is kept): a GOAWAY with an error
+code, a protocol violation, and the end of the byte stream. The last one is graceful only if the
+connection was already closing and no stream was open. `run` then fails all streams, pings and
+waiting requests with the reason (`_finish`).
 """
 
 from __future__ import annotations
@@ -41,21 +57,23 @@ from telex.htty.h2.http2_state import Http2Side, Http2State, ProtocolViolation
 from telex.htty.h2.http_stream import HttpStream
 from telex.transports.channels import printable
 
-_FAREWELL = b"farewell"
+_DRAIN = b"farewell"
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a connection ended."""
+    """How a connection ended: gracefully or not, and why."""
+
+    __module__ = "telex.htty"
 
     graceful: bool
     sentence: str
     code: int | None = None
-    """HTTP/2's, if one side said one."""
+    """The HTTP/2 error code, if a side sent one."""
 
 
 class Http2Connection:
-    """One connection. `run` it; the rest works while that runs."""
+    """One connection. It works while `run` is running."""
 
     def __init__(
         self,
@@ -80,28 +98,28 @@ class Http2Connection:
         self._ending: asyncio.Future[Ended] = asyncio.get_running_loop().create_future()
         self._leaving: str | None = None
         self._dismissed = False
-        self._farewell = False
+        self._draining = False
         self._close_timer: asyncio.TimerHandle | None = None
         self._watch = StallWatch(self._connection, self._streams, self._on)
 
     @property
     def extended_connect(self) -> bool:
-        """The peer takes WebSockets (RFC 8441)."""
+        """Whether the peer supports WebSockets (RFC 8441)."""
         return self._connection.extended_connect
 
     @property
     def leaving(self) -> bool:
-        """Nothing new can be asked."""
+        """Whether no new request can be sent."""
         return self._leaving is not None
 
     async def ready(self) -> None:
-        """Until the peer has said what it allows."""
+        """Wait for the peer's SETTINGS. Raises ConnectionOver."""
         await self._ready.wait()
         if self.over.done():
             raise ConnectionOver(self.over.result().sentence)
 
     async def request(self, headers: Headers, *, end: bool = False) -> HttpStream:
-        """Open a stream, when the peer has room for another. A client's."""
+        """Open a stream, after waiting until the peer allows another. For a client."""
         if self._leaving is None:
             await self._slots.acquire()
         if self._leaving is not None:
@@ -112,7 +130,7 @@ class Http2Connection:
             self.close("all its streams are used up")
             raise ConnectionOver("all its streams are used up") from None
         except BadHeaders:
-            self._slots.grant()  # this one's place
+            self._slots.grant()  # gives the slot of this request to the next
             raise
         self._writer.wake()
         http_stream = self._open(stream, headers)
@@ -121,7 +139,7 @@ class Http2Connection:
         return http_stream
 
     async def ping(self) -> float:
-        """How many seconds there and back take."""
+        """Return the round-trip time in seconds."""
         await self.ready()
         self._pinged += 1
         opaque, since = self._pinged.to_bytes(8, "big"), self._clock()
@@ -138,10 +156,10 @@ class Http2Connection:
         allowed = self._connection.streams_allowed if self._ready.is_set() else 0
         return allowed - len(self._streams)
 
-    # From beginning to end
+    # Running and closing
 
     async def run(self) -> Ended:
-        """Until it is over. Cancelling it ends it, with a GOAWAY if one still fits."""
+        """Run until the connection has ended. Cancelling ends it, with a GOAWAY if possible."""
         self._writer.wake()
         writer = asyncio.create_task(self._writer.run())
         reader = asyncio.create_task(self._read())
@@ -154,7 +172,7 @@ class Http2Connection:
             await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
             for part in (reader, writer):
                 if part.done():
-                    part.result()  # nothing, or a fault of ours
+                    part.result()  # None, or raises our own mistake
         except asyncio.CancelledError:
             self._send_goaway()
             raise
@@ -175,10 +193,10 @@ class Http2Connection:
             await self._writer.wait_for_room()
         if self._leaving is not None and not self._streams:
             self._end(Ended(True, self._leaving, 0))
-        self._end(Ended(False, "the connection broke off without a GOAWAY"))
+        self._end(Ended(False, "the connection was lost without a GOAWAY"))
 
     def _end(self, ended: Ended, *, silently: bool = False) -> None:
-        """It is over; `run` will see to it. What is said first, holds."""
+        """End the connection with this reason, unless it has one; `run` does the rest."""
         if not self._ending.done():
             self._ending.set_result(ended)
             if silently:
@@ -202,7 +220,7 @@ class Http2Connection:
         self._ready.set()
 
     def close(self, sentence: str = "") -> None:
-        """Open nothing new, let streams end within `HTTY_CLOSE_SECONDS`, and say GOAWAY."""
+        """Open no new streams, let the others end within `HTTY_CLOSE_SECONDS`, and send GOAWAY."""
         if self._close_timer is not None or self.over.done():
             return
         self._refuse_new(sentence or "it was closed on this side")
@@ -218,7 +236,7 @@ class Http2Connection:
         self._slots.fail_waiting(sentence)
 
     def _end_if_idle(self) -> None:
-        """The last stream has ended, and somebody is leaving."""
+        """Continue the close, if a side is leaving and the last stream has ended."""
         if self._leaving is None or self._streams or self._ending.done():
             return
         if self._connection.side is Http2Side.CLIENT:
@@ -226,9 +244,9 @@ class Http2Connection:
                 self._end(Ended(True, self._leaving, 0), silently=True)
         elif not self._ready.is_set():
             self._close_now()
-        elif not self._farewell:
-            self._farewell = True
-            self._connection.ping(_FAREWELL)
+        elif not self._draining:
+            self._draining = True
+            self._connection.ping(_DRAIN)
             self._writer.wake()
 
     def _close_now(self) -> None:
@@ -237,14 +255,16 @@ class Http2Connection:
             self._end(Ended(not self._streams, self._leaving or "", 0))
 
     def _send_goaway(self) -> None:
-        """The last that is said. To a peer whose streams were left open, the end of the wire
-        after it would look like one that nobody meant."""
+        """Send the final GOAWAY, after resetting the open streams.
+
+        If streams were left open, the end of the byte stream would look like an accident.
+        """
         if not self._connection.broken:
             for stream in self._streams:
                 self._connection.reset(stream, ErrorCodes.CANCEL)
             self._connection.go_away(text=self._leaving or "")
 
-    # What the peer says
+    # Events from the peer
 
     def _on(self, event: Event | ProtocolViolation) -> None:
         match event:
@@ -281,9 +301,7 @@ class Http2Connection:
             case ConnectionTerminated():
                 self._on_go_away(event)
             case ProtocolViolation(code, sentence):
-                self._end(
-                    Ended(False, f"the other side broke the rules of HTTP/2: {sentence}", code)
-                )
+                self._end(Ended(False, f"the other side violated HTTP/2: {sentence}", code))
 
     def _open(self, stream: int, headers: Headers) -> HttpStream:
         http_stream = HttpStream(stream, headers, self._connection, self._writer, self._on_done)
@@ -302,20 +320,20 @@ class Http2Connection:
             http_stream.on_window()
 
     def _on_pong(self, opaque: bytes) -> None:
-        if self._farewell and opaque == _FAREWELL:
+        if self._draining and opaque == _DRAIN:
             self._close_now()
         elif (waiting := self._pings.get(opaque)) and not waiting.done():
             waiting.set_result(None)
 
     def _on_go_away(self, event: ConnectionTerminated) -> None:
-        said = printable((event.additional_data or b"").decode(errors="replace"))
+        reason = printable((event.additional_data or b"").decode(errors="replace"))
         if event.error_code:
-            sentence = f"the other side gave up: {said or 'it does not say why'}"
+            sentence = f"the other side gave up: {reason or 'it gave no reason'}"
             self._end(Ended(False, sentence, event.error_code), silently=True)
             return
-        self._refuse_new(said or "the other side closed it")
+        self._refuse_new(reason or "the other side closed it")
         if self._connection.side is Http2Side.SERVER:
-            self.close(said)
+            self.close(reason)
         elif (last := event.last_stream_id or 0) != ALL_STREAMS:
             self._dismissed = True
             for http_stream in [it for it in self._streams.values() if it.id > last]:

@@ -1,11 +1,11 @@
-"""The flow of one connection: who writes next, who opens a stream next, and who stalls.
+"""Flow control of one connection: the order of writes, the queue for streams, and stall detection.
 
 `Http2Writer` writes once per turn of the event loop, one frame of each waiting body in turn.
-Answers to the peer (settings, pings, windows) never wait, so the reader awaits `wait_for_room`
-before it reads on. `StreamSlots` queues requests, first come, first served, because a peer whose
-limit of streams is passed may end the connection (`h2` does). `StallWatch` gives up on a peer whose
-header fields do not end and on streams that wait for the peer too long; mostly a server's, since a
-client waits as long as its person does: closing the tab resets the stream.
+Responses to the peer's control frames (settings, pings, windows) never wait, so the reader awaits
+`wait_for_room` before it continues. `StreamSlots` queues requests in order, because a peer may end
+the connection when its limit of streams is exceeded (`h2` does). `StallWatch` gives up a peer whose
+header block does not end, and streams that wait too long for the peer. Streams are watched only on
+a server, because a client waits as long as its person does: closing the tab resets the stream.
 """
 
 from __future__ import annotations
@@ -25,54 +25,54 @@ from telex.htty.h2.http_stream import HttpStream
 
 
 class OutgoingBody(Protocol):
-    """Something with pieces to send."""
+    """A body with frames to send."""
 
     def send_some(self) -> bool:
-        """Send a frame. Whether another could follow at once."""
+        """Send one frame. Returns whether another could follow at once."""
         ...
 
 
 class Http2Writer:
-    """The one writer of a connection."""
+    """The only writer of a connection."""
 
     def __init__(self, byte_stream: ByteStream, connection: Http2State) -> None:
         self._byte_stream = byte_stream
         self._connection = connection
         self._bodies: deque[OutgoingBody] = deque()
-        self._something = asyncio.Event()
-        self._less = asyncio.Event()
+        self._wake_up = asyncio.Event()
+        self._flushed = asyncio.Event()
 
     def wake(self) -> None:
-        """There is something to send, when everybody had a turn to add to it."""
-        self._something.set()
+        """Schedule a write, after all tasks of this turn had a chance to add data."""
+        self._wake_up.set()
 
     def add_body(self, body: OutgoingBody) -> None:
-        """A body can go on. Not twice at a time."""
+        """Add a body that can continue, unless it is already queued."""
         if body not in self._bodies:
             self._bodies.append(body)
-        self._something.set()
+        self._wake_up.set()
 
     def has_room_for(self, size: int) -> bool:
-        """A small body goes at once if nobody waits; it saves a task's turn."""
+        """Whether a small body can be sent at once, which saves a task switch: no other waits."""
         return not self._bodies and self._connection.unsent + size <= limits.HTTY_UNSENT_BYTES
 
     async def wait_for_room(self) -> None:
-        """Until we owe the peer no more than it may make us owe."""
+        """Wait until the unsent responses to the peer are below their limit."""
         while self._connection.unsent > limits.HTTY_BACKLOG_BYTES:
-            self._less.clear()
-            await self._less.wait()
+            self._flushed.clear()
+            await self._flushed.wait()
 
     async def run(self) -> None:
-        """For ever; whoever started it ends it."""
+        """Write until cancelled."""
         while True:
-            await self._something.wait()
-            self._something.clear()
+            await self._wake_up.wait()
+            self._wake_up.clear()
             self.flush()
             await self._byte_stream.drained()
-            await asyncio.sleep(0)  # one write a turn, also while the wire takes everything
+            await asyncio.sleep(0)  # one write per turn, even if the byte stream never blocks
 
     def flush(self) -> None:
-        """Write what there is, and as much of bodies as may wait on the wire."""
+        """Write all control frames, and as much of the bodies as may be buffered."""
         bodies, connection = self._bodies, self._connection
         while bodies and connection.unsent < limits.HTTY_UNSENT_BYTES:
             body = bodies.popleft()
@@ -81,12 +81,12 @@ class Http2Writer:
         if data := connection.to_send():
             self._byte_stream.write(data)
         if bodies:
-            self._something.set()
-        self._less.set()
+            self._wake_up.set()
+        self._flushed.set()
 
 
 class StreamSlots:
-    """A queue for streams. `free` tells how many could be opened now."""
+    """A queue for new streams. `free` returns how many could be opened now."""
 
     def __init__(self, free: Callable[[], int]) -> None:
         self._free = free
@@ -94,7 +94,7 @@ class StreamSlots:
         self._granted = 0
 
     async def acquire(self) -> None:
-        """Until there is a place. It must be used before the next `await`."""
+        """Wait for a free slot. The caller must use it before the next `await`."""
         if not self._queue and self._free() > self._granted:
             return
         waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -104,22 +104,22 @@ class StreamSlots:
         except asyncio.CancelledError:
             if waiting in self._queue:
                 self._queue.remove(waiting)
-            elif not waiting.cancelled() and not waiting.exception():  # granted, too late
+            elif not waiting.cancelled() and not waiting.exception():  # granted too late
                 self._granted -= 1
                 self.grant()
             raise
         self._granted -= 1
 
     def grant(self) -> None:
-        """There may be more places than before."""
+        """Grant free slots to waiting callers, after a change of the limit or of the streams."""
         while self._queue and self._free() > self._granted:
             waiting = self._queue.popleft()
-            if not waiting.done():  # its task was cancelled and has not heard of it yet
+            if not waiting.done():  # else its task was cancelled but has not run yet
                 self._granted += 1
                 waiting.set_result(None)
 
     def fail_waiting(self, sentence: str) -> None:
-        """There will be none."""
+        """Fail all waiting callers, because no stream can be opened any more."""
         while self._queue:
             waiting = self._queue.popleft()
             if not waiting.done():
@@ -129,11 +129,11 @@ class StreamSlots:
 HEADER_CHECKS = 2
 CHECK_SECONDS = limits.HTTY_HEADER_SECONDS / HEADER_CHECKS
 STALL_CHECKS = int(limits.HTTY_STALL_SECONDS / CHECK_SECONDS)
-"""Looks, not seconds: a program that was stopped for an hour has not been stalled by its peer."""
+"""Counted in checks, not seconds: the peer has not stalled while this program was stopped."""
 
 
 class StallWatch:
-    """Looks from time to time, while there is something to look at."""
+    """Checks for stalls periodically, while there is something to watch."""
 
     def __init__(
         self,
@@ -148,7 +148,7 @@ class StallWatch:
         self._header_block_checks = 0
 
     def on_received(self) -> None:
-        """After something was received."""
+        """Update the watch after data was received."""
         if not self._connection.in_header_block:
             self._header_block_checks = 0
         self._arm()
@@ -168,11 +168,11 @@ class StallWatch:
         self._arm()
 
     def check(self) -> None:
-        """Count those that stand still, and give up those that did so for too long."""
+        """Count the stalled streams, and give up those that stalled for too long."""
         self._header_block_checks += self._connection.in_header_block
         if self._header_block_checks >= HEADER_CHECKS:
             code = ErrorCodes.ENHANCE_YOUR_CALM
-            self._broken(self._connection.give_up(code, "its header fields do not end"))
+            self._broken(self._connection.give_up(code, "its header block does not end"))
         for http_stream in self._watched():
             http_stream.stalled_checks = (
                 http_stream.stalled_checks + 1 if http_stream.waits_for_peer else 0

@@ -1,12 +1,12 @@
-"""HTTP/2 frames by their 9-byte headers, before `h2` sees them, and how many useless ones may come.
+"""HTTP/2 frames by their 9-byte headers, before `h2` sees them, and budgets for useless frames.
 
-`FrameSplitter` does not parse what frames say; `h2` does. It exists because `h2` collects a frame
-of 16 MB before it finds it too long, and because what ends or floods a connection must be seen
-first.
+`FrameSplitter` does not parse the payload of frames; `h2` does. It exists because `h2` buffers a
+frame of 16 MB before it finds it too long, and because frames that end or flood a connection must
+be handled before `h2` gets them.
 
-`FloodBudget` counts what HTTP/2 lets a peer do without end. Each kind has a token bucket that
-refills within `HTTY_BUDGET_SECONDS`. Normal use of a page does not come near one; a peer that
-empties one is flooding, and its connection ends with ENHANCE_YOUR_CALM.
+`FloodBudget` counts the frames that HTTP/2 lets a peer send without limit. Each kind has a token
+bucket that refills within `HTTY_BUDGET_SECONDS`. Normal use of a page does not come near the limit;
+a peer that empties a bucket is flooding, and its connection ends with ENHANCE_YOUR_CALM.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _STREAM_BITS = 0x7FFF_FFFF
 
 
 class FrameType(IntEnum):
-    """RFC 9113 §6."""
+    """The frame types of RFC 9113 §6."""
 
     DATA = 0
     HEADERS = 1
@@ -49,19 +49,19 @@ _BEFORE_PADDED: dict[int, int] = {
     FrameType.HEADERS: 0,
     FrameType.PUSH_PROMISE: 4,
 }
-"""Frames that may have padding, and the bytes of what else stands before their content."""
+"""Frames that may have padding, and how many other bytes stand before their content."""
 _PRIORITY_BYTES = 5
 
 
 @dataclass(slots=True)
 class Http2Frame:
-    """One whole frame. Not frozen: there is one for each frame that comes, and frozen is slower."""
+    """One whole frame. Not frozen, because frozen is slower, and one is created per frame."""
 
     type: int
     flags: int
     stream: int
     data: bytearray
-    """All of it, with its header."""
+    """The whole frame, with its header."""
 
     @property
     def size(self) -> int:
@@ -70,37 +70,39 @@ class Http2Frame:
 
 @dataclass(frozen=True, slots=True)
 class BadFraming:
-    """From here on there are no frames to be found."""
+    """The byte stream contains no frames from here on."""
 
     too_long: bool
-    """Too long, or too short: its size is wrong."""
+    """Whether the size is wrong: too long or too short."""
     sentence: str
 
 
 def padding_fault(frame: Http2Frame) -> BadFraming | None:
-    """What is wrong with the padding of a frame, by its length (RFC 9113 §6.1, §6.2, §6.6). A frame
-    is the connection's, so this ends that and not one stream."""
+    """Return the fault in the padding of a frame, by its length (RFC 9113 §6.1, §6.2, §6.6).
+
+    A frame belongs to the connection, so the fault ends the connection and not one stream.
+    """
     if not frame.flags & PADDED or frame.type not in _BEFORE_PADDED:
         return None
     room = frame.size - 1 - _BEFORE_PADDED[frame.type]
     if frame.type == FrameType.HEADERS and frame.flags & PRIORITY:
         room -= _PRIORITY_BYTES
     if room < 0:
-        return BadFraming(True, "a frame is too short for what its flags say it holds")
+        return BadFraming(True, "a frame is too short for the fields that its flags announce")
     if frame.data[HEADER_BYTES] > room:
-        return BadFraming(False, "a frame has more padding than it is long")
+        return BadFraming(False, "the padding of a frame is longer than the frame")
     return None
 
 
 class FrameSplitter:
-    """One direction. A server's begins with the client's preface."""
+    """Splits one direction into frames. A server's input begins with the client's preface."""
 
     def __init__(self, *, preface: bool) -> None:
         self._held = bytearray()
         self._preface = PREFACE if preface else b""
 
     def take(self, data: bytes) -> Iterator[Http2Frame | BadFraming]:
-        """The frames that are whole with these bytes. `BadFraming` is the last there is."""
+        """Yield the frames that these bytes complete. `BadFraming` is always the last item."""
         self._held += data
         if self._preface and (fault := self._begin()):
             yield fault
@@ -123,36 +125,38 @@ class FrameSplitter:
     def _begin(self) -> BadFraming | None:
         expected = self._preface[: len(self._held)]
         if not self._held.startswith(expected):
-            return BadFraming(False, "it does not begin as an HTTP/2 client does")
+            return BadFraming(False, "it does not begin with the preface of an HTTP/2 client")
         self._preface = self._preface[len(expected) :]
         del self._held[: len(expected)]
         return None
 
 
 def frame_header(kind: FrameType, size: int, stream: int, flags: int = 0) -> bytes:
-    """What a frame begins with."""
+    """Return the header of a frame."""
     return _HEADER.pack(size >> 16, size & 0xFFFF, kind, flags, stream)
 
 
 def goaway_frame(last: int, code: int, text: str) -> bytes:
-    """A GOAWAY frame. Ours, because h2 sends and takes nothing more after its own."""
-    said = text.encode()[:128]
-    return frame_header(FrameType.GOAWAY, 8 + len(said), 0) + struct.pack(">LL", last, code) + said
+    """Return a GOAWAY frame. Not made by h2, which sends and receives nothing after its own."""
+    reason = text.encode()[:128]
+    return (
+        frame_header(FrameType.GOAWAY, 8 + len(reason), 0) + struct.pack(">LL", last, code) + reason
+    )
 
 
 def reset_frame(stream: int, code: int) -> bytes:
-    """A RST_STREAM frame, for a stream that h2 takes for closed already."""
+    """Return a RST_STREAM frame, for a stream that h2 considers closed already."""
     return frame_header(FrameType.RST_STREAM, 4, stream) + struct.pack(">L", code)
 
 
 class FloodKind(Enum):
-    """What is counted. The value is how a person calls it."""
+    """The kinds of frames that are counted. The value is the name for people."""
 
     RESET = "reset streams"
     PING = "pings"
     SETTINGS = "SETTINGS frames"
     EMPTY = "empty frames"
-    UNKNOWN = "frames of no use"
+    UNKNOWN = "useless frames"
     WINDOW = "window updates"
 
 
@@ -167,25 +171,25 @@ FLOOD_BUDGETS = {
 
 
 class FloodBudget:
-    """The buckets of one connection."""
+    """The token buckets of one connection."""
 
     def __init__(self) -> None:
         self._left = {kind: float(allowed) for kind, allowed in FLOOD_BUDGETS.items()}
         self._counted = dict.fromkeys(FLOOD_BUDGETS, 0.0)
 
     def spend(self, kind: FloodKind, now: float) -> bool:
-        """One more of them. Whether there was one left."""
+        """Count one more frame of a kind. Returns whether the budget had room for it."""
         left = self.left(kind, now) - 1
         self._left[kind] = max(left, 0.0)
         self._counted[kind] = now
         return left >= 0
 
     def left(self, kind: FloodKind, now: float) -> float:
-        """How many may still come at once."""
+        """Return how many frames of a kind may still arrive at once."""
         allowed = FLOOD_BUDGETS[kind]
         earned = (now - self._counted[kind]) * allowed / limits.HTTY_BUDGET_SECONDS
         return min(self._left[kind] + earned, allowed)
 
 
 ALL_STREAMS: Final = 2**31 - 1
-"""As the last stream of a GOAWAY: it is only announced, and a second one will say which was."""
+"""The last stream id of a GOAWAY that only announces: a second GOAWAY names the real one."""

@@ -1,12 +1,32 @@
 """One HTTP/2 connection as `h2` sees it, with the limits that `h2` lacks. No I/O.
 
-`Http2State` is what others use; its base `Http2Output` is the half that sends.
+`Http2State` is the class to use; its base `Http2Output` is the sending half.
 
 Frames are given to `h2` one by one (`http2_frames`), so that a bad frame affects nothing else.
 Three things are kept from `h2`: GOAWAY, after which it would neither send nor receive although
-streams may still end; our limit of streams, past which it would end the connection instead of one
-stream; and frames of unknown types. `h2` also ends the connection for a malformed request, where
-RFC 9113 §8.1.1 asks for the end of one stream: `_mend` undoes that.
+streams may still complete; our limit of streams, beyond which it would end the connection instead
+of one stream; and frames of unknown types. `h2` also ends the connection for a malformed request,
+where RFC 9113 §8.1.1 requires only the end of one stream: `_recover` undoes that.
+
+Theory. `h2` holds the state of each stream (RFC 9113 §5.1). This module adds the states of the
+connection:
+
+- Before SETTINGS (`_greeted` unset). The first frame of the peer must be SETTINGS; any other frame
+  ends the connection.
+- Open. Frames move streams. A frame that moves nothing (a ping, an empty DATA frame, a reset) costs
+  a token of its `FloodBudget`, because HTTP/2 itself sets no limit for it.
+- In a header block (`in_header_block`): HEADERS without END_HEADERS was received. Only CONTINUATION
+  may follow, and the sum of the block is bounded. All other streams of the peer are blocked
+  meanwhile, so `StallWatch` also bounds the time.
+- Leaving (`_leaving`): we sent GOAWAY. Open streams continue, new requests are refused with
+  REFUSED_STREAM, which tells the client that they can be retried elsewhere. An announcing GOAWAY
+  (last stream 2^31-1) is followed by the final one (`_gone_away`), which is sent once.
+- Broken (`broken`): the peer violated the protocol, or the connection has ended. Received frames
+  are ignored, and only the bytes that are already queued are sent.
+
+Leaving and broken are never left again. A stream error (a malformed message, a refused stream)
+resets the stream and leaves the connection open; a connection error (bad framing, HPACK, a flood)
+sends GOAWAY with its code and sets `broken`.
 """
 
 from __future__ import annotations
@@ -54,31 +74,31 @@ _SECRET = frozenset((b"authorization", b"proxy-authorization"))
 
 
 class Http2Side(Enum):
-    """The terminal is the client, the program the server."""
+    """The two sides: the terminal is the client, the program is the server."""
 
     CLIENT = "client"
     SERVER = "server"
 
 
 class _H2Connection(H2Connection):
-    # h2 remembers how 65,536 streams were closed: 10 MB, for frames that were then under way.
+    # h2 remembers how 65,536 streams were closed: 10 MB, only for frames still under way then.
     MAX_CLOSED_STREAMS = 4096
 
 
 class Http2Output:
-    """What may be said, and what waits to be written of it."""
+    """The sending half: checks what may be sent, and collects the bytes to write."""
 
     def __init__(self, side: Http2Side) -> None:
         self.side = side
         self.unsent = 0
-        """Bytes that wait for `to_send`."""
+        """How many bytes wait for `to_send`."""
         self.broken = False
-        """Nothing that comes is looked at, and nothing but what waits is sent."""
+        """Whether received frames are ignored, and only bytes that already wait are sent."""
         self._h2 = _H2Connection(
             H2Configuration(
                 client_side=side is Http2Side.CLIENT,
                 header_encoding=None,
-                # `header_fields` checks both directions: the same rules, and sooner done.
+                # `header_fields` checks both directions, by the same rules and faster.
                 validate_inbound_headers=False,
                 validate_outbound_headers=False,
                 normalize_outbound_headers=False,
@@ -88,12 +108,12 @@ class Http2Output:
         self._h2.decoder = CachingDecoder()
         self._leaving = False
         self._gone_away = False
-        """Whether the last GOAWAY was said."""
+        """Whether the final GOAWAY was sent."""
         self._out: list[bytes | memoryview] = []
         self._reset: dict[int, None] = {}
 
     def to_send(self) -> bytes:
-        """All that waits to be written, once."""
+        """Return all bytes that wait to be written, and forget them."""
         out, self._out, self.unsent = self._out, [], 0
         return b"".join(out)
 
@@ -104,8 +124,8 @@ class Http2Output:
     def _collect(self, *, answering: Http2Frame | None = None) -> None:
         data = self._h2.data_to_send()
         if answering and answering.stream in self._reset:
-            # We gave this stream up. h2 says so again for every frame that was under way, which
-            # nobody needs (RFC 9113 §5.1: they are ignored), and which a peer with a budget counts.
+            # We reset this stream. h2 resets it again for every frame that was under way, which is
+            # unnecessary (RFC 9113 §5.1: they are ignored), and a peer with a budget counts them.
             again = http2_frames.reset_frame(answering.stream, ErrorCodes.STREAM_CLOSED)
             data = data.removesuffix(again)
         if data:
@@ -113,7 +133,7 @@ class Http2Output:
 
     @property
     def streams_allowed(self) -> int:
-        """How many the peer lets us open at a time."""
+        """How many streams the peer allows us to have open at a time."""
         return min(self._h2.remote_settings.max_concurrent_streams, limits.HTTY_STREAMS)
 
     @property
@@ -121,7 +141,7 @@ class Http2Output:
         return bool(self._h2.remote_settings.enable_connect_protocol)
 
     def request(self, headers: Headers, *, end: bool) -> int:
-        """Open a stream."""
+        """Open a stream with a request, and return its id."""
         self._check(headers, HeaderBlock.REQUEST)
         stream = self._h2.get_next_available_stream_id()
         self._h2.send_headers(stream, _never_indexed(headers), end_stream=end)
@@ -129,7 +149,7 @@ class Http2Output:
         return stream
 
     def headers(self, stream: int, headers: Headers, block: HeaderBlock, *, end: bool) -> None:
-        """A response, or trailers of either side."""
+        """Send a response, or the trailers of either side."""
         self._check(headers, block)
         self._h2.send_headers(stream, _never_indexed(headers), end_stream=end)
         self._collect()
@@ -139,22 +159,23 @@ class Http2Output:
         if fault := header_fields.headers_fault(headers, block):
             raise BadHeaders(fault)
         if most is not None and header_fields.headers_size(headers) > most:
-            raise BadHeaders(f"the header fields are longer than the {most} bytes the peer takes")
+            raise BadHeaders(f"the header fields are longer than the peer's limit of {most} bytes")
 
     @property
     def frame_bytes(self) -> int:
-        """How much of a body one frame takes."""
+        """How many bytes of a body fit into one frame."""
         return min(self._h2.max_outbound_frame_size, limits.HTTY_FRAME_BYTES)
 
     def window(self, stream: int) -> int:
-        """How much of a body may be sent."""
+        """Return how many bytes of a body may be sent now."""
         return self._h2.local_flow_control_window(stream)
 
     def data(self, stream: int, data: memoryview, *, end: bool) -> int:
-        """One frame of a body, as long as it may be. How much of it that was; nothing is sent while
-        the window is closed, unless it is the end of a body and nothing more.
+        """Send one frame of a body, as long as possible, and return how many bytes it carries.
 
-        h2 is told of it and does not make it: it would copy each byte five times.
+        Nothing is sent while the window is closed, except the empty frame that ends a body. The
+        state of h2 is updated but the frame is made here, because h2 would copy each byte five
+        times.
         """
         h2, size = self._h2, min(len(data), self.frame_bytes, max(self.window(stream), 0))
         if data and not size:
@@ -176,7 +197,7 @@ class Http2Output:
         return size
 
     def reset(self, stream: int, code: ErrorCodes) -> None:
-        """Give up a stream, open or not."""
+        """Reset a stream, open or not."""
         known = self._h2.streams.get(stream)
         if known is None or known.closed:
             self._send(http2_frames.reset_frame(stream, code))
@@ -188,7 +209,7 @@ class Http2Output:
             del self._reset[next(iter(self._reset))]
 
     def acknowledge(self, stream: int, size: int) -> None:
-        """That much of a body has been read, or is not wanted: the peer may send as much more."""
+        """Confirm that so much of a body was read or dropped: the peer may send as much more."""
         if size and not self.broken:
             self._h2.acknowledge_received_data(size, stream)
             self._collect()
@@ -200,16 +221,16 @@ class Http2Output:
     def go_away(
         self, code: ErrorCodes = ErrorCodes.NO_ERROR, text: str = "", *, announced: bool = False
     ) -> None:
-        """GOAWAY. `announced`: another will follow, and until then nothing is decided."""
+        """Send GOAWAY. `announced` means that the final one will follow later."""
         if not announced and code == ErrorCodes.NO_ERROR and self._gone_away:
-            return  # it is said once
+            return  # sent only once
         self._leaving, self._gone_away = True, not announced
         last = ALL_STREAMS if announced else self._h2.highest_inbound_stream_id
         self._send(http2_frames.goaway_frame(last, code, text))
 
 
 def _never_indexed(headers: Headers) -> Headers:
-    """Credentials in no table of the compression, where guesses at them could be weighed."""
+    """Mark credentials to be kept out of the compression tables, where they could be guessed."""
     return [
         NeverIndexedHeaderTuple(name, value) if name in _SECRET else (name, value)
         for name, value in headers
@@ -242,14 +263,14 @@ _OPEN = {
 
 @dataclass(frozen=True, slots=True)
 class ProtocolViolation:
-    """The peer did what ends a connection. A GOAWAY that says so is among what is to be sent."""
+    """A mistake of the peer that ends the connection. A GOAWAY for it is queued."""
 
     code: int
     sentence: str
 
 
 class Http2State(Http2Output):
-    """Bytes in, events out; calls in, bytes out."""
+    """The whole connection: bytes in, events out; calls in, bytes out."""
 
     def __init__(self, side: Http2Side) -> None:
         super().__init__(side)
@@ -259,7 +280,7 @@ class Http2State(Http2Output):
         self._greeted = False
 
     def begin(self) -> None:
-        """SETTINGS, at once: from a server they are what announces a page."""
+        """Send SETTINGS at once: from a server, they announce a page."""
         h2, client = self._h2, self.side is Http2Side.CLIENT
         announced = {
             SettingCodes.INITIAL_WINDOW_SIZE: limits.HTTY_STREAM_WINDOW,
@@ -271,7 +292,7 @@ class Http2State(Http2Output):
         streams = {SettingCodes.MAX_CONCURRENT_STREAMS: limits.HTTY_STREAMS}
         h2.local_settings = Settings(client=client, initial_values=announced | streams)
         h2.initiate_connection()
-        # What h2 itself holds the peer to. Of streams it must not know: see `_admitted`.
+        # The settings that h2 itself enforces. The limit of streams is not among them: `_refused`.
         h2.local_settings = Settings(client=client, initial_values=announced)
         h2.max_inbound_frame_size = limits.HTTY_FRAME_BYTES
         h2.decoder.max_header_list_size = limits.HTTY_HEADER_BYTES
@@ -281,13 +302,13 @@ class Http2State(Http2Output):
         if not client:
             h2.receive_data(
                 http2_frames.PREFACE
-            )  # `FrameSplitter` has seen it when the first frame comes
+            )  # `FrameSplitter` has checked it when the first frame arrives
         self._collect()
 
-    # What comes
+    # Receiving
 
     def receive(self, data: bytes, now: float) -> list[Event | ProtocolViolation]:
-        """What the peer's bytes mean. After `ProtocolViolation` nothing follows."""
+        """Return the events in the peer's bytes. A `ProtocolViolation` is always the last."""
         events: list[Event | ProtocolViolation] = []
         for frame in self._frames.take(data):
             if self.broken:
@@ -320,10 +341,10 @@ class Http2State(Http2Output):
                 return []
             if frame.type == FrameType.GOAWAY and not frame.stream and frame.size >= 8:
                 return [_gone_away(frame)]
-        return self._given(frame, now)
+        return self._pass_to_h2(frame, now)
 
     def _kind(self, frame: Http2Frame) -> FloodKind | None:
-        """Which budget it is for, if it moves nothing."""
+        """Return the budget that the frame is counted in, if it moves no stream."""
         match frame.type:
             case FrameType.DATA:
                 return self._kind_of_data(frame)
@@ -337,15 +358,15 @@ class Http2State(Http2Output):
         known = self._h2.streams.get(frame.stream)
         if known is not None and not known.closed:
             moves = frame.size > 0 or frame.flags & http2_frames.END_STREAM
-        else:  # after our reset, data may still be under way
+        else:  # data may still be under way after our reset
             moves = frame.size > 0 and frame.stream in self._reset
         return None if moves else FloodKind.EMPTY
 
     def _block(self, frame: Http2Frame) -> ProtocolViolation | None:
-        """Header fields in several frames: h2 would take four megabytes of them."""
+        """Bound a header block of several frames: h2 would accept four megabytes."""
         if frame.type == FrameType.CONTINUATION and not self._block_bytes:
-            return self.give_up(ErrorCodes.PROTOCOL_ERROR, "a CONTINUATION continues nothing")
-        self._block_bytes += frame.size + 1  # an empty frame opens a block, too
+            return self.give_up(ErrorCodes.PROTOCOL_ERROR, "a CONTINUATION without HEADERS")
+        self._block_bytes += frame.size + 1  # an empty frame opens a block too
         if self._block_bytes > limits.HTTY_HEADER_BYTES:
             return self.give_up(ErrorCodes.ENHANCE_YOUR_CALM, "its header fields are too long")
         if frame.flags & http2_frames.END_HEADERS:
@@ -354,35 +375,35 @@ class Http2State(Http2Output):
 
     @property
     def in_header_block(self) -> bool:
-        """Header fields have begun and not ended. Nothing else can come meanwhile."""
+        """Whether a header block has begun and not ended. No other frame may arrive meanwhile."""
         return self._block_bytes > 0
 
-    def _given(self, frame: Http2Frame, now: float) -> list[Event | ProtocolViolation]:
+    def _pass_to_h2(self, frame: Http2Frame, now: float) -> list[Event | ProtocolViolation]:
         h2 = self._h2
         try:
             events = h2.receive_data(frame.data)
         except ProtocolError as refusal:
-            mended = self._mend(frame, refusal)
-            if mended is None:
+            recovered = self._recover(frame, refusal)
+            if recovered is None:
                 return [self.give_up(refusal.error_code, str(refusal))]
-            events = [mended]
+            events = [recovered]
         self._collect(answering=frame)
         if (
             frame.type == FrameType.SETTINGS
             and len(h2.remote_settings) > limits.HTTY_SETTINGS_ENTRIES
         ):
             return [self._flooded(FloodKind.SETTINGS)]
-        return self._sifted(events, now)
+        return self._filtered(events, now)
 
-    def _mend(self, frame: Http2Frame, refusal: ProtocolError) -> Event | None:
-        """A malformed message ends its stream, not the connection, if h2 can go on without it."""
+    def _recover(self, frame: Http2Frame, refusal: ProtocolError) -> Event | None:
+        """End only the stream of a malformed message, if h2 can continue without it."""
         stream, h2 = frame.stream, self._h2
         on_stream = frame.type in _OF_MESSAGE and stream in h2.streams
         malformed = type(refusal) in (ProtocolError, InvalidBodyLengthError)
         unreadable = isinstance(refusal.__cause__, HPACKError | HyperframeError)
         if not (on_stream and malformed) or unreadable:
             return None
-        h2.clear_outbound_data_buffer()  # the GOAWAY, and nothing else: see `_collect`
+        h2.clear_outbound_data_buffer()  # it holds only the GOAWAY: see `_collect`
         h2.state_machine.state = _OPEN[self.side]
         event = self._malformed(stream)
         if frame.type == FrameType.DATA:
@@ -395,22 +416,22 @@ class Http2State(Http2Output):
             stream_id=stream, error_code=ErrorCodes.PROTOCOL_ERROR, remote_reset=False
         )
 
-    def _sifted(self, events: list[Event], now: float) -> list[Event | ProtocolViolation]:
-        """Without what is malformed or has no room, and with an eye on what h2 lets through."""
+    def _filtered(self, events: list[Event], now: float) -> list[Event | ProtocolViolation]:
+        """Drop malformed and refused messages, and count the useless events that h2 accepts."""
         passed: list[Event | ProtocolViolation] = []
         for event in events:
             match event:
-                case DataReceived():  # all of it padding? Without, `_kind` saw it.
+                case DataReceived():  # only padding? Without padding, `_kind` has counted it.
                     idle = not event.data and not event.stream_ended
                     kind = FloodKind.EMPTY if idle and event.flow_controlled_length else None
                 case RequestReceived() | ResponseReceived() | TrailersReceived():
                     if refusal := self._refused(event):
-                        return self._sifted([refusal], now)
+                        return self._filtered([refusal], now)
                     kind = None
                 case InformationalResponseReceived():
                     kind = FloodKind.EMPTY
                 case StreamReset(remote_reset=False):
-                    kind = FloodKind.RESET  # provoked
+                    kind = FloodKind.RESET  # our reset, provoked by the peer
                 case _:
                     kind = None
             if kind and not self._budget.spend(kind, now):
@@ -421,7 +442,7 @@ class Http2State(Http2Output):
     def _refused(
         self, event: RequestReceived | ResponseReceived | TrailersReceived
     ) -> Event | None:
-        """Why a message is not to be: the end of its stream, then, and of nothing else."""
+        """Refuse a malformed message or a request beyond the limit: return the stream's reset."""
         if header_fields.headers_fault(event.headers, _BLOCKS[type(event)]):
             return self._malformed(event.stream_id)
         if isinstance(event, RequestReceived) and (self._leaving or self._full()):
@@ -437,10 +458,10 @@ class Http2State(Http2Output):
         streams = limits.HTTY_STREAMS
         return len(self._h2.streams) > streams and self._h2.open_inbound_streams > streams
 
-    # What ends it
+    # Ending
 
     def give_up(self, code: ErrorCodes, sentence: str) -> ProtocolViolation:
-        """End the connection at once, and say why to whoever reads it."""
+        """End the connection at once, with a GOAWAY that gives the reason."""
         self._h2.clear_outbound_data_buffer()
         self.go_away(code, sentence)
         self.broken = True

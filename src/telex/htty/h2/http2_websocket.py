@@ -1,10 +1,11 @@
-"""A WebSocket on one HTTP/2 stream (RFC 8441), either side of it, once the CONNECT was answered.
+"""A WebSocket on one HTTP/2 stream (RFC 8441), for either side, after CONNECT was accepted.
 
-Messages in and out; pings are answered, fragments joined, text is UTF-8, sizes are bounded. The end
-of the stream stands for the end of the TCP connection of RFC 6455. Frames are `websockets`' work.
+It sends and receives messages. Pings are answered, fragments are joined, text is checked to be
+UTF-8, and sizes are bounded. The end of the stream stands for the end of the TCP connection of
+RFC 6455. The `websockets` library encodes and parses the frames.
 
-`asgi` is the server, the gateway the client. Who may connect, and with which subprotocol, was
-settled in the headers, before this.
+`asgi` is the server, the gateway the client. Access and the subprotocol were already decided by the
+headers.
 """
 
 from __future__ import annotations
@@ -28,13 +29,16 @@ if TYPE_CHECKING:
 __all__ = ["Side", "WebSocketClose", "WebSocketStream"]
 
 _REASON_BYTES: Final = 123
-"""RFC 6455 §5.5: a control frame holds 125, and the code takes two."""
+"""RFC 6455 §5.5: a control frame holds 125 bytes, and the code takes two."""
 
 
 @dataclass(frozen=True, slots=True)
 class WebSocketClose:
-    """How it ended: the code they gave, 1005 if they gave none, 1006 if there was no goodbye; or
-    the code we gave when we could not go on listening."""
+    """How a WebSocket ended.
+
+    The code is the peer's; 1005 if its close frame had none, 1006 if there was no close frame; or
+    ours if we closed because of an error.
+    """
 
     code: int
     reason: str = ""
@@ -54,7 +58,7 @@ class WebSocketStream:
         self._receiving = asyncio.Lock()
 
     async def receive(self) -> str | bytes | WebSocketClose:
-        """The next message; after the last one, and ever after, how it ended."""
+        """Return the next message; after the last one, always the close."""
         async with self._receiving:
             while self._closed is None:
                 message = await self._step()
@@ -63,7 +67,7 @@ class WebSocketStream:
             return self._closed
 
     async def send(self, message: str | bytes) -> None:
-        """Returns when the other side has room for it. Raises WebSocketOver."""
+        """Send a message; return when the other side has room for it. Raises WebSocketOver."""
         try:
             if isinstance(message, str):
                 self._protocol.send_text(message.encode())
@@ -71,13 +75,15 @@ class WebSocketStream:
                 self._protocol.send_binary(message)
             await self._flush()
         except (InvalidState, StreamReset, ConnectionOver) as over:
-            raise WebSocketOver(f"nothing can be sent on the WebSocket: {over}") from over
+            raise WebSocketOver(f"cannot send on the WebSocket: {over}") from over
 
     async def close(self, code: int = CloseCode.NORMAL_CLOSURE, reason: str = "") -> None:
-        """Say goodbye, wait a while for theirs, and end the stream whatever comes. Any number of
-        times. A code of 1005 says none; 1006 is no goodbye at all, but a reset.
+        """Send a close frame, wait a while for the peer's, and end the stream in any case.
 
-        Raises ValueError for a code that RFC 6455 §7.4 keeps for itself.
+        It may be called repeatedly. Code 1005 sends no code; 1006 sends no close frame but resets
+        the stream.
+
+        Raises ValueError for a code that RFC 6455 §7.4 reserves.
         """
         if code == CloseCode.ABNORMAL_CLOSURE:
             self._http_stream.reset()
@@ -86,9 +92,9 @@ class WebSocketStream:
         try:
             async with asyncio.timeout(limits.HTTY_CLOSE_SECONDS):
                 await self._flush()
-                await self._read_to_the_end()
+                await self._read_to_end()
         except (StreamReset, ConnectionOver):
-            pass  # they had no patience, and the stream is gone
+            pass  # the peer did not wait, and the stream has ended
         except TimeoutError:
             self._http_stream.reset()
         except asyncio.CancelledError:
@@ -97,17 +103,17 @@ class WebSocketStream:
 
     def _send_close(self, code: int, reason: str) -> None:
         if self._protocol.state is not State.OPEN:
-            return  # we said it already, or answered theirs
+            return  # already sent, or the peer's was answered
         try:
             if code == CloseCode.NO_STATUS_RCVD:
                 self._protocol.send_close()
             else:
                 self._protocol.send_close(code, _cut(reason))
         except ProtocolError:
-            raise ValueError(f"{code} is no code to close a WebSocket with") from None
+            raise ValueError(f"{code} is not a valid close code of a WebSocket") from None
 
-    async def _read_to_the_end(self) -> None:
-        """Both halves of the stream. What they still send is of no interest to anybody."""
+    async def _read_to_end(self) -> None:
+        """Read the stream to its end, and drop the remaining messages."""
         async with self._receiving:
             while self._closed is None:
                 _ = await self._step()
@@ -115,17 +121,17 @@ class WebSocketStream:
                 pass
 
     async def _step(self) -> str | bytes | None:
-        """A message, if there is one; else look for more."""
+        """Return a message if there is one; otherwise read more."""
         if self._frames:
             return self._join(self._frames.popleft())
         try:
             if self._protocol.parser_exc is None:
                 await self._feed()
             else:
-                self._closed = self._how_it_ended()
+                self._closed = self._close_reason()
             await self._flush()
-        except (StreamReset, ConnectionOver) as gone:
-            self._closed = self._closed or WebSocketClose(CloseCode.ABNORMAL_CLOSURE, str(gone))
+        except (StreamReset, ConnectionOver) as lost:
+            self._closed = self._closed or WebSocketClose(CloseCode.ABNORMAL_CLOSURE, str(lost))
         return None
 
     async def _feed(self) -> None:
@@ -137,26 +143,29 @@ class WebSocketStream:
             self._protocol.receive_eof()
 
     async def _flush(self) -> None:
-        """What the library wants sent, in its order. Its sign for the end of TCP, an empty piece,
-        comes at another time on each side; here a side is done when it has heard all it will. An
-        stream keeps what several tasks write in order and whole."""
+        """Send the library's output, in its order.
+
+        The library marks the end of TCP with an empty piece, at a different time on each side.
+        Here a side ends the stream when it has received the last frame it will read. The stream
+        keeps the writes of several tasks whole and in order.
+        """
         data = b"".join(self._protocol.data_to_send())
-        deaf = self._protocol.close_rcvd is not None or self._protocol.parser_exc is not None
-        end = deaf and not self._ended
-        self._ended |= deaf
+        finished = self._protocol.close_rcvd is not None or self._protocol.parser_exc is not None
+        end = finished and not self._ended
+        self._ended |= finished
         if not data and not end:
             return
         try:
             await self._http_stream.write(data, end=end)
         except asyncio.CancelledError:
-            self._http_stream.reset()  # a frame may have gone in part, and nothing can follow it
+            self._http_stream.reset()  # part of a frame may have been sent, so none can follow
             raise
 
     def _join(self, frame: Frame) -> str | bytes | None:
-        """A whole message, if this frame completes one."""
+        """Return a whole message, if this frame completes one."""
         match frame.opcode:
             case Opcode.CLOSE:
-                self._closed = self._how_it_ended()
+                self._closed = self._close_reason()
                 return None
             case Opcode.PING | Opcode.PONG:
                 return None
@@ -176,19 +185,19 @@ class WebSocketStream:
         try:
             return data.decode()
         except UnicodeDecodeError as error:
-            # The library looks at the text of close frames only.
+            # The library checks only the text of close frames.
             self._frames.clear()
             self._protocol.fail(CloseCode.INVALID_DATA, "the text is not UTF-8")
             self._protocol.parser_exc = error
             return None
 
-    def _how_it_ended(self) -> WebSocketClose:
-        told = self._protocol.close_rcvd
-        if told is None and not isinstance(self._protocol.parser_exc, EOFError):
-            told = self._protocol.close_sent  # we could not go on, and said why
+    def _close_reason(self) -> WebSocketClose:
+        frame = self._protocol.close_rcvd
+        if frame is None and not isinstance(self._protocol.parser_exc, EOFError):
+            frame = self._protocol.close_sent  # we closed because of an error
         return (
-            WebSocketClose(told.code, told.reason)
-            if told
+            WebSocketClose(frame.code, frame.reason)
+            if frame
             else WebSocketClose(CloseCode.ABNORMAL_CLOSURE)
         )
 

@@ -1,8 +1,8 @@
 """One request and its response: an HTTP/2 stream, used on either side.
 
-Bodies are never held whole. Unread data is at most a window (`HTTY_STREAM_WINDOW`), and reading
-opens the window again; `write` waits until the data is on its way. `Http2Connection` makes streams
-and passes them the peer's events (`on_…`); `Http2Writer` takes what they have to send.
+Bodies are never buffered whole. Unread data is at most a window (`HTTY_STREAM_WINDOW`), and reading
+opens the window again; `write` waits until the data is queued. `Http2Connection` creates streams
+and passes them the peer's events (`on_…`); `Http2Writer` sends their bodies.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class _BodyPiece:
-    """Of a body, given to `write` and not sent yet."""
+    """A piece of a body, given to `write` and not sent yet."""
 
     __slots__ = ("data", "end", "sent")
 
@@ -36,7 +36,7 @@ class _BodyPiece:
 
 
 class HttpStream:
-    """One stream."""
+    """One HTTP/2 stream: a request and its response, on either side."""
 
     def __init__(
         self,
@@ -48,17 +48,17 @@ class HttpStream:
     ) -> None:
         self.id = id
         self.headers = headers
-        """The request's, on both sides."""
+        """The header fields of the request, on both sides."""
         self.trailers: Headers | None = None
-        """Of the peer's body, once it has ended, if it had any."""
+        """The trailers of the peer's body, once it has ended, if it had any."""
         self.gone = asyncio.Event()
-        """The peer reset it, or the connection is over."""
+        """Set when the peer reset the stream, or the connection has ended."""
         self.stalled_checks = 0
-        """Checks (`StallWatch`) since it last moved while it waited for the peer."""
+        """How many checks of `StallWatch` passed without progress while it waited for the peer."""
         self._connection = connection
         self._writer = writer
         self._done: Callable[[HttpStream], None] | None = done
-        self._came = asyncio.Event()
+        self._changed = asyncio.Event()
         self._answer: Headers | None = None
         self._unread = bytearray()
         self._pieces: deque[_BodyPiece] = deque()
@@ -68,16 +68,16 @@ class HttpStream:
         self._fault: StreamReset | str | None = None
         self._reading = False
 
-    # The peer's part
+    # Receiving
 
     async def answer(self) -> Headers:
-        """The response's header fields. Those before it (1xx) are passed over."""
+        """Wait for the header fields of the response. Informational ones (1xx) are skipped."""
         while self._answer is None:
             await self._more()
         return self._answer
 
     async def read(self) -> bytes:
-        """The next piece of the peer's body; nothing at its end."""
+        """Return the next piece of the peer's body; empty at its end."""
         while not self._unread and not self._ended_there:
             await self._more()
         if not self._unread:
@@ -91,24 +91,24 @@ class HttpStream:
 
     @property
     def body_read(self) -> bool:
-        """The peer's body has ended, and all of it was read."""
+        """Whether the peer's body has ended, and all of it was read."""
         return self._ended_there and not self._unread
 
     async def _more(self) -> None:
-        """Until something came."""
+        """Wait for the next event of the peer."""
         if self._fault is not None:
             raise self._failure()
-        self._came.clear()
+        self._changed.clear()
         self._reading = True
         try:
-            await self._came.wait()
+            await self._changed.wait()
         finally:
             self._reading = False
 
-    # Our part
+    # Sending
 
     async def send_headers(self, headers: Headers, *, end: bool = False) -> None:
-        """A response (or one before it, 1xx), and trailers of either side, which are its end."""
+        """Send a response (or an informational one, 1xx), or trailers, which end the body."""
         self._check_open()
         trailing = self._connection.side is Http2Side.CLIENT or self._answered_here
         block, end = (HeaderBlock.TRAILERS, True) if trailing else (HeaderBlock.RESPONSE, end)
@@ -120,7 +120,7 @@ class HttpStream:
             self.on_end_sent()
 
     async def write(self, data: bytes, *, end: bool = False) -> None:
-        """A piece of our body. Returns when it is on its way, or as good as."""
+        """Send a piece of our body. Returns when it is queued for sending."""
         self._check_open()
         if not data and not end:
             return
@@ -142,8 +142,11 @@ class HttpStream:
         return size <= min(frame, max(window, 0)) and self._writer.has_room_for(size)
 
     def send_some(self) -> bool:
-        """For `writer`: a frame of the first piece. Whether there is more that may be sent."""
-        while self._pieces and self._pieces[0].sent.done():  # whoever wrote it was cancelled
+        """For `Http2Writer`: send a frame of the first piece.
+
+        Returns whether another may follow.
+        """
+        while self._pieces and self._pieces[0].sent.done():  # the task that wrote it was cancelled
             self._pieces.popleft()
         if not self._pieces or self._fault is not None:
             return False
@@ -161,10 +164,10 @@ class HttpStream:
         return bool(self._pieces)
 
     def reset(self, code: ErrorCodes = ErrorCodes.CANCEL) -> None:
-        """Give it up. What came and was not read, the peer may send again to others.
+        """Reset the stream and drop unread data, so that the peer may send as much on others.
 
-        Nothing happens if it has ended in both directions. A server that answered without reading
-        the request to its end says so with NO_ERROR (RFC 9113 §8.1).
+        Does nothing if the stream has ended in both directions. A server that responded without
+        reading the whole request uses NO_ERROR (RFC 9113 §8.1).
         """
         if self._done is not None:
             self._connection.reset(self.id, code)
@@ -192,7 +195,7 @@ class HttpStream:
         self._finish_if_ended()
 
     def on_window(self) -> None:
-        """A window has opened."""
+        """Continue to send after a window has opened."""
         if self._pieces:
             self._writer.add_body(self)
 
@@ -205,13 +208,14 @@ class HttpStream:
         self.gone.set()
 
     def on_stall(self) -> None:
-        """It has waited for the peer for too long."""
+        """Give up the stream after it has waited too long for the peer."""
         self.reset(ErrorCodes.CANCEL)
         self.gone.set()
 
     @property
     def waits_for_peer(self) -> bool:
-        """For its window, or for the rest of its request. A tunnel may be silent for hours."""
+        """Whether it waits for its window, or for the rest of the request; never for a tunnel,
+        which may be silent for hours."""
         if self._pieces:
             return self._connection.window(self.id) <= 0
         return self._reading and not self._ended_there and not self._is_tunnel
@@ -222,7 +226,7 @@ class HttpStream:
 
     def _moved(self) -> None:
         self.stalled_checks = 0
-        self._came.set()
+        self._changed.set()
 
     def on_end_sent(self) -> None:
         self._ended_here = True
@@ -233,9 +237,9 @@ class HttpStream:
             self._finish()
 
     def _finish(self) -> None:
-        """Nothing more will come. What was not read weighs on the others no longer.
+        """End the stream. Unread data no longer counts against the connection's window.
 
-        It may never be read: whoever had it may have lost interest, and told nobody.
+        It may never be read, because its reader may have stopped without a reset.
         """
         done, self._done = self._done, None
         if done is not None:
@@ -244,21 +248,21 @@ class HttpStream:
             done(self)
 
     def _fail(self, fault: StreamReset | str) -> None:
-        if self._done is None:  # it had ended; nothing is lost
+        if self._done is None:  # the stream has already ended, so nothing is lost
             return
         self._fault = fault
         for piece in self._pieces:
             if not piece.sent.done():
                 piece.sent.set_exception(self._failure())
         self._pieces.clear()
-        self._came.set()
+        self._changed.set()
         self._finish()
 
     def _check_open(self) -> None:
         if self._fault is not None:
             raise self._failure()
         if self._ended_here:
-            raise RuntimeError("this side of the exchange has ended; nothing can follow")
+            raise RuntimeError("this side of the stream has ended; nothing more can be sent")
 
     def _failure(self) -> StreamReset | ConnectionOver:
         fault = self._fault

@@ -1,1 +1,1 @@
-"""What `telex htty check`, `bridge` and `dump` do, for people who write or debug HTTY programs."""
+"""Implements `telex htty check`, `bridge` and `dump`, for people who write HTTY programs."""

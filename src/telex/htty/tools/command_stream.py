@@ -1,13 +1,14 @@
 """A command on a terminal of its own, as the byte stream of a connection: the terminal's side.
 
 For tools that test programs: `tcp_bridge` and `connection_check`. A person's terminal uses `client`
-instead, as it has a screen to keep and a person to ask. The command finds what a terminal of ours
-has: `HTTY=1`, and the answers that identify one behind ssh, where no variable goes.
+instead, because it has a screen to preserve and a person to ask. The command gets the environment
+of a telex terminal: `HTTY=1`, and responses to the queries that identify one behind ssh, where no
+variable is passed.
 
-Until a valid chunk came, nothing is typed: whoever has not sent one has not made its terminal raw,
-and would see our bytes echoed or cut. And nothing is typed once the program has said GOAWAY, or
-another process group has the terminal: what was meant for a program must not reach the shell behind
-it.
+Nothing is typed before a valid chunk was received: a program that has not sent one has not made its
+terminal raw, and our bytes would be echoed or cut. And nothing is typed after the program has sent
+GOAWAY, or when another process group has the terminal: bytes for a program must not reach the shell
+behind it.
 """
 
 from __future__ import annotations
@@ -40,11 +41,11 @@ if TYPE_CHECKING:
 
 SIZE: Final = Size(24, 80)
 ENVIRONMENT: Final[Mapping[str, str | None]] = {"HTTY": "1", "TMUX": None, "STY": None}
-"""A multiplexer that we run in is not on the command's way to us."""
+"""A multiplexer that this process runs in is not between the command and us."""
 
 
 class CommandStream:
-    """A `ByteStream`. `async with` ends the command, with everything that came of it."""
+    """A `ByteStream` to a command. Leaving `async with` ends the command with its whole tree."""
 
     def __init__(
         self,
@@ -53,22 +54,26 @@ class CommandStream:
         text: Callable[[bytes], None],
         eager: bool = False,
     ) -> None:
-        """Raises `StartFailed`. `text` gets what the command prints beside its chunks. An `eager`
-        one types before the command has sent a chunk, for servers that wait for the preface."""
+        """Start the command. Raises `StartFailed`.
+
+        Args:
+            text: Called with the output of the command outside of chunks.
+            eager: Type before the command has sent a chunk, for servers that wait for the preface.
+        """
         self._text = text
         self._eager = eager
         self.why = ""
-        """How it ended, as a sentence."""
+        """Why it ended, as a sentence; empty while it is open."""
         self.faults: list[Fault] = []
-        """What came in a broken envelope; the first few."""
+        """The first few faulty chunks."""
         self.asked = False
-        """Whether the command asked in band, as it does where no variable came through."""
+        """Whether the command sent queries in band, as it does if no variable was passed on."""
         self._demux = Demux(
             {htty_chunk.CHUNK, htty_chunk.RAW, json_escape.TO_TERMINAL, json_escape.TO_PROGRAM}
         )
         self._receiver = ChunkReceiver()
         self._leaving = GoAwayWatch()
-        self._came: list[bytes] = []
+        self._received: list[bytes] = []
         self._size = 0
         self._more = asyncio.Event()
         self._begun = asyncio.Event()
@@ -77,7 +82,7 @@ class CommandStream:
         self.pty = open_pty(
             argv, size=SIZE, output=self._output, ended=self._command_ended, env=ENVIRONMENT
         )
-        self._peer = self._answering()
+        self._peer = self._open_peer()
 
     async def __aenter__(self) -> Self:
         return self
@@ -101,20 +106,20 @@ class CommandStream:
         return bool(self.why)
 
     async def announced(self) -> bool:
-        """Until the first valid chunk, or the end. Whether it was the chunk."""
+        """Wait for the first valid chunk. Returns False if the command ended before it."""
         await self._begun.wait()
         return not self.over
 
-    # A `ByteStream`.
+    # The `ByteStream`
 
     async def read(self) -> bytes:
-        while not self._came and not self.over:
+        while not self._received and not self.over:
             self._more.clear()
             await self._more.wait()
-        data = b"".join(self._came)
-        self._came.clear()
+        data = b"".join(self._received)
+        self._received.clear()
         if len(data) > limits.HTTY_READ_BYTES:
-            self._came.append(data[limits.HTTY_READ_BYTES :])
+            self._received.append(data[limits.HTTY_READ_BYTES :])
             data = data[: limits.HTTY_READ_BYTES]
         self._size -= len(data)
         if self._size < limits.HTTY_READ_BYTES:
@@ -135,24 +140,24 @@ class CommandStream:
             await self.pty.drained()
 
     def close(self) -> None:
-        self._end("it was closed here")
+        self._end("closed here")
 
-    # What the command prints.
+    # From the command
 
     def _output(self, data: bytes) -> None:
         for event in self._demux.feed(data):
-            self._take(event)
+            self._handle(event)
         if self._size >= limits.HTTY_READ_BYTES:
             self.pty.pause()
 
-    def _take(self, event: Event) -> None:
+    def _handle(self, event: Event) -> None:
         match event:
             case Claimed(claim=htty_chunk.CHUNK) | Fault(claim=htty_chunk.CHUNK):
-                self._carry(event)
+                self._receive_chunk(event)
             case Claimed(claim=htty_chunk.RAW):
-                self._speak_not(htty_chunk.parse_raw(event))
+                self._refuse_raw(htty_chunk.parse_raw(event))
             case Fault(claim=htty_chunk.RAW):
-                pass  # cut short, or endless: it announces nothing
+                pass  # cut short, or endless: not an announcement
             case Claimed():
                 self.asked = True
                 self._channel.claimed(event)
@@ -163,7 +168,7 @@ class CommandStream:
                     self._type(answers)
                 self._text(data)
 
-    def _carry(self, event: Claimed | Fault) -> None:
+    def _receive_chunk(self, event: Claimed | Fault) -> None:
         match self._receiver.take(event):
             case bytes(data):
                 if not self._begun.is_set():
@@ -171,7 +176,7 @@ class CommandStream:
                     self._begun.set()
                 self._leaving.feed(data)
                 if not self.over:
-                    self._came.append(data)
+                    self._received.append(data)
                     self._size += len(data)
                     self._more.set()
             case StreamAborted(sentence):
@@ -180,8 +185,8 @@ class CommandStream:
             case None:
                 self._note(event)
 
-    def _speak_not(self, raw: Fault) -> None:
-        """What follows is no chunk, so nothing is to be waited for."""
+    def _refuse_raw(self, raw: Fault) -> None:
+        """End at once, because no chunk will follow the raw form."""
         if not self._begun.is_set():
             self.faults.append(raw)
             self._end(f"the program speaks {htty_chunk.RAW_FORM}")
@@ -193,16 +198,16 @@ class CommandStream:
 
     def _command_ended(self) -> None:
         for event in self._demux.eof():
-            self._take(event)
+            self._handle(event)
         self._end(f"the command {self.pty.child.exit}")
 
     def _end(self, why: str) -> None:
         self.why = self.why or why
         self._begun.set()
         self._more.set()
-        self.pty.resume()  # it may have more to say, and nobody waits for its bytes now
+        self.pty.resume()  # let it write its remaining output, which is no longer read here
 
-    # What it is told beside chunks.
+    # To the command, besides chunks
 
     def _may_type(self) -> bool:
         group = self.pty.foreground()
@@ -211,14 +216,14 @@ class CommandStream:
                 raise RuntimeError("nothing is typed before the first chunk; await `announced()`")
             self._group = group
         if group is not None and group != self._group:
-            self._end("another program has the terminal now, and gets nothing meant for the page")
+            self._end("another program has the terminal now, so no more requests are sent")
         return group == self._group
 
     def _type(self, data: bytes) -> None:
         if answerable_group(self.pty.foreground()) is not None:
             self.pty.write(data)
 
-    def _answering(self) -> Peer:
+    def _open_peer(self) -> Peer:
         pty = self.pty
         self._channel = InBandChannel(
             self._type,
@@ -233,7 +238,7 @@ class CommandStream:
 
 
 def _detect() -> dict[str, object]:
-    """What a terminal says that takes pages, and little else."""
+    """Answer as a terminal that shows pages and supports little else."""
     known = [COMMANDS["detect"]]
     return capabilities.detect_answer(
         known, maxframe=wire_limits.CONTROL_STRING_BYTES, htty=True, events=()

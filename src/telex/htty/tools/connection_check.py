@@ -1,11 +1,10 @@
-"""What breaks on the way to a program that serves pages, hop by hop, and how fast the way is.
+"""Finds what breaks between a terminal and a program that serves pages, hop by hop; also its speed.
 
-For `telex htty check`. The command runs on a terminal of ours, and we are its terminal and its
-browser. Most faults are in between: a program whose terminal is not raw, a multiplexer that
-swallows control strings, a version that we do not speak. The first half of this file decides,
-without I/O, what a set of `CommandObservations` means: a `CheckFinding` says what was found and
-what to do, to somebody who does not know how terminals work. The second half makes the
-observations.
+For `telex htty check`. The command runs on a terminal of ours, and this module is its terminal and
+its browser. Most faults are in between: a program whose terminal is not raw, a multiplexer that
+drops control strings, an unsupported version. The first half of this file decides, without I/O,
+what a set of `CommandObservations` means: a `CheckFinding` states the result and the remedy, for a
+reader who does not know how terminals work. The second half makes the observations.
 """
 
 from __future__ import annotations
@@ -37,14 +36,14 @@ NO_PAGES_CODE: Final = 3
 _KEPT: Final = 64
 _FIRST: Final = 4096
 _WORDS: Final = 200
-"""Of what the command printed last, in characters."""
+"""How many characters of the command's screen are quoted."""
 _CHUNK_SHOWN: Final = re.compile(rb"HTTY;[0-9]+;")
 _ECHO_SHOWN: Final = re.compile(rb"\^\[PHTTY;")
 
 
 @dataclass(frozen=True, slots=True)
 class CheckFinding:
-    """One thing that was looked at."""
+    """The result of one check."""
 
     name: str
     sentence: str
@@ -54,7 +53,7 @@ class CheckFinding:
 
 @dataclass(slots=True)
 class CommandObservations:
-    """Of one command, so far."""
+    """The facts about one command so far."""
 
     argv: tuple[str, ...]
     canonical: bool = False
@@ -63,23 +62,23 @@ class CommandObservations:
     full_screen: bool = False
     faults: tuple[Fault, ...] = ()
     exit: Exit | None = None
-    last_words: str = ""
+    screen_text: str = ""
     chunk_shown: bool = False
-    """A chunk came as text: something took the ESC away."""
+    """A chunk arrived as text: something in between removed the ESC."""
     echo_shown: bool = False
-    """What we typed came back: as text, or as a chunk of its own."""
+    """Our own bytes were echoed: as text, or as a chunk."""
     _tail: bytes = b""
     _first: bytes = field(default=b"")
 
     def text(self, data: bytes) -> None:
-        """What is visible of its output."""
-        looked = self._tail + data
-        self.echo_shown |= bool(_ECHO_SHOWN.search(looked))
-        self.chunk_shown |= bool(_CHUNK_SHOWN.search(looked))
-        self._tail = looked[-_KEPT:]
+        """Examine visible output for chunks and echoes."""
+        examined = self._tail + data
+        self.echo_shown |= bool(_ECHO_SHOWN.search(examined))
+        self.chunk_shown |= bool(_CHUNK_SHOWN.search(examined))
+        self._tail = examined[-_KEPT:]
 
     def carried(self, data: bytes) -> None:
-        """What came in chunks. Only the client sends the preface, and that is us."""
+        """Examine the content of chunks. Only the client, which is us, sends the preface."""
         if len(self._first) < _FIRST:
             self._first += data[:_FIRST]
             self.echo_shown |= PREFACE in self._first
@@ -96,7 +95,7 @@ class CommandObservations:
 
 
 def at_first_chunk(seen: CommandObservations) -> list[CheckFinding]:
-    """The command has begun. What can be known before anything is sent to it."""
+    """Return the findings once the command has begun, before anything is sent to it."""
     return [_environment(seen), CheckFinding("chunks", "they arrive, in version 1"), *_line(seen)]
 
 
@@ -104,42 +103,42 @@ def _environment(seen: CommandObservations) -> CheckFinding:
     if seen.asked:
         return CheckFinding(
             "environment",
-            "HTTY did not reach the program, as behind ssh; it asked the terminal, and was told",
+            "HTTY did not reach the program, as behind ssh; it queried the terminal instead",
         )
-    return CheckFinding("environment", "HTTY=1 reached the program, or it does not look")
+    return CheckFinding("environment", "HTTY=1 reached the program, or it does not check it")
 
 
 def _line(seen: CommandObservations) -> list[CheckFinding]:
-    raw = CheckFinding("raw mode", "the terminal hands on every byte as it comes")
+    raw = CheckFinding("raw mode", "the terminal passes every byte on at once")
     if seen.canonical:
-        raw = _not_raw("the program began while its terminal still collects lines")
-    echo = CheckFinding("echo", "what is typed is not shown")
+        raw = _not_raw("the program began while its terminal still buffers lines")
+    echo = CheckFinding("echo", "typed bytes are not echoed")
     if seen.echo:
-        echo = _echo("the program began while its terminal still shows what is typed")
+        echo = _echo("the program began while its terminal still echoes typed bytes")
     return [raw, echo]
 
 
 def _not_raw(what: str) -> CheckFinding:
     return CheckFinding(
         "raw mode",
-        f"{what}: nothing reaches it before a newline, and lines are cut at 4096 bytes",
+        f"{what}: no byte reaches it before a newline, and lines are cut at 4096 bytes",
         True,
-        "Have the program switch ICANON off before its first chunk (TCSADRAIN keeps what was "
-        "typed); with ssh, give -tt so that there is a terminal at the far end to switch.",
+        "Have the program switch ICANON off before its first chunk (TCSADRAIN keeps typed bytes); "
+        "with ssh, give -tt so that there is a terminal at the far end to switch.",
     )
 
 
 def _echo(what: str) -> CheckFinding:
     return CheckFinding(
         "echo",
-        f"{what}: what the terminal sends would come back, and stand on the screen",
+        f"{what}: bytes from the terminal would come back, and appear on the screen",
         True,
         "Have the program switch ECHO off before its first chunk.",
     )
 
 
 def no_chunks(seen: CommandObservations, seconds: float) -> list[CheckFinding]:
-    """It has not begun, and no more is to be expected. The first that explains it is told."""
+    """Return why the command sent no chunk: the first finding that explains it."""
     if seen.is_raw:
         return [_raw_form()]
     versions = [fault for fault in seen.faults if fault.reason is Reason.VERSION]
@@ -171,18 +170,18 @@ def _raw_form() -> CheckFinding:
 def _version() -> CheckFinding:
     return CheckFinding(
         "version",
-        "the program sends chunks of a version that is not spoken here",
+        "the program sends chunks of a version that telex does not support",
         True,
-        "Bring telex, or the program, up to date. Only version 1 is known here.",
+        "Update telex, or the program. Telex supports only version 1.",
     )
 
 
 def _malformed(fault: Fault) -> CheckFinding:
     return CheckFinding(
         "chunks",
-        f"at byte {fault.offset} of the output a chunk was broken: {fault.detail}",
+        f"at byte {fault.offset} of the output a chunk is broken: {fault.detail}",
         True,
-        "Something on the way cuts or changes control strings, or two programs write at once; "
+        "Something in between cuts or changes control strings, or two programs write at once; "
         "try the command without multiplexers and wrappers.",
     )
 
@@ -190,9 +189,9 @@ def _malformed(fault: Fault) -> CheckFinding:
 def _stripped() -> CheckFinding:
     return CheckFinding(
         "DCS",
-        "chunks arrive as text: something on the way takes the ESC off control strings",
+        "chunks arrive as text: something in between removes the ESC of control strings",
         True,
-        "Leave out what filters the terminal's output, or have it pass DCS strings on.",
+        "Remove the program that filters the terminal's output, or have it pass DCS strings on.",
     )
 
 
@@ -204,16 +203,16 @@ def _multiplexer(seen: CommandObservations) -> CheckFinding:
         else "Run the command without it; only tmux passes chunks on, with allow-passthrough on."
     )
     return CheckFinding(
-        "passthrough", f"{name} is on the way and passed no chunk on{_quoted(seen)}", True, advice
+        "passthrough", f"{name} is in between and passed no chunk on{_quoted(seen)}", True, advice
     )
 
 
 def _no_pages(seen: CommandObservations) -> CheckFinding:
     return CheckFinding(
         "environment",
-        f"the program says that nobody here shows pages{_quoted(seen)}",
+        f"the program reports that no pages are shown here{_quoted(seen)}",
         True,
-        "See whether HTTY=0 is set where it runs; with ssh, give -tt: it needs a terminal to ask.",
+        "Check whether HTTY=0 is set where it runs; with ssh, give -tt: it needs a terminal.",
     )
 
 
@@ -222,27 +221,27 @@ def _left(seen: CommandObservations) -> CheckFinding:
         "command",
         f"it {seen.exit} before it sent a chunk{_quoted(seen)}",
         True,
-        "Run it by itself and see what it wants.",
+        "Run it by itself and check its output.",
     )
 
 
 def _silent(seen: CommandObservations, seconds: float) -> CheckFinding:
     return CheckFinding(
         "chunks",
-        f"no chunk came within {seconds:.0f} seconds{_quoted(seen)}",
+        f"no chunk arrived within {seconds:.0f} seconds{_quoted(seen)}",
         True,
-        "See whether it serves pages at all; give --eager if it waits for the terminal to begin.",
+        "Check whether it serves pages at all; give --eager if it waits for the client to begin.",
     )
 
 
 def failed_step(name: str, what: str, seen: CommandObservations) -> CheckFinding:
-    """Something was sent, and did not go well."""
+    """Return the finding of a step that failed after data was sent."""
     if seen.is_raw:
         return _raw_form()
     if seen.echo_shown:
-        return _echo("what was sent came back")
+        return _echo("the sent bytes came back")
     if seen.canonical:
-        return _not_raw("its terminal collects lines")
+        return _not_raw("its terminal buffers lines")
     if seen.faults:
         return _malformed(seen.faults[-1])
     if name == "long lines":
@@ -250,37 +249,37 @@ def failed_step(name: str, what: str, seen: CommandObservations) -> CheckFinding
             name,
             f"short messages arrive and one of 8192 bytes does not: {what}",
             True,
-            "Something on the way is not raw and cuts lines at 4096 bytes: a terminal at a hop in "
+            "Something in between is not raw and cuts lines at 4096 bytes: a terminal at a hop in "
             "between, often from `script` or a second ssh without -tt.",
         )
-    return CheckFinding(name, what, True, "Look at what the program itself says of it.")
+    return CheckFinding(name, what, True, "Check the program's own output.")
 
 
 def _quoted(seen: CommandObservations) -> str:
-    last = " ".join(seen.last_words.split())[-_WORDS:]
-    return f'; its screen says "{last}"' if last else ""
+    last = " ".join(seen.screen_text.split())[-_WORDS:]
+    return f'; its screen shows "{last}"' if last else ""
 
 
 ANNOUNCE_SECONDS: Final = 20.0
-"""For the first chunk: a login by ssh comes before it."""
+"""Deadline of the first chunk: an ssh login may come before it."""
 ANSWER_SECONDS: Final = 10.0
 PINGS: Final = 20
 FRAME: Final = 16 * 1024
-"""The largest that every HTTP/2 server takes."""
+"""The largest frame that every HTTP/2 server accepts."""
 FRAMES_UP: Final = 256
-"""Sent at most, to measure how fast the way to the program is. They are of a kind nobody knows and
-everybody must ignore (RFC 9113 §5.5), so that any server will do; too few to be taken for a flood.
+"""How many frames are sent at most, to measure the speed to the program. They have an unknown type,
+which every server must ignore (RFC 9113 §5.5), so any server works; too few to count as a flood.
 """
 LONG: Final = 8 * 1024
-"""More than twice what a terminal that is not raw lets through."""
+"""More than twice the line limit of a terminal that is not raw."""
 MEASURED_SECONDS: Final = 1.0
-"""Each way."""
+"""Duration of each of the two measurements."""
 GETS_AT_ONCE: Final = 8
 
 
 @dataclass(slots=True)
 class ConnectionReport:
-    """What was found."""
+    """The result of a check: its findings and measurements."""
 
     findings: list[CheckFinding] = field(default_factory=list)
     status: int | None = None
@@ -296,16 +295,16 @@ class ConnectionReport:
 
 
 class _ObservedCommand(CommandStream):
-    """A command whose output is looked at for what should not be there."""
+    """A command whose output is examined for chunks and echoes."""
 
     def __init__(self, argv: Sequence[str], *, eager: bool) -> None:
         self.seen = CommandObservations(tuple(argv))
-        super().__init__(argv, text=self._looked_at, eager=eager)
+        super().__init__(argv, text=self._examine, eager=eager)
 
-    def _looked_at(self, data: bytes) -> None:
+    def _examine(self, data: bytes) -> None:
         self.seen.text(data)
         if self.seen.chunk_shown and not self.seen.echo_shown:
-            self.close()  # no chunk will ever come
+            self.close()  # no chunk will ever arrive
 
     async def read(self) -> bytes:
         data = await super().read()
@@ -313,19 +312,19 @@ class _ObservedCommand(CommandStream):
         return data
 
     def observe(self) -> CommandObservations:
-        """All that is known by now."""
+        """Return all facts known by now."""
         seen, line = self.seen, self.pty.line_settings()
         seen.canonical, seen.echo = line.canonical, line.echo
         seen.asked, seen.faults = self.asked, tuple(self.faults)
         seen.exit = self.pty.child.exit
         seen.full_screen = self.screen.alternate_screen
         rows = [row.text for row in self.screen.rows()]
-        seen.last_words = "".join(row if row[-1:].strip() else f"{row} " for row in rows)
+        seen.screen_text = "".join(row if row[-1:].strip() else f"{row} " for row in rows)
         return seen
 
 
 async def check(argv: Sequence[str], *, path: str = "/", eager: bool = False) -> ConnectionReport:
-    """Raises `StartFailed`; everything else that goes wrong is found."""
+    """Run all checks. Raises `StartFailed`; every other problem is a finding."""
     report = ConnectionReport()
     async with _ObservedCommand(argv, eager=eager) as command:
         if not eager and not await _in_time(command.announced(), ANNOUNCE_SECONDS):
@@ -335,7 +334,7 @@ async def check(argv: Sequence[str], *, path: str = "/", eager: bool = False) ->
         http = Http2Connection(command, Http2Side.CLIENT)
         running = asyncio.create_task(http.run())
         try:
-            await _tried(command, http, path, report)
+            await _run_steps(command, http, path, report)
             http.close()
             await asyncio.wait({running}, timeout=ANSWER_SECONDS)
         finally:
@@ -344,10 +343,10 @@ async def check(argv: Sequence[str], *, path: str = "/", eager: bool = False) ->
     return report
 
 
-async def _tried(
+async def _run_steps(
     command: _ObservedCommand, http: Http2Connection, path: str, report: ConnectionReport
 ) -> None:
-    """Step by step; what does not come in time ends it, and the rest is not tried."""
+    """Run the steps in order; the first that fails or times out ends the check."""
     steps = (
         ("connection", _connect(http, report)),
         ("long lines", _long(command, http, report)),
@@ -363,7 +362,7 @@ async def _tried(
             async with asyncio.timeout(ANSWER_SECONDS):
                 await step
         except TimeoutError:
-            failed = f"no answer came within {ANSWER_SECONDS:.0f} seconds"
+            failed = f"no response within {ANSWER_SECONDS:.0f} seconds"
         except (ConnectionOver, StreamReset) as error:
             failed = command.why or str(error)
         if failed:
@@ -374,7 +373,7 @@ async def _connect(http: Http2Connection, report: ConnectionReport) -> None:
     await http.ready()
     took = sorted([await http.ping() for _ in range(PINGS)])
     report.round_trip_ms = statistics.median(took) * 1000
-    report.findings.append(CheckFinding("connection", "HTTP/2 is spoken both ways"))
+    report.findings.append(CheckFinding("connection", "HTTP/2 works in both directions"))
 
 
 async def _long(command: _ObservedCommand, http: Http2Connection, report: ConnectionReport) -> None:
@@ -425,7 +424,7 @@ async def _measure(
 
 
 def _ignored(size: int) -> bytes:
-    """A frame of a kind that there is not, on no stream."""
+    """Return a frame of an unknown type, on stream 0."""
     return size.to_bytes(3, "big") + b"\xbe\0\0\0\0\0" + bytes(size)
 
 

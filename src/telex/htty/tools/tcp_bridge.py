@@ -1,8 +1,8 @@
-"""A TCP port for test tools: each connection gets a command of its own, and speaks HTTP/2 with it.
+"""A TCP port for test tools: each connection gets a command of its own, and HTTP/2 with it.
 
-curl, nghttp and h2load know nothing of terminals. Here their bytes become chunks on a terminal and
-back, unread: what is tested is the program at the other end, and the framing between. Not the
-gateway, which is for browsers: there is no token here, so it listens on loopback only.
+curl, nghttp and h2load do not support terminals. The bridge turns their bytes into chunks on a
+terminal and back, unparsed: this tests the program at the other end, and the framing between. It is
+not the gateway, which is for browsers: there is no token here, so it listens on loopback only.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
 
 class NotLoopback(Exception):
-    """An address that others could reach, and a port that asks nobody who they are."""
+    """The address can be reached by others, but the port has no authentication."""
 
 
 class TcpStream(asyncio.Protocol):
-    """A `ByteStream` over a TCP connection that somebody opened."""
+    """A `ByteStream` over an accepted TCP connection."""
 
     def __init__(self, opened: Callable[[TcpStream], None]) -> None:
         self._opened = opened
-        self._came: list[bytes] = []
+        self._received: list[bytes] = []
         self._size = 0
         self._more = asyncio.Event()
         self._room = asyncio.Event()
@@ -40,13 +40,13 @@ class TcpStream(asyncio.Protocol):
         self.ended = asyncio.Event()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # Not `isinstance`: uvloop's are none of asyncio's.
+        # Not `isinstance`: uvloop's transports are not subclasses of asyncio's.
         self._transport = transport = cast("asyncio.Transport", transport)
         transport.set_write_buffer_limits(limits.HTTY_UNSENT_BYTES)
         self._opened(self)
 
     def data_received(self, data: bytes) -> None:
-        self._came.append(data)
+        self._received.append(data)
         self._size += len(data)
         if self._size >= limits.HTTY_READ_BYTES:
             self._transport.pause_reading()
@@ -63,11 +63,11 @@ class TcpStream(asyncio.Protocol):
         self._room.set()
 
     async def read(self) -> bytes:
-        while not self._came and not self.ended.is_set():
+        while not self._received and not self.ended.is_set():
             self._more.clear()
             await self._more.wait()
-        data = b"".join(self._came)
-        self._came.clear()
+        data = b"".join(self._received)
+        self._received.clear()
         self._size = 0
         if not self._transport.is_closing():
             self._transport.resume_reading()
@@ -84,7 +84,7 @@ class TcpStream(asyncio.Protocol):
         self._transport.close()
 
     async def closed(self, seconds: float) -> None:
-        """Closed, and what was written taken; or not taken in time, and then dropped."""
+        """Close, and wait until the written bytes were sent; drop them after a timeout."""
         self.close()
         try:
             async with asyncio.timeout(seconds):
@@ -95,27 +95,31 @@ class TcpStream(asyncio.Protocol):
 
 
 class Bridge:
-    """`async with Bridge(argv, told=…) as bridge`: listening, until the block is left."""
+    """Listens inside its block: `async with Bridge(argv, on_end=…) as bridge`."""
 
     def __init__(
         self,
         argv: Sequence[str],
         *,
-        told: Callable[[int, str], None],
+        on_end: Callable[[int, str], None],
         text: Callable[[int, bytes], None],
         host: str = "127.0.0.1",
         port: int = 0,
         eager: bool = False,
     ) -> None:
-        """`told` gets the number of a connection and how it ended, as a sentence; `text` what its
-        command prints beside its chunks."""
+        """Create a bridge; entering it opens the port.
+
+        Args:
+            on_end: Called with the number of a connection and why it ended, as a sentence.
+            text: Called with the number of a connection and its command's output outside of chunks.
+        """
         if not _is_loopback(host):
             raise NotLoopback(
-                f"{host} can be reached from elsewhere, and whoever connects is asked for nothing; "
+                f"{host} can be reached from elsewhere, and clients are not authenticated; "
                 "listen on 127.0.0.1 or ::1"
             )
         self._argv, self._eager = argv, eager
-        self._told, self._text = told, text
+        self._on_end, self._text = on_end, text
         self._host, self.port = host, port
         self._count = 0
         self._tasks: set[asyncio.Task[None]] = set()
@@ -150,17 +154,17 @@ class Bridge:
     async def _serve(self, tcp: TcpStream, number: int) -> None:
         try:
             if len(self._tasks) > limits.HTTY_BRIDGE_COMMANDS:
-                why = f"refused: {limits.HTTY_BRIDGE_COMMANDS} commands run already"
+                why = f"refused: {limits.HTTY_BRIDGE_COMMANDS} commands already run"
             else:
                 why = await self._with_command(tcp, number)
         except StartFailed as failed:
             why = str(failed)
         finally:
             await tcp.closed(limits.HTTY_CLOSE_SECONDS)
-        self._told(number, why)
+        self._on_end(number, why)
 
     async def _with_command(self, tcp: TcpStream, number: int) -> str:
-        """How it ended."""
+        """Run a command for the connection. Return why it ended."""
 
         def text(data: bytes) -> None:
             self._text(number, data)
@@ -172,7 +176,7 @@ class Bridge:
 
 
 async def copy_bytes(source: ByteStream, sink: ByteStream) -> bool:
-    """Everything, at the pace of the slower one. False, at the end."""
+    """Copy everything, at the pace of the slower stream. Returns False at the end."""
     while data := await source.read():
         sink.write(data)
         await sink.drained()
@@ -180,7 +184,7 @@ async def copy_bytes(source: ByteStream, sink: ByteStream) -> bool:
 
 
 async def _first(one: Awaitable[bool], other: Awaitable[bool]) -> bool:
-    """Both at once, until either is done. Whether it was the first, and it was true."""
+    """Run both until either is done. Returns the result of the first, if it was that one."""
     tasks = [asyncio.ensure_future(each) for each in (one, other)]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

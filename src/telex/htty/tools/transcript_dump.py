@@ -1,13 +1,13 @@
-"""A transcript, decoded after the fact: the requests and responses that went through a terminal.
+"""Decodes a recorded transcript: the requests and responses that went through a terminal.
 
-`transcript_parts` reads files: a raw transcript is just the bytes; util-linux's `script` puts a
-line before them and one after, and with `--log-io` both directions into one file, which a second
-file tells apart; an asciicast has text in events. `FrameReader` reads one direction as HTTP/2. `h2`
-is no help there: it is one side of a live connection and refuses what that side may not see. So
-this uses hyperframe and hpack, and reports what they cannot read.
+`transcript_parts` reads files. A raw transcript is just the bytes. util-linux's `script` adds a
+line before and after them, and with `--log-io` writes both directions into one file, which a second
+file separates. An asciicast has text in events. `FrameReader` reads one direction as HTTP/2. It
+cannot use `h2`, which is one side of a live connection and refuses frames of the other side. So it
+uses hyperframe and hpack, and reports what they cannot decode.
 
-`dump` finds chunks as a terminal does, joins those of one direction and reads their frames. A
-broken place is reported with its offset, and the next connection begins with its own first bytes.
+`dump` finds chunks as a terminal does, joins those of one direction and decodes their frames. A
+broken chunk is reported with its offset, and the next connection begins with its own first bytes.
 Bodies are counted and hashed, never kept. No I/O: `telex htty dump` reads the files and prints.
 """
 
@@ -49,7 +49,7 @@ _WRAPPED: Final = re.compile(rb"\x1bPtmux;((?:[^\x1b]|\x1b\x1b)*)\x1b\\")
 
 
 class NotTiming(ValueError):
-    """The second file of `script` is not what `--log-timing` writes."""
+    """The second file was not written by `script --log-timing`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +57,15 @@ class TranscriptPart:
     """Consecutive bytes of one direction."""
 
     typed: bool
-    """Whether they went to the program; in a file that does not say, whether they went the other
-    way than the rest of it."""
+    """Whether they were sent to the program; in a file without that information, whether they were
+    sent in the other direction than the rest of it."""
     data: bytes
     offset: int
-    """Where in the file they stand; in an asciicast, where in the text of their direction."""
+    """Their offset in the file; in an asciicast, in the text of their direction."""
 
 
 def transcript_parts(data: bytes, timing: bytes | None = None) -> list[TranscriptPart]:
-    """Raises `NotARecording` and `NotTiming`."""
+    """Split a transcript into parts. Raises `NotARecording` and `NotTiming`."""
     if _CAST.match(data):
         return list(_of_recording(data))
     started = _STARTED.match(data)
@@ -80,13 +80,16 @@ def _of_recording(data: bytes) -> Iterator[TranscriptPart]:
     at = {False: 0, True: 0}
     for event in read_recording(data.splitlines(keepends=True)).events:
         if isinstance(event, OutputEvent | InputEvent):
-            typed, told = isinstance(event, InputEvent), event.text.encode("utf-8", "surrogatepass")
-            yield TranscriptPart(typed, told, at[typed])
-            at[typed] += len(told)
+            typed, text = isinstance(event, InputEvent), event.text.encode("utf-8", "surrogatepass")
+            yield TranscriptPart(typed, text, at[typed])
+            at[typed] += len(text)
 
 
 def _timed(data: bytes, at: int, timing: bytes) -> Iterator[TranscriptPart]:
-    """By the lines of `script --log-timing`: `O 0.012 340`, `I 0.5 1`, and others without data."""
+    """Split by the lines of `script --log-timing`:
+
+    `O 0.012 340`, `I 0.5 1`; others have no data.
+    """
     for number, line in enumerate(timing.splitlines(), 1):
         match line.split():
             case [b"O" | b"I" as kind, _, count] if count.isdigit():
@@ -99,34 +102,34 @@ def _timed(data: bytes, at: int, timing: bytes) -> Iterator[TranscriptPart]:
 
 
 def unwrapped(data: bytes) -> bytes:
-    """Without what tmux needs to pass something on. Offsets behind it are a little too small."""
+    """Remove the wrapping of tmux. Offsets behind it become a little too small."""
     return _WRAPPED.sub(lambda found: found[1].replace(ESC + ESC, ESC), data)
 
 
 PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 _HEAD: Final = 9
 _SETTINGS: Final = b"\x04\0\0\0\0\0"
-"""Of a frame's head: the type, no flags, stream 0."""
+"""The rest of a frame's header: the type, no flags, stream 0."""
 _TABLE_BYTES: Final = 64 * 1024
-"""The largest table of headers that any peer may have allowed the sender: which one did, the other
-direction knows, and it may be missing."""
+"""The largest header table that a peer may have allowed the sender: only the other direction shows
+the actual size, and it may be missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class DecodedFrame:
-    """One frame."""
+    """One frame of a transcript, decoded."""
 
     kind: str
     stream: int
     flags: tuple[str, ...]
     length: int
     about: str = ""
-    """What it says, in a few words of ours."""
+    """A short description of its content."""
     headers: tuple[tuple[bytes, bytes], ...] | None = None
-    """With the last frame of a header block."""
+    """The header fields, with the last frame of a header block."""
     data: bytes = b""
     reset: int | None = None
-    """RST_STREAM's and GOAWAY's error code."""
+    """The error code of RST_STREAM and GOAWAY."""
 
     @property
     def ends(self) -> bool:
@@ -135,13 +138,13 @@ class DecodedFrame:
 
 @dataclass(frozen=True, slots=True)
 class UndecodableBytes:
-    """What is no HTTP/2, as a sentence. What follows it cannot be read either."""
+    """Bytes that are not HTTP/2, with the reason. The bytes after them cannot be decoded either."""
 
     why: str
 
 
 class FrameReader:
-    """One direction of one connection."""
+    """Reads one direction of one connection."""
 
     def __init__(self) -> None:
         self._bytes = bytearray()
@@ -155,12 +158,14 @@ class FrameReader:
 
     @property
     def unfinished(self) -> int:
-        """Bytes of a frame that has not come whole."""
+        """How many bytes of an incomplete frame are buffered."""
         return len(self._bytes)
 
     def is_over_by(self, data: bytes) -> bool:
-        """Whether a payload opens a new connection: the preface, or a server's first SETTINGS. A
-        server that was killed has not said that its last one is over, nor ended its last frame."""
+        """Whether a payload begins a new connection: the preface, or a server's first SETTINGS.
+
+        A server that was killed has neither sent GOAWAY nor completed its last frame.
+        """
         if not self.begun:
             return False
         if self.client:
@@ -194,16 +199,16 @@ class FrameReader:
                     return
                 frame.parse_body(memoryview(bytes(self._bytes[at + _HEAD : at + _HEAD + length])))
                 at += _HEAD + length
-                yield self._seen(frame, length)
+                yield self._decoded(frame, length)
         finally:
             del self._bytes[:at]
 
-    def _seen(self, frame: HyperFrame, length: int) -> DecodedFrame:
+    def _decoded(self, frame: HyperFrame, length: int) -> DecodedFrame:
         kind = type(frame).__name__.removesuffix("Frame")
         flags = tuple(sorted(frame.flags))
         match frame:
             case HeadersFrame() | PushPromiseFrame() | ContinuationFrame():
-                return self._block_seen(frame, kind, flags, length)
+                return self._decoded_block(frame, kind, flags, length)
             case DataFrame():
                 return DecodedFrame(kind, frame.stream_id, flags, length, data=frame.data)
             case RstStreamFrame():
@@ -226,14 +231,14 @@ class FrameReader:
             case _:
                 return DecodedFrame(kind, frame.stream_id, flags, length)
 
-    def _block_seen(
+    def _decoded_block(
         self,
         frame: HeadersFrame | PushPromiseFrame | ContinuationFrame,
         kind: str,
         flags: tuple[str, ...],
         length: int,
     ) -> DecodedFrame:
-        """A header block may take several frames; what it says is told with the last of them."""
+        """Collect a header block of several frames; its fields are returned with the last one."""
         block, first = self._block or (bytearray(), flags)
         block += frame.data
         if "END_HEADERS" not in flags:
@@ -251,7 +256,7 @@ _STATUS: Final = b":status"
 
 @dataclass(slots=True)
 class DumpedMessage:
-    """A request or a response, as far as it was seen."""
+    """A request or a response, as far as it is in the transcript."""
 
     headers: tuple[tuple[bytes, bytes], ...] = ()
     trailers: tuple[tuple[bytes, bytes], ...] = ()
@@ -269,7 +274,7 @@ class DumpedMessage:
 
     def take(self, frame: DecodedFrame) -> None:
         if frame.headers is not None and frame.kind != "PushPromise":
-            informational = self[_STATUS].startswith("1")  # 103 and the like come before the answer
+            informational = self[_STATUS].startswith("1")  # a 103 precedes the response
             if self.headers and not informational:
                 self.trailers = frame.headers
             else:
@@ -289,11 +294,11 @@ class DumpedStream:
 
 @dataclass(slots=True)
 class DumpedConnection:
-    """One HTTP/2 connection."""
+    """One HTTP/2 connection of the transcript."""
 
     streams: dict[int, DumpedStream] = field(default_factory=dict)
     goaway: list[str] = field(default_factory=list)
-    """Which side said it, and its code."""
+    """Which side sent it, and its code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,11 +322,11 @@ class Dump:
     problems: list[DumpProblem] = field(default_factory=list)
     chunks: int = 0
     text: int = 0
-    """Bytes that were no chunks."""
+    """Bytes outside of chunks."""
 
 
 class _Direction:
-    """What went one way."""
+    """Decodes one direction of the transcript."""
 
     def __init__(self, dump: Dump, keep_frames: bool) -> None:
         self._dump = dump
@@ -330,7 +335,7 @@ class _Direction:
         self._reader = FrameReader()
         self._session = -1
         self._shift: int | None = None
-        """How far the decoder's offsets are from the file's."""
+        """The difference between the decoder's offsets and the file's."""
         self._at = 0
 
     def feed(self, part: TranscriptPart) -> None:
@@ -338,15 +343,15 @@ class _Direction:
             self._shift = part.offset
         self._at = part.offset
         for event in self._decoder.feed(part.data):
-            self._take(event)
+            self._handle(event)
 
     def finish(self) -> None:
         for event in self._decoder.eof():
-            self._take(event)
+            self._handle(event)
         if self._reader.unfinished:
-            self._problem(self._at, "the last HTTP/2 frame is not whole")
+            self._problem(self._at, "the last HTTP/2 frame is incomplete")
 
-    def _take(self, event: object) -> None:
+    def _handle(self, event: object) -> None:
         match event:
             case Visible(data):
                 self._dump.text += len(data)
@@ -354,9 +359,9 @@ class _Direction:
                 self._problem((self._shift or 0) + fault.offset, f"{fault.reason}: {fault.detail}")
             case Frame(data):
                 self._dump.chunks += 1
-                self._carried(data)
+                self._read_frames(data)
 
-    def _carried(self, data: bytes) -> None:
+    def _read_frames(self, data: bytes) -> None:
         if self._session < 0 or self._reader.is_over_by(data):
             self._session += 1
             self._reader = FrameReader()
@@ -384,7 +389,7 @@ class _Direction:
 
 
 def dump(files: Iterable[Iterable[TranscriptPart]], *, frames: bool = False) -> Dump:
-    """Files of one terminal: mostly one; two where input and output were written apart."""
+    """Decode the files of one terminal: usually one; two if input and output are separate."""
     found = Dump()
     for parts in files:
         directions: dict[bool, _Direction] = {}

@@ -1,11 +1,11 @@
-"""`telex plugin check`: a conformance kit that grades any executable, clause by clause.
+"""`telex plugin check`: a conformance check of any executable, clause by clause.
 
     report     clauses, outcomes and the grade (pure)
-    bench      the processes that clauses are tried on, and what is known of them
+    bench      the processes that clauses test, and what is known of them
     handshake_clauses, message_clauses, feature_clauses, shutdown_clauses
 
-It runs none of the plugin's commands or tasks, but for a command that it is told it may. Of what a
-host does not understand, a clause says what was seen and what to do.
+The check runs no command or task of the plugin, except the command that the person names. A failed
+clause has what was observed and advice for the author.
 """
 
 from __future__ import annotations
@@ -57,23 +57,29 @@ async def check(
     command: str | None = None,
     clauses: Sequence[Clause] = CLAUSES,
 ) -> CheckReport:
-    """How it does with every clause. `executable` is an absolute path,
-    `seconds` is for each answer."""
+    """Test every clause and return the report.
+
+    Args:
+        executable: the absolute path of the plugin.
+        seconds: the timeout of each answer.
+        command: a command of the plugin that may be run.
+    """
     env = child_environment(os.environ) | {COOKIE: "telex plugin check"}
     bench = Bench([str(executable)], env, manifest, seconds, command)
     report = CheckReport(str(executable))
     try:
         for clause in clauses:
-            report.outcomes.append(await _tried(clause, bench))
+            report.outcomes.append(await _test(clause, bench))
     finally:
         await bench.discard()
-    if (said := bench.introduced) is not None:
-        report.name, report.version, report.protocol = said.name, said.version, bench.protocol
+    if (introduced := bench.introduced) is not None:
+        report.name, report.version = introduced.name, introduced.version
+        report.protocol = bench.protocol
     report.stderr = bench.stderr
     return report
 
 
-async def _tried(clause: Clause, bench: Bench) -> ClauseOutcome:
+async def _test(clause: Clause, bench: Bench) -> ClauseOutcome:
     try:
         await clause.test(bench)
     except ClauseUntried as why:

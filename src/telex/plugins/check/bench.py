@@ -1,9 +1,9 @@
-"""The processes that clauses are tried on.
+"""The processes that clauses test.
 
-`CheckedProcess` is one, written to and read from byte by byte. Not `client.RunningPlugin`, which
-would repair what it can: here frames are broken on purpose, and a plugin's mistakes are the result.
-`Bench` starts them: most clauses share one that is ready to be asked; one that breaks a clause is
-not trusted with the next. Used by the clauses only.
+`CheckedProcess` is one process, with raw bytes in and out. It is not `client.RunningPlugin`, which
+tolerates faults: clauses send broken frames on purpose, and the faults of a plugin are the result.
+`Bench` starts the processes. Most clauses share a process that is ready for requests; a process
+that failed a clause is not used for the next one. Used by the clauses only.
 """
 
 from __future__ import annotations
@@ -40,30 +40,30 @@ UNKNOWN: Final = "telex/check"
 """A method that no plugin has."""
 METHOD_NOT_FOUND: Final = -32601
 _STDERR_BYTES: Final = 4096
-_LAST_WORDS_SECONDS: Final = 0.5
+_LAST_OUTPUT_SECONDS: Final = 0.5
 
 
 class CheckedProcess:
-    """One started process."""
+    """One process of the plugin, to send bytes to and to read messages from."""
 
     def __init__(self, child: Child, seconds: float) -> None:
         self.child = child
         self.seconds = seconds
-        self.said: list[Message] = []
-        """Every message it sent."""
+        self.received: list[Message] = []
+        """Every message from the process."""
         self.strays: list[str] = []
-        """What else it wrote to standard output."""
+        """Other output on standard output."""
         self._too_long: str | None = None
-        """Of a message it announced that is longer than any host takes: what follows is part of it,
-        and nothing more can be heard."""
-        self._words = b""
-        """The end of what it wrote to standard error."""
+        """Set if the process announced a message that is too long for any host: all further output
+        is part of it, so no other message can be read."""
+        self._stderr_tail = b""
+        """The last bytes of standard error."""
         self._ids = itertools.count(1)
         self._more = asyncio.Event()
-        self._ended = False
+        self._output_ended = False
         self._open = 2
-        self._silent = asyncio.Event()
-        """Both its outputs have ended."""
+        self._outputs_closed = asyncio.Event()
+        """Set when standard output and standard error are both at EOF."""
         self._decoder = ContentLengthDecoder()
         self._writing: asyncio.WriteTransport | None = None
         self._reading: list[asyncio.ReadTransport] = []
@@ -72,7 +72,7 @@ class CheckedProcess:
     async def start(
         cls, argv: Sequence[str], env: Mapping[str, str], seconds: float
     ) -> CheckedProcess:
-        """Raises spawn.StartFailed."""
+        """Start a process. Raises spawn.StartFailed."""
         subject = cls(spawn.start(argv, env=env), seconds)
         try:
             await subject._connect()
@@ -84,19 +84,19 @@ class CheckedProcess:
     async def _connect(self) -> None:
         loop = asyncio.get_running_loop()
         self._writing, _ = await loop.connect_write_pipe(
-            lambda: _Input(self._deaf), self.child.stdin
+            lambda: _Input(self._on_input_closed), self.child.stdin
         )
-        await self._listen(self.child.stdout, _Ears(self._read, self._end))
-        await self._listen(self.child.stderr, _Ears(self._hear, self._close_one))
+        await self._connect_output(self.child.stdout, _Output(self._on_stdout, self._on_stdout_eof))
+        await self._connect_output(self.child.stderr, _Output(self._on_stderr, self._close_one))
 
-    async def _listen(self, pipe: FileIO | None, ears: _Ears) -> None:
+    async def _connect_output(self, pipe: FileIO | None, output: _Output) -> None:
         loop = asyncio.get_running_loop()
-        reading, _ = await loop.connect_read_pipe(lambda: ears, pipe)
+        reading, _ = await loop.connect_read_pipe(lambda: output, pipe)
         self._reading.append(reading)
 
     async def close(self) -> None:
-        """End its whole tree."""
-        # A closing pipe with nothing left to write is lost already: asyncio takes no second end.
+        """End the process tree and wait."""
+        # A closing pipe with nothing left to write is lost already: asyncio allows no second end.
         if self._writing is not None and (
             not self._writing.is_closing() or self._writing.get_write_buffer_size()
         ):
@@ -106,40 +106,40 @@ class CheckedProcess:
         async with self.child:
             await self.child.end(BRISK)
 
-    # To it.
+    # Sending.
 
     def send(self, data: bytes) -> None:
-        """Any bytes. Lost, if it does not listen any more."""
+        """Send any bytes. They are dropped if the process has closed its input."""
         if self._writing is not None:
             self._writing.write(data)
 
-    def say(self, method: str, params: object = None, **members: object) -> None:
-        """A notification, or with an `id` a request."""
+    def send_message(self, method: str, params: object = None, **members: object) -> None:
+        """Send a notification, or with an `id` a request."""
         self.send(frame(message(method, params, **members)))
 
     def close_input(self) -> None:
         if self._writing is not None:
             self._writing.close()
 
-    # From it.
+    # Receiving.
 
-    async def ask(self, method: str, params: object = None, id: Id | None = None) -> Message:
-        """The answer, whatever it says."""
-        asked = self.new_id() if id is None else id
-        before = len(self.said)
-        self.say(method, params, id=asked)
-        return await self.answer(asked, method, before)
+    async def request(self, method: str, params: object = None, id: Id | None = None) -> Message:
+        """Send a request and return its response, a result or an error."""
+        sent = self.new_id() if id is None else id
+        before = len(self.received)
+        self.send_message(method, params, id=sent)
+        return await self.answer(sent, method, before)
 
     async def result(self, method: str, params: object = None) -> Any:
-        """The answer, which has to be a result."""
-        answer = await self.ask(method, params)
+        """Send a request and return its result. Raises ClauseBroken for an error."""
+        answer = await self.request(method, params)
         if (error := answer.get("error")) is not None:
             raise ClauseBroken(f"{method} was answered with an error: {_shown(error)}")
         return answer.get("result")
 
     async def refusal(self, method: str, params: object = None) -> int:
-        """The code of the answer, which has to be an error."""
-        answer = await self.ask(method, params)
+        """Send a request and return the code of its error. Raises ClauseBroken for a result."""
+        answer = await self.request(method, params)
         if answer.get("error") is None:
             raise ClauseBroken(
                 f"{method} was answered with the result {_shown(answer.get('result'))}"
@@ -147,22 +147,24 @@ class CheckedProcess:
         return cast("int", answer["error"]["code"])
 
     async def alive(self) -> None:
-        """It answers a question nobody can answer."""
-        await self.ask(UNKNOWN)
+        """Check that the process answers, by a request with an unknown method."""
+        await self.request(UNKNOWN)
 
     def new_id(self) -> int:
-        """An id that no request had. Of integers: every implementation can take them, so that a
-        fault with other ids is told by the clauses about ids and by no other."""
+        """Return an unused id. It is an integer, which every implementation accepts: a fault with
+        other ids then only fails the clauses about ids."""
         return next(self._ids)
 
     async def answer(self, id: Id | None, method: str, since: int = 0) -> Message:
-        """The answer to this id, among the messages from that place on. An integer and a string are
-        never the same."""
+        """Wait for the response with this id, among the messages from index `since` on. An integer
+        and a string are different ids."""
 
-        def is_it(said: Message) -> bool:
-            return "method" not in said and (_same(said.get("id"), id) or _converted(said, id))
+        def is_response(received: Message) -> bool:
+            if "method" in received:
+                return False
+            return _same(received.get("id"), id) or _converted(received, id)
 
-        found = await self.until(is_it, f"an answer to {method}", since)
+        found = await self.until(is_response, f"an answer to {method}", since)
         if not _same(found.get("id"), id):
             raise ClauseBroken(
                 f"{method} had the id {_shown(id)}, and its answer {_shown(found['id'])}"
@@ -170,18 +172,18 @@ class CheckedProcess:
         return checked(found)
 
     async def until(self, wanted: Callable[[Message], bool], what: str, since: int = 0) -> Message:
-        """The first message that is wanted, if it comes in time."""
+        """Wait for the first message that is wanted. Raises ClauseBroken after `seconds`."""
         try:
             async with asyncio.timeout(self.seconds):
                 while True:
-                    for said in self.said[since:]:
-                        if wanted(said):
-                            return said
-                    since = len(self.said)
+                    for received in self.received[since:]:
+                        if wanted(received):
+                            return received
+                    since = len(self.received)
                     self._more.clear()
                     if self._too_long is not None:
                         raise ClauseBroken(f"it announced a message of {self._too_long}")
-                    if self._ended:
+                    if self._output_ended:
                         raise ClauseBroken(f"it closed its output before {what} came")
                     await self._more.wait()
         except TimeoutError:
@@ -189,73 +191,75 @@ class CheckedProcess:
 
     @property
     def stderr(self) -> list[str]:
-        """The last lines it wrote there."""
-        return self._words.decode("utf-8", "replace").splitlines()
+        """The last lines of standard error."""
+        return self._stderr_tail.decode("utf-8", "replace").splitlines()
 
     def answers_to(self, id: Id) -> int:
-        return sum("method" not in said and _same(said.get("id"), id) for said in self.said)
+        responses = (one for one in self.received if "method" not in one)
+        return sum(_same(one.get("id"), id) for one in responses)
 
     async def exit(self) -> Exit:
-        """How it ended, if it does in time, with all that it said heard."""
+        """Wait until the process has exited and its output is read. Raises ClauseBroken after
+        `seconds`."""
         try:
             async with asyncio.timeout(self.seconds):
                 ended = await self.child.wait()
         except TimeoutError:
-            raise ClauseBroken(f"it was still there after {self.seconds:g} s") from None
-        with contextlib.suppress(TimeoutError):  # what it left behind may hold the pipes open
-            async with asyncio.timeout(_LAST_WORDS_SECONDS):
-                await self._silent.wait()
+            raise ClauseBroken(f"it was still running after {self.seconds:g} s") from None
+        with contextlib.suppress(TimeoutError):  # processes left behind may keep the pipes open
+            async with asyncio.timeout(_LAST_OUTPUT_SECONDS):
+                await self._outputs_closed.wait()
         return ended
 
     def left_behind(self) -> list[int]:
-        """Processes of its tree that live."""
+        """Return the living processes of the tree."""
         living = members(proc.scan(guardian.living()), self.child.tree)
         return sorted(process.pid for process in living)
 
-    def _deaf(self) -> None:
+    def _on_input_closed(self) -> None:
         self._writing = None
 
-    def _read(self, data: bytes) -> None:
-        self._take(self._decoder.feed(data))
+    def _on_stdout(self, data: bytes) -> None:
+        self._add_events(self._decoder.feed(data))
 
-    def _end(self) -> None:
-        self._take(self._decoder.eof())
-        self._ended = True
+    def _on_stdout_eof(self) -> None:
+        self._add_events(self._decoder.eof())
+        self._output_ended = True
         self._more.set()
         self._close_one()
 
     def _close_one(self) -> None:
         self._open -= 1
         if not self._open:
-            self._silent.set()
+            self._outputs_closed.set()
 
-    def _take(self, events: list[Event]) -> None:
+    def _add_events(self, events: list[Event]) -> None:
         for event in events:
             match event:
                 case Frame(body):
-                    self._heard(body)
+                    self._add_message(body)
                 case Fault():
                     self.strays.append(event.detail)
                     if event.reason is Reason.TOO_LONG:
                         self._too_long = event.detail
         self._more.set()
 
-    def _heard(self, body: bytes) -> None:
+    def _add_message(self, body: bytes) -> None:
         try:
-            said = json.loads(body)
+            received = json.loads(body)
         except ValueError:
             self.strays.append("a frame that is not JSON in UTF-8")
             return
-        if not isinstance(said, dict):
+        if not isinstance(received, dict):
             self.strays.append("a frame that is no message")
             return
-        self.said.append(said)
-        if "method" in said and said.get("id") is not None:
+        self.received.append(received)
+        if "method" in received and received.get("id") is not None:
             error = {"code": METHOD_NOT_FOUND, "message": "This is only a check."}
-            self.send(frame({"jsonrpc": "2.0", "id": said["id"], "error": error}))
+            self.send(frame({"jsonrpc": "2.0", "id": received["id"], "error": error}))
 
-    def _hear(self, data: bytes) -> None:
-        self._words = (self._words + data)[-_STDERR_BYTES:]
+    def _on_stderr(self, data: bytes) -> None:
+        self._stderr_tail = (self._stderr_tail + data)[-_STDERR_BYTES:]
         self._more.set()
 
 
@@ -264,12 +268,12 @@ def message(method: str, params: object = None, **members: object) -> Message:
     return {"jsonrpc": "2.0", **members, "method": method, **given}
 
 
-def frame(said: object) -> bytes:
-    return encode(json.dumps(said, ensure_ascii=False).encode())
+def frame(content: object) -> bytes:
+    return encode(json.dumps(content, ensure_ascii=False).encode())
 
 
 def checked(answer: Message) -> Message:
-    """An answer, if it is one. Null is as good as omitted."""
+    """Return a response if it is valid; a null member means absent. Raises ClauseBroken."""
     if answer.get("jsonrpc") != "2.0":
         raise ClauseBroken(f'the answer has no "jsonrpc": "2.0": {_shown(answer)}')
     error = answer.get("error")
@@ -286,9 +290,9 @@ def _same(one: object, other: object) -> bool:
     return one == other and type(one) is type(other)
 
 
-def _converted(said: Message, id: object) -> bool:
-    """Whether it answers this id, made into another type: 1 for "1"."""
-    answered = said.get("id")
+def _converted(response: Message, id: object) -> bool:
+    """Return whether a response has this id as another type: 1 for "1"."""
+    answered = response.get("id")
     return answered is not None and id is not None and str(answered) == str(id)
 
 
@@ -305,7 +309,7 @@ def _shown(value: object) -> str:
     return text if len(text) <= 200 else f"{text[:200]}…"
 
 
-class _Ears(asyncio.Protocol):
+class _Output(asyncio.Protocol):
     def __init__(self, data: Callable[[bytes], None], end: Callable[[], None]) -> None:
         self._data, self._end = data, end
 
@@ -317,7 +321,8 @@ class _Ears(asyncio.Protocol):
 
 
 class _Input(asyncio.BaseProtocol):
-    """What it does not read waits here; a clause sends little."""
+    """The process's standard input. Unread bytes are queued without a limit: clauses send
+    little."""
 
     def __init__(self, lost: Callable[[], None]) -> None:
         self._lost = lost
@@ -331,46 +336,46 @@ INITIALIZE: Final = {"logging": {"enabled": True, "level": "info"}}
 
 @dataclass
 class Bench:
-    """One plugin, and what is known of it by now."""
+    """One plugin: starts its processes, and collects what the clauses found out."""
 
     argv: Sequence[str]
     env: Mapping[str, str]
     manifest: spec.PluginManifest | None
     seconds: float
     command: str | None = None
-    """A command that may be run, because the person said so."""
+    """The command that may be run, named by the person."""
     introduced: spec.Introduced | None = None
     protocol: str = spec.PROTOCOL_A
     refused: int | None = None
-    """The code with which it refused another protocol."""
+    """The code with which the plugin refused another protocol."""
     left: list[int] | None = None
-    """Processes it left when it had ended."""
+    """Processes that were left after the plugin exited."""
     strays: list[str] = field(default_factory=list)
-    """What came on standard output that is no message, from all its processes."""
-    said: list[Message] = field(default_factory=list)
-    """Every message of those that are gone."""
+    """Output on standard output that is no message, of all ended processes."""
+    received: list[Message] = field(default_factory=list)
+    """Every message of all ended processes."""
     stderr: list[str] = field(default_factory=list)
     _ready: CheckedProcess | None = None
 
     @asynccontextmanager
     async def fresh(self) -> AsyncIterator[CheckedProcess]:
-        """A new process, asked nothing yet."""
+        """Start a new process for this context, without a handshake."""
         subject = await CheckedProcess.start(self.argv, self.env, self.seconds)
         try:
             yield subject
         finally:
-            await self._gone(subject)
+            await self._end(subject)
 
     @asynccontextmanager
     async def begun(self) -> AsyncIterator[CheckedProcess]:
-        """A new process, ready."""
+        """Start a new process for this context, ready for requests."""
         self.known()
         async with self.fresh() as subject:
             await self._begin(subject)
             yield subject
 
     async def ready(self) -> CheckedProcess:
-        """The shared process, ready."""
+        """Return the shared process, ready for requests."""
         self.known()
         if self._ready is not None and self._ready.child.exit is not None:
             await self.discard()
@@ -380,10 +385,10 @@ class Bench:
         return self._ready
 
     async def discard(self) -> None:
-        """The shared process is not trusted any more."""
+        """End the shared process; the next clause starts another."""
         if (subject := self._ready) is not None:
             self._ready = None
-            await self._gone(subject)
+            await self._end(subject)
 
     def known(self) -> spec.Introduced:
         if self.introduced is None:
@@ -391,7 +396,7 @@ class Bench:
         return self.introduced
 
     def can(self, capability: str) -> None:
-        """Raises Untried unless it announced it."""
+        """Raise ClauseUntried unless the plugin announced the capability."""
         capabilities = self.known().capabilities or spec.SideCapabilities()
         if not getattr(capabilities, capability):
             raise ClauseUntried(f"it does not announce {capability}")
@@ -401,15 +406,15 @@ class Bench:
         return self.protocol == spec.PROTOCOL_A
 
     def number(self, condition: int) -> int:
-        """The code that its generation has for this."""
+        """Return the error code for a condition in the plugin's generation."""
         return spec.number_of(condition, self.protocol)
 
     def defaults(self, *, of_plugin: bool = False) -> list[dict[str, Any]]:
-        """What a host would say where the person gives no value: of the command that may be run, or
-        of the plugin itself."""
-        said = self.known()
-        entries = said.configs if of_plugin else self._entries_of_command()
-        values = resolve(said.name, entries or [], Sources())
+        """Return the values that a host sends if the person sets none, of the command that may be
+        run or of the plugin itself."""
+        introduced = self.known()
+        entries = introduced.configs if of_plugin else self._entries_of_command()
+        values = resolve(introduced.name, entries or [], Sources())
         pairs: list[dict[str, Any]] = msgspec.to_builtins(values.key_values())
         return pairs
 
@@ -420,27 +425,27 @@ class Bench:
             below = found.commands if found else None
         return found.configs if found else None
 
-    async def shake(self, subject: CheckedProcess, protocol: str) -> Any:
-        """What it says of itself. Raises Broken for what no host would take."""
-        said = await subject.result("handshake", handshake(protocol))
+    async def handshake(self, subject: CheckedProcess, protocol: str) -> spec.Introduced:
+        """Do the handshake. Raises ClauseBroken for an answer that no host would accept."""
+        answer = await subject.result("handshake", handshake(protocol))
         try:
-            understood = normalize_handshake(said, self.manifest)
-            plugin_commands.check(understood.name, understood)
+            introduced = normalize_handshake(answer, self.manifest)
+            plugin_commands.check(introduced.name, introduced)
         except HandshakeNotUnderstood as reason:
             raise ClauseBroken(f"it {reason}") from None
-        except PluginHandshakeFailed as wrong:
-            raise ClauseBroken(f"it {wrong.what}") from None
-        return said, understood
+        except PluginHandshakeFailed as failure:
+            raise ClauseBroken(f"it {failure.what}") from None
+        return introduced
 
     async def _begin(self, subject: CheckedProcess) -> None:
-        await self.shake(subject, self.protocol)
+        await self.handshake(subject, self.protocol)
         if self.is_a:
             await subject.result("initialize", INITIALIZE)
 
-    async def _gone(self, subject: CheckedProcess) -> None:
+    async def _end(self, subject: CheckedProcess) -> None:
         await subject.close()
         self.strays += subject.strays
-        self.said += subject.said
+        self.received += subject.received
         self.stderr = subject.stderr or self.stderr
 
 

@@ -1,6 +1,6 @@
-"""The clauses of what a plugin gives: commands, tasks, tools, cancel, progress, log.
+"""Clauses about the features of a plugin: commands, tasks, tools, cancel, progress, log.
 
-Nothing is run that could do something, unless the person named a command.
+No command, task or tool is run, except the command that the person named.
 """
 
 from __future__ import annotations
@@ -17,39 +17,39 @@ if TYPE_CHECKING:
     from telex.plugins.check.bench import Bench, CheckedProcess, Message
 
 CLAUSES: Final = Clauses()
-NOBODY: Final = "telex-check"
+UNKNOWN_NAME: Final = "telex-check"
 """A name that no command, task or tool has."""
 _RUN: Final = "name a command that may be run, with --run, to try it"
 
 
 @CLAUSES.must(
     "command.unknown",
-    "A command that it does not have is refused.",
+    "An unknown command is refused.",
     "Answer with error -32002, or -32001 if you speak generation B.",
 )
-async def has_no_such_command(bench: Bench) -> None:
-    await _ask_for_no_command(bench)
+async def refuses_unknown_commands(bench: Bench) -> None:
+    await _request_unknown_command(bench)
 
 
 @CLAUSES.should(
     "command.unknown.code",
-    "A command that it does not have is refused with error -32002 (generation B: -32001).",
-    "Use this code, so that a host can say it in the person's words.",
+    "An unknown command is refused with error -32002 (generation B: -32001).",
+    "Use this code, so that a host can show its own message.",
 )
 async def refuses_commands_with_the_code(bench: Bench) -> None:
     if not bench.known().commands:
         raise ClauseUntried("it has no commands")
-    _expect(await _ask_for_no_command(bench), bench.number(spec.INVALID_COMMAND))
+    _expect(await _request_unknown_command(bench), bench.number(spec.INVALID_COMMAND))
 
 
 @CLAUSES.must(
     "task.unknown",
-    "A task of a type that it does not have is refused.",
-    "Answer `validateTask` and `runTask` with an error for a type you do not know.",
+    "A task of an unknown type is refused.",
+    "Answer `validateTask` and `runTask` with an error for an unknown type.",
 )
-async def has_no_such_task(bench: Bench) -> None:
+async def refuses_unknown_tasks(bench: Bench) -> None:
     subject = await bench.ready()
-    params = {"type": NOBODY, "taskType": NOBODY, "dir": ".", "config": []}
+    params = {"type": UNKNOWN_NAME, "taskType": UNKNOWN_NAME, "dir": ".", "config": []}
     await subject.refusal("validateTask", params)
     await subject.refusal("runTask", params)
 
@@ -57,74 +57,74 @@ async def has_no_such_task(bench: Bench) -> None:
 @CLAUSES.must(
     "run",
     "The command that was named runs.",
-    "See the answer, and what the plugin wrote to standard error.",
+    "See the answer, and the plugin's standard error.",
 )
 async def runs(bench: Bench) -> None:
-    await _answer_to_a_run(bench, await bench.ready())
+    await _run_command(bench, await bench.ready())
 
 
 @CLAUSES.must(
     "progress",
-    "What it tells of progress is of the request's token, and comes before the answer.",
+    "Its progress notifications have the request's token, and come before the response.",
     "Send $/progress with the request's `progressToken`, and only if it has one.",
 )
-async def tells_progress(bench: Bench) -> None:
+async def sends_progress(bench: Bench) -> None:
     bench.can("progress")
     subject = await bench.ready()
-    before = len(subject.said)
-    await _answer_to_a_run(bench, subject, token="telex-check-token")
-    told = [said for said in subject.said[before:] if said.get("method") == "$/progress"]
-    if not told:
-        raise ClauseUntried(f"{bench.command} told no progress")
-    for said in told:
-        if _as(spec.ProgressNotice, said).token != "telex-check-token":
-            raise ClauseBroken("it told of another token")
+    before = len(subject.received)
+    await _run_command(bench, subject, token="telex-check-token")
+    notices = [one for one in subject.received[before:] if one.get("method") == "$/progress"]
+    if not notices:
+        raise ClauseUntried(f"{bench.command} sent no progress")
+    for notice in notices:
+        if _params_as(spec.ProgressNotice, notice).token != "telex-check-token":
+            raise ClauseBroken("it sent progress with another token")
 
 
 @CLAUSES.must(
     "progress.unasked",
-    "It tells no progress of a request without a token.",
+    "It sends no progress for a request without a token.",
     "Send $/progress only if the request has a `progressToken`.",
 )
-async def tells_no_progress_unasked(bench: Bench) -> None:
+async def sends_no_progress_without_a_token(bench: Bench) -> None:
     bench.can("progress")
     subject = await bench.ready()
-    before = len(subject.said)
-    await _answer_to_a_run(bench, subject)
-    if any(said.get("method") == "$/progress" for said in subject.said[before:]):
-        raise ClauseBroken("it told progress that nobody asked for")
+    before = len(subject.received)
+    await _run_command(bench, subject)
+    if any(one.get("method") == "$/progress" for one in subject.received[before:]):
+        raise ClauseBroken("it sent progress for a request without a token")
 
 
 @CLAUSES.must(
     "cancel.unknown",
-    "A cancel of a request that is not there is ignored.",
-    "$/cancelRequest is a notification: never answer it, and let it come too late.",
+    "A cancel of an unknown request is ignored.",
+    "$/cancelRequest is a notification: never answer it, and ignore one that comes too late.",
 )
 async def ignores_late_cancels(bench: Bench) -> None:
     subject = await bench.ready()
-    before = len(subject.said)
+    before = len(subject.received)
     for params in ({"id": 4_000_000}, {}, None):
-        subject.say("$/cancelRequest", params)
+        subject.send_message("$/cancelRequest", params)
     await subject.alive()
-    if sum("method" not in said for said in subject.said[before:]) > 1:
+    if sum("method" not in one for one in subject.received[before:]) > 1:
         raise ClauseBroken("it answered a cancel")
 
 
 @CLAUSES.must(
     "cancel",
     "A cancelled request is answered once, and soon, with error -32800.",
-    "End what runs when $/cancelRequest names its id, and answer with -32800.",
+    "Stop the work when $/cancelRequest has its id, and answer with -32800.",
 )
 async def can_be_cancelled(bench: Bench) -> None:
     bench.can("cancel")
     subject = await bench.ready()
     await _set_up(bench, subject)
     cancelled = subject.new_id()
-    subject.say("runCommand", _run(bench), id=cancelled)
-    subject.say("$/cancelRequest", {"id": cancelled})
+    subject.send_message("runCommand", _run_params(bench), id=cancelled)
+    subject.send_message("$/cancelRequest", {"id": cancelled})
     answer = await subject.answer(cancelled, "a cancelled command")
     if answer.get("error") is None:
-        raise ClauseUntried(f"{bench.command} was over before it could be cancelled")
+        raise ClauseUntried(f"{bench.command} finished before it could be cancelled")
     _expect(answer["error"]["code"], spec.CANCELLED)
     await subject.alive()
     if subject.answers_to(cancelled) != 1:
@@ -133,25 +133,27 @@ async def can_be_cancelled(bench: Bench) -> None:
 
 @CLAUSES.must(
     "tools.list",
-    "`tools/list` answers with its tools, each with the schema of an object.",
+    "`tools/list` returns its tools, each with the schema of an object.",
     'Answer {"tools": [{"name", "description", "inputSchema": {"type": "object", …}}]}.',
 )
 async def lists_tools(bench: Bench) -> None:
     bench.can("tools")
-    said = await (await bench.ready()).result("tools/list")
-    for tool in _converted(spec.ToolsList, said).tools:
+    result = await (await bench.ready()).result("tools/list")
+    for tool in _converted(spec.ToolsList, result).tools:
         if tool.input_schema is not None and tool.input_schema.get("type") != "object":
             raise ClauseBroken(f"the inputSchema of {tool.name} is not of an object")
 
 
 @CLAUSES.must(
     "tools.unknown",
-    "A tool that it does not have is refused.",
+    "An unknown tool is refused.",
     "Answer with error -32602, or with a result that has `isError`.",
 )
-async def has_no_such_tool(bench: Bench) -> None:
+async def refuses_unknown_tools(bench: Bench) -> None:
     bench.can("tools")
-    answer = await (await bench.ready()).ask("tools/call", {"name": NOBODY, "arguments": {}})
+    answer = await (await bench.ready()).request(
+        "tools/call", {"name": UNKNOWN_NAME, "arguments": {}}
+    )
     result = answer.get("result")
     if answer.get("error") is None and not (isinstance(result, dict) and result.get("isError")):
         raise ClauseBroken("it answered with a result")
@@ -159,25 +161,27 @@ async def has_no_such_tool(bench: Bench) -> None:
 
 @CLAUSES.must(
     "log",
-    "What it logs has a level and a text.",
+    "Its log records have a level and a text.",
     'Send {"level": "info", "msg": "…", "fields": {…}} as the params of `log`.',
 )
 async def logs(bench: Bench) -> None:
     subject = await bench.ready()
-    said = [one for one in (*bench.said, *subject.said) if one.get("method") == "log"]
-    if not said:
+    lines = [one for one in (*bench.received, *subject.received) if one.get("method") == "log"]
+    if not lines:
         raise ClauseUntried("it logged nothing")
-    for line in said:
-        log = _as(spec.Log, line)
+    for line in lines:
+        log = _params_as(spec.Log, line)
         if log.msg is None and log.message is None:
             raise ClauseBroken(f"a line without a text: {line.get('params')}")
 
 
-async def _ask_for_no_command(bench: Bench) -> int:
+async def _request_unknown_command(bench: Bench) -> int:
     subject = await bench.ready()
     if bench.is_a:
-        return await subject.refusal("setupCommand", {"name": NOBODY, "args": []})
-    return await subject.refusal("runCommand", {"cmd": NOBODY, "config": [], "pluginConfig": []})
+        return await subject.refusal("setupCommand", {"name": UNKNOWN_NAME, "args": []})
+    return await subject.refusal(
+        "runCommand", {"cmd": UNKNOWN_NAME, "config": [], "pluginConfig": []}
+    )
 
 
 async def _set_up(bench: Bench, subject: CheckedProcess) -> None:
@@ -188,28 +192,28 @@ async def _set_up(bench: Bench, subject: CheckedProcess) -> None:
         await subject.result("setupCommand", params)
 
 
-def _run(bench: Bench) -> dict[str, Any]:
+def _run_params(bench: Bench) -> dict[str, Any]:
     if bench.is_a:
         return {"name": bench.command}
     own = bench.defaults(of_plugin=True)
     return {"cmd": bench.command, "config": bench.defaults(), "pluginConfig": own}
 
 
-async def _answer_to_a_run(bench: Bench, subject: CheckedProcess, token: str | None = None) -> None:
+async def _run_command(bench: Bench, subject: CheckedProcess, token: str | None = None) -> None:
     await _set_up(bench, subject)
     more = {} if token is None else {"progressToken": token}
-    await subject.result("runCommand", _run(bench) | more)
+    await subject.result("runCommand", _run_params(bench) | more)
 
 
-def _as(kind: type[Any], said: Message) -> Any:
-    return _converted(kind, said.get("params"))
+def _params_as(kind: type[Any], received: Message) -> Any:
+    return _converted(kind, received.get("params"))
 
 
 def _converted(kind: type[Any], value: object) -> Any:
     try:
         return msgspec.convert(without_nulls(value), kind)
     except msgspec.ValidationError as error:
-        raise ClauseBroken(f"it is not of the right form: {error}") from None
+        raise ClauseBroken(f"it does not have the right form: {error}") from None
 
 
 def _expect(code: int, wanted: int) -> None:

@@ -1,4 +1,4 @@
-"""The clauses of a plugin's beginning: start, handshake, initialize."""
+"""Clauses about the start of a plugin: process, handshake, initialize."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CLAUSES: Final = Clauses()
 @CLAUSES.must(
     "start",
     "It can be started.",
-    "Make it executable (chmod +x) and see that its first line names an interpreter that is there.",
+    "Make it executable (chmod +x) and check that the interpreter in its first line exists.",
 )
 async def starts(bench: Bench) -> None:
     async with bench.fresh():
@@ -33,12 +33,12 @@ async def starts(bench: Bench) -> None:
 async def shakes_hands(bench: Bench) -> None:
     try:
         async with bench.fresh() as subject:
-            _, bench.introduced = await bench.shake(subject, spec.PROTOCOL_A)
+            bench.introduced = await bench.handshake(subject, spec.PROTOCOL_A)
     except ClauseBroken as first:
         bench.protocol = spec.PROTOCOL_B
         async with bench.fresh() as subject:
             try:
-                _, bench.introduced = await bench.shake(subject, spec.PROTOCOL_B)
+                bench.introduced = await bench.handshake(subject, spec.PROTOCOL_B)
             except ClauseBroken:
                 bench.protocol = spec.PROTOCOL_A
                 raise first from None
@@ -46,19 +46,19 @@ async def shakes_hands(bench: Bench) -> None:
 
 @CLAUSES.must(
     "handshake.protocol",
-    "The protocol and version in its answer are those it was asked with.",
-    "Answer with the protocol that was asked, or refuse it.",
+    "The protocol and version in its answer are those of the request.",
+    "Answer with the protocol of the request, or refuse it.",
 )
-async def says_what_was_asked(bench: Bench) -> None:
-    said = bench.known()
-    if said.protocol != bench.protocol:
-        raise ClauseBroken(f"asked for {bench.protocol}, it said {said.protocol}")
+async def answers_with_the_same_protocol(bench: Bench) -> None:
+    answered = bench.known().protocol
+    if answered != bench.protocol:
+        raise ClauseBroken(f"it answered {answered} to a handshake with {bench.protocol}")
 
 
 @CLAUSES.must(
     "handshake.other-protocol",
     "It refuses another protocol.",
-    "Look at `protocol` and answer with error -32001 if you do not know it (generation B: -32000).",
+    "Check `protocol` and answer with error -32001 if you do not know it (generation B: -32000).",
 )
 async def refuses_another_protocol(bench: Bench) -> None:
     bench.known()
@@ -69,7 +69,7 @@ async def refuses_another_protocol(bench: Bench) -> None:
 @CLAUSES.must(
     "handshake.other-version",
     "It refuses a version it does not speak.",
-    "Look at `protocolVersion` and answer with error -32001 if it is not 0 (generation B: -32000).",
+    "Check `protocolVersion` and answer with error -32001 if it is not 0 (generation B: -32000).",
 )
 async def refuses_another_version(bench: Bench) -> None:
     bench.known()
@@ -80,7 +80,7 @@ async def refuses_another_version(bench: Bench) -> None:
 @CLAUSES.should(
     "handshake.code",
     "It refuses a handshake with error -32001 (generation B: -32000).",
-    "Use this code, by which a host knows that it may ask in another way.",
+    "Use this code: it tells a host that it may try another handshake.",
 )
 async def refuses_with_the_code(bench: Bench) -> None:
     if bench.refused is None:
@@ -90,10 +90,10 @@ async def refuses_with_the_code(bench: Bench) -> None:
 
 @CLAUSES.should(
     "handshake.first",
-    "What comes before the handshake is refused with error -32802.",
-    "Remember whether there was a handshake, and answer anything else with -32802 until then.",
+    "A request before the handshake is refused with error -32802.",
+    "Remember whether there was a handshake, and answer other requests with -32802 until then.",
 )
-async def wants_the_handshake_first(bench: Bench) -> None:
+async def refuses_requests_before_the_handshake(bench: Bench) -> None:
     bench.known()
     async with bench.fresh() as subject:
         code = await subject.refusal("runCommand", {"name" if bench.is_a else "cmd": "telex-check"})
@@ -103,7 +103,7 @@ async def wants_the_handshake_first(bench: Bench) -> None:
 @CLAUSES.must(
     "initialize",
     "It answers `initialize` with a result.",
-    "Take `logging` and `config`, both of which may be empty, and answer {}.",
+    "Accept `logging` and `config`, both of which may be empty, and answer {}.",
 )
 async def is_initialised(bench: Bench) -> None:
     _only_a(bench)
@@ -127,10 +127,10 @@ async def tolerates_more(bench: Bench) -> None:
 
 @CLAUSES.must(
     "initialize.null",
-    "A member that is null is as good as omitted.",
+    "A null member means absent.",
     "Treat null as absent wherever a member is optional.",
 )
-async def takes_null_for_nothing(bench: Bench) -> None:
+async def accepts_null_as_absent(bench: Bench) -> None:
     _only_a(bench)
     async with bench.fresh() as subject:
         await subject.result("handshake", handshake(bench.protocol) | {"capabilities": None})

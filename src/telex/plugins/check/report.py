@@ -1,4 +1,4 @@
-"""What a check says: clauses, and how a plugin did with each. Pure."""
+"""Clauses of a check, and the outcome of each for one plugin. Pure."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class ClauseResult(Enum):
 
 
 class ClauseBroken(Exception):
-    """The plugin did otherwise; the sentence says what was seen."""
+    """The plugin violates a clause; the message has what was observed."""
 
 
 class ClauseUntried(Exception):
-    """There was nothing to look at; the sentence says why."""
+    """A clause could not be tested; the message has the reason."""
 
 
 Test = Callable[["Bench"], Awaitable[None]]
@@ -35,14 +35,14 @@ Test = Callable[["Bench"], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """One thing a plugin is looked at for."""
+    """One rule of the protocol, with a test."""
 
     id: str
     level: ClauseLevel
     text: str
-    """What it is to do."""
+    """The rule."""
     advice: str
-    """What to do if it does not."""
+    """What an author should do if the plugin violates the rule."""
     test: Test
 
 
@@ -55,7 +55,7 @@ class ClauseOutcome:
 
 @dataclass(slots=True)
 class CheckReport:
-    """How a plugin did."""
+    """The outcomes of all clauses for one plugin."""
 
     path: str
     name: str | None = None
@@ -63,32 +63,32 @@ class CheckReport:
     protocol: str | None = None
     outcomes: list[ClauseOutcome] = field(default_factory=list)
     stderr: list[str] = field(default_factory=list)
-    """The last lines it wrote there; a reason is often among them."""
+    """The last lines of standard error, which often have a reason."""
 
     @property
     def ok(self) -> bool:
-        """Whether it does all that it must."""
+        """Whether no MUST clause failed."""
         return not self.count(ClauseLevel.MUST, ClauseResult.FAILED)
 
     @property
     def grade(self) -> str:
-        """The sum in a few words."""
+        """The result of the check in a few words."""
         if failed := self.count(ClauseLevel.MUST, ClauseResult.FAILED):
-            return f"does not conform: {failed} of what a plugin must do {_is(failed)} missing"
+            return f"does not conform: {failed} MUST {_clauses(failed)} failed"
         if failed := self.count(ClauseLevel.SHOULD, ClauseResult.FAILED):
-            return f"conforms, but for {failed} of what a plugin should do"
+            return f"conforms, but {failed} SHOULD {_clauses(failed)} failed"
         return "conforms"
 
     def count(self, level: ClauseLevel, result: ClauseResult) -> int:
         return sum(one.clause.level is level and one.result is result for one in self.outcomes)
 
 
-def _is(count: int) -> str:
-    return "is" if count == 1 else "are"
+def _clauses(count: int) -> str:
+    return "clause" if count == 1 else "clauses"
 
 
 class Clauses:
-    """The clauses of one chapter, in order, by decorating their tests."""
+    """Collects the clauses of one chapter in order: decorators for their tests."""
 
     def __init__(self) -> None:
         self.all: list[Clause] = []

@@ -1,4 +1,4 @@
-"""The clauses of a plugin's end: shutdown, exit, the end of its input, and what is left."""
+"""Clauses about the end of a plugin: shutdown, exit, EOF of its input, processes left behind."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CLAUSES: Final = Clauses()
 @CLAUSES.must(
     "shutdown",
     "It answers `shutdown` with a result.",
-    "Finish what has to be finished, and answer {}.",
+    "Finish your work, and answer {}.",
 )
 async def shuts_down(bench: Bench) -> None:
     async with bench.begun() as subject:
@@ -26,7 +26,7 @@ async def shuts_down(bench: Bench) -> None:
 @CLAUSES.must(
     "shutdown.after",
     "A request after `shutdown` is refused.",
-    "Answer with error -32803, and do not do it.",
+    "Answer with error -32803, and do nothing else.",
 )
 async def refuses_after_shutdown(bench: Bench) -> None:
     async with bench.begun() as subject:
@@ -36,13 +36,13 @@ async def refuses_after_shutdown(bench: Bench) -> None:
 
 @CLAUSES.must(
     "exit",
-    "It ends with code 0 when it hears `exit` after `shutdown`.",
-    "End the process with code 0, also if something still runs.",
+    "It exits with code 0 at `exit` after `shutdown`.",
+    "Exit with code 0, also if a call still runs.",
 )
 async def exits(bench: Bench) -> None:
     async with bench.begun() as subject:
         await _shut_down(subject)
-        subject.say("exit")
+        subject.send_message("exit")
         ended = await subject.exit()
         bench.left = subject.left_behind()
         if ended.code != 0:
@@ -51,21 +51,21 @@ async def exits(bench: Bench) -> None:
 
 @CLAUSES.should(
     "exit.alone",
-    "It ends when it hears `exit` without `shutdown`.",
-    "End the process; with code 1, since nothing was finished.",
+    "It exits at `exit` without `shutdown`.",
+    "Exit with code 1, because the plugin was not shut down.",
 )
 async def exits_without_shutdown(bench: Bench) -> None:
     async with bench.begun() as subject:
-        subject.say("exit")
+        subject.send_message("exit")
         await subject.exit()
 
 
 @CLAUSES.must(
     "eof",
-    "It ends when its standard input ends.",
-    "A read of nothing is the end: leave the loop. Otherwise you live on when the host is killed.",
+    "It exits when its standard input is at EOF.",
+    "An empty read is EOF: leave the loop. Otherwise the plugin survives a host that is killed.",
 )
-async def ends_with_its_input(bench: Bench) -> None:
+async def exits_at_eof(bench: Bench) -> None:
     async with bench.begun() as subject:
         subject.close_input()
         await subject.exit()
@@ -73,10 +73,10 @@ async def ends_with_its_input(bench: Bench) -> None:
 
 @CLAUSES.should(
     "eof.inside",
-    "It ends when its standard input ends inside a message.",
-    "A read of nothing is the end, also where more was announced.",
+    "It exits when its standard input is at EOF inside a message.",
+    "An empty read is EOF, also if Content-Length announced more.",
 )
-async def ends_inside_a_message(bench: Bench) -> None:
+async def exits_at_eof_inside_a_message(bench: Bench) -> None:
     async with bench.begun() as subject:
         subject.send(frame(message("telex/check", id=1))[:-5])
         subject.close_input()
@@ -85,27 +85,27 @@ async def ends_inside_a_message(bench: Bench) -> None:
 
 @CLAUSES.must(
     "nothing-left",
-    "No process of its own is left when it has ended.",
+    "It leaves no process behind when it exits.",
     "End and wait for the processes you start.",
 )
 async def leaves_nothing(bench: Bench) -> None:
     if bench.left is None:
-        raise ClauseUntried("it was not seen to end")
+        raise ClauseUntried("it did not exit in the clause `exit`")
     if bench.left:
         raise ClauseBroken(f"{len(bench.left)} were left: {', '.join(map(str, bench.left))}")
 
 
 @CLAUSES.must(
     "stdout",
-    "There is nothing on standard output but messages.",
-    "Write what is for people to standard error, also what your libraries print.",
+    "Its standard output has messages only.",
+    "Write text for people to standard error, also the output of your libraries.",
 )
 async def keeps_stdout_clean(bench: Bench) -> None:
     bench.known()
-    await bench.discard()  # all that it said is known then
+    await bench.discard()  # then all its output has been read
     strays = bench.strays
     if strays:
-        raise ClauseBroken(f"{len(strays)} pieces of something else, first {strays[0]}")
+        raise ClauseBroken(f"{len(strays)} pieces of other output, first {strays[0]}")
 
 
 async def _shut_down(subject: CheckedProcess) -> Message:

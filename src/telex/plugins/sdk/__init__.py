@@ -13,17 +13,17 @@
 
     plugin.run()
 
-What a function takes is what the host asks for: the parameters of a command or a task are its
-configuration (with their types, defaults and words), those of a tool its arguments. A first
-parameter of a `Call`'s type gets the call. `async def` runs in the event loop, `def` in a thread.
+The parameters of a command or a task are its configuration, with their types, defaults and
+descriptions; the parameters of a tool are its arguments. If the first parameter has a `Call` type,
+it receives the call. `async def` functions run in the event loop, `def` functions in a thread.
 
-    plugin       `Plugin` and `Group`: what a plugin gives, and `run`
-    calls        what a function may know of the call it serves, and what it raises
+    plugin       `Plugin` and `Group`: decorators for commands, tasks and tools, and `run`
+    calls        the call that a function serves, and the exceptions it may raise
     signature    a function's parameters as configuration and as JSON Schema (pure)
-    server       the protocol's methods, and the process they are answered in
-    log_handler  the `logging` module's records as `log` notifications
+    server       the protocol's methods, and the process that serves them
+    log_handler  records of the `logging` module as `log` notifications
 
-Nothing else of telex need be known to a plugin's author. The other side is `telex.plugins.client`.
+A plugin's author needs nothing else of telex. The host's side is `telex.plugins.client`.
 """
 
 from telex.plugins.protocol import Flag

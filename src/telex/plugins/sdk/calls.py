@@ -1,8 +1,8 @@
-"""What a function may know of the call it serves, what it may report meanwhile, and what it raises.
+"""The call that a plugin's function serves, and the exceptions that the function may raise.
 
-A call is used from the event loop or from a worker's thread alike: its notifications go through
-`notify`, which the server makes safe for both. A function raises `Failed` to say no. Anything else
-it raises is a failure too, and its traceback goes to the log.
+A call can be used from the event loop and from worker threads: it sends notifications by the
+server's `notify`, which is safe for both. A function raises `Failed` for an expected failure. Any
+other exception is a failure too, and its traceback goes to the log.
 """
 
 from __future__ import annotations
@@ -23,69 +23,95 @@ Token = int | str | UnsetType
 
 
 class Call:
-    """Any call."""
+    """A call that a function of a plugin serves: its progress and whether it was cancelled."""
 
-    def __init__(self, name: str, tell: Callable[[str, object], None], token: Token) -> None:
+    __module__ = "telex.plugins.sdk"
+
+    def __init__(self, name: str, notify: Callable[[str, object], None], token: Token) -> None:
         self.name = name
-        self._tell = tell
+        self._notify = notify
         self._token = token
         self._cancelled = threading.Event()
 
     @property
     def cancelled(self) -> bool:
-        """Whether nobody wants the result any more. `async def` sees CancelledError instead."""
+        """Whether the host cancelled the call. An `async def` function gets CancelledError
+        instead."""
         return self._cancelled.is_set()
 
-    def cancel(self) -> None:
-        """From the service: the host gave up, or is gone."""
+    def _cancel(self) -> None:
+        """From the server: the host cancelled the call or disconnected."""
         self._cancelled.set()
 
     def wait_cancelled(self, seconds: float) -> bool:
-        """Do nothing for so long, or until it is cancelled, which is then true."""
+        """Wait for some time, or until the call is cancelled.
+
+        Args:
+            seconds: How long to wait.
+
+        Returns:
+            Whether the call was cancelled.
+        """
         return self._cancelled.wait(seconds)
 
     def progress(
         self, done: float | None = None, total: float | None = None, message: str | None = None
     ) -> None:
-        """Tell how far it is. Does nothing for a host that did not ask."""
+        """Send progress. Does nothing if the host did not request progress.
+
+        Args:
+            done: How much is done.
+            total: How much there is in all; None if unknown.
+            message: A line for the person.
+        """
         if self._token is not UNSET and not self.cancelled:
-            self._tell("$/progress", spec.ProgressNotice(self._token, message, done, total))
+            self._notify("$/progress", spec.ProgressNotice(self._token, message, done, total))
 
 
 class CommandCall(Call):
-    """A command is run."""
+    """A call of a command."""
+
+    __module__ = "telex.plugins.sdk"
 
     def __init__(
-        self, name: str, tell: Callable[[str, object], None], token: Token, args: Sequence[str]
+        self, name: str, notify: Callable[[str, object], None], token: Token, args: Sequence[str]
     ) -> None:
-        super().__init__(name, tell, token)
+        super().__init__(name, notify, token)
         self.args = tuple(args)
-        """What stood on the command line and was no option."""
+        """The arguments on the command line, without options."""
 
 
 class TaskCall(Call):
-    """A task is validated or run."""
+    """A call of a task, to validate or to run it."""
+
+    __module__ = "telex.plugins.sdk"
 
     def __init__(
-        self, name: str, tell: Callable[[str, object], None], token: Token, directory: str
+        self, name: str, notify: Callable[[str, object], None], token: Token, directory: str
     ) -> None:
-        super().__init__(name, tell, token)
+        super().__init__(name, notify, token)
         self.directory = Path(directory)
-        """What relative paths are relative to."""
+        """The base of relative paths."""
 
 
 class ToolCall(Call):
-    """A tool is called."""
+    """A call of a tool, mostly by a language model."""
+
+    __module__ = "telex.plugins.sdk"
 
 
 class Failed(Exception):
-    """It did not work. The sentence is for the person who asked."""
+    """The call failed. The message is shown to the person."""
+
+    __module__ = "telex.plugins.sdk"
 
     def __init__(self, sentence: str, data: object = None) -> None:
         super().__init__(sentence)
         self.data = data
-        """Any JSON, for programs."""
+        """Any JSON value, for programs."""
 
 
 class InvalidConfig(Failed):
-    """A value of the configuration is not one to work with."""
+    """A value of the configuration is not valid."""
+
+    __module__ = "telex.plugins.sdk"

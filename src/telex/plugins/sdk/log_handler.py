@@ -1,8 +1,9 @@
-"""The `logging` module's records as `log` notifications: `logging.info("…")` is all a plugin does.
+"""Sends records of the `logging` module as `log` notifications, so that a plugin only calls
+`logging.info("…")`.
 
-What is given as `extra` becomes the fields. A traceback is a field of its own. Hosts of the two
-generations read different members, and each ends the conversation over one it cannot read: A's
-takes none but its own, and B's knows no level below debug but by an offset.
+The `extra` of a record becomes its fields, and a traceback becomes the field `traceback`. Hosts of
+the two generations read different members, and each ends the conversation if it cannot read one:
+A's host accepts no other members, and B's host has a level below debug only as an offset.
 """
 
 from __future__ import annotations
@@ -19,28 +20,28 @@ from telex.plugins import protocol as spec
 from telex.plugins.plugin_logs import LEVELS, TRACE, level_number
 
 _OWN: Final = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
-"""What every record has; the rest is `extra`."""
+"""Attributes that every record has; all others are from `extra`."""
 
 
 class HostLogHandler(logging.Handler):
-    """Sends every record on."""
+    """A handler that sends each record to the host."""
 
-    def __init__(self, tell: Callable[[str, object], None]) -> None:
+    def __init__(self, notify: Callable[[str, object], None]) -> None:
         super().__init__()
         self.protocol = spec.PROTOCOL_A
-        """What the host speaks."""
-        self._tell = tell
+        """The protocol name of the host's generation."""
+        self._notify = notify
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
             is_b = self.protocol == spec.PROTOCOL_B
-            self._tell("log", as_log_of_b(record) if is_b else as_log(record))
-        except Exception:  # noqa: BLE001  logging's own way: a record that cannot be written is told
+            self._notify("log", as_log_of_b(record) if is_b else as_log(record))
+        except Exception:  # noqa: BLE001  as `logging` does: it prints the error of a failed record
             self.handleError(record)
 
 
 def install_log_handler(settings: spec.LoggingConfig, handler: logging.Handler) -> None:
-    """Send what the host wants to hear, from all loggers."""
+    """Add the handler to the root logger, with the level that the host requested."""
     root = logging.getLogger()
     root.removeHandler(handler)
     if settings.enabled:
@@ -49,14 +50,14 @@ def install_log_handler(settings: spec.LoggingConfig, handler: logging.Handler) 
 
 
 def as_log(record: logging.LogRecord) -> dict[str, Any]:
-    """In generation A's words. The level is always said: other hosts have no default for it."""
-    said = {"level": _level(record.levelno), "msg": record.getMessage()}
+    """Return generation A's form. The level is always present: other hosts have no default."""
+    line = {"level": _level(record.levelno), "msg": record.getMessage()}
     fields = _fields(record)
-    return {**said, "fields": fields} if fields else said
+    return {**line, "fields": fields} if fields else line
 
 
 def as_log_of_b(record: logging.LogRecord) -> dict[str, Any]:
-    """In generation B's words, which are those of Go's `log/slog`."""
+    """Return generation B's form, which is that of Go's `log/slog`."""
     level = _level(record.levelno)
     return {
         "time": datetime.fromtimestamp(record.created, UTC).isoformat().replace("+00:00", "Z"),

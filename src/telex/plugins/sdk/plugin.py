@@ -1,4 +1,4 @@
-"""`Plugin`: what a plugin gives, said with decorators, and `run`."""
+"""`Plugin`: decorators that declare commands, tasks and tools, and `run`."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ C = TypeVar("C")
 F = TypeVar("F", bound=Callable[..., Any])
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-"""The protocol's names, without the dot, which parts the names of nested commands."""
+"""The protocol's names without the dot, which separates the names of nested commands."""
 
 
 class BadName(ValueError):
-    """A name that no host would take, or one that is taken."""
+    """A name is invalid for hosts, or is used already."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeclaredFunction:
-    """Something that can be asked for, and the function that does it."""
+    """A command, task or tool: its name and the function that runs it."""
 
     name: str
     description: str | None
@@ -36,11 +36,13 @@ class DeclaredFunction:
 
 @dataclass(slots=True)
 class Group:
-    """Commands below a name: `telex plugin run NAME remote.add`."""
+    """A group of commands: `telex plugin run NAME remote.add`."""
+
+    __module__ = "telex.plugins.sdk"
 
     name: str
     description: str | None = None
-    _given: dict[str, DeclaredFunction | Group] = field(default_factory=dict)
+    _members: dict[str, DeclaredFunction | Group] = field(default_factory=dict)
 
     def command(
         self,
@@ -50,11 +52,21 @@ class Group:
         usage: str | None = None,
         aliases: tuple[str, ...] = (),
     ) -> Callable[[F], F]:
-        """A command: the function's name and first line, if nothing else is said."""
+        """Declare a command.
+
+        Args:
+            name: By default the name of the function.
+            description: By default the first line of the docstring.
+            usage: How the command is called, for its help.
+            aliases: Other names.
+
+        Returns:
+            A decorator for the function that runs the command.
+        """
 
         def add(function: F) -> F:
             signature = Signature(function)
-            signature.configs()  # what cannot be configured is said now
+            signature.configs()  # raises now for a parameter that cannot be configured
             named = name or _named(function)
             words = description or signature.summary
             self._add(named, DeclaredFunction(named, words, signature, aliases, usage))
@@ -63,34 +75,42 @@ class Group:
         return add
 
     def group(self, name: str, *, description: str | None = None) -> Group:
-        """Commands below another name."""
+        """Declare a group within this one.
+
+        Args:
+            name: The name of the group.
+            description: A line for its help.
+        """
         group = Group(name, description)
         self._add(name, group)
         return group
 
-    def find(self, path: str) -> DeclaredFunction | Group | None:
-        """What the dotted path leads to."""
+    def _find(self, path: str) -> DeclaredFunction | Group | None:
+        """Return the command or group at a dotted path, or None."""
         name, _, rest = path.partition(".")
-        found = self._given.get(name) or self._aliased(name)
+        found = self._members.get(name) or self._aliased(name)
         if rest:
-            return found.find(rest) if isinstance(found, Group) else None
+            return found._find(rest) if isinstance(found, Group) else None
         return found
 
-    def told(self) -> list[spec.CommandEntry]:
-        """As the handshake tells it."""
-        return [_told(one) for one in self._given.values()]
+    def _entries(self) -> list[spec.CommandEntry]:
+        """Return the commands for the answer to the handshake."""
+        return [_command_entry(one) for one in self._members.values()]
 
     def _add(self, name: str, what: DeclaredFunction | Group) -> None:
-        check_name(name, self._given)
-        self._given[name] = what
+        check_name(name, self._members)
+        self._members[name] = what
 
     def _aliased(self, name: str) -> DeclaredFunction | None:
-        named = (one for one in self._given.values() if isinstance(one, DeclaredFunction))
+        named = (one for one in self._members.values() if isinstance(one, DeclaredFunction))
         return next((one for one in named if name in one.aliases), None)
 
 
 class Plugin(Generic[C]):
-    """One plugin. `config`, a msgspec Struct, is its own configuration: `plugin.config` then."""
+    """One plugin. The argument `config`, a msgspec Struct, declares the plugin's own configuration;
+    `plugin.config` then has its values."""
+
+    __module__ = "telex.plugins.sdk"
 
     @overload
     def __init__(
@@ -131,17 +151,17 @@ class Plugin(Generic[C]):
         self.endings: list[Callable[[], Any]] = []
         self._config: C | None = None
         if config is not None:
-            struct_configs(config)  # what cannot be configured is said now
+            struct_configs(config)  # raises now for a field that cannot be configured
 
     @property
     def config(self) -> C:
-        """The plugin's own configuration, from `initialize` on."""
+        """The plugin's own configuration, set by `initialize`."""
         if self.shape is not None and self._config is None:
-            raise RuntimeError("the plugin has not been initialised: no host has said a value yet")
-        return self._config  # type: ignore[return-value]  # None is C, where there is no shape
+            raise RuntimeError("the plugin has no configuration before the host sends `initialize`")
+        return self._config  # type: ignore[return-value]  # C is None if there is no shape
 
-    def configure(self, config: Any) -> None:
-        """From the service: the values came."""
+    def _configure(self, config: Any) -> None:
+        """From the server: set the configuration."""
         self._config = config
 
     def command(
@@ -152,16 +172,39 @@ class Plugin(Generic[C]):
         usage: str | None = None,
         aliases: tuple[str, ...] = (),
     ) -> Callable[[F], F]:
-        """A command: the function's name and first line, if nothing else is said."""
+        """Declare a command.
+
+        Args:
+            name: By default the name of the function.
+            description: By default the first line of the docstring.
+            usage: How the command is called, for its help.
+            aliases: Other names.
+
+        Returns:
+            A decorator for the function that runs the command.
+        """
         return self.commands.command(name, description=description, usage=usage, aliases=aliases)
 
     def group(self, name: str, *, description: str | None = None) -> Group:
-        """Commands below a name."""
+        """Declare a group of commands.
+
+        Args:
+            name: The name of the group.
+            description: A line for its help.
+        """
         return self.commands.group(name, description=description)
 
     def task(self, name: str | None = None, *, description: str | None = None) -> Callable[[F], F]:
-        """A type of task. Its configuration is checked by the function's types, and see
-        `validate`."""
+        """Declare a type of task. Its configuration is checked against the function's types; see
+        also `validate`.
+
+        Args:
+            name: By default the name of the function.
+            description: By default the first line of the docstring.
+
+        Returns:
+            A decorator for the function that runs the task.
+        """
 
         def add(function: F) -> F:
             signature = Signature(function)
@@ -172,22 +215,39 @@ class Plugin(Generic[C]):
         return add
 
     def validate(self, name: str) -> Callable[[F], F]:
-        """A function with a task's parameters, which raises `InvalidConfig` before it is run."""
+        """Declare a validator of a task: a function with the same parameters, which raises
+        `InvalidConfig`.
+
+        Args:
+            name: The task, which is already declared.
+
+        Returns:
+            A decorator for the validator.
+        """
 
         def add(function: F) -> F:
             if name not in self.tasks:
-                raise BadName(f"there is no task {name!r} to validate; write the task first")
+                raise BadName(f"there is no task {name!r} to validate; declare the task first")
             self.validators[name] = Signature(function)
             return function
 
         return add
 
     def tool(self, name: str | None = None, *, description: str | None = None) -> Callable[[F], F]:
-        """A tool: something a language model may call. What it returns is the answer."""
+        """Declare a tool, which a language model may call. The result of the function is the
+        content of the answer.
+
+        Args:
+            name: By default the name of the function.
+            description: By default the docstring.
+
+        Returns:
+            A decorator for the function that runs the tool.
+        """
 
         def add(function: F) -> F:
             signature = Signature(function)
-            signature.schema()  # what has none is said now
+            signature.schema()  # raises now for a parameter without a schema
             words = description or signature.doc or None
             _add(self.tools, name or function.__name__, words, signature)
             return function
@@ -195,30 +255,34 @@ class Plugin(Generic[C]):
         return add
 
     def at_shutdown(self, function: F) -> F:
-        """Called when the host says `shutdown`, before it is answered."""
+        """Register a function that is called at `shutdown`, before it is answered.
+
+        Args:
+            function: A function without parameters, `def` or `async def`.
+        """
         self.endings.append(function)
         return function
 
-    def introduced(self, protocol: str, *, capable: bool) -> dict[str, Any]:
-        """The answer to a handshake. Generation B takes no member it does not know, so it gets
-        none, and who did not mention capabilities hears of none."""
+    def _introduced(self, protocol: str, *, capable: bool) -> dict[str, Any]:
+        """Return the answer to a handshake. Generation B refuses unknown members, so it gets the
+        name only. A host that did not send capabilities receives none."""
         if protocol == spec.PROTOCOL_B:
             return _explicit(spec.Introduced(protocol, spec.VERSION, self.name))
-        said = spec.Introduced(
+        introduced = spec.Introduced(
             protocol,
             spec.VERSION,
             self.name,
             self.version or "0",
             self.description,
             configs=struct_configs(self.shape) if self.shape is not None else None,
-            commands=self.commands.told() or None,
-            tasks=[_told_task(one) for one in self.tasks.values()] or None,
+            commands=self.commands._entries() or None,
+            tasks=[_task_entry(one) for one in self.tasks.values()] or None,
             capabilities=self._capabilities() if capable else None,
         )
-        return _explicit(said)
+        return _explicit(introduced)
 
     def run(self) -> NoReturn:
-        """Be the plugin: answer the host until it says `exit` or goes away. Does not return."""
+        """Serve the host until it sends `exit` or disconnects, then exit the process."""
         from telex.plugins.sdk import server
 
         server.run(self)
@@ -227,8 +291,8 @@ class Plugin(Generic[C]):
         return spec.SideCapabilities(cancel=True, progress=True, tools=bool(self.tools))
 
 
-def _explicit(said: spec.Introduced) -> dict[str, Any]:
-    """With the type of every entry: other hosts have no default for it."""
+def _explicit(introduced: spec.Introduced) -> dict[str, Any]:
+    """Return the answer with the type of every entry: other hosts have no default for it."""
 
     def typed(value: Any) -> Any:
         if isinstance(value, list):
@@ -238,7 +302,7 @@ def _explicit(said: spec.Introduced) -> dict[str, Any]:
         entry = {"type": "string"} if "key" in value and "type" not in value else {}
         return {**{name: typed(its) for name, its in value.items()}, **entry}
 
-    answer: dict[str, Any] = typed(msgspec.to_builtins(said))
+    answer: dict[str, Any] = typed(msgspec.to_builtins(introduced))
     return answer
 
 
@@ -254,16 +318,16 @@ def _add(
 
 
 def check_name(name: str, taken: Collection[str] = ()) -> None:
-    """Raises BadName."""
+    """Raise BadName if the name is invalid or in `taken`."""
     if not _NAME.fullmatch(name):
-        raise BadName(f"{name!r} is no name: use letters, digits, - and _, 64 at most")
+        raise BadName(f"{name!r} is not a valid name: use letters, digits, - and _, at most 64")
     if name in taken:
-        raise BadName(f"{name!r} is given twice")
+        raise BadName(f"{name!r} is declared twice")
 
 
-def _told(one: DeclaredFunction | Group) -> spec.CommandEntry:
+def _command_entry(one: DeclaredFunction | Group) -> spec.CommandEntry:
     if isinstance(one, Group):
-        return spec.CommandEntry(one.name, description=one.description, commands=one.told())
+        return spec.CommandEntry(one.name, description=one.description, commands=one._entries())
     return spec.CommandEntry(
         one.name,
         usage=one.usage or one.name,
@@ -274,11 +338,11 @@ def _told(one: DeclaredFunction | Group) -> spec.CommandEntry:
     )
 
 
-def _told_task(one: DeclaredFunction) -> spec.Task:
+def _task_entry(one: DeclaredFunction) -> spec.Task:
     return spec.Task(one.name, description=one.description, configs=one.signature.configs() or None)
 
 
 def tools_of(given: dict[str, DeclaredFunction]) -> Iterator[spec.ToolEntry]:
-    """As `tools/list` tells them."""
+    """Yield the tools for the result of `tools/list`."""
     for one in given.values():
         yield spec.ToolEntry(one.name, one.description, one.signature.schema())

@@ -1,12 +1,12 @@
-"""The protocol's methods, answered from what a plugin gives, and the process they are answered in.
+"""The server of the SDK: the protocol's methods for a `Plugin`, and the process that serves them.
 
-A host sends `handshake`, then `initialize` if it is of generation A, then anything, then `shutdown`
-and `exit`. What comes too early or too late is refused with its own code.
+A host sends `handshake`, then `initialize` if it is of generation A, then any request, then
+`shutdown` and `exit`. A request in the wrong order is refused with its own code.
 
-Standard output is the protocol's alone from `run` on: `print` goes to standard error, which a host
-shows. (What a plugin prints and flushes before `run` is out already; hosts skip it.) The process
-ends with `exit` (0 after `shutdown`, else 1) and when its input ends: what still runs has a moment
-to finish.
+From `run` on, standard output is only for the protocol: `print` goes to standard error, which a
+host shows. (Output that a plugin flushed before `run` cannot be redirected; hosts skip it.) The
+process exits at `exit` (with 0 after `shutdown`, otherwise 1) and at EOF of its input. After EOF,
+running calls have PLUGIN_LEAVING_SECONDS to finish.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-Asked = dict[str, Any]
+Params = dict[str, Any]
 
 log = logging.getLogger("telex.plugins.sdk")
 
@@ -58,24 +58,24 @@ _INTERNAL: Final = RESERVED[Condition.INTERNAL]
 
 
 class Stage(enum.Enum):
-    STRANGER = enum.auto()
+    STARTED = enum.auto()
     INTRODUCED = enum.auto()
     READY = enum.auto()
-    LEAVING = enum.auto()
+    SHUTTING_DOWN = enum.auto()
 
 
 class SdkServer:
-    """One plugin's side of one conversation."""
+    """Serves the requests of one host for one plugin."""
 
-    def __init__(self, plugin: Plugin[Any], tell: Callable[[str, object], None]) -> None:
+    def __init__(self, plugin: Plugin[Any], notify: Callable[[str, object], None]) -> None:
         self.over = asyncio.Event()
-        """Set by `exit`."""
+        """Set at `exit`, and some time after the host disconnected."""
         self.exit_code = 0
         self._plugin = plugin
-        self._tell = tell
+        self._notify = notify
         self._workers = WorkerThreads()
-        self._logging = HostLogHandler(tell)
-        self._stage = Stage.STRANGER
+        self._logging = HostLogHandler(notify)
+        self._stage = Stage.STARTED
         self._protocol = spec.PROTOCOL_A
         self._set_up: dict[str, spec.SetupCommand] = {}
 
@@ -99,119 +99,121 @@ class SdkServer:
         return methods
 
     def close(self) -> None:
-        """Nothing is told any more."""
+        """Stop sending log records."""
         logging.getLogger().removeHandler(self._logging)
 
-    # From stranger to ready.
+    # The start.
 
-    def handshake(self, asked: Asked) -> Asked:
-        self._refuse_unless(Stage.STRANGER, Stage.INTRODUCED, Stage.READY)
-        said = _read(asked, spec.Handshake)
-        if said.protocol not in PROTOCOL_NAMES or said.protocol_version != spec.VERSION:
+    def handshake(self, params: Params) -> Params:
+        self._refuse_unless(Stage.STARTED, Stage.INTRODUCED, Stage.READY)
+        offer = _read(params, spec.Handshake)
+        if offer.protocol not in PROTOCOL_NAMES or offer.protocol_version != spec.VERSION:
             raise RpcError(
-                spec.number_of(spec.HANDSHAKE, said.protocol),
+                spec.number_of(spec.HANDSHAKE, offer.protocol),
                 f"This plugin speaks {spec.PROTOCOL_A} version {spec.VERSION}, "
-                f"not {said.protocol} version {said.protocol_version}.",
+                f"not {offer.protocol} version {offer.protocol_version}.",
             )
-        self._protocol = self._logging.protocol = said.protocol
-        if said.protocol == spec.PROTOCOL_B:  # which has no `initialize`
+        self._protocol = self._logging.protocol = offer.protocol
+        if offer.protocol == spec.PROTOCOL_B:  # which has no `initialize`
             self._configure({})
-            # Nor a way to say what it wants to hear: it gets all, and leaves out what it does not.
+            # B cannot request a log level either: it gets all records, and filters them itself.
             install_log_handler(spec.LoggingConfig(enabled=True, level="trace"), self._logging)
             self._stage = Stage.READY
         else:
             self._stage = Stage.INTRODUCED
-        capable = said.capabilities is not msgspec.UNSET
-        return self._plugin.introduced(said.protocol, capable=capable)
+        capable = offer.capabilities is not msgspec.UNSET
+        return self._plugin._introduced(offer.protocol, capable=capable)
 
-    def initialize(self, asked: Asked) -> spec.Done:
+    def initialize(self, params: Params) -> spec.Done:
         self._refuse_unless(Stage.INTRODUCED, Stage.READY)
-        said = _read(asked, spec.Initialize)
-        self._configure(values_of(said.config))
-        install_log_handler(said.logging, self._logging)
+        settings = _read(params, spec.Initialize)
+        self._configure(values_of(settings.config))
+        install_log_handler(settings.logging, self._logging)
         self._stage = Stage.READY
         return spec.Done()
 
     # Commands, tasks, tools.
 
-    def set_up_command(self, asked: Asked) -> spec.Done:
+    def set_up_command(self, params: Params) -> spec.Done:
         self._refuse_unless(Stage.READY)
-        said = _read(asked, spec.SetupCommand)
-        command = self._command(said.name)
-        _configured(command.signature, values_of(said.config))
-        self._set_up[said.name] = said
+        setup = _read(params, spec.SetupCommand)
+        command = self._command(setup.name)
+        _configured(command.signature, values_of(setup.config))
+        self._set_up[setup.name] = setup
         return spec.Done()
 
-    async def run_command(self, asked: Asked) -> spec.Done:
+    async def run_command(self, params: Params) -> spec.Done:
         self._refuse_unless(Stage.READY)
-        said = _read(asked, spec.RunCommand)
-        name = said.cmd if isinstance(said.cmd, str) else said.name
+        request = _read(params, spec.RunCommand)
+        name = request.cmd if isinstance(request.cmd, str) else request.name
         if not isinstance(name, str):
-            raise RpcError(_PARAMS, "It does not say which command: give its `name`.")
+            raise RpcError(_PARAMS, "The member `name` of the command is missing.")
         command = self._command(name)
-        if isinstance(said.plugin_config, list):
-            self._configure(values_of(_plain(said.plugin_config)))
+        if isinstance(request.plugin_config, list):
+            self._configure(values_of(_plain(request.plugin_config)))
         set_up = self._set_up.pop(name, spec.SetupCommand(name))
-        values = values_of(set_up.config) | values_of(_plain(said.config))
-        call = CommandCall(command.name, self._tell, said.progress_token, set_up.args)
-        await self._done(command, call, _configured(command.signature, values), spec.COMMAND_FAILED)
+        values = values_of(set_up.config) | values_of(_plain(request.config))
+        call = CommandCall(command.name, self._notify, request.progress_token, set_up.args)
+        arguments = _configured(command.signature, values)
+        await self._run_declared(command, call, arguments, spec.COMMAND_FAILED)
         return spec.Done()
 
-    async def validate_task(self, asked: Asked) -> spec.Done:
+    async def validate_task(self, params: Params) -> spec.Done:
         self._refuse_unless(Stage.READY)
-        said = _read(asked, spec.ValidateTask)
-        task = self._task(said.type)
-        values = values_of(said.config)
+        request = _read(params, spec.ValidateTask)
+        task = self._task(request.type)
+        values = values_of(request.config)
         arguments = _configured(task.signature, values)
-        if (validator := self._plugin.validators.get(said.type)) is not None:
-            call = TaskCall(said.type, self._tell, msgspec.UNSET, ".")
+        if (validator := self._plugin.validators.get(request.type)) is not None:
+            call = TaskCall(request.type, self._notify, msgspec.UNSET, ".")
             arguments = _configured(validator, values)
-            await self._run(validator, call, arguments, said.type, spec.INVALID_CONFIG)
+            await self._run(validator, call, arguments, request.type, spec.INVALID_CONFIG)
         return spec.Done()
 
-    async def run_task(self, asked: Asked) -> spec.Done:
+    async def run_task(self, params: Params) -> spec.Done:
         self._refuse_unless(Stage.READY)
-        said = _read(asked, spec.RunTask)
-        name = said.task_type if isinstance(said.task_type, str) else said.type
+        request = _read(params, spec.RunTask)
+        name = request.task_type if isinstance(request.task_type, str) else request.type
         if not isinstance(name, str):
-            raise RpcError(_PARAMS, "It does not say which task: give its `type`.")
+            raise RpcError(_PARAMS, "The member `type` of the task is missing.")
         task = self._task(name)
-        directory = said.dir if isinstance(said.dir, str) else "."
-        call = TaskCall(name, self._tell, said.progress_token, directory)
-        arguments = _configured(task.signature, values_of(said.config))
-        await self._done(task, call, arguments, spec.TASK_FAILED)
+        directory = request.dir if isinstance(request.dir, str) else "."
+        call = TaskCall(name, self._notify, request.progress_token, directory)
+        arguments = _configured(task.signature, values_of(request.config))
+        await self._run_declared(task, call, arguments, spec.TASK_FAILED)
         return spec.Done()
 
-    def list_tools(self, asked: Asked) -> spec.ToolsList:
+    def list_tools(self, params: Params) -> spec.ToolsList:
         self._refuse_unless(Stage.READY)
         return spec.ToolsList(list(tools_of(self._plugin.tools)))
 
-    async def call_tool(self, asked: Asked) -> spec.ToolOutput:
-        """What a tool says no with is a result: a language model reads it and tries again."""
+    async def call_tool(self, params: Params) -> spec.ToolOutput:
+        """Call a tool. Its failure is a result: a language model reads it and tries again."""
         self._refuse_unless(Stage.READY)
-        said = _read(asked, spec.ToolsCall)
-        if (tool := self._plugin.tools.get(said.name)) is None:
-            raise RpcError(_PARAMS, f"There is no tool {said.name}.")
+        request = _read(params, spec.ToolsCall)
+        if (tool := self._plugin.tools.get(request.name)) is None:
+            raise RpcError(_PARAMS, f"There is no tool {request.name}.")
         try:
-            arguments = tool.signature.called(said.arguments or {})
+            arguments = tool.signature.called(request.arguments or {})
         except msgspec.ValidationError as error:
-            raise RpcError(_PARAMS, f"{said.name}: {error}") from None
-        call = ToolCall(said.name, self._tell, said.progress_token)
+            raise RpcError(_PARAMS, f"{request.name}: {error}") from None
+        call = ToolCall(request.name, self._notify, request.progress_token)
         try:
-            return spec.ToolOutput(await self._done(tool, call, arguments, _INTERNAL))
+            return spec.ToolOutput(await self._run_declared(tool, call, arguments, _INTERNAL))
         except RpcError as failed:
             return spec.ToolOutput(failed.problem.message, is_error=True)
 
     # The end.
 
-    def shut_down(self, asked: Asked) -> object:
-        """Plain, so that it does not wait behind what it is to end; and yet it begins in a task of
-        its own, after those that came before it."""
+    def shut_down(self, params: Params) -> object:
+        """Return a coroutine, from a plain function. So the request does not wait in the queue
+        behind the calls that it should end, but still starts in its own task, after the requests
+        before it."""
         return self._shut_down()
 
     async def _shut_down(self) -> object:
-        self._refuse_unless(Stage.STRANGER, Stage.INTRODUCED, Stage.READY)
-        self._stage = Stage.LEAVING
+        self._refuse_unless(Stage.STARTED, Stage.INTRODUCED, Stage.READY)
+        self._stage = Stage.SHUTTING_DOWN
         for ending in self._plugin.endings:
             answer = ending()
             if asyncio.iscoroutine(answer):
@@ -219,18 +221,18 @@ class SdkServer:
         return True if self._protocol == spec.PROTOCOL_B else spec.Done()
 
     def exit(self) -> None:
-        asyncio.get_running_loop().call_soon(self._exit)  # a `shutdown` just before it begins first
+        asyncio.get_running_loop().call_soon(self._exit)  # after a `shutdown` that was just sent
 
     def _exit(self) -> None:
-        self.exit_code = 0 if self._stage is Stage.LEAVING else 1
+        self.exit_code = 0 if self._stage is Stage.SHUTTING_DOWN else 1
         self.over.set()
 
-    # What they share.
+    # Shared by the methods.
 
     def _refuse_unless(self, *stages: Stage) -> None:
         if self._stage in stages:
             return
-        if self._stage is Stage.LEAVING:
+        if self._stage is Stage.SHUTTING_DOWN:
             raise RpcError(spec.SHUTTING_DOWN, spec.ERRORS[spec.SHUTTING_DOWN])
         raise RpcError(spec.NOT_INITIALIZED, spec.ERRORS[spec.NOT_INITIALIZED])
 
@@ -238,41 +240,43 @@ class SdkServer:
         if self._plugin.shape is None:
             return
         try:
-            self._plugin.configure(configured_struct(self._plugin.shape, values))
+            self._plugin._configure(configured_struct(self._plugin.shape, values))
         except msgspec.ValidationError as error:
             if self._protocol == spec.PROTOCOL_B and not values:
-                return  # its host says them with each command
+                return  # a host of generation B sends them with each command
             raise RpcError(spec.INVALID_CONFIG, f"{self._plugin.name}: {error}") from None
 
     def _command(self, name: str) -> DeclaredFunction:
-        found = self._plugin.commands.find(name)
+        found = self._plugin.commands._find(name)
         if found is None:
             raise self._error(spec.INVALID_COMMAND, f"There is no command {name}.")
         if isinstance(found, Group):
-            raise self._error(spec.NOT_RUNNABLE, f"{name} is a group of commands; say which one.")
+            raise self._error(spec.NOT_RUNNABLE, f"{name} is a group; name one of its commands.")
         return found
 
-    def _error(self, condition: int, *said: Any) -> RpcError:
-        """An error, with the number that the host's generation has for it."""
-        return RpcError(spec.number_of(condition, self._protocol), *said)
+    def _error(self, condition: int, *arguments: Any) -> RpcError:
+        """Return an error with the number of the host's generation."""
+        return RpcError(spec.number_of(condition, self._protocol), *arguments)
 
     def _task(self, name: str) -> DeclaredFunction:
         if (found := self._plugin.tasks.get(name)) is None:
             raise RpcError(_PARAMS, f"There is no task of the type {name}.")
         return found
 
-    async def _done(self, given: DeclaredFunction, call: Call, arguments: Asked, code: int) -> Any:
-        return await self._run(given.signature, call, arguments, given.name, code)
+    async def _run_declared(
+        self, declared: DeclaredFunction, call: Call, arguments: Params, code: int
+    ) -> Any:
+        return await self._run(declared.signature, call, arguments, declared.name, code)
 
     async def _run(
-        self, signature: Signature, call: Call, arguments: Asked, name: str, code: int
+        self, signature: Signature, call: Call, arguments: Params, name: str, code: int
     ) -> Any:
-        """The function's result, or what it raised as an answer with the code."""
+        """Return the function's result. Raises its exception as an RpcError with this code."""
         work = partial(signature.function, *([call] if signature.wants_call else []), **arguments)
         try:
             return await (work() if signature.is_async else self._workers.run(work))
         except asyncio.CancelledError:
-            call.cancel()
+            call._cancel()
             raise
         except InvalidConfig as invalid:
             raise RpcError(spec.INVALID_CONFIG, f"{name}: {invalid}", *_data(invalid)) from None
@@ -282,13 +286,13 @@ class SdkServer:
             raise
         except Exception as error:
             log.error("%s failed", name, exc_info=error)
-            said = f"{name} failed: {type(error).__name__}: {error}"
-            raise self._error(code, said) from error
+            message = f"{name} failed: {type(error).__name__}: {error}"
+            raise self._error(code, message) from error
 
 
 def _plain(config: list[spec.KeyValue] | msgspec.UnsetType) -> list[spec.KeyValue]:
-    """Without tables: a host of generation B puts the values of every command, by its name, among
-    those of the plugin."""
+    """Return the values without tables: a host of generation B sends the values of every command,
+    as a table with its name, among those of the plugin."""
     pairs = config if isinstance(config, list) else []
     return [pair for pair in pairs if pair.type != spec.CONFIGS]
 
@@ -297,23 +301,23 @@ def _data(failed: Failed) -> tuple[object, ...]:
     return () if failed.data is None else (failed.data,)
 
 
-def _read(asked: Asked, kind: type[T]) -> T:
-    """The parameters as their type; null is as good as omitted."""
-    bare = without_nulls(asked)
+def _read(params: Params, kind: type[T]) -> T:
+    """Convert the parameters; a null member means absent."""
+    bare = without_nulls(params)
     for name in _CONFIGS & bare.keys():
         if isinstance(bare[name], list):
-            bare[name] = [pair for pair in bare[name] if not _is_unsaid(pair)]
+            bare[name] = [pair for pair in bare[name] if not _has_no_value(pair)]
     try:
         return msgspec.convert(bare, kind)
     except msgspec.ValidationError as error:
         raise RpcError(_PARAMS, f"The parameters are not valid. {error}") from None
 
 
-def _is_unsaid(pair: object) -> bool:
+def _has_no_value(pair: object) -> bool:
     return isinstance(pair, dict) and "value" not in pair
 
 
-def _configured(signature: Signature, values: dict[str, object]) -> Asked:
+def _configured(signature: Signature, values: dict[str, object]) -> Params:
     try:
         return signature.configured(values)
     except msgspec.ValidationError as error:
@@ -323,26 +327,25 @@ def _configured(signature: Signature, values: dict[str, object]) -> Asked:
 
 DIALECT: Final = JsonRpc(CODES, cancel_method="$/cancelRequest")
 _BY_HAND = """\
-{name} is a plugin: a program talks to it on its standard input and output, not a person.
+{name} is a plugin: it is used by a program over standard input and output, not by a person.
 Try: telex plugin check {path}
 """
 
 
 def run(plugin: Plugin[Any]) -> NoReturn:
-    """Be this plugin until the end of the process."""
+    """Serve this plugin on standard input and output, then exit the process."""
     if sys.stdin is not None and sys.stdin.isatty():
         sys.exit(_BY_HAND.format(name=plugin.name, path=sys.argv[0]).rstrip())
     if sys.stdout is not None:
         sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # a real one here
     code = asyncio.run(_serve(plugin))
-    os.dup2(2, 1)  # what is still printed, by a thread or at exit, is no message either
+    os.dup2(2, 1)  # redirects later output, of a thread or at exit, to standard error
     sys.exit(code)
 
 
 async def _serve(plugin: Plugin[Any]) -> int:
     async with open_stdio(LSP) as channel:
-        telling = _Telling(channel)
-        service = SdkServer(plugin, telling)
+        service = SdkServer(plugin, _Notifier(channel))
         async with _Peer(channel, service) as peer:
             over = asyncio.create_task(peer.closed())
             over.add_done_callback(lambda _: service.over.set())
@@ -354,7 +357,8 @@ async def _serve(plugin: Plugin[Any]) -> int:
 
 
 class _Peer(Peer):
-    """A peer that does not wait for ever for its own functions when the host is gone."""
+    """A peer that waits only PLUGIN_LEAVING_SECONDS for running functions after the host
+    disconnected."""
 
     def __init__(self, channel: Channel, service: SdkServer) -> None:
         self._service = service
@@ -365,11 +369,12 @@ class _Peer(Peer):
         super().finished()
 
 
-class _Telling:
-    """Notifications, from the event loop or any thread, in order with the answers.
+class _Notifier:
+    """Sends notifications, from the event loop or any thread, in order with the responses.
 
-    They do not wait: a function that logs is not to stand still because the host does not read.
-    What there is no room for is dropped, and how much that was is told when there is.
+    It never waits: a function that logs must not block because the host does not read. If too many
+    bytes are unsent, notifications are dropped; when there is room again, a log record has their
+    number.
     """
 
     def __init__(self, channel: Channel) -> None:
@@ -390,10 +395,9 @@ class _Telling:
             self._dropped += 1
             return
         if self._dropped:
-            words = f"{self._dropped} messages were not sent: nobody read them"
-            lost = {"level": "warn", "msg": words}
+            text = f"{self._dropped} messages were dropped: the host did not read them"
             self._dropped = 0
-            self._channel.send(DIALECT.encode(Notification("log", lost)))
+            self._channel.send(DIALECT.encode(Notification("log", {"level": "warn", "msg": text})))
         self._channel.send(body)
 
 
@@ -401,11 +405,11 @@ _Job = tuple[Callable[[], Any], "asyncio.Future[Any]"]
 
 
 class WorkerThreads:
-    """The threads that plain functions run in. Belongs to the event loop it is made in.
+    """The threads for plain functions, for one event loop.
 
-    Not an executor of the standard library: Python waits for those when it exits, and a plugin that
-    is told to end must not wait for a function that does not look at `call.cancelled`. These are
-    daemons, and never more than calls at once, which the peer bounds.
+    This is not an executor of the standard library: Python waits for executor threads at exit, and
+    a plugin must not wait at `exit` for a function that ignores `call.cancelled`. These threads are
+    daemons. There are never more than concurrent calls, which the peer limits.
     """
 
     def __init__(self) -> None:
@@ -414,7 +418,8 @@ class WorkerThreads:
         self._free = 0
 
     async def run(self, work: Callable[[], Any]) -> Any:
-        """Its result, or what it raises. Cancelling this stops the waiting and not the work."""
+        """Return the result of the work, or raise its exception. To cancel this stops the wait and
+        not the work."""
         done: asyncio.Future[Any] = self._loop.create_future()
         if self._free:
             self._free -= 1
@@ -429,26 +434,27 @@ class WorkerThreads:
             try:
                 result = work()
             except BaseException as error:  # noqa: BLE001  it is raised again, where it is awaited
-                told: tuple[Callable[[Any], None], Any] = (
+                outcome: tuple[Callable[[Any], None], Any] = (
                     done.set_exception,
-                    _sendable_error(error),
+                    _as_exception(error),
                 )
             else:
-                told = (done.set_result, result)
+                outcome = (done.set_result, result)
             if self._loop.is_closed():
                 return
-            self._loop.call_soon_threadsafe(self._finish, done, *told)
+            self._loop.call_soon_threadsafe(self._finish, done, *outcome)
 
-    def _finish(self, done: asyncio.Future[Any], tell: Callable[[Any], None], what: Any) -> None:
+    def _finish(self, done: asyncio.Future[Any], settle: Callable[[Any], None], value: Any) -> None:
         self._free += 1
         if not done.done():
-            tell(what)
+            settle(value)
 
 
-def _sendable_error(error: BaseException) -> BaseException:
-    """A function that calls `sys.exit` has failed; the plugin has not been told to end."""
+def _as_exception(error: BaseException) -> BaseException:
+    """Wrap exceptions such as SystemExit: a function that calls `sys.exit` has failed, but the
+    plugin must not exit."""
     if isinstance(error, Exception) and not isinstance(error, StopIteration):
         return error
-    told = RuntimeError(f"it raised {error!r}")
-    told.__cause__ = error
-    return told
+    wrapped = RuntimeError(f"it raised {error!r}")
+    wrapped.__cause__ = error
+    return wrapped

@@ -2,9 +2,9 @@
 
     def link(call: TaskCall, source: Path, dry_run: Annotated[bool, "change nothing"] = False)
 
-has the entries `source`, a path that has to be given, and `dry-run`, a bool. Tools have the same
-parameters as arguments, under their own names. Values are checked by msgspec, strictly: the host
-has typed them by the entries already.
+has the entries `source`, a required path, and `dry-run`, a bool. A tool has the same parameters as
+arguments, under their Python names. msgspec checks the values strictly: the host has already
+converted them to the types of the entries.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _TYPES: Final[dict[Any, spec.ValueType]] = {
 
 
 class NotConfigurable(TypeError):
-    """A parameter that no configuration entry can hold."""
+    """A parameter has a type that no configuration entry can have."""
 
 
 class Signature:
-    """What one function takes."""
+    """The parameters of one function."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
@@ -63,11 +63,11 @@ class Signature:
         return self.doc.partition("\n")[0] or None
 
     def configs(self) -> list[spec.ConfigEntry]:
-        """Its parameters as entries."""
+        """Return the parameters as configuration entries. Raises NotConfigurable."""
         return [self._entry(one) for one in self._parameters]
 
     def schema(self) -> dict[str, Any]:
-        """Its parameters as the schema of one object, with everything that it refers to inside."""
+        """Return the parameters as the schema of one object, with referenced schemas in `$defs`."""
         (schema,), parts = msgspec.json.schema_components(
             [self._shape(str)], schema_hook=_path_schema, ref_template="#/$defs/{name}"
         )
@@ -76,11 +76,11 @@ class Signature:
         return {**own, "$defs": parts} if parts else own
 
     def configured(self, values: Mapping[str, object]) -> dict[str, Any]:
-        """Keyword arguments from entries' values. Raises msgspec.ValidationError."""
+        """Return keyword arguments from values of entries. Raises msgspec.ValidationError."""
         return self._converted(values, key)
 
     def called(self, values: Mapping[str, object]) -> dict[str, Any]:
-        """Keyword arguments from a tool's. Raises msgspec.ValidationError."""
+        """Return keyword arguments from arguments of a tool. Raises msgspec.ValidationError."""
         return self._converted(values, str)
 
     def _converted(
@@ -90,12 +90,13 @@ class Signature:
         return {one.name: getattr(shaped, one.name) for one in self._parameters}
 
     def _shape(self, rename: Callable[[str], str]) -> type[msgspec.Struct]:
-        """Made once: to make a type takes longer than a whole call."""
+        """Return the struct of the parameters. It is created once, because that takes longer than a
+        whole call."""
         if rename not in self._shapes:
-            self._shapes[rename] = self._made(rename)
+            self._shapes[rename] = self._define(rename)
         return self._shapes[rename]
 
-    def _made(self, rename: Callable[[str], str]) -> type[msgspec.Struct]:
+    def _define(self, rename: Callable[[str], str]) -> type[msgspec.Struct]:
         fields = [
             (one.name, self._kinds[one.name], _default(one.default)) for one in self._parameters
         ]
@@ -104,7 +105,7 @@ class Signature:
         return msgspec.defstruct(name, required_first, rename=rename, kw_only=True)
 
     def _entry(self, one: inspect.Parameter) -> spec.ConfigEntry:
-        kind, words, flag = _told(self._kinds[one.name])
+        kind, words, flag = _annotations(self._kinds[one.name])
         default = None if one.default is inspect.Parameter.empty else one.default
         value = msgspec.to_builtins(default, enc_hook=str)
         return spec.ConfigEntry(key(one.name), value, _value_type(one.name, kind), words, flag)
@@ -114,18 +115,18 @@ _NAMED: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYW
 
 
 def key(name: str) -> str:
-    """A parameter's name as the key of an entry, which is often typed on a command line."""
+    """Return a parameter's name as the key of an entry, with hyphens for command lines."""
     return name.strip("_").replace("_", "-")
 
 
 def values_of(config: list[spec.KeyValue] | msgspec.UnsetType | None) -> dict[str, object]:
-    """A configuration as it comes. What is null was not said."""
+    """Return the values of a configuration by key. Null values are left out."""
     pairs = config if isinstance(config, list) else []
     return {pair.key: _value(pair) for pair in pairs if pair.value is not None}
 
 
 def _value(pair: spec.KeyValue) -> object:
-    """The value, with tables as mappings."""
+    """Return the value, with tables as dicts."""
     if pair.type != spec.CONFIGS or not isinstance(pair.value, list):
         return pair.value
     inner = (one for one in pair.value if isinstance(one, dict) and isinstance(one.get("key"), str))
@@ -134,12 +135,12 @@ def _value(pair: spec.KeyValue) -> object:
 
 
 def struct_configs(shape: type[msgspec.Struct]) -> list[spec.ConfigEntry]:
-    """A struct's fields as entries: the plugin's own configuration."""
+    """Return a struct's fields as entries, for the plugin's own configuration."""
     return [_field_entry(field, shape) for field in msgspec.structs.fields(shape)]
 
 
 def configured_struct(shape: type[msgspec.Struct], values: Mapping[str, object]) -> msgspec.Struct:
-    """The plugin's own configuration. Raises msgspec.ValidationError."""
+    """Return the plugin's own configuration from values. Raises msgspec.ValidationError."""
     names = {key(field.name): field.encode_name for field in msgspec.structs.fields(shape)}
     known = {names.get(name, name): value for name, value in values.items()}
     return msgspec.convert(known, shape, dec_hook=_path)
@@ -147,7 +148,7 @@ def configured_struct(shape: type[msgspec.Struct], values: Mapping[str, object])
 
 def _field_entry(field: msgspec.structs.FieldInfo, shape: type) -> spec.ConfigEntry:
     hint = get_type_hints(shape, include_extras=True)[field.name]
-    kind, words, flag = _told(_worded(hint))
+    kind, words, flag = _annotations(_worded(hint))
     default = field.default
     if field.default_factory is not NODEFAULT:
         default = field.default_factory()
@@ -160,7 +161,7 @@ def _is_call(hint: object) -> bool:
 
 
 def _worded(hint: Any) -> Any:
-    """`Annotated[T, "words"]` as msgspec knows it."""
+    """Convert `Annotated[T, "words"]` to msgspec's form, with a `Meta`."""
     if get_origin(hint) is not Annotated:
         return hint
     kind, *notes = get_args(hint)
@@ -169,7 +170,8 @@ def _worded(hint: Any) -> Any:
     return kind
 
 
-def _told(hint: Any) -> tuple[Any, str | None, spec.Flag | None]:
+def _annotations(hint: Any) -> tuple[Any, str | None, spec.Flag | None]:
+    """Return the type, its description and its flag."""
     if get_origin(hint) is not Annotated:
         return hint, None, None
     kind, *notes = get_args(hint)
@@ -186,8 +188,8 @@ def _value_type(name: str, kind: Any) -> spec.ValueType:
         return "string"
     if kind not in _TYPES:
         raise NotConfigurable(
-            f"{name!r} is of the type {kind}; a configuration entry holds a bool, an int, a str, a "
-            "Path, or a list of one of them"
+            f"{name!r} has the type {kind}; a configuration entry must be a bool, an int, a str, a "
+            "Path, or a list of one of these"
         )
     return _TYPES[kind]
 
@@ -203,7 +205,7 @@ def _default(default: object) -> object:
 def _path(kind: type, value: object) -> object:
     if kind is Path and isinstance(value, str):
         return Path(value)
-    raise NotImplementedError(f"{kind} is not one of the types a plugin can take")
+    raise NotImplementedError(f"{kind} is not a type that a plugin can receive")
 
 
 def _path_schema(kind: type) -> dict[str, Any]:

@@ -1,7 +1,8 @@
-"""What `telex plugin new` writes: one of the files beside this one, with the plugin's name in it.
+"""The plugin that `telex plugin new` writes: one of the files beside this one, with the plugin's
+name.
 
-Each is a plugin that works and passes `telex plugin check`, so that an author changes something
-that runs. Those in shell and for Node are the examples in `examples/plugins`, too.
+Each is a working plugin that passes `telex plugin check`, so that an author changes running code.
+The plugins in shell and for Node are also the examples in `examples/plugins`.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ LANGUAGES: Final = {"python": "greet.py", "shell": "greet.sh", "node": "greet.mj
 _HERE: Final = Path(__file__).parent
 _NAME: Final = "greet"
 _PLACES: Final = ("NAME={}\n", 'NAME = "{}"', 'Plugin("{}"', "./{}\n")
-"""Where the name stands."""
+"""The places of the name."""
 
 
 class FileTaken(Exception):
-    """Something is there already, and it is not replaced."""
+    """The file exists already and is not replaced."""
 
 
 def write_skeleton(path: Path, name: str, language: str) -> None:
@@ -31,13 +32,13 @@ def write_skeleton(path: Path, name: str, language: str) -> None:
             file.write(text)
             os.fchmod(file.fileno(), 0o755)
     except FileExistsError:
-        raise FileTaken(f"{path} is there already; choose another name or --dir") from None
+        raise FileTaken(f"{path} exists already; choose another name or --dir") from None
 
 
 def skeleton(name: str, language: str) -> str:
     text = (_HERE / LANGUAGES[language]).read_text(encoding="utf-8")
     for place in _PLACES:
         text = text.replace(place.format(_NAME), place.format(name))
-    if language == "python":  # the one that has telex
+    if language == "python":  # this interpreter has telex
         text = text.replace("#!/usr/bin/env python3\n", f"#!{sys.executable}\n", 1)
     return text

@@ -3,8 +3,8 @@
 //
 //   telex plugin check ./greet
 //
-// Messages come on standard input and go to standard output, as JSON-RPC behind a Content-Length
-// header. Standard error is for people: use console.error, never console.log.
+// Messages are read from standard input and written to standard output, as JSON-RPC after a
+// Content-Length header. Standard error is for people: use console.error, never console.log.
 
 import { writeFile } from "node:fs/promises";
 import { resolve } from "node:path";
@@ -18,7 +18,7 @@ class Refused extends Error {
   }
 }
 
-// --- What it gives -------------------------------------------------------------------------------
+// --- Features ------------------------------------------------------------------------------------
 
 const commands = {
   hello: {
@@ -216,4 +216,4 @@ process.stdin.on("data", (chunk) => {
     else void receive(content);
   }
 });
-process.stdin.on("end", () => process.exit(0)); // nobody is there any more
+process.stdin.on("end", () => process.exit(0)); // the host has disconnected

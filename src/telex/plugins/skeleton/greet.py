@@ -3,8 +3,8 @@
 
     telex plugin check --run hello ./greet
 
-What a function takes is what it can be configured with. `print` and `logging` both reach the
-person: standard output belongs to the protocol, and the SDK sees to that.
+The parameters of a function are its configuration. `print` and `logging` both reach the person:
+standard output is for the protocol, so the SDK redirects `print` to standard error.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def check_write(path: Path) -> None:
 
 @plugin.tool()
 def greeting(name: str) -> str:
-    """What to say to someone."""
+    """Return a greeting."""
     return f"Hello, {name}!"
 
 

@@ -3,8 +3,8 @@
 #
 #   telex plugin check ./greet
 #
-# Messages come on standard input and go to standard output, as JSON-RPC behind a Content-Length
-# header. Standard error is for people. What you change is below "What it gives"; the rest is JSON
+# Messages are read from standard input and written to standard output, as JSON-RPC after a
+# Content-Length header. Standard error is for people. Change the part "Features"; the rest is JSON
 # and framing, with nothing but the shell, dd, tr and sed.
 
 LC_ALL=C # one character is one byte, also for ${#text}
@@ -13,7 +13,7 @@ CR=$(printf '\r')
 NL='
 '
 
-# --- What it gives -------------------------------------------------------------------------------
+# --- Features ------------------------------------------------------------------------------------
 
 NAME=greet
 
@@ -46,8 +46,8 @@ write_file() { # in the directory $1
 	printf %s "$config_text" 2>/dev/null >"$file" && log info "wrote $file"
 }
 
-# A request, or a notification if id is empty. What was asked is in $method and in the variables
-# that `take` sets.
+# Handle a request, or a notification if id is empty. The method is in $method, and the parameters
+# are in the variables that `take` sets.
 answer() {
 	case $method in
 	exit) [ -n "$closing" ] && exit 0 || exit 1 ;;
@@ -85,7 +85,7 @@ give() {
 	runCommand:hello)
 		config_name=${config_name:-$set_name} config_loud=${config_loud:-$set_loud}
 		set_name= set_loud=
-		hello && result '{}' || failure -32004 "It could not be said."
+		hello && result '{}' || failure -32004 "The greeting could not be printed."
 		;;
 	setupCommand:* | runCommand:*) failure -32002 "There is no such command." ;;
 	*) give_task ;;
@@ -128,8 +128,8 @@ log() {
 	send "{\"jsonrpc\": \"2.0\", \"method\": \"log\", \"params\": {\"level\": \"$1\", \"msg\": \"$escaped\"}}"
 }
 
-# Read one message into $body. False at the end of the input. `read` takes a byte at a time from a
-# pipe, so dd finds the content where the header ends.
+# Read one message into $body. False at EOF. `read` reads byte by byte from a pipe, so dd starts
+# right after the header.
 receive() {
 	length= body= line=.
 	while [ -n "$line" ]; do
@@ -149,8 +149,8 @@ receive() {
 
 # --- JSON ----------------------------------------------------------------------------------------
 
-# What was said is read once, from left to right. $path says where we are: {params{config[{key is
-# the key of an entry of the configuration. Each scalar is given to `take`, with its raw text.
+# The message is parsed once, from left to right. $path is the current position: {params{config[{key
+# is the key of an entry of the configuration. Each scalar is passed to `take`, with its raw text.
 
 take() {
 	case $1 in
@@ -167,7 +167,7 @@ take() {
 	esac
 }
 
-# An entry of the configuration is whole: only keys we know become variables.
+# An entry of the configuration is complete: only known keys become variables.
 take_entry() {
 	[ "$value" = null ] && value=
 	unquote "$value"
@@ -180,7 +180,7 @@ take_entry() {
 	key= value=
 }
 
-# The tokens of $body, each on a line of its own: JSON has no raw line breaks inside strings.
+# Print the tokens of $body, one on each line: JSON has no raw line breaks inside strings.
 tokens() {
 	printf '%s\n' "$body" | tr '\n\r\t' '   ' | sed 's/"[^"\\]*\(\\.[^"\\]*\)*"/\
 &\
@@ -189,7 +189,7 @@ tokens() {
 /g' | sed 's/^ *//; s/ *$//; /^$/d'
 }
 
-# Read $body. False if it is not JSON.
+# Parse $body. False if it is not JSON.
 parse() {
 	path= expect=value
 	while IFS= read -r token; do
@@ -220,7 +220,7 @@ scalar() {
 	take "$path" "$1" && after
 }
 
-# A name that is no plain word is none we know.
+# A name that is no plain word is unknown.
 member() {
 	case $1 in
 	*[!A-Za-z0-9_\"]*) path=$path'?' ;;
@@ -249,7 +249,7 @@ after() {
 	[ -n "$path" ] && expect=more || expect=end
 }
 
-# Set $text to what the raw string says; anything else stays as it is.
+# Set $text to the value of the raw string; other tokens stay as they are.
 unquote() {
 	text=$1
 	case $text in
@@ -282,7 +282,7 @@ unquote() {
 	done
 }
 
-# Add one to $text, in UTF-8. The first half of a pair waits in $high for the second.
+# Append a code point to $text, in UTF-8. The first half of a surrogate pair is kept in $high.
 codepoint() {
 	if [ "$1" -ge 55296 ] && [ "$1" -le 56319 ]; then
 		high=$(($1 - 55296))
@@ -302,7 +302,7 @@ codepoint() {
 	text=$text$(for byte; do printf "\\$(printf %03o "$byte")"; done && echo .) && text=${text%.}
 }
 
-# Set $escaped to the text as it stands between quotes.
+# Set $escaped to the text as a JSON string without its quotes.
 escape() {
 	escaped=$(printf %s "$1" | tr '\001-\010\013-\037' '?' | sed 's/[\\"]/\\&/g; s/	/\\t/g; $!s/$/\\n/' | tr -d '\n')
 }

@@ -1,4 +1,4 @@
-"""Messages <-> JSON, in two spellings: JSON-RPC 2.0, and JSON terminal escapes."""
+"""Encodings of messages as JSON: JSON-RPC 2.0, and JSON terminal escapes."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ if TYPE_CHECKING:
 
 
 class Dialect(Protocol):
-    """What a peer needs of a spelling. Implementations are stateless and may be shared."""
+    """The encoding that a peer uses. Implementations are stateless and may be shared."""
 
     @property
     def default_timeout(self) -> float | None:
-        """Seconds a call waits when the caller did not say; None is for as long as it takes."""
+        """Seconds a call waits when the caller gives no timeout; None means without limit."""
         ...
 
     @property
     def streams(self) -> bool:
-        """Whether requests and replies may come in parts."""
+        """Whether requests and replies may have several parts."""
         ...
 
     @property
     def cancels(self) -> bool:
-        """Whether a cancel has a spelling here."""
+        """Whether the dialect can express a cancel."""
         ...
 
     def new_id(self, count: int) -> int | str:
-        """The id of this side's count-th call."""
+        """Return the id of this side's count-th call."""
         ...
 
     def encode(self, message: Message) -> bytes:
-        """One frame's body. Raises what msgspec raises for data that is not JSON."""
+        """Return the body of one frame. Raises msgspec's errors for data that is not JSON."""
         ...
 
     def encode_batch(self, answers: Sequence[Message]) -> bytes: ...
 
     def decode(self, body: bytes) -> Message | Malformed | Batch:
-        """Never raises for what the bytes are."""
+        """Return the message in a frame. No input makes it raise."""
         ...
 
     def answer_to(self, fault: Fault) -> Failure | None:
-        """What to tell a peer whose bytes were not even a frame."""
+        """Return the error to send to a peer whose bytes were not a frame, if any."""
         ...

@@ -1,12 +1,14 @@
-"""The packets of JSON terminal escapes, both ways.
+"""The packets of JSON terminal escapes, in both directions.
 
-`command`, `rpcid`/`resid`, `timeout`, `cont`, `error`, `datatype`, `data`, `data64` as the spec has
-them; `cancel` is an extension. Wave's `reqid` is read as `rpcid`, and written by `WaveEscapes`.
-Bytes travel as `data64` with the datatype `binary`; other `data64` is JSON in base64.
+`command`, `rpcid`/`resid`, `timeout`, `cont`, `error`, `datatype`, `data`, `data64` as the spec
+defines them; `cancel` is an extension. Wave's `reqid` is read as `rpcid`, and written by
+`WaveEscapes`. Bytes are sent as `data64` with the datatype `binary`; other `data64` is JSON in
+base64.
 
-Replies land on a program's input, so what goes into them is ours alone: an id that is not plain
-(`[A-Za-z0-9._:-]`, up to 64) gets no reply at all, and the standard errors are fixed sentences that
-never quote what was asked. That there is no such command may be followed by the nearest of ours.
+Replies are typed into a program's input, so they contain only text of our own. A request with an id
+that is not plain (`[A-Za-z0-9._:-]`, up to 64) gets no reply at all, and the standard errors are
+fixed sentences that never quote the request. The error for an unknown command may be followed by
+the nearest commands of ours.
 """
 
 from __future__ import annotations
@@ -54,7 +56,7 @@ CODES: Final[dict[Condition, str]] = {
 }
 BINARY: Final = "binary"
 
-_TWICE: Final = "A name stands twice in one object."
+_TWICE: Final = "A name occurs twice in one object."
 _PLAIN_ID = re.compile(r"[A-Za-z0-9._:-]{1,64}")
 _CODED = re.compile(r"(EC-?[A-Z0-9]+):\s*(.*)", re.DOTALL)
 
@@ -88,12 +90,12 @@ _encode = msgspec.json.Encoder().encode
 
 
 class _NotAPacket(Exception):
-    """Inside this module only: JSON that breaks a rule of packets, with the rule."""
+    """Internal: valid JSON that breaks a rule of packets; the message is the rule."""
 
 
 @dataclass(frozen=True, slots=True)
 class JsonEscapes:
-    """The dialect. 5 s is what a call waits when it does not say, as in the original."""
+    """The dialect of JSON escapes. A call without a timeout waits 5 s, as in the original."""
 
     default_timeout: float | None = 5.0
     streams: ClassVar[bool] = True
@@ -123,13 +125,13 @@ class JsonEscapes:
             return _malformed(packet, Problem.of(Condition.REQUEST, str(broken)))
 
     def answer_to(self, fault: Fault) -> Failure | None:
-        """A frame that could not be read has no id to answer to."""
+        """Return None: a frame that could not be read has no id to answer to."""
         return None
 
 
 @dataclass(frozen=True, slots=True)
 class WaveEscapes(JsonEscapes):
-    """The same, written as Wave's programs read it: the id of a request is its `reqid`."""
+    """The same dialect, as Wave's programs read it: the id of a request is its `reqid`."""
 
     def encode(self, message: Message) -> bytes:
         packet = _outgoing(message)
@@ -172,11 +174,11 @@ def _error(problem: Problem) -> str:
 
 
 def _nearest(problem: Problem) -> tuple[str, ...]:
-    """The commands of ours that are nearest to an unknown one, if each is as plain as ours are."""
+    """Return the known commands nearest to an unknown one, if all of their names are plain."""
     data = problem.data
     try:
         near = _near.decode(data if isinstance(data, Raw) else _encode(data)).nearest
-    except (msgspec.DecodeError, TypeError):  # no nearest names, or none at all
+    except (msgspec.DecodeError, TypeError):  # the error has other data, or none
         return ()
     return near if all(_PLAIN_ID.fullmatch(name) for name in near) else ()
 
@@ -217,7 +219,7 @@ def _rpcid(packet: _Incoming) -> str | UnsetType:
 
 
 def _hint(packet: _Incoming) -> str | None:
-    """The datatype, unless it says `binary`: then the data are bytes and say so themselves."""
+    """Return the datatype, except `binary`: binary data are bytes, so the type is known."""
     return packet.datatype if packet.datatype not in (UNSET, BINARY) else None
 
 
@@ -244,7 +246,7 @@ def _data(packet: _Incoming) -> object:
 
 
 def _ambiguous(packet: _Incoming, names: frozenset[str]) -> Malformed:
-    """Answered where it is plain to whom: not if that is what stands there twice."""
+    """Return the error for repeated names, with an answer only if the id itself is unambiguous."""
     problem = Problem.of(Condition.PARSE, _TWICE)
     if not names.isdisjoint(("rpcid", "reqid", "resid")):
         return Malformed(problem)

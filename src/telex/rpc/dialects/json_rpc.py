@@ -1,12 +1,15 @@
-"""JSON-RPC 2.0, strictly, and the same both ways.
+"""JSON-RPC 2.0, strictly, and the same in both directions.
 
-Decisions where the specs differ: an explicit null id makes a notification, or is refused where the
-protocol says so; ids are integers, however they are spelled (`1.0` is 1), or strings, and anything
-else is an invalid request; null members
-are as good as omitted, so that a success may carry `"error": null`; an answer with both or neither
-of result and error is malformed, as is a request with either, and the call of ours that has its id
-fails. Batches are taken where the protocol takes them. A cancel has a spelling only where the
-protocol gives it one (`$/cancelRequest`).
+Decisions where the specs differ:
+
+- An explicit null id makes a notification, or is refused where the protocol requires it.
+- Ids are integers, however they are spelled (`1.0` is 1), or strings; any other id is an invalid
+  request.
+- Null members count as omitted, so a success may carry `"error": null`.
+- A response with both or neither of result and error is malformed, as is a request with either. The
+  call of ours that has its id fails.
+- Batches are accepted where the protocol accepts them.
+- A cancel exists only where the protocol defines a method for it (`$/cancelRequest`).
 
 Used by automation, plugins and the agent, each with its own error numbers.
 """
@@ -49,7 +52,7 @@ class _Error(Struct, omit_defaults=True):
 
 
 class _Envelope(Struct):
-    """Any message, as it comes in."""
+    """The members of any message, as received."""
 
     jsonrpc: str
     id: int | float | str | UnsetType | None = UNSET
@@ -60,7 +63,7 @@ class _Envelope(Struct):
 
 
 class _Asked(Struct, omit_defaults=True, tag_field="jsonrpc", tag="2.0"):
-    """A request or notification, as it goes out."""
+    """A request or notification, as it is sent."""
 
     method: str
     id: int | str | UnsetType = UNSET
@@ -68,7 +71,7 @@ class _Asked(Struct, omit_defaults=True, tag_field="jsonrpc", tag="2.0"):
 
 
 class _Answered(Struct, omit_defaults=True, tag_field="jsonrpc", tag="2.0"):
-    """A response, as it goes out."""
+    """A response, as it is sent."""
 
     id: int | str | None
     result: Any = UNSET
@@ -89,16 +92,16 @@ _encode = msgspec.json.Encoder().encode
 
 @dataclass(frozen=True, slots=True)
 class JsonRpc:
-    """The dialect, with what a protocol decides about it."""
+    """The JSON-RPC dialect, with the options that a protocol chooses."""
 
     codes: Mapping[Condition, int] = field(default_factory=lambda: RESERVED)
     """The protocol's numbers for conditions; those it does not name are internal errors."""
     batches: bool = False
     null_ids: bool = True
-    """Whether a request may say `"id": null`, which makes it a notification."""
+    """Whether a request may have `"id": null`, which makes it a notification."""
     cancel_method: str | None = None
     id_prefix: str = ""
-    """Of this side's own ids; without one they are integers."""
+    """Prefix of this side's own ids; without one the ids are integers."""
     default_timeout: float | None = None
     streams: ClassVar[bool] = False
 
@@ -128,7 +131,7 @@ class JsonRpc:
             case Cancel(id) if self.cancel_method is not None:
                 return _Asked(self.cancel_method, UNSET, _CancelParams(id))
             case Part() | Reply() | Cancel():
-                raise ValueError(f"JSON-RPC has no spelling for {message}")
+                raise ValueError(f"JSON-RPC cannot express {message}")
 
     def _error(self, problem: Problem) -> _Error:
         return _Error(self._number(problem.code), problem.message, problem.data)
@@ -147,7 +150,7 @@ class JsonRpc:
 
     def _decode_batch(self, body: bytes) -> Malformed | Batch:
         if not self.batches:
-            return _invalid("This protocol takes no batches.")
+            return _invalid("This protocol does not accept batches.")
         try:
             members = strict_json.decode(body, _several)
         except strict_json.NotStrictJson as error:
@@ -167,7 +170,7 @@ class JsonRpc:
             return _misshapen(body, 'The member `jsonrpc` is not "2.0".')
         if isinstance(envelope.id, float):
             if (whole := _whole(envelope.id)) is None:
-                return _misshapen(body, f"The id {envelope.id!r} is no whole number up to 2**53.")
+                return _misshapen(body, f"The id {envelope.id!r} is not an integer up to 2**53.")
             envelope.id = whole
         if isinstance(envelope.method, str):
             return self._asked(envelope, envelope.method)
@@ -176,7 +179,7 @@ class JsonRpc:
     def _asked(self, envelope: _Envelope, method: str) -> Message | Malformed:
         id = envelope.id if isinstance(envelope.id, (int, str)) else None
         if id is None and envelope.id is not UNSET and not self.null_ids:
-            return _invalid("The id is null: leave it out, or give it a value.")
+            return _invalid("The id is null: omit it, or give it a value.")
         if _answers(envelope):
             problem = Problem.of(Condition.REQUEST, "It has a method, and a result or an error.")
             return Malformed(problem, Failure(id, problem), id)
@@ -202,7 +205,7 @@ def _answered(envelope: _Envelope) -> Message | Malformed:
             return Malformed(problem, spoils=id)
         return Failure(id, Problem(error.code, error.message, error.data))
     if result is UNSET:
-        problem = Problem.of(Condition.REQUEST, "It has no method, nor result, nor error.")
+        problem = Problem.of(Condition.REQUEST, "It has no method, result or error.")
         return Malformed(problem, Failure(id, problem) if error is UNSET else None, id)
     if id is None:
         return Malformed(Problem.of(Condition.REQUEST, "It is a result without an id."))
@@ -227,12 +230,12 @@ def _cancelled(params: Raw | UnsetType) -> Message | Malformed:
     if isinstance(id, float) and (whole := _whole(id)) is not None:
         id = whole
     if isinstance(id, float):
-        return Malformed(Problem.of(Condition.PARAMS, f"The id {id!r} is no whole number."))
+        return Malformed(Problem.of(Condition.PARAMS, f"The id {id!r} is not an integer."))
     return Cancel(id)
 
 
 def _whole(number: float) -> int | None:
-    """The integer that a peer without integers means. Beyond 2**53 it could be another's."""
+    """Return the integer that a float id stands for. Beyond 2**53 it would not be exact."""
     return int(number) if number.is_integer() and abs(number) <= 2**53 else None
 
 
@@ -247,13 +250,13 @@ def _invalid(detail: str, id: Id | None = None) -> Malformed:
 
 
 def _misshapen(body: bytes, detail: str) -> Malformed:
-    """Valid JSON, wrong shape: answered with the id where one can be told, unless an answer itself.
+    """Return the error for valid JSON of the wrong shape, with the id where it can be read.
 
-    Answering an answer could go back and forth for ever.
+    A response is never answered, because two peers could then answer each other forever.
     """
     try:
         value = _loose.decode(body)
-    except msgspec.DecodeError as error:  # a number out of range: the envelope did not look
+    except msgspec.DecodeError as error:  # a number out of range, which the envelope did not check
         return _unparsable(str(error))
     members = value if isinstance(value, dict) else {}
     id = members.get("id")

@@ -1,9 +1,9 @@
-"""JSON, strictly: what msgspec lets pass that a door must not.
+"""Strict JSON decoding: the checks that msgspec does not make on untrusted input.
 
-msgspec already refuses NaN, lone surrogate escapes, raw control characters and trailing junk. Left
-for us: a body kept as `Raw` is not checked for UTF-8, and nesting is bounded only by the stack.
-Of duplicate keys the last one counts; JSON escapes refuse them (`repeated`). Used by both dialects
-before they look at a body.
+msgspec already refuses NaN, lone surrogate escapes, raw control characters and trailing data. Two
+checks remain: a body kept as `Raw` is not checked for UTF-8, and nesting is bounded only by the
+stack. For duplicate keys the last one is used; JSON escapes refuse them (`repeated_members`). Both
+dialects use this module first on every body.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import msgspec
 from telex.rpc import limits
 
 _STRINGS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?+', re.DOTALL)
-"""Possessive, so that a string without its end costs one look and not one for each quote."""
+"""Possessive, so that an unterminated string is scanned once and not once for each quote."""
 _HALF_A_PAIR = re.compile(rb"(?<!\\)(?:\\\\)*\\u[dD][89abAB]..(?!\\u[dD][c-fC-F])", re.DOTALL)
-_HALF = "Half of a surrogate pair (\\ud800 to \\udbff) stands alone in it."
+_HALF = "It contains an unpaired surrogate (\\ud800 to \\udbff)."
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _ONE_KIND = bytes.maketrans(b"{}", b"[]")
 
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class NotStrictJson(ValueError):
-    """The bytes are no JSON we take; the message says why, without quoting them."""
+    """The bytes are not acceptable JSON; the message says why, without quoting them."""
 
 
 def decode(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
@@ -43,9 +43,9 @@ def decode(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
         raise NotStrictJson(_sentence(str(error), body)) from None
 
 
-def _sentence(said: str, body: bytes) -> str:
-    """msgspec takes half of a pair for the end of its input."""
-    return _HALF if "truncated" in said and _HALF_A_PAIR.search(body) else said
+def _sentence(message: str, body: bytes) -> str:
+    """Return msgspec's message, corrected where it reports a lone surrogate as truncation."""
+    return _HALF if "truncated" in message and _HALF_A_PAIR.search(body) else message
 
 
 def _check_utf8(body: bytes) -> None:
@@ -58,8 +58,9 @@ def _check_utf8(body: bytes) -> None:
 def too_deep(body: bytes) -> bool:
     """Whether brackets nest beyond the limit, without a Python loop over them.
 
-    With few brackets there is nothing to count. Otherwise only brackets are kept, and the innermost
-    pairs are struck out, a level at a time: what is left after the allowed levels was too deep.
+    With few brackets there is nothing to count. Otherwise only the brackets are kept, and the
+    innermost pairs are removed, one level at a time: brackets that are left after the allowed
+    number of levels were nested too deep.
     """
     if body.count(b"[") + body.count(b"{") <= limits.JSON_DEPTH:
         return False

@@ -1,16 +1,14 @@
-"""A snapshot as a picture: text, ANSI, SVG, HTML or PNG. Pure: a snapshot in, bytes out.
+"""Pictures of snapshots: text, ANSI, SVG, HTML or PNG. Pure: a snapshot in, bytes out.
 
-    draw(snapshot, "png")              a dark picture, twice as large, with its cursor
-    draw(snapshot, kind_of("a.svg"))   the kind by a file's name
+    draw(snapshot, "png")              a dark picture at scale 2, with its cursor
+    draw(snapshot, kind_of("a.svg"))   the kind is taken from the name of the file
 
-    theme          what the terminal's colours look like
-    layout         what stands where and in which ink
-    box            lines, blocks and dots as shapes
-    text, svg, html, png   one kind each
-    glyphs         letters as pixels, for `png` only
-    system_fonts   fonts of this machine, for what the bundled one lacks
+    theme          the colours of a terminal as RGB
+    layout         the pieces of each row, with their places and colours
+    box_drawing    lines, blocks and dots as shapes
+    text, svg, html, png   one module for each kind of picture
 
-Redaction is not done here: `redact.mask` comes first, for pictures as for every outlet.
+Pictures are not redacted here: `redact.mask` comes first, as for everything that leaves a session.
 """
 
 from __future__ import annotations
@@ -52,14 +50,14 @@ _SUFFIXES: Final[dict[str, Kind]] = {
 
 
 class UnknownPictureKind(ValueError):
-    """A file's name says nothing about what to draw into it."""
+    """The name of a file has no suffix of a picture."""
 
     def __init__(self, path: str) -> None:
-        super().__init__(f"{path}: no picture ends like this; use {', '.join(_SUFFIXES)}")
+        super().__init__(f"{path}: not the suffix of a picture; use {', '.join(_SUFFIXES)}")
 
 
 class PictureTooLarge(ValueError):
-    """A PNG of this screen would have more pixels than we are willing to hold."""
+    """A PNG of this screen would exceed the limit of pixels."""
 
     def __init__(self, width: int, height: int) -> None:
         super().__init__(
@@ -69,7 +67,7 @@ class PictureTooLarge(ValueError):
 
 
 def kind_of(path: str | os.PathLike[str]) -> Kind:
-    """What a file of this name holds."""
+    """Return the kind of picture for a file of this name."""
     kind = _SUFFIXES.get(PurePath(path).suffix.lower())
     if kind is None:
         raise UnknownPictureKind(str(path))
@@ -84,7 +82,7 @@ def draw(
     cursor: bool = True,
     scale: int = 2,
 ) -> bytes:
-    """The picture. `theme` and `cursor` matter where colours are drawn, `scale` for PNG alone."""
+    """Draw a picture. `theme` and `cursor` apply to kinds with colours, `scale` only to PNG."""
     match kind:
         case "text":
             return text.plain(snapshot)
@@ -102,7 +100,7 @@ def _png(snapshot: Snapshot, theme: Theme, cursor: bool, scale: int) -> bytes:
     width, height = pixels(snapshot.size, scale)
     if width * height > limits.PICTURE_PIXELS:
         raise PictureTooLarge(width, height)
-    # Pillow takes longer to import than everything else here to run, and only this needs it.
+    # Importing Pillow takes longer than drawing any other kind, and only PNG needs it.
     from telex.terminal.pictures import png
 
     return png.draw(snapshot, theme, cursor, scale)

@@ -1,14 +1,14 @@
 """Lines, blocks and dots, as shapes that meet their neighbours exactly.
 
-A font's own box drawing leaves gaps wherever a cell is not as high as that font expects, so these
-characters are drawn here, for every picture alike: box drawing (U+2500), block elements (U+2580),
-braille (U+2800), sextants (U+1FB00) and the four Powerline arrows (U+E0B0). Coordinates are whole
-pixels of one cell, from its top left; a stroke that reaches an edge has the same place and
-thickness there in every character.
+The box drawing of a font has gaps wherever a cell is not as high as the font expects, so these
+characters are drawn here, in the same way for every kind of picture: box drawing (U+2500), block
+elements (U+2580), braille (U+2800), sextants (U+1FB00) and the four Powerline arrows (U+E0B0).
+Coordinates are whole pixels of one cell, from its top left; a stroke that reaches an edge has the
+same position and thickness there in every character.
 
-The shapes of box drawing are read from the characters' own names in Unicode, which say all there
-is: `DOWN HEAVY AND RIGHT UP LIGHT`. Each arm goes from its edge to the crossing; where a double
-line is crossed, the rules are in `_reach`.
+The shapes of box drawing are parsed from the Unicode names of the characters, which are complete
+descriptions: `DOWN HEAVY AND RIGHT UP LIGHT`. Each arm goes from its edge to the crossing; `_reach`
+has the rules for the crossing of a double line.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Rect:
     right: int
     bottom: int
     shade: float = 1.0
-    """How much of what lies below it covers."""
+    """The opacity: the share of the background that it covers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +51,15 @@ class Weight(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CellBox:
-    """One cell's measures, in pixels."""
+    """The size of a cell in pixels."""
 
     width: int
     height: int
     light: int
-    """How thick a light line is."""
+    """The thickness of a light line."""
 
     def strokes(self, length: int, weight: Weight) -> list[tuple[int, int]]:
-        """Where a line of this weight lies, across a cell of this length."""
+        """Return the positions of a line's strokes across a cell of this length."""
         if weight is not Weight.DOUBLE:
             return [_centred(length, self.light * weight.value)]
         low, high = _centred(length, 3 * self.light)
@@ -72,7 +72,7 @@ def _centred(length: int, thickness: int) -> tuple[int, int]:
 
 
 def is_drawn(text: str) -> bool:
-    """Whether we draw this cell's text ourselves."""
+    """Return whether this text is drawn as shapes and not with a font."""
     if len(text) != 1:
         return False
     point = ord(text)
@@ -86,7 +86,7 @@ def is_drawn(text: str) -> bool:
 
 @lru_cache(maxsize=2048)
 def shapes(char: str, frame: CellBox) -> tuple[Shape, ...]:
-    """How this character is drawn; only for those that `is_drawn` names."""
+    """Return the shapes of a character for which `is_drawn` is true."""
     point = ord(char)
     if point < 0x2580:
         return tuple(_box(char, frame))
@@ -128,7 +128,9 @@ def _box(char: str, frame: CellBox) -> list[Shape]:
 
 
 def _arms(words: list[str]) -> dict[str, Weight]:
-    """`UP LIGHT AND HORIZONTAL HEAVY`: a weight before or behind its sides, or for all of them."""
+    """Parse arms such as `UP LIGHT AND HORIZONTAL HEAVY`: a weight before or after its sides, or
+    for all.
+    """
     arms: dict[str, Weight] = {}
     weight = Weight.LIGHT
     for part in " ".join(words).split(" AND "):
@@ -140,7 +142,7 @@ def _arms(words: list[str]) -> dict[str, Weight]:
 
 
 def _arm(side: str, arms: dict[str, Weight], frame: CellBox) -> list[Shape]:
-    """The strokes from one edge to the crossing."""
+    """Return the strokes from one edge to the crossing."""
     flat = side in ("LEFT", "RIGHT")
     along, across = (frame.width, frame.height) if flat else (frame.height, frame.width)
     crossing = _crossing(("UP", "DOWN") if flat else ("LEFT", "RIGHT"), arms, along, frame)
@@ -158,7 +160,7 @@ def _arm(side: str, arms: dict[str, Weight], frame: CellBox) -> list[Shape]:
 def _crossing(
     sides: tuple[str, str], arms: dict[str, Weight], along: int, frame: CellBox
 ) -> list[tuple[int, int]]:
-    """The strokes that cross ours, by the heavier; the middle of the cell where none does."""
+    """Return the strokes that cross this one, by the heavier side; else the middle of the cell."""
     heaviest = max(
         (arms[side] for side in sides if side in arms),
         key=lambda weight: weight.value,
@@ -168,11 +170,11 @@ def _crossing(
 
 
 def _reach(side: str, number: int, arms: dict[str, Weight], flat: bool) -> bool:
-    """Whether a stroke goes on to the far line of a double one that crosses it.
+    """Return whether a stroke continues to the far line of a double line that crosses it.
 
-    One of a double pair turns into the near line if that goes off to its own side: the inner
-    corner of ╔. A single line stops at the near line where the double one runs past its end, ╟;
-    otherwise it goes through, ╫, or round the corner, ╓.
+    A stroke of a double pair ends at the near line if that line leaves to the stroke's own side:
+    the inner corner of ╔. A single line stops at the near line where the double line passes its
+    end, ╟; otherwise it continues through, ╫, or round the corner, ╓.
     """
     lower, upper = ("UP", "DOWN") if flat else ("LEFT", "RIGHT")
     if arms[side] is Weight.DOUBLE:
@@ -182,7 +184,7 @@ def _reach(side: str, number: int, arms: dict[str, Weight], flat: bool) -> bool:
 
 
 def _dashes(weight: Weight, count: int, flat: bool, frame: CellBox) -> list[Shape]:
-    """Dashes with their gap behind each, so that the pattern goes on in the next cell."""
+    """Return dashes with a gap after each, so that the pattern continues in the next cell."""
     along, across = (frame.width, frame.height) if flat else (frame.height, frame.width)
     [(low, high)] = frame.strokes(across, weight)
     rects: list[Shape] = []
@@ -194,7 +196,7 @@ def _dashes(weight: Weight, count: int, flat: bool, frame: CellBox) -> list[Shap
 
 
 def _arc(arms: dict[str, Weight], frame: CellBox) -> list[Shape]:
-    """A quarter ring, and from its ends straight on to the edges, where the light lines lie."""
+    """Return a quarter ring, and straight lines from its ends to the edges of the cell."""
     [(x0, x1)] = frame.strokes(frame.width, Weight.LIGHT)
     [(y0, y1)] = frame.strokes(frame.height, Weight.LIGHT)
     sign_x, sign_y = (1 if "RIGHT" in arms else -1), (1 if "DOWN" in arms else -1)
@@ -222,7 +224,7 @@ def _arc(arms: dict[str, Weight], frame: CellBox) -> list[Shape]:
 
 
 def _diagonals(words: list[str], frame: CellBox) -> list[Shape]:
-    """Corner to corner, and a little past them, so that a slope goes on in the next cell."""
+    """Return lines between corners and a little beyond, so that a slope meets the next cell."""
     half, width, height = frame.light * 0.6, frame.width, frame.height
     rising = Polygon(((width - half, 0), (width + half, 0), (half, height), (-half, height)))
     falling = Polygon(((-half, 0), (half, 0), (width + half, height), (width - half, height)))
@@ -264,7 +266,7 @@ def _part(length: int, eighths: int) -> int:
 
 
 def _tile(number: int, rows: int, frame: CellBox) -> Rect:
-    """One of two columns and this many rows, counted as one reads."""
+    """Return one tile of two columns and this many rows, counted in reading order."""
     row, col = divmod(number, 2)
     middle = _part(frame.width, 4)
     left, right = (middle, frame.width) if col else (0, middle)
@@ -272,14 +274,14 @@ def _tile(number: int, rows: int, frame: CellBox) -> Rect:
 
 
 def _sextant(point: int, frame: CellBox) -> list[Shape]:
-    """Bit n is tile n. Four patterns are blocks elsewhere, and left out of the numbering."""
+    """Bit n is tile n. Four patterns exist as block elements, and are left out of the numbering."""
     bits = point - 0x1FB00 + 1
     bits += (bits >= 0b010101) + (bits + 1 >= 0b101010)
     return [_tile(number, 3, frame) for number in range(6) if bits >> number & 1]
 
 
 def _braille(point: int, frame: CellBox) -> list[Shape]:
-    """Dots 1 to 3 and 7 go down the left column, 4 to 6 and 8 down the right."""
+    """Dots 1 to 3 and 7 go down the left column, 4 to 6 and 8 down the right column."""
     size = max(2 * frame.light, frame.width // 5)
     rects: list[Shape] = []
     for bit, (col, row) in enumerate(

@@ -1,8 +1,9 @@
 """The screen as one HTML page: text that can be selected, with no script and nothing to load.
 
-Letters are a `<pre>`. Behind them lies the picture's scenery, stretched to as many `ch` as there
-are columns: an inline background does not fill its line, and a font's own lines do not meet, so
-neither is left to the page. What may come from another font stands in a box of its cells' width.
+The letters are a `<pre>`. Behind it is the scenery of the SVG, scaled to as many `ch` as there are
+columns: an inline background does not fill its line, and the lines of a font do not meet, so
+neither is left to the browser. A character that may come from another font is in a box with the
+width of its cells.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _STYLE: Final = (
 )
 
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
-"""Nothing on the page may load or run, whatever a program printed."""
+"""The policy of the page: it loads and runs nothing, whatever a program printed."""
 
 
 def draw(snapshot: Snapshot, theme: Theme, cursor: bool) -> bytes:
@@ -69,16 +70,16 @@ def fragment(snapshot: Snapshot, theme: Theme, cursor: bool) -> list[str]:
         ' preserveAspectRatio="none">',
         *scenery(rows, theme),
         "</svg>",
-        # HTML drops a newline right behind <pre>; the empty span keeps an empty first row.
+        # HTML drops a newline right after <pre>; the empty span keeps an empty first row.
         f'<pre style="{extent}"><span></span>'
-        + "\n".join(["".join([_span(piece, theme) for piece in row]) for row in rows]).rstrip()
+        + "\n".join(["".join([_span(piece, theme) for piece in row]) for row in rows]).rstrip(" \n")
         + "</pre>",
         "</div>",
     ]
 
 
 def _span(piece: Piece, theme: Theme) -> str:
-    if piece.text.isspace():
+    if not piece.text.strip(" "):  # blanks alone; a no-break space is a character
         return piece.text
     text, look = escape(piece.text, quote=False), _look(piece.ink, theme)
     if piece.form is Form.TEXT:

@@ -1,14 +1,14 @@
-"""What stands where and in which ink: the part that every drawn picture shares.
+"""The layout of a screen: its pieces with their places and colours, shared by drawn pictures.
 
-A `Piece` is a stretch of cells that is drawn in one go. There are three forms, because pictures
-must keep their columns in whatever font a viewer has:
+A `Piece` is a run of cells that is drawn at once. There are three forms, because pictures must keep
+their columns in any font of the viewer:
 
     text    letters that every monospaced font has: many at once
-    alone   anything else, which may come from another font of another width: one at a time
-    drawn   lines, blocks and dots that must touch their neighbours: we draw these, no font does
+    alone   other characters, which may come from a font of another width: one at a time
+    drawn   lines, blocks and dots that must touch their neighbours: drawn as shapes, not by a font
 
-Used by `svg`, `html` and `png`. Text that could act on its reader (controls, bidirectional
-overrides, lone surrogates) is taken out here; `text` uses the same rule.
+Used by `svg`, `html` and `png`. Characters that could affect the reader of a picture (controls,
+bidirectional overrides, lone surrogates) are removed here; `text` uses the same rule.
 """
 
 from __future__ import annotations
@@ -32,21 +32,23 @@ CELL_WIDTH: Final = 9
 CELL_HEIGHT: Final = 18
 BASELINE: Final = 14
 FONT_SIZE: Final = 15
-"""In units; a picture's scale says how many pixels one has. The bundled font is 9.03 wide at this
-size, so that its letters fill whole cells, and two cells side by side are a square."""
+"""The size of a cell in units; the scale is the number of pixels per unit. The bundled font is 9.03
+wide at this size, so that its letters fill whole cells, and two cells side by side are a square.
+"""
 PADDING: Final = CELL_WIDTH
 UNDERLINE: Final = (BASELINE + 2, BASELINE + 3)
 STRIKE: Final = (9, 10)
 
 CLUSTER_CHARACTERS: Final = 32
-"""Unicode's stream-safe text (UAX #15 §13) has at most 30 marks on a letter. The rest is not drawn:
-it could not be told apart, and a cell must not cost more than a cell."""
+"""The number of combining marks drawn on a letter, as in Unicode's stream-safe text (UAX #15 §13),
+which has at most 30. More could not be distinguished, and would let one cell cost as much as many.
+"""
 
 _ACTING: Final = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
 )
 _COMMON: Final = re.compile("[ -~\u00a1-\u00ac\u00ae-\u017f]")
-"""What a monospaced font surely has: ASCII and Latin, without the soft hyphen."""
+"""Characters that every monospaced font has: ASCII and Latin, without the soft hyphen."""
 _DARK_HALF: Final = {f"idx:{index}": f"idx:{index + 8}" for index in range(8)}
 _DIM: Final = 0.55
 
@@ -59,7 +61,7 @@ class Form(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Ink:
-    """A style with its colours mixed: nothing left to look up."""
+    """A style with its colours resolved to RGB."""
 
     foreground: RGB
     background: RGB
@@ -74,20 +76,20 @@ class Ink:
 class Piece:
     col: int
     width: int
-    """In cells."""
+    """The width in cells."""
     text: str
     ink: Ink
     form: Form
 
 
 def pixels(size: Size, scale: int = 1) -> tuple[int, int]:
-    """How wide and high a picture is, its padding included."""
+    """Return the width and height of a picture, with its padding."""
     width = size.cols * CELL_WIDTH + 2 * PADDING
     return width * scale, (size.rows * CELL_HEIGHT + 2 * PADDING) * scale
 
 
 def inert(text: str) -> str:
-    """The text without the characters that act instead of showing."""
+    """Return the text without characters that have an effect instead of a shape."""
     return _ACTING.sub("", text)
 
 
@@ -111,17 +113,17 @@ def ink(style: Style, theme: Theme) -> Ink:
 
 
 def _brightened(style: Style) -> str:
-    """Bold makes the first eight colours bright, as in xterm, xterm.js and most others.
+    """Return the foreground of a style: bold makes the first eight colours bright, as in xterm.
 
-    Some terminals leave this out, but programs of eight colours count on it: `dialog` draws
-    half its frame in bold white on white.
+    xterm.js and most terminals do the same. Some do not, but programs with eight colours rely on
+    it: `dialog` draws half its frame in bold white on white.
     """
     name = style.foreground
     return _DARK_HALF.get(name, name) if style.bold else name
 
 
 def lay_out(snapshot: Snapshot, theme: Theme, cursor: bool) -> Iterator[list[Piece]]:
-    """The pieces of each row, from the top. Plain blanks at a row's end are left out."""
+    """Return the pieces of each row, from the top, without plain blanks at the end of a row."""
     place = _cursor_place(snapshot) if cursor else None
     for number, row in enumerate(snapshot.rows[: snapshot.size.rows]):
         inks = [ink(cell.style, theme) for cell in row.cells[: snapshot.size.cols]]
@@ -132,7 +134,7 @@ def lay_out(snapshot: Snapshot, theme: Theme, cursor: bool) -> Iterator[list[Pie
 
 
 def _cursor_place(snapshot: Snapshot) -> tuple[int, int] | None:
-    """The cell the cursor stands on; past the last column it waits on the last."""
+    """Return the cell of the cursor; beyond the last column it is the last cell."""
     at = snapshot.cursor
     if not at.visible or not 0 <= at.row < min(snapshot.size.rows, len(snapshot.rows)):
         return None
@@ -144,7 +146,7 @@ def _cursor_place(snapshot: Snapshot) -> tuple[int, int] | None:
 
 
 def _pieces(row: Row, inks: list[Ink], plain: Ink) -> list[Piece]:
-    """Neighbours of one ink and form, joined; what a wide character covers belongs to it."""
+    """Join neighbours of one ink and form; the second cell of a wide character belongs to it."""
     pieces: list[Piece] = []
     run, began = "", 0
     last: tuple[Ink, Form] | None = None
@@ -165,7 +167,7 @@ def _pieces(row: Row, inks: list[Ink], plain: Ink) -> list[Piece]:
 
 @lru_cache(maxsize=8192)
 def _shown(text: str, width: int) -> tuple[str, Form]:
-    """What is shown for a cell. Nothing written is a space, nothing showable is U+FFFD."""
+    """Return the text shown for a cell: a space if it is empty, U+FFFD if it cannot be shown."""
     if not text:
         text = " "
     if width == 1 and _COMMON.fullmatch(text):

@@ -1,10 +1,12 @@
-"""The screen as a PNG, with no browser: backgrounds first, then ink, so that slants may lean over.
+"""The screen as a PNG, without a browser: backgrounds first, then text, so that italics may
+overlap.
 
-Whole pixels throughout: a cell is 9 by 18, times the scale. Each cell's text is drawn once and
-kept: lines and blocks come from `box_drawing`, letters from the bundled font, the rest from a font
-of this machine, scaled to its cells. A character that no font has is a box with its number in it.
-Nothing drawn is larger than its cells, but for the slant of italics. Text is laid out one character
-after another by us (`Layout.BASIC`), since cells have no ligatures and no direction.
+All coordinates are whole pixels: a cell is 9 by 18, times the scale. The text of each cell is drawn
+once and cached: lines and blocks come from `box_drawing`, letters from the bundled font, other
+characters from a font of this machine, scaled to their cells. A character that no font has becomes
+a box with its code point. Nothing is drawn larger than its cells, except the slant of italics.
+Characters are placed one after another (`Layout.BASIC`), because cells have no ligatures and no
+direction.
 """
 
 from __future__ import annotations
@@ -42,9 +44,10 @@ if TYPE_CHECKING:
     from telex.terminal.pictures.theme import Theme
 
 
-# Fonts of this machine, for what the bundled one lacks: CJK, emoji, other scripts. No font with
-# these is small enough to bring along (CJK alone is 5 MB and more). So the usual directories are
-# searched once for fonts we know by name: fontconfig would need a process, and macOS has none.
+# Fonts of this machine, for characters that the bundled font lacks: CJK, emoji, other scripts. A
+# font with these is too large to bundle (CJK alone has 5 MB and more). So the usual directories are
+# searched once for fonts with known names: fontconfig would need a process, and macOS does not have
+# it.
 
 
 DIRECTORIES: Final = (
@@ -57,7 +60,7 @@ DIRECTORIES: Final = (
     "/System/Library/Fonts",
 )
 EMOJI: Final = ("NotoColorEmoji.ttf", "Apple Color Emoji.ttc")
-"""Fonts with pictures in colour."""
+"""Fonts with emoji in colour."""
 OTHERS: Final = (
     "NotoSansMonoCJK-Regular.ttc",
     "NotoSansCJK-Regular.ttc",
@@ -77,12 +80,12 @@ OTHERS: Final = (
     "unifont.otf",
     "unifont.ttf",
 )
-"""Fonts with many characters, those made for columns first."""
+"""Fonts with many characters; monospaced fonts come first."""
 
 
 @lru_cache(maxsize=1)
 def installed_fonts() -> dict[str, Path]:
-    """Where the fonts named above are; of several with one name, the user's own."""
+    """Return the paths of the fonts named above; of several with one name, the user's own."""
     wanted = {*EMOJI, *OTHERS}
     found: dict[str, Path] = {}
     for directory in DIRECTORIES:
@@ -96,38 +99,40 @@ def installed_fonts() -> dict[str, Path]:
 
 
 _SLANT: Final = 0.2
-"""As far as DejaVu's own oblique leans."""
+"""The slant of DejaVu's own oblique."""
 _OVERSAMPLE: Final = 4
 _EMOJI_SIZES: Final = (109, 160)
-"""Colour fonts are bitmaps of one size: Noto's, Apple's."""
+"""The sizes of colour fonts, which are bitmaps of one size: Noto's, Apple's."""
 _NOT_A_CHARACTER: Final = "\uffff"
 
 
 @dataclass(frozen=True, slots=True)
 class Glyph:
-    """Ink to be laid on a cell: a mask for one colour, or a picture with its own."""
+    """The image of a cell's text: a mask for one colour, or a picture with its own colours."""
 
     mask: Image.Image
     picture: Image.Image | None = None
     left: int = 0
-    """Where its left edge is, from the cell's."""
+    """The distance of its left edge from that of the cell."""
 
 
 @dataclass(frozen=True)
 class Face:
-    """One font at one size, which knows what it lacks."""
+    """A font at one size, which knows the characters it lacks."""
 
     font: FreeTypeFont
     missing: bytes
 
     def has(self, char: str) -> bool:
-        """Pillow does not tell which characters a font has; a missing one looks like any other."""
+        """Return whether the font has a character. Pillow cannot tell, so the glyph is compared
+        with that of a missing character.
+        """
         return char.isspace() or bytes(self.font.getmask(char)) != self.missing
 
 
 @lru_cache(maxsize=64)
 def _face(name: str, size: int) -> Face:
-    """A bundled font, or one of this machine, by its file's name."""
+    """Load a bundled font or a font of this machine by the name of its file."""
     path = installed_fonts().get(name)
     source = (
         files(__package__).joinpath("fonts", name).read_bytes()
@@ -140,7 +145,7 @@ def _face(name: str, size: int) -> Face:
 
 @lru_cache(maxsize=8192)
 def glyph(text: str, cells: int, bold: bool, italic: bool, scale: int) -> Glyph:
-    """How this text looks in this many cells."""
+    """Return the image of a text in this many cells."""
     frame = CellBox(CELL_WIDTH * scale, CELL_HEIGHT * scale, scale)
     if cells == 1 and is_drawn(text):
         return Glyph(_shaped(shapes(text, frame), frame))
@@ -155,7 +160,9 @@ def glyph(text: str, cells: int, bold: bool, italic: bool, scale: int) -> Glyph:
 
 
 def _shaped(parts: tuple[Shape, ...], frame: CellBox) -> Image.Image:
-    """Rectangles exactly; slopes and curves from a larger drawing, for smooth edges."""
+    """Draw rectangles exactly; slopes and curves are reduced from a larger drawing, for smooth
+    edges.
+    """
     mask = Image.new("L", (frame.width, frame.height))
     for part in parts:
         match part:
@@ -170,7 +177,7 @@ def _shaped(parts: tuple[Shape, ...], frame: CellBox) -> Image.Image:
 def _smooth(points: tuple[tuple[float, float], ...], frame: CellBox) -> Image.Image:
     by = 2 * _OVERSAMPLE
     large = Image.new("L", (frame.width * by, frame.height * by))
-    # A polygon includes its right and lower edge in Pillow: half a pixel less puts them in place.
+    # Pillow includes the right and lower edge of a polygon: half a pixel less corrects that.
     corners = [(x * by - 0.5, y * by - 0.5) for x, y in points]
     ImageDraw.Draw(large).polygon(corners, fill=255)
     return large.reduce(by)
@@ -196,7 +203,7 @@ def _letter(mask: Image.Image, char: str, face: Face, left: float, scale: int) -
 
 
 def _borrowed(mask: Image.Image, char: str, bold: bool, scale: int) -> None:
-    """From a font of this machine, in the middle of its cells and no wider than they are."""
+    """Draw a character with a font of this machine, centred in its cells and no wider than them."""
     names: list[str] = [name for name in OTHERS if name in installed_fonts()]
     names.append("DejaVuSansMono.ttf")
     size = (FONT_SIZE + 1) * scale
@@ -215,7 +222,7 @@ def _borrowed(mask: Image.Image, char: str, bold: bool, scale: int) -> None:
 
 
 def _numbered(mask: Image.Image, char: str, scale: int) -> None:
-    """A box with the character's number in it, two or three digits a line."""
+    """Draw a box with the character's code point, two or three digits per line."""
     digits = f"{ord(char):04X}"
     across = 2 if mask.width < CELL_HEIGHT * scale else (len(digits) + 1) // 2
     lines = [digits[start : start + across] for start in range(0, len(digits), across)]
@@ -230,7 +237,7 @@ def _numbered(mask: Image.Image, char: str, scale: int) -> None:
 
 
 def _slanted(large: Image.Image, width: int, height: int) -> Glyph:
-    """Leaned to the right around the middle of a small letter, with room on both sides for that."""
+    """Slant a letter to the right around the middle of its height, with room on both sides."""
     room = width // 4
     by = _OVERSAMPLE
     middle = 10 / CELL_HEIGHT * large.height
@@ -241,7 +248,7 @@ def _slanted(large: Image.Image, width: int, height: int) -> Glyph:
 
 
 def _emoji(text: str, cells: int, frame: CellBox) -> Image.Image | None:
-    """A picture in colour, fitted to its cells, where this machine has one."""
+    """Return an emoji in colour, fitted to its cells, if this machine has a font with it."""
     found = _emoji_face()
     if found is None or not found.has(text[0]):
         return None
@@ -282,7 +289,7 @@ def draw(snapshot: Snapshot, theme: Theme, cursor: bool, scale: int) -> bytes:
 
 
 def _box(row: int, piece: Piece, top: int, bottom: int, scale: int) -> tuple[int, int, int, int]:
-    """A band of a piece's cells, in pixels."""
+    """Return a horizontal band of a piece's cells, in pixels."""
     left, above = PADDING + piece.col * CELL_WIDTH, PADDING + row * CELL_HEIGHT
     right = left + piece.width * CELL_WIDTH
     return left * scale, (above + top) * scale, right * scale, (above + bottom) * scale

@@ -1,12 +1,11 @@
-"""The screen as one SVG: sharp at any size, and still text that can be found and copied.
+"""The screen as one SVG: sharp at any size, with text that can be searched and copied.
 
-The viewer's font is not ours, so its widths are not either. Each piece of text is put at its own
-column and told its length; other characters are centred in their own cells. Lines and blocks are
-paths (`box_drawing`); their characters stand over them unseen, for whoever copies the text.
-Everything of one colour is one path: two that only touch would show a seam between them at odd
-zooms.
+The viewer's font, and thus the width of its letters, is unknown. Each piece of text has its own
+column and a fixed length; other characters are centred in their cells. Lines and blocks are paths
+(`box_drawing`); their characters are placed over them invisibly, so that they are copied with the
+text. All shapes of one colour are one path: two that only touch would show a seam at odd zooms.
 
-`scenery` is that picture without its letters; `html` lays it behind its own.
+`scenery` is the picture without its letters; `html` puts it behind its own.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ _LETTERS: Final = (
     f"font:{FONT_SIZE}px {FONTS};"
     "white-space:pre;unicode-bidi:bidi-override;direction:ltr;font-variant-ligatures:none"
 )
-"""Spaces are kept, and no script turns the order of its letters: the program has placed them."""
+"""Spaces are kept, and no script reorders its letters: the program has placed them."""
 
 
 def draw(snapshot: Snapshot, theme: Theme, cursor: bool) -> bytes:
@@ -66,7 +65,7 @@ def draw(snapshot: Snapshot, theme: Theme, cursor: bool) -> bytes:
 
 
 def scenery(rows: list[list[Piece]], theme: Theme) -> list[str]:
-    """Backgrounds, then lines and blocks and what is struck under or through the text."""
+    """Return backgrounds, then lines and blocks, then underlines and strikethroughs."""
     behind, blocks, lines = _Paths(), _Paths(), _Paths()
     for number, pieces in enumerate(rows):
         top = number * CELL_HEIGHT
@@ -76,7 +75,7 @@ def scenery(rows: list[list[Piece]], theme: Theme) -> list[str]:
                 behind.rect(piece.ink.background, Rect(left, top, right, top + CELL_HEIGHT))
             if not piece.ink.invisible:
                 _strokes(blocks if _is_block(piece) else lines, piece, left, right, top)
-    # Fields of colour end on a pixel, or what lies below shines through between two of them.
+    # Areas of colour end on whole pixels; otherwise the background shows between two of them.
     crisp = [*behind.elements(), *blocks.elements()]
     return ['<g shape-rendering="crispEdges">', *crisp, "</g>", *lines.elements()]
 
@@ -98,7 +97,7 @@ def _strokes(paths: _Paths, piece: Piece, left: int, right: int, top: int) -> No
 
 
 class _Paths:
-    """Shapes by colour. A rectangle that goes on where the last one was makes that one longer."""
+    """Shapes by colour. A rectangle that continues the last one extends it."""
 
     def __init__(self) -> None:
         self._parts: dict[tuple[RGB, float], list[str]] = {}
@@ -143,7 +142,7 @@ def _says(pieces: list[Piece]) -> bool:
 
 
 def _text(number: int, pieces: list[Piece], theme: Theme) -> str:
-    """One row's text, without the blanks at its end."""
+    """Return the text of one row, without the blanks at its end."""
     spans: list[str] = []
     centred = False
     for piece in pieces:
@@ -157,7 +156,7 @@ def _text(number: int, pieces: list[Piece], theme: Theme) -> str:
 
 
 def _words(piece: Piece) -> list[Piece]:
-    """Text by its wider gaps: columns hold, even where a viewer heeds neither length nor spaces."""
+    """Split text at wider gaps: columns hold even if a viewer ignores lengths and spaces."""
     if piece.form is not Form.TEXT:
         return [piece]
     return [
@@ -169,7 +168,7 @@ def _words(piece: Piece) -> list[Piece]:
 def _span(piece: Piece, theme: Theme, after_centred: bool) -> str:
     left, width = piece.col * CELL_WIDTH, piece.width * CELL_WIDTH
     if piece.text.isspace():
-        # Without a place of its own, a blank would be centred together with what it follows.
+        # Without a position of its own, a blank would be centred together with the text before it.
         return f'<tspan x="{left}">{piece.text}</tspan>' if after_centred else piece.text
     if piece.form is Form.ALONE:
         place = f'x="{left + width / 2:g}" text-anchor="middle"'

@@ -1,8 +1,8 @@
 """The screen as text, with or without its colours.
 
-`plain` is for reading and comparing. `ansi` shows the same picture on another terminal by `cat`:
-each row starts and ends in the plain style, so that a row may be cut out and no colour runs on into
-what follows; within a row only what changes is said.
+`plain` is for reading and comparing. `ansi` shows the same picture on another terminal with `cat`:
+each row starts and ends in the plain style, so that a row can be cut out and no colour continues
+into the next text; within a row only changes are written.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def ansi(snapshot: Snapshot) -> bytes:
 
 
 def ansi_row(row: Row) -> str:
-    """One row: from the plain style and back to it. Blanks at its end are left out."""
+    """Return one row, from the plain style and back to it, without the blanks at its end."""
     parts: list[str] = []
     style = PLAIN
     for run in row.runs:
@@ -52,7 +52,7 @@ def ansi_row(row: Row) -> str:
 
 
 def _change(old: Style, new: Style) -> str:
-    """The shorter of saying what changes, and starting over."""
+    """Return the shorter of two ways: only the changes, or a reset and the whole style."""
     if old == new:
         return ""
     if new == PLAIN:
@@ -75,7 +75,7 @@ def _off(old: Style, new: Style) -> list[str]:
 
 
 def _on(old: Style, new: Style) -> list[str]:
-    """What the new style adds; whoever shares an off switch with what went is said again."""
+    """Return the codes to switch on: new attributes, and those that a shared off code ended."""
     gone = set(_off(old, new))
     codes = [
         on

@@ -1,7 +1,7 @@
-"""Colours: what `idx:3` and `default` look like in a picture.
+"""Colours: the RGB values of `idx:3` and `default` in a picture.
 
-A theme names 16 colours, the two defaults and the cursor; the other 240 are the same in every
-terminal and computed here.
+A theme defines 16 colours, the two defaults and the cursor; the other 240 are the same in every
+terminal and are computed here.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ RGB = tuple[int, int, int]
 
 
 class UnknownColour(ValueError):
-    """A cell's colour is none of the three forms that `cells.Style` allows."""
+    """A colour that has none of the three forms that `cells.Style` allows."""
 
     def __init__(self, colour: str) -> None:
         super().__init__(
-            f"{colour!r} is no colour; use 'default', 'idx:N' (0..255) or 'rgb:R:G:B' (0..255 each)"
+            f"{colour!r} is not a colour; use 'default', 'idx:N' (0..255) or 'rgb:R:G:B' (0..255)"
         )
 
 
@@ -28,13 +28,13 @@ def _rgb(colour: str) -> RGB:
 
 @dataclass(frozen=True, eq=False)
 class Theme:
-    """How a terminal's own colours look."""
+    """The RGB values of a terminal's own colours."""
 
     foreground: RGB
     background: RGB
     cursor: RGB
     ansi: tuple[RGB, ...]
-    """Black, red, green, yellow, blue, magenta, cyan, white, and the same bright."""
+    """Black, red, green, yellow, blue, magenta, cyan, white, and their bright versions."""
 
     def colour(self, name: str, default: RGB) -> RGB:
         if name == "default":
@@ -47,7 +47,7 @@ class Theme:
 
 @lru_cache(maxsize=4096)
 def numbers(name: str) -> tuple[int, ...]:
-    """The numbers in a colour: one index, or three levels."""
+    """Return the numbers in a colour: one index, or three levels."""
     form, *parts = name.split(":")
     if {"idx": 1, "rgb": 3}.get(form) != len(parts) or not all(_is_byte(part) for part in parts):
         raise UnknownColour(name)
@@ -59,7 +59,7 @@ def _is_byte(text: str) -> bool:
 
 
 def _xterm(index: int) -> RGB:
-    """Colours 16..231 are a cube of six levels, 232..255 are greys: xterm's 256colres.h."""
+    """Return colours 16..231, a cube of six levels, and 232..255, greys: xterm's 256colres.h."""
     if index >= 232:
         grey = 8 + 10 * (index - 232)
         return grey, grey, grey
@@ -73,7 +73,7 @@ def _level(step: int) -> int:
 
 
 def blend(over: RGB, under: RGB, share: float) -> RGB:
-    """`over` laid on `under`, covering this share of it."""
+    """Mix `over` onto `under` with this opacity."""
     red, green, blue = (
         round(top * share + bottom * (1 - share)) for top, bottom in zip(over, under, strict=True)
     )

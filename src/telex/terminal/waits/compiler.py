@@ -1,10 +1,10 @@
-"""Matchers made ready to look: each becomes a condition, a pure function of a moment.
+"""The compiler of matchers: each matcher becomes a condition, a pure function of a moment.
 
-`compile` checks everything that can be checked before any waiting is done: a pattern that is none,
-a mark nobody made, a tree too deep fail at once and name the field. The condition it returns keeps
-nothing between looks, so one may serve any number of waits. `engine` looks when something happened,
-and sets one timer for `wake_at`. Strings in evidence and explanations are the program's own:
-whoever sends them redacts them.
+`compile` checks everything that can be checked before the wait begins: an invalid pattern, an
+unknown mark or a tree that is too deep is refused at once with the path of the field. The condition
+has no state between checks, so one condition may serve any number of waits. `engine` checks it when
+the session changes, and sets one timer for `wake_at`. Strings in evidence and explanations are
+output of the program: the code that sends them redacts them.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ __all__ = [
 ]
 
 
-# What `compile` refuses.
+# Errors of `compile`.
 
 
 class MatcherRefused(ValueError):
@@ -69,33 +69,33 @@ class MatcherRefused(ValueError):
 
 
 class InvalidPattern(MatcherRefused):
-    """A regular expression that is none."""
+    """A regular expression that is not valid."""
 
 
 class UnknownMark(MatcherRefused):
-    """A `since` that names no mark of this session."""
+    """A `since` that is not a mark of this session."""
 
 
 class TooDeep(MatcherRefused):
-    """Matchers within matchers within matchers."""
+    """Matchers that are nested too deeply."""
 
 
 class TooMany(MatcherRefused):
-    """More matchers than one wait may have: each is looked at for each output."""
+    """More matchers than one wait may have: each is checked for each output."""
 
 
 class NoPredicates(MatcherRefused):
-    """A `lua` matcher where no plugin can be matchers."""
+    """A `lua` matcher where no plugins are loaded."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """What is given to every `_compile` on the way down."""
+    """The arguments of `compile` that every `_compile` needs."""
 
     marks: Callable[[matchers.Since], Mark | None]
     predicates: Callable[[matchers.Predicate], PredicateRunner] | None
     compiled: list[str] = field(default_factory=list)
-    """The paths of all matchers so far."""
+    """The paths of all matchers compiled so far."""
 
 
 def compile(  # noqa: A001 - read as `compiler.compile`
@@ -105,21 +105,21 @@ def compile(  # noqa: A001 - read as `compiler.compile`
     *,
     path: str = "$.matcher",
 ) -> WaitCondition:
-    """Make a matcher ready to look, or raise a `MatcherRefused`.
+    """Compile a matcher to a condition, or raise a `MatcherRefused`.
 
-    `marks` finds the mark that a `since` names, None if there is none. `predicates` gives the
-    runner of a `lua` matcher; without it there are no such matchers. `path` is where the matcher
-    stands in the caller's message.
+    `marks` finds the mark of a `since`, or returns None. `predicates` creates the runner of a `lua`
+    matcher; without it `lua` matchers are refused. `path` is the place of the matcher in the
+    caller's message.
     """
     return _compile(matcher, _Context(marks, predicates), path, MATCHER_DEPTH)
 
 
 def _compile(matcher: matchers.Matcher, given: _Context, path: str, depth: int) -> WaitCondition:
     if not depth:
-        raise TooDeep(path, f"Matchers may be nested {MATCHER_DEPTH} deep; flatten this one")
+        raise TooDeep(path, f"Matchers may be nested {MATCHER_DEPTH} levels deep; flatten this one")
     given.compiled.append(path)
     if len(given.compiled) > MATCHERS:
-        raise TooMany(path, f"One wait may have {MATCHERS} matchers; ask for fewer")
+        raise TooMany(path, f"One wait may have {MATCHERS} matchers; use fewer")
     value = f"{path}.value"
     match matcher:
         case matchers.ContainsText() | matchers.TranscriptContains():
@@ -135,7 +135,7 @@ def _compile(matcher: matchers.Matcher, given: _Context, path: str, depth: int) 
             return Negation(_compile(matcher.value, given, value, depth - 1))
         case matchers.Lua():
             if given.predicates is None:
-                raise NoPredicates(path, "No plugins are loaded here, so there are no predicates")
+                raise NoPredicates(path, "No plugins are loaded, so there are no predicates")
             return PredicateHolds(matcher.value, given.predicates(matcher.value))
     return _leaf(matcher)
 
@@ -154,14 +154,14 @@ def _leaf(matcher: matchers.Matcher) -> WaitCondition:
             return HasExited()
         case matchers.ExitCode():
             return HasExitCode(matcher.value)
-    raise TypeError(f"{type(matcher).__name__} is no matcher")
+    raise TypeError(f"{type(matcher).__name__} is not a matcher")
 
 
 def _mark(since: matchers.Since | None, given: _Context, path: str) -> Mark | None:
     if since is None:
         return None
     if (mark := given.marks(since)) is None:
-        sentence = f"This session has no mark {since!r}, or none any more; use the latest one"
+        sentence = f"This session has no mark {since!r}, or has dropped it; use the latest mark"
         raise UnknownMark(f"{path}.since", sentence)
     return mark
 

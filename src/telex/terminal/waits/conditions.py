@@ -1,8 +1,8 @@
-"""Conditions: what a wait waits for, as pure functions of a moment.
+"""Conditions: compiled matchers, as pure functions of a moment.
 
-Each kind of matcher has one: texts and patterns, states that are no text, and joints of others. A
-condition reads no clock, waits for nothing, and keeps nothing between looks. What is new since a
-mark is decided in `since`; what almost matched is found in `near_misses`. Made by `compiler` only.
+Each kind of matcher has one: texts and patterns, states other than text, and combinations. A
+condition reads no clock, waits for nothing, and has no state between checks. `since` decides which
+text is new since a mark; `near_misses` finds text that almost matched. Created only by `compiler`.
 """
 
 from __future__ import annotations
@@ -26,67 +26,72 @@ if TYPE_CHECKING:
 
 
 Explanation = dict[str, object]
-"""Plain data: `kind`, `matched`, `why` as a sentence, what was asked for, and `nearest` or
-`branches`."""
+"""Plain data: `kind`, `matched`, `why` as a sentence, the values of the matcher, and `nearest` or
+`branches`.
+"""
 
 
 class WaitCondition(ABC):
-    """What is waited for. Each kind of matcher is one of these."""
+    """A condition that a wait checks. Each kind of matcher has a subclass."""
 
     allows_exit: bool = False
-    """Whether it may still become true when the program is gone, its output is here, and a look at
-    that moment said no. Nothing visible, printed or titled changes after that, so texts, patterns,
-    the cursor, the title and their absence are decided; so are `process_exited` and `exit_code`,
-    for that look saw the exit; so is `not` of those. Left are `screen_stable`, which time alone
-    makes true, and `lua`, which may ask for anything. Even then `wake_at` tells more: without
-    predicates, and with no time to wake at, nothing will change."""
+    """Whether the condition may become true after the program has exited, all output was read, and
+    a check at that moment failed. The screen, the transcript and the title no longer change then,
+    so texts, patterns, the cursor, the title and their absence are decided. `process_exited` and
+    `exit_code` are decided too, because that check saw the exit; and so is `not` of all these. Two
+    kinds remain: `screen_stable`, which becomes true by time alone, and `lua`, which may check
+    anything. Even for these `wake_at` decides: without predicates and without a time to wake at,
+    nothing will change.
+    """
 
     @abstractmethod
     def look(self, moment: Moment) -> Evidence | None:
-        """Whether it is true at this moment, and by what."""
+        """Return the evidence if the condition is true at this moment, otherwise None."""
 
     def decided(self, moment: Moment) -> bool:
-        """Whether `look` knows: what has to be asked elsewhere may not be known yet, and `not`
-        must not take that for a no."""
+        """Return whether the result of `look` is final. A predicate runs elsewhere and may not have
+        returned yet; `not` must not treat that as false.
+        """
         return True
 
     def may_come(self, moment: Moment) -> bool:
-        """Whether what is not true at this moment may still become so without the program."""
+        """Return whether the condition may still become true without the program."""
         return self.allows_exit
 
     def wake_at(self, moment: Moment) -> float | None:
-        """When time alone could next change the answer; always after `moment.now`."""
+        """Return when time alone could next change the result; always after `moment.now`."""
         return None
 
     def explain(self, moment: Moment) -> Explanation:
-        """For a person whose wait timed out: what each branch says, and what came nearest."""
+        """Explain a failed wait to a person: the result of each branch, and the nearest miss."""
         return self.explain_with(moment, NearMissSearch(moment))
 
     @abstractmethod
     def explain_with(self, moment: Moment, misses: NearMissSearch) -> Explanation:
-        """As `explain`, with one search for near misses shared by all branches."""
+        """Explain as `explain` does, with one search for near misses shared by all branches."""
 
 
 def explanation(
     asked_for: Evidence, matched: bool, why: str, miss: NearMiss | None = None
 ) -> Explanation:
-    """What a matcher says of a moment to a person who waited in vain."""
-    told: Explanation = {**asked_for.render(), "matched": matched, "why": why}
+    """Return the explanation of a matcher for one moment."""
+    result: Explanation = {**asked_for.render(), "matched": matched, "why": why}
     if miss is not None:
-        told["nearest"] = miss.render()
-    return told
+        result["nearest"] = miss.render()
+    return result
 
 
 # Texts and patterns, on the screen and in the transcript.
 
 
 _MATCHES: Final = 10_000
-"""So many matches of a pattern are looked at for a new one: a screen holds a million characters,
-and a pattern may match at each."""
+"""The number of matches of a pattern that are checked for new text: a screen has up to a million
+characters, and a pattern may match at each.
+"""
 
 
 class ScreenText(WaitCondition):
-    """This text stands on the screen."""
+    """The text is on the screen."""
 
     def __init__(self, text: str, mark: Mark | None = None) -> None:
         self._text, self._mark = text, mark
@@ -114,16 +119,16 @@ class ScreenText(WaitCondition):
 
 
 def _at_row_end(text: str) -> str:
-    """The same text where a row ends: there its last blanks are not told. Else empty.
+    """Return the text as it occurs at the end of a row, where trailing blanks are dropped; else "".
 
-    `$ ` and `>>> ` are what people wait for, and nobody sees that the blank is missing.
+    People wait for `$ ` and `>>> `, and cannot see that the blank is missing.
     """
     words = text.rstrip(" ")
     return f"{words}\n" if words and words != text else ""
 
 
 class ScreenPattern(WaitCondition):
-    """The screen matches this pattern."""
+    """The pattern matches the screen."""
 
     def __init__(self, pattern: Pattern, mark: Mark | None = None) -> None:
         self._pattern, self._mark = pattern, mark
@@ -147,7 +152,7 @@ class ScreenPattern(WaitCondition):
 
 
 class PrintedText(WaitCondition):
-    """This text was printed."""
+    """The text was printed."""
 
     def __init__(self, text: str, mark: Mark | None = None) -> None:
         self._text, self._mark = text, mark
@@ -172,7 +177,7 @@ class PrintedText(WaitCondition):
 
 
 class PrintedPattern(WaitCondition):
-    """What was printed matches this pattern."""
+    """The pattern matches the printed text."""
 
     def __init__(self, pattern: Pattern, mark: Mark | None = None) -> None:
         self._pattern, self._mark = pattern, mark
@@ -192,7 +197,7 @@ class PrintedPattern(WaitCondition):
     def explain_with(self, moment: Moment, misses: NearMissSearch) -> Explanation:
         asked_for = Evidence("transcript_regex", {"pattern": self._pattern.source})
         if self.look(moment):
-            return explanation(asked_for, True, "the pattern matches what was printed")
+            return explanation(asked_for, True, "the pattern matches the printed text")
         miss = misses.for_printed_pattern(self._pattern, self._mark)
         why = _not_printed("no match of the pattern was", self._mark)
         return explanation(asked_for, False, why, miss)
@@ -218,7 +223,7 @@ def _not_printed(what: str, mark: Mark | None) -> str:
 
 
 class AbsentText(WaitCondition):
-    """This text does not stand on the screen."""
+    """The text is not on the screen."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -235,11 +240,11 @@ class AbsentText(WaitCondition):
         return explanation(self._evidence, False, f"the text is still on the screen, in row {row}")
 
 
-# States that are no text: the title, the cursor, stillness, the end, a predicate.
+# States other than text: the title, the cursor, stability, the exit, a predicate.
 
 
 class TitleContains(WaitCondition):
-    """The window title contains this text."""
+    """The window title contains the text."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -256,7 +261,7 @@ class TitleContains(WaitCondition):
 
 
 class CursorIsAt(WaitCondition):
-    """The cursor stands there."""
+    """The cursor is at the given cell."""
 
     def __init__(self, row: int, col: int) -> None:
         self._row, self._col = row, col
@@ -274,9 +279,10 @@ class CursorIsAt(WaitCondition):
 
 
 class Stable(WaitCondition):
-    """Nothing happened for so long. The plain form counts from the begin of the wait, as the
-    original does, so that a wait right after an input never ends before the program reacted. The
-    other form counts from the last visible change or input, and may be true at once."""
+    """Nothing changed for the given time. The plain form counts from the beginning of the wait, as
+    the spec's original does, so that a wait right after an input never ends before the program
+    reacts. The other form counts from the last visible change or input, and may be true at once.
+    """
 
     allows_exit = True
 
@@ -290,8 +296,8 @@ class Stable(WaitCondition):
         return max(moment.began, moment.last_activity)
 
     def _due(self, moment: Moment) -> float:
-        # Looking and waking compare the same number: if each rounded in its own way, a timer could
-        # fire a moment too early and never be set again.
+        # `look` and `wake_at` compare the same number: with different rounding, a timer could fire
+        # slightly too early and never be set again.
         return self._start(moment) + self._min_ms / 1000
 
     def look(self, moment: Moment) -> Evidence | None:
@@ -306,12 +312,12 @@ class Stable(WaitCondition):
         what = "the screen changed" if self._from_change else "the wait began"
         if not self._from_change and moment.last_activity > moment.began:
             what = "there was output or input"
-        why = f"{what} {elapsed} ms ago, {self._min_ms} ms are wanted"
+        why = f"{what} {elapsed} ms ago, {self._min_ms} ms are required"
         return explanation(self._evidence, self.look(moment) is not None, why)
 
 
 class HasExited(WaitCondition):
-    """The program ended."""
+    """The program has exited."""
 
     _EVIDENCE: Final = Evidence("process_exited")
 
@@ -326,7 +332,7 @@ class HasExited(WaitCondition):
 
 
 class HasExitCode(WaitCondition):
-    """The program ended with this code. One ended by a signal has no code."""
+    """The program has exited with the given code. A program ended by a signal has no code."""
 
     def __init__(self, code: int) -> None:
         self._code = code
@@ -345,7 +351,7 @@ def _ending(moment: Moment) -> str:
 
 
 class PredicateHolds(WaitCondition):
-    """A plugin's predicate says so."""
+    """A plugin's predicate returns true."""
 
     allows_exit = True
 
@@ -358,9 +364,9 @@ class PredicateHolds(WaitCondition):
     def look(self, moment: Moment) -> Evidence | None:
         if (outcome := self._runner.look(moment)) is None:
             return None
-        said = {"evidence": outcome.evidence, "capture": outcome.capture}
-        told = {name: value for name, value in said.items() if value is not None}
-        return Evidence("lua", {**self._asked.facts, **told})
+        returned = {"evidence": outcome.evidence, "capture": outcome.capture}
+        facts = {name: value for name, value in returned.items() if value is not None}
+        return Evidence("lua", {**self._asked.facts, **facts})
 
     def decided(self, moment: Moment) -> bool:
         return self._runner.decided
@@ -376,11 +382,11 @@ class PredicateHolds(WaitCondition):
         return explanation(self._asked, yes, f"the predicate {self._runner.says}")
 
 
-# Conditions of conditions: any of them, all of them, not this one.
+# Combinations of conditions: any, all, not.
 
 
 class AnyCondition(WaitCondition):
-    """One of these. The first that is true is the evidence."""
+    """At least one condition is true. The evidence is that of the first true one."""
 
     def __init__(self, branches: tuple[WaitCondition, ...]) -> None:
         self._branches = branches
@@ -406,7 +412,7 @@ class AnyCondition(WaitCondition):
 
 
 class AllConditions(WaitCondition):
-    """All of these at once."""
+    """All conditions are true at the same moment."""
 
     def __init__(self, branches: tuple[WaitCondition, ...]) -> None:
         self._branches = branches
@@ -421,7 +427,7 @@ class AllConditions(WaitCondition):
         return Evidence("all", matched=tuple(matched))
 
     def decided(self, moment: Moment) -> bool:
-        for branch in self._branches:  # those after the first that is not true were not asked
+        for branch in self._branches:  # branches after the first false one were not evaluated
             if branch.look(moment) is None:
                 return branch.decided(moment)
         return True
@@ -430,8 +436,8 @@ class AllConditions(WaitCondition):
         return all(one.look(moment) or one.may_come(moment) for one in self._branches)
 
     def wake_at(self, moment: Moment) -> float | None:
-        # The earliest, though all must be true: a branch that still waits for its time may be an
-        # `any` that is true already, so the latest could be too late.
+        # The earliest time, although all branches must be true: a branch that still waits for its
+        # time may be an `any` that is already true, so the latest time could be too late.
         return _earliest(self._branches, moment)
 
     def explain_with(self, moment: Moment, misses: NearMissSearch) -> Explanation:
@@ -439,7 +445,7 @@ class AllConditions(WaitCondition):
 
 
 class Negation(WaitCondition):
-    """Not this."""
+    """The condition is not true."""
 
     _EVIDENCE: Final = Evidence("not")
 
@@ -461,7 +467,7 @@ class Negation(WaitCondition):
     def explain_with(self, moment: Moment, misses: NearMissSearch) -> Explanation:
         inner = self._branch.explain_with(moment, misses)
         no = not inner["matched"]
-        why = f"what must not be true is {'not' if no else 'true'}"
+        why = f"the negated condition is {'not true' if no else 'true'}"
         return {"kind": "not", "matched": no, "why": why, "branches": [inner]}
 
 
@@ -477,7 +483,7 @@ def _explain_branches(
     misses: NearMissSearch,
     joined: Callable[[Iterable[object]], bool],
 ) -> Explanation:
-    told = [branch.explain_with(moment, misses) for branch in branches]
-    yes = [branch["matched"] for branch in told]
+    explained = [branch.explain_with(moment, misses) for branch in branches]
+    yes = [branch["matched"] for branch in explained]
     why = f"{sum(map(bool, yes))} of {len(yes)} are true"
-    return {"kind": kind, "matched": joined(yes), "why": why, "branches": told}
+    return {"kind": kind, "matched": joined(yes), "why": why, "branches": explained}

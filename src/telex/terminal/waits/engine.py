@@ -1,7 +1,7 @@
-"""Waits on one session: who waits for what, looked at when something happened, never in between.
+"""The waits of one session. They are checked when the session changes, never in between.
 
-A session calls `look` after each thing that happened. A matcher that time alone could make true
-says when, and one timer per wait is set for that or for its deadline. Nothing polls.
+A session calls `look` after each change. A condition that time alone could make true returns that
+time, and each wait has one timer, set for that time or for its deadline. Nothing polls.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class WaitFailed(Exception):
-    """A wait that brought no match, with the last moment and what was missing in it."""
+    """A wait without a match, with its last moment and an explanation."""
 
     def __init__(
         self, sentence: str, moment: KeptMoment, explanation: Explanation, timeout: float
@@ -31,37 +31,37 @@ class WaitFailed(Exception):
         super().__init__(sentence)
         self.moment = moment
         self.explanation = explanation
-        """From `conditions`: which branch failed, and the nearest miss."""
+        """The explanation from `conditions`: which branch failed, and the nearest miss."""
         self.timeout = timeout
-        """How long it might have waited, in seconds."""
+        """The timeout of the wait, in seconds."""
 
 
 class WaitTimedOut(WaitFailed):
-    """It did not match in time."""
+    """The wait did not match before its deadline."""
 
 
 class ProgramGone(WaitFailed):
-    """The program ended, and what was waited for can no longer come."""
+    """The program has exited, and the condition can no longer become true."""
 
 
 class WaitCancelled(Exception):
-    """Somebody cancelled it."""
+    """The wait was cancelled."""
 
 
 @dataclass(frozen=True, slots=True)
 class WaitMatch:
-    """What a wait found, and the very moment it found it in."""
+    """The evidence of a wait, and the moment in which it matched."""
 
     evidence: Evidence
     moment: KeptMoment
 
 
 KeepMoment = Callable[[LiveMoment], KeptMoment]
-"""How a moment is kept for the one who waits: as it is, or without secrets."""
+"""How to copy a moment for the caller of a wait: unchanged, or without secrets."""
 
 
 class _Wait:
-    """One waiter."""
+    """A pending wait: its condition, deadline, future and timer."""
 
     def __init__(
         self, condition: WaitCondition, began: float, timeout: float, keep: KeepMoment
@@ -75,7 +75,7 @@ class _Wait:
 
 
 class Waits:
-    """All who wait on one session."""
+    """All pending waits of one session."""
 
     def __init__(self, session: PtySession) -> None:
         self._session = session
@@ -89,7 +89,7 @@ class Waits:
     async def wait(
         self, condition: WaitCondition, timeout: float, keep: KeepMoment = LiveMoment.keep
     ) -> WaitMatch:
-        """Until it matches. Raises WaitFailed in one of its kinds, or WaitCancelled."""
+        """Wait until the condition is true. Raises a subclass of WaitFailed, or WaitCancelled."""
         wait = _Wait(condition, self._loop.time(), timeout, keep)
         self._waits.add(wait)
         try:
@@ -101,12 +101,12 @@ class Waits:
                 wait.timer.cancel()
 
     def look(self) -> None:
-        """Something happened: whose wait is over?"""
+        """Check all waits after a change of the session."""
         for wait in [*self._waits]:
             self._look(wait)
 
     def program_gone(self) -> None:
-        """Nothing more will happen. Only time can still bring a match, where it matters."""
+        """Check all waits after the exit of the program. Only time can make a later match."""
         self._gone = True
         self.look()
 
@@ -120,7 +120,7 @@ class Waits:
             return
         try:
             self._decide(wait)
-        except Exception as error:  # noqa: BLE001  a mistake of ours, for the one it would hang
+        except Exception as error:  # noqa: BLE001  a bug of ours: raise it in the wait, else it hangs
             wait.answer.set_exception(error)
 
     def _decide(self, wait: _Wait) -> None:
@@ -129,7 +129,7 @@ class Waits:
         if (evidence := wait.condition.look(moment)) is not None:
             wait.answer.set_result(WaitMatch(evidence, wait.keep(moment)))
         elif self._gone and not wait.condition.may_come(moment):
-            sentence = "the program ended before what was waited for came"
+            sentence = "the program ended before the wait matched"
             self._fail(wait, moment, ProgramGone, sentence)
         elif now >= wait.deadline:
             sentence = f"nothing matched within {round((now - wait.began) * 1000)} ms"
@@ -157,7 +157,7 @@ class Waits:
 
 
 def with_since(matcher: Matcher, since: Since | None) -> Matcher:
-    """The same matcher, its leaves counting from `since` where they do not say their own."""
+    """Return the matcher with `since` set on all its leaves that do not have their own."""
     if since is None:
         return matcher
     match matcher:

@@ -1,8 +1,8 @@
-"""What a condition is shown, and what it answers: a moment of a session in, evidence out.
+"""The input and output of a condition: it checks a moment of a session and returns evidence.
 
-`Moment` is a protocol with two implementations: `LiveMoment`, where each thing is looked up when it
-is asked for, and `KeptMoment`, for reporting what was seen. `Evidence` is a value with the shape
-that waits answer with on the wire.
+`Moment` is a protocol with two implementations: `LiveMoment`, which computes each value on demand,
+and `KeptMoment`, a copy for reports. `Evidence` is a value with the shape that waits return on the
+wire.
 """
 
 from __future__ import annotations
@@ -23,27 +23,28 @@ if TYPE_CHECKING:
 
 
 class TranscriptView(Protocol):
-    """What was printed, as a matcher sees it."""
+    """The printed text, as a matcher sees it."""
 
     @property
     def tail(self) -> str:
-        """The last 16 Ki characters, escape sequences kept."""
+        """The last 16 Ki characters, with escape sequences."""
 
     @property
     def cursor(self) -> int:
-        """How many characters were printed in all."""
+        """The number of characters printed so far."""
 
     def since(self, cursor: int, /) -> str:
-        """What is kept of all that came after a cursor."""
+        """Return the text after a cursor, as far as it is kept."""
 
 
 class Moment(Protocol):
-    """One moment of a session. A session may compute each of these when it is asked for: matchers
-    touch only what they need, and without `since` never the rows."""
+    """One moment of a session. A session may compute each value on demand: matchers use only the
+    values they need, and without `since` never the rows.
+    """
 
     @property
     def now(self) -> float:
-        """Monotonic seconds, as all times here."""
+        """The time in monotonic seconds, as all times here."""
 
     @property
     def sequence(self) -> int: ...
@@ -54,7 +55,7 @@ class Moment(Protocol):
 
     @property
     def text(self) -> str:
-        """Their text as in a snapshot: joined by newlines, blank rows at the end left out."""
+        """The text of the rows as in a snapshot: joined by newlines, no blank rows at the end."""
 
     @property
     def cursor(self) -> Cursor: ...
@@ -71,27 +72,27 @@ class Moment(Protocol):
 
     @property
     def last_activity(self) -> float:
-        """When there last was output, input or a resize."""
+        """The time of the last output, input or resize."""
 
     @property
     def last_change(self) -> float:
-        """When what is visible last changed, or there was input or a resize."""
+        """The time of the last visible change, input or resize."""
 
     @property
     def exit(self) -> Exit | None:
-        """How the program ended, once it has and all its output is here."""
+        """The exit of the program, set when all its output was read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What matched: which kind of matcher, its facts, and the branches it has it from."""
+    """The proof of a match: the kind of matcher, its facts, and the evidence of its branches."""
 
     kind: str
     facts: dict[str, object] = field(default_factory=dict)
     matched: Evidence | tuple[Evidence, ...] | None = None
 
     def render(self) -> dict[str, object]:
-        """As it goes over the wire, in a fresh dict."""
+        """Return the evidence as it is sent on the wire, in a new dict."""
         shape: dict[str, object] = {"kind": self.kind, **self.facts}
         match self.matched:
             case Evidence() as one:
@@ -103,52 +104,52 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class PredicateOutcome:
-    """What a predicate said when it said yes."""
+    """The result of a predicate that returned true."""
 
     evidence: object = None
     capture: str | None = None
 
 
 class PredicateFailed(Exception):
-    """A predicate that nobody has, or that failed. The wait it is part of cannot go on."""
+    """A predicate that does not exist, or that failed. The wait it belongs to fails too."""
 
     def __init__(self, sentence: str, facts: dict[str, object], *, asked_wrongly: bool) -> None:
         super().__init__(sentence)
         self.facts = facts
         self.asked_wrongly = asked_wrongly
-        """Whether the caller could have known better."""
+        """Whether the error is the caller's."""
 
 
 class PredicateRunner(Protocol):
-    """Asks one predicate about the moments of one session.
+    """Evaluates one predicate for the moments of one session.
 
-    It answers at once. One that needs longer answers with the last it knows, and wakes the session
-    when it knows more, which looks again.
+    `look` returns at once. A runner that needs longer returns its last result, and wakes the
+    session when it has a new one; then the session checks again.
     """
 
     @property
     def decided(self) -> bool:
-        """Whether it knows anything yet: not to know is not a no."""
+        """Whether there is a result yet: no result is not the same as false."""
 
     @property
     def says(self) -> str:
-        """What it said last, for a person: "says no"."""
+        """The last result as text for a person: "says no"."""
 
     def look(self, moment: Moment, /) -> PredicateOutcome | None:
-        """What is known: yes, or None. Raises NoAnswer."""
+        """Return the outcome if the last result is true, else None. Raises PredicateFailed."""
 
     def may_come(self, moment: Moment, /) -> bool:
-        """Whether it may still say yes, though the program is gone."""
+        """Return whether the predicate may still become true after the exit of the program."""
 
     def wake_at(self, moment: Moment, /) -> float | None:
-        """When it wants to be asked again though nothing happened."""
+        """Return when to evaluate the predicate again without a change of the session."""
 
 
 # The moments of a session.
 
 
 class MomentTranscript:
-    """What was printed up to a moment, without secrets if there is a redactor."""
+    """The printed text up to a moment, without secrets if there is a redactor."""
 
     def __init__(
         self,
@@ -166,7 +167,7 @@ class MomentTranscript:
         return self.since(self.cursor - self._chars)
 
     def unredacted_tail(self) -> str:
-        """With its secrets. Never told."""
+        """Return the tail with its secrets. Never send it."""
         return self._transcript.since(self.cursor - self._chars).text
 
     def since(self, cursor: int) -> str:
@@ -176,7 +177,7 @@ class MomentTranscript:
 
 
 class LiveMoment:
-    """Valid until the session changes: a matcher looks at it at once, and keeps nothing of it."""
+    """The present moment, valid until the session changes: conditions check it and keep nothing."""
 
     def __init__(self, session: PtySession, now: float, began: float) -> None:
         self.session = session
@@ -184,8 +185,8 @@ class LiveMoment:
         self.began = began
         self.sequence = session.sequence
         self.exit: Exit | None = session.exit
-        # A text that two reads have in common must be whole in one look: the second read alone
-        # may be as long as the tail that is told.
+        # A text that continues from one read into the next must be found in one check: the second
+        # read alone may be as long as the tail that is reported.
         chars = limits.TRANSCRIPT_TAIL_CHARS + limits.OUTPUT_BYTES
         self.transcript = MomentTranscript(session.transcript, chars=chars)
 
@@ -214,7 +215,7 @@ class LiveMoment:
         return self.session.last_change()
 
     def keep(self, redactor: Redactor | None = None, masker: Masker | None = None) -> KeptMoment:
-        """The same for later, and without its secrets if somebody else is to be told of it."""
+        """Return a copy of the moment, without its secrets if it is sent to others."""
         session = self.session
         session.mark_sequence()
         snapshot = unmasked = session.snapshot()
@@ -234,13 +235,13 @@ class LiveMoment:
 
 @dataclass(frozen=True, kw_only=True)
 class KeptMoment:
-    """A moment that stays as it was. Of its words only the tail does, once it was read."""
+    """A moment that does not change. Of the transcript only the tail is kept, once it was read."""
 
     now: float
     began: float
     snapshot: Snapshot
     unmasked: Snapshot
-    """With its secrets, to recognise them where somebody quotes them. Never told."""
+    """The snapshot with its secrets, to recognise them in quotes. Never send it."""
     transcript: MomentTranscript
     last_activity: float
     last_change: float

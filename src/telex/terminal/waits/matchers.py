@@ -1,8 +1,8 @@
-"""Matchers: what a caller wants to wait for, as values.
+"""Matchers: the states that a caller can wait for, as values.
 
-They say what is wanted and nothing about how it is found: `compiler` makes a condition of each.
-`session.wait` carries them over the wire, so the tags and the bounds are those of the automation
-protocol; `telex.match` makes them in a few words.
+A matcher states the condition, not how it is checked: `compiler` compiles each to a condition.
+`session.wait` has them on the wire, so the tags and the bounds are those of the automation
+protocol; `telex.match` creates them with short functions.
 """
 
 from __future__ import annotations
@@ -23,41 +23,41 @@ class _Matcher(Struct, frozen=True, tag_field="type"):
 
 
 class ContainsText(_Matcher, frozen=True, tag="contains_text"):
-    """This text stands on the screen."""
+    """The text is on the screen."""
 
     value: str
     since: Since | None = None
 
 
 class ScreenRegex(_Matcher, frozen=True, tag="screen_regex"):
-    """The screen matches this pattern (RE2)."""
+    """The screen matches the pattern (RE2)."""
 
     value: str
     since: Since | None = None
 
 
 class TranscriptContains(_Matcher, frozen=True, tag="transcript_contains"):
-    """This text was printed."""
+    """The text was printed."""
 
     value: str
     since: Since | None = None
 
 
 class TranscriptRegex(_Matcher, frozen=True, tag="transcript_regex"):
-    """What was printed matches this pattern (RE2)."""
+    """The printed text matches the pattern (RE2)."""
 
     value: str
     since: Since | None = None
 
 
 class TextAbsent(_Matcher, frozen=True, tag="text_absent"):
-    """This text does not stand on the screen."""
+    """The text is not on the screen."""
 
     value: str
 
 
 class Title(_Matcher, frozen=True, tag="title"):
-    """The window title contains this text."""
+    """The window title contains the text."""
 
     value: str
 
@@ -70,31 +70,31 @@ class CellPosition(Struct, frozen=True):
 
 
 class CursorAt(_Matcher, frozen=True, tag="cursor_at"):
-    """The cursor stands there."""
+    """The cursor is at the given cell."""
 
     value: CellPosition
 
 
 class Stability(Struct, frozen=True):
-    """How long nothing may change."""
+    """How long the screen must not change."""
 
     min_ms: Milliseconds
     since: Literal["wait", "change"] = "wait"
-    """From when: the begin of the wait, or the last change of what is visible."""
+    """The start of the time: the beginning of the wait, or the last visible change."""
 
 
 class ScreenStable(_Matcher, frozen=True, tag="screen_stable"):
-    """Nothing changed for so long."""
+    """Nothing changed for the given time."""
 
     value: Stability
 
 
 class ProcessExited(_Matcher, frozen=True, tag="process_exited"):
-    """The program ended."""
+    """The program has exited."""
 
 
 class ExitCode(_Matcher, frozen=True, tag="exit_code"):
-    """The program ended with this code."""
+    """The program has exited with the given code."""
 
     value: int
 
@@ -108,25 +108,25 @@ class Predicate(Struct, frozen=True):
 
 
 class Lua(_Matcher, frozen=True, tag="lua"):
-    """A plugin's predicate says so."""
+    """The predicate of a plugin returns true."""
 
     value: Predicate
 
 
 class AnyOf(_Matcher, frozen=True, tag="any"):
-    """One of these. Of none, none is ever true: the wait times out."""
+    """At least one matcher matches. An empty list never matches: the wait times out."""
 
     value: Annotated[tuple[Matcher, ...], Meta(max_length=64)]
 
 
 class AllOf(_Matcher, frozen=True, tag="all"):
-    """All of these at once. Of none, all are true: the wait matches at once."""
+    """All matchers match at the same moment. An empty list matches at once."""
 
     value: Annotated[tuple[Matcher, ...], Meta(max_length=64)]
 
 
 class Not(_Matcher, frozen=True, tag="not"):
-    """Not this."""
+    """The matcher does not match."""
 
     value: Matcher
 

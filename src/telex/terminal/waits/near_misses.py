@@ -1,12 +1,13 @@
-"""What came nearest: for a wait that timed out, the likely reason, found on the screen.
+"""The nearest miss: the likely reason why a wait timed out, found on the screen.
 
-Most waits that fail do so for one of a few reasons: other capitals, a text wrapped over two rows, a
-text that was there before the mark or is one's own echo, blanks at the end of a row, a text that
-scrolled away, a misspelt word. Each is looked for, the surest first. The row and the line are told,
-and so is the reason as a sentence. Rows are counted from 0, as the cursor is.
+Most failed waits have one of a few reasons: different upper and lower case, a text wrapped over two
+rows, a text that was there before the mark or is the echo of typed input, blanks at the end of a
+row, a text that scrolled away, a misspelt word. The search tries each of them, the most certain
+first. The result has the row, the line, and the reason as a sentence. Rows are counted from 0, like
+the rows of the cursor.
 
-It is done once per failed wait, and bounded: a few matchers of a tree get an answer, and a likeness
-is looked for in a few rows. Pure; used by `conditions`. What it returns is not redacted.
+The search runs once per failed wait and is bounded: only a few matchers of a tree get a result, and
+similar text is searched in a few rows. Pure; used by `conditions`. The result is not redacted.
 """
 
 from __future__ import annotations
@@ -25,22 +26,24 @@ if TYPE_CHECKING:
     from telex.terminal.waits.since import Mark
 
 _ANSWERS: Final = 8
-"""So many matchers of one tree get a nearest miss; a tree may have hundreds, and each costs."""
+"""The number of matchers in one tree that get a nearest miss; a tree may have hundreds."""
 _ROWS: Final = 200
-"""So many rows, the last ones, are compared for likeness; of the likeliest few in earnest."""
+"""The number of rows, from the end, that are compared for similarity; only the most similar few are
+compared exactly.
+"""
 _CLOSELY: Final = 3
 _CHARS: Final = 160
-"""Longer texts are compared by so much of them."""
+"""The length of a text that is compared; the rest of a longer text is ignored."""
 _LINE_CHARS: Final = 1000
 _SPACED_CHARS: Final = 32 * 1024
-"""So much, at the end of the screen, is read without regard to its blanks."""
+"""The number of characters at the end of the screen that are searched without regard to blanks."""
 _ALIKE: Final = 0.6
-"""Below it, a likeness is chance."""
+"""The least similarity that is not chance."""
 
 
 @dataclass(frozen=True, slots=True)
 class NearMiss:
-    """Something that was almost it."""
+    """A text that almost matched, with its place and the reason."""
 
     kind: str
     """`older`, `echo`, `blanks`, `case`, `wrapped`, `spacing`, `gone`, `escapes` or `similar`."""
@@ -49,28 +52,28 @@ class NearMiss:
     line: str | None = None
 
     def render(self) -> dict[str, object]:
-        told: dict[str, object] = {"kind": self.kind, "says": self.says}
+        fields: dict[str, object] = {"kind": self.kind, "says": self.says}
         if self.row is not None:
-            told["row"] = self.row
+            fields["row"] = self.row
         if self.line is not None:
-            told["line"] = self.line
-        return told
+            fields["line"] = self.line
+        return fields
 
 
 _OLD_OR_ECHO: Final = NearMiss(
-    "older", "it was printed before the mark, or is the echo of the typing"
+    "older", "it was printed before the mark, or is the echo of typed input"
 )
 
 
 class NearMissSearch:
-    """Near misses in one moment. What several matchers need is worked out once."""
+    """The search for near misses in one moment. Values that several matchers need are cached."""
 
     def __init__(self, moment: Moment) -> None:
         self._moment = moment
         self._left = _ANSWERS
 
     def for_text(self, text: str, mark: Mark | None) -> NearMiss | None:
-        """Why a text is not on the screen, or not new there."""
+        """Return why a text is not on the screen, or not new there."""
         if not self._may_answer() or not text:
             return None
         return (
@@ -83,26 +86,22 @@ class NearMissSearch:
         )
 
     def for_pattern(self, pattern: Pattern, mark: Mark | None) -> NearMiss | None:
-        """Why a pattern does not match the screen, or nothing new there."""
+        """Return why a pattern does not match the screen, or matches nothing new there."""
         if not self._may_answer():
             return None
         screen = self._moment.text
         if mark and (found := pattern.search(screen)):
             return self._stale(*found.span, mark)
         if found := _any_case(pattern).search(screen):
-            return self._at(found.span[0], "case", "row {} matches but for upper and lower case")
+            return self._at(found.span[0], "case", "row {} matches except for case")
         if (found := pattern.search(self._joined[0])) and (row := self._joint(found.span)) >= 0:
-            return self._at_row(
-                row, "wrapped", f"a match stands wrapped over rows {row} and {row + 1}"
-            )
+            return self._at_row(row, "wrapped", f"a match is wrapped over rows {row} and {row + 1}")
         if pattern.search(self._printed):
-            return NearMiss(
-                "gone", "it matches what was printed, but not what is still on the screen"
-            )
+            return NearMiss("gone", "it matches printed text that is no longer on the screen")
         return None
 
     def for_printed(self, text: str, mark: Mark | None) -> NearMiss | None:
-        """Why a text is not in the transcript, or not new there."""
+        """Return why a text is not in the transcript, or not new there."""
         if not self._may_answer() or not text:
             return None
         tail = self._moment.transcript.tail
@@ -110,14 +109,14 @@ class NearMissSearch:
             return _OLD_OR_ECHO
         if text in self._printed:
             return NearMiss(
-                "escapes", "it was printed with escape sequences within; use the screen"
+                "escapes", "it was printed with escape sequences inside; use the screen"
             )
         if text.lower() in tail.lower():
-            return NearMiss("case", "it was printed in other upper and lower case")
+            return NearMiss("case", "it was printed in different case")
         return None
 
     def for_printed_pattern(self, pattern: Pattern, mark: Mark | None) -> NearMiss | None:
-        """Why a pattern does not match the transcript, or nothing new there."""
+        """Return why a pattern does not match the transcript, or matches nothing new there."""
         if not self._may_answer():
             return None
         tail = self._moment.transcript.tail
@@ -125,13 +124,13 @@ class NearMissSearch:
             return _OLD_OR_ECHO
         if pattern.search(self._printed):
             return NearMiss(
-                "escapes", "it matches what was printed, but for escape sequences within"
+                "escapes", "it matches the printed text except for escape sequences inside"
             )
         if _any_case(pattern).search(tail):
-            return NearMiss("case", "it matches but for upper and lower case")
+            return NearMiss("case", "it matches except for case")
         return None
 
-    # One reason each.
+    # The reasons.
 
     def _may_answer(self) -> bool:
         self._left -= 1
@@ -143,36 +142,34 @@ class NearMissSearch:
 
     def _stale(self, start: int, end: int, mark: Mark) -> NearMiss:
         if new_on_screen(replace(mark, typed=""), self._moment).touches(start, end):
-            return self._at(start, "echo", "row {} has it, as the echo of what was typed")
+            return self._at(start, "echo", "row {} has it, but as the echo of typed input")
         return self._at(start, "older", "row {} has it, but it was there before the mark")
 
     def _other_blanks(self, text: str) -> NearMiss | None:
-        """Rows end at their last character, so no blank ever stands before a line's end."""
+        """Find the text without the blanks before its line ends: rows have no trailing blanks."""
         trimmed = "\n".join([line.rstrip(" ") for line in text.split("\n")])
         if trimmed in ("", text) or (at := self._moment.text.rfind(trimmed)) < 0:
             return None
-        return self._at(at, "blanks", "row {} has it without the blanks at the end")
+        return self._at(at, "blanks", "row {} has it without the trailing blanks")
 
     def _other_case(self, text: str) -> NearMiss | None:
         at = self._lower.rfind(text.lower())
-        return (
-            None if at < 0 else self._at(at, "case", "row {} has it in other upper and lower case")
-        )
+        return None if at < 0 else self._at(at, "case", "row {} has it in different case")
 
     def _wrapped(self, text: str) -> NearMiss | None:
         joined = self._joined[0]
         if (at := joined.rfind(text)) >= 0 and (row := self._joint((at, at + len(text)))) >= 0:
-            return self._at_row(row, "wrapped", f"it stands wrapped over rows {row} and {row + 1}")
+            return self._at_row(row, "wrapped", f"it is wrapped over rows {row} and {row + 1}")
         if _squeezed(text) in _squeezed(self._moment.text[-_SPACED_CHARS:]):
             return NearMiss(
-                "spacing", "it is on the screen with other blanks or line breaks within"
+                "spacing", "it is on the screen with different blanks or line breaks inside"
             )
         return None
 
     def _gone(self, text: str) -> NearMiss | None:
         if text not in self._printed:
             return None
-        return NearMiss("gone", "it was printed, but it is not on the screen any more")
+        return NearMiss("gone", "it was printed, but is no longer on the screen")
 
     def _similar(self, text: str) -> NearMiss | None:
         wanted = text.strip()[:_CHARS]
@@ -186,9 +183,9 @@ class NearMissSearch:
         best = max(((_likeness(wanted, rows[n]), n) for n in likely), default=(0.0, 0))
         if best[0] < _ALIKE:
             return None
-        return self._at_row(best[1], "similar", f"row {best[1]} has something like it")
+        return self._at_row(best[1], "similar", f"row {best[1]} has a similar text")
 
-    # What is looked at, worked out once.
+    # The searched texts, computed once.
 
     @cached_property
     def _lower(self) -> str:
@@ -200,8 +197,9 @@ class NearMissSearch:
 
     @cached_property
     def _joined(self) -> tuple[str, list[int]]:
-        """The rows with those that wrap joined to the next, and where each row starts in that.
-        Empty if no row wraps."""
+        """The rows with soft-wrapped rows joined to the next, and the start of each row in that
+        text. Empty if no row wraps.
+        """
         if not any(row.wrapped for row in self._moment.rows):
             return "", []
         parts: list[str] = []
@@ -215,7 +213,7 @@ class NearMissSearch:
         return "".join(parts), starts
 
     def _joint(self, span: tuple[int, int]) -> int:
-        """The row at whose end a part of the joined rows is cut in two; -1 if none is."""
+        """Return the row whose end cuts a span of the joined rows in two; -1 if none does."""
         cuts = [row for row, at in enumerate(self._joined[1]) if span[0] < at < span[1]]
         return cuts[0] - 1 if cuts else -1
 
@@ -230,7 +228,7 @@ class NearMissSearch:
 def _any_case(pattern: Pattern) -> Pattern:
     try:
         return Pattern(f"(?i:{pattern.source})")
-    except PatternError:  # larger by the other case, and so perhaps too large
+    except PatternError:  # the pattern is larger without case, and perhaps too large
         return pattern
 
 
@@ -239,7 +237,7 @@ def _squeezed(text: str) -> str:
 
 
 def _likeness(wanted: str, row: str) -> float:
-    """How much of a text some part of a row has."""
+    """Return how much of a text occurs in some part of a row."""
     matcher = SequenceMatcher(None, row[: 2 * _CHARS], wanted, autojunk=False)
     found = matcher.find_longest_match()
     start = max(0, found.a - found.b)

@@ -1,24 +1,24 @@
-"""What is new since a mark: on the screen, and in the transcript.
+"""Decides which text is new since a mark: on the screen, and in the transcript.
 
-A mark is taken when something is typed. A wait with `since` must not be satisfied by what stood on
-the screen before, nor by the terminal's echo of the typing itself.
+A mark is taken when input is typed. A wait with `since` must not be satisfied by text that was on
+the screen before, nor by the terminal's echo of the input itself.
 
-On the screen a character is old if it stood there at the mark, wherever it scrolled to since, and
-new otherwise. Where things scrolled to is known exactly as long as the program only printed lines:
-counting line breaks back from the cursor finds the line the mark was made in, and nothing above it
-was touched. Looking at texts alone could not tell a prompt from the same prompt printed again.
-A program that moves its cursor up and down is compared with the mark by its rows instead: where
-most of them went, the others are thought to have gone too. Nothing is kept when the screen was
-cleared. In a row that differs a character is old if it is what it was at its place: of `10%` that
-becomes `20%` the first is new.
+On the screen a character is old if it was there at the mark, wherever it has scrolled since, and
+new otherwise. If the program only printed lines, the scrolling is known exactly: counting line
+breaks back from the cursor finds the line of the mark, and nothing above it has changed. Comparing
+texts alone could not distinguish a prompt from the same prompt printed again. If the program moves
+its cursor up and down, its rows are compared with those of the mark: the distance that most rows
+moved is assumed for the others too. After a clear nothing is old. In a row that differs, a
+character is old if it is the same as at the mark: when `10%` becomes `20%`, its first character is
+new.
 
-Echo is found in what is shown, be it by the kernel, by readline, or both. A line typed at a prompt
-is echoed right where the cursor stood. Of several lines typed at once the kernel may echo all in a
-block, or a shell each one at a later prompt as it comes to it; what is typed before a shell has
-started is echoed twice. So each typed line is looked for at the cursor, in the lines right below,
-and at the end of a line that begins like a prompt. A program's output that merely equals what was
-typed (`cat`, `echo READY`) stands on a line of its own and is none. This is a judgement about text,
-made to err towards new: what is not recognised is not hidden.
+Echo is found in the visible text, whether the kernel, readline or both wrote it. A line typed at a
+prompt is echoed at the cursor. Of several lines typed at once, the kernel may echo all in a block,
+or a shell may echo each at a later prompt when it reads it; input typed before a shell has started
+is echoed twice. So each typed line is searched at the cursor, in the lines right below, and at the
+end of a line that begins like a prompt. Output that merely equals the input (`cat`, `echo READY`)
+is on a line of its own and is not echo. This is a heuristic that prefers new: text that is not
+recognised as echo is not hidden.
 
 Pure; used by `conditions` and `near_misses`.
 """
@@ -55,7 +55,7 @@ _DIFFERENT: Final = re.compile(rb"\x01+")
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A session at the moment something was typed."""
+    """The state of a session when input was typed."""
 
     sequence: int
     rows: tuple[str, ...]
@@ -64,12 +64,13 @@ class Mark:
     transcript: int
     """The transcript's cursor."""
     typed: str = ""
-    """What was typed right after; it may begin with what was typed before it in the same line and
-    has not been echoed yet. Empty where no echo is to be expected."""
+    """The input typed after the mark. It may begin with earlier input in the same line that was not
+    echoed yet. Empty where no echo is expected.
+    """
 
 
 class NewSpans:
-    """The places of a text that are new, as spans in ascending order."""
+    """The new parts of a text, as spans in ascending order."""
 
     __slots__ = ("_ends", "_starts")
 
@@ -79,28 +80,28 @@ class NewSpans:
         self._ends = [end for _, end in ordered]
 
     def touches(self, start: int, end: int) -> bool:
-        """Whether there is something new in a match, or, if it is empty, beside it."""
+        """Return whether a match contains new text or, if it is empty, is next to new text."""
         if start == end:
             start, end = start - 1, end + 1
         nth = bisect_right(self._ends, start)
         return nth < len(self._starts) and self._starts[nth] < end
 
     def finds(self, wanted: str, text: str) -> bool:
-        """Whether a text occurs with something new in it."""
+        """Return whether the wanted text occurs with new text in it."""
         at = text.find(wanted)
         while at >= 0:
             if self.touches(at, at + len(wanted)):
                 return True
-            nth = bisect_right(self._ends, at)  # go where the next new place is
+            nth = bisect_right(self._ends, at)  # continue at the next new span
             beyond = self._starts[nth] if nth < len(self._starts) else len(text) + 1
             at = text.find(wanted, max(at + 1, beyond - len(wanted)))
         return False
 
 
 def new_on_screen(mark: Mark, moment: Moment) -> NewSpans:
-    """What is new in `moment.text`."""
+    """Return the new parts of `moment.text`."""
     printed = moment.transcript.since(mark.transcript)
-    if not printed:  # whatever moved since, by a resize, was here before
+    if not printed:  # rows may have moved by a resize, but all of them are old
         return NewSpans(())
     complete = moment.transcript.cursor - mark.transcript == len(printed)
     rows = moment.rows
@@ -117,28 +118,28 @@ def new_on_screen(mark: Mark, moment: Moment) -> NewSpans:
 
 
 def new_in_transcript(mark: Mark, printed: str) -> NewSpans:
-    """What is new in the text that was printed since a mark: all but the echo."""
+    """Return the new parts of the text printed since a mark: all except the echo."""
     spans = echo_in_printed(mark.typed, _prompt(mark), printed) if mark.typed else []
     return NewSpans(_without([(0, len(printed))], spans))
 
 
-# Where the rows of the mark are now.
+# The present rows of the mark.
 
 
 @dataclass(frozen=True, slots=True)
 class _RowMapping:
-    """How the rows of a screen belong to those of a mark."""
+    """The mapping from the rows of a screen to those of a mark."""
 
     old: tuple[str, ...]
     shift: int | None
-    """Row n was row n + shift; None if nothing is left of the mark."""
+    """Row n was row n + shift; None if no row of the mark is left."""
     untouched: int = 0
-    """So many rows at the top are old whatever they say."""
+    """The number of rows at the top that are old without comparison."""
     in_place: frozenset[int] = frozenset()
-    """Rows that did not move with the others: what did not change there is old as well."""
+    """Rows that did not move with the others: their unchanged text is old as well."""
 
     def new_in(self, number: int, text: str) -> list[tuple[int, int]]:
-        """The spans of a row that are new."""
+        """Return the new spans of a row."""
         if number < self.untouched or not text:
             return []
         if number in self.in_place and self.old[number] == text:
@@ -172,7 +173,7 @@ def _map_rows(
 
 
 def _counted(mark: Mark, rows: tuple[Row, ...], cursor: Cursor, breaks: int) -> _RowMapping:
-    """Go up as many line breaks as were printed: there is the line that the mark was made in."""
+    """Find the line of the mark by going up as many line breaks as were printed."""
     last = min(cursor.row, len(rows) - 1)
     while breaks:
         last -= 1
@@ -182,7 +183,7 @@ def _counted(mark: Mark, rows: tuple[Row, ...], cursor: Cursor, breaks: int) -> 
     first = last
     while first > 0 and rows[first - 1].wrapped:
         first -= 1
-    # The line may be wrapped, and which of its rows it was is known by what stood there.
+    # The line may be wrapped; its text at the mark decides which of its rows it was.
     prompt = _prompt(mark).rstrip(" ")
     candidates = range(first, last + 1)
     row = next((n for n in candidates if rows[n].text.startswith(prompt)), first)
@@ -190,32 +191,32 @@ def _counted(mark: Mark, rows: tuple[Row, ...], cursor: Cursor, breaks: int) -> 
 
 
 def _compared(mark: Mark, rows: tuple[Row, ...]) -> _RowMapping:
-    """Let the rows that there was one of, and is one of, say where they went.
+    """Find the shift by rows that occur exactly once in both screens.
 
-    The row of the cursor has no say: a prompt looks like the next prompt.
+    The row of the cursor is ignored: a prompt looks like the next prompt.
     """
     texts = [row.text for row in rows]
     now, then = _once(texts), _once(mark.rows)
     then.pop(mark.rows[mark.cursor.row] if mark.cursor.row < len(mark.rows) else "", None)
     votes = Counter(then[text] - now[text] for text in now.keys() & then.keys())
     shift, most = max(votes.items(), key=lambda vote: (vote[1], vote[0] == 0), default=(0, 0))
-    if shift < 0 and most < 2:  # downwards is rare; one row may be chance
+    if shift < 0 and most < 2:  # scrolling down is rare; a single row may be chance
         shift = 0
     staying = () if not shift else set(range(min(len(texts), len(mark.rows)))) - {mark.cursor.row}
     return _RowMapping(mark.rows, shift, in_place=frozenset(staying))
 
 
 def _once(texts: Sequence[str]) -> dict[str, int]:
-    """Where each text stands that is not blank and stands in one row only."""
+    """Return the row of each text that is not blank and occurs in one row only."""
     times = Counter(texts)
     return {text: n for n, text in enumerate(texts) if text and times[text] == 1}
 
 
-# The echo, in the rows it is shown in.
+# Echo in the rows of the screen.
 
 
 def _prompt(mark: Mark) -> str:
-    """What stood left of the cursor."""
+    """Return the text left of the cursor."""
     if mark.cursor.row >= len(mark.rows):
         return ""
     return mark.rows[mark.cursor.row].ljust(mark.cursor.col)[: mark.cursor.col]
@@ -224,7 +225,7 @@ def _prompt(mark: Mark) -> str:
 def _echoed(
     mark: Mark, rows: tuple[Row, ...], place: _RowMapping, cursor: Cursor
 ) -> dict[int, list[tuple[int, int]]]:
-    """The spans of each row that are the echo of what was typed."""
+    """Return the spans of each row that are the echo of typed input."""
     if not mark.typed:
         return {}
     row, offset = _cursor_then(mark, rows, place)
@@ -239,8 +240,9 @@ def _echoed(
 
 
 def _cursor_then(mark: Mark, rows: tuple[Row, ...], place: _RowMapping) -> tuple[int, int | None]:
-    """Where the cursor of the mark is now: its row and the place in its text; or that it is gone,
-    and the first row there is."""
+    """Return the present row of the mark's cursor and the offset in its text; if that row is gone,
+    the first row and None.
+    """
     row = -1 if place.shift is None else mark.cursor.row - place.shift
     if not 0 <= row < len(rows):
         return 0, None
@@ -250,7 +252,7 @@ def _cursor_then(mark: Mark, rows: tuple[Row, ...], place: _RowMapping) -> tuple
 
 @dataclass(frozen=True, slots=True)
 class _WrappedLine:
-    """A line of text, and the rows it is shown in."""
+    """A line of text, and the rows that show it."""
 
     first: int
     pieces: tuple[str, ...]
@@ -263,7 +265,7 @@ class _WrappedLine:
         return self.first <= row < self.first + len(self.pieces)
 
     def places(self, start: int, end: int) -> Iterator[tuple[int, int, int]]:
-        """Row, begin and end of what is shown of a part of the line."""
+        """Return row, begin and end of each part of a span of the line."""
         for row, piece in enumerate(self.pieces, self.first):
             if start < len(piece) and end > 0:
                 yield row, max(start, 0), min(end, len(piece))
@@ -274,7 +276,7 @@ def _lines(rows: tuple[Row, ...], begin: int) -> Iterator[_WrappedLine]:
     first, pieces = begin, []
     for number in range(begin, len(rows)):
         row = rows[number]
-        if row.wrapped:  # what wraps is full; blanks at its end are part of the line
+        if row.wrapped:  # a wrapped row is full; blanks at its end are part of the line
             pieces.append("".join([cell.text or " " for cell in row.cells if cell.width]))
             continue
         yield _WrappedLine(first, (*pieces, row.text))
@@ -286,7 +288,7 @@ def _lines(rows: tuple[Row, ...], begin: int) -> Iterator[_WrappedLine]:
 def _without(
     spans: Sequence[tuple[int, int]], holes: Sequence[tuple[int, int]]
 ) -> Iterator[tuple[int, int]]:
-    """What is left of spans when holes are cut into them."""
+    """Return the spans without the holes."""
     for start, end in spans:
         at = start
         for a, b in sorted(holes):
@@ -305,11 +307,11 @@ THE_BEGINNING: Final = Mark(sequence=0, rows=(), cursor=Cursor(), transcript=0, 
 
 
 class Marks:
-    """The moments of one session that a caller can point back at, newest last.
+    """The moments of one session that a `since` can refer to, newest last.
 
-    Whoever is given a sequence number, or the mark of an input, may come back with it. So at each
-    such moment the visible rows are kept, as they stood; unchanged rows are the same strings, and
-    so a mark is cheap. The oldest are forgotten, and a number from before them means: all is new.
+    A caller that gets a sequence number, or the mark of an input, may use it later as `since`. So
+    the visible rows are kept at each such moment; unchanged rows are the same strings, so a mark is
+    cheap. The oldest marks are dropped, and for a sequence number before them everything is new.
     """
 
     def __init__(self) -> None:
@@ -318,7 +320,7 @@ class Marks:
         self._count = 0
 
     def add_named(self, mark: Mark) -> str:
-        """Keep the mark of an input. Answers its name."""
+        """Keep the mark of an input. Return its name."""
         self._count += 1
         name = f"m{self._count}"
         self._named[name] = mark
@@ -326,13 +328,13 @@ class Marks:
         return name
 
     def add(self, mark: Mark) -> None:
-        """Keep a moment whose sequence is handed out."""
+        """Keep a moment whose sequence number is sent to callers."""
         self._numbered[mark.sequence] = mark
         self._numbered.move_to_end(mark.sequence)
         _forget(self._numbered)
 
     def find(self, since: Since) -> Mark | None:
-        """What stood there at that moment; None for a name we never gave."""
+        """Return the mark of that moment; None for a name that was never issued."""
         if isinstance(since, str):
             return self._find_name(since)
         before = (mark for number, mark in reversed(self._numbered.items()) if number <= since)
@@ -351,16 +353,16 @@ def _forget(marks: OrderedDict[str, Mark] | OrderedDict[int, Mark]) -> None:
         marks.popitem(last=False)
 
 
-# The echo, in lines of text.
+# Echo in lines of text.
 
 
 EchoSpan = tuple[int, int, int]
-"""Which line, and from where to where in it."""
+"""The number of a line, and a span in it."""
 
 _TYPED_CHARS: Final = 4096
 _LINES: Final = 64
 _PRINTED_CHARS: Final = 16 * 1024
-"""So much is looked at; an echo comes at once or hardly matters."""
+"""The size of the printed text that is searched: an echo comes at once, or hardly matters."""
 
 # A control string is skipped with its body; `redaction.visible` keeps the bodies, and no backspace.
 _SEQUENCE: Final = re.compile(
@@ -374,16 +376,16 @@ _PROMPT_ENDS: Final = (">", "$", "#", "%", "❯", "»", "λ", "...")
 
 
 def typed_lines(typed: str) -> list[str]:
-    """What was typed, by lines, as far as it can be known what its echo looks like."""
+    """Return the typed lines, as far as the form of their echo can be known."""
     lines = _LINE_END.split(typed[:_TYPED_CHARS])[:_LINES]
     return [_as_echoed(line) for line in lines]
 
 
 def _as_echoed(line: str) -> str:
-    line = line.rpartition("\x15")[2]  # kill: what came before is gone
+    line = line.rpartition("\x15")[2]  # kill: the text before it was erased
     while "\x7f" in line or "\b" in line:
         line = _RUBBED_OUT.sub("", line)
-    # After a tab comes whatever was completed, or blanks.
+    # A tab is echoed as its completion, or as blanks.
     return _SEQUENCE.sub("", line).partition("\t")[0]
 
 
@@ -394,9 +396,9 @@ def echo_in_lines(
     offset: int | None,
     unfinished: int | None = None,
 ) -> list[EchoSpan]:
-    """Where the lines of a screen or of a transcript are echo.
+    """Return the spans of the lines of a screen or of a transcript that are echo.
 
-    `prompt` is what stood left of the cursor when the typing began. If that place is known, it is
+    `prompt` is the text left of the cursor when the typing began. If that place is known, it is at
     `offset` in the first of the lines. `unfinished` is the line that is still being written.
     """
     wanted = typed_lines(typed)
@@ -406,7 +408,7 @@ def echo_in_lines(
         found.append((0, offset, offset + length))
         below = 1
     block = _block(wanted, lines) if below else {}
-    at = below if complete else 0  # the prompt itself may have come after the mark, in that line
+    at = below if complete else 0  # the prompt itself may be printed after the mark, in that line
     for nth, line in enumerate(wanted):
         if not line.strip() or (nth == 0 and complete and prompt.strip()):
             continue
@@ -421,9 +423,9 @@ def echo_in_lines(
 
 
 def _at_cursor(line: str, prompt: str, shown: str) -> tuple[int, bool]:
-    """How much of what is shown at the cursor is echo, and whether that is the whole line.
+    """Return how much of the text at the cursor is echo, and whether that is the whole line.
 
-    Some of the line may have been typed, and shown, before the mark.
+    Some of the line may have been typed, and echoed, before the mark.
     """
     before = next((n for n in range(len(line), 0, -1) if prompt.endswith(line[:n])), 0)
     lengths = [(_shared(line[n:], shown), n) for n in {0, before}]
@@ -432,13 +434,13 @@ def _at_cursor(line: str, prompt: str, shown: str) -> tuple[int, bool]:
 
 
 def _shared(one: str, other: str) -> int:
-    """How many characters two texts begin with alike."""
+    """Return the length of the common beginning of two texts."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((n for n, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 def _block(wanted: list[str], lines: Sequence[str]) -> dict[int, EchoSpan]:
-    """The lines below the cursor that are just what was typed, in its order."""
+    """Return the lines below the cursor that equal the typed lines, in the same order."""
     block = {}
     for nth in range(1, min(len(wanted), len(lines))):
         if lines[nth] != wanted[nth]:
@@ -461,7 +463,7 @@ def _at_prompt(
 
 
 def _arriving(line: str, prompt: str, shown: str) -> int:
-    """How much of a line stands at a prompt so far."""
+    """Return how much of a line has been echoed at a prompt so far."""
     for length in range(min(len(line), len(shown)), 0, -1):
         if shown.endswith(line[:length]):
             return length if _is_prompt(shown[:-length], prompt) else 0
@@ -473,11 +475,11 @@ def _is_prompt(text: str, prompt: str) -> bool:
     return text.endswith(_PROMPT_ENDS) or (bool(text and prompt) and text[-1] == prompt[-1])
 
 
-# In a transcript, where escape sequences stand between.
+# Echo in a transcript, which contains escape sequences.
 
 
 def echo_in_printed(typed: str, prompt: str, printed: str) -> list[tuple[int, int]]:
-    """The spans of a text printed after a mark that are echo."""
+    """Return the spans of a text printed after a mark that are echo."""
     raw = printed[:_PRINTED_CHARS].split("\n")
     lines = [_visible(line) for line in raw]
     starts = [0]
@@ -492,7 +494,7 @@ def echo_in_printed(typed: str, prompt: str, printed: str) -> list[tuple[int, in
 
 
 def _visible(line: str) -> str:
-    """What is seen of a line. Readline wraps by writing a blank and going back over it."""
+    """Return the visible text of a line. Readline wraps by writing a blank and overwriting it."""
     line = _SEQUENCE.sub("", line.replace(" \r", "")) if "\x1b" in line or "\r" in line else line
     while "\b" in line:
         line = _ERASED.sub("", line)
@@ -500,9 +502,10 @@ def _visible(line: str) -> str:
 
 
 def _in_raw(raw: str, seen: str, start: int, end: int) -> tuple[int, int]:
-    """Where in a line that is, sequences included; to the line's ends if nothing else
-    stands there."""
-    if "\b" in raw or " \r" in raw:  # written over: not worth telling apart
+    """Return the place of a span in a line, with its sequences; up to the ends of the line if no
+    other text is there.
+    """
+    if "\b" in raw or " \r" in raw:  # overwritten text: take the whole line
         return 0, len(raw) + 1
     places = list(_places(raw))
     begin = places[start] if start else 0
@@ -510,7 +513,7 @@ def _in_raw(raw: str, seen: str, start: int, end: int) -> tuple[int, int]:
 
 
 def _places(raw: str) -> Iterator[int]:
-    """Where each visible character stands."""
+    """Return the position of each visible character."""
     at = 0
     for sequence in _SEQUENCE.finditer(raw):
         yield from range(at, sequence.start())

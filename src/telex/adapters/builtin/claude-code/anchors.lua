@@ -1,24 +1,24 @@
--- What the rules look for, as data. These are the files to read when a new version draws otherwise.
+-- The anchors of the rules, as data. Read these files first when a new version draws a different screen.
 --
--- `rules` are asked in order and the first that holds decides. A rule holds if all its anchors do.
--- An anchor is a text to be found on a row, in one of several wordings (`any`), or a `check` of the
--- scene (checks.lua). Of a text, `of` says on which rows to look (by default all), `text` what of a
--- row to read, `match` how, `below`, `within` and `same` where, seen from an anchor before it,
--- `column` whether at the first column only, `absent` that it must not be there: see rules.lua.
--- `tells` names the metadata of the rule (metadata.lua). All wordings are in lower case.
+-- `rules` are tried in order, and the first rule that matches decides. A rule matches if all its anchors
+-- match. An anchor is a text on a row, in one of several wordings (`any`), or a `check` of the scene
+-- (checks.lua). For a text, `of` is the set of rows (by default all), `text` the part of a row, `match`
+-- the kind of comparison, `below`, `within` and `same` the place relative to an earlier anchor, `column`
+-- limits it to the first column, and `absent` means that the text must be missing: see rules.lua.
+-- `metadata` names the metadata of the rule (metadata.lua). All wordings are in lower case.
 --
--- A rule needs two anchors or more, for an answer may quote any one of them; a `dialog` has one
--- more, below. Each anchor and each wording is needed by a fixture: tests take them away in turn.
+-- A rule needs at least two anchors, because an answer may quote any single one; a rule with `dialog`
+-- has one more, below. A fixture needs each anchor and each wording: tests remove them one by one.
 
 local errors = require("anchors.errors")
 local turns = require("anchors.turns")
 
 local anchors = {}
 
--- The end of a turn: `✻ Brewed for 12s`. The verbs change with every version, not their shape.
+-- The end of a turn: `✻ Brewed for 12s`. The verbs change with every version, their form does not.
 anchors.marker = { "^✻ %S+ed for %d" }
 
--- What every rule with `dialog` needs besides: dialogs stand in the place of the input box.
+-- An additional anchor of every rule with `dialog`: a dialog replaces the input box.
 anchors.dialog = { { name = "no_box", check = "no_box" } }
 
 anchors.rules = {}

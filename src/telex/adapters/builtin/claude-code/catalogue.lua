@@ -1,4 +1,4 @@
--- What this plugin offers, in words: for `plugin.describe`, and for whoever writes to it.
+-- Intents, wait matchers and states of this plugin, as `plugin.describe` returns them.
 
 local function text(description)
   return { type = "string", description = description }
@@ -8,16 +8,16 @@ local function object(properties, required)
   return { type = "object", properties = properties, required = required }
 end
 
-local DIALOG_ID = text("which dialog is meant; if another is up, this is refused as stale_dialog")
+local DIALOG_ID = text("the dialog to answer; refused as stale_dialog if another dialog is shown")
 local FORCE = {
   type = "boolean",
-  description = "type even if a dialog is up, and clear a draft that somebody else left",
+  description = "type even if a dialog is shown, and clear a draft of another client",
 }
 local ANSWER = object({ dialog_id = DIALOG_ID })
 local NOTHING = { type = "object" }
 local RETRY = {
   type = "integer",
-  description = "how long a draft may stand after Enter before it is pressed again, in milliseconds",
+  description = "milliseconds after Enter before Enter is pressed again if the draft is still shown",
 }
 local PROMPT = object(
   { prompt = text("what to say"), force = FORCE, retry_ms = RETRY },
@@ -25,7 +25,7 @@ local PROMPT = object(
 )
 local STABLE = {
   type = "integer",
-  description = "how long the screen stands still before it counts, in milliseconds",
+  description = "how long the screen must be stable, in milliseconds",
 }
 local WAIT = object({ completed_turn_stable_ms = STABLE })
 
@@ -41,17 +41,17 @@ return {
   intents = {
     entry(
       "send_prompt",
-      "Paste a prompt, press Enter once it shows, and again while it stands; a turn begins.",
+      "Paste a prompt, press Enter when it is shown, and again while it is still shown; a turn begins.",
       PROMPT
     ),
-    entry("approve", "Press Enter: accept the dialog that is up.", ANSWER),
-    entry("deny", "Press Escape: dismiss the dialog or panel that is up.", ANSWER),
+    entry("approve", "Press Enter: accept the dialog.", ANSWER),
+    entry("deny", "Press Escape: dismiss the dialog or panel.", ANSWER),
     entry(
       "choose_option",
-      "Type the number of an option of the dialog that is up, and press Enter.",
+      "Type the number of an option of the dialog, and press Enter.",
       object({
         index = { type = "integer", description = "the option's number" },
-        option = text("the option's number, its label, or how its label begins"),
+        option = text("the option's number, its label, or the start of its label"),
         dialog_id = DIALOG_ID,
       })
     ),
@@ -60,13 +60,13 @@ return {
     entry("steer", "Paste a prompt into a running turn and press Enter.", PROMPT),
     entry(
       "key",
-      "Press a key by its name, like ctrl-c or page_up; any other text is typed as it is.",
+      "Press a key by its name, like ctrl-c or page_up; any other text is typed.",
       object({ key = text("a key's name, or a text") }, { "key" })
     ),
     entry("approve_trust", "Trust the folder: type 1 and press Enter.", ANSWER),
     entry("deny_trust", "Do not trust the folder: type 2 and press Enter.", ANSWER),
     entry("dismiss_welcome", "Press Enter: leave the welcome of a first start.", NOTHING),
-    entry("expand", "Press Ctrl+O: expand or collapse what a tool did.", NOTHING),
+    entry("expand", "Press Ctrl+O: expand or collapse the output of a tool.", NOTHING),
     entry("model_effort_left", "Press Left: less effort, in the model picker.", NOTHING),
     entry("model_effort_right", "Press Right: more effort, in the model picker.", NOTHING),
     entry(
@@ -85,21 +85,21 @@ return {
     ),
   },
   wait_matchers = {
-    entry("wait_turn_matcher", "The turn is over, or something needs a person.", WAIT),
+    entry("wait_turn_matcher", "The turn is complete, or a person is needed.", WAIT),
     entry("wait_ready_matcher", "A prompt can be sent.", WAIT),
     entry(
       "wait_state_matcher",
       "The state is one of these.",
       object({ states = { type = "array", items = { type = "string" } } }, { "states" })
     ),
-    entry("wait_dialog_matcher", "A dialog that needs a person is up.", WAIT),
+    entry("wait_dialog_matcher", "A dialog that needs a person is shown.", WAIT),
   },
   states = {
     state("starting", "The screen is blank, or shows its welcome and nothing was typed yet."),
-    state("ready", "The input box is there and nothing is at work."),
-    state("waiting_for_login", "A person has to log in; metadata.login.url says where."),
+    state("ready", "The input box is shown and no work is in progress."),
+    state("waiting_for_login", "A person has to log in; metadata.login.url has the address."),
     state("waiting_for_trust", "Is this folder trusted? metadata.trust.path, options, dialog_id."),
-    state("waiting_for_model_select", "The model picker is up; metadata.options."),
+    state("waiting_for_model_select", "The model picker is shown; metadata.options."),
     state("waiting_for_enter_plan_mode", "May it enter plan mode? metadata.options."),
     state("waiting_for_plan_approval", "A plan to approve; metadata.plan, options, dialog_id."),
     state(
@@ -108,16 +108,16 @@ return {
     ),
     state("waiting_for_external_editor", "An editor was opened and has to be closed."),
     state("usage_screen", "Costs or limits are shown; metadata.usage."),
-    state("local_ui_screen", "Another panel is up that a person closes."),
-    state("waiting_for_user_input", "There is a prompt or a menu, and no more is known."),
+    state("local_ui_screen", "Another panel is shown that a person closes."),
+    state("waiting_for_user_input", "An unknown prompt or menu is shown."),
     state(
       "unsent_draft",
-      "The input box holds a text that was not sent; metadata.draft. The next prompt replaces it."
+      "The input box has a text that was not sent; metadata.draft. The next prompt replaces it."
     ),
-    state("thinking", "It is at work, or a prompt was sent and has no answer yet."),
-    state("cancelling", "A turn was cancelled and the screen has not settled."),
-    state("completed_turn", "The turn is over and the input box is back."),
+    state("thinking", "The program works, or a prompt was sent and has no answer yet."),
+    state("cancelling", "A turn was cancelled and the screen is not stable yet."),
+    state("completed_turn", "The turn is complete and the input box is shown again."),
     state("error", "The turn failed; metadata.error has kind and perhaps retry_after_s."),
-    state("unknown", "No rule holds, or the program has ended."),
+    state("unknown", "No rule matches, or the program has exited."),
   },
 }

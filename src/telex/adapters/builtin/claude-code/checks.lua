@@ -1,7 +1,7 @@
--- Structural anchors: what a wording alone cannot say. Each is a yes or no about the scene.
+-- Structural anchors: conditions on the scene that a wording cannot express.
 --
--- `checks.NAME(scene, moment, found, anchor)`: the scene of screen.lua, the moment as the plugin
--- was given it, the rows of the anchors found so far, and the anchor itself with its `value`.
+-- `checks.NAME(scene, moment, found, anchor)` returns a boolean. It gets the scene of screen.lua, the
+-- context of the plugin, the rows of the anchors found so far, and the anchor itself with its `value`.
 
 local hash = require("hash")
 local links = require("links")
@@ -10,8 +10,8 @@ local screen = require("screen")
 
 local checks = {}
 
--- A turn may end without the row that says so. Then only time tells: while the program works, its
--- spinner moves several times a second, so this many times the usual threshold is a long silence.
+-- A turn may end without the row that marks its end. Then only time shows it: while the program works,
+-- its spinner moves several times a second, so this many times the usual threshold is a long silence.
 checks.QUIET = 10
 
 local function threshold(moment)
@@ -42,12 +42,12 @@ function checks.no_intent(_, moment)
   return moment.last_intent == nil
 end
 
--- Nothing came of the prompt yet: whatever the screen shows is from before it.
+-- The conversation has not changed since the prompt: the screen still shows the moment before it.
 function checks.untouched(scene, moment)
   return moment.baseline ~= nil and moment.baseline == hash.fnv1a(screen.conversation(scene))
 end
 
--- The box holds what was not sent, or what was pasted last where the cursor does not tell.
+-- The box has a text that was not sent; if the cursor is unknown, the text that was pasted last.
 function checks.draft(scene, moment)
   local draft = screen.draft(scene, moment.screen_cursor)
   return draft ~= nil and draft ~= ""
@@ -85,7 +85,7 @@ function checks.no_menu(scene)
   return scene.menu == nil
 end
 
--- The menu begins below the row of the anchor named by `value`, and no more than `within` below.
+-- The menu begins below the row of the anchor named by `value`, at most `within` rows below.
 function checks.menu_below(scene, _, found, anchor)
   local first = scene.menu and scene.menu.options[1].row
   local question = found[anchor.value] or 0
@@ -120,7 +120,7 @@ function checks.nothing_spoken_below(scene, _, found, anchor)
   return true
 end
 
--- Below an error stand only indented rows, which go on about it.
+-- Below the error there are only indented rows, which belong to it.
 function checks.only_indented_below(scene, _, found, anchor)
   for at = (found[anchor.value] or 0) + 1, scene.floor do
     local row = scene.rows[at]
@@ -136,7 +136,7 @@ local function is_chrome(row)
   return empty or screen.is_hint(row) or rows.starts(row.text, "⏵⏵") or row.text:find("^%[[^%[%]]+%]$") ~= nil
 end
 
--- Below it stand only rows that go on about it, the end of the turn, and what is drawn around.
+-- Below the anchor there are only rows that belong to it, the end of the turn, and the program's frame.
 function checks.only_chrome_below(scene, _, found, anchor)
   for at = (found[anchor.value] or 0) + 1, scene.floor do
     local row = scene.rows[at]
@@ -151,7 +151,7 @@ function checks.no_marker(scene)
   return scene.marker == nil
 end
 
--- This turn has an end, and something was said before it.
+-- This turn has an end marker, and an answer before it.
 function checks.answer_and_marker(scene)
   for at = scene.echo + 1, (scene.marker or 0) - 1 do
     local role = scene.rows[at].role

@@ -1,8 +1,8 @@
--- The classifier: a moment in, a state out. Used by `classify`, by the intents and by the waits.
+-- The classifier: returns the state of a moment. Used by `classify`, the intents and the waits.
 --
--- It keeps one thing between calls: what the conversation looked like before something was typed
--- into it. Until it looks otherwise, what is on the screen is from before: the end of the last turn,
--- or the dialog that was just answered.
+-- It keeps one value between calls: the conversation before the last input. Until the conversation
+-- changes, the screen still shows the moment before the input: the end of the last turn, or the dialog
+-- that was just answered.
 
 local checks = require("checks")
 local hash = require("hash")
@@ -22,7 +22,7 @@ function classifier.scene(moment)
   return read(moment)
 end
 
--- Remember this moment as the one before something is typed.
+-- Remember this moment as the one before the next input.
 function classifier.remember(moment)
   baseline = hash.fnv1a(screen.conversation(read(moment)))
 end
@@ -38,7 +38,7 @@ local function with_baseline(moment)
   return setmetatable({ baseline = baseline }, { __index = moment })
 end
 
--- The rule's sentence, and on which rows its anchors stand, counted from one.
+-- The rule's evidence, and the rows of its anchors, counted from one.
 local function evidence(rule, found)
   local seen = {}
   for name, at in pairs(found) do
@@ -53,7 +53,7 @@ local function confidence(rule, moment)
   return settled and rule.settled_confidence or rule.confidence
 end
 
--- The answer of `classify`, and the scene it was read from.
+-- The result of `classify`, and the scene it was read from.
 function classifier.look(moment)
   local scene = read(moment)
   local rule, found, wordings = rules.decide(scene, with_baseline(moment))
@@ -62,8 +62,8 @@ function classifier.look(moment)
       state = "unknown",
       confidence = 0.2,
       rule = "none",
-      evidence = "no rule holds for this screen",
-      metadata = metadata.tell(scene),
+      evidence = "no rule matches this screen",
+      metadata = metadata.extract(scene),
     },
       scene
   end
@@ -72,7 +72,7 @@ function classifier.look(moment)
     confidence = confidence(rule, moment),
     rule = rule.rule,
     evidence = evidence(rule, found),
-    metadata = metadata.tell(scene, rule, found, wordings),
+    metadata = metadata.extract(scene, rule, found, wordings),
   },
     scene
 end

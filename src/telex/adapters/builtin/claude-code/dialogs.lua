@@ -1,13 +1,13 @@
--- What is on the screen before an intent types into it: the right dialog, or none.
+-- Checks before an intent types: the expected dialog is shown, or no dialog.
 --
--- Enter pressed a moment too late answers another question than the one that was meant. So every
--- intent that answers looks first, and refuses by name.
+-- Enter that is pressed a moment too late answers another question than the intended one. So every intent
+-- that answers a dialog checks first, and refuses with a code.
 
 local classifier = require("classifier")
 
 local dialogs = {}
 
--- What each state is called in a sentence.
+-- The name of each state in a message.
 dialogs.NAMES = {
   waiting_for_login = "a login",
   waiting_for_trust = "the question whether to trust the folder",
@@ -45,22 +45,22 @@ local function check_id(params, seen)
   end
 end
 
--- The scene with the dialog, if its state is one of these.
+-- Return the scene if its state is one of these; refuse otherwise.
 function dialogs.expect(states, params, ctx)
   local seen, scene = classifier.look(ctx)
   if not is_one_of(seen.state, states) then
-    local message = "nothing that this would answer is on the screen; its state is " .. seen.state
+    local message = "the screen shows no dialog that this intent answers; its state is " .. seen.state
     telex.refuse("no_dialog", message)
   end
   check_id(params, seen)
   return scene
 end
 
--- Nothing is on the screen that would take typed text for an answer.
+-- Refuse if the screen shows a dialog that would take typed text as an answer.
 function dialogs.expect_none(params, ctx)
   local seen = classifier.look(ctx)
   local name = dialogs.NAMES[seen.state]
-  -- The report in the conversation leaves the input box where it was.
+  -- The usage report in the conversation does not replace the input box.
   if name and seen.rule ~= "usage.report" and not params.force then
     local message = name .. " is on the screen and would get what is typed; answer it first, "
       .. "or send this with force"

@@ -1,12 +1,12 @@
--- The draft: what stands in the input box and was not sent. How it gets there, is sent, and cleared.
+-- The draft: text in the input box that was not sent. This file pastes, sends and clears it.
 --
--- The program takes an Enter that follows a paste too soon for a part of it, or drops it. So a
--- prompt is pasted, Enter is pressed once the paste shows, and again while it still stands there.
--- Each step is a plan that names the next (`next`), which looks at the screen anew; the number of
--- presses is bounded, and what could not be sent is left as a draft, which the state names.
+-- The program takes an Enter that follows a paste too soon as part of the paste, or drops it. So a
+-- prompt is pasted, Enter is pressed when the paste is shown, and again while the draft is still shown.
+-- Each step is a plan with a `next`, which checks the screen again. The number of presses is limited; a
+-- text that could not be sent stays as a draft, and the state reports it.
 --
--- Whether the box holds a draft is told by its cursor: behind a suggestion, which looks like a
--- draft without its colours, the cursor stays at the beginning. Where it is not known, the text is.
+-- The cursor shows whether the box has a draft: with a suggestion, which looks like a draft without its
+-- colours, the cursor stays at the beginning. If the cursor is unknown, the text decides.
 
 local classifier = require("classifier")
 local dialogs = require("dialogs")
@@ -29,8 +29,8 @@ local SETTLED = 20
 local RETRY = 300
 local HEAD = 24
 
--- The last text that was pasted to be sent, squeezed and hashed, and whether a file was attached.
--- The adapter's worker may be replaced: then the host's last intent still says it.
+-- The last text that was pasted to be sent, without blanks and hashed, and whether a file was attached.
+-- If the adapter's worker was replaced, the host's last intent still has this information.
 local ours, attached = nil, false
 
 local function squeezed(text)
@@ -42,42 +42,42 @@ local function still(milliseconds)
   return matcher.screen_stable({ min_ms = milliseconds, since = "change" })
 end
 
--- What is known of a text without carrying it: for the predicates, which run elsewhere.
+-- Facts about a text without the text itself, for the predicates, which run in another worker.
 local function facts(order)
   local text = squeezed(order.text)
   return { whole = hash.fnv1a(text), head = text:sub(1, HEAD), before = order.before }
 end
 
--- Whether the box, or where there is none the screen, has this text. For when no cursor tells.
-local function has_text(scene, told)
+-- Whether the box, or without a box the screen, has this text. Used if the cursor is unknown.
+local function has_text(scene, known)
   local text = squeezed(screen.box_text(scene) or table.concat(screen.texts(scene)))
   if not scene.box then
-    return told.head ~= "" and text:find(told.head, 1, true) ~= nil
+    return known.head ~= "" and text:find(known.head, 1, true) ~= nil
   end
-  return hash.fnv1a(text) == told.whole
+  return hash.fnv1a(text) == known.whole
     or text:find("[Pastedtext#", 1, true) ~= nil
-    or (told.head ~= "" and text:sub(1, #told.head) == told.head)
+    or (known.head ~= "" and text:sub(1, #known.head) == known.head)
 end
 
--- "shows" or "empty" of the box; nil where there is no box and the text is nowhere.
-local function look(scene, moment, told)
+-- "shows" or "empty" for the box; nil if there is no box and the text is not on the screen.
+local function look(scene, moment, known)
   local draft = screen.draft(scene, moment.screen_cursor)
   if draft == nil then
-    return has_text(scene, told) and "shows" or scene.box and "empty" or nil
+    return has_text(scene, known) and "shows" or scene.box and "empty" or nil
   elseif draft == "" then
     return "empty"
   end
-  return hash.fnv1a(squeezed(draft)) ~= told.before and "shows" or "empty"
+  return hash.fnv1a(squeezed(draft)) ~= known.before and "shows" or "empty"
 end
 
--- Predicates: the draft is there, or the box is empty again.
+-- Predicates: the draft is shown, or the box is empty again.
 drafts.predicates = {}
 
 function drafts.predicates.draft_shows(input)
   return look(classifier.scene(input), input, input.params) == "shows"
 end
 
--- The program shows an input box, or a dialog in its place: there is nothing more to wait for.
+-- Whether the program shows an input box, or a dialog in its place: then the wait ends.
 function drafts.predicates.input_shows(input)
   local seen, scene = classifier.look(input)
   return scene.box ~= nil or scene.bare ~= nil or dialogs.NAMES[seen.state] ~= nil
@@ -87,7 +87,7 @@ function drafts.predicates.draft_gone(input)
   return look(classifier.scene(input), input, input.params) == "empty"
 end
 
--- A plan that goes on with `intent` of ours when the matcher holds, or when its time is over.
+-- A plan that continues with `intent` when the matcher matches, or after `within`.
 local function going_on(actions, order, intent, when, within, last_intent)
   return {
     actions = actions,
@@ -96,8 +96,8 @@ local function going_on(actions, order, intent, when, within, last_intent)
   }
 end
 
--- That the draft shows, or is gone, in a picture that stands still: one that is being drawn anew
--- may lack it. While the program is at work none does.
+-- The predicate on a stable screen, because a screen that is being redrawn may lack the draft. While the
+-- program works, the screen is never stable.
 local function settled(predicate, order)
   local asks = matcher.lua(predicate, facts(order))
   return order.at_work and asks or matcher.all({ still(SETTLED), asks })
@@ -126,7 +126,7 @@ local function is_ours(scene)
   return ours ~= nil and hash.fnv1a(squeezed(screen.box_text(scene))) == ours
 end
 
--- The text in the box that was not sent; nil if there is none.
+-- The text in the box that was not sent; nil if there is no such text.
 local function unsent(scene, ctx)
   local draft = scene.box and screen.draft(scene, ctx.screen_cursor)
   if scene.box and draft == nil and is_ours(scene) then
@@ -135,17 +135,17 @@ local function unsent(scene, ctx)
   return draft and draft ~= "" and draft or nil
 end
 
--- Put a text into the box and, unless it `leaves` it there, send it. `order` has `text`, `intent`
--- (what to remember once it is sent), `force` and `retry_ms`.
+-- Paste a text into the box and, unless the order `leaves` it there, send it. `order` has `text`,
+-- `intent` (the last intent after it was sent), `force` and `retry_ms`.
 function drafts.begin(order, ctx)
   classifier.remember(ctx)
   local seen, scene = classifier.look(ctx)
   local draft = unsent(scene, ctx)
-  if order.force and not scene.box then -- into whatever is there instead
+  if order.force and not scene.box then -- paste into whatever is shown instead
     local typed = { action.bracketed_paste(order.text), not order.leaves and action.key("enter") or nil }
     return { actions = typed, last_intent = order.intent }
   end
-  if not (scene.box or scene.bare) then -- what is typed before it listens is lost, or echoed
+  if not (scene.box or scene.bare) then -- text typed before the program reads is lost, or echoed
     local when = settled("input_shows", order)
     return going_on({}, order, "begin_draft", when, STARTS_WITHIN)
   end
@@ -156,7 +156,7 @@ function drafts.begin(order, ctx)
   elseif order.force or ctx.last_intent == drafts.PENDING or is_ours(scene) then
     return clearing(order, scene)
   end
-  local message = "the input box holds a draft that was not sent: %q; send it with the key enter, "
+  local message = "the input box has a draft that was not sent: %q; send it with the key enter, "
     .. "clear it, or send this with force, which clears it"
   telex.refuse("unsent_draft", message:format(draft:sub(1, 80)))
 end
@@ -166,7 +166,7 @@ drafts.steps = {}
 local function order_of(params)
   local order = params.order
   if type(order) ~= "table" or type(order.text) ~= "string" then
-    telex.refuse("bad_params", "this is a step of another intent and not to be called by itself")
+    telex.refuse("bad_params", "this function is a step of another intent and cannot be called directly")
   end
   return order
 end
@@ -175,7 +175,7 @@ function drafts.steps.begin_draft(params, ctx)
   local order, scene = order_of(params), classifier.scene(ctx)
   dialogs.expect_none(order, ctx)
   if not (scene.box or scene.bare) then
-    local message = "there is no input box on the screen; wait until it is ready, "
+    local message = "there is no input box on the screen; wait for the state ready, "
       .. "or send this with force, which types it all the same"
     telex.refuse("no_input", message)
   end
@@ -192,8 +192,8 @@ function drafts.steps.clear_draft(params, ctx)
   telex.refuse("unsent_draft", "the draft in the input box cannot be cleared; nothing was pasted")
 end
 
--- After a press: the box is empty in a picture that stands still, or the draft still stands after a
--- while, which is longer each time.
+-- The wait after a press: the box is empty on a stable screen, or the draft is still shown after a time
+-- that grows with each press.
 local function taken(order)
   local wait = (order.retry_ms or RETRY) << (order.presses - 1)
   return matcher.any({
@@ -202,7 +202,7 @@ local function taken(order)
   })
 end
 
--- What a screen may be while it is drawn anew.
+-- The states of a screen that is being redrawn.
 local HALF_DRAWN = { unknown = true, starting = true }
 
 function drafts.steps.submit_draft(params, ctx)
@@ -219,9 +219,9 @@ function drafts.steps.submit_draft(params, ctx)
   elseif now == "shows" and scene.box then
     return { actions = {} }
   elseif order.presses == 0 and now == "empty" then
-    telex.refuse("draft_not_shown", "the program did not show what was pasted; Enter was not pressed")
+    telex.refuse("draft_not_shown", "the program did not show the pasted text; Enter was not pressed")
   elseif now == nil and HALF_DRAWN[seen.state] and order.looks < MOST_LOOKS then
-    -- No box, and nothing that takes its place: the picture is being drawn anew.
+    -- No box, and nothing in its place: the screen is being redrawn.
     order.looks = order.looks + 1
     return going_on({}, order, "submit_draft", settled("draft_shows", order), 500)
   end

@@ -1,6 +1,6 @@
--- A short name for a text: 32-bit FNV-1a, as eight hexadecimal digits.
+-- A short id for a text: 32-bit FNV-1a, as eight hexadecimal digits.
 --
--- It tells two dialogs or two screens apart. It is not a secret and keeps nobody out.
+-- It distinguishes two dialogs or two screens. It is not cryptographic.
 
 local hash = {}
 

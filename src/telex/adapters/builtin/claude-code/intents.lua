@@ -1,7 +1,7 @@
--- What the adapter can be asked to do: each intent answers the keys and texts that do it.
+-- The intents: each returns the keys and texts to type.
 --
--- An intent gets its parameters and the moment before it types. One that answers a dialog looks
--- whether that dialog is there; one that writes a text looks that no dialog would swallow it.
+-- An intent gets its parameters and the context before it types. An intent that answers a dialog checks
+-- that this dialog is shown; an intent that types a text checks that no dialog would receive it.
 
 local classifier = require("classifier")
 local dialogs = require("dialogs")
@@ -42,26 +42,26 @@ local function plan(actions, last_intent)
   return { actions = actions, last_intent = last_intent }
 end
 
--- A plan after which the screen is expected to change: waits tell the old one by it.
+-- A plan after which the screen will change: remembers the old screen for waits.
 local function moving_plan(ctx, actions, last_intent)
   classifier.remember(ctx)
   return plan(actions, last_intent)
 end
 
--- A parameter that has to be text with something in it.
+-- Return a parameter that must be a text and not empty.
 local function text_of(params, name)
   local value = params[name]
   if type(value) ~= "string" or not value:find("%S") then
-    telex.refuse("bad_params", name .. " has to be a text that is not empty")
+    telex.refuse("bad_params", name .. " must be a text that is not empty")
   end
   return value
 end
 
--- What goes into the input box, and what to remember once it is sent.
+-- The text for the input box, and the last intent after it was sent.
 local function ordered(params, ctx, text, intent)
   local retry = params.retry_ms
   if retry ~= nil and (math.type(retry) ~= "integer" or retry < 1 or retry > 2000) then
-    telex.refuse("bad_params", "retry_ms has to be a whole number from 1 to 2000")
+    telex.refuse("bad_params", "retry_ms must be a whole number from 1 to 2000")
   end
   dialogs.expect_none(params, ctx)
   return { text = text, intent = intent, force = params.force == true, retry_ms = retry }
@@ -77,7 +77,7 @@ function intents.steer(params, ctx)
   return drafts.begin(ordered(params, ctx, prompt), ctx)
 end
 
--- It is not a turn: what it shows must not be taken for an answer that is still to come.
+-- A slash command is not a turn: its output must not be taken for the answer to a prompt.
 function intents.slash_command(params, ctx)
   local command = text_of(params, params.command ~= nil and "command" or "name")
   local slashed = command:sub(1, 1) == "/" and command or "/" .. command
@@ -91,32 +91,32 @@ function intents.attach_file(params, ctx)
   return drafts.begin(order, ctx)
 end
 
--- Enter takes the option that is pointed at. If that one says no, this would not be approval.
+-- Enter selects the highlighted option. Refuse if that option is a denial.
 function intents.approve(params, ctx)
   local scene = dialogs.expect(ANSWERABLE, params, ctx)
   local pointed = scene.menu and scene.menu.options[scene.menu.pointed].label
   if pointed and pointed:lower():find("^no%f[%A]") then
-    local message = "the dialog points at %q; choose_option says which to take"
+    local message = "the dialog highlights %q; use choose_option"
     telex.refuse("not_selected", message:format(pointed))
   end
   return moving_plan(ctx, { action.key("enter") })
 end
 
--- Escape ends the turn that asked. Nothing is awaited any more, so the prompt is forgotten.
+-- Escape ends the turn of the dialog. There is no answer to wait for, so the prompt is forgotten.
 function intents.deny(params, ctx)
   dialogs.expect(DISMISSABLE, params, ctx)
   return moving_plan(ctx, { action.key("escape") }, "")
 end
 
 local function listed(options)
-  local told = {}
+  local lines = {}
   for _, option in ipairs(options) do
-    told[#told + 1] = string.format("%d. %s", option.number, option.label)
+    lines[#lines + 1] = string.format("%d. %s", option.number, option.label)
   end
-  return table.concat(told, "; ")
+  return table.concat(lines, "; ")
 end
 
--- Options whose label is this, or else begins with it, in any case of letters.
+-- Options whose label is this text, or else begins with it, in upper or lower case.
 local function labelled(options, words)
   local wanted, exact, near = words:lower(), {}, {}
   for _, option in ipairs(options) do
@@ -139,15 +139,15 @@ local function numbered(options, number)
   return {}
 end
 
--- What was asked for: a number, or a label; never both.
+-- The requested option: a number or a label, not both.
 local function wanted_option(params)
   local index, option = params.index, params.option
   if (index == nil) == (option == nil) then
-    telex.refuse("bad_params", "either index or option says which option to choose")
+    telex.refuse("bad_params", "pass either index or option")
   elseif index ~= nil and math.type(index) ~= "integer" then
-    telex.refuse("bad_params", "index has to be a whole number")
+    telex.refuse("bad_params", "index must be a whole number")
   elseif option ~= nil and (type(option) ~= "string" or not option:find("%S")) then
-    telex.refuse("bad_params", "option has to be a number or a label, as text")
+    telex.refuse("bad_params", "option must be a number or a label, as text")
   end
   return index or (option:match("^%d+$") and math.tointeger(tonumber(option))) or option
 end
@@ -156,7 +156,7 @@ function intents.choose_option(params, ctx)
   local wanted = wanted_option(params)
   local scene = dialogs.expect(WITH_OPTIONS, params, ctx)
   if not scene.menu then
-    telex.refuse("no_dialog", "what is on the screen has no options to choose from")
+    telex.refuse("no_dialog", "the screen shows no options to choose from")
   end
   local options = scene.menu.options
   local found = type(wanted) == "string" and labelled(options, wanted) or numbered(options, wanted)
@@ -179,7 +179,7 @@ end
 function intents.key(params)
   local words = params.key
   if type(words) ~= "string" or words == "" then
-    telex.refuse("bad_params", "key has to be the name of a key or a text to type")
+    telex.refuse("bad_params", "key must be the name of a key or a text to type")
   end
   local name = keys.named(words)
   return plan({ name and action.key(name) or action.text(words) })
@@ -195,11 +195,11 @@ function intents.deny_trust(params, ctx)
   return moving_plan(ctx, { action.text("2"), action.key("enter") })
 end
 
--- The panel of a first start says welcome, and perhaps nothing else that is known.
+-- The panel of a first start may have no other known text than the welcome.
 function intents.dismiss_welcome(params, ctx)
   local scene = dialogs.expect(WELCOME, params, ctx)
   if scene.menu or not ctx.screen:lower():find("welcome", 1, true) then
-    telex.refuse("no_dialog", "there is no welcome on the screen that Enter would dismiss")
+    telex.refuse("no_dialog", "the screen shows no welcome that Enter would dismiss")
   end
   return moving_plan(ctx, { action.key("enter") })
 end

@@ -1,6 +1,6 @@
--- Names of keys as people write them, read into the host's: `Ctrl-C`, `page-up`, `Return`.
+-- Converts names of keys as people write them (`Ctrl-C`, `page-up`, `Return`) to the host's names.
 --
--- Only names of more than one character are keys here. Anything else is text, to be typed as it is.
+-- Only names of more than one character are keys. Anything else is text to type.
 
 local keys = {}
 
@@ -35,7 +35,7 @@ local HELD = {
   s = "shift",
 }
 
--- The host's name of a key, or nil if these words name none.
+-- The host's name of a key, or nil if the words name no key.
 function keys.named(words)
   local rest, held = words:lower():gsub("[-+]", "_"), ""
   while true do

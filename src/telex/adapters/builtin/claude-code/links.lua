@@ -1,10 +1,10 @@
--- Links to where a person logs in. A link that only looks like one is not told to anybody.
+-- Links to a login. A link that only looks like one is not returned.
 
 local links = {}
 
 local HOSTS = { "claude.ai", "claude.com", "anthropic.com" }
 
--- The host of an https link, in lower case; nil if the link is not plain enough to be sure of.
+-- The host of an https link, in lower case; nil if the link is too unusual to be sure.
 local function host(url)
   local authority = url:match("^https://([^/?#]*)")
   return authority and authority:lower():match("^([%w.-]+)$")
@@ -20,7 +20,7 @@ function links.is_login(url)
   return false
 end
 
--- A link that was wrapped goes on in the next rows, as long as they hold no space.
+-- A wrapped link continues in the next rows, as long as they have no space.
 local function whole(scene, at)
   local url = scene.rows[at].text
   local next_row = scene.rows[at + 1]
@@ -31,7 +31,7 @@ local function whole(scene, at)
   return url:match("^[^ ]+")
 end
 
--- The first link at the beginning of a row that leads to a login.
+-- The first link to a login at the beginning of a row.
 function links.login(scene)
   for at, row in ipairs(scene.rows) do
     if row.lower:find("^https://") then

@@ -1,8 +1,8 @@
--- claude-code: what a screen of Claude Code means, and how to answer it.
+-- claude-code: names the state of a screen of Claude Code, and drives the program.
 --
--- Here is only what the host calls. `classify` asks the rules (rules.lua) of the anchors
--- (anchors.lua); intents.lua says what to type, drafts.lua how a text is sent; waits.lua what to wait for; catalogue.lua describes
--- them. Tried on the fixtures beside it: `telex adapter test`.
+-- This file has only the functions that the host calls. `classify` uses the rules (rules.lua) with the
+-- anchors (anchors.lua). intents.lua returns what to type, drafts.lua sends texts, waits.lua has the wait
+-- matchers, catalogue.lua describes all of them. The fixtures test it: `telex adapter test`.
 
 local classifier = require("classifier")
 local drafts = require("drafts")

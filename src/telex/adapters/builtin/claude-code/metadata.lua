@@ -1,7 +1,7 @@
--- What a screen says besides its state: who asks for what, the options, the plan, figures.
+-- The metadata of a state: the permission that is requested, the options, the plan, figures.
 --
--- `metadata.tell(scene, rule, found, wordings)` answers a table; what is not on the screen is absent
--- from it, and it is nil if there is nothing to tell.
+-- `metadata.extract(scene, rule, found, wordings)` returns a table. A fact that is not on the screen is
+-- absent; without any fact the result is nil.
 
 local hash = require("hash")
 local links = require("links")
@@ -10,49 +10,49 @@ local screen = require("screen")
 
 local metadata = {}
 
-local tellers = {}
+local extractors = {}
 
 local MODES = { bypass = "bypass permissions on", auto = "auto mode on", plan = "plan mode on" }
 
 -- The model and the permission mode, from the rows below the input box.
-local function status(scene, told)
+local function status(scene, facts)
   for at = scene.box and scene.box.bottom + 1 or #scene.rows + 1, #scene.rows do
     local row = scene.rows[at]
     for name in row.text:gmatch("%[([^%[%]]+)%]") do
-      told.model = name
+      facts.model = name
     end
     for mode, wording in pairs(MODES) do
       if row.lower:find(wording, 1, true) then
-        told.permission_mode = mode
+        facts.permission_mode = mode
       end
     end
   end
 end
 
 local function labels(scene)
-  local told = {}
+  local facts = {}
   for _, option in ipairs(scene.menu and scene.menu.options or {}) do
-    told[#told + 1] = option.label
+    facts[#facts + 1] = option.label
   end
-  return #told > 0 and told or nil
+  return #facts > 0 and facts or nil
 end
 
-function tellers.options(scene, told)
-  told.options = labels(scene)
+function extractors.options(scene, facts)
+  facts.options = labels(scene)
 end
 
-function tellers.login(scene, told)
+function extractors.login(scene, facts)
   local url = links.login(scene)
-  told.login = url and { url = url }
+  facts.login = url and { url = url }
 end
 
--- Where the question of a dialog stands, or where its answers begin.
+-- The row of a dialog's question, or else the first row of its options.
 local function question_row(scene, found)
   return found.question or scene.menu and scene.menu.options[1].row or scene.last
 end
 
--- The path stands on a row of its own, above the answers.
-function tellers.trust(scene, told, found)
+-- The path is alone on a row, above the options.
+function extractors.trust(scene, facts, found)
   local path = nil
   for at = 1, (found.answer or #scene.rows + 1) - 1 do
     local text = scene.rows[at].text
@@ -60,8 +60,8 @@ function tellers.trust(scene, told, found)
       path = text
     end
   end
-  told.trust = path and { path = path }
-  told.dialog_id = hash.fnv1a("trust:" .. (path or ""))
+  facts.trust = path and { path = path }
+  facts.dialog_id = hash.fnv1a("trust:" .. (path or ""))
 end
 
 local EDGES = { rule = true, frame_top = true }
@@ -113,11 +113,11 @@ local function asked_by_call(scene, found)
   return scene.rows[found.call].said_text:match("^([^(]-)%s*%((.*)%)$")
 end
 
-function tellers.permission(scene, told, found)
+function extractors.permission(scene, facts, found)
   local ask = found.allow and asked_by_keys or found.call and asked_by_call or asked_by_menu
   local tool, summary = ask(scene, found)
-  told.permission = { tool = tool, summary = summary, options = labels(scene) }
-  told.dialog_id = hash.fnv1a("perm:" .. (tool or "") .. ":" .. (summary or ""))
+  facts.permission = { tool = tool, summary = summary, options = labels(scene) }
+  facts.dialog_id = hash.fnv1a("perm:" .. (tool or "") .. ":" .. (summary or ""))
 end
 
 -- The rows first..last as a text, without blank rows around it.
@@ -133,15 +133,15 @@ local function is_dashed(row)
   return rows.starts(row.text, "╌╌╌")
 end
 
--- Where a plan begins whose first row may be its heading.
+-- The first row of a plan whose first row may be a heading.
 local function below_heading(scene, first)
   local at = next_filled(scene, first, #scene.rows + 1)
   local heads = at and (scene.rows[at].lower == "plan" or scene.rows[at].lower:find("^plan[: ]"))
   return heads and at + 1 or first
 end
 
--- First and last row of the plan: between dashed rules if there are any, else between what stands
--- above it (its heading, the question, or the edge of the dialog) and the question or the menu.
+-- First and last row of the plan: between dashed rules if there are any, else between the row above it
+-- (its heading, the question, or the edge of the dialog) and the question or the menu.
 local function plan_rows(scene, found)
   local question = question_row(scene, found)
   local top = dialog_top(scene, question)
@@ -162,15 +162,15 @@ local function plan_rows(scene, found)
   return below_heading(scene, question + 1), bottom
 end
 
-function tellers.plan(scene, told, found)
+function extractors.plan(scene, facts, found)
   local first, last = plan_rows(scene, found)
   local plan = body(scene, first, last)
-  told.plan = plan ~= "" and plan or nil
-  told.dialog_id = hash.fnv1a("plan:" .. plan)
+  facts.plan = plan ~= "" and plan or nil
+  facts.dialog_id = hash.fnv1a("plan:" .. plan)
 end
 
--- Percents stand on the row of their heading or below it.
-function tellers.usage(scene, told)
+-- A percentage is on the row of its heading or below it.
+function extractors.usage(scene, facts)
   local usage, heading = {}, nil
   for _, row in ipairs(scene.rows) do
     local text = row.said or row.lower
@@ -186,13 +186,13 @@ function tellers.usage(scene, told)
     end
     usage.cost = usage.cost or tonumber(text:match("^%a+ cost:%s*%$(%d+%.?%d*)"))
   end
-  told.usage = next(usage) and usage or nil
+  facts.usage = next(usage) and usage or nil
 end
 
 local SECONDS = { s = 1, m = 60, h = 3600 }
 local AGAIN = { "retry in ", "retry after ", "try again in ", "retrying in " }
 
--- Seconds until it is worth trying again, as the text says.
+-- Seconds until a retry makes sense, as the text says.
 local function retry_after(text)
   for _, words in ipairs(AGAIN) do
     local _, stop = text:find(words, 1, true)
@@ -206,26 +206,26 @@ end
 
 local DRAFT_CHARS = 200
 
--- What stands in the box, or how it begins.
-function tellers.draft(scene, told)
+-- The text in the box, or its beginning.
+function extractors.draft(scene, facts)
   local text = screen.box_text(scene) or ""
   local stop = utf8.len(text) and utf8.offset(text, DRAFT_CHARS + 1)
-  told.draft = stop and text:sub(1, stop - 1) or text
+  facts.draft = stop and text:sub(1, stop - 1) or text
 end
 
-function tellers.error(scene, told, found, wordings)
+function extractors.error(scene, facts, found, wordings)
   local text = rows.folded(body(scene, found.words or 1, scene.floor)):gsub("\n", " ")
   local kind = wordings.words and wordings.words.kind
-  told.error = { kind = kind, retry_after_s = retry_after(text) }
+  facts.error = { kind = kind, retry_after_s = retry_after(text) }
 end
 
-function metadata.tell(scene, rule, found, wordings)
-  local told = {}
-  status(scene, told)
-  for _, name in ipairs(rule and rule.tells or {}) do
-    tellers[name](scene, told, found, wordings)
+function metadata.extract(scene, rule, found, wordings)
+  local facts = {}
+  status(scene, facts)
+  for _, name in ipairs(rule and rule.metadata or {}) do
+    extractors[name](scene, facts, found, wordings)
   end
-  return next(told) and told or nil
+  return next(facts) and facts or nil
 end
 
 return metadata

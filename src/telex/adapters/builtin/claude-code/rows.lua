@@ -1,8 +1,8 @@
--- One row of the screen, read by itself: its text without frames, how far it is indented, its role.
+-- One row of the screen, read alone: its text without frames, its indentation, its role.
 --
--- The program draws what is its own at the first column: what was typed, bullets, spinners, rules.
--- Answers, quotations and code are indented. So a role is given only at the first column, and to
--- results right below what they belong to; that keeps a quoted screen from being taken for one.
+-- The program draws its own parts at the first column: typed text, bullets, spinners, rules. Answers,
+-- quotations and code are indented. So only rows at the first column get a role, and results right below
+-- the row they belong to. This way a quoted screen is not taken for a real one.
 
 local rows = {}
 
@@ -12,13 +12,13 @@ local BULLETS = { "⏺", "●" }
 local RULES = { "─", "━", "═" }
 local NARROWEST_RULE = 10
 
--- Spaces only, not `%s`: what else is a space depends on the locale, byte by byte, and would cut
--- characters in two. The same goes for `string.lower`.
+-- Spaces only, not `%s`: other spaces depend on the locale, byte by byte, and could split characters.
+-- The same is true for `string.lower`.
 local function trimmed(text)
   return text:match("^ *(.*[^ ])") or ""
 end
 
--- In lower case and with plain apostrophes, to be compared.
+-- The text in lower case and with plain apostrophes, for comparisons.
 local function folded(text)
   local lower = text:gsub("[A-Z]+", string.lower)
   return lower:find("’", 1, true) and lower:gsub("’", "'") or lower
@@ -34,7 +34,7 @@ end
 
 rows.trimmed, rows.folded, rows.starts, rows.ends = trimmed, folded, starts, ends
 
--- What stands between the sides of a frame, and whether there were sides.
+-- The text between the sides of a frame, and whether there were sides.
 local function unframed(text)
   local inner = trimmed(text)
   if #inner > 2 * #SIDE and starts(inner, SIDE) and ends(inner, SIDE) then
@@ -43,8 +43,8 @@ local function unframed(text)
   return text, false
 end
 
--- A horizontal rule from edge to edge. It may bear a name, as that of a session does, or say how
--- much of a long draft is not shown: `─── ↑ 17 more ──────`.
+-- A horizontal rule from edge to edge. It may contain a name, such as that of a session, or the number
+-- of hidden rows of a long draft: `─── ↑ 17 more ──────`.
 local function is_rule(text)
   for _, line in ipairs(RULES) do
     local cut = text:find("^" .. line:rep(3) .. " ↑ %d+ more ")
@@ -64,7 +64,7 @@ local function after(text, beginnings)
   return nil
 end
 
--- What a person typed: `❯ text`, formerly `> text`. `❯` alone is a prompt that waits.
+-- Text that a person typed: `❯ text`, formerly `> text`. `❯` alone is a prompt that waits.
 local function typed(text)
   if starts(text, "❯") then
     return trimmed(text:sub(#"❯" + 1))
@@ -72,7 +72,7 @@ local function typed(text)
   return text:match("^>%s+(.+)$") or (text == ">" and "") or nil
 end
 
--- `role, said`: what the row is, and its text without the sign that tells the role.
+-- `role, said`: the role of the row, and its text without the sign of the role.
 local function role(text, indent)
   if text == "" then
     return "blank", nil

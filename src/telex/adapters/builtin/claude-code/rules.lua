@@ -1,8 +1,8 @@
--- The rule engine: finds the first rule of anchors.lua whose anchors all hold.
+-- The rule engine: finds the first rule of anchors.lua whose anchors all match.
 --
--- Anchors are looked for from the bottom of the screen, where what is live stands; what was found
--- for one bounds the next. Rows are looked at one by one, with plain searches or patterns that are
--- anchored to the row, so that no screen makes this slow.
+-- Anchors are searched from the bottom of the screen, where the live part is; a found anchor limits the
+-- search for the next one. Rows are searched one by one, with plain searches or patterns that are
+-- anchored to the row, so that no screen makes the search slow.
 
 local anchors = require("anchors")
 local checks = require("checks")
@@ -12,7 +12,7 @@ local rules = {}
 
 local MOST_CANDIDATES = 32
 
--- Whether a wording is found in a text.
+-- Functions that return whether a text has a wording.
 local matches = {}
 
 function matches.part(text, wording)
@@ -25,12 +25,12 @@ function matches.whole(text, wording)
   return text == wording
 end
 
--- A pattern may come with what it means, for the metadata.
+-- A pattern may have a meaning, for the metadata.
 function matches.pattern(text, wording)
   return text:find(wording.pattern or wording) ~= nil
 end
 
--- A pattern that is all there is to say, or goes on behind a sign that parts sentences.
+-- A pattern that matches the whole text, or is followed by a character that separates sentences.
 local PARTS = { "", " ·", " ∙", " -", " —", " (", ":", ".", ",", ";" }
 
 function matches.banner(text, wording)
@@ -44,14 +44,14 @@ function matches.banner(text, wording)
   return false
 end
 
--- A beginning that is one sign of a range, followed by a space.
+-- A text whose first character is in a range, followed by a space.
 function matches.glyph(text, range)
   local sign = text:match("^(" .. utf8.charpattern .. ") ")
   local code = sign and utf8.codepoint(sign)
   return code ~= nil and code >= range[1] and code <= range[2]
 end
 
--- What of a row is read; nil if it has no such thing.
+-- The parts of a row that can be read; nil if the row has no such part.
 local texts = {}
 
 function texts.lower(row)
@@ -75,7 +75,7 @@ function texts.label(_, scene, at)
   return option and rows.folded(option.label) or nil
 end
 
--- Where to look, as first and last row.
+-- The ranges of rows, as first and last row.
 local ranges = {}
 
 function ranges.screen(scene)
@@ -123,7 +123,7 @@ local function wording_in(text, anchor)
   return nil
 end
 
--- The rows on which an anchor's text stands, the lowest first.
+-- The rows that have an anchor's text, the lowest first.
 local function candidates(anchor, scene)
   local first, last = ranges[anchor.of or "screen"](scene)
   local read, found = texts[anchor.text or "lower"], {}
@@ -150,8 +150,8 @@ local function fits(anchor, at, found)
   return found[anchor.same] == nil or found[anchor.same] == at
 end
 
--- Whether the anchors from the `index`th on have places, given those found before it. What is
--- found stays in `search.found`, and by which wording in `search.wordings`.
+-- Whether the anchors from the `index`th on can be placed, given the rows of those before. The rows stay
+-- in `search.found`, and the wordings in `search.wordings`.
 local function place(search, index)
   local anchor = search.anchors[index]
   if not anchor then
@@ -175,7 +175,7 @@ local function place(search, index)
   return false
 end
 
--- Where each anchor was found and by which wording, or nil if one of them was not.
+-- The row and the wording of each anchor, or nil if one anchor was not found.
 local function sought(list, scene, moment)
   local search = { anchors = list, scene = scene, moment = moment, found = {}, wordings = {} }
   search.candidates = {}
@@ -199,7 +199,7 @@ function rules.is_marker(row)
   return false
 end
 
--- The rule that decides, where its anchors stand, and their wordings; nil if none does.
+-- The first rule that matches, the rows of its anchors, and their wordings; nil if none matches.
 function rules.decide(scene, moment)
   local dialog_may_be = sought(anchors.dialog, scene, moment) ~= nil
   for _, rule in ipairs(anchors.rules) do

@@ -1,7 +1,7 @@
 -- The screen as a scene: rows, the input box, the menu, and the rows of this turn.
 --
--- Where the input box is, no dialog is up: a dialog stands in its place. What was said before the
--- last thing typed is history and decides nothing. Every rule leans on these two facts.
+-- If the input box is shown, no dialog is shown: a dialog replaces it. Everything before the last typed
+-- text is history and decides nothing. Every rule relies on these two facts.
 
 local rows = require("rows")
 
@@ -54,8 +54,8 @@ local function option(row)
   return tonumber(number), label, pointed
 end
 
--- Below the box there are only rows of its status. Where something is said or asked below it, it
--- is a remainder of an older picture, or a quotation.
+-- Below the box there are only rows of its status. If other text is below it, the box is a remainder of an
+-- older screen, or a quotation.
 local function is_last(all, bottom)
   for at = bottom + 1, #all do
     local _, _, pointed = option(all[at])
@@ -66,7 +66,7 @@ local function is_last(all, bottom)
   return true
 end
 
--- A long draft is shown in part: the rule above it says how many rows there are besides.
+-- A long draft is shown in part: the rule above it has the number of hidden rows.
 local function is_cut(row)
   return row.role == "rule" and row.text:find("↑ %d+ more ") ~= nil
 end
@@ -84,8 +84,8 @@ local function find_box(all)
   return nil
 end
 
--- Options follow one another by number; between them stand blank rows and what explains them. What
--- begins left of a menu is no part of its dialog, so that the menu is not the last thing there.
+-- Options have consecutive numbers; between them are blank rows and explanations. A row that begins left
+-- of a menu is not part of its dialog, so the menu is then not the last part of the screen.
 local function find_menu(all)
   local menu = nil
   for at, row in ipairs(all) do
@@ -140,15 +140,15 @@ local function last_marker(all, first, last, is_marker)
   return nil
 end
 
--- A prompt that waits without a box around it, as the last thing on the screen.
+-- A prompt without a box around it, as the last row of the screen.
 local function is_bare_prompt(row)
   return row.role == "prompt" or row.role == "echo" or row.text == ">" or rows.ends(row.text, " >")
 end
 
 -- A scene: `rows`, `last` (the last row that is not blank), `box` {top, bottom}, `bare` (the row of
--- a prompt without a box), `menu` {options, pointed}, `options` (by row), `floor` (where the
--- conversation ends), `echo` (the row of what was typed last, or 0), `marker` (the row that ends
--- this turn). `is_marker(row)` says whether a row of the first column ends a turn.
+-- a prompt without a box), `menu` {options, pointed}, `options` (by row), `floor` (the last row of the
+-- conversation), `echo` (the row of the last typed text, or 0), `marker` (the row that ends this turn).
+-- `is_marker(row)` returns whether a row of the first column ends a turn.
 function screen.read(text, is_marker)
   local all = split(text)
   local scene = { rows = all, box = find_box(all), last = last_filled(all, #all) }
@@ -172,7 +172,7 @@ function screen.texts(scene)
   return texts
 end
 
--- What stands in the box, draft or suggestion, without the sign before it; nil without a box.
+-- The text in the box, draft or suggestion, without the sign before it; nil without a box.
 function screen.box_text(scene)
   if not scene.box then
     return nil
@@ -186,8 +186,8 @@ function screen.box_text(scene)
   return table.concat(texts, "\n")
 end
 
--- The draft in the box, empty if there is none; nil if the cursor does not tell, being elsewhere.
--- At the beginning of the box there is no draft before it, and what is behind it is a suggestion.
+-- The draft in the box, empty if there is none; nil if the cursor is outside of the box. If the cursor is
+-- at the beginning of the box, the text behind it is a suggestion and no draft.
 function screen.draft(scene, cursor)
   local box = scene.box
   local row = cursor and cursor.row + 1
@@ -202,22 +202,22 @@ function screen.draft(scene, cursor)
   return screen.box_text(scene)
 end
 
--- Hints stand at the right edge above the box, and come and go with what is typed.
+-- Hints are at the right edge above the box, and change with the typed text.
 local HINT_INDENT = 20
 
 function screen.is_hint(row)
   return row.role == "text" and row.indent >= HINT_INDENT
 end
 
--- The conversation above the box as one text, to see later whether anything came of a prompt.
+-- The conversation above the box as one text, to check later whether a prompt changed it.
 function screen.conversation(scene)
-  local said = {}
+  local lines = {}
   for at = 1, scene.floor do
     if scene.rows[at].role ~= "blank" and not screen.is_hint(scene.rows[at]) then
-      said[#said + 1] = scene.rows[at].text
+      lines[#lines + 1] = scene.rows[at].text
     end
   end
-  return table.concat(said, "\n")
+  return table.concat(lines, "\n")
 end
 
 return screen

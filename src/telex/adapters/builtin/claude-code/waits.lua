@@ -1,8 +1,8 @@
--- What can be waited for: matchers for the host, and the predicates they ask.
+-- The wait matchers, and the predicates they use.
 --
--- A predicate runs elsewhere, with no memory of this adapter. So a matcher gives it what it needs:
--- the last intent, and what the conversation looked like before something was typed. Each matcher
--- names the quiet it wants besides, as the host looks again when that is over.
+-- A predicate runs in another worker, without the memory of this adapter. So a matcher passes what the
+-- predicate needs: the last intent, and the conversation before the last input. Each matcher also names
+-- the stable time it needs, because the host checks again after this time.
 
 local checks = require("checks")
 local classifier = require("classifier")
@@ -22,7 +22,7 @@ local DIALOGS = {
 }
 local READY = { "ready", "waiting_for_user_input", "completed_turn" }
 
--- States in which the program is at it, or cannot be told.
+-- States in which the program works, or its state is unknown.
 local UNDER_WAY = { thinking = true, cancelling = true, unknown = true }
 
 local function threshold(params)
@@ -30,27 +30,27 @@ local function threshold(params)
   return type(given) == "number" and given or 300
 end
 
--- What a predicate of ours needs to see the moment as this adapter does.
+-- The parameters with which a predicate classifies a moment as this adapter does.
 local function known(params, ctx, more)
-  local told = {
+  local passed = {
     completed_turn_stable_ms = threshold(params),
     last_intent = ctx and ctx.last_intent,
     baseline = classifier.baseline(),
   }
   for name, value in pairs(more or {}) do
-    told[name] = value
+    passed[name] = value
   end
-  return told
+  return passed
 end
 
 local function still(milliseconds)
   return matcher.screen_stable({ min_ms = milliseconds, since = "change" })
 end
 
--- The predicate says so of a screen that stands still, or the program ends. It is asked twice: a
--- turn whose end is not shown is over only after a long silence.
-local function settled(predicate, params, told)
-  local asks = matcher.lua(predicate, told)
+-- The predicate matches on a stable screen, or the program exits. There are two stable times: a turn
+-- without an end marker is complete only after a long silence.
+local function settled(predicate, params, passed)
+  local asks = matcher.lua(predicate, passed)
   return matcher.any({
     matcher.process_exited(),
     matcher.all({ still(threshold(params)), asks }),
@@ -58,7 +58,7 @@ local function settled(predicate, params, told)
   })
 end
 
--- The end of a turn, or anything that needs a person.
+-- The end of a turn, or a state that needs a person.
 function matchers.wait_turn_matcher(params, ctx)
   return settled("turn_over", params, known(params, ctx))
 end
@@ -71,30 +71,30 @@ function matchers.wait_dialog_matcher(params, ctx)
   return settled("in_state", params, known(params, ctx, { states = DIALOGS }))
 end
 
--- This one is also asked of a screen that moves: thinking and cancelling never stand still.
+-- This matcher needs no stable screen: in the states thinking and cancelling the screen always changes.
 function matchers.wait_state_matcher(params, ctx)
   local states = params.states
   if type(states) ~= "table" or #states == 0 then
-    telex.refuse("bad_params", "states has to be a list of names of states, with one at least")
+    telex.refuse("bad_params", "states must be a list of at least one name of a state")
   end
   for _, state in ipairs(states) do
     if type(state) ~= "string" then
-      telex.refuse("bad_params", "states has to be a list of names of states")
+      telex.refuse("bad_params", "states must be a list of names of states")
     end
   end
-  local told = known(params, ctx, { states = states })
-  return matcher.any({ matcher.lua("in_state", told), settled("in_state", params, told) })
+  local passed = known(params, ctx, { states = states })
+  return matcher.any({ matcher.lua("in_state", passed), settled("in_state", params, passed) })
 end
 
--- The moment of a predicate, with what the matcher knew.
+-- The moment of a predicate, with the parameters of the matcher.
 local function moment(input)
   local params = input.params or {}
-  local told = {
+  local passed = {
     last_intent = params.last_intent,
     baseline = params.baseline,
     completed_turn_stable_ms = params.completed_turn_stable_ms,
   }
-  return setmetatable(told, { __index = input })
+  return setmetatable(passed, { __index = input })
 end
 
 local function answer(matched, seen)
@@ -105,8 +105,8 @@ local function answer(matched, seen)
   return { matched = true, evidence = evidence, capture = seen.state }
 end
 
--- What the screen means now. It is nil while the screen is still the one that was answered: a slow
--- program shows a dialog for a while after its answer. After a long silence it is the next one.
+-- The state of the screen. It is nil while the screen still shows the dialog that was answered: a slow
+-- program shows it for a while after the answer. After a long silence it counts as a new dialog.
 local function look(input)
   local now = moment(input)
   local seen, scene = classifier.look(now)
@@ -114,14 +114,14 @@ local function look(input)
   return not old and seen or nil
 end
 
--- Whether nothing more comes of what was typed by itself. A blank screen is no answer yet.
+-- Whether the turn is complete or needs a person. A blank screen is no answer yet.
 function predicates.turn_over(input)
   local seen = look(input)
   local over = seen and not UNDER_WAY[seen.state] and seen.rule ~= "starting.blank"
   return answer(over, seen)
 end
 
--- Whether the state is one of `params.states`; with `params.welcome`, the welcome counts too.
+-- Whether the state is one of `params.states`; with `params.welcome`, also the welcome.
 function predicates.in_state(input)
   local seen, params = look(input), input.params or {}
   local matched = seen and params.welcome and seen.rule == "starting.welcome"

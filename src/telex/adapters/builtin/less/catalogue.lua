@@ -1,6 +1,6 @@
--- What this plugin offers, as `plugin.describe` tells it.
+-- Intents, wait matchers and states of this plugin, as `plugin.describe` returns them.
 
-local FORCE = { type = "boolean", description = "Send it whatever the state." }
+local FORCE = { type = "boolean", description = "Send it in any state." }
 
 local function text(description)
   return { type = "string", description = description }
@@ -21,7 +21,7 @@ end
 local INTENTS = {
   {
     name = "search",
-    description = "Search for a pattern (a regular expression). Refused, as every intent but cancel, with not_viewing while less asks for something else.",
+    description = "Search for a pattern (a regular expression). Refused, as every intent but cancel, with not_viewing while less waits for other input.",
     params_schema = {
       type = "object",
       properties = {
@@ -41,27 +41,27 @@ local INTENTS = {
   moving("bottom", "To the last line."),
   {
     name = "go_to",
-    description = "To a line, or to so many percent of the file: one of them.",
+    description = "To a line, or to a percentage of the file: one of them.",
     params_schema = {
       type = "object",
       properties = { line = whole("Counted from 1.", 1000000000), percent = whole("0 to 100.", 100), force = FORCE },
     },
   },
-  moving("quit", "End less; also out of its help."),
-  { name = "cancel", description = "Leave a search or a command half typed, or stop waiting for data (Ctrl-C)." },
+  moving("quit", "End less, also from its help."),
+  { name = "cancel", description = "Abort a typed search or command, or the wait for data (Ctrl-C)." },
 }
 
 local WAIT_MATCHERS = {
-  { name = "wait_turn_matcher", description = "Until less waits for a command after what was last sent, or says that it found nothing, or ended." },
-  { name = "wait_end_matcher", description = "Until the end of the file stands on the screen, or less ended." },
+  { name = "wait_turn_matcher", description = "Until less waits for a command after the last input, or reports that it found nothing, or exited." },
+  { name = "wait_end_matcher", description = "Until the end of the file is on the screen, or less exited." },
   {
     name = "wait_text_matcher",
-    description = "Until a text stands on the screen, or the screen matches an RE2 pattern.",
+    description = "Until a text is on the screen, or the screen matches an RE2 pattern.",
     params_schema = { type = "object", properties = { text = text("The text."), regex = text("The pattern.") } },
   },
 }
 
-local PLACE = "metadata: file, first_line, last_line, total_lines, percent, file_number, files, next_file, as far as the prompt says."
+local PLACE = "metadata: file, first_line, last_line, total_lines, percent, file_number, files, next_file, as far as the prompt shows them."
 
 local STATES = {
   { name = "viewing", description = "A page of the file. " .. PLACE },
@@ -70,10 +70,10 @@ local STATES = {
   { name = "command", description = "A command, a number or an option is being typed." },
   { name = "help", description = "The summary of commands." },
   { name = "pattern_not_found", description = "The last search found nothing more." },
-  { name = "message", description = "less says something, and waits for RETURN. metadata: message." },
+  { name = "message", description = "less shows a message, and waits for RETURN. metadata: message." },
   { name = "busy", description = "less waits for data, or searches." },
   { name = "exited", description = "less ended." },
-  { name = "unknown", description = "The screen is not one of less, or not yet." },
+  { name = "unknown", description = "The screen does not show less, or not yet." },
 }
 
 return function()

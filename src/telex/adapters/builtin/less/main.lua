@@ -1,8 +1,8 @@
 -- The pager less.
 --
--- A file can say anything, also `(END)`. So a prompt is one only where and how less puts it: on the
--- bottom row of the terminal, with the cursor right behind it, and either on the alternate screen or
--- (less -X has none) printed as less prints it, inverse or on a row it has just cleared.
+-- A file can contain any text, also `(END)`. So a prompt counts only in the place and form of less: on
+-- the bottom row of the terminal, with the cursor right behind it, and either on the alternate screen or
+-- (less -X does not use it) printed as less prints it, inverse or on a row that was just cleared.
 
 local view = require("telex.view")
 local prompts = require("prompts")
@@ -10,10 +10,10 @@ local prompts = require("prompts")
 local less = { describe = require("catalogue") }
 
 local ASKED = "asked"
--- The marker put down before a command: a wait looks for what less says after it.
+-- The marker that is set before a command: a wait only reads output after it.
 
 local SETTLE_MS = 60
--- less draws page and prompt in one go, but may be looked at in the middle of it.
+-- less draws page and prompt at once, but the screen may be classified between two reads.
 
 local function answer(state, confidence, rule, evidence)
   return { state = state, confidence = confidence, rule = rule, evidence = evidence }
@@ -47,12 +47,12 @@ local function by_form(ctx, row)
   return nil
 end
 
--- Without -M less begins with the name of the file alone.
+-- Without -M the first prompt is only the name of the file.
 local function by_name(ctx, row)
   if not (ctx.alternate_screen and printed(ctx, row) == "inverse") then return nil end
-  local told = answer("viewing", 0.7, "name_row", "The bottom row is inverse, with the cursor behind it, on the alternate screen.")
-  told.metadata = { file = row }
-  return told
+  local state = answer("viewing", 0.7, "name_row", "The bottom row is inverse, with the cursor behind it, on the alternate screen.")
+  state.metadata = { file = row }
+  return state
 end
 
 local PLACED = { viewing = true, at_end = true }
@@ -62,14 +62,14 @@ local function decide(ctx)
     return answer("exited", 1, "exited", ("less ended with code %s."):format(ctx.exit_code or "unknown"))
   end
   local row = bottom(ctx)
-  local told = row and (by_form(ctx, row) or by_name(ctx, row))
-  if not told then
-    return answer("unknown", 0.2, "nothing_matched", "The cursor does not stand behind a prompt of less on the bottom row.")
+  local state = row and (by_form(ctx, row) or by_name(ctx, row))
+  if not state then
+    return answer("unknown", 0.2, "nothing_matched", "The cursor is not behind a prompt of less on the bottom row.")
   end
-  if PLACED[told.state] and not told.metadata then told.metadata = prompts.position(row) end
-  if told.state == "searching" then told.metadata = { typed = row:match("^&?[/?](.*)$") } end
-  if told.state == "message" then told.metadata = { message = view.trim(row:match("^(.-)%s*%(press RETURN%)$")) } end
-  return told
+  if PLACED[state.state] and not state.metadata then state.metadata = prompts.position(row) end
+  if state.state == "searching" then state.metadata = { typed = row:match("^&?[/?](.*)$") } end
+  if state.state == "message" then state.metadata = { message = view.trim(row:match("^(.-)%s*%(press RETURN%)$")) } end
+  return state
 end
 
 less.classify = decide
@@ -86,7 +86,7 @@ local function check(params, ctx)
   return now
 end
 
--- Keys at the prompt. A message that waits for RETURN takes any other key as the next command.
+-- Press keys at the prompt. While a message waits for RETURN, any other key is the next command.
 local function press(params, ctx, last_intent, keys)
   check(params, ctx)
   return { actions = { telex.action.mark_transcript(ASKED), telex.action.text(keys) }, last_intent = last_intent }
@@ -120,7 +120,7 @@ function less.bottom(params, ctx) return press(params, ctx, "moved", "G") end
 
 function less.go_to(params, ctx)
   if (params.line == nil) == (params.percent == nil) then
-    telex.refuse("bad_params", "Say either `line` or `percent`.")
+    telex.refuse("bad_params", "Pass either `line` or `percent`.")
   end
   local keys = params.line and whole_number(params, "line", 1000000000) .. "g"
     or whole_number(params, "percent", 100) .. "p"
@@ -132,7 +132,7 @@ function less.quit(params, ctx)
   return press(params, ctx, "quit", check(params, ctx).state == "help" and "qq" or "q")
 end
 
--- Out of a search or a command half typed, or out of waiting for data.
+-- Abort a typed search or command, or the wait for data.
 function less.cancel()
   return { actions = { telex.action.mark_transcript(ASKED), telex.action.interrupt() }, last_intent = "cancelled" }
 end

@@ -1,4 +1,4 @@
--- The forms of the bottom row. less puts its prompt there, and the cursor right behind it.
+-- The forms of the bottom row, where less shows its prompt, with the cursor right behind it.
 
 local prompts = {}
 
@@ -14,11 +14,11 @@ local function file_of(row)
   return nil
 end
 
--- `a.txt (file 1 of 2) lines 12-22/100 (END) - Next: b.txt`, and less of it.
+-- `a.txt (file 1 of 2) lines 12-22/100 (END) - Next: b.txt`, or parts of it.
 function prompts.position(row)
   local first, last = row:match("lines (%d+)%-(%d+)")
   local number, files = row:match("%(file (%d+) of (%d+)%)")
-  local told = {
+  local facts = {
     file = file_of(row),
     first_line = math.tointeger(first),
     last_line = math.tointeger(last),
@@ -28,7 +28,7 @@ function prompts.position(row)
     files = math.tointeger(files),
     next_file = row:match("%(END%) %- Next: (.+)$"),
   }
-  return next(told) and told or nil
+  return next(facts) and facts or nil
 end
 
 local function position_form(row)
@@ -68,7 +68,7 @@ local function command_form(row)
   return row:find("^ :") or row:find("^:%d+$") or row:find("^[%-_!|+]%S*$") or row:find("^Examine: ") or row:find("^Log file: ")
 end
 
--- In the order they are tried. `printed` is how less prints such a row.
+-- In the order in which they are tried. `printed` is how less prints such a row.
 prompts.FORMS = {
   { state = "pattern_not_found", rule = "not_found_row", has = not_found_form, printed = "inverse" },
   { state = "message", rule = "message_row", has = message_form, printed = "inverse" },

@@ -1,6 +1,6 @@
--- What this plugin offers, as `plugin.describe` tells it.
+-- Intents, wait matchers and states of this plugin, as `plugin.describe` returns them.
 
-local FORCE = { type = "boolean", description = "Send it whatever the state." }
+local FORCE = { type = "boolean", description = "Send it in any state." }
 
 local function needs(properties, ...)
   return { type = "object", properties = properties, required = { ... } }
@@ -13,16 +13,16 @@ end
 local INTENTS = {
   {
     name = "evaluate",
-    description = "Evaluate code and show its value, as if typed. Code of several lines goes in as one call, so that blank lines "
-      .. "in it do no harm. At a debugger's prompt, one line for it. Refused with not_at_prompt or line_not_empty.",
+    description = "Evaluate code and show its value, as if typed. Code of several lines is sent as one call, so that it may "
+      .. "contain blank lines. At a debugger's prompt, one line only. Refused with not_at_prompt or line_not_empty.",
     params_schema = needs({ code = text("Python, of one or more lines."), force = FORCE }, "code"),
   },
   {
     name = "answer",
-    description = "Answer what the code asks by input(); refused with no_input_asked.",
+    description = "Answer a call of input() in the code; refused with no_input_asked.",
     params_schema = needs({ text = text("One line."), force = FORCE }, "text"),
   },
-  { name = "interrupt", description = "Press Ctrl-C: KeyboardInterrupt, or the typed line dropped." },
+  { name = "interrupt", description = "Press Ctrl-C: raises KeyboardInterrupt, or discards the typed line." },
   { name = "exit", description = "End the interpreter (Ctrl-D at its prompt).", params_schema = { type = "object", properties = { force = FORCE } } },
   { name = "type", description = "Type characters, without Enter.", params_schema = needs({ text = text("The characters.") }, "text") },
   { name = "key", description = "Press a key, like enter, up, ctrl_a.", params_schema = needs({ key = text("Its name.") }, "key") },
@@ -31,15 +31,15 @@ local INTENTS = {
 local WAIT_MATCHERS = {
   {
     name = "wait_turn_matcher",
-    description = "Until a prompt is back after what was last sent, or a person is needed (input, an unfinished line), or it ended.",
+    description = "Until a prompt is shown again after the last input, or input is needed (input(), the rest of a statement), or the interpreter exited.",
   },
-  { name = "wait_prompt_matcher", description = "Until `>>>` or a debugger's prompt is back after what was last sent, or it ended." },
+  { name = "wait_prompt_matcher", description = "Until `>>>` or a debugger's prompt is shown again after the last input, or the interpreter exited." },
   {
     name = "wait_output_matcher",
     description = "Until the code has printed a text (its echo does not count), or the transcript matches an RE2 pattern.",
     params_schema = {
       type = "object",
-      properties = { text = text("The text."), regex = text("A pattern, looked for in the whole transcript.") },
+      properties = { text = text("The text."), regex = text("A pattern, searched in the whole transcript.") },
     },
   },
 }
@@ -48,14 +48,14 @@ local STATES = {
   { name = "starting", description = "Nothing was printed yet." },
   {
     name = "prompt",
-    description = "`>>>`: code can be evaluated. metadata: prompt, typed, result (what the last code printed), result_truncated, error {type, message}.",
+    description = "`>>>`: code can be evaluated. metadata: prompt, typed, result (the output of the last code), result_truncated, error {type, message}.",
   },
   { name = "continuation", description = "`...`: the statement is not complete." },
   { name = "running", description = "Code runs." },
-  { name = "input", description = "Code seems to ask for a line (input). metadata: asked." },
+  { name = "input", description = "Code seems to call input(). metadata: asked." },
   { name = "debugger", description = "(Pdb): the debugger asks. metadata: as for prompt." },
   { name = "exited", description = "The interpreter ended." },
-  { name = "unknown", description = "None of these can be told." },
+  { name = "unknown", description = "None of these states can be recognised." },
 }
 
 return function()

@@ -1,7 +1,7 @@
--- Python's interactive interpreter, the plain one and the one that draws its own editor.
+-- Python's interactive interpreter, both the basic one and the one with its own line editor.
 --
--- It marks nothing, and so it is known by structure: the last row begins like a prompt AND the cursor
--- stands on that row, behind it. Documentation is full of `>>>`; none of it has the cursor there.
+-- It prints no marks, so it is classified by structure: the last row begins like a prompt AND the cursor
+-- is on this row, behind the prompt. Documentation has many `>>>`, but not with the cursor behind them.
 
 local view = require("telex.view")
 local output = require("output")
@@ -10,8 +10,8 @@ local source = require("source")
 local repl = { describe = require("catalogue") }
 
 local EVALUATED, SUBMITTED = "evaluated", "submitted"
--- Markers: where the last code went in, and where anything did that a turn waits for. A wait looks
--- only at what came after, so that the old prompt is never taken for the new one.
+-- Markers: one at the last code, one at the last input that a turn waits for. A wait only reads output
+-- after the marker, so that the old prompt is not taken for the new one.
 
 local PROMPTS = {
   { state = "prompt", rule = "prompt_row", form = "^(>>> )(.*)$" },
@@ -21,14 +21,15 @@ local PROMPTS = {
 }
 
 local SETTLE_MS = 50
--- A screen may be looked at in the middle of a read. Output that quotes a prompt goes on at once.
+-- The screen may be classified between two reads of one output. Output that quotes a prompt continues
+-- at once.
 
 local function answer(state, confidence, rule, evidence)
   return { state = state, confidence = confidence, rule = rule, evidence = evidence }
 end
 
--- Whether the line that was submitted was taken by the interpreter: its echo is over, or the editor
--- was left or began anew. Nil if nothing was submitted.
+-- Whether the interpreter has read the submitted line: its echo is complete, or the line editor ended or
+-- started again. Nil if nothing was submitted.
 local function taken(ctx, label)
   local since = view.since(ctx, label)
   if not since then return nil end
@@ -51,50 +52,50 @@ local function by_row(ctx, ending)
   if not (still or ending.here) then return nil end
   local sure = ending.here and still and 0.9 or 0.6
   if typed ~= "" then sure = math.min(sure, 0.7) end
-  local told = answer(prompt.state, sure, prompt.rule, ("The last row begins with `%s`%s%s."):format(
+  local state = answer(prompt.state, sure, prompt.rule, ("The last row begins with `%s`%s%s."):format(
     view.trim(head), ending.here and ", the cursor stands behind it" or "", still and ", the screen stands still" or ""))
-  told.metadata = { prompt = view.trim(head), typed = typed ~= "" and typed or nil }
-  return told
+  state.metadata = { prompt = view.trim(head), typed = typed ~= "" and typed or nil }
+  return state
 end
 
 local function by_waiting(ctx, ending, busy)
   local asks = busy and ending.here and view.still(ctx) and ending.before:find("%S") and not ending.after:find("%S")
   if not asks then return nil end
   local reads = view.editing(ctx.transcript)
-  local told = answer("input", reads and 0.8 or 0.6, "input_row",
-    "Code runs, and the cursor has stood behind text that is no prompt of the interpreter's."
+  local state = answer("input", reads and 0.8 or 0.6, "input_row",
+    "Code runs, and the cursor stays behind text that is no prompt of the interpreter."
     .. (reads and " A line editor reads." or ""))
-  told.metadata = { asked = view.trim(ending.before) }
-  told.candidates = { { state = "running", confidence = 0.4, evidence = "It may have printed that and gone on working." } }
-  return told
+  state.metadata = { asked = view.trim(ending.before) }
+  state.candidates = { { state = "running", confidence = 0.4, evidence = "It may have printed this text and still be running." } }
+  return state
 end
 
 local function decide(ctx)
   if ctx.process_exited then
-    return answer("exited", 1, "exited", ("The interpreter ended with code %s."):format(ctx.exit_code or "unknown"))
+    return answer("exited", 1, "exited", ("The interpreter exited with code %s."):format(ctx.exit_code or "unknown"))
   end
   if not ctx.screen:find("%S") then return answer("starting", 0.5, "blank", "Nothing was printed yet.") end
   local busy = taken(ctx, EVALUATED)
-  if ctx.alternate_screen then return answer("running", 0.7, "full_screen", "A program has the alternate screen.") end
+  if ctx.alternate_screen then return answer("running", 0.7, "full_screen", "A program uses the alternate screen.") end
   if busy == false then return answer("running", 0.6, "echoing", "Code was sent, and its echo is not complete.") end
   local ending = view.ending(ctx)
   return by_row(ctx, ending)
     or by_waiting(ctx, ending, busy)
     or (busy or ctx.last_intent == "code_submitted")
-      and answer("running", 0.75, "no_prompt_back", "Code was sent, and no prompt stands at the cursor.")
-    or answer("unknown", 0.2, "nothing_matched", "No prompt of the interpreter stands at the cursor.")
+      and answer("running", 0.75, "no_prompt_back", "Code was sent, and there is no prompt at the cursor.")
+    or answer("unknown", 0.2, "nothing_matched", "There is no prompt of the interpreter at the cursor.")
 end
 
 local AT_REST = { prompt = true, debugger = true }
 
 function repl.classify(ctx)
-  local told = decide(ctx)
-  if not AT_REST[told.state] then return told end
+  local state = decide(ctx)
+  if not AT_REST[state.state] then return state end
   local result, cut = output.since(ctx, EVALUATED)
-  if not result then return told end
-  told.metadata.result, told.metadata.error = result, output.error(result)
-  if cut then told.metadata.result_truncated = true end
-  return told
+  if not result then return state end
+  state.metadata.result, state.metadata.error = result, output.error(result)
+  if cut then state.metadata.result_truncated = true end
+  return state
 end
 
 -- Intents.
@@ -112,12 +113,12 @@ local function check(ctx, wanted, code)
     telex.refuse(code, ("The interpreter is in state `%s`: %s Wait, or pass `force`."):format(now.state, now.evidence))
   end
   if wanted.prompt and now.metadata.typed then
-    telex.refuse("line_not_empty", "Something is typed at the prompt already. Interrupt first, or pass `force`.")
+    telex.refuse("line_not_empty", "The prompt already has typed text. Interrupt first, or pass `force`.")
   end
   return now.state
 end
 
--- The new interpreter draws the line again with each key, but a paste only once.
+-- The new interpreter redraws the line at each key, but a paste only once.
 local function typing(line, ctx)
   local pasted = #line > 80 and view.editing(ctx.transcript)
   return pasted and telex.action.bracketed_paste(line) or telex.action.text(line)
@@ -140,7 +141,7 @@ function repl.answer(params, ctx)
   return submit("input_answered", nil, telex.action.text(text), telex.action.key("enter"))
 end
 
--- What is sent off at a prompt, or dropped there, has a result of its own.
+-- Input that is submitted or discarded at a prompt has its own result.
 local function of_its_own(ctx)
   local state = repl.classify(ctx).state
   return (AT_REST[state] or state == "continuation") and EVALUATED or nil

@@ -1,4 +1,4 @@
--- What the interpreter printed between the echo of what was evaluated and the prompt after it.
+-- The output of the interpreter between the echo of the code and the next prompt.
 
 local view = require("telex.view")
 
@@ -7,8 +7,8 @@ local output = {}
 local RESULT_CHARS = 4096
 local MESSAGE_LINES = 20
 
--- The first frame of a traceback that reached the prompt. One that a program merely shows begins in
--- a file of its own.
+-- The file in the first frame of a traceback that reached the prompt. A traceback that a program only
+-- prints begins in another file.
 local FROM_PROMPT = { "<stdin>", "<python%-input%-%d+>", "<console>", "<string>", "<input>" }
 local HEADER = "^[%^C]*Traceback %(most recent call last%):"
 local GROUP = "^  %+ Exception Group Traceback %(most recent call last%):"
@@ -20,8 +20,8 @@ local function from_prompt(line)
   return false
 end
 
--- The interpreter since 3.13 draws its line again with each key; it is done with it, and the output
--- begins, where it switches bracketed paste off.
+-- Since 3.13 the interpreter redraws its line at each key. The line ends, and the output begins, where
+-- bracketed paste is disabled.
 local function between_editors(text)
   local begin = text:match("^.*\27%[%?2004l()")
   if not begin then return nil end
@@ -29,22 +29,22 @@ local function between_editors(text)
   return view.plain(text:sub(begin, back and back - 1))
 end
 
--- The plain one echoes one line, and ends with one that has no end: the prompt.
+-- The basic interpreter echoes one line, and the last line, without a newline, is the prompt.
 local function between_lines(text, whole)
   local lines = view.plain(text)
   if whole then lines = lines:match("\n(.*)$") or "" end
   return lines:match("^(.*)\n[^\n]*$") or ""
 end
 
--- The last so many characters, and whether there were more.
+-- The last characters up to the limit, and whether there were more.
 local function bounded(text)
   local start = utf8.offset(text, -RESULT_CHARS)
   if not start or start == 1 then return text, false end
   return text:sub(start), true
 end
 
--- The text printed since a marker, without echo and prompt, and whether some of it is missing; nil
--- if there is no marker.
+-- The output since a marker, without echo and prompt, and whether some of it is missing; nil if there is
+-- no marker.
 function output.since(ctx, label)
   local text, whole = view.since(ctx, label)
   if not text then return nil end
@@ -58,7 +58,7 @@ local function exception(line)
   return name or line:match("^([%a_][%w_%.]*):?$"), message or ""
 end
 
--- The exception below the frames that begin at a line. Its message may go on over lines.
+-- The exception below the frames that begin at a line. Its message may have several lines.
 local function below(lines, at)
   while lines[at] and (lines[at]:find("^%s") or lines[at] == "") do at = at + 1 end
   local name, message = exception(lines[at] or "")
@@ -67,7 +67,7 @@ local function below(lines, at)
   return { type = name, message = view.trim(table.concat(rest, "\n")) }
 end
 
--- A group of exceptions, without the bars at its left, and without the exceptions in it.
+-- An exception group, without the bars at its left and without its inner exceptions.
 local function group(lines, at)
   local bare = {}
   while lines[at] and lines[at]:find("^  | ") do
@@ -76,8 +76,8 @@ local function group(lines, at)
   return bare
 end
 
--- The exception that reached the prompt: of the last traceback that begins there, or a syntax error,
--- which has frames and no header, or an interrupt at the prompt, which has neither.
+-- The exception that reached the prompt: of the last traceback that begins at the prompt, or a syntax
+-- error, which has frames and no header, or an interrupt at the prompt, which has neither.
 function output.error(text)
   local lines = view.rows(text)
   for at = #lines, 1, -1 do

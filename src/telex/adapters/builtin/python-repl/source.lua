@@ -1,10 +1,10 @@
--- Code as the one line that is typed for it.
+-- Converts code into the one line that is typed.
 --
--- The prompt reads lines, and a block there ends with its first blank line: a function with a blank
--- line in it would be torn apart, one without a blank line after it would wait for ever, and what is
--- typed ahead is echoed out of order. So code of several lines, and a block of one line, goes in as
--- one call that executes its statements one by one, as the prompt would: expressions are shown, names
--- land among the session's own, an exception names its line in "<input>".
+-- The prompt reads lines, and a block ends at its first blank line: a function with a blank line would be
+-- split, a function without a blank line after it would never be complete, and text typed ahead is echoed
+-- out of order. So code of several lines, and a block of one line, is sent as one call that executes the
+-- statements one by one, like the prompt: expressions are shown, names are defined in the session, and an
+-- exception names its line in "<input>".
 
 local source = {}
 

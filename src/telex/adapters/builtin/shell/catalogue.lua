@@ -1,6 +1,6 @@
--- What this plugin offers, as `plugin.describe` tells it.
+-- Intents, wait matchers and states of this plugin, as `plugin.describe` returns them.
 
-local FORCE = { type = "boolean", description = "Send it though the shell is not at an empty prompt." }
+local FORCE = { type = "boolean", description = "Send it also if the shell is not at an empty prompt." }
 
 local function needs(properties, ...)
   return { type = "object", properties = properties, required = { ... } }
@@ -13,18 +13,18 @@ end
 local INTENTS = {
   {
     name = "run",
-    description = "Type a command and press Enter. Several lines are pasted as one where the shell's line editor can. "
+    description = "Type a command and press Enter. Several lines are pasted at once if the shell's line editor supports it. "
       .. "Refused with not_at_prompt or line_not_empty. The shell is interactive: `!` means history there.",
     params_schema = needs({ command = text("The command, of one or more lines."), force = FORCE }, "command"),
   },
   {
     name = "answer_password",
-    description = "Type a password and press Enter; refused with no_password_prompt unless something asks for one. "
-      .. "It is told to nobody: not in states, not in evidence.",
+    description = "Type a password and press Enter; refused with no_password_prompt unless a program asks for one. "
+      .. "The password does not appear in states or evidence.",
     params_schema = needs({ password = text("The password.") }, "password"),
   },
-  { name = "interrupt", description = "Press Ctrl-C: ends the command that runs, or drops the line that is typed." },
-  { name = "eof", description = "Press Ctrl-D: the end of the input, or of the shell." },
+  { name = "interrupt", description = "Press Ctrl-C: interrupts the running command, or discards the typed line." },
+  { name = "eof", description = "Press Ctrl-D: ends the input of a command, or the shell." },
   {
     name = "type",
     description = "Type characters, without Enter.",
@@ -35,33 +35,33 @@ local INTENTS = {
     description = "Press a key, like enter, tab, up, ctrl_r.",
     params_schema = needs({ key = text("The name of the key.") }, "key"),
   },
-  { name = "clear", description = "Clear the screen (Ctrl-L); what is typed stays." },
+  { name = "clear", description = "Clear the screen (Ctrl-L); the typed line stays." },
 }
 
 local WAIT_MATCHERS = {
   {
     name = "wait_turn_matcher",
-    description = "Until the prompt is back after what was last sent, or a person is needed (a password, an unfinished command), or the shell ended.",
+    description = "Until the prompt is shown again after the last input, or input is needed (a password, the rest of a command), or the shell exited.",
   },
-  { name = "wait_prompt_matcher", description = "Until the prompt is back after what was last sent, or the shell ended." },
+  { name = "wait_prompt_matcher", description = "Until the prompt is shown again after the last input, or the shell exited." },
   {
     name = "wait_output_matcher",
     description = "Until the last command has printed a text (its echo does not count), or the transcript matches an RE2 pattern.",
     params_schema = {
       type = "object",
-      properties = { text = text("The text."), regex = text("A pattern, looked for in the whole transcript.") },
+      properties = { text = text("The text."), regex = text("A pattern, searched in the whole transcript.") },
     },
   },
 }
 
 local STATES = {
   { name = "starting", description = "Nothing was printed yet." },
-  { name = "prompt", description = "A command can be run. metadata: prompt, typed (what stands there already), exit_code, command, cwd." },
+  { name = "prompt", description = "A command can be run. metadata: prompt, typed (text already at the prompt), exit_code, command, cwd." },
   { name = "running", description = "A command runs. metadata: command." },
   { name = "continuation", description = "The command is not complete: a quote or a block is open." },
-  { name = "password_prompt", description = "Something asks for a secret, which answer_password gives." },
+  { name = "password_prompt", description = "A program asks for a secret; use answer_password." },
   { name = "exited", description = "The shell ended." },
-  { name = "unknown", description = "None of these can be told." },
+  { name = "unknown", description = "None of these states can be recognised." },
 }
 
 return function()

@@ -1,4 +1,4 @@
--- How prompts look. Each of these is one sign among several, never enough on its own.
+-- The text of prompts. Each function checks one sign; a state needs several signs.
 
 local view = require("telex.view")
 
@@ -6,12 +6,12 @@ local looks = {}
 
 local ROW_BYTES = 240
 
--- What a prompt ends with, before a blank. `>` is also how output quotes, and so it is not taken for
--- the prompt of a shell within a shell.
+-- The characters at the end of a prompt, before a blank. `>` is missing: output uses it for quotes, so
+-- it does not identify the prompt of a shell within a shell.
 local SHELL_SIGNS = { "%$", "#", "%%", "❯", "➜", "λ" }
 local SIGNS = { "%$", "#", "%%", "❯", "➜", "λ", "»", ">" }
 
--- What zsh calls the constructs it waits for the end of.
+-- The names of open constructs in zsh's continuation prompt.
 local OPEN = {}
 for word in ([[quote dquote bquote cmdsubst mathsubst heredoc heredocd pipe cmdand cmdor errpipe for
   foreach while until repeat select if then else elif elif-then case cond function cursh subsh array
@@ -28,7 +28,7 @@ local function ends_with_sign(text, signs)
   return false
 end
 
--- A prompt on the right (RPROMPT) stands apart from the cursor.
+-- A prompt on the right (RPROMPT) is not next to the cursor.
 local function nothing_behind(ending)
   return not ending.after:find("%S") or ending.after:find("^%s%s") ~= nil
 end
@@ -55,7 +55,7 @@ function looks.continuation(ending)
   return true
 end
 
--- Something that looks like a prompt, and what was typed behind it; nil if nothing looks so.
+-- The part of the row that looks like a prompt, and the text typed behind it; nil if there is none.
 function looks.typed(ending)
   local row = ending.before .. ending.after
   for _, sign in ipairs(SHELL_SIGNS) do
@@ -65,7 +65,7 @@ function looks.typed(ending)
   return nil
 end
 
--- What a row that asks for a secret asks for; nil if it asks for none.
+-- The kind of secret that a row asks for; nil if it asks for none.
 function looks.password(ending)
   local text = up_to_cursor(ending)
   if ending.here == false or ending.after:find("%S") or #text > ROW_BYTES then return nil end

@@ -1,9 +1,9 @@
--- A shell: bash, zsh, and what behaves like them.
+-- A shell: bash, zsh, and similar ones.
 --
--- Two ways to know it. By OSC 133, where the shell says itself where its prompt is (`marks`): the
--- last mark decides. Otherwise by structure: a row that looks like a prompt, the cursor right behind
--- it, a line editor that reads (it switches bracketed paste on), a screen that stands still; at least
--- two of them. A screen of which neither is true is `unknown`.
+-- There are two ways to classify. By OSC 133, if the shell marks its prompt (`marks`): the last mark
+-- decides. Otherwise by structure, with at least two of these signs: a row that looks like a prompt, the
+-- cursor right behind it, a line editor that reads (it enables bracketed paste), a stable screen. A
+-- screen without either is `unknown`.
 
 local view = require("telex.view")
 local marks = require("marks")
@@ -12,8 +12,8 @@ local looks = require("looks")
 local shell = { describe = require("catalogue") }
 
 local SUBMITTED = "submitted"
--- The marker put down before anything is sent that a turn waits for. What a wait looks at came after
--- it, so that the old prompt, still standing there, is never taken for the new one.
+-- The marker that is set before input that a turn waits for. A wait only reads output after the marker,
+-- so that the old prompt, which is still on the screen, is not taken for the new one.
 
 local function answer(state, confidence, rule, evidence)
   return { state = state, confidence = confidence, rule = rule, evidence = evidence }
@@ -22,7 +22,7 @@ end
 -- By marks.
 
 local function asks_password(ctx, seen)
-  -- Where the terminal echoes, nobody asks for a secret, whatever the text says. (nil: not known.)
+  -- With echo on, no program asks for a secret, whatever the text says. (nil: unknown.)
   local hidden = ctx.echo ~= true
   local asked = hidden and seen.last ~= "B" and not seen.editing and looks.password(seen.ending)
   if not asked then return nil end
@@ -38,12 +38,12 @@ local function nested_prompt(seen)
   if not (reads and seen.ending.here and looks.shell_prompt(seen.ending)) then return nil end
   seen.prompt_here = seen.ending.before
   return answer("prompt", 0.65, "nested_prompt",
-    "A command runs, and in it a line editor reads at a row that looks like a shell's prompt.")
+    "A command runs, and its line editor reads at a row that looks like a shell's prompt.")
 end
 
 local function by_output(ctx, seen)
   if ctx.alternate_screen then
-    return answer("running", 0.95, "osc133_running", "OSC 133;C came last, and the screen is the alternate one.")
+    return answer("running", 0.95, "osc133_running", "OSC 133;C came last, and the alternate screen is active.")
   end
   return nested_prompt(seen)
     or answer("running", 0.95, "osc133_running", "OSC 133;C came last: the output of a command.")
@@ -51,27 +51,27 @@ end
 
 local function by_input(seen)
   if seen.editing == false and seen.edited_at > seen.last_at then
-    return answer("running", 0.85, "editor_left", "The line editor was left after the prompt, and is not back.")
+    return answer("running", 0.85, "editor_left", "The line editor ended after the prompt, and has not started again.")
   end
   if seen.secondary then
     return answer("continuation", 0.97, "osc133_continuation", "OSC 133;P;k=s and B came last: the command is not complete.")
   end
   if looks.continuation(seen.ending) and seen.text:find("\n", seen.last_at, true) then
-    return answer("continuation", 0.85, "continuation_row", "OSC 133;B came last, and below it stands a row that asks for more.")
+    return answer("continuation", 0.85, "continuation_row", "OSC 133;B came last, and a row below it asks for more.")
   end
-  return answer("prompt", 0.97, "osc133_prompt", "OSC 133;B came last: what follows is typed.")
+  return answer("prompt", 0.97, "osc133_prompt", "OSC 133;B came last: the shell reads a command.")
 end
 
 local function by_marks(ctx, seen)
   if seen.last == "C" then return by_output(ctx, seen) end
   if seen.last == "B" then return by_input(seen) end
   if seen.last == "P" or seen.last == "A" then
-    -- A mark is no change that can be seen, so that a screen may stand still with nothing drawn yet.
+    -- A mark does not change the screen, so the screen may be stable before the prompt is drawn.
     if not view.still(ctx) or not view.plain(seen.text:sub(seen.last_at)):find("%S") then
       return answer("running", 0.5, "osc133_drawing", "OSC 133;A came last: the prompt is being drawn.")
     end
     local state = seen.secondary and "continuation" or "prompt"
-    return answer(state, 0.8, "osc133_" .. state, "OSC 133;A came last, and the screen stands still.")
+    return answer(state, 0.8, "osc133_" .. state, "OSC 133;A came last, and the screen is stable.")
   end
   return answer("running", 0.6, "osc133_finished", "OSC 133;D came last: a command ended, and the prompt is not drawn yet.")
 end
@@ -96,17 +96,17 @@ local function by_editor(seen)
   local prompt, typed = looks.typed(seen.ending)
   if typed then
     seen.prompt_here, seen.typed_here = prompt, typed
-    return answer("prompt", 0.75, "prompt_typed", "A line editor reads at a row that begins like a prompt and goes on.")
+    return answer("prompt", 0.75, "prompt_typed", "A line editor reads at a row that begins like a prompt, with more text behind it.")
   end
-  return answer("prompt", 0.6, "editor_reads", "A line editor reads, at a prompt of an unknown look.")
+  return answer("prompt", 0.6, "editor_reads", "A line editor reads, at an unknown form of prompt.")
 end
 
 local function by_structure(ctx, seen)
   if ctx.alternate_screen then
-    return answer("running", 0.75, "full_screen", "A program has the alternate screen.")
+    return answer("running", 0.75, "full_screen", "A program uses the alternate screen.")
   end
   if seen.editing == false then
-    return answer("running", 0.75, "editor_left", "The line editor was left, and is not back.")
+    return answer("running", 0.75, "editor_left", "The line editor ended, and has not started again.")
   end
   if looks.continuation(seen.ending) then return by_row(ctx, seen, "continuation", "a continuation prompt") end
   if looks.prompt(seen.ending) then return by_row(ctx, seen, "prompt", "a prompt") end
@@ -115,10 +115,10 @@ end
 
 local function by_intent(ctx)
   if ctx.last_intent ~= "command_submitted" then return nil end
-  return answer("running", 0.6, "submitted", "A command was submitted, and no prompt is back.")
+  return answer("running", 0.6, "submitted", "A command was submitted, and no prompt is shown yet.")
 end
 
--- All together.
+-- Classification: marks first, then structure.
 
 local function look(ctx)
   local seen = marks.read(ctx.transcript)
@@ -128,18 +128,18 @@ local function look(ctx)
 end
 
 local function metadata(seen, state)
-  local told = { exit_code = seen.exit_code, command = seen.command, cwd = seen.cwd }
+  local facts = { exit_code = seen.exit_code, command = seen.command, cwd = seen.cwd }
   if state == "prompt" or state == "continuation" then
-    told.prompt = view.trim(seen.prompt_here or seen.last and seen.prompt or seen.ending.before)
+    facts.prompt = view.trim(seen.prompt_here or seen.last and seen.prompt or seen.ending.before)
     local typed = seen.last == "B" and seen:typed(#seen.text) or seen.typed_here
-    if typed and typed ~= "" then told.typed = typed end
+    if typed and typed ~= "" then facts.typed = typed end
   end
-  return next(told) and told or nil
+  return next(facts) and facts or nil
 end
 
 local function decide(ctx, seen)
   if ctx.process_exited then
-    return answer("exited", 1, "exited", ("The shell ended with code %s."):format(ctx.exit_code or "unknown"))
+    return answer("exited", 1, "exited", ("The shell exited with code %s."):format(ctx.exit_code or "unknown"))
   end
   if not seen.last and not ctx.screen:find("%S") then
     return answer("starting", 0.5, "blank", "Nothing was printed yet.")
@@ -171,14 +171,14 @@ local function check_prompt(ctx)
       :format(now.state, now.evidence))
   end
   if now.metadata and now.metadata.typed then
-    telex.refuse("line_not_empty", "Something is typed at the prompt already. Interrupt first, or pass `force`.")
+    telex.refuse("line_not_empty", "The prompt already has typed text. Interrupt first, or pass `force`.")
   end
 end
 
--- A line editor would take a tab for a question and a newline for the end; pasted, they are text.
+-- Paste a command with tabs or newlines: a line editor completes at a typed tab and submits at a newline.
 local function typing(command, ctx)
   if command:find("[^%C\n\t]") then
-    telex.refuse("bad_params", "`command` has control characters other than newline and tab in it.")
+    telex.refuse("bad_params", "`command` contains control characters other than newline and tab.")
   end
   if command:find("%c") and view.editing(ctx.transcript) then return telex.action.bracketed_paste(command) end
   return telex.action.text(command)
@@ -194,9 +194,9 @@ function shell.answer_password(params, ctx)
   local password = view.text(params, "password")
   local now = shell.classify(ctx)
   if now.state ~= "password_prompt" then
-    telex.refuse("no_password_prompt", ("Nothing asks for a password: the shell is in state `%s`."):format(now.state))
+    telex.refuse("no_password_prompt", ("No program asks for a password: the shell is in state `%s`."):format(now.state))
   end
-  if password:find("%c") then telex.refuse("bad_params", "`password` has control characters in it.") end
+  if password:find("%c") then telex.refuse("bad_params", "`password` contains control characters.") end
   return submit("password_answered", telex.action.text(password), telex.action.key("enter"))
 end
 
@@ -228,7 +228,7 @@ end
 
 -- Waits.
 
--- Whether a state was reached after what was last submitted, rather than left over from before it.
+-- Whether a state was reached after the last input, and is not left over from before it.
 local function is_new(input, now)
   local since = view.since(input, SUBMITTED)
   if not since then return true end
@@ -246,7 +246,7 @@ local function reached(input, states)
   return { matched = true, evidence = { state = now.state, rule = now.rule, evidence = now.evidence } }
 end
 
--- The shell said itself that its prompt is back: there is nothing to wait for.
+-- Whether the shell marked its new prompt: then no stable screen is needed.
 function shell.prompt_is_marked(input)
   local since = view.since(input, SUBMITTED) or input.transcript
   local read = marks.read(since)
@@ -264,7 +264,7 @@ end
 
 function shell.output_contains(input)
   local since = view.since(input, SUBMITTED)
-  -- The first line is the echo of what was typed.
+  -- The first line is the echo of the typed command.
   local output = view.plain(since and (since:match("\n(.*)$") or "") or input.transcript)
   if not output:find(input.params.text, 1, true) then return false end
   return { matched = true, capture = input.params.text }

@@ -1,8 +1,8 @@
--- OSC 133 in a transcript: what the shell itself says about its prompt and its commands.
+-- OSC 133 in a transcript: the shell's own marks of its prompt and its commands.
 --
--- `A` a prompt begins, `P;k=s` a continuation prompt begins, `B` what follows is typed, `C` what
--- follows is output, `D;code` the command ended. `B` alone says little: line editors print the
--- prompt again when they redraw. OSC 7 names the directory.
+-- `A`: a prompt begins. `P;k=s`: a continuation prompt begins. `B`: typed text follows. `C`: output
+-- follows. `D;code`: the command ended. `B` alone is weak, because line editors print the prompt again
+-- when they redraw. OSC 7 names the directory.
 
 local view = require("telex.view")
 
@@ -20,7 +20,7 @@ local function decoded(url)
   return path and path:gsub("%%(%x%x)", function(hex) return string.char(tonumber(hex, 16)) end)
 end
 
--- A path is told only if it is text.
+-- A path is returned only if it is UTF-8 text.
 local function directory(url)
   local path = decoded(url)
   return path and utf8.len(path) and path or nil
@@ -33,7 +33,7 @@ end
 local Reader = {}
 Reader.__index = Reader
 
--- What was typed since the prompt, with the continuation prompts between its lines left out.
+-- The text typed since the prompt, without the continuation prompts between its lines.
 function Reader:typed(stop)
   local lines = {}
   for _, piece in ipairs(self.pieces) do
@@ -60,7 +60,7 @@ function Reader:input_begins(place, after)
 end
 
 function Reader:output_begins(place)
-  -- Several commands pasted at once are each announced, and were typed as one.
+  -- Several commands pasted at once have one mark each, but were typed as one text.
   if #self.pieces > 0 then self.command = self:typed(place - 1) end
   self.pieces = {}
 end
@@ -82,10 +82,10 @@ function Reader:mark(place, payload, after)
   self.last, self.last_at = kind, after
 end
 
--- All that a text says by marks. `last` is the last mark's letter, nil if there is none.
+-- Read all marks of a text. `last` is the last mark's letter, nil if there is none.
 function marks.read(text)
   local reader = setmetatable({ text = text, pieces = {}, begun = 0, finished = 0 }, Reader)
-  -- From one beginning to the next by a plain search: a pattern would be tried at every character.
+  -- Find each start of a mark by a plain search: a pattern would be tried at every character.
   local place = text:find("\27]", 1, true)
   while place do
     local number, payload, stop = text:match("^(%d+);([^\7\27]*)()", place + 2)

@@ -1,6 +1,6 @@
--- The dialogs: what asks a person something and stands in the place of the input box.
+-- The dialogs: they ask a person a question and replace the input box.
 --
--- Each is known by its question and by its menu or keys, in that order from above.
+-- Each is recognised by its question and, below it, by its menu or keys.
 
 local LOGIN_TITLE = {
   name = "title",
@@ -19,7 +19,7 @@ return {
     state = "waiting_for_login",
     confidence = 0.86,
     dialog = true,
-    tells = { "login" },
+    metadata = { "login" },
     evidence = "a title that asks for a login, and a way to log in",
     anchors = {
       LOGIN_TITLE,
@@ -34,8 +34,8 @@ return {
     state = "waiting_for_login",
     confidence = 0.86,
     dialog = true,
-    tells = { "login" },
-    evidence = "a title that asks for a login, and a link to where logins are",
+    metadata = { "login" },
+    evidence = "a title that asks for a login, and a link to a login",
     anchors = { LOGIN_TITLE, { name = "link", check = "login_link" } },
   },
   {
@@ -43,7 +43,7 @@ return {
     state = "waiting_for_login",
     confidence = 0.86,
     dialog = true,
-    tells = { "options" },
+    metadata = { "options" },
     evidence = "a title that asks for a login, and a menu of ways to log in",
     anchors = {
       LOGIN_TITLE,
@@ -56,7 +56,7 @@ return {
     state = "waiting_for_trust",
     confidence = 0.86,
     dialog = true,
-    tells = { "trust", "options" },
+    metadata = { "trust", "options" },
     evidence = "a question whether the folder is trusted, above a menu to answer it",
     anchors = {
       {
@@ -78,7 +78,7 @@ return {
     state = "waiting_for_model_select",
     confidence = 0.82,
     dialog = true,
-    tells = { "options" },
+    metadata = { "options" },
     evidence = "the heading of the model picker, a menu below it, and its keys below that",
     anchors = {
       {
@@ -105,7 +105,7 @@ return {
     state = "waiting_for_enter_plan_mode",
     confidence = 0.82,
     dialog = true,
-    tells = { "options" },
+    metadata = { "options" },
     evidence = "the question whether to enter plan mode, its menu, and its keys",
     anchors = {
       { name = "question", match = "start", any = { "enter plan mode?" } },
@@ -125,8 +125,8 @@ return {
     state = "waiting_for_plan_approval",
     confidence = 0.80,
     dialog = true,
-    tells = { "plan", "options" },
-    evidence = "the question whether to begin, and a menu that can also go on planning",
+    metadata = { "plan", "options" },
+    evidence = "the question whether to begin, and a menu with the option to continue planning",
     anchors = {
       { name = "question", match = "start", any = { "ready to code?" } },
       {
@@ -144,7 +144,7 @@ return {
     state = "waiting_for_plan_approval",
     confidence = 0.80,
     dialog = true,
-    tells = { "plan", "options" },
+    metadata = { "plan", "options" },
     evidence = "a plan with numbered steps, and the question whether to proceed with it",
     anchors = {
       { name = "heading", match = "pattern", any = { "^plan$", "^plan[:%s]" } },
@@ -157,7 +157,7 @@ return {
     state = "waiting_for_permission",
     confidence = 0.84,
     dialog = true,
-    tells = { "permission" },
+    metadata = { "permission" },
     evidence = "the question whether a tool may be used, and a menu right below it",
     anchors = {
       {
@@ -178,7 +178,7 @@ return {
     state = "waiting_for_permission",
     confidence = 0.84,
     dialog = true,
-    tells = { "permission" },
+    metadata = { "permission" },
     evidence = "a command to allow, and the keys that allow or deny it",
     anchors = {
       { name = "allow", match = "pattern", any = { "^allow .- command:" } },
@@ -191,8 +191,8 @@ return {
     state = "waiting_for_permission",
     confidence = 0.84,
     dialog = true,
-    tells = { "permission" },
-    evidence = "a tool that was called, and as the last row that it waits for permission",
+    metadata = { "permission" },
+    evidence = "a tool call, and a last row that waits for permission",
     anchors = {
       { name = "call", of = "turn", text = "bullet", match = "pattern", any = { "^%a[^(]*%(" } },
       {

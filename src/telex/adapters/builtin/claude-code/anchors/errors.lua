@@ -1,9 +1,9 @@
--- What the program says when a turn fails: each wording, and the kind of error it means.
+-- The messages of the program when a turn fails: each wording, and its kind of error.
 --
--- It stands at the beginning of a row of the program's own, or behind its `⎿` or bullet, and it is
--- the last thing said in this turn: errors that a tool met and the work went past are not the
--- program's. Banners are the program's words and nobody else's: below them the turn may have its
--- end as if it had gone well, and what follows the words parts them from an answer that has them.
+-- Such a message is at the beginning of a row of the program, or behind its `⎿` or bullet, and it is the
+-- last text of this turn: an error of a tool after which the work continued does not count. A banner is
+-- a wording that only the program uses. Below a banner the turn may have its usual end; the text after
+-- the wording distinguishes a banner from an answer that contains the wording.
 
 local KINDS = {
   {
@@ -60,7 +60,8 @@ local BANNERS = {
   { "api", "api error", "prompt is too long", "context limit reached" },
 }
 
--- As patterns with their kind. A wording ends where a word does: `connection errors` is none.
+-- The wordings as patterns with their kind. A wording ends at a word boundary: `connection errors` does
+-- not match.
 local function wordings(kinds)
   local all = {}
   for _, group in ipairs(kinds) do
@@ -74,14 +75,14 @@ end
 
 local errors = {}
 
--- It says so and ends: what is on its last screen is no conversation.
+-- The program prints the error and exits: its last screen has no conversation.
 errors.starting = {
   {
     rule = "error.no_service",
     state = "error",
     confidence = 0.80,
-    tells = { "error" },
-    evidence = "the program could not connect when it started, and says to what",
+    metadata = { "error" },
+    evidence = "the program could not connect at its start, and names the host",
     anchors = {
       {
         name = "words",
@@ -99,8 +100,8 @@ errors.turns = {
     rule = "error.last_said",
     state = "error",
     confidence = 0.72,
-    tells = { "error" },
-    evidence = "this turn ends with what the program says of an error",
+    metadata = { "error" },
+    evidence = "this turn ends with an error message of the program",
     anchors = {
       { name = "words", of = "turn", text = "said", match = "pattern", any = wordings(KINDS) },
       { name = "last_said", check = "only_indented_below", value = "words" },
@@ -110,8 +111,8 @@ errors.turns = {
     rule = "error.banner",
     state = "error",
     confidence = 0.74,
-    tells = { "error" },
-    evidence = "a banner of the program is the last thing said, above the end of the turn",
+    metadata = { "error" },
+    evidence = "a banner of the program is the last text, above the end of the turn",
     anchors = {
       { name = "words", of = "turn", text = "said", match = "banner", any = wordings(BANNERS) },
       { name = "last_said", check = "only_chrome_below", value = "words" },

@@ -1,7 +1,7 @@
--- The panels: what slash commands show, which a person closes and does not answer.
+-- The panels of slash commands, which a person closes and does not answer.
 --
--- The report of costs comes as a panel of its own, or in the conversation, where answers may quote
--- it: there it counts only right below the command that asks for it.
+-- The report of costs is a panel, or a part of the conversation, where answers may quote it: there it
+-- counts only right below the command that requests it.
 
 local COST = {
   name = "cost",
@@ -31,7 +31,7 @@ return {
     state = "usage_screen",
     confidence = 0.82,
     dialog = true,
-    tells = { "usage" },
+    metadata = { "usage" },
     evidence = "the tabs of the settings, a heading of a limit, and how much of it is used",
     anchors = {
       { name = "tabs", match = "pattern", any = { "status%s+config%s+usage" } },
@@ -49,7 +49,7 @@ return {
     state = "usage_screen",
     confidence = 0.82,
     dialog = true,
-    tells = { "usage" },
+    metadata = { "usage" },
     evidence = "a report of costs, durations and tokens, in the place of the input box",
     anchors = { COST, DURATION, TOKENS },
   },
@@ -57,8 +57,8 @@ return {
     rule = "usage.report",
     state = "usage_screen",
     confidence = 0.82,
-    tells = { "usage" },
-    evidence = "the report that /cost or /usage was asked for is the last thing said",
+    metadata = { "usage" },
+    evidence = "the report of /cost or /usage is the last text",
     anchors = {
       { name = "asked", of = "echo", text = "said", match = "whole", any = { "/cost", "/usage" } },
       COST,
@@ -72,7 +72,7 @@ return {
     state = "local_ui_screen",
     confidence = 0.70,
     dialog = true,
-    evidence = "a panel whose last row says which key closes it, and no menu to answer",
+    evidence = "a panel whose last row names the key that closes it, and no menu",
     anchors = {
       {
         name = "way_out",

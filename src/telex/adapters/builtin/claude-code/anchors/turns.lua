@@ -1,8 +1,8 @@
--- A turn from its first moment to its last: at work, at rest, and what can be told with less.
+-- The states of a turn from start to end: working, idle, and weaker rules for other screens.
 
 local SUBMITTED = { name = "submitted", check = "intent", value = "prompt_submitted" }
 local INPUT = { name = "input", check = "input" }
--- Whoever interrupted a turn is not waiting for its end.
+-- After an interrupt the end of the turn is not expected.
 local NOT_INTERRUPTED = {
   name = "not_interrupted",
   absent = true,
@@ -19,21 +19,21 @@ turns.starting = {
     rule = "program.exited",
     state = "unknown",
     confidence = 0.9,
-    evidence = "the program has ended, and its last screen means nothing any more",
+    evidence = "the program has exited, so its last screen has no meaning",
     anchors = { { name = "exited", check = "exited" } },
   },
   {
     rule = "starting.blank",
     state = "starting",
     confidence = 0.35,
-    evidence = "the screen is blank and nothing was asked of the program yet",
+    evidence = "the screen is blank and the program got no input yet",
     anchors = { { name = "blank", check = "blank" }, { name = "no_intent", check = "no_intent" } },
   },
   {
     rule = "cancelling.unsettled",
     state = "cancelling",
     confidence = 0.72,
-    evidence = "a turn was cancelled and the screen has not settled since",
+    evidence = "a turn was cancelled and the screen is not stable yet",
     anchors = {
       { name = "cancelled", check = "intent", value = "cancelling" },
       { name = "moving", check = "moving" },
@@ -46,14 +46,14 @@ turns.working = {
     rule = "working.status",
     state = "thinking",
     confidence = 0.76,
-    evidence = "the status below the input box says which key interrupts",
+    evidence = "the status below the input box names the key that interrupts",
     anchors = { { name = "interrupt", of = "status", any = { "esc to interrupt" } } },
   },
   {
     rule = "working.spinner",
     state = "thinking",
     confidence = 0.76,
-    evidence = "a spinner turns in this turn",
+    evidence = "this turn has a spinner",
     anchors = {
       {
         name = "glyph",
@@ -76,7 +76,7 @@ turns.working = {
     rule = "working.tool",
     state = "thinking",
     confidence = 0.76,
-    evidence = "a tool of this turn is still at it, and can be expanded",
+    evidence = "a tool of this turn still runs, and can be expanded",
     anchors = {
       {
         name = "expand",
@@ -92,8 +92,8 @@ turns.working = {
     rule = "draft.pending",
     state = "unsent_draft",
     confidence = 0.80,
-    tells = { "draft" },
-    evidence = "a prompt was pasted and could not be sent: it still stands in the input box",
+    metadata = { "draft" },
+    evidence = "a prompt was pasted and could not be sent: it is still in the input box",
     anchors = {
       { name = "pending", check = "intent", value = "prompt_pending" },
       { name = "draft", check = "draft" },
@@ -103,8 +103,8 @@ turns.working = {
     rule = "draft.untouched",
     state = "unsent_draft",
     confidence = 0.76,
-    tells = { "draft" },
-    evidence = "a prompt was sent, but it stands in the input box and nothing came of it",
+    metadata = { "draft" },
+    evidence = "a prompt was sent, but it is still in the input box and the conversation did not change",
     anchors = {
       SUBMITTED,
       { name = "draft", check = "draft" },
@@ -115,7 +115,7 @@ turns.working = {
     rule = "working.untouched",
     state = "thinking",
     confidence = 0.60,
-    evidence = "a prompt was sent and the conversation is still as it was before",
+    evidence = "a prompt was sent and the conversation has not changed",
     anchors = { SUBMITTED, { name = "untouched", check = "untouched" } },
   },
 }
@@ -137,7 +137,7 @@ turns.resting = {
     rule = "completed.quiet",
     state = "completed_turn",
     confidence = 0.62,
-    evidence = "an answer to the prompt, an input box, and a long time in which nothing moved",
+    evidence = "an answer to the prompt, an input box, and a long time without a change",
     anchors = {
       SUBMITTED,
       { name = "box", check = "box" },
@@ -161,8 +161,8 @@ turns.resting = {
     rule = "draft.box",
     state = "unsent_draft",
     confidence = 0.70,
-    tells = { "draft" },
-    evidence = "the cursor stands behind a text in the input box, and nothing is at work",
+    metadata = { "draft" },
+    evidence = "the cursor is behind a text in the input box, and no work is in progress",
     anchors = { { name = "draft", check = "draft" } },
   },
   {
@@ -184,7 +184,7 @@ turns.resting = {
     rule = "ready.box",
     state = "ready",
     confidence = 0.66,
-    evidence = "an empty or drafted input box with its status, and nothing at work",
+    evidence = "an input box, empty or with a draft, with its status, and no work in progress",
     anchors = { { name = "box", check = "box_with_status" } },
   },
   {
@@ -198,8 +198,8 @@ turns.resting = {
     rule = "input.menu",
     state = "waiting_for_user_input",
     confidence = 0.62,
-    tells = { "options" },
-    evidence = "a menu is the last thing on the screen, below no question that is known",
+    metadata = { "options" },
+    evidence = "a menu is the last part of the screen, and its question is unknown",
     anchors = { { name = "menu", check = "menu" } },
   },
   {

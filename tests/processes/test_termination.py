@@ -1,4 +1,4 @@
-"""Ending trees: nobody is left, whatever they did to stay."""
+"""Ending trees: no process is left, whatever it did to survive."""
 
 from __future__ import annotations
 
@@ -17,7 +17,14 @@ import pytest
 from processes.trees import SHAPES, Lifeline, shape
 from telex.processes.child import Exit
 from telex.processes.spawn import PipeEnd, Pipes, start
-from telex.processes.termination import AT_ONCE, DOUBTS, POLITE, Rung, TreeSurvived, TreeTermination
+from telex.processes.termination import (
+    AT_ONCE,
+    POLITE,
+    UNSETTLED_SCANS,
+    Rung,
+    TreeSurvived,
+    TreeTermination,
+)
 from telex.processes.tree import Process, Root, Table, Tree
 
 if TYPE_CHECKING:
@@ -35,7 +42,7 @@ def grow(name: str, lifeline: Lifeline) -> Child:
 
 
 @pytest.mark.parametrize("name", SHAPES)
-async def test_nobody_is_left(name: str, lifeline: Lifeline) -> None:
+async def test_no_process_of_the_tree_is_left(name: str, lifeline: Lifeline) -> None:
     child = grow(name, lifeline)
     await lifeline.ready(shape(name)[1])
     await child.end(HURRIED)
@@ -45,7 +52,7 @@ async def test_nobody_is_left(name: str, lifeline: Lifeline) -> None:
 @pytest.mark.parametrize(
     "name", sorted({*SHAPES} - {"with an empty environment, its parent there"})
 )
-async def test_nobody_is_left_when_the_child_itself_is_gone_before_anybody_looks(
+async def test_no_process_is_left_when_the_child_itself_exits_before_the_first_scan(
     name: str, lifeline: Lifeline
 ) -> None:
     child = grow(name, lifeline)
@@ -69,7 +76,7 @@ SLEEPS = "sh -c 'echo up >&2; exec sleep 60'"
         (f"{SLEEPS} | (echo up >&2; cat; touch after)", 2),
     ],
 )
-async def test_nobody_goes_on_because_another_ended_first(
+async def test_no_process_continues_because_another_exited_first(
     script: str, count: int, tmp_path: Path, counted: Callable[[int, int], int]
 ) -> None:
     for _ in range(counted(10, 200)):
@@ -86,7 +93,7 @@ async def test_nobody_goes_on_because_another_ended_first(
 
 
 @pytest.mark.counted
-async def test_of_many_trees_ended_at_once_nobody_is_left(
+async def test_no_process_is_left_of_many_trees_ended_at_once(
     counted: Callable[[int, int], int],
 ) -> None:
     count, together = counted(24, 1000), 20
@@ -113,14 +120,14 @@ async def test_of_many_trees_ended_at_once_nobody_is_left(
 
 async def read_line(child: Child) -> bytes:
     assert child.stdout
-    loop, said = asyncio.get_running_loop(), b""
-    while not said.endswith(b"\n"):
+    loop, line = asyncio.get_running_loop(), b""
+    while not line.endswith(b"\n"):
         readable = loop.create_future()
         loop.add_reader(child.stdout.fileno(), readable.set_result, None)
         await readable
         loop.remove_reader(child.stdout.fileno())
-        said += child.stdout.read(1) or b""
-    return said
+        line += child.stdout.read(1) or b""
+    return line
 
 
 NOTES_SIGNALS = """
@@ -132,7 +139,7 @@ while True: signal.pause()
 """
 
 
-async def test_the_ladder_is_climbed_down_in_order() -> None:
+async def test_the_signals_of_the_ladder_are_sent_in_order() -> None:
     argv = [sys.executable, "-S", "-c", NOTES_SIGNALS]
     async with start(argv, stdio=Pipes(PipeEnd.NULL, PipeEnd.PIPE, PipeEnd.NULL)) as child:
         assert await read_line(child) == b"up\n"
@@ -142,13 +149,13 @@ async def test_the_ladder_is_climbed_down_in_order() -> None:
         assert child.stdout.read() == b"SIGHUP\nSIGTERM\n"
 
 
-def test_the_polite_ladder_asks_twice_and_is_done_within_three_seconds() -> None:
+def test_the_polite_ladder_kills_within_three_seconds_after_two_other_signals() -> None:
     assert [rung.signal for rung in POLITE] == [SIGHUP, SIGTERM, SIGKILL]
     assert sum(rung.seconds for rung in POLITE[:-1]) < 3
 
 
 @pytest.mark.parametrize("heeded", [SIGHUP, SIGTERM])
-async def test_who_goes_when_asked_is_asked_no_further(heeded: signal.Signals) -> None:
+async def test_a_process_that_exits_gets_no_further_signal(heeded: signal.Signals) -> None:
     ignored = "TERM" if heeded is SIGHUP else "HUP"
     script = f'trap "" {ignored}; echo up; exec sleep 1000'
     async with start(
@@ -159,7 +166,7 @@ async def test_who_goes_when_asked_is_asked_no_further(heeded: signal.Signals) -
     assert ended == Exit(signal=heeded)
 
 
-async def test_a_stopped_process_hears_what_it_is_asked() -> None:
+async def test_a_stopped_process_gets_its_signal() -> None:
     script = 'trap "exit 5" TERM; echo up; kill -STOP $$; while :; do sleep 1; done'
     async with start(
         ["sh", "-c", script], stdio=Pipes(PipeEnd.NULL, PipeEnd.PIPE, PipeEnd.NULL)
@@ -175,7 +182,7 @@ async def test_ending_again_is_harmless() -> None:
     assert await child.end() == first == Exit(signal=SIGHUP)
 
 
-async def test_many_may_end_the_same_child_and_no_signal_comes_twice() -> None:
+async def test_concurrent_ends_of_one_child_send_no_signal_twice() -> None:
     argv = [sys.executable, "-S", "-c", NOTES_SIGNALS]
     async with start(argv, stdio=Pipes(PipeEnd.NULL, PipeEnd.PIPE, PipeEnd.NULL)) as child:
         await read_line(child)
@@ -196,7 +203,7 @@ async def test_an_impatient_end_overtakes_a_patient_one(lifeline: Lifeline) -> N
     await patient
 
 
-async def test_an_end_cancelled_while_it_looks_does_not_spoil_the_look_for_others() -> None:
+async def test_an_end_cancelled_during_a_scan_does_not_break_the_scan_of_others() -> None:
     child = start(["sleep", "1000"], stdio=Pipes(PipeEnd.NULL, PipeEnd.NULL, PipeEnd.NULL))
     one, other = asyncio.create_task(child.end()), asyncio.create_task(child.end())
     await asyncio.sleep(0)
@@ -204,7 +211,7 @@ async def test_an_end_cancelled_while_it_looks_does_not_spoil_the_look_for_other
     assert await other == Exit(signal=SIGHUP)
 
 
-async def test_a_cancelled_end_can_be_taken_up_again(lifeline: Lifeline) -> None:
+async def test_a_cancelled_end_can_be_repeated(lifeline: Lifeline) -> None:
     child = grow("left behind", lifeline)
     await lifeline.ready(2)
     watched = asyncio.get_running_loop()._selector.get_map()  # type: ignore[attr-defined]
@@ -219,9 +226,9 @@ async def test_a_cancelled_end_can_be_taken_up_again(lifeline: Lifeline) -> None
 async def test_survivors_are_named_and_can_be_ended_later(lifeline: Lifeline) -> None:
     child = grow("alone", lifeline)
     await lifeline.ready(1)
-    with pytest.raises(TreeSurvived, match=str(child.pid)) as told:
+    with pytest.raises(TreeSurvived, match=str(child.pid)) as caught:
         await child.end(HEEDED_BY_NOBODY)
-    assert told.value.pids == [child.pid]
+    assert caught.value.pids == [child.pid]
     await child.end(HURRIED)
     await lifeline.gone()
 
@@ -242,10 +249,10 @@ async def test_ending_one_child_leaves_the_others_alone(lifeline: Lifeline) -> N
 
 
 @pytest.mark.parametrize("command", ["sh", "setsid sh"])
-async def test_a_chain_that_forks_and_exits_as_fast_as_we_look_is_caught(
+async def test_a_chain_that_forks_and_exits_as_fast_as_we_scan_is_ended(
     command: str, lifeline: Lifeline
 ) -> None:
-    """Each link starts the next and exits. The chain has an end, should we fail to make one."""
+    """Each process starts the next and exits. The chain is finite, in case ending it fails."""
     links = 5000
     script = f'echo up >&2; [ $1 -gt {links} ] || {command} -c "$0" "$0" $(($1 + 1)) &'
     argv = ["sh", "-c", script, script, "0"]
@@ -256,12 +263,12 @@ async def test_a_chain_that_forks_and_exits_as_fast_as_we_look_is_caught(
 
 
 def seen(*rows: Process, settled: bool = True) -> Table:
-    """A table that shows just these, and ourselves."""
+    """Return a table with just these processes and ourselves."""
     us = Process(os.getpid(), 1, 1, 1, 0)
     return Table([us, *rows], observer=os.getpid(), cookie=lambda _: "", settled=settled)
 
 
-async def test_a_group_is_killed_with_those_in_it_that_nobody_has_seen(lifeline: Lifeline) -> None:
+async def test_a_group_is_killed_with_members_that_no_scan_has_shown(lifeline: Lifeline) -> None:
     child = grow("in the background", lifeline)
     await lifeline.ready(2)
     shown = Process(child.pid, os.getpid(), child.pid, child.pid, child.started)
@@ -271,7 +278,7 @@ async def test_a_group_is_killed_with_those_in_it_that_nobody_has_seen(lifeline:
     await child.end()
 
 
-async def test_who_was_a_member_once_stays_one_when_nothing_shows_it_any_more() -> None:
+async def test_a_known_member_stays_one_when_it_has_no_other_sign() -> None:
     child = start(["sleep", "1000"], stdio=Pipes(PipeEnd.NULL, PipeEnd.NULL, PipeEnd.NULL))
     tree = Tree((Root(99999999, 1),), ":nobody.1:", 1)
     below = Process(child.pid, 99999999, 77777777, 77777777, child.started)
@@ -283,16 +290,16 @@ async def test_who_was_a_member_once_stays_one_when_nothing_shows_it_any_more() 
     await child.end()
 
 
-def test_an_unsettled_look_that_shows_nobody_is_not_believed_at_once() -> None:
+def test_an_unsettled_scan_without_members_is_repeated() -> None:
     tree = Tree((Root(99999999, 1),), ":nobody.1:", 1)
     with TreeTermination(POLITE, {}) as ending:
-        looks = [ending.proceed(seen(settled=False), tree, 0.0) for _ in range(DOUBTS)]
-        assert looks == [True] * (DOUBTS - 1) + [False]
+        scans = [ending.proceed(seen(settled=False), tree, 0.0) for _ in range(UNSETTLED_SCANS)]
+        assert scans == [True] * (UNSETTLED_SCANS - 1) + [False]
     with TreeTermination(POLITE, {}) as ending:
         assert not ending.proceed(seen(), tree, 0.0)
 
 
-async def test_the_child_is_left_by_leaving_its_block(lifeline: Lifeline) -> None:
+async def test_leaving_its_block_ends_the_child(lifeline: Lifeline) -> None:
     with pytest.raises(ZeroDivisionError):
         async with start(["sleep", "1000"]) as child:
             raise ZeroDivisionError

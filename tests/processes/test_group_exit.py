@@ -1,4 +1,4 @@
-"""The end of a process group, from its last process."""
+"""Waiting for the end of a process group."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ sys.stdin.read(1)
 """
 
 
-async def test_a_group_is_gone_with_its_last_process_and_not_with_its_leader() -> None:
-    """The leader is not reaped meanwhile: a zombie is nobody."""
+async def test_a_group_ends_with_its_last_process_and_not_with_its_leader() -> None:
+    """The leader is not reaped meanwhile: a zombie does not count."""
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     group = subprocess.Popen([sys.executable, "-c", FORKED], process_group=0, **pipes)
     assert group.stdin is not None

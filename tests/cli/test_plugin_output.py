@@ -47,7 +47,7 @@ def test_a_line_says_as_much_as_is_known(progress: ProgressNotice, line: str) ->
     assert output.line("it", progress, drawn=False) == line
 
 
-def test_on_a_terminal_the_bar_stays_below_what_is_said_and_is_gone_at_the_end() -> None:
+def test_on_a_terminal_the_progress_bar_stays_below_the_output_and_is_removed_at_the_end() -> None:
     shown = Shown(terminal=True)
     shown.saying.progress("it", HALF)
     shown.saying.line("[it] hello")

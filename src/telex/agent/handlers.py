@@ -1,0 +1,450 @@
+"""Handlers of the protocol's methods: each takes the runtime, the parameters and the connection.
+
+Parameters and results are those of `protocol.METHODS`; `server` registers the handlers by name.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from msgspec import Raw, UnsetType
+
+from telex.agent import protocol
+from telex.agent.errors import SeqBeyondEnd
+from telex.agent.feeds import Notice, event_notice
+from telex.agent.permissions import explain_judgement
+from telex.agent.permissions.confinement import describe_confinement
+from telex.agent.permissions.confirmation import (
+    AllowedCall,
+    ConfirmQuestion,
+    FailedCall,
+    RefusedCall,
+    too_long,
+)
+from telex.agent.protocol import extensions, runs, sessions
+from telex.agent.protocol.ui_requests import CONFIRM, UiConfirmRequestParams, UiConfirmResult
+from telex.agent.runtime import PROVIDER, RunRequest
+from telex.agent.store import NotStorable, Status, StoreError, StoreRefused, UnknownThread
+from telex.agent.tools.tool import ToolResult
+from telex.agent.tools.tool_registry import BadArguments
+from telex.processes.shielded import run_in_thread
+from telex.rpc.errors import Condition, RpcError
+from telex.version import __version__
+
+if TYPE_CHECKING:
+    from telex.agent.agent_run import AgentRun
+    from telex.agent.permissions.confirmation import CallOutcome
+    from telex.agent.questions import UiAnswer
+    from telex.agent.runtime import AgentRuntime
+    from telex.agent.store import StoredRun
+    from telex.agent.tools.tool import ToolContext
+    from telex.agent.tools.tool_registry import PreparedCall
+    from telex.agent.ui_connection import UiConnection
+
+
+SERVER: Final = runs.PeerInfo("telex-agent", __version__)
+SOURCE: Final = "config"
+"""The `source` of a model: it is chosen for the whole runtime, never for one session."""
+NO_SESSION: Final = ""
+"""The session id of a to-do list that a connection changes outside any run."""
+
+
+# Runs.
+
+
+def initialize(
+    runtime: AgentRuntime, params: runs.InitializeParams, connection: UiConnection
+) -> runs.InitializeResult:
+    """Return our protocol version whatever the UI's version is; the UI decides whether it
+    continues."""
+    connection.capabilities = params.ui_capabilities or runs.UiCapabilities()
+    connection.name = f"{params.client.name} {params.client.version}"
+    connection.initialized = True
+    can = runs.ServerCapabilities(supports_run_diagnostics=runtime.diagnostics)
+    return runs.InitializeResult(protocol.VERSION, SERVER, can)
+
+
+async def run_start(
+    runtime: AgentRuntime, params: runs.RunStartParams, connection: UiConnection
+) -> runs.RunStartResult:
+    """Start a run in the named session, else in the connection's current one, else in a new one.
+
+    Runs of one connection are started one at a time: a second `run.start` in the same read finds
+    the session of the first, and is refused because that session is busy.
+    """
+    if params.session_id is not None and params.new_session:
+        raise RpcError(Condition.PARAMS, "`session_id` and `new_session` exclude each other.")
+    run_input = msgspec.json.decode(params.input, type=runs.TextInput)
+    meta = _raw_or_none(params.meta)
+    if meta is not None:
+        msgspec.json.decode(meta, type=dict[str, Raw])
+    ui_context = _context(params.ui_context)
+    async with connection.starting:
+        current = None if params.new_session else connection.session_id
+        asked = RunRequest(
+            run_input.text,
+            _one_line(bytes(params.input)),
+            current if params.session_id is None else params.session_id,
+            bool(params.force_compaction),
+            meta,
+            ui_context,
+        )
+        started = await _started(runtime, asked, connection)
+        connection.session_id = started.session_id
+    return started
+
+
+async def _started(
+    runtime: AgentRuntime, asked: RunRequest, connection: UiConnection
+) -> runs.RunStartResult:
+    try:
+        return await runtime.start(asked, connection)
+    except StoreRefused:
+        raise
+    except StoreError as problem:
+        code = protocol.INTERNAL if asked.session_id is None else protocol.SESSION_LOAD_FAILED
+        raise RpcError(code, str(problem)) from problem
+
+
+async def run_cancel(
+    runtime: AgentRuntime, params: runs.RunCancelParams, connection: UiConnection
+) -> runs.RunCancelResult:
+    return await runtime.cancel(params.run_id, params.reason, connection)
+
+
+def ui_context_update(runtime: AgentRuntime, params: Raw, connection: UiConnection) -> None:
+    """Replace the whole context of the connection."""
+    connection.ui_context = _context(params)
+
+
+async def run_steer(
+    runtime: AgentRuntime, params: extensions.RunSteerParams, connection: UiConnection
+) -> extensions.RunSteerResult:
+    """Queue a text for the core, which reads it at its next step. `ok` is false once the run has
+    ended."""
+    if (run := runtime.runs.get(params.run_id)) is not None:
+        return extensions.RunSteerResult(await run.steer(params.text), run.status)
+    stored = await runtime.store.run(params.run_id)
+    return extensions.RunSteerResult(False, stored.status.value)
+
+
+async def run_diff(
+    runtime: AgentRuntime, params: extensions.RunDiffParams, connection: UiConnection
+) -> extensions.RunDiffResult:
+    """Return the diffs that are stored in the meta of each `tool_result`, also of an old run."""
+    found: list[extensions.FileDiff] = []
+    async for event in runtime.store.events(params.run_id):
+        if event.meta is not None:
+            details = msgspec.json.decode(event.meta, type=_Meta).details
+            if details.diff and details.path:
+                found.append(extensions.FileDiff(details.path, details.diff, details.truncated))
+    return extensions.RunDiffResult(params.run_id, found)
+
+
+class _Details(msgspec.Struct):
+    path: str = ""
+    diff: str = ""
+    truncated: bool = False
+
+
+class _Meta(msgspec.Struct):
+    details: _Details = msgspec.field(default_factory=_Details)
+
+
+def _context(raw: Raw | UnsetType) -> bytes | None:
+    """Validate a UI context, and return it as received."""
+    given = _raw_or_none(raw)
+    if given is not None:
+        msgspec.json.decode(given, type=runs.UiContext)
+    return given
+
+
+def _raw_or_none(raw: Raw | UnsetType) -> bytes | None:
+    given = b"null" if isinstance(raw, UnsetType) else bytes(raw)
+    return None if given == b"null" else _one_line(given)
+
+
+def _one_line(raw: bytes) -> bytes:
+    """Remove line breaks between members, which a body sent over HTTP may have. Stored JSON has
+    none."""
+    return msgspec.json.format(raw, indent=-1) if b"\n" in raw or b"\r" in raw else raw
+
+
+async def run_attach(
+    runtime: AgentRuntime, params: extensions.RunAttachParams, connection: UiConnection
+) -> extensions.RunAttachResult:
+    """Subscribe to an active run, resume a suspended one, or replay one that ended. The feed begins
+    after the response is sent, because its task runs in a later step of the event loop."""
+    after = -1 if params.after_seq is None else params.after_seq
+    stored = await _find_run(runtime, params.run_id, after, connection)
+    begin = None
+    if stored.status is Status.AWAITING_UI and params.run_id not in runtime.runs:
+        begin = await runtime.resume(stored, connection)
+    if (run := runtime.runs.get(params.run_id)) is not None:
+        _subscribe(runtime, run, connection, after)
+        if begin is not None:
+            begin()
+        return extensions.RunAttachResult(run.run_id, run.session_id, run.status)
+    if not stored.status.ended:
+        stored = await runtime.store.run(params.run_id)  # it may have ended meanwhile
+    _watch(runtime, stored, connection, after)
+    return extensions.RunAttachResult(stored.run_id, stored.session_id, stored.status.value)
+
+
+async def _find_run(
+    runtime: AgentRuntime, run_id: str, after: int, connection: UiConnection
+) -> StoredRun:
+    """Return the stored run, and end it if its runtime has died without ending it.
+
+    Raises `UnknownRun`, `SeqBeyondEnd`, and `RunNotOurs` if another runtime has the run.
+    """
+    store = runtime.store
+    stored = await store.run(run_id)
+    if not stored.status.ended and run_id not in runtime.runs:
+        await store.end_if_abandoned(run_id)
+        stored = await store.run(run_id)
+    if after > (last := await store.last_seq(run_id)):
+        raise SeqBeyondEnd(f"after_seq is {after}, and the last event of run {run_id} is {last}")
+    may_return = bool(connection.capabilities.supports_run_attach)
+    if may_return and not (stored.status.ended or stored.may_return):
+        await store.may_return(run_id)
+    return stored
+
+
+def _subscribe(runtime: AgentRuntime, run: AgentRun, connection: UiConnection, after: int) -> None:
+    feed = runtime.subscriptions.subscribe(run, connection, after)
+    feed.begin_after(run.publisher.last_seq)
+    if not run.phases.ended:  # else the last status is about to be sent to all feeds
+        run.send_status_to(feed)
+    for question in runtime.questions.of_run(run.run_id):
+        run.offer(question, feed)
+
+
+def _watch(runtime: AgentRuntime, stored: StoredRun, connection: UiConnection, after: int) -> None:
+    feed = runtime.subscriptions.open_feed(stored.run_id, connection, after)
+    status: runs.RunStatus = stored.status.value
+    notice = runs.RunStatusNotify(stored.run_id, status, stored.message)
+    feed.add_notice(Notice("run.status", notice))
+    if stored.status.ended or connection.input_ended:
+        feed.finish()
+    else:
+        runtime.subscriptions.watch(feed)
+
+
+# Sessions, models, skills, context and shell.
+
+
+async def session_list(
+    runtime: AgentRuntime, params: sessions.SessionListParams, connection: UiConnection
+) -> sessions.SessionListResult:
+    limit = 50 if params.limit is None else params.limit
+    current = runtime.context.workspace(connection.ui_context)
+    try:
+        threads = await runtime.store.threads(
+            limit if limit > 0 else None, _wanted_workspace(runtime, params, current)
+        )
+    except StoreError as problem:
+        raise RpcError(protocol.SESSION_LIST_FAILED, str(problem)) from problem
+    return sessions.SessionListResult(
+        [
+            sessions.SessionSummary(
+                thread.session_id,
+                datetime.fromtimestamp(thread.updated_at / 1000, UTC)
+                .isoformat(timespec="milliseconds")
+                .replace("+00:00", "Z"),
+                thread.last_run_id,
+                thread.message_count,
+                thread.last_user_message,
+                thread.workspace,
+            )
+            for thread in threads
+        ],
+        current,
+    )
+
+
+def _wanted_workspace(
+    runtime: AgentRuntime, params: sessions.SessionListParams, current: str
+) -> str | None:
+    """Return the workspace whose sessions are listed; None for all workspaces."""
+    if params.scope == "all":
+        return None
+    if params.workspace_root:
+        return runtime.context.resolve_workspace(params.workspace_root)
+    return current if params.scope is not None else None
+
+
+async def session_history(
+    runtime: AgentRuntime, params: sessions.SessionHistoryParams, connection: UiConnection
+) -> sessions.SessionHistoryResult:
+    """Send the events as notifications, marked as a replay, before the response."""
+    most_runs = 20 if params.max_runs is None else params.max_runs
+    most = 1500 if params.max_events is None else params.max_events
+    sent = 0
+    try:
+        history = await runtime.store.history(params.session_id, most_runs, most)
+        async for event in history:
+            await connection.peer.notify("agent.event", event_notice(event, replay=True))
+            sent += 1
+    except UnknownThread:
+        raise
+    except StoreError as problem:
+        raise RpcError(protocol.SESSION_LOAD_FAILED, str(problem)) from problem
+    return sessions.SessionHistoryResult(history.runs, sent, history.truncated)
+
+
+async def model_list(
+    runtime: AgentRuntime, params: sessions.ModelListParams, connection: UiConnection
+) -> sessions.ModelListResult:
+    if params.provider not in (None, PROVIDER):
+        return sessions.ModelListResult(params.provider, [], SOURCE, runtime.model)
+    details = {name: core.details for name, core in runtime.cores.items()}
+    ordered = sorted(details, key=lambda name: details[name].release_date or "", reverse=True)
+    return sessions.ModelListResult(
+        PROVIDER, ordered, SOURCE, runtime.model, details if params.include_details else None
+    )
+
+
+async def model_set(
+    runtime: AgentRuntime, params: sessions.ModelSetParams, connection: UiConnection
+) -> sessions.ModelSetResult:
+    """Choose the model for runs that begin from now on, on every connection."""
+    runtime.select_model(params.name, params.provider)
+    return sessions.ModelSetResult(PROVIDER, params.name, SOURCE)
+
+
+async def mcp_list(
+    runtime: AgentRuntime, params: sessions.McpListParams, connection: UiConnection
+) -> sessions.McpListResult:
+    """Return an empty list: MCP servers cannot be configured yet."""
+    return sessions.McpListResult([])
+
+
+async def skills_list(
+    runtime: AgentRuntime, params: sessions.SkillsListParams, connection: UiConnection
+) -> sessions.SkillsListResult:
+    return await runtime.context.list_skills(params.cwd, reload=bool(params.force_reload))
+
+
+async def context_inspect(
+    runtime: AgentRuntime, params: sessions.ContextInspectParams, connection: UiConnection
+) -> sessions.ContextInspectResult:
+    return await runtime.context.inspect(params, connection.ui_context)
+
+
+async def shell_exec(
+    runtime: AgentRuntime, params: sessions.ShellExecParams, connection: UiConnection
+) -> sessions.ShellExecResult:
+    """Run the person's own command, outside any run. It needs no permission, and is killed when its
+    connection closes."""
+    return await runtime.context.run_shell(params)
+
+
+# Calls of tools outside a run, and questions to the connection that sent a request.
+
+
+async def tool_call(
+    runtime: AgentRuntime, params: sessions.ToolCallParams, connection: UiConnection
+) -> sessions.ToolCallResult:
+    """Run a tool outside any run, after the same judgement as in a run. The question goes only to
+    the connection that made the call. A tool that failed, or that a rule denies, is `ok: false`; a
+    no of the person is -32003."""
+    call = runtime.tools.prepare(params.name, _arguments(params.arguments))
+    context = runtime.context.tool_context(connection.todos)
+    match await _confirm(runtime, call, context, connection):
+        case FailedCall(result):
+            return _call_result(result)
+        case RefusedCall(why, by_person=by_person):
+            if by_person:
+                raise RpcError(protocol.USER_CANCELLED, f"{params.name} was not run: {why}")
+            return _call_result(ToolResult(f"Permission denied: {why}", is_error=True))
+        case AllowedCall(permitted, given):
+            before = given.todos.entries
+            result = await permitted.run(given)
+            if given.todos.entries != before and connection.capabilities.supports_todos:
+                listed = msgspec.to_builtins(given.todos.entries)
+                await connection.notify("todos.update", extensions.TodosUpdate(NO_SESSION, listed))
+            return _call_result(result)
+
+
+async def _confirm(
+    runtime: AgentRuntime, call: PreparedCall, context: ToolContext, connection: UiConnection
+) -> CallOutcome:
+    """Judge the call, and ask the connection that made it. The events of the question are dropped,
+    because there is no run to which they belong; its details have the same information."""
+    found = await runtime.confirmer.confirm(call, context)
+    if not isinstance(found, ConfirmQuestion):
+        return found
+    try:
+        answer = await _ask(runtime, connection, found.params, found.digest)
+    except NotStorable as problem:
+        return too_long(problem)
+    return await runtime.confirmer.settle(found, answer)
+
+
+async def _ask(
+    runtime: AgentRuntime,
+    connection: UiConnection,
+    params: UiConfirmRequestParams,
+    digest: bytes = b"",
+) -> UiAnswer | None:
+    """Send a question only to the connection that made the call; None if it cannot show one."""
+    if not connection.can_be_asked(CONFIRM):
+        return None
+    question = await runtime.questions.open(None, CONFIRM, msgspec.json.encode(params), digest)
+    question.send_to(connection)
+    return await runtime.questions.wait(question)
+
+
+def _call_result(result: ToolResult) -> sessions.ToolCallResult:
+    value: Any = {"text": result.text, **result.details} if result.details else result.text
+    return sessions.ToolCallResult(not result.is_error, value)
+
+
+def _arguments(raw: Raw | UnsetType) -> bytes:
+    return _raw_or_none(raw) or b"{}"
+
+
+async def permission_explain(
+    runtime: AgentRuntime, params: extensions.PermissionExplainParams, connection: UiConnection
+) -> extensions.PermissionExplainResult:
+    """Judge a call without running it, and return the reasons."""
+    call = runtime.tools.prepare(params.tool, _arguments(params.arguments))
+    context = runtime.context.tool_context(connection.todos)
+    try:
+        judged = await run_in_thread(lambda _: runtime.confirmer.judge(call, context))
+    except OSError as error:  # the working directory is not a directory
+        raise BadArguments(f"invalid arguments for {params.tool}: {error}") from error
+    details = explain_judgement(runtime.confirmer.permissions.judge, judged)
+    environment = context.environment
+    confined = await run_in_thread(
+        lambda _: runtime.confirmer.confinement(judged, params.tool, environment)
+    )
+    root = context.sandbox.root
+    details["kernel_sandbox"] = confined and f"it {describe_confinement(confined, root)}"
+    return extensions.PermissionExplainResult(judged.decision.value, judged.why, details)
+
+
+async def auth_logout(
+    runtime: AgentRuntime, params: sessions.AuthLogoutParams, connection: UiConnection
+) -> sessions.AuthLogoutResult:
+    """Ask to sign out. There are no credentials yet; a yes clears the connection's current
+    session."""
+    if runtime.runs:
+        raise RpcError(protocol.BUSY, "a run is active; wait for it, or cancel it")
+    clears = params.clear_session is not False
+    then = "starts a new session" if clears else "continues the current session"
+    question = UiConfirmRequestParams(
+        "Sign out?",
+        "No credentials are stored, so there is nothing to delete. "
+        f"Stored sessions stay; the next run {then}.",
+        danger_level="danger",
+    )
+    answer = await _ask(runtime, connection, question)
+    if answer is None or not (isinstance(answer.value, UiConfirmResult) and answer.value.ok):
+        return sessions.AuthLogoutResult(False, False, False, cancelled=True)
+    if clears:
+        connection.session_id = None
+    return sessions.AuthLogoutResult(True, False, session_cleared=clears)

@@ -1,0 +1,160 @@
+"""How a client calls the methods of automation: in this process, or on a server.
+
+`AsyncTerminal` and `AsyncServer` of `client` know only the `Caller` protocol, so that the same
+classes drive both.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import inspect
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import msgspec
+
+from telex.automation import protocol as spec
+from telex.automation.errors import Refused, ServerGone, SessionProblem, to_session_problem
+from telex.automation.portal import Closable
+from telex.rpc.errors import PeerGone, RpcError
+from telex.rpc.methods import Methods
+
+if TYPE_CHECKING:
+    from telex.automation.server import AutomationService
+    from telex.rpc.peer import Peer
+
+T = TypeVar("T")
+
+
+class OutputChunk(msgspec.Struct, frozen=True):
+    """A piece of a session's output, as an attachment sends it.
+
+    `data` has the bytes. `reset` is true when the reader must clear its screen first: `data` then
+    draws the whole screen. `more` is true when the next piece follows at once.
+    """
+
+    data: bytes
+    reset: bool = False
+    more: bool = False
+
+
+class ChunkRouter:
+    """Sorts the output chunks of one connection into a queue for each attachment.
+
+    A chunk may arrive before the answer of `session.attach` has named its attachment, so a queue
+    is made by whichever comes first.
+    """
+
+    def __init__(self) -> None:
+        self._queues: dict[str, asyncio.Queue[OutputChunk | None]] = {}
+
+    def queue(self, attachment: str) -> asyncio.Queue[OutputChunk | None]:
+        """Return the queue of an attachment. None in it means that the program has ended."""
+        return self._queues.setdefault(attachment, asyncio.Queue())
+
+    def put(self, attachment: str, chunk: OutputChunk) -> None:
+        self.queue(attachment).put_nowait(chunk)
+
+    def forget(self, attachment: str) -> None:
+        self._queues.pop(attachment, None)
+
+    def receive(self, got: spec.SessionBytes) -> None:
+        """Handle the notification `session.bytes`."""
+        chunk = OutputChunk(base64.b64decode(got.data64), got.reset, got.more)
+        self.put(got.attachment, chunk)
+
+
+class Caller(Closable, Protocol):
+    """Calls the methods of automation, in this process or on a server."""
+
+    chunks: ChunkRouter
+
+    async def call(self, method: str, params: object, returns: type[T]) -> T:
+        """Call a method and return its result. Raises SessionProblem."""
+        ...
+
+    async def notify(self, method: str, params: object) -> None:
+        """Call a method without waiting for its result. Errors are dropped."""
+        ...
+
+
+class LocalCaller:
+    """Calls a service in this process, without a wire between."""
+
+    def __init__(self, service: AutomationService, then: Closable | None = None) -> None:
+        """`then` is closed after the service; the service needs it."""
+        from telex.automation.notices import Connection  # the server's side, not for a remote one
+
+        self._service = service
+        self._then = then
+        self.chunks = ChunkRouter()
+        self._connection = Connection(None, service.redactor, deliver=self._deliver)
+
+    async def call(self, method: str, params: object, returns: type[T]) -> T:
+        try:
+            answer: Any = self._service.handlers[method](_validated(params), self._connection)
+            return await answer if inspect.isawaitable(answer) else answer  # type: ignore[no-any-return]  # as the table has it
+        except RpcError as error:
+            raise to_session_problem(error) from None  # the cause adds nothing for the caller
+
+    async def notify(self, method: str, params: object) -> None:
+        with contextlib.suppress(SessionProblem):
+            await self.call(method, params, object)
+
+    async def close(self) -> None:
+        """End the service, which was started for this caller."""
+        self._service.forget(self._connection)
+        try:
+            await self._service.close()
+        finally:
+            if self._then is not None:
+                await self._then.close()
+
+    async def _deliver(self, attachment: str, data: bytes, reset: bool, more: bool) -> None:
+        self.chunks.put(attachment, OutputChunk(data, reset, more))
+
+
+class RemoteCaller:
+    """Calls a server, over a peer."""
+
+    def __init__(self, peer: Peer, chunks: ChunkRouter | None = None) -> None:
+        """`chunks` receives the notifications `session.bytes` of that peer."""
+        self._peer = peer
+        self.chunks = chunks or ChunkRouter()
+
+    async def call(self, method: str, params: object, returns: type[T]) -> T:
+        try:
+            checked = _validated(params)
+            return await self._peer.call(method, checked, returns=returns, timeout=None)
+        except RpcError as error:
+            raise to_session_problem(error) from None  # the cause adds nothing for the caller
+        except PeerGone as error:
+            raise ServerGone(f"the connection to the server is closed: {error}", {}) from error
+
+    async def notify(self, method: str, params: object) -> None:
+        with contextlib.suppress(PeerGone):
+            await self._peer.notify(method, params)
+
+    async def close(self) -> None:
+        """Close the connection. The sessions of the server stay."""
+        await self._peer.close()
+
+
+async def dial_caller(address: str, token: str | None = None) -> RemoteCaller:
+    """Connect to a server. Raises CannotConnect."""
+    from telex.automation.dialer import dial
+
+    chunks = ChunkRouter()
+    methods = Methods()
+    methods.add("session.bytes", chunks.receive)
+    return RemoteCaller(await dial(address, token, methods), chunks)
+
+
+def _validated(params: object) -> object:
+    """Check the parameters as a server would. Raises Refused, for a size of 0 for example."""
+    try:
+        plain = msgspec.to_builtins(params, builtin_types=(bytes, bytearray))  # not as base64
+        return msgspec.convert(plain, type(params))
+    except (msgspec.ValidationError, TypeError) as error:
+        raise Refused(f"The parameters are not valid. {error}", {}) from error

@@ -1,0 +1,69 @@
+"""Each command, started anew and forked: both print the same and exit with the same code."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from telex.cli.root import COMMANDS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fork_server import ForkServer
+
+EXAMPLES = {
+    "adapter": "list",
+    "agent": "exec list",
+    "attach": "s1",
+    "call": "session.list",
+    "completions": "bash",
+    "config": "show",
+    "detect": "",
+    "doctor": "",
+    "escape": "term:bell",
+    "htty": "check -- true",
+    "plugin": "new greet",
+    "record": "demo.cast -- echo shown",
+    "replay": "missing.cast",
+    "run": "-- sh -c 'pwd; cat; echo out; echo err >&2; exit 3'",
+    "serve": "",
+    "shot": "-- echo drawn",
+}
+
+
+def test_every_command_has_an_example() -> None:
+    assert EXAMPLES.keys() == COMMANDS.keys()
+
+
+@pytest.mark.parametrize("command", EXAMPLES)
+def test_a_forked_command_behaves_as_a_newly_started_command(
+    command: str, environ: dict[str, str], tmp_path: Path, fork_server: ForkServer
+) -> None:
+    def run(forked: bool) -> tuple[int, str, str]:
+        fork_server.enabled = forked
+        directory = tmp_path / "work"
+        directory.mkdir()
+        ran = subprocess.run(
+            [sys.executable, "-m", "telex", command, *shlex.split(EXAMPLES[command])],
+            env=environ,
+            cwd=directory,
+            capture_output=True,
+            text=True,
+            input="typed\n",
+            timeout=20,
+            check=False,
+            start_new_session=True,  # without the terminal of whoever runs the tests
+        )
+        for made in tmp_path.iterdir():
+            shutil.rmtree(made)
+        # The doctor counts the terminals in use, which other programs change meanwhile.
+        return ran.returncode, re.sub(r"\d+ of", "N of", ran.stdout), ran.stderr
+
+    assert run(forked=True) == run(forked=False)
