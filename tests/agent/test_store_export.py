@@ -179,7 +179,6 @@ async def test_an_import_is_hidden_until_complete_and_does_not_block_writers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("telex.agent.store.session_export.STORE_IMPORT_LINES", 3)
-    monkeypatch.setattr("telex.agent.store.database_file.STORE_BUSY_SECONDS", 1)
     async with await opened(tmp_path, "a/db") as one, await opened(tmp_path, "b/db") as two:
         for session in range(20):
             await filled_with(one, f"session {session}", 12)

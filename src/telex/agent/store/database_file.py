@@ -13,7 +13,7 @@ import stat
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from telex.agent.limits import STORE_BUSY_SECONDS, STORE_LOG_BYTES
 from telex.agent.store.errors import DiskFailed, to_store_error
@@ -23,6 +23,8 @@ from telex.config.places import make_private
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+_POLLED_MILLISECONDS: Final = 10
 
 
 @contextlib.contextmanager
@@ -130,6 +132,24 @@ def _open_prepared(path: Path, name: Path) -> sqlite3.Connection:
         database.close()
         raise
     return database
+
+
+def begin_write(database: sqlite3.Connection) -> None:
+    """Begin a transaction that holds the write lock, waiting at most STORE_BUSY_SECONDS for it.
+
+    SQLite polls for the lock at intervals that grow to 100 ms, so a process that takes the lock
+    again and again starves the others. With a short timeout SQLite polls every few milliseconds,
+    and this loop calls it until the time is up.
+    """
+    deadline = time.monotonic() + STORE_BUSY_SECONDS
+    database.execute(f"PRAGMA busy_timeout = {_POLLED_MILLISECONDS}")
+    while True:
+        try:
+            database.execute("BEGIN IMMEDIATE")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
 
 
 def connect_reader(path: Path) -> sqlite3.Connection:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from telex.agent.limits import STORE_COMMIT_WRITES
-from telex.agent.store.database_file import maps_sqlite_errors, open_database
+from telex.agent.store.database_file import begin_write, maps_sqlite_errors, open_database
 from telex.agent.store.errors import StoreClosed, StoreRefused
 from telex.agent.store.owners import StoreOwner
 from telex.agent.store.transactions import WriteState
@@ -104,7 +104,7 @@ class StoreWriter:
 
     def _transact(self, writes: Sequence[_Write[Any]]) -> None:
         state = self._connect()
-        state.database.execute("BEGIN IMMEDIATE")
+        begin_write(state.database)
         for write in writes:
             try:
                 write.result = write.work(state)
