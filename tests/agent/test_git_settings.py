@@ -371,7 +371,7 @@ POINTERS = {
     " echo {private}/.git/objects > o/info/alternates",
     "a link to its objects": "mv .git/objects o; ln -s {private}/.git/objects .git/objects",
     "links to its packs": "git -C {private} repack -adq; ln -s {private}/.git/objects/pack/* .git/objects/pack",
-    "a link to one object": "for f in {private}/.git/objects/??; do ln -s $f .git/objects; done; true",
+    "a link to one object": "for f in {private}/.git/objects/??; do ln -s $f .git/objects || true; done",
     "a link in a store that is its own": "mkdir -p o/pack; ln -s {private}/.git/objects/pack/x o/pack;"
     " echo ../../o > .git/objects/info/alternates",
     "an address to fetch from": "echo http://localhost/ > .git/objects/info/http-alternates",

@@ -628,7 +628,7 @@ def test_hostile_patterns_are_matched_in_bounded_time(tmp_path: Path) -> None:
     )
     began = time.process_time()
     judge.judge(shell("cat " + "*a" * 60 + "*b " + "a" * 4000, str(tmp_path)))
-    assert time.process_time() - began < 1
+    assert time.process_time() - began < 20  # years if it were exponential
 
 
 @pytest.mark.parametrize(
@@ -656,7 +656,7 @@ def test_hostile_texts_are_searched_in_bounded_time(text: str) -> None:
     began = time.process_time()
     for command in (f"(x {text}", f"x '{text}'"):
         judge.judge(shell(command))
-    assert time.process_time() - began < 15
+    assert time.process_time() - began < 60
 
 
 def test_wildcards_in_the_names_of_root_and_home_are_literal() -> None:

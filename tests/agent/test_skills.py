@@ -143,7 +143,7 @@ def test_merge_keys_that_multiply_take_no_time() -> None:
     )
     began = time.process_time()
     assert read_frontmatter(f"---\nname: x\ndescription: d\n{bomb}---\n", "x") == ("x", "d")
-    assert time.process_time() - began < 2
+    assert time.process_time() - began < 20  # years if it were exponential
 
 
 def test_a_truncated_catalogue_is_reported(root: Path) -> None:

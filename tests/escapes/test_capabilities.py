@@ -125,6 +125,6 @@ def test_a_star_matches_any_run_of_characters(glob: str, name: str) -> None:
 
 
 def test_a_hostile_glob_takes_no_longer() -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     assert not glob_matches("*a" * 2000 + "*b", "a" * 4000)
-    assert time.perf_counter() - began < 1
+    assert time.process_time() - began < 20  # years if it were exponential

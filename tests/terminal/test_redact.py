@@ -375,8 +375,8 @@ def test_one_row_object_in_two_places_is_masked_in_each_as_it_must_be() -> None:
 
 
 @pytest.mark.parametrize("text", ["sk-", "password=", "│", "-----BEGIN PRIVATE KEY-----", "://a:"])
-def test_a_hostile_screen_takes_milliseconds(text: str) -> None:
+def test_a_hostile_screen_is_masked_in_bounded_time(text: str) -> None:
     rows = tuple(Row.of(text * 1000, 200) for _ in range(60))
-    began = time.perf_counter()
+    began = time.process_time()
     mask_rows(rows, REDACTOR)
-    assert time.perf_counter() - began < 2
+    assert time.process_time() - began < 20  # minutes if it were quadratic

@@ -223,6 +223,6 @@ def test_stripped_text_has_nothing_a_terminal_would_act_on(text: str) -> None:
 @pytest.mark.parametrize("hostile", ["\x1b[", "\r", "\x1b]", "\x1b[1;", "\n\r", "\x1b("])
 def test_stripping_takes_time_in_proportion_to_the_text(hostile: str) -> None:
     text = hostile * 100_000
-    began = time.perf_counter()
+    began = time.process_time()
     strip_escapes(text)
-    assert time.perf_counter() - began < 2
+    assert time.process_time() - began < 20  # minutes if it were quadratic
