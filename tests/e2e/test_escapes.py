@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import os
 import pty
 import subprocess
@@ -236,22 +237,18 @@ while True:
 """
 
 
-async def test_an_escape_pressed_alone_is_as_fast_as_without_escapes(tmp_path: Path) -> None:
+async def test_an_escape_pressed_alone_is_not_held(tmp_path: Path) -> None:
+    """A lone ESC that may begin a reply is held for 25 ms. Without a request on the way no reply
+    can come, and one press in less time shows it; a slow machine needs more presses."""
     argv = (sys.executable, "-c", ESCAPE)
-    fastest = []
-    for options in ([], ["--no-escapes"]):
-        async with seated(*RUN, *options, *argv, home=tmp_path) as person:
-            at = await person.sees("ready")
-            took = []
-            for _ in range(20):
-                pressed = time.monotonic()
-                person.type("\x1b")
-                end = await person.sees(";", after=at)
-                took.append(float(person.seen[at : end - 1]) - pressed)
-                at = end
-        fastest.append(min(took))
-    held = 0.025  # a lone ESC is held so long if it may begin a reply
-    assert fastest[0] < fastest[1] + held
+    async with seated(*RUN, *argv, home=tmp_path) as person:
+        at, took = await person.sees("ready"), math.inf
+        while took >= 0.025:
+            pressed = time.monotonic()
+            person.type("\x1b")
+            end = await person.sees(";", after=at)
+            took = float(person.seen[at : end - 1]) - pressed
+            at = end
 
 
 LISTENS = """
