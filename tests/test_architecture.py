@@ -49,6 +49,19 @@ IMPURE = [
 
 STDLIB_ONLY = ["wire"]
 
+PROC = ("/proc", "/dev/fd")
+PROC_READER = "processes/proc.py"
+ALSO_NAME_PROC = {
+    "processes/launch.py": "`/dev/fd` lists our descriptors on macOS too, and `proc` imports `launch`",
+    "processes/restrict.py": "runs without telex, as `python -I -S`",
+    "processes/reaper.py": "runs without telex, as `python -I -S`",
+    "plugins/restrictions.py": "reads nothing: a Landlock rule",
+    "agent/permissions/confinement.py": "reads nothing: Landlock rules",
+    "agent/permissions/path_walk.py": "reads nothing: targets that the judge refuses to follow",
+    "agent/permissions/path_policy.py": "reads nothing: targets that the judge refuses to follow",
+}
+"""Files that name a path of /proc, each with the reason why `proc` does not do it for them."""
+
 SAME_IN_EVERY_PACKAGE = {
     *("__init__.py", "protocol.py", "server.py", "client.py", "sync.py", "errors.py", "limits.py")
 }
@@ -183,6 +196,27 @@ def test_every_package_has_its_place_in_the_drawing() -> None:
     packages = {path.name for path in SOURCE.iterdir() if (path / "__init__.py").exists()}
     unplaced = sorted(package for package in packages if layer_of(package) is None)
     assert not unplaced, f"say in LAYERS where these belong: {', '.join(unplaced)}"
+
+
+def names_proc(source: str) -> bool:
+    """Whether a string of the code, other than a docstring or a sentence, is a path in /proc."""
+    strings = (node.value for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant))
+    return any(isinstance(text, str) and text.startswith(PROC) for text in strings)
+
+
+def test_one_file_reads_proc() -> None:
+    named = {str(f.relative_to(SOURCE)) for f in sources() if names_proc(f.read_text())}
+    beside = named - {PROC_READER} - ALSO_NAME_PROC.keys()
+    assert not beside, (
+        f"add a function to {PROC_READER}, named for the field, and call it: {beside}"
+    )
+    assert named == {PROC_READER, *ALSO_NAME_PROC}, "this list is longer than it has to be"
+
+
+def test_the_check_of_proc_sees_a_path_and_no_prose() -> None:
+    assert names_proc('os.readlink(f"/proc/self/fd/{fd}")')
+    assert names_proc('os.listdir("/dev/fd")')
+    assert not names_proc('"""Reads /proc."""\nsay("It can read /proc.")')
 
 
 def test_the_import_check_detects_each_forbidden_import() -> None:

@@ -238,7 +238,7 @@ def test_a_proc_file_system_asks_at_any_mount_point(
     escaped = str(root / "proc").replace(" ", "\\040")
     mounts.write_text(f"22 27 0:21 / {escaped} rw,relatime shared:1 - proc proc rw\n")
     assert decides(root, "cat proc/1/environ") is Permission.ALLOW
-    monkeypatch.setattr("telex.agent.permissions.disk._MOUNTS", str(mounts))
+    monkeypatch.setattr("telex.processes.proc._MOUNTS", str(mounts))
     for mode in Mode:
         assert decides(root, "cat proc/1/environ", mode) is Permission.ASK
 

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, Final
 from telex.escapes.own_tty import OwnTty, terminal_path
 from telex.htty import limits
 from telex.htty.support import STDIN, STDOUT, NoPages
-from telex.processes import guardian
+from telex.processes import guardian, proc
 from telex.processes.terminal_restore import TerminalState
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def open_tty_ends(fd: int | None) -> TtyEnds:
         return _open_pipes()
     tty = PageTty(fd)
     try:
-        writing = _open_blocking(terminal_path(fd))
+        writing = _blocking(os.open(terminal_path(fd), os.O_WRONLY | _OPENED))
     except BaseException:
         tty.close()
         raise
@@ -134,14 +134,13 @@ def _open_pipes() -> TtyEnds:
         raise NoPages("standard input is neither a terminal nor a pipe, so no request can arrive")
     size = (select.PIPE_BUF - ENVELOPE_BYTES) // 4 * 3
     try:
-        writing = _open_blocking(f"/proc/self/fd/{STDOUT}")
+        writing = _blocking(proc.reopen(STDOUT, os.O_WRONLY | _OPENED))
     except OSError:  # a socket, or a system without /proc
         writing = os.dup(STDOUT)
     return TtyEnds(os.dup(STDIN), writing, size, size, None)
 
 
-def _open_blocking(path: str) -> int:
-    fd = os.open(path, os.O_WRONLY | _OPENED)
+def _blocking(fd: int) -> int:
     os.set_blocking(fd, True)
     return fd
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import fcntl
 import mimetypes
 import os
 import re
@@ -28,6 +27,7 @@ from urllib.parse import quote, unquote_to_bytes
 
 from telex.htty import limits
 from telex.processes.openat import open_beneath
+from telex.processes.proc import descriptor_path
 from telex.wire import limits as wire_limits
 
 if TYPE_CHECKING:
@@ -369,15 +369,9 @@ def _read_cached(file: int, size: int, start: int) -> bytes | None:
 
 def _is_visible(root: int, found: int) -> bool:
     """Whether no name on its path is hidden: a visible link may lead to a hidden file."""
-    above, there = _place(root), _place(found)
+    above, there = descriptor_path(root), descriptor_path(found)
     inner = os.path.relpath(there, above).split(os.sep)
     return inner == [os.curdir] or not any(name.startswith(os.curdir) for name in inner)
-
-
-def _place(descriptor: int) -> str:
-    if get_path := getattr(fcntl, "F_GETPATH", None):  # macOS has this instead of /proc
-        return os.fsdecode(fcntl.fcntl(descriptor, get_path, bytes(1024)).rstrip(b"\0"))
-    return os.readlink(f"/proc/self/fd/{descriptor}")
 
 
 def _entry(entry: os.DirEntry[str]) -> DirectoryEntry | None:

@@ -13,11 +13,11 @@ import contextlib
 import errno
 import os
 import stat
-import sys
 from collections import deque
 from typing import TYPE_CHECKING
 
 from telex.passthrough import limits
+from telex.processes import proc
 from telex.terminal import limits as terminal_limits
 
 if TYPE_CHECKING:
@@ -51,22 +51,17 @@ def is_always_ready(fd: int) -> bool:
 
 
 def _opened_again(fd: int, flags: int) -> int | None:
-    for path in _paths(fd):
-        with contextlib.suppress(OSError):
-            return os.open(path, flags | _WAITLESS)
-    return None
-
-
-def _paths(fd: int) -> Iterator[str]:
     if os.isatty(fd):
         with contextlib.suppress(OSError):
-            yield os.ttyname(fd)
+            return os.open(os.ttyname(fd), flags | _WAITLESS)
         # After `su` the terminal belongs to another user, but /dev/tty can still be opened.
         with contextlib.suppress(OSError):
             os.tcgetpgrp(fd)
-            yield "/dev/tty"
-    elif sys.platform == "linux" and stat.S_ISFIFO(os.fstat(fd).st_mode):
-        yield f"/proc/self/fd/{fd}"
+            return os.open("/dev/tty", flags | _WAITLESS)
+    elif stat.S_ISFIFO(os.fstat(fd).st_mode):
+        with contextlib.suppress(OSError):
+            return proc.reopen(fd, flags | _WAITLESS)
+    return None
 
 
 class InputReader:

@@ -4,7 +4,8 @@ This module does the system calls; `tree` interprets the results. On Linux a sca
 /proc and a handle is a pidfd. Elsewhere `ps` and plain pids are used, best effort: start times have
 whole seconds, exits are noticed by scanning again, and cookies are read with `ps -E`.
 
-This is the only reader of /proc/PID. `read`, `stat`, `children`, `link` and `descriptors` raise
+This is the only reader of /proc, also for our own process and for the system; the two exceptions
+run without telex (`restrict`, `reaper`). `read`, `stat`, `children`, `link` and `descriptors` raise
 OSError when the process has exited, is hidden from us, or where there is no /proc.
 
 The guardian imports it, so it imports little and never asyncio.
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
 import re
 import signal
@@ -32,6 +34,9 @@ _EXITING: Final = 0x4
 """PF_EXITING of the kernel."""
 _LISTINGS: Final = 4
 """Enough for a quiet system; on a busy one it is better to act on the result and scan again."""
+_MOUNTS: Final = "/proc/self/mountinfo"
+_OCTAL: Final = re.compile(r"\\([0-7]{3})")
+"""A space, tab, newline or backslash in a path of mountinfo."""
 _GONE: Final = (FileNotFoundError, ProcessLookupError, PermissionError)
 """It exited during the scan, or it is another user's and hidden: in either case not ours."""
 
@@ -128,6 +133,60 @@ def children(pid: int) -> list[int]:
         with contextlib.suppress(OSError):  # that thread has exited
             found += _read(f"/proc/{pid}/task/{thread}/children").split()
     return [int(child) for child in found]
+
+
+def reopen(fd: int, flags: int) -> int:
+    """Open the file of one of our descriptors again. The new one has its own status flags.
+
+    Raises OSError for a socket, for another user's file, and where there is no /proc.
+    """
+    return os.open(f"/proc/self/fd/{fd}", flags)
+
+
+def descriptor_path(fd: int) -> str:
+    """Return the path of the file that one of our descriptors has open."""
+    if get_path := getattr(fcntl, "F_GETPATH", None):  # macOS has this instead of /proc
+        return os.fsdecode(fcntl.fcntl(fd, get_path, bytes(1024)).rstrip(b"\0"))
+    return os.readlink(f"/proc/self/fd/{fd}")
+
+
+def address_space() -> int:
+    """Return the size of our address space in bytes."""
+    return int(_read("/proc/self/statm").split()[0]) * os.sysconf("SC_PAGE_SIZE")
+
+
+class Mount(NamedTuple):
+    """A line of /proc/self/mountinfo."""
+
+    point: str
+    file_system: str
+
+
+def mounts() -> list[Mount]:
+    """Return the mounted file systems that we see. Raises OSError where there is no /proc."""
+    found = []
+    for line in os.fsdecode(_read(_MOUNTS)).rstrip("\n").split("\n"):
+        fields = line.split(" ")
+        point = _OCTAL.sub(lambda code: chr(int(code[1], 8)), fields[4])
+        found.append(Mount(point, fields[fields.index("-") + 1]))
+    return found
+
+
+def most_ptys() -> int | None:
+    """Return how many pseudo-terminals the system allows; None if it does not say."""
+    return _number("/proc/sys/kernel/pty/max")
+
+
+def ptys_in_use() -> int | None:
+    """Return how many pseudo-terminals are open; None if the system does not say."""
+    return _number("/proc/sys/kernel/pty/nr")
+
+
+def _number(path: str) -> int | None:
+    try:
+        return int(_read(path))
+    except (OSError, ValueError):  # no such file outside Linux, and in some containers
+        return None
 
 
 _SHELLS: Final = frozenset({

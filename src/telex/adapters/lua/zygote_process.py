@@ -27,6 +27,7 @@ import msgspec
 from telex.adapters import limits
 from telex.adapters.lua.lua_state import LuaState, Reply
 from telex.adapters.lua.zygote_protocol import ENDED, FORK, NOT_FORKED, RECORD
+from telex.processes.proc import address_space
 
 _STDIN: Final = 0
 _READ_BYTES: Final = 64 * 1024  # as in `worker_socket`, and for the same reason
@@ -149,21 +150,13 @@ def _apply_limits(parent: int) -> None:
     if sys.platform == "linux":
         _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-        _limit(resource.RLIMIT_AS, _address_space() + limits.LUA_PROCESS_BYTES)
+        _limit(resource.RLIMIT_AS, address_space() + limits.LUA_PROCESS_BYTES)
     if os.getppid() != parent:
         os._exit(1)  # the zygote exited before PR_SET_PDEATHSIG was set
     _limit(resource.RLIMIT_CORE, 0)
     _limit(resource.RLIMIT_FSIZE, 0)
     _limit(resource.RLIMIT_NPROC, 0)
     _limit(resource.RLIMIT_NOFILE, 0)  # open descriptors stay open, new ones cannot be opened
-
-
-def _address_space() -> int:
-    """Return the size in bytes. Not read by `open`, which takes 0.2 ms in a new fork."""
-    statm = os.open("/proc/self/statm", os.O_RDONLY)
-    pages = int(os.read(statm, 64).split()[0])
-    os.close(statm)
-    return pages * resource.getpagesize()
 
 
 def _limit(what: int, value: int) -> None:

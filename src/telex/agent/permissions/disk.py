@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import stat
 from typing import Final
 
@@ -20,11 +19,10 @@ from telex.agent.permissions.path_walk import (
     Link,
     LinkFollower,
 )
+from telex.processes import proc
 
 _MOST_ENTRIES: Final = 50 * AGENT_GLOB_NAMES
-_MOUNTS: Final = "/proc/self/mountinfo"
 _SYSTEM_TYPES: Final = frozenset({"proc", "devtmpfs", "devpts"})
-_ESCAPED: Final = re.compile(r"\\([0-7]{3})")
 _VIRTUAL: Final = (*SYSTEM_PLACES, "/sys")
 _PACKAGES: Final = "node_modules"
 _GIT_STORES: Final = ("/.git/objects", "/.git/lfs")
@@ -49,15 +47,10 @@ class DiskLookup(LinkFollower):
     def system_places(self) -> tuple[str, ...]:
         """Return `/proc` and `/dev`, and all other mount points of such file systems."""
         try:
-            with open(_MOUNTS, encoding="utf-8", errors="surrogateescape") as file:
-                mounts = [line.split(" ") for line in file]
+            mounts = proc.mounts()
         except OSError:  # not Linux
             return SYSTEM_PLACES
-        found = (
-            _ESCAPED.sub(lambda code: chr(int(code[1], 8)), mount[4])
-            for mount in mounts
-            if _SYSTEM_TYPES.intersection(mount[mount.index("-") + 1 :][:1])
-        )
+        found = [mount.point for mount in mounts if mount.file_system in _SYSTEM_TYPES]
         return tuple(dict.fromkeys((*SYSTEM_PLACES, *found)))
 
     def glob(self, pattern: str) -> tuple[str, ...] | None:

@@ -14,11 +14,11 @@ import shutil
 import sys
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Final
 
 import telex
+from telex.processes import proc
 from telex.processes.sandbox import Kernel, asked_kernel, lacking
 from telex.wire.limits import KIB, MIB, TABLE, Limit
 
@@ -158,10 +158,7 @@ def kernel(offers: Kernel | None = None) -> Section:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     facts = {
         "open_files": {"soft": _finite(soft), "hard": _finite(hard)},
-        "pseudo_terminals": {
-            "max": _number("/proc/sys/kernel/pty/max"),
-            "in_use": _number("/proc/sys/kernel/pty/nr"),
-        },
+        "pseudo_terminals": {"max": proc.most_ptys(), "in_use": proc.ptys_in_use()},
         "pidfd": _has_pidfd(),
         "landlock": offers.landlock,
         "seccomp": bool(offers.machine),
@@ -196,13 +193,6 @@ def _kernel_text(facts: Mapping[str, Any]) -> str:
 
 def _finite(limit: int) -> int | None:
     return None if limit == resource.RLIM_INFINITY else limit
-
-
-def _number(path: str) -> int | None:
-    try:
-        return int(Path(path).read_text())
-    except (OSError, ValueError):  # no such file outside Linux, and in some containers
-        return None
 
 
 def _has_pidfd() -> bool:
