@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
@@ -9,6 +10,9 @@ from pathlib import Path
 from urllib.parse import unquote
 
 ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "telex"
+
+_DEFINITION = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 _CODE = re.compile(r"^(```|~~~).*?^\1|`[^`\n]*`", re.DOTALL | re.MULTILINE)
 _LINK = re.compile(
@@ -54,3 +58,33 @@ def test_the_check_itself_sees_links_and_leaves_code_alone() -> None:
 [4]: ../h%20i.md
 """
     assert links(page) == ["a.md", "b/c.png", "d.md", "e.svg", "../h i.md"]
+
+
+def definitions(file: Path) -> set[str]:
+    """The functions, classes and methods of a file: `main`, `Pty`, `Pty.write`."""
+    found = set()
+    for node in ast.parse(file.read_text()).body:
+        if isinstance(node, _DEFINITION):
+            found.add(node.name)
+            inner = node.body if isinstance(node, ast.ClassDef) else []
+            found |= {f"{node.name}.{one.name}" for one in inner if isinstance(one, _DEFINITION)}
+    return found
+
+
+def test_every_function_that_the_architecture_names_exists() -> None:
+    """Written `file.py:name`, or `Class.method` once the file was named."""
+    page = (ROOT / "docs" / "explain" / "architecture.md").read_text()
+    defined = {str(f.relative_to(SOURCE)): definitions(f) for f in SOURCE.rglob("*.py")}
+    anywhere = set().union(*defined.values())
+    in_files = re.findall(r"`([\w/]+\.py):([\w.]+)`", page)
+    methods = re.findall(r"`([A-Z]\w+\.\w+)`", page)
+    assert len(in_files) > 50
+    wrong = [f"{file}:{name}" for file, name in in_files if name not in defined.get(file, ())]
+    wrong += [name for name in methods if name not in anywhere]
+    wrong += [file for file in re.findall(r"`([\w/]+\.py)`", page) if not _is_file(file)]
+    assert not wrong, f"these were renamed or moved: {wrong}"
+
+
+def _is_file(name: str) -> bool:
+    """Whether a path on the page exists in the repository, in telex, or in one of its packages."""
+    return (ROOT / name).exists() or (SOURCE / name).exists() or any(SOURCE.glob(f"*/{name}"))
