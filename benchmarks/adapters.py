@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import ExitStack, asynccontextmanager
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,8 @@ ROUNDS, CALLS, STARTS, TYPED = 7, 200, 24, 100
 COUNTS = (1, 16, 64)
 FIXTURE = "completed_after_tools"
 """Of claude-code: a turn with tools in it, over, and the box to type in."""
+VIEW = files("telex.adapters.lua").joinpath("view.lua").read_text()
+"""The module that telex provides to every plugin."""
 IN_PROCESS, IDLE, POOL, ONCE = (
     "lupa, in this process",
     "JSON to an idle Python",
@@ -129,7 +132,7 @@ def _shown(screen: str, transcript: str) -> dict[str, Any]:
 
 
 async def _classified(plugin: LuaPlugin, shown: Mapping[str, Any]) -> list[Row]:
-    lua = dict(plugin.files), plugin.manifest.entrypoint or ""
+    lua = {"telex/view.lua": VIEW, **plugin.files}, plugin.manifest.entrypoint or ""
     figure = f"classify, {plugin.name}"
     with ExitStack() as stack:
         echo, pool = stack.enter_context(bare_lua.echo()), stack.enter_context(bare_lua.pool(*lua))

@@ -31,6 +31,11 @@ def _number(value: float, digits: int = 3) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.{digits}g}"
 
 
+def minutes(seconds: float) -> str:
+    """A rough duration, for the line that tells a person how long to wait."""
+    return f"{seconds / 60:.0f} minutes" if seconds >= 90 else f"{seconds:.0f} seconds"
+
+
 def rate(work: Callable[[], float], runs: int = 5) -> float:
     """The best rate of a few runs; `work` returns how much it did."""
     best = 0.0

@@ -88,7 +88,7 @@ async def serve_tcp() -> None:
 async def bridged(*what: str) -> None:
     argv = [sys.executable, "-m", "benchmarks.htty_ends", *what]
     drop: Any = lambda number, data: None  # noqa: E731
-    async with Bridge(argv, told=drop, text=drop) as bridge:
+    async with Bridge(argv, on_end=drop, text=drop) as bridge:
         print(bridge.port, flush=True)
         await asyncio.Event().wait()
 

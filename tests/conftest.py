@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import inspect
+import itertools
 import os
 import re
 import shutil
@@ -86,6 +87,15 @@ def _reset_process() -> None:
     sys.dont_write_bytecode = False
 
 
+def pytest_report_header(config: pytest.Config) -> str | None:
+    """`make soak` says how long it will take, before it collects the tests."""
+    if not SOAK:
+        return None
+    import soak_times
+
+    return soak_times.expected(config.args, config.cache.get(soak_times.KEPT, {}))
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if metafunc.definition.get_closest_marker("each_loop"):
         metafunc.fixturenames.append("loop")
@@ -108,8 +118,14 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """What CI skips, nobody sees: there a skip is a failure."""
+    """What CI skips, nobody sees: there a skip is a failure. A soak keeps its times."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if SOAK and reporter:
+        import soak_times
+
+        kept = session.config.cache.get(soak_times.KEPT, {})
+        new = soak_times.measured(itertools.chain(*reporter.stats.values()))
+        session.config.cache.set(soak_times.KEPT, {**kept, **new})
     skipped = reporter.stats.get("skipped", []) if reporter else []
     if skipped and os.environ.get("CI") == "true" and session.exitstatus == 0:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
