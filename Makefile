@@ -59,7 +59,7 @@ lint: $(STAMP) ## ruff: lint and format, read only
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: $(STAMP) ## mypy, strict, on src/; mypy and pyright on programs that use the public API
+types: $(STAMP) ## mypy, strict, on src/ and benchmarks/; mypy and pyright on programs that use the public API
 	$(BIN)/mypy
 	$(BIN)/pyright --pythonpath $(BIN)/python tests/api_programs
 

@@ -9,17 +9,19 @@ from __future__ import annotations
 import asyncio
 import sys
 import tty
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from telex.cli import event_loop
 from telex.htty import tty_stream
 from telex.htty.asgi import AsgiServer
+from telex.htty.chunk_stream import ChunkReceiver
 from telex.htty.tools import command_stream
 from telex.htty.tools.tcp_bridge import Bridge, TcpStream
 from telex.htty.tty_stream import TtyStream, open_stream
 from telex.wire import htty_chunk
 from telex.wire.demux import Demux
-from telex.wire.events import Claimed
+from telex.wire.events import Claimed, Fault
 
 if TYPE_CHECKING:
     from telex.wire.events import Event
@@ -51,18 +53,21 @@ class RawDemux(Demux):
         return [Claimed(htty_chunk.CHUNK, data, 0)] if data else []
 
 
-class RawReceiver:
-    answering = False
-
-    def take(self, event: Claimed) -> bytes:
-        return event.body
+class RawReceiver(ChunkReceiver):
+    def take(self, event: Claimed | Fault) -> bytes | None:
+        return event.body if isinstance(event, Claimed) else None
 
 
 def without_chunks() -> None:
     """The same code on both ends, and the bytes as they are."""
-    htty_chunk.encode = lambda data, size=0: data  # type: ignore[assignment]
+    _replace(htty_chunk, encode=lambda data, size=0: data)
     for module in (tty_stream, command_stream):
-        vars(module).update(Demux=RawDemux, Receiver=RawReceiver)
+        _replace(module, Demux=RawDemux, ChunkReceiver=RawReceiver)
+
+
+def _replace(module: ModuleType, **stand_ins: object) -> None:
+    assert vars(module).keys() >= stand_ins.keys(), f"renamed in {module.__name__}: {stand_ins}"
+    vars(module).update(stand_ins)
 
 
 async def serve(raw: bool) -> None:

@@ -29,7 +29,7 @@ def by_pygls() -> None:
 
     server = LanguageServer("pinging", "1")
 
-    @server.feature("ping")
+    @server.feature("ping")  # type: ignore[untyped-decorator]  # pygls is not always installed
     def ping(_: object, __: object) -> dict[str, int]:
         return {}
 

@@ -12,7 +12,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -39,9 +39,13 @@ def run() -> list[Row]:
     everyone: dict[str, Opened] = {**_ours(), "pygls": _pygls, "MCP SDK": _mcp}
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
 
-        def each(measure: Callable[[Opened], Awaitable[float]]) -> dict[str, list[float]]:
-            ways = {who: lambda way=way: runner.run(measure(way)) for who, way in everyone.items()}
-            return in_turns(ways, ROUNDS)
+        def each(
+            measure: Callable[[Opened], Coroutine[None, None, float]],
+        ) -> dict[str, list[float]]:
+            def measured(way: Opened) -> float:
+                return runner.run(measure(way))
+
+            return in_turns({who: partial(measured, way) for who, way in everyone.items()}, ROUNDS)
 
         rates, starts = each(_rate), each(_start)
     return [row for name in _ours() for row in (*_rates(name, rates), *_starts(name, starts))]
@@ -70,7 +74,7 @@ def _ours() -> dict[str, Opened]:
 
 
 def _examples() -> dict[str, Opened]:
-    found = {}
+    found: dict[str, Opened] = {}
     for name, program in (("greet.py", "python3"), ("greet.mjs", "node"), ("greet.sh", "sh")):
         if shutil.which(program):
             argv = [str(EXAMPLES / name)]

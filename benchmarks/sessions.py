@@ -21,7 +21,8 @@ from benchmarks import peers
 from benchmarks.figures import Row, memory
 from telex.processes import guardian
 from telex.terminal import actions
-from telex.terminal.session import Program, PtySession
+from telex.terminal.pty import Program
+from telex.terminal.session import PtySession
 from telex.terminal.waits import matchers
 
 SOAK = os.environ.get("TELEX_SOAK") == "1"
@@ -67,7 +68,7 @@ async def _active() -> list[Row]:
         await asyncio.gather(*(session.wait(matchers.ContainsText("xx")) for session in sessions))
         before = _printed(sessions)
         began, spent = time.perf_counter(), time.process_time()
-        took = []
+        took: list[float] = []
         while time.perf_counter() < began + SECONDS:
             session = sessions[len(took) % ACTIVE]
             took.append(await _answered(session, f"said{len(took)}."))
@@ -128,7 +129,7 @@ def _held_by(contestant: str) -> dict[str, float]:
 
 async def _hold(contestant: str) -> dict[str, float]:
     _allow_files()
-    start = _start_ours if contestant == "telex" else _start_theirs
+    start: Any = _start_ours if contestant == "telex" else _start_theirs
     async with AsyncExitStack() as stack:
         first = await start(stack)
         before, descriptors, children = memory(), _descriptors(), _children()

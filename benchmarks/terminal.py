@@ -27,8 +27,9 @@ from telex.rpc.dialects.json_rpc import JsonRpc
 from telex.rpc.peer import Peer
 from telex.terminal import actions
 from telex.terminal.cells import Size
+from telex.terminal.pty import Program
 from telex.terminal.screen import Screen
-from telex.terminal.session import Program, PtySession
+from telex.terminal.session import PtySession
 from telex.terminal.waits import matchers
 from telex.transports import unix
 
@@ -138,7 +139,7 @@ async def _typed_at_a_server() -> list[float]:
     took = []
     async with _serving() as peer:
         program, *args = peers.ECHO
-        made = await peer.call("session.create", {"program": program, "args": args})
+        made: Any = await peer.call("session.create", {"program": program, "args": args})
         session = made["session"]
         await peer.call("session.wait", _until(session, "ready"))
         for n in range(TYPED):
