@@ -43,6 +43,7 @@ def looks(screen: Screen) -> dict[str, object]:
 SCREENS = {
     "text": "ab\r\n  cd",
     "colours": "\x1b[1;31mred\x1b[44m on blue\x1b[K\x1b[0m\r\n\x1b[38;2;1;2;3;4;9mx",
+    "underlines": "\x1b[4:3;58:5:1ma\x1b[21;58:2::1:2:3mb\x1b[59;4:4mc\x1b[4:5md",
     "blanks that were never written": "a\x1b[5Gb\x1b[3;3Hc",
     "erased with a colour": "\x1b[42m\x1b[2J\x1b[0mx",
     "a wrapped line": "0123456789abc",

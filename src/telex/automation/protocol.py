@@ -21,6 +21,7 @@ from telex.terminal.actions import (
     Rows,
     TerminalSize,
 )
+from telex.terminal.cells import UnderlineStyle
 from telex.terminal.waits.matchers import (
     Matcher,
     Milliseconds,
@@ -297,7 +298,7 @@ class CursorState(Struct, frozen=True):
     visible: bool
 
 
-class CellStyle(Struct, frozen=True):
+class CellStyle(Struct, frozen=True, omit_defaults=True):
     """How a cell is drawn. A colour is `default`, `idx:N` or `rgb:R:G:B`."""
 
     foreground: str
@@ -307,6 +308,12 @@ class CellStyle(Struct, frozen=True):
     italic: bool
     underline: bool
     inverse: bool
+    strikethrough: bool = False
+    blink: bool = False
+    invisible: bool = False
+    underline_style: UnderlineStyle = "single"
+    underline_color: str = "default"
+    """The default is the foreground."""
 
 
 class ScreenCell(Struct, frozen=True):

@@ -228,5 +228,10 @@ def _style(style: Style) -> spec.CellStyle:
             style.italic,
             style.underline,
             style.inverse,
+            style.strikethrough,
+            style.blink,
+            style.invisible,
+            style.underline_style,
+            style.underline_color,
         )
     return made

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -38,6 +38,24 @@ class Cursor:
     visible: bool = True
 
 
+class Region(NamedTuple):
+    """A rectangle of cells, counted from 0."""
+
+    row: int
+    """The top row."""
+    col: int
+    """The leftmost column."""
+    rows: int
+    """The height."""
+    cols: int
+    """The width."""
+
+
+UnderlineStyle = Literal["single", "double", "curly", "dotted", "dashed"]
+UNDERLINES: Final[tuple[UnderlineStyle, ...]] = ("single", "double", "curly", "dotted", "dashed")
+"""In the order of SGR 4:1 to 4:5."""
+
+
 @dataclass(frozen=True, slots=True)
 class Style:
     """How a cell is drawn. A colour is `default`, `idx:N` or `rgb:R:G:B`, as on the wire."""
@@ -52,9 +70,24 @@ class Style:
     strikethrough: bool = False
     blink: bool = False
     invisible: bool = False
+    underline_style: UnderlineStyle = "single"
+    underline_color: str = "default"
+    """The default is the foreground."""
 
 
 PLAIN: Final = Style()
+
+
+def underline_sgr(style: Style) -> list[str]:
+    """Return the SGR codes of an underline: its style and its colour."""
+    if not style.underline:
+        return []
+    number = UNDERLINES.index(style.underline_style) + 1
+    codes = ["4" if number == 1 else f"4:{number}"]
+    kind, _, levels = style.underline_color.partition(":")
+    if levels:
+        codes.append(f"58:5:{levels}" if kind == "idx" else f"58:2::{levels}")
+    return codes
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from telex.terminal import limits
-from telex.terminal.cells import PLAIN, Style
+from telex.terminal.cells import PLAIN, UNDERLINES, Style
 from telex.terminal.libghostty import (
     GRAPHEME,
     LAYOUT,
@@ -213,12 +213,18 @@ def _style(style: Any) -> Style:
         dim=style.faint,
         italic=style.italic,
         underline=style.underline != 0,
+        underline_style=_UNDERLINES[style.underline],
+        underline_color=_colour(style.underline_color) if style.underline else "default",
         inverse=style.inverse,
         strikethrough=style.strikethrough,
         blink=style.blink,
         invisible=style.invisible,
     )
     return PLAIN if made == PLAIN else made
+
+
+_UNDERLINES: Final = ("single", *UNDERLINES)
+"""By the library's numbers: 0 is no underline."""
 
 
 def _colour(colour: Any) -> str:

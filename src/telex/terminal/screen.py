@@ -16,7 +16,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 from telex.terminal import key_encoder, limits
-from telex.terminal.cells import PLAIN, Cursor, Row, Size, Snapshot
+from telex.terminal.cells import PLAIN, Cursor, Row, Size, Snapshot, underline_sgr
 from telex.terminal.emulator import Emulator
 from telex.terminal.libghostty import LAYOUT, string
 from telex.terminal.packed_rows import PackedRow, RowUnpacker
@@ -91,7 +91,6 @@ _ATTRIBUTES: Final = {
     "bold": 1,
     "dim": 2,
     "italic": 3,
-    "underline": 4,
     "blink": 5,
     "inverse": 7,
     "invisible": 8,
@@ -187,6 +186,7 @@ def _sgr(style: Style) -> str:
     if style is PLAIN:
         return "\x1b[m"
     codes = [str(code) for name, code in _ATTRIBUTES.items() if getattr(style, name)]
+    codes += underline_sgr(style)
     codes += _colour(style.foreground, 38) + _colour(style.background, 48)
     return f"\x1b[0;{';'.join(codes)}m"
 

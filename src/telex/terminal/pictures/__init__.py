@@ -6,6 +6,7 @@
     theme          the colours of a terminal as RGB
     layout         the pieces of each row, with their places and colours
     box_drawing    lines, blocks and dots as shapes
+    underlines     underlines as shapes
     text, svg, html, png   one module for each kind of picture
 
 Pictures are not redacted here: `redact.mask` comes first, as for everything that leaves a session.

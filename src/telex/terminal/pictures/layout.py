@@ -26,7 +26,7 @@ from telex.terminal.pictures.theme import RGB, Theme, blend
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from telex.terminal.cells import Row, Size, Snapshot, Style
+    from telex.terminal.cells import Row, Size, Snapshot, Style, UnderlineStyle
 
 CELL_WIDTH: Final = 9
 CELL_HEIGHT: Final = 18
@@ -36,7 +36,6 @@ FONT_SIZE: Final = 15
 wide at this size, so that its letters fill whole cells, and two cells side by side are a square.
 """
 PADDING: Final = CELL_WIDTH
-UNDERLINE: Final = (BASELINE + 2, BASELINE + 3)
 STRIKE: Final = (9, 10)
 
 CLUSTER_CHARACTERS: Final = 32
@@ -67,7 +66,9 @@ class Ink:
     background: RGB
     bold: bool = False
     italic: bool = False
-    underline: bool = False
+    underline: UnderlineStyle | None = None
+    underline_colour: RGB | None = None
+    """None if it is the foreground."""
     strikethrough: bool = False
     invisible: bool = False
 
@@ -106,10 +107,16 @@ def ink(style: Style, theme: Theme) -> Ink:
         background,
         style.bold,
         style.italic,
-        style.underline and not style.invisible,
+        style.underline_style if style.underline and not style.invisible else None,
+        _underline_colour(style, theme),
         style.strikethrough and not style.invisible,
         style.invisible,
     )
+
+
+def _underline_colour(style: Style, theme: Theme) -> RGB | None:
+    default = style.underline_color == "default"
+    return None if default else theme.colour(style.underline_color, theme.foreground)
 
 
 def _brightened(style: Style) -> str:

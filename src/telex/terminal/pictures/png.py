@@ -30,17 +30,17 @@ from telex.terminal.pictures.layout import (
     FONT_SIZE,
     PADDING,
     STRIKE,
-    UNDERLINE,
     Form,
     Piece,
     lay_out,
     pixels,
 )
+from telex.terminal.pictures.underlines import underline_shapes
 
 if TYPE_CHECKING:
     from PIL.ImageFont import FreeTypeFont
 
-    from telex.terminal.cells import Snapshot
+    from telex.terminal.cells import Snapshot, UnderlineStyle
     from telex.terminal.pictures.theme import Theme
 
 
@@ -272,6 +272,13 @@ def _emoji_face() -> Face | None:
     return None
 
 
+@lru_cache(maxsize=64)
+def _underline(style: UnderlineStyle, scale: int) -> Image.Image:
+    """Return the underline of one cell."""
+    frame = CellBox(CELL_WIDTH * scale, CELL_HEIGHT * scale, scale)
+    return _shaped(underline_shapes(style, scale), frame)
+
+
 def draw(snapshot: Snapshot, theme: Theme, cursor: bool, scale: int) -> bytes:
     image = Image.new("RGB", pixels(snapshot.size, scale), theme.background)
     rows = list(lay_out(snapshot, theme, cursor))
@@ -307,6 +314,10 @@ def _ink(image: Image.Image, row: int, piece: Piece, scale: int) -> None:
         )
         at = left + place * CELL_WIDTH * scale + drawn.left, top
         image.paste(drawn.picture or ink.foreground, at, drawn.mask)
-    for struck, (above, below) in ((ink.underline, UNDERLINE), (ink.strikethrough, STRIKE)):
-        if struck:
-            image.paste(ink.foreground, _box(row, piece, above, below, scale))
+    if ink.underline:
+        line = _underline(ink.underline, scale)
+        for place in range(piece.width):
+            at = left + place * line.width, top
+            image.paste(ink.underline_colour or ink.foreground, at, line)
+    if ink.strikethrough:
+        image.paste(ink.foreground, _box(row, piece, *STRIKE, scale))

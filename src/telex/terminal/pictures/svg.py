@@ -22,13 +22,13 @@ from telex.terminal.pictures.layout import (
     FONT_SIZE,
     PADDING,
     STRIKE,
-    UNDERLINE,
     Form,
     Piece,
     lay_out,
     pixels,
 )
 from telex.terminal.pictures.theme import RGB, Theme, css
+from telex.terminal.pictures.underlines import underline_shapes
 
 if TYPE_CHECKING:
     from telex.terminal.cells import Snapshot
@@ -74,7 +74,8 @@ def scenery(rows: list[list[Piece]], theme: Theme) -> list[str]:
             if piece.ink.background != theme.background:
                 behind.rect(piece.ink.background, Rect(left, top, right, top + CELL_HEIGHT))
             if not piece.ink.invisible:
-                _strokes(blocks if _is_block(piece) else lines, piece, left, right, top)
+                _blocks(blocks if _is_block(piece) else lines, piece, left, top)
+                _strokes(lines, piece, left, right, top)
     # Areas of colour end on whole pixels; otherwise the background shows between two of them.
     crisp = [*behind.elements(), *blocks.elements()]
     return ['<g shape-rendering="crispEdges">', *crisp, "</g>", *lines.elements()]
@@ -84,16 +85,22 @@ def _is_block(piece: Piece) -> bool:
     return piece.form is Form.DRAWN and "\u2580" <= piece.text[0] <= "\u259f"
 
 
-def _strokes(paths: _Paths, piece: Piece, left: int, right: int, top: int) -> None:
-    colour = piece.ink.foreground
+def _blocks(paths: _Paths, piece: Piece, left: int, top: int) -> None:
     if piece.form is Form.DRAWN:
         for place, char in enumerate(piece.text):
             for shape in shapes(char, _FRAME):
-                paths.shape(colour, shape, left + place * CELL_WIDTH, top)
-    if piece.ink.underline:
-        paths.rect(colour, Rect(left, top + UNDERLINE[0], right, top + UNDERLINE[1]))
-    if piece.ink.strikethrough:
-        paths.rect(colour, Rect(left, top + STRIKE[0], right, top + STRIKE[1]))
+                paths.shape(piece.ink.foreground, shape, left + place * CELL_WIDTH, top)
+
+
+def _strokes(paths: _Paths, piece: Piece, left: int, right: int, top: int) -> None:
+    ink = piece.ink
+    if ink.underline:
+        colour = ink.underline_colour or ink.foreground
+        for place in range(left, right, CELL_WIDTH):
+            for shape in underline_shapes(ink.underline, 1):
+                paths.shape(colour, shape, place, top)
+    if ink.strikethrough:
+        paths.rect(ink.foreground, Rect(left, top + STRIKE[0], right, top + STRIKE[1]))
 
 
 class _Paths:

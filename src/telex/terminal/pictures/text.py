@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from telex.terminal.cells import PLAIN
+from telex.terminal.cells import PLAIN, underline_sgr
 from telex.terminal.pictures.layout import inert
 from telex.terminal.pictures.theme import numbers
 
@@ -22,7 +22,6 @@ _SWITCHES: Final = (
     ("bold", "1", "22"),
     ("dim", "2", "22"),
     ("italic", "3", "23"),
-    ("underline", "4", "24"),
     ("blink", "5", "25"),
     ("inverse", "7", "27"),
     ("invisible", "8", "28"),
@@ -67,6 +66,10 @@ def _length(codes: list[str]) -> int:
 
 def _off(old: Style, new: Style) -> list[str]:
     codes = [off for name, _, off in _SWITCHES if getattr(old, name) and not getattr(new, name)]
+    if old.underline and not new.underline:
+        codes.append("24")
+    if old.underline_color != new.underline_color == "default":
+        codes.append("59")
     if old.foreground != new.foreground == "default":
         codes.append("39")
     if old.background != new.background == "default":
@@ -82,6 +85,8 @@ def _on(old: Style, new: Style) -> list[str]:
         for name, on, off in _SWITCHES
         if getattr(new, name) and (off in gone or not getattr(old, name))
     ]
+    numbers(new.underline_color)  # a colour that is none must not get into the picture
+    codes += [code for code in underline_sgr(new) if code not in underline_sgr(old)]
     if new.foreground != old.foreground and new.foreground != "default":
         codes.append(_colour(new.foreground, 30))
     if new.background != old.background and new.background != "default":

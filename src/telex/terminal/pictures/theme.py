@@ -47,7 +47,9 @@ class Theme:
 
 @lru_cache(maxsize=4096)
 def numbers(name: str) -> tuple[int, ...]:
-    """Return the numbers in a colour: one index, or three levels."""
+    """Return the numbers in a colour: one index, or three levels; none of `default`."""
+    if name == "default":
+        return ()
     form, *parts = name.split(":")
     if {"idx": 1, "rgb": 3}.get(form) != len(parts) or not all(_is_byte(part) for part in parts):
         raise UnknownColour(name)
